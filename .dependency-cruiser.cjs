@@ -24,7 +24,7 @@ const LAYERS = [
   ["linux", "kube", "log", "health", "grpc"],
   ["datastore"],
   ["ipam", "policy", "firewall", "routing", "mesh"],
-  ["plugin", "chained", "agent", "controllers", "operator", "admin", "upgrade"],
+  ["plugin", "chained", "agent", "sidecar", "controllers", "operator", "admin", "upgrade"],
   ["bin"],
 ];
 

@@ -35,7 +35,7 @@ async function refuseVariable(part: Part, name: string): Promise<number> {
 }
 
 function isPlugin(part: Part): part is PluginPart {
-  return part !== "admin" && part !== "node" && part !== "controllers" && part !== "operator";
+  return part !== "admin" && part !== "node" && part !== "controllers" && part !== "operator" && part !== "sidecar";
 }
 
 async function runPart(part: Exclude<Part, PluginPart>, args: readonly string[]): Promise<number> {
@@ -59,6 +59,8 @@ function loadPart(part: Exclude<Part, PluginPart>): Promise<{ run(args: readonly
       return import("./controllers.ts");
     case "operator":
       return import("./operator.ts");
+    case "sidecar":
+      return import("./sidecar.ts");
   }
 }
 

@@ -9,7 +9,7 @@ import type { Identity } from "../identity.ts";
 /** Started by a container runtime, one process per call. */
 export type PluginPart = "plugin" | "ipam" | "hostLocal" | "portmap" | "bandwidth";
 
-export type Part = PluginPart | "node" | "controllers" | "operator" | "admin";
+export type Part = PluginPart | "node" | "controllers" | "operator" | "sidecar" | "admin";
 
 export function programNames(names: Identity): Readonly<Record<Part, string>> {
   return {
@@ -21,6 +21,7 @@ export function programNames(names: Identity): Readonly<Record<Part, string>> {
     node: names.nodeAgent,
     controllers: names.controllers,
     operator: names.operator,
+    sidecar: names.sidecar,
     admin: names.adminTool,
   };
 }
@@ -50,6 +51,8 @@ export function partNamed(name: string, names: Identity): Part | undefined {
       return "controllers";
     case names.operator:
       return "operator";
+    case names.sidecar:
+      return "sidecar";
     case names.adminTool:
       return "admin";
     default:

@@ -21,7 +21,8 @@ const POLICY_DIRECTORY = `${identity.runDirectory}/policy`;
 const AUTHORIZATION_DIRECTORY = `${identity.runDirectory}/authorization`;
 /** Where the sidecar listens for the questions of the proxy. */
 export const AUTHORIZATION_SOCKET = `${AUTHORIZATION_DIRECTORY}/authorization.sock`;
-const AGENT_SOCKET = `${POLICY_DIRECTORY}/agent.sock`;
+/** Where the node agent listens. */
+export const AGENT_SOCKET = `${POLICY_DIRECTORY}/agent.sock`;
 
 export interface SidecarOptions {
   readonly image: string;

@@ -1,0 +1,138 @@
+/** The sidecar: decides, beside the mesh's proxy in a pod, which requests the policies of the pod allow. */
+import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
+import { serveGrpc } from "../grpc/server.ts";
+import { LocalServer } from "../health/local-server.ts";
+import { healthPages, metricsPages } from "../health/pages.ts";
+import { identity } from "../identity.ts";
+import { formatLine } from "../log/line.ts";
+import { RequestJudge } from "../policy/requests/request-judge.ts";
+import { quoted } from "../quote.ts";
+import { AgentLink } from "../sidecar/agent-link.ts";
+import { authorizationHandlers } from "../sidecar/authorizer.ts";
+import { DecisionCounters } from "../sidecar/decision-counters.ts";
+import { proxyGone } from "../sidecar/drain.ts";
+import { SidecarLog, type WriteLine } from "../sidecar/sidecar-log.ts";
+import { LIVE, metricsText, readinessOf } from "../sidecar/sidecar-report.ts";
+import { VERSION } from "../version.ts";
+import { DEFAULT_OPTIONS, readSidecarArguments, type SidecarOptions } from "./sidecar-arguments.ts";
+import { STOP_SIGNALS } from "./write-and-exit.ts";
+
+const { wait } = SYSTEM_CLOCK;
+const elapsed = () => performance.now();
+/** The proxy may run as any user; only the containers that mount the volume see the socket. */
+const SOCKET_MODE = 0o666;
+const LISTEN_AGAIN_MILLISECONDS = 5_000;
+
+export async function run(args: readonly string[]): Promise<number> {
+  const request = readSidecarArguments(args);
+  switch (request.kind) {
+    case "version":
+      console.log(`${identity.sidecar} ${VERSION}`);
+      return 0;
+    case "help":
+      console.log(usage());
+      return 0;
+    case "wrong": {
+      const expected = request.expected === undefined ? "" : `; expected ${request.expected}`;
+      console.error(
+        `${identity.sidecar}: unknown or invalid argument ${quoted(request.argument)}${expected}\n\n${usage()}`,
+      );
+      return 2;
+    }
+    case "run":
+      await runUntilStopped(request.options);
+      return 0;
+  }
+}
+
+async function runUntilStopped(options: SidecarOptions): Promise<void> {
+  // The executable starts with little JIT compilation, which suits the plugins; a long-running process benefits from more.
+  Bun.unsafe.setJITPolicy(1);
+  const log = new SidecarLog(options.logLevel, writeLine, elapsed);
+  const judge = new RequestJudge(options.trustDomain);
+  const counters = new DecisionCounters();
+  const link = new AgentLink({ path: options.agent, version: VERSION, judge, log, elapsed, wait });
+  const stop = stopSignal();
+  const server = await serveGrpc(
+    { path: options.listen, mode: SOCKET_MODE },
+    authorizationHandlers({ judge, counters, log, elapsed }),
+  );
+  const closeHealth = serveHealth(options, log, () => {
+    const since = link.disconnectedSince;
+    return {
+      revision: judge.revision,
+      updates: link.updates,
+      ...(since === undefined ? {} : { disconnectedSeconds: (elapsed() - since) / 1000 }),
+      isStopping: stop.aborted,
+      decisions: counters.decisions,
+      decisionSeconds: counters.milliseconds / 1000,
+      proxyConnections: server.connections,
+      residentBytes: process.memoryUsage.rss(),
+    };
+  });
+  log.info("Started", { version: VERSION, listen: options.listen, trustDomain: options.trustDomain });
+  const linked = new AbortController();
+  const following = link.run(linked.signal);
+  await aborted(stop);
+  log.info("Told to stop: decides until the proxy has gone");
+  await proxyGone({ connections: () => server.connections, wait: (milliseconds) => wait(milliseconds, linked.signal) });
+  linked.abort();
+  await following;
+  await server.close();
+  closeHealth();
+}
+
+function serveHealth(
+  { healthPort: port }: SidecarOptions,
+  log: SidecarLog,
+  report: () => Parameters<typeof metricsText>[0],
+): () => void {
+  if (port === 0) return () => {};
+  const health = healthPages({ liveness: () => LIVE, readiness: () => readinessOf(report()) });
+  const metrics = metricsPages(() => metricsText(report()));
+  const server = new LocalServer(
+    (path) => health(path) ?? metrics(path),
+    (message) => log.warnSeldom(message),
+  );
+  const listen = () => server.listen({ host: "", port });
+  listen();
+  const again = setInterval(listen, LISTEN_AGAIN_MILLISECONDS);
+  return () => {
+    clearInterval(again);
+    server.close();
+  };
+}
+
+function stopSignal(): AbortSignal {
+  const stop = new AbortController();
+  for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
+  return stop.signal;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}
+
+const writeLine: WriteLine = (level, message, fields) => {
+  const entry = { time: new Date(), level, processId: process.pid, component: identity.sidecar, message, fields };
+  process.stderr.write(formatLine(entry));
+};
+
+function usage(): string {
+  const { sidecar, title } = identity;
+  const { agent, listen, trustDomain, healthPort, logLevel } = DEFAULT_OPTIONS;
+  return `Usage: ${sidecar} [OPTION]... | -v | -h
+
+The sidecar of ${title}: runs beside the proxy of a service mesh in a pod, and decides for it which requests the network
+policies allow, by method, path, address and service account. The node agent sends the policies; before that, and
+whenever a request cannot be decided, it is denied.
+
+  --agent=PATH            socket of the node agent (default ${agent})
+  --listen=PATH           socket that the proxy asks (default ${listen})
+  --trust-domain=NAME     trust domain of the clients' certificates; * for every one (default ${trustDomain})
+  --health-port=PORT      serves /liveness, /readiness and /metrics; 0 for none (default ${healthPort})
+  --log-level=LEVEL       minimum severity to log: ERROR, WARNING, INFO, DEBUG (default ${logLevel}); DEBUG logs every
+                          denied request with the policy and the rule
+  -v, --version           print the version
+  -h, --help              print this help`;
+}

@@ -1,0 +1,151 @@
+/**
+ * Stays connected to the node agent, and applies its updates. While the agent is away, decisions go on with the last
+ * state, as the kernel keeps its rules.
+ */
+import type { Socket } from "bun";
+import type { SidecarUpdate } from "../policy/requests/sidecar-state.ts";
+import { quoted } from "../quote.ts";
+import { AgentConversation, RefusedByAgent } from "./agent-conversation.ts";
+import { LineReader } from "./line-reader.ts";
+import type { SidecarLog } from "./sidecar-log.ts";
+
+export interface AgentLinkMeans {
+  /** Of the agent's socket. */
+  readonly path: string;
+  /** Of this sidecar. */
+  readonly version: string;
+  readonly judge: { readonly revision: number; apply(update: SidecarUpdate): void };
+  readonly log: SidecarLog;
+  /** In milliseconds, by a monotonic clock. */
+  elapsed(): number;
+  /** Ends early, without an error, when the signal fires. */
+  wait(milliseconds: number, signal: AbortSignal): Promise<void>;
+}
+
+/** An agent that is restarted counts on the sidecars to be back soon. */
+const RECONNECT_MILLISECONDS = 100;
+/** After a conversation that would fail in the same way again. */
+const SLOW_MILLISECONDS = 5_000;
+const WELCOME_MILLISECONDS = 5_000;
+const MOST_LINE_BYTES = 256 * 1024 * 1024;
+
+export class AgentLink {
+  private awaySince: number | undefined;
+  private updateCount = 0;
+  /** The last problem that was logged: it is logged once, however often it occurs. */
+  private lastProblem = "";
+
+  constructor(private readonly means: AgentLinkMeans) {
+    this.awaySince = means.elapsed();
+  }
+
+  /** Since when there is no agent, by the monotonic clock; `undefined` while it is connected. */
+  get disconnectedSince(): number | undefined {
+    return this.awaySince;
+  }
+
+  /** How many updates were applied. */
+  get updates(): number {
+    return this.updateCount;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { wait } = this.means;
+    while (!signal.aborted) {
+      const problem = await this.converse(signal);
+      if (signal.aborted) return;
+      this.noteEnd(problem);
+      await wait(isLasting(problem) ? SLOW_MILLISECONDS : RECONNECT_MILLISECONDS, signal);
+    }
+  }
+
+  /** Returns why it ended. */
+  private async converse(signal: AbortSignal): Promise<unknown> {
+    const { path, version } = this.means;
+    const conversation = new AgentConversation(this.means.judge);
+    const reader = new LineReader(MOST_LINE_BYTES);
+    const { promise: ended, resolve: end } = Promise.withResolvers<unknown>();
+    let socket: Socket<undefined>;
+    try {
+      socket = await Bun.connect<undefined>({
+        unix: path,
+        socket: {
+          data: (stream, bytes) => {
+            try {
+              for (const line of reader.read(bytes)) this.receive(stream, conversation, line);
+            } catch (failure) {
+              end(failure);
+            }
+          },
+          close: () => end(new Disconnected()),
+          error: (_, failure) => end(failure),
+        },
+      });
+    } catch (failure) {
+      return new Disconnected(failure);
+    }
+    const giveUp = () => end(new Disconnected());
+    signal.addEventListener("abort", giveUp, { once: true });
+    const late = setTimeout(() => {
+      if (conversation.agentVersion === undefined) end(new Error("the node agent did not respond"));
+    }, WELCOME_MILLISECONDS);
+    send(socket, conversation.hello(version));
+    const problem = await ended;
+    clearTimeout(late);
+    signal.removeEventListener("abort", giveUp);
+    socket.terminate();
+    return problem;
+  }
+
+  private receive(socket: Socket<undefined>, conversation: AgentConversation, line: string): void {
+    const { judge, log, elapsed } = this.means;
+    const reply = conversation.receive(line);
+    if (reply === undefined) return;
+    send(socket, reply);
+    this.updateCount += 1;
+    if (this.awaySince === undefined) {
+      log.debug("Policies updated", { revision: judge.revision });
+      return;
+    }
+    const seconds = ((elapsed() - this.awaySince) / 1000).toFixed(1);
+    log.info("Synchronised with the node agent", { agent: conversation.agentVersion, after: `${seconds} s` });
+    this.awaySince = undefined;
+    this.lastProblem = "";
+  }
+
+  private noteEnd(problem: unknown): void {
+    const { log, judge, path, elapsed } = this.means;
+    const reason = problem instanceof Error ? problem.message : String(problem);
+    const isNew = this.awaySince === undefined;
+    this.awaySince ??= elapsed();
+    if (!isNew && (reason === this.lastProblem || (this.lastProblem !== "" && !isLasting(problem)))) return;
+    this.lastProblem = reason;
+    const consequence =
+      judge.revision === 0
+        ? "all requests are denied until it has sent the policies"
+        : "decisions continue with the policies that it sent last";
+    log.warn(`Not connected to the node agent at ${quoted(path)}: ${consequence}`, { reason });
+  }
+}
+
+/** The agent is away: usually it is restarted. */
+class Disconnected extends Error {
+  constructor(cause?: unknown) {
+    super(cause === undefined ? "the connection was closed" : `cannot connect: ${descriptionOf(cause)}`, { cause });
+  }
+}
+
+function descriptionOf(failure: unknown): string {
+  if (!(failure instanceof Error)) return String(failure);
+  return "code" in failure && typeof failure.code === "string" ? failure.code : failure.message;
+}
+
+/** Whether the next conversation would probably end in the same way. */
+function isLasting(problem: unknown): boolean {
+  return problem instanceof RefusedByAgent || !(problem instanceof Disconnected);
+}
+
+/** Lines of the sidecar are short: an agent that leaves the buffer of the socket full does not follow the protocol. */
+function send(socket: Socket<undefined>, line: string): void {
+  if (socket.write(line) < line.length) throw new Error("the node agent does not read");
+}
