@@ -14,6 +14,7 @@ import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { nameProcess } from "../linux/own-process.ts";
+import { DEFAULT_KUBELET_DIRECTORY, KUBELET_DIRECTORY, NO_KUBELET } from "../model/kubelet-directory.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
 import { beginCallServer, type CallServerOptions, callServerPart, EXIT_REFUSED } from "./call-server-process.ts";
@@ -136,7 +137,14 @@ async function agentParts(account: string | undefined): Promise<readonly AgentPa
   const routed = (know: () => boolean) => {
     arePodsRouted = know;
   };
-  const parts: AgentPart[] = [callServerPart(), upkeepPart({ wait, run }), policyPart({ wait, account, routed })];
+  const { csiPart } = await import("./csi-part.ts");
+  const { parts: csiParts } = csiPart(process.env, wait);
+  const parts: AgentPart[] = [
+    callServerPart(),
+    upkeepPart({ wait, run }),
+    policyPart({ wait, account, routed }),
+    ...csiParts,
+  ];
   if (account !== undefined) parts.push(await podPartFor(account, () => arePodsRouted()));
   if (typeof FAULTS === "undefined" || !FAULTS) return parts;
   return [...parts, ...(await import("./blocking-part.ts")).blockingParts()];
@@ -154,7 +162,7 @@ function stopSignal(): AbortSignal {
 }
 
 function usage(): string {
-  const { nodeAgent, title, environmentPrefix, runDirectory } = identity;
+  const { nodeAgent, title, environmentPrefix, runDirectory, csiDriver } = identity;
   return `Usage: ${nodeAgent} [${INSTALL} | ${UNINSTALL} [${STAY}]] [${HOST_NAMESPACES} DIRECTORY] | -v | -h
 
 The node agent of ${title}: enforces network policy on this host, and serves the calls of the CNI plugins, until it is stopped.
@@ -171,6 +179,8 @@ If it does not run, the plugins do their work themselves, and the kernel keeps t
 
 Environment:
   ${environmentPrefix}RUN_DIRECTORY          directory of the agent's socket, agent/calls.sock (default ${runDirectory})
+  ${KUBELET_DIRECTORY}      directory of the kubelet, where the agent serves the CSI driver ${csiDriver} for the
+                                volumes of sidecars (default ${DEFAULT_KUBELET_DIRECTORY}); ${NO_KUBELET}: no driver
 
 Calls are served by a separate process, "${nodeAgent} ${SERVE_CALLS}", which the agent starts and stops.`;
 }

@@ -5,6 +5,7 @@
 import { existsSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { birdFiles } from "../agent/bird/bird-files.ts";
 import { connectBird } from "../agent/bird/control.ts";
+import { removeDriver } from "../agent/csi/serve-driver.ts";
 import { isOfNetworkManager } from "../agent/install/keep-off.ts";
 import { knownEntries } from "../agent/install/known-entries.ts";
 import type { InstalledEntry } from "../agent/install/layout.ts";
@@ -24,6 +25,7 @@ import { renderEmptyBird } from "../routing/bird/render.ts";
 import { POD_MTU_FILE } from "../routing/pod-mtu.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
 import { BIRD_SETTINGS } from "./bird-settings.ts";
+import { kubeletIn, publishedVolumes } from "./csi-part.ts";
 import { ETCD_FILE_NAMES } from "./etcd-secrets.ts";
 import { say } from "./node-log.ts";
 import { processesNamed } from "./processes-named.ts";
@@ -38,6 +40,7 @@ const LOCK = `${identity.stateDirectory}/install.lock`;
 
 export async function uninstallNode(environment: Environment): Promise<void> {
   await removeFiles(environment);
+  removeVolumes(environment);
   const kernel = openKernelNetwork();
   try {
     const left = podLinks(kernel);
@@ -61,6 +64,21 @@ export async function uninstallNode(environment: Environment): Promise<void> {
   } finally {
     kernel.close();
   }
+}
+
+/** The kubelet cannot unmount a volume of a driver that is gone: then it does not delete the pod. */
+function removeVolumes(environment: Environment): void {
+  const kubelet = kubeletIn(environment);
+  if (kubelet === undefined) return;
+  removeDriver(kubelet);
+  const pods = publishedVolumes(environment, kubelet).removeAll();
+  if (pods.length === 0) return;
+  say(
+    `Removed the volumes of sidecars, although these pods have not ended: ${pods.join(", ")}; ` +
+      'delete them with "kubectl delete pod --force", or install again',
+    {},
+    "WARNING",
+  );
 }
 
 async function removeFiles(environment: Environment): Promise<void> {

@@ -3,9 +3,10 @@
  * runs BIRD of the image. The programs of the plugins write down every call that the runtime makes.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
-import { chmodSync, existsSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { API_VERSION, identity } from "../../src/identity.ts";
+import { csiDriverObject } from "../support/csi.ts";
 import type { KubeNode } from "../support/kube-node.ts";
 import { openProductControlPlane, type ProductControlPlane, productClusterProblem } from "../support/kube-product.ts";
 import { program, testNeeding } from "../support/needs.ts";
@@ -15,6 +16,7 @@ import { pollUntil } from "../support/poll.ts";
 import { productImage, productImageProblem } from "../support/product-image.ts";
 import { proofSize } from "../support/proof-size.ts";
 import { builtProgram } from "../support/run-plugin.ts";
+import { VOLUME_MOUNT, volumePodSpec } from "./volume-tests.ts";
 
 const problem =
   productClusterProblem() ??
@@ -88,6 +90,16 @@ describe("the node agent as a pod", () => {
     }
     // If the agent has not greeted it within a second, on a loaded machine, a plugin does its call itself.
     expect(sumOf(served) / sumOf(made)).toBeGreaterThan(0.9);
+  });
+
+  testPod("mounts the volume of a sidecar in the host's namespace, without any directory of the host", async () => {
+    await cluster.server.apply(JSON.stringify(csiDriverObject()));
+    await pods.create({ name: "mounted", spec: volumePodSpec({}) });
+    const { metadata } = await pods.ready("mounted");
+    node.host.writeFile(`${RUN_DIRECTORY}/sidecars/${metadata.uid}/greeting`, "hello");
+    expect(await pods.exec("mounted", "cat", `${VOLUME_MOUNT}/greeting`)).toBe("hello");
+    await pods.removeAll();
+    expect(readdirSync(node.host.view(`${RUN_DIRECTORY}/sidecars`))).toEqual([]);
   });
 
   testPod("runs BIRD of the image, which ends with the pod", async () => {

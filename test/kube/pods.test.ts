@@ -23,12 +23,13 @@ import { startRuntime } from "../support/runtime-driver.ts";
 import { acrossNodesTests, startPodsOfTwoNodes } from "./across-nodes-tests.ts";
 import { expectAddresses } from "./annotated-pods.ts";
 import { annotationTests } from "./annotation-tests.ts";
+import { volumeTests } from "./volume-tests.ts";
 
 const SERVED = "by the node agent";
 const ALONE = "by themselves";
 
 /** What is done to the node, besides two pods. */
-type Part = "30 pods" | "annotations" | "restarts" | "lost sandboxes" | "two nodes";
+type Part = "30 pods" | "annotations" | "volumes" | "restarts" | "lost sandboxes" | "two nodes";
 const ALL_PARTS: readonly Part[] = ["30 pods", "annotations", "restarts", "lost sandboxes"];
 
 interface Row {
@@ -38,7 +39,7 @@ interface Row {
 
 const ROWS = proofSize<readonly Row[]>({
   everyDay: [
-    { plan: { datastore: "etcd", families: "IPv4", calls: SERVED }, parts: ["30 pods", "restarts"] },
+    { plan: { datastore: "etcd", families: "IPv4", calls: SERVED }, parts: ["volumes", "30 pods", "restarts"] },
     {
       plan: { datastore: "kubernetes", families: "dual stack", calls: ALONE, tunnels: "VXLAN" },
       parts: ["annotations", "two nodes"],
@@ -47,7 +48,12 @@ const ROWS = proofSize<readonly Row[]>({
   ],
   soak: (["etcd", "kubernetes"] as const).flatMap((datastore) =>
     (["IPv4", "dual stack", "IPv6 only"] as const).flatMap((families) =>
-      ([SERVED, ALONE] as const).map((calls): Row => ({ plan: { datastore, families, calls }, parts: ALL_PARTS })),
+      ([SERVED, ALONE] as const).map(
+        (calls): Row => ({
+          plan: { datastore, families, calls },
+          parts: calls === SERVED ? ["volumes", ...ALL_PARTS] : ALL_PARTS,
+        }),
+      ),
     ),
   ),
 });
@@ -98,6 +104,8 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
     await pods.scale("Deployment", "wide", 0);
     await expectNothingLeft();
   });
+
+  if (parts.includes("volumes")) volumeTests(() => opened);
 
   if (parts.includes("annotations")) annotationTests(plan, () => opened);
 

@@ -1,0 +1,94 @@
+/**
+ * Serves the CSI driver where the kubelet looks for it, as long as there is a kubelet.
+ *
+ *   KUBELET/plugins/DRIVER/csi.sock               CSI
+ *   KUBELET/plugins_registry/DRIVER-reg.sock      registration: the kubelet finds it, also when the kubelet starts again
+ */
+import { mkdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { type GrpcServer, serveGrpc } from "../../grpc/server.ts";
+import { identity } from "../../identity.ts";
+import { removeIfEmpty } from "../../linux/place-file.ts";
+import type { PublishedVolumes } from "./published-volumes.ts";
+import { csiServices, registrationService } from "./services.ts";
+
+const { csiDriver } = identity;
+/** How often the kubelet's directory is looked for, and whether the sockets are still there. */
+const LOOK_MILLISECONDS = 2_000;
+const OWNER_ONLY = 0o600;
+const DIRECTORY_MODE = 0o750;
+
+export interface DriverMeans {
+  /** Directory of the kubelet. */
+  readonly kubelet: string;
+  /** Name of this node. */
+  readonly node: string;
+  readonly volumes: PublishedVolumes;
+  readonly log: (message: string, level: "INFO" | "WARNING") => void;
+  /** Resolves early if the signal is aborted. */
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** Resolves when the signal is aborted. */
+export async function serveDriver(means: DriverMeans, signal: AbortSignal): Promise<void> {
+  const { kubelet, wait } = means;
+  while (!signal.aborted) {
+    if (placeOf(registryOf(kubelet)) === undefined) await wait(LOOK_MILLISECONDS, signal);
+    else await serveUntilRemoved(means, signal);
+  }
+}
+
+/** Of an agent that does not run: the kubelet then forgets the driver. */
+export function removeDriver(kubelet: string): void {
+  const { registration, csi, directory } = socketsIn(kubelet);
+  for (const path of [registration, csi]) rmSync(path, { force: true });
+  removeIfEmpty(directory);
+}
+
+function socketsIn(kubelet: string) {
+  const directory = join(kubelet, "plugins", csiDriver);
+  return {
+    directory,
+    csi: join(directory, "csi.sock"),
+    registration: join(registryOf(kubelet), `${csiDriver}-reg.sock`),
+  };
+}
+
+/** The kubelet makes it when it starts. */
+function registryOf(kubelet: string): string {
+  return join(kubelet, "plugins_registry");
+}
+
+async function serveUntilRemoved(means: DriverMeans, signal: AbortSignal): Promise<void> {
+  const { kubelet, node, volumes, wait, log } = means;
+  const { directory, csi, registration } = socketsIn(kubelet);
+  mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
+  const servers: GrpcServer[] = [];
+  try {
+    servers.push(await serveGrpc({ path: csi, mode: OWNER_ONLY }, csiServices(volumes, node)));
+    // Last: the kubelet calls the driver when it finds this socket.
+    const notify = (error: string) => logRegistration(error, log);
+    const handlers = registrationService({ endpoint: csi, notify });
+    servers.push(await serveGrpc({ path: registration, mode: OWNER_ONLY }, handlers));
+    const served = placesOf([csi, registration]);
+    while (!signal.aborted && placesOf([csi, registration]) === served) await wait(LOOK_MILLISECONDS, signal);
+  } finally {
+    await Promise.all(servers.toReversed().map((server) => server.close()));
+    removeIfEmpty(directory);
+  }
+}
+
+function logRegistration(error: string, log: DriverMeans["log"]): void {
+  if (error === "") log(`The kubelet uses the CSI driver "${csiDriver}"`, "INFO");
+  else log(`The kubelet refuses the CSI driver "${csiDriver}": ${error}`, "WARNING");
+}
+
+function placesOf(paths: readonly string[]): string {
+  return paths.map(placeOf).join(" ");
+}
+
+/** `undefined` if it does not exist. */
+function placeOf(path: string): string | undefined {
+  const status = statSync(path, { throwIfNoEntry: false });
+  return status === undefined ? undefined : `${status.dev}/${status.ino}`;
+}
