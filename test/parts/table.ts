@@ -76,6 +76,8 @@ export const PARTS = {
     module: "dikastes",
     packages: ["./dikastes", "./feeder"],
   },
+  /** Renders templates of a mesh's injector. */
+  injection: { module: "injection", packages: ["."], program: "injection" },
   cnitool: {
     module: "cnitool",
     packages: ["github.com/containernetworking/cni/cnitool"],
