@@ -1,5 +1,6 @@
 /** Every command of the admin tool: one row each. */
 import { identity } from "../identity.ts";
+import { alpStatus } from "./alp/status.ts";
 import { alpTemplate } from "./alp/template.ts";
 import { bgpRoutes } from "./bgp/routes.ts";
 import type { CommandGroup } from "./command.ts";
@@ -81,7 +82,7 @@ export const COMMANDS: CommandGroup = {
       kind: "group",
       name: "alp",
       summary: "Application layer policy: the sidecar beside the proxy of a service mesh",
-      commands: [alpTemplate],
+      commands: [alpStatus, alpTemplate],
     },
     {
       kind: "group",

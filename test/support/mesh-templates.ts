@@ -11,13 +11,18 @@ const MODULE = "github.com/projectcalico/calico";
 /** Why they are not there; undefined if they are. */
 export function meshTemplatesProblem(): string | undefined {
   const directory = templatesDirectory();
-  return directory === undefined || !existsSync(directory) ? "needs the Go module of Calico in the module cache" : undefined;
+  return directory === undefined || !existsSync(directory)
+    ? "needs the Go module of Calico in the module cache"
+    : undefined;
 }
 
 export function realInjectorConfig(minor: MeshMinor): string {
   const path = join(templatesDirectory() ?? "", `istio-inject-configmap-${minor}.yaml`);
   const document = Bun.YAML.parse(readFileSync(path, "utf8")) as { readonly data: { readonly config: string } };
-  return withoutItems(document.data.config, /^\s*- (?:name: (?:dikastes|felix-sync)|mountPath: .*dikastes|name: dikastes-sock)$/);
+  return withoutItems(
+    document.data.config,
+    /^\s*- (?:name: (?:dikastes|felix-sync)|mountPath: .*dikastes|name: dikastes-sock)$/,
+  );
 }
 
 function templatesDirectory(): string | undefined {

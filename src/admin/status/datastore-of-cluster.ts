@@ -38,7 +38,7 @@ export async function datastoreOfCluster(
   }
 }
 
-async function settingsOf(objects: ClusterObjects, context: Context, given: Given): Promise<DatastoreSettings> {
+export async function settingsOf(objects: ClusterObjects, context: Context, given: Given): Promise<DatastoreSettings> {
   if (isDatastoreSelected([optionLayer(given), environmentLayer(context.env)])) {
     return (await choiceOf(context, given, { api: true })).settings;
   }

@@ -118,7 +118,8 @@ function poolRows({ datastore }: StatusFacts) {
   ]);
 }
 
-function findingLines(findings: readonly StatusFinding[], { red, yellow, green }: Paint): readonly string[] {
+/** For people: each finding, with what to do about it. */
+export function findingLines(findings: readonly StatusFinding[], { red, yellow, green }: Paint): readonly string[] {
   if (findings.length === 0) return [`\n${green("Everything is well.")}\n`];
   return [
     "\n",

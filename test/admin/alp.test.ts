@@ -1,6 +1,7 @@
 /**
- * The configuration of an injector that `alp template` prints, rendered by Go's text/template and merged into a pod as the
- * mesh does it, on a real kube-apiserver: strategic merge and validation are its own.
+ * The commands for application layer policy on a real kube-apiserver. The configuration of an injector that `alp template`
+ * prints is rendered by Go's text/template and merged into a pod as the mesh does it: strategic merge and validation are
+ * those of the server.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
@@ -8,6 +9,8 @@ import type { KubeClient, KubeRequest } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
 import { requireOk } from "../../src/kube/require-ok.ts";
 import { MESH_MINORS, type MeshMinor } from "../../src/mesh/mesh-minor.ts";
+import { SIDECAR_ANNOTATION } from "../../src/model/sidecar-annotation.ts";
+import { VERSION } from "../../src/version.ts";
 import { partIfBuilt } from "../parts/build.ts";
 import { runInside } from "../support/admin-context.ts";
 import { meansWith } from "../support/imitated-api.ts";
@@ -60,6 +63,31 @@ testNeeding(problem)("kubectl applies what alp template prints, also as a patch"
   expect(stderr).toBe("The injector has this sidecar already: other:v1\n");
 });
 
+testNeeding(problem)("alp status finds the Deployment of a pod, and what its sidecar reports", async () => {
+  const apps = `/apis/apps/v1/namespaces/${NAMESPACE}`;
+  const labels = { app: "store" };
+  const template = {
+    metadata: { labels },
+    spec: { containers: [OWN_CONTAINER, { name: identity.sidecar, image: IMAGE }] },
+  };
+  const workload = { selector: { matchLabels: labels }, template };
+  const deployment = await create(`${apps}/deployments`, { metadata: { name: "store" }, spec: workload });
+  const of = (owner: Created, kind: string) => [
+    { apiVersion: "apps/v1", kind, name: owner.metadata.name, uid: owner.metadata.uid, controller: true },
+  ];
+  const replicas = { metadata: { name: "store-1", ownerReferences: of(deployment, "Deployment") }, spec: workload };
+  const replicaSet = await create(`${apps}/replicasets`, replicas);
+  const annotations = { [SIDECAR_ANNOTATION]: VERSION };
+  const metadata = { name: "store-1-a", labels, annotations, ownerReferences: of(replicaSet, "ReplicaSet") };
+  await create(`/api/v1/namespaces/${NAMESPACE}/pods`, { metadata, spec: template.spec });
+
+  for (const scope of [["-A"], ["-n", NAMESPACE]]) {
+    const { code, stdout } = await runInside(["alp", "status", ...scope], surroundings());
+    expect(code).toBe(0);
+    expect(stdout).toMatch(new RegExp(`deployment/store +${VERSION} +1 +1/1 +ok\n`));
+  }
+});
+
 async function expectPodWithSidecar(minor: MeshMinor, config: string): Promise<void> {
   const pod = await injected(await throughCluster(minor, config));
   const sidecar = pod.spec.containers.find(({ name }) => name === identity.sidecar);
@@ -71,7 +99,11 @@ async function expectPodWithSidecar(minor: MeshMinor, config: string): Promise<v
     securityContext: { runAsUser: 65532, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } },
   });
   const socket = `${identity.runDirectory}/authorization`;
-  expect(proxy?.volumeMounts).toContainEqual({ name: `${identity.sidecar}-authorization`, mountPath: socket, readOnly: true });
+  expect(proxy?.volumeMounts).toContainEqual({
+    name: `${identity.sidecar}-authorization`,
+    mountPath: socket,
+    readOnly: true,
+  });
   expect(pod.spec.volumes).toContainEqual({
     name: `${identity.sidecar}-policy`,
     csi: { driver: identity.csiDriver, readOnly: true, volumeAttributes: { user: "65532" } },
@@ -140,7 +172,10 @@ function rendered<T>(template: string): T {
 
 /** Mesh 1.7 and older append lists; an argument may be a number there. */
 function appended({ containers, initContainers = [], volumes = [] }: PodSpec): PodSpec {
-  const texts = (container: Container) => ({ ...container, ...(container.args && { args: container.args.map(String) }) });
+  const texts = (container: Container) => ({
+    ...container,
+    ...(container.args && { args: container.args.map(String) }),
+  });
   return { containers: [OWN_CONTAINER, ...containers.map(texts)], initContainers: initContainers.map(texts), volumes };
 }
 
@@ -157,6 +192,14 @@ async function merged(overlays: readonly Pod[]): Promise<PodSpec> {
     ({ template: result } = await send<{ readonly template: Pod }>(request, { template: overlay }));
   }
   return result.spec;
+}
+
+interface Created {
+  readonly metadata: { readonly name: string; readonly uid: string };
+}
+
+function create(path: string, object: object): Promise<Created> {
+  return send<Created>({ method: "POST", path }, object);
 }
 
 async function send<T>(request: KubeRequest, body: unknown): Promise<T> {

@@ -1,0 +1,135 @@
+/** Which workloads have the sidecar, which release of it, and which need it. Pure. */
+/** A pod that runs, or is about to. */
+export interface MeshPod {
+  readonly namespace: string;
+  readonly name: string;
+  /** `ReplicaSet web-5d4f`: what controls it. Absent for a bare pod. */
+  readonly owner?: Owner;
+  /** Of the container of the sidecar; absent: it has none. */
+  readonly sidecarImage?: string;
+  /** The release that reports to the node agent; absent: none does. */
+  readonly reported?: string;
+  readonly hasProxy: boolean;
+  /** Its containers were started once. */
+  readonly hasStarted: boolean;
+}
+
+export interface Owner {
+  readonly kind: string;
+  readonly name: string;
+}
+
+export interface SidecarFacts {
+  readonly pods: readonly MeshPod[];
+  /** By `NAMESPACE/KIND/NAME`: what controls a ReplicaSet or a Job. */
+  readonly owners: ReadonlyMap<string, Owner>;
+  /** By `NAMESPACE/POD`: the policies with `http` rules that select it. */
+  readonly httpPolicies: ReadonlyMap<string, readonly string[]>;
+  /** Where the proxies ask the sidecar, and deny without it. */
+  readonly isFiltered: (namespace: string) => boolean;
+  /** Of this tool. */
+  readonly version: string;
+}
+
+export interface SidecarWorkload {
+  readonly namespace: string;
+  /** `deployment/web` */
+  readonly workload: string;
+  readonly pods: number;
+  readonly withSidecar: number;
+  /** Pods whose sidecar reports to the node agent. */
+  readonly reporting: number;
+  /** Releases of the sidecar, and how many pods run them. */
+  readonly releases: Readonly<Record<string, number>>;
+  readonly images: readonly string[];
+  /** Policies with `http` rules that select pods of it. */
+  readonly policies: readonly string[];
+  readonly state: WorkloadState;
+  /** Pods that make the state what it is. */
+  readonly concerned: readonly string[];
+}
+
+/**
+ * `denied`: the proxy denies everything, since there is no sidecar to ask. `closed`: `http` rules match nothing, without a
+ * sidecar. `silent`: the same, since the sidecar does not report in. `starting`: it cannot yet. `outdated`: another release than
+ * this.
+ */
+export type WorkloadState = "ok" | "outdated" | "starting" | "silent" | "closed" | "denied";
+
+/** Only workloads that have the sidecar or need it, by namespace and name. */
+export function sidecarWorkloads(facts: SidecarFacts): readonly SidecarWorkload[] {
+  const groups = Map.groupBy(facts.pods, (pod) => `${pod.namespace}/${workloadOf(pod, facts)}`);
+  return [...groups]
+    .flatMap(([key, pods]) => {
+      const isConcerned = pods.some((pod) => pod.sidecarImage !== undefined || isNeeded(pod, facts));
+      return isConcerned ? [describe(key, pods, facts)] : [];
+    })
+    .sort((left, right) => (keyOf(left) < keyOf(right) ? -1 : 1));
+}
+
+export function ownerKey(namespace: string, { kind, name }: Owner): string {
+  return `${namespace}/${kind}/${name}`;
+}
+
+function describe(key: string, pods: readonly MeshPod[], facts: SidecarFacts): SidecarWorkload {
+  const [namespace = "", ...workload] = key.split("/");
+  const withSidecar = pods.filter(({ sidecarImage }) => sidecarImage !== undefined);
+  const releases = Map.groupBy(withSidecar, releaseOf);
+  const policies = pods.flatMap((pod) => policiesOf(pod, facts));
+  return {
+    namespace,
+    workload: workload.join("/"),
+    pods: pods.length,
+    withSidecar: withSidecar.length,
+    reporting: pods.filter(({ reported }) => reported !== undefined).length,
+    releases: Object.fromEntries([...releases].map(([release, { length }]) => [release, length] as const).sort()),
+    images: [...new Set(withSidecar.flatMap(({ sidecarImage = [] }) => sidecarImage))].sort(),
+    policies: [...new Set(policies)].sort(),
+    ...stateOf(pods, facts),
+  };
+}
+
+/** The worst state of its pods. */
+function stateOf(pods: readonly MeshPod[], facts: SidecarFacts): Pick<SidecarWorkload, "state" | "concerned"> {
+  const states = pods.map((pod) => ({ name: pod.name, state: stateOfPod(pod, facts) }));
+  const state = WORST_FIRST.find((each) => states.some((pod) => pod.state === each)) ?? "ok";
+  return {
+    state,
+    concerned: state === "ok" ? [] : states.filter((pod) => pod.state === state).map(({ name }) => name),
+  };
+}
+
+const WORST_FIRST: readonly WorkloadState[] = ["denied", "closed", "silent", "starting", "outdated"];
+
+function stateOfPod(pod: MeshPod, facts: SidecarFacts): WorkloadState {
+  if (pod.sidecarImage === undefined) {
+    if (pod.hasProxy && facts.isFiltered(pod.namespace)) return "denied";
+    return policiesOf(pod, facts).length > 0 ? "closed" : "ok";
+  }
+  if (pod.reported === undefined) return pod.hasStarted ? "silent" : "starting";
+  return releaseOf(pod) === facts.version ? "ok" : "outdated";
+}
+
+function isNeeded(pod: MeshPod, facts: SidecarFacts): boolean {
+  return policiesOf(pod, facts).length > 0 || (pod.hasProxy && facts.isFiltered(pod.namespace));
+}
+
+function policiesOf({ namespace, name }: MeshPod, { httpPolicies }: SidecarFacts): readonly string[] {
+  return httpPolicies.get(`${namespace}/${name}`) ?? [];
+}
+
+/** As it reports itself; by the tag of its image, if it does not. */
+function releaseOf({ reported, sidecarImage = "" }: MeshPod): string {
+  return reported ?? /:([^/:@]+)(?:@.*)?$/.exec(sidecarImage)?.[1] ?? "unknown";
+}
+
+/** Through what controls its ReplicaSet or Job. */
+function workloadOf({ namespace, name, owner }: MeshPod, { owners }: SidecarFacts): string {
+  if (owner === undefined) return `pod/${name}`;
+  const top = owners.get(ownerKey(namespace, owner)) ?? owner;
+  return `${top.kind.toLowerCase()}/${top.name}`;
+}
+
+function keyOf({ namespace, workload }: SidecarWorkload): string {
+  return `${namespace} ${workload}`;
+}
