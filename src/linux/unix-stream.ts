@@ -50,11 +50,16 @@ export function sendAll(stream: number, bytes: Uint8Array, count: number, patien
 
 /** Whether the listener runs as the user of this process: a config with its password is for no other. */
 export function isPeerOfSameUser(stream: number): boolean {
+  return userOfPeer(stream) === systemCall("geteuid", 0);
+}
+
+/** The effective user of the process at the other end when it connected or began to listen; `undefined` if unknown. */
+export function userOfPeer(stream: number): number | undefined {
   const credentials = new Uint8Array(CREDENTIALS_BYTES);
   const length = new Uint8Array(4);
   putNumber(length, 0, CREDENTIALS_BYTES);
   const failed = systemCall("getsockopt", stream, SOL_SOCKET, SO_PEERCRED, addressOf(credentials), addressOf(length));
-  return failed === 0 && numberAt(credentials, UID_AT) === systemCall("geteuid", 0);
+  return failed === 0 ? numberAt(credentials, UID_AT) : undefined;
 }
 
 /** Nothing more will be sent; the other side can still send. */
