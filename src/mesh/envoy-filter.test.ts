@@ -10,11 +10,9 @@ describe("envoyAuthorization()", () => {
     const { http, network } = envoyAuthorization(form);
 
     for (const filter of [http, network]) {
-      expect(filter).toMatchObject({
-        typed_config: {
-          failure_mode_allow: false,
-          grpc_service: { timeout: "0.5s", envoy_grpc: { cluster_name: identity.sidecar } },
-        },
+      expect(filter[form === "v2" ? "config" : "typed_config"]).toMatchObject({
+        failure_mode_allow: false,
+        grpc_service: { timeout: "0.5s", envoy_grpc: { cluster_name: identity.sidecar } },
       });
     }
   });

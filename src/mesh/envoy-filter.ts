@@ -39,11 +39,8 @@ export function envoyAuthorization(form: FilterForm, socket: string = AUTHORIZAT
   };
   return {
     cluster: clusterOf(form, socket),
-    http: { name: names.http, typed_config: { "@type": `${TYPES}${names.httpType}`, ...question } },
-    network: {
-      name: names.network,
-      typed_config: { "@type": `${TYPES}${names.networkType}`, stat_prefix: statPrefix(), ...question },
-    },
+    http: { name: names.http, ...configOf(names.httpType, question) },
+    network: { name: names.network, ...configOf(names.networkType, { stat_prefix: statPrefix(), ...question }) },
   };
 }
 
@@ -75,6 +72,11 @@ export function envoyFilterObject(form: FilterForm) {
   };
 }
 
+/** Mesh 1.6 does not know the types of all filters, and passes on a configuration without type. */
+function configOf(type: string | undefined, config: object) {
+  return type === undefined ? { config } : { typed_config: { "@type": `${TYPES}${type}`, ...config } };
+}
+
 function clusterOf(form: FilterForm, socket: string): EnvoyObject {
   const address = { pipe: { path: socket } };
   return {
@@ -97,9 +99,9 @@ function statPrefix(): string {
 
 interface Names {
   readonly http: string;
-  readonly httpType: string;
+  readonly httpType?: string;
   readonly network: string;
-  readonly networkType: string;
+  readonly networkType?: string;
   readonly tcpProxy: string;
   readonly manager: string;
   readonly router: string;
@@ -118,9 +120,7 @@ const NEW_NAMES: Names = {
 const NAMES: Readonly<Record<FilterForm, Names>> = {
   v2: {
     http: "envoy.ext_authz",
-    httpType: "envoy.config.filter.http.ext_authz.v2.ExtAuthz",
     network: "envoy.ext_authz",
-    networkType: "envoy.config.filter.network.ext_authz.v2.ExtAuthz",
     tcpProxy: "envoy.tcp_proxy",
     manager: "envoy.http_connection_manager",
     router: "envoy.router",
