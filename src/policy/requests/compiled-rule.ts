@@ -3,19 +3,25 @@ import { type Prefix, parsePrefixOrAddress } from "../../ip/prefix.ts";
 import { type AddressRanges, rangesOf } from "./address-ranges.ts";
 import { malformedValue } from "./malformed-message.ts";
 import { decisionOfProfileRule, decisionOfRule, type RequestDecision } from "./request-decision.ts";
-import type { SidecarPeer, SidecarPolicy, SidecarRule } from "./sidecar-state.ts";
+import type { HttpMatch, SidecarPeer, SidecarPolicy, SidecarPorts, SidecarRule } from "./sidecar-state.ts";
 
-export interface CompiledRule extends Pick<SidecarRule, "family" | "http"> {
+/** All of one shape, with every field: the engine reads those of one shape faster. */
+export interface CompiledRule {
+  readonly outcome: RequestDecision | "Pass";
+  readonly family: SidecarRule["family"] | undefined;
+  readonly http: HttpMatch | undefined;
   readonly source: CompiledPeer;
   readonly destination: CompiledPeer;
-  readonly outcome: RequestDecision | "Pass";
 }
 
-export interface CompiledPeer extends Pick<SidecarPeer, "ports" | "notPorts" | "identities"> {
-  readonly nets?: CompiledNets;
-  readonly notNets?: CompiledNets;
+export interface CompiledPeer {
+  readonly nets: CompiledNets | undefined;
+  readonly notNets: CompiledNets | undefined;
   readonly sets: readonly string[];
   readonly notSets: readonly string[];
+  readonly ports: SidecarPorts | undefined;
+  readonly notPorts: SidecarPorts | undefined;
+  readonly identities: string | undefined;
 }
 
 export interface CompiledNets {
@@ -48,24 +54,25 @@ export function setsOf({ source, destination }: CompiledRule): readonly string[]
 }
 
 function compileRule(rule: SidecarRule, outcome: CompiledRule["outcome"], field: string): CompiledRule {
-  const { family, http, source, destination } = rule;
   return {
     outcome,
-    ...(family === undefined ? {} : { family }),
-    ...(http === undefined ? {} : { http }),
-    source: compilePeer(source, `${field}.source`),
-    destination: compilePeer(destination, `${field}.destination`),
+    family: rule.family,
+    http: rule.http,
+    source: compilePeer(rule.source, `${field}.source`),
+    destination: compilePeer(rule.destination, `${field}.destination`),
   };
 }
 
 function compilePeer(peer: SidecarPeer, field: string): CompiledPeer {
-  const { nets, notNets = [], sets = [], notSets = [], ...others } = peer;
+  const { nets, notNets = [], sets = [], notSets = [], ports, notPorts, identities } = peer;
   return {
-    ...others,
+    nets: nets === undefined ? undefined : compileNets(nets, `${field}.nets`),
+    notNets: notNets.length === 0 ? undefined : compileNets(notNets, `${field}.notNets`),
     sets,
     notSets,
-    ...(nets === undefined ? {} : { nets: compileNets(nets, `${field}.nets`) }),
-    ...(notNets.length === 0 ? {} : { notNets: compileNets(notNets, `${field}.notNets`) }),
+    ports,
+    notPorts,
+    identities,
   };
 }
 

@@ -22,21 +22,34 @@ function matchesIdentity({ identities }: CompiledPeer, { identitySets }: Request
 
 function matchesPeer(peer: CompiledPeer, facts: PeerFacts): boolean {
   return (
-    peer.sets.every((set) => isIn(set, facts)) &&
-    !peer.notSets.some((set) => isIn(set, facts)) &&
+    (peer.ports === undefined || hasPort(peer.ports, facts)) &&
+    (peer.notPorts === undefined || !hasPort(peer.notPorts, facts)) &&
     (peer.nets === undefined || isWithin(peer.nets.ranges, facts.address)) &&
     (peer.notNets === undefined || !isWithin(peer.notNets.ranges, facts.address)) &&
-    (peer.ports === undefined || hasPort(peer.ports, facts)) &&
-    (peer.notPorts === undefined || !hasPort(peer.notPorts, facts))
+    isInAll(peer.sets, facts) &&
+    !isInAny(peer.notSets, facts)
   );
 }
 
+// Loops, not closures: where rules cannot be told apart by the index, these run for each of them.
+function isInAll(sets: readonly string[], facts: PeerFacts): boolean {
+  for (const set of sets) if (!isIn(set, facts)) return false;
+  return true;
+}
+
+function isInAny(sets: readonly string[], facts: PeerFacts): boolean {
+  for (const set of sets) if (isIn(set, facts)) return true;
+  return false;
+}
+
 function isIn(set: string, { sets }: PeerFacts): boolean {
-  return sets.some((names) => names.has(set));
+  for (const names of sets) if (names.has(set)) return true;
+  return false;
 }
 
 function hasPort({ ranges, set }: SidecarPorts, facts: PeerFacts): boolean {
   const { port } = facts;
   if (port === undefined) return false;
-  return ranges.some(([first, last]) => first <= port && port <= last) || (set !== undefined && isIn(set, facts));
+  for (const range of ranges) if (range[0] <= port && port <= range[1]) return true;
+  return set !== undefined && isIn(set, facts);
 }
