@@ -5,7 +5,11 @@ const PREFIX_BYTES = 5;
 
 export function encodeMessage(message: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(PREFIX_BYTES + message.length);
-  new DataView(bytes.buffer).setUint32(1, message.length);
+  const { length } = message;
+  bytes[1] = length >>> 24;
+  bytes[2] = length >>> 16;
+  bytes[3] = length >>> 8;
+  bytes[4] = length;
   bytes.set(message, PREFIX_BYTES);
   return bytes;
 }
@@ -28,7 +32,7 @@ export class MessageReader {
     this.size += piece.length;
     while (this.size >= this.wanted) {
       const bytes = this.pieces.length === 1 ? (this.pieces[0] ?? piece) : Buffer.concat(this.pieces);
-      const end = PREFIX_BYTES + new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
+      const end = PREFIX_BYTES + lengthIn(bytes);
       if (end > this.mostBytes) throw this.tooLarge();
       const isWhole = bytes.length >= end;
       if (isWhole) messages.push(bytes.subarray(PREFIX_BYTES, end));
@@ -38,4 +42,9 @@ export class MessageReader {
     }
     return messages;
   }
+}
+
+/** Without a `DataView`: the runtime is slow to give access to the memory of a small array. */
+function lengthIn(prefix: Uint8Array): number {
+  return (((prefix[1] ?? 0) << 24) | ((prefix[2] ?? 0) << 16) | ((prefix[3] ?? 0) << 8) | (prefix[4] ?? 0)) >>> 0;
 }

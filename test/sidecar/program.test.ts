@@ -1,0 +1,67 @@
+/** The sidecar as a program: its command line, its user, its end. */
+import { describe, expect, test } from "bun:test";
+import { chmodSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { identity } from "../../src/identity.ts";
+import { VERSION } from "../../src/version.ts";
+import { firstUpdate, startFakeAgent, WELCOME } from "../support/fake-agent.ts";
+import { program, root, testNeeding } from "../support/needs.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+
+const PROGRAM = join(import.meta.dir, "../../dist/bin", identity.sidecar);
+const USER = 65_532;
+
+async function run(...args: readonly string[]) {
+  const child = Bun.spawn([PROGRAM, ...args], { stdout: "pipe", stderr: "pipe" });
+  const [output, errors, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  return { output, errors, code };
+}
+
+describe("the program of the sidecar", () => {
+  test("prints its version and its options, and refuses wrong arguments with status 2", async () => {
+    expect(await run("--version")).toMatchObject({ output: `${identity.sidecar} ${VERSION}\n`, code: 0 });
+    expect((await run("--help")).output).toContain("--trust-domain=NAME");
+    const wrong = await run("--health-port=http");
+    expect(wrong.code).toBe(2);
+    expect(wrong.errors).toStartWith(
+      `${identity.sidecar}: unknown or invalid argument "--health-port=http"; expected a port, or 0 for none\n`,
+    );
+  });
+
+  test("ends with status 1 and the reason if it cannot listen", async () => {
+    const directory = temporaryDirectory("sidecarprogram");
+    try {
+      const listen = join(directory.path, "file");
+      writeFileSync(listen, "");
+      const { code, errors } = await run(`--listen=${listen}`, "--health-port=0");
+
+      expect(code).toBe(1);
+      expect(errors).toBe(
+        `${identity.sidecar}: Cannot listen at "${listen}": there is a file that is not a socket; remove it\n`,
+      );
+    } finally {
+      directory.remove();
+    }
+  });
+
+  testNeeding(root, program("setpriv"))("needs no privileges, and no other files than its socket", async () => {
+    const directory = temporaryDirectory("sidecarprogram");
+    const [path, listen] = [join(directory.path, "agent.sock"), join(directory.path, "authorization.sock")];
+    chmodSync(directory.path, 0o777);
+    using agent = startFakeAgent(path, [WELCOME, firstUpdate()]);
+    chmodSync(path, 0o777);
+    const privileges = ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--clear-groups"];
+    const user = ["setpriv", `--reuid=${USER}`, `--regid=${USER}`, ...privileges];
+    const command = [...user, PROGRAM, `--agent=${path}`, `--listen=${listen}`, "--health-port=0"];
+    const child = Bun.spawn(command, { env: {}, stderr: "pipe" });
+    try {
+      await agent.applied(1);
+      expect(statSync(listen)).toMatchObject({ uid: USER });
+      expect(statSync(listen).mode & 0o777).toBe(0o666);
+    } finally {
+      child.kill("SIGKILL");
+      await child.exited;
+      directory.remove();
+    }
+  });
+});
