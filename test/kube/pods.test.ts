@@ -23,7 +23,7 @@ import { startRuntime } from "../support/runtime-driver.ts";
 import { acrossNodesTests, startPodsOfTwoNodes } from "./across-nodes-tests.ts";
 import { expectAddresses } from "./annotated-pods.ts";
 import { annotationTests } from "./annotation-tests.ts";
-import { volumeTests } from "./volume-tests.ts";
+import { expectNoVolumes, volumePodSpec, volumeTests } from "./volume-tests.ts";
 
 const SERVED = "by the node agent";
 const ALONE = "by themselves";
@@ -67,6 +67,7 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
   const { plan, parts } = row;
   const testCluster = testNeeding(problem);
   const testPart = (part: Part) => (parts.includes(part) ? testCluster : () => {});
+  const withVolume = parts.includes("volumes") ? { spec: volumePodSpec({}) } : {};
   let cluster: ProductCluster;
   let pods: Pods;
   let opened: ProductPods;
@@ -112,7 +113,7 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
   testPart("restarts")(
     "keeps the pods while kubelet, containerd and node agent are killed and started again",
     async () => {
-      await pods.create({ name: "kept" });
+      await pods.create({ name: "kept", ...withVolume });
       const before = await pods.ready("kept");
 
       await cluster.node.kubelet.kill();
@@ -126,6 +127,7 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
       const after = await pods.get("kept");
       expect(identityOf(after)).toEqual(identityOf(before));
       await expectNothingLeft();
+      if (parts.includes("volumes")) await expectNoVolumes(cluster.node);
     },
   );
 
@@ -143,7 +145,7 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
 
   testPart("restarts")("starts all pods again after a reboot, and the lost sandboxes keep no address", async () => {
     const names = ["a", "b", "c"];
-    await pods.create(...names.map((name) => ({ name })));
+    await pods.create(...names.map((name) => ({ name, ...(name === "a" ? withVolume : {}) })));
     await Promise.all(names.map(pods.ready));
 
     await cluster.node.reboot();
@@ -151,6 +153,7 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
     await untilRestarted();
     await opened.untilOnlyRecorded(names);
     await expectNothingLeft();
+    if (parts.includes("volumes")) await expectNoVolumes(cluster.node);
   });
 
   testPart("lost sandboxes")("releases the addresses of sandboxes that the runtime has lost too", async () => {

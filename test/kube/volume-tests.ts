@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { identity } from "../../src/identity.ts";
 import { csiDriverObject } from "../support/csi.ts";
 import { AGNHOST_IMAGE } from "../support/kube-images.ts";
+import type { KubeNode } from "../support/kube-node.ts";
 import { productClusterProblem } from "../support/kube-product.ts";
 import { testNeeding } from "../support/needs.ts";
 import { NAMESPACE } from "../support/pods-in-namespace.ts";
@@ -25,12 +26,6 @@ export function volumeTests(opened: () => ProductPods): void {
     const path = node().host.view(`${RUN_DIRECTORY}/sidecars`);
     return existsSync(path) ? readdirSync(path) : [];
   };
-  const left = async () => [
-    ...directories(),
-    ...readdirSync(node().host.view(`${RUN_DIRECTORY}/volumes`)),
-    ...(await node().host.must(["cat", "/proc/self/mountinfo"])).split("\n").filter((line) => line.includes("~csi")),
-  ];
-
   testVolumes("mounts the node agent's directory of a pod into it, and leaves nothing of it", async () => {
     const { cluster, pods } = opened();
     await cluster.server.apply(JSON.stringify(csiDriverObject()));
@@ -55,9 +50,19 @@ export function volumeTests(opened: () => ProductPods): void {
     const events = () => cluster.server.kubectl(["get", "events", `--namespace=${NAMESPACE}`]);
     await pollUntil(async () => (await events()).includes('"volumeAttributes.colour"'), "the event that names it");
     await pods.removeAll();
-    await pollUntil(async () => (await left()).length === 0, "the volumes to be gone").catch(async () => {
-      expect(await left()).toEqual([]);
-    });
+    await expectNoVolumes(node());
+  });
+}
+
+/** Fails unless, soon, there is neither a mount nor a directory nor a record of a volume. */
+export async function expectNoVolumes({ host }: KubeNode): Promise<void> {
+  const left = async () => [
+    ...readdirSync(host.view(`${RUN_DIRECTORY}/sidecars`)),
+    ...readdirSync(host.view(`${RUN_DIRECTORY}/volumes`)),
+    ...(await host.must(["cat", "/proc/self/mountinfo"])).split("\n").filter((line) => line.includes("~csi")),
+  ];
+  await pollUntil(async () => (await left()).length === 0, "the volumes to be gone").catch(async () => {
+    expect(await left()).toEqual([]);
   });
 }
 

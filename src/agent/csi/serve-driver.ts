@@ -6,7 +6,7 @@
  */
 import { mkdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type GrpcServer, serveGrpc } from "../../grpc/server.ts";
+import type { GrpcServer } from "../../grpc/server.ts";
 import { identity } from "../../identity.ts";
 import { removeIfEmpty } from "../../linux/place-file.ts";
 import type { PublishedVolumes } from "./published-volumes.ts";
@@ -62,6 +62,8 @@ function registryOf(kubelet: string): string {
 async function serveUntilRemoved(means: DriverMeans, signal: AbortSignal): Promise<void> {
   const { kubelet, node, volumes, wait, log } = means;
   const { directory, csi, registration } = socketsIn(kubelet);
+  // Hosts without a kubelet do not need it.
+  const { serveGrpc } = await import("../../grpc/server.ts");
   mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
   const servers: GrpcServer[] = [];
   try {
