@@ -1,7 +1,7 @@
 /** The compiled table and the judges agree on every packet, for random clusters. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { changesBetween, NO_RESOURCES } from "../../test/support/policy-changes.ts";
+import { changesBetween, NO_RESOURCES, sidecarsOf } from "../../test/support/policy-changes.ts";
 import { proofSize } from "../../test/support/proof-size.ts";
 import {
   clusters,
@@ -29,6 +29,7 @@ test("the compiled table and the judge agree on every packet of a workload", () 
     fc.property(clusters, fc.array(packets, { minLength: 20, maxLength: 20 }), (cluster, someBytes) => {
       const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
       compiler.update(changesBetween(NO_RESOURCES, { ...cluster, hostEndpoints: [] }));
+      compiler.setSidecars(sidecarsOf(cluster));
       for (const endpoint of cluster.endpoints.filter(({ spec }) => spec.node === LOCAL_NODE)) {
         const { interfaceName = "" } = endpoint.spec;
         for (const packet of someBytes) {
@@ -56,6 +57,7 @@ test("the compiled table and the judges agree on every packet that passes interf
       (cluster, configuration, interfaces, questions) => {
         const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
         compiler.setHostInterfaces(interfaces);
+        compiler.setSidecars(sidecarsOf(cluster));
         compiler.update(changesBetween(NO_RESOURCES, cluster, configuration));
         const settings = nodeAgentSettings([configuration], LOCAL_NODE);
         for (const [packet, passage] of questions) {

@@ -60,7 +60,11 @@ describe("effectiveRule()", () => {
   });
 
   test.each([
-    ["http", { http: { methods: ["GET"] } }, OWNER],
+    ["http of UDP", { protocol: "UDP", http: {} }, OWNER],
+    ["http of everything but TCP", { notProtocol: 6, http: {} }, OWNER],
+    ["http in a rule that denies", { action: "Deny", http: {} }, OWNER],
+    ["http in a profile", { http: {} }, { withoutHttp: "in a profile" }],
+    ["a criterion of http that it does not know", { http: { headers: [] } }, OWNER],
     ["ports without a protocol", { destination: { ports: [80] } }, OWNER],
     ["an unknown protocol", { protocol: "nonsense" }, OWNER],
     ["an ICMP code without a type", { protocol: "ICMP", icmp: { code: 0 } }, OWNER],

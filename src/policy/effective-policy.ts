@@ -2,7 +2,7 @@
 import type { Prefix } from "../ip/prefix.ts";
 import { parsePrefixOrAddress } from "../ip/prefix.ts";
 import { type EntityRule, type PolicyRule, unknownCriterion } from "../model/policy-rule.ts";
-import { ICMP_PROTOCOLS, PROTOCOLS_WITH_PORTS, protocolNumber } from "../model/protocols.ts";
+import { ICMP_PROTOCOLS, PROTOCOLS_WITH_PORTS, protocolNumber, TCP } from "../model/protocols.ts";
 import type { Direction, EffectivePeer, EffectiveRule, IcmpMatch, PortMatch, SetReference } from "./effective-rule.ts";
 import {
   canonicalSelector,
@@ -11,6 +11,7 @@ import {
   identitySelector,
   type SelectorText,
 } from "./effective-selector.ts";
+import type { HttpMatch, HttpPath } from "./requests/sidecar-state.ts";
 
 /** Whose rules they are. */
 export interface RuleOwner {
@@ -20,6 +21,8 @@ export interface RuleOwner {
   readonly selector: SelectorText;
   /** The endpoints of services are known. */
   readonly hasServices: boolean;
+  /** Why its rules cannot match HTTP requests, after "http"; absent if they can. */
+  readonly withoutHttp?: string | undefined;
 }
 
 /** A rule that cannot be carried out exactly. Its policy must fail closed. */
@@ -28,10 +31,10 @@ export class UnsupportedRule extends Error {
 }
 
 export function effectiveRule(rule: PolicyRule, direction: Direction, owner: RuleOwner): EffectiveRule {
-  if (rule.http !== undefined) throw new UnsupportedRule("http is not supported");
   const unknown = unknownCriterion(rule);
   if (unknown !== undefined) throw new UnsupportedRule(`unknown field "${unknown}"`);
-  const protocol = optionalNumber(rule.protocol);
+  const http = httpMatch(rule, direction, owner);
+  const protocol = optionalNumber(rule.protocol) ?? (http === undefined ? undefined : TCP);
   const notProtocol = optionalNumber(rule.notProtocol);
   const icmp = icmpMatch(rule.icmp, protocol);
   const notIcmp = icmpMatch(rule.notICMP, protocol);
@@ -47,7 +50,30 @@ export function effectiveRule(rule: PolicyRule, direction: Direction, owner: Rul
     ...(notIcmp === undefined ? {} : { notIcmp }),
     source: peer("source"),
     destination: peer("destination"),
+    ...(http === undefined ? {} : { http }),
   };
+}
+
+function httpMatch(rule: PolicyRule, direction: Direction, { withoutHttp }: RuleOwner): HttpMatch | undefined {
+  const { http, action } = rule;
+  if (http === undefined) return undefined;
+  if (withoutHttp !== undefined) throw new UnsupportedRule(`http ${withoutHttp}`);
+  if (direction === "egress") throw new UnsupportedRule("http in an egress rule");
+  if (action !== "Allow") throw new UnsupportedRule(`http in a rule with action ${action}`);
+  if (![undefined, TCP].includes(optionalNumber(rule.protocol)) || optionalNumber(rule.notProtocol) === TCP) {
+    throw new UnsupportedRule("http without the protocol TCP");
+  }
+  const { methods = [], paths = [] } = http;
+  return {
+    ...(methods.length === 0 ? {} : { methods }),
+    ...(paths.length === 0 ? {} : { paths: paths.map(httpPath) }),
+  };
+}
+
+function httpPath({ exact, prefix }: { readonly exact?: string; readonly prefix?: string }): HttpPath {
+  if (exact !== undefined) return { exact };
+  if (prefix !== undefined) return { prefix };
+  throw new UnsupportedRule("an HTTP path without exact or prefix");
 }
 
 interface PeerContext {

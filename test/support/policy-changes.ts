@@ -15,6 +15,7 @@ import {
 import type { NodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import type { Resource } from "../../src/model/resource.ts";
 import { type ServiceEndpoints, serviceEndpointsKey } from "../../src/model/service-endpoints.ts";
+import { SIDECAR_ANNOTATION } from "../../src/model/sidecar-annotation.ts";
 import type { PolicyChanges } from "../../src/policy/inputs.ts";
 import type { PolicyResources } from "../../src/policy/judge/resources.ts";
 
@@ -48,6 +49,12 @@ export function changesBetween(
     configurations: changesOf(NODE_AGENT_CONFIGURATION, [], configurations),
     serviceEndpoints: serviceChanges(before.serviceEndpoints ?? [], after.serviceEndpoints ?? []),
   };
+}
+
+/** The endpoints whose sidecar reports, as their annotations say. */
+export function sidecarsOf({ endpoints }: PolicyResources): { readonly endpoints: ReadonlySet<string> } {
+  const reporting = endpoints.filter((endpoint) => endpoint.metadata.annotations?.[SIDECAR_ANNOTATION] !== undefined);
+  return { endpoints: new Set(byKey(ENDPOINT, reporting).keys()) };
 }
 
 /** Each is one slice: they have no names here, so their places are their keys. */

@@ -9,6 +9,7 @@ import { networkPolicy } from "../../src/model/network-policy.ts";
 import { networkSet } from "../../src/model/network-set.ts";
 import { type NodeAgentConfiguration, nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import { DEFAULT_ALLOW_PROFILE, profile } from "../../src/model/profile.ts";
+import { SIDECAR_ANNOTATION } from "../../src/model/sidecar-annotation.ts";
 import { tier } from "../../src/model/tier.ts";
 import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import type { HostInterface } from "../../src/policy/host-interface.ts";
@@ -141,7 +142,38 @@ const rule = fc
     });
   });
 
-const rules = fc.array(rule, { minLength: 1, maxLength: 3 });
+/** Few, so that requests meet them. Methods and paths do not matter for packets. */
+const http = fc
+  .record({
+    methods: optional(some(pick(["GET", "POST", "*"]), 2)),
+    paths: optional(some(pick([{ exact: "/" }, { exact: "/a" }, { prefix: "/a/" }, { prefix: "/b" }]), 2)),
+  })
+  .map(defined);
+
+const httpRule = fc
+  .record({
+    protocol: optional(pick(["TCP", 6])),
+    source: optional(entity),
+    destination: ports,
+    http,
+  })
+  .map((match) => ({ action: "Allow" as const, ...defined(match) }));
+
+/** Refused by admission; a policy that has it all the same denies everything. */
+const wrongHttpRule = fc.record({ action: pick(["Allow", "Deny"] as const), protocol: pick(["TCP", "UDP"]), http });
+
+const rules = fc.array(fc.oneof({ weight: 60, arbitrary: rule }, { weight: 1, arbitrary: wrongHttpRule }), {
+  minLength: 1,
+  maxLength: 3,
+});
+const ingressRules = fc.array(
+  fc.oneof(
+    { weight: 60, arbitrary: rule },
+    { weight: 20, arbitrary: httpRule },
+    { weight: 1, arbitrary: wrongHttpRule },
+  ),
+  { minLength: 1, maxLength: 3 },
+);
 
 const policySpec = fc
   .record({
@@ -150,7 +182,7 @@ const policySpec = fc
     selector: optional(selector),
     serviceAccountSelector: rare(pick(["app == 'a'", "all()"])),
     types: optional(pick([["Ingress"], ["Egress"], ["Ingress", "Egress"]])),
-    ingress: optional(rules),
+    ingress: optional(ingressRules),
     egress: optional(rules),
   })
   .map(defined);
@@ -163,8 +195,9 @@ const endpoint = (index: number, node: string) =>
       labels,
       addresses: fc.uniqueArray(pick(ADDRESSES), { minLength: 1, maxLength: 2 }),
       ports: some(fc.record({ name: pick(["web", "dns"]), protocol: pick(["TCP", "UDP"]), port: pick(PORTS) }), 2),
+      hasSidecar: fc.boolean(),
     })
-    .map(({ namespace, account, labels: own, addresses, ports: declared }) =>
+    .map(({ namespace, account, labels: own, addresses, ports: declared, hasSidecar }) =>
       workloadEndpoint.make(
         {
           name: `${node}-k8s-pod${index}-eth0`,
@@ -175,6 +208,7 @@ const endpoint = (index: number, node: string) =>
             [`${identity.labelPrefix}orchestrator`]: "k8s",
             ...(account === undefined ? {} : { [`${identity.labelPrefix}serviceaccount`]: account }),
           },
+          ...(hasSidecar ? { annotations: { [SIDECAR_ANNOTATION]: "1.0.0" } } : {}),
         },
         {
           node,

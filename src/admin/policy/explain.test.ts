@@ -208,12 +208,14 @@ describe("policy explain", () => {
   });
 
   test("a policy that cannot be carried out denies both directions, and says why", async () => {
-    await policy("http", { selector: "app == 'web'", ingress: [{ action: "Allow", http: { methods: ["GET"] } }] });
+    await policy("http", { selector: "app == 'web'", ingress: [{ action: "Deny", http: { methods: ["GET"] } }] });
 
     const { stdout } = await explain("--from default/web --to default/client --ip-version 4 --port 80");
 
     expect(stdout).toContain("Egress of default/web: denied\n");
-    expect(stdout).toContain('decides; denies everything because "http" is not supported\n');
+    expect(stdout).toContain(
+      'decides; denies everything because a rule has "http" that is not an ingress rule for TCP with action Allow\n',
+    );
   });
 
   test("an unreadable policy denies everything in its namespace, and is reported", async () => {

@@ -4,6 +4,7 @@
  *   endpoints, network sets ──────────> MemberSets           what selectors of rules select: elements of kernel sets
  *   policies, tiers, profiles ────────> ApplicablePolicies   which of them apply to a local endpoint
  *   workload and host endpoints here ─> WorkloadEndpoints, HostEndpoints   the verdict maps of their interfaces
+ *   sidecars that report ─────────────> SidecarInterfaces    the set of the interfaces that rules with http match
  *                                       Evaluations          the chains that they point to, shared
  *
  * No effects: `table` is what the kernel must hold, `takeDelta()` what changed since the last call.
@@ -27,34 +28,15 @@ import { hostEntity, networkSetEntity, workloadEntity } from "./entity.ts";
 import { Evaluations } from "./evaluations.ts";
 import { HostEndpoints } from "./host-endpoints.ts";
 import { MemberSets } from "./member-sets.ts";
+import { EFFECT, type PolicyProblem, PolicyProblems } from "./policy-problems.ts";
 import { type PolicyRecord, policyRecord, unreadablePolicy } from "./policy-record.ts";
 import { profileRecord } from "./profile-record.ts";
 import { ServiceSlices } from "./service-slices.ts";
+import { type ReportingSidecars, SidecarInterfaces } from "./sidecar-interfaces.ts";
 import { UnnamedInterfaces, type UnplacedEndpoint } from "./unnamed-interfaces.ts";
 import { type LocalEndpoint, WorkloadEndpoints } from "./workload-endpoints.ts";
 
-/** Why something is denied that its author may want to be allowed, or is not as its author wants it. */
-export interface PolicyProblem {
-  /** `NAMESPACE/NAME` of a policy or a network set; the name of any other resource. */
-  readonly title: string;
-  readonly reason: string;
-  readonly effect: ProblemEffect;
-}
-
-/** In words that follow the title. */
-export type ProblemEffect = (typeof EFFECT)[keyof typeof EFFECT];
-
-const EFFECT = {
-  denies: "denies more than it says",
-  kept: "stays as it was when it could be read; if it never could, it has no effect",
-  allowsNothing: "stays as it was when it could be read; if it never could, it allows nothing",
-  unknown: "is unknown, so that nothing passes its interface",
-  exempt: "is not followed for all interfaces",
-  closed: "stays as it was when it could be read; if it never could, its policies deny everything",
-} as const;
-
 type Change<Kind extends keyof PolicyValues> = PolicyChanges[Kind][number];
-type AnyChange = Change<keyof PolicyValues>;
 
 export class PolicyCompiler {
   /** What the sidecars of this node's pods must know. */
@@ -67,13 +49,12 @@ export class PolicyCompiler {
   private readonly workloads: WorkloadEndpoints;
   private readonly unnamed = new UnnamedInterfaces();
   private readonly hosts: HostEndpoints;
+  private readonly sidecars: SidecarInterfaces;
   private readonly identities: IdentitySets;
   private prefixes: readonly string[] = [];
   private uplinks: readonly string[] = [];
   private readonly configurations = new Map<string, NodeAgentConfiguration>();
-  /** By the key of the resource. */
-  private readonly problemOf = new Map<string, PolicyProblem>();
-
+  private readonly problemOf = new PolicyProblems();
   private readonly services = new ServiceSlices();
   private readonly options: { readonly hasServices: boolean };
 
@@ -86,6 +67,7 @@ export class PolicyCompiler {
     this.evaluations = new Evaluations(this.builder, this.sets, (key) => this.policies.policy(key));
     this.workloads = new WorkloadEndpoints(this.builder, this.evaluations, this.policies);
     this.hosts = new HostEndpoints(this.builder, this.evaluations, this.policies);
+    this.sidecars = new SidecarInterfaces(this.builder, this.workloads);
     this.identities = new IdentitySets(() => this.policies.allProfiles);
     this.sidecarStates = new SidecarStates({
       workloads: this.workloads,
@@ -135,7 +117,7 @@ export class PolicyCompiler {
   }
 
   get problems(): readonly PolicyProblem[] {
-    return [...this.problemOf.values()];
+    return this.problemOf.all;
   }
 
   takeDelta(): TableDelta {
@@ -170,6 +152,12 @@ export class PolicyCompiler {
     return "changed";
   }
 
+  /** The endpoints whose sidecar decides about requests: rules with `http` match packets to them only. */
+  setSidecars(reporting: ReportingSidecars): "changed" | "same" {
+    this.sidecars.setReporting(reporting);
+    return this.sidecars.write() ? "changed" : "same";
+  }
+
   update(changes: PolicyChanges): void {
     for (const change of changes.profiles) this.changeProfile(change);
     for (const change of changes.tiers) this.changeTier(change);
@@ -188,6 +176,7 @@ export class PolicyCompiler {
 
   private finish(): void {
     this.workloads.evaluate();
+    this.sidecars.write();
     this.hosts.evaluate();
     this.sets.flushRanges();
   }
@@ -198,11 +187,11 @@ export class PolicyCompiler {
   }
 
   private changeProfile(change: Change<"profiles">): void {
-    if (this.isKeptUnreadable(change, EFFECT.allowsNothing)) return;
+    if (this.problemOf.isKeptUnreadable(change, EFFECT.allowsNothing)) return;
     const name = nameInKey(change.key);
     if (name === DEFAULT_ALLOW_PROFILE) return;
     const record = change.kind === "put" ? profileRecord(change.value, this.options) : undefined;
-    this.note(change.key, record?.problem);
+    this.problemOf.note(change.key, record?.problem);
     this.sets.putParent(name, record?.labels);
     this.identities.putProfile(name, record?.labels);
     this.policies.changeProfile(name, record);
@@ -210,18 +199,18 @@ export class PolicyCompiler {
 
   private changeTier(change: Change<"tiers">): void {
     const name = nameInKey(change.key);
-    if (this.isKeptUnreadable(change, EFFECT.closed)) this.policies.markUnreadableTier(name);
+    if (this.problemOf.isKeptUnreadable(change, EFFECT.closed)) this.policies.markUnreadableTier(name);
     else this.policies.changeTier(name, change.kind === "put" ? change.value.spec : undefined);
   }
 
   private changeNetworkSet(change: Change<"networkSets"> | Change<"globalNetworkSets">): void {
-    if (this.isKeptUnreadable(change)) return;
+    if (this.problemOf.isKeptUnreadable(change)) return;
     if (change.kind === "put") this.sets.putEntity(change.key, networkSetEntity(change.value));
     else this.sets.deleteEntity(change.key);
   }
 
   private changeHostEndpoint(change: Change<"hostEndpoints">): void {
-    if (this.isKeptUnreadable(change)) return;
+    if (this.problemOf.isKeptUnreadable(change)) return;
     const { key } = change;
     if (change.kind === "put") this.sets.putEntity(key, hostEntity(change.value));
     else this.sets.deleteEntity(key);
@@ -230,7 +219,7 @@ export class PolicyCompiler {
   }
 
   private changeService(change: Change<"serviceEndpoints">): void {
-    if (this.isKeptUnreadable(change)) return;
+    if (this.problemOf.isKeptUnreadable(change)) return;
     for (const name of this.services.put(change.key, change.kind === "put" ? change.value : undefined)) {
       this.sets.putService(name.namespace, name.service, this.services.membersOf(name));
     }
@@ -239,7 +228,7 @@ export class PolicyCompiler {
   /** An unreadable endpoint is unknown: nothing passes its interface. */
   private changeEndpoint(change: Change<"endpoints">): void {
     const { key } = change;
-    this.noteUnreadable(change, EFFECT.unknown);
+    this.problemOf.noteUnreadable(change, EFFECT.unknown);
     if (change.kind !== "put") {
       this.sets.deleteEntity(key);
       this.workloads.delete(key);
@@ -270,14 +259,14 @@ export class PolicyCompiler {
 
   private changePolicy(change: Change<"networkPolicies"> | Change<"globalNetworkPolicies">): void {
     const record = recordOf(change, this.options);
-    this.note(change.key, record?.problem);
+    this.problemOf.note(change.key, record?.problem);
     this.policies.changePolicy(change.key, record);
     this.evaluations.renderPolicy(change.key);
     this.sidecarStates.policyChanged();
   }
 
   private changeConfiguration(change: Change<"configurations">): void {
-    if (this.isKeptUnreadable(change)) return;
+    if (this.problemOf.isKeptUnreadable(change)) return;
     if (change.kind === "put") this.configurations.set(change.key, change.value);
     else this.configurations.delete(change.key);
     this.applySettings();
@@ -288,7 +277,7 @@ export class PolicyCompiler {
     const prefixes = workloadPrefixes(settings.interfacePrefix);
     this.prefixes = prefixes;
     const exempt = this.uplinks.filter((name) => hasPrefix(name, prefixes));
-    this.note(UPLINKS, exempt.length === 0 ? undefined : describeExempt(exempt), EFFECT.exempt);
+    this.problemOf.note(UPLINKS, exempt.length === 0 ? undefined : describeExempt(exempt), EFFECT.exempt);
     const wanted = workloadBaseChains({ ...settings, prefixes, exempt });
     const names = new Set(wanted.map(({ chain }) => chain.name));
     for (const name of BASE_CHAIN_NAMES) if (!names.has(name)) this.builder.deleteChain(name);
@@ -297,21 +286,6 @@ export class PolicyCompiler {
     this.hosts.setFailsafes({ inbound, outbound });
     this.hosts.setPrefixes(prefixes);
     this.unnamed.setPrefixes(prefixes);
-  }
-
-  /** What cannot be read any more stays as it was: to forget it could open what it closed. */
-  private isKeptUnreadable(change: AnyChange, effect: ProblemEffect = EFFECT.kept): boolean {
-    this.noteUnreadable(change, effect);
-    return change.kind === "unreadable";
-  }
-
-  private noteUnreadable(change: AnyChange, effect: ProblemEffect): void {
-    this.note(change.key, change.kind === "unreadable" ? change.failure.message : undefined, effect);
-  }
-
-  private note(key: string, reason: string | undefined, effect: ProblemEffect = EFFECT.denies): void {
-    if (reason === undefined) this.problemOf.delete(key);
-    else this.problemOf.set(key, { title: titleInKey(key), reason, effect });
   }
 }
 

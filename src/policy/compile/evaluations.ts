@@ -5,7 +5,8 @@
  *   tier chain     jump to each policy of the tier; then its default: drop, or go on with the rest
  *   rest           the chain of the next tier, or at last the ending
  *   ending         the rules of the profiles; then drop
- *   policy chain   its rules; Pass goes to the rest, so a policy with Pass has one chain for each rest
+ *   policy chain   its rules; Pass goes to the rest, so a policy with Pass has one chain for each rest;
+ *                  a policy with http has one for workloads, and one without these rules for hosts
  *
  * Every chain but a policy's ends with a verdict. A chain exists while something refers to it.
  */
@@ -13,6 +14,7 @@ import type { Expression } from "../../linux/nftables/expression.ts";
 import { verdict } from "../../linux/nftables/match.ts";
 import type { Direction, EffectiveRule, SetReference } from "../effective-rule.ts";
 import { MARK_ACCEPTED } from "../render/accepted-mark.ts";
+import { SIDECARS } from "../render/base-chains.ts";
 import { drop } from "../render/chain-parts.ts";
 import { type RuleContext, renderRule } from "../render/rule.ts";
 import type { DesiredRule } from "../table/desired-table.ts";
@@ -37,6 +39,8 @@ export interface Evaluation {
   readonly profileRules: readonly EffectiveRule[];
   /** If nothing decided. */
   readonly otherwise: "drop" | "accept";
+  /** Packets leave by the interface of a workload, which may have a sidecar; otherwise rules with `http` match nothing. */
+  readonly hasSidecars: boolean;
   /** A chain that exists as long as the evaluation, with the packets that are not evaluated. */
   readonly prelude?: string;
 }
@@ -49,7 +53,15 @@ interface HeldChain {
   /** The sets of the long lists in its rules, as often as they are used. */
   readonly lists: readonly string[];
   /** Of a policy chain: renders it again. */
-  readonly policy?: { readonly key: string; readonly direction: Direction; readonly rest: string };
+  readonly policy?: HeldPolicy;
+}
+
+interface HeldPolicy {
+  readonly key: string;
+  readonly direction: Direction;
+  readonly rest: string;
+  /** Its rules with `http` are left out: the chain of a host. */
+  readonly isWithoutHttp: boolean;
 }
 
 export class Evaluations {
@@ -72,7 +84,7 @@ export class Evaluations {
   retain(evaluation: Evaluation): string {
     const { direction, tiers, prelude } = evaluation;
     const ending = this.retainEnding(evaluation);
-    const first = tiers.reduceRight((rest, tier) => this.retainTier(tier, direction, rest), ending);
+    const first = tiers.reduceRight((rest, tier) => this.retainTier(tier, rest, evaluation), ending);
     return prelude === undefined ? first : this.retainEntry(prelude, direction, first);
   }
 
@@ -140,18 +152,22 @@ export class Evaluations {
     const evaluation = this.endings.get(name);
     if (evaluation === undefined) return;
     const { profileRules, otherwise, direction } = evaluation;
-    const context = { rest: name, logPrefix: `profile ${direction} `, onAllow: [], comment: `profile ${direction}` };
+    const title = `profile ${direction}`;
+    const context = { rest: name, logPrefix: `${title} `, onAllow: [], comment: title, sidecars: undefined };
     const rules = this.renderRules(name, profileRules, () => context);
     const end = endRule(otherwise, `no profile allows it, ${direction}`);
     this.table.putChain({ chain: { name }, rules: [...rules, end] });
   }
 
-  private retainTier(tier: EvaluatedTier, direction: Direction, rest: string): string {
-    const chains = tier.policies.map((policy) => policyChainOf(policy, direction, rest));
+  private retainTier(tier: EvaluatedTier, rest: string, { direction, hasSidecars }: Evaluation): string {
+    const held = (policy: PolicyRecord): HeldPolicy => ({
+      ...{ key: policy.key, direction, rest },
+      isWithoutHttp: !hasSidecars && (policy.rules[direction] ?? []).some(({ http }) => http !== undefined),
+    });
+    const chains = tier.policies.map((policy) => policyChainOf(policy, held(policy)));
     const name = groupChainName(`tier ${tier.defaultAction} ${chains.join(" ")} ${rest}`, direction);
     if (this.useAgain(name, rest)) return name;
-    for (const [index, policy] of tier.policies.entries())
-      this.retainPolicy(policy, direction, rest, chains[index] ?? "");
+    for (const [index, policy] of tier.policies.entries()) this.retainPolicy(held(policy), chains[index] ?? "");
     this.held.set(name, { uses: 1, chains: [...chains, rest], sets: [], lists: [] });
     const end: DesiredRule =
       tier.defaultAction === "Deny"
@@ -164,10 +180,10 @@ export class Evaluations {
     return name;
   }
 
-  private retainPolicy(policy: PolicyRecord, direction: Direction, rest: string, name: string): void {
+  private retainPolicy(policy: HeldPolicy, name: string): void {
     if (this.useAgain(name)) return;
     // The tiers that jump to it hold the rest.
-    this.held.set(name, { uses: 1, chains: [], sets: [], lists: [], policy: { key: policy.key, direction, rest } });
+    this.held.set(name, { uses: 1, chains: [], sets: [], lists: [], policy });
     addTo(this.chainsOfPolicy, policy.key, name);
     this.renderPolicyChain(name);
   }
@@ -175,7 +191,7 @@ export class Evaluations {
   private renderPolicyChain(name: string): void {
     const held = this.held.get(name);
     if (held?.policy === undefined) return;
-    const { key, direction, rest } = held.policy;
+    const { key, direction, rest, isWithoutHttp } = held.policy;
     const policy = this.policyOf(key);
     const rules = policy?.rules[direction] ?? [];
     const sets = referencesOf(rules);
@@ -187,6 +203,7 @@ export class Evaluations {
     const title = `${policy?.title} ${direction}`;
     const context = {
       rest,
+      sidecars: isWithoutHttp ? undefined : SIDECARS,
       logPrefix: `${title.slice(0, LONGEST_LOG_PREFIX)} `,
       onAllow: ON_ALLOW[policy?.stage ?? "normal"],
     };
@@ -253,8 +270,8 @@ function passes(policy: PolicyRecord, direction: Direction): boolean {
   return (policy.rules[direction] ?? []).some(({ action }) => action === "Pass");
 }
 
-function policyChainOf(policy: PolicyRecord, direction: Direction, rest: string): string {
-  return policyChainName(policy.key, direction, passes(policy, direction) ? rest : undefined);
+function policyChainOf(policy: PolicyRecord, { key, direction, rest, isWithoutHttp }: HeldPolicy): string {
+  return policyChainName(key, direction, { rest: passes(policy, direction) ? rest : undefined, isWithoutHttp });
 }
 
 function endRule(end: Evaluation["otherwise"], comment: string): DesiredRule {

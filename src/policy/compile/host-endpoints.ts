@@ -119,6 +119,8 @@ export class HostEndpoints {
       tiers: isBeforeRouting(stage) ? tiers.map((tier) => ({ ...tier, defaultAction: "Pass" as const })) : tiers,
       profileRules: hasDefaultDrop(stage) ? this.policies.profileRulesOf(endpoint, direction) : [],
       otherwise: hasDefaultDrop(stage) ? "drop" : "accept",
+      // Also at forwarded packets: the sidecar does not know the policies of the host.
+      hasSidecars: false,
     };
   }
 

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { ImitatedTable } from "../../../test/support/imitated-table.ts";
-import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
+import { changesBetween, NO_RESOURCES, sidecarsOf } from "../../../test/support/policy-changes.ts";
 import { proofSize } from "../../../test/support/proof-size.ts";
 import {
   clusters,
@@ -42,11 +42,13 @@ test("after any changes, the table and what the batches wrote equal a table of t
       for (const { cluster, interfaces, configuration } of history) {
         compiler.update(changesBetween(before, cluster, configuration));
         compiler.setHostInterfaces(interfaces ?? []);
+        compiler.setSidecars(sidecarsOf(cluster));
         for (const batch of tableBatches(TABLE, compiler.table, compiler.takeDelta())) kernel.apply(batch);
         before = cluster;
       }
       const last = history.at(-1);
       fresh.setHostInterfaces(last?.interfaces ?? []);
+      fresh.setSidecars(sidecarsOf(before));
       fresh.update(changesBetween(NO_RESOURCES, before, last?.configuration));
       const wanted = contentOf(fresh.table);
       expect(contentOf(compiler.table)).toEqual(wanted);
@@ -62,6 +64,7 @@ test("nothing is left of policies whose endpoints are gone", () => {
       const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
       const empty = contentOf(compiler.table);
       compiler.update(changesBetween(NO_RESOURCES, cluster));
+      compiler.setSidecars(sidecarsOf(cluster));
       compiler.update(changesBetween(cluster, { ...cluster, endpoints: [], hostEndpoints: [] }));
       expect(contentOf(compiler.table)).toEqual(empty);
     }),

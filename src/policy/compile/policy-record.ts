@@ -46,9 +46,10 @@ export function policyRecord(
     order: spec.order ?? Number.POSITIVE_INFINITY,
     ...hostOptions(policy),
   };
+  const withoutHttp = base.stage === "normal" ? undefined : "in a policy with doNotTrack or preDNAT";
   const directions = typesOf(spec).map((type): Direction => (type === "Ingress" ? "ingress" : "egress"));
   const resolve = (rules: readonly PolicyRule[] = [], direction: Direction) =>
-    rules.map((rule) => effectiveRule(rule, direction, { namespace, selector, hasServices }));
+    rules.map((rule) => effectiveRule(rule, direction, { namespace, selector, hasServices, withoutHttp }));
   try {
     const rules = Object.fromEntries(directions.map((direction) => [direction, resolve(spec[direction], direction)]));
     const problem = policy.metadata.annotations?.[NOT_CONVERTED_ANNOTATION];
@@ -99,7 +100,10 @@ export function isSameButRules(before: PolicyRecord, now: PolicyRecord): boolean
     order,
     stage,
     appliesOnForward,
-    ...(["ingress", "egress"] as const).map((direction) => rules[direction]?.some(({ action }) => action === "Pass")),
+    ...(["ingress", "egress"] as const).map((direction) => [
+      rules[direction]?.some(({ action }) => action === "Pass"),
+      rules[direction]?.some(({ http }) => http !== undefined),
+    ]),
   ];
   return Bun.deepEquals(shape(before), shape(now));
 }

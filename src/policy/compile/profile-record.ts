@@ -15,7 +15,7 @@ export function profileRecord({ spec }: Profile, { hasServices }: Pick<RuleOwner
   const labels = spec.labelsToApply ?? {};
   const resolve = (direction: Direction) =>
     (spec[direction] ?? [])
-      .map((rule) => effectiveRule(rule, direction, { selector: EVERYTHING, hasServices }))
+      .map((rule) => effectiveRule(rule, direction, { selector: EVERYTHING, hasServices, withoutHttp: "in a profile" }))
       // Pass leaves a tier, and a profile is in none: nothing is left that could allow the packet.
       .map((rule) => (rule.action === "Pass" ? { ...rule, action: "Deny" as const } : rule));
   try {

@@ -54,7 +54,19 @@ export class WorkloadEndpoints {
       tiers: this.policies.tiersOf(key, direction, isForWorkloads),
       profileRules: this.policies.profileRulesOf(key, direction),
       otherwise: "drop",
+      hasSidecars: true,
     };
+  }
+
+  /** The name of its interface; `undefined` if it is not on this node, or another endpoint has the interface. */
+  interfaceOf(key: string): string | undefined {
+    const local = this.local.get(key);
+    return local !== undefined && this.isFirst(key, local.interfaceName) ? local.interfaceName : undefined;
+  }
+
+  /** Whether an endpoint of this node has the interface. */
+  isInterface(name: string): boolean {
+    return this.claims.has(name);
   }
 
   put(key: string, { endpoint, interfaceName }: LocalEndpoint, labelled: LabelledEntity): void {

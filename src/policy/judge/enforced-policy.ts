@@ -23,7 +23,22 @@ export function enforcedPolicy(policy: AnyPolicy, resources: PolicyResources): A
 /** Why the policy cannot be carried out; `undefined` if it can. */
 export function problemOf({ metadata, spec }: AnyPolicy, resources: PolicyResources): string | undefined {
   const rules = typesOf(spec).flatMap((type) => spec[type === "Ingress" ? "ingress" : "egress"] ?? []);
-  return problemOfRules(rules, metadata.namespace, resources);
+  const isBeforeRouting = "doNotTrack" in spec && (spec.doNotTrack || spec.preDNAT);
+  const withHttp = typesOf(spec).includes("Ingress") && !isBeforeRouting ? (spec.ingress ?? []) : [];
+  return problemOfHttp(rules, withHttp) ?? problemOfRules(rules, metadata.namespace, resources);
+}
+
+/** `allowed`: the rules that may have it. */
+function problemOfHttp(rules: readonly PolicyRule[], allowed: readonly PolicyRule[]): string | undefined {
+  const wrong = rules.some(
+    (rule) =>
+      rule.http !== undefined &&
+      (!allowed.includes(rule) ||
+        rule.action !== "Allow" ||
+        !(rule.protocol === undefined || isProtocol(rule.protocol, TCP)) ||
+        isProtocol(rule.notProtocol, TCP)),
+  );
+  return wrong ? 'a rule has "http" that is not an ingress rule for TCP with action Allow' : undefined;
 }
 
 /** A profile that cannot be carried out allows nothing. */
@@ -33,7 +48,8 @@ export function profileRules(
   resources: PolicyResources,
 ): readonly PolicyRule[] {
   const { ingress = [], egress = [] } = spec;
-  const problem = problemOfRules([...ingress, ...egress], undefined, resources);
+  const rules = [...ingress, ...egress];
+  const problem = problemOfHttp(rules, []) ?? problemOfRules(rules, undefined, resources);
   return problem === undefined ? { ingress, egress }[direction] : [];
 }
 
@@ -55,9 +71,10 @@ function problemOfRule(rule: PolicyRule, namespace: string | undefined): string 
   );
   const unknown = unknownCriterion(rule);
   if (unknown !== undefined) return `a rule has the unknown field "${unknown}"`;
-  if (rule.http !== undefined) return '"http" is not supported';
-  if (hasPorts && !isProtocol(rule, WITH_PORTS)) return "a rule has ports without a protocol that has ports";
-  if ((rule.icmp ?? rule.notICMP) !== undefined && !isProtocol(rule, ICMP)) {
+  const isHttp = rule.http !== undefined && rule.protocol === undefined;
+  if (hasPorts && !isHttp && !isProtocol(rule.protocol, WITH_PORTS))
+    return "a rule has ports without a protocol that has ports";
+  if ((rule.icmp ?? rule.notICMP) !== undefined && !isProtocol(rule.protocol, ICMP)) {
     return "a rule has ICMP types without the protocol ICMP or ICMPv6";
   }
   if ([rule.icmp, rule.notICMP].some((match) => match !== undefined && match.type === undefined)) {
@@ -66,10 +83,11 @@ function problemOfRule(rule: PolicyRule, namespace: string | undefined): string 
   return isWithoutNamespace ? "a rule has a service without a namespace" : undefined;
 }
 
+const TCP: readonly unknown[] = [6, "tcp"];
 const WITH_PORTS: readonly unknown[] = [6, 17, 132, "tcp", "udp", "sctp"];
 const ICMP: readonly unknown[] = [1, 58, "icmp", "icmpv6"];
 
-function isProtocol({ protocol }: PolicyRule, wanted: readonly unknown[]): boolean {
+function isProtocol(protocol: PolicyRule["protocol"], wanted: readonly unknown[]): boolean {
   return wanted.includes(typeof protocol === "string" ? protocol.toLowerCase() : protocol);
 }
 

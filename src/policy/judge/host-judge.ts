@@ -97,10 +97,10 @@ export interface InterfacePacket {
 
 export function judgeInterface(judged: InterfacePacket, resources: PolicyResources): InterfaceJudgement {
   const { endpoint, direction, isForwarded } = judged;
-  // The interface that a forwarded packet leaves by sees it only after routing.
-  const stages = isForwarded && direction === "egress" ? [] : (["doNotTrack", "preDNAT"] as const);
+  const stages = direction === "ingress" ? (["doNotTrack", "preDNAT"] as const) : (["doNotTrack"] as const);
   const evaluated: EvaluatedPolicies[] = [];
-  for (const stage of stages) {
+  // The interface that a forwarded packet leaves by sees it only after routing.
+  for (const stage of isForwarded && direction === "egress" ? [] : stages) {
     const outcome = beforeRouting(judged, stage, resources);
     if (outcome === undefined) continue;
     const { decided, policies, passes } = outcome;
@@ -125,7 +125,7 @@ function beforeRouting(
   const isReply = option === "doNotTrack" && isReplyOfFailsafe(judged);
   if (isNeighbourDiscovery(packet) || isFailsafe(judged) || isReply) return undefined;
   const policies = policiesOf(endpoint, direction, resources).filter((policy) => hasOption(policy, option));
-  return { ...decide(packet, policies, direction, resources), policies: inOrder(policies, resources) };
+  return { ...decide(packet, { policies, direction, endpoint }, resources), policies: inOrder(policies, resources) };
 }
 
 type Outcome = Pick<InterfaceJudgement, "verdict" | "stage" | "evaluated">;
@@ -143,7 +143,7 @@ function forwarded({ packet, endpoint, direction }: InterfacePacket, resources: 
   const policies = policiesOf(endpoint, direction, resources).filter(
     (policy) => hasOption(policy, "applyOnForward") && !isBeforeRouting(policy),
   );
-  const { decided, passes } = decide(packet, policies, direction, resources);
+  const { decided, passes } = decide(packet, { policies, direction, endpoint }, resources);
   const [verdict, reason] = decided ?? (["allow"] as const);
   const evaluated = { policies: inOrder(policies, resources), passes, ...(reason === undefined ? {} : { reason }) };
   return { verdict, stage: "applyOnForward", evaluated: [evaluated] };

@@ -48,7 +48,8 @@ function verdicts(direction: "ingress" | "egress", rule: PolicyRule) {
 
 describe("judge()", () => {
   test.each<readonly [string, PolicyRule]>([
-    ["http", { action: "Allow", http: { methods: ["GET"] } }],
+    ["http of UDP", { action: "Allow", protocol: "UDP", http: {} }],
+    ["http in a rule that denies", { action: "Deny", http: {} }],
     ["ports without a protocol", { action: "Allow", destination: { ports: [80] } }],
     ["an ICMP code without a type", { action: "Allow", protocol: "ICMP", icmp: { code: 1 } }],
   ])("a policy with %s denies both directions, as the compiled table does", (_, rule) => {

@@ -13,8 +13,9 @@ import { protocolNumber } from "../../model/protocols.ts";
 import { DEFAULT_TIER, type Tier } from "../../model/tier.ts";
 import type { Direction } from "../effective-rule.ts";
 import { enforcedPolicy, profileRules } from "./enforced-policy.ts";
+import { isHttpMatch, isIdentityOf } from "./http-criteria.ts";
 import { criteriaOf, isSelected, type LabelCriteria, membersWith } from "./members.ts";
-import type { Packet } from "./packet.ts";
+import type { Packet, PacketRequest } from "./packet.ts";
 import type { AnyEndpoint, AnyMember, AnyPolicy, PolicyResources } from "./resources.ts";
 
 export interface Judgement {
@@ -50,7 +51,7 @@ export function judge(
 ): Judgement {
   const applying = policiesOf(endpoint, direction, resources).filter((policy) => !isBeforeRouting(policy));
   const policies = inOrder(applying, resources);
-  const { decided, passes } = decide(packet, applying, direction, resources);
+  const { decided, passes } = decide(packet, { policies: applying, direction, endpoint }, resources);
   const judgement = (verdict: Judgement["verdict"], reason: Reason): Judgement => ({
     verdict,
     reason,
@@ -62,7 +63,10 @@ export function judge(
     const profile = profileNamed(name, resources);
     const rules = profile === undefined ? [] : profileRules(profile, direction, resources);
     for (const [index, rule] of rules.entries()) {
-      if (rule.action === "Log" || !matches(rule, packet, { direction, namespace: undefined, own: {} }, resources))
+      if (
+        rule.action === "Log" ||
+        !matches(rule, packet, { direction, endpoint, namespace: undefined, own: {} }, resources)
+      )
         continue;
       return judgement(rule.action === "Allow" ? "allow" : "deny", { kind: "profile", profile: name, index, rule });
     }
@@ -86,15 +90,17 @@ export interface TierOutcome {
   readonly passes: readonly DecidingRule[];
 }
 
-export function decide(
-  packet: Packet,
-  policies: readonly AnyPolicy[],
-  direction: Direction,
-  resources: PolicyResources,
-): TierOutcome {
+/** The policies that apply to an endpoint in one direction. */
+export interface Applying {
+  readonly policies: readonly AnyPolicy[];
+  readonly direction: Direction;
+  readonly endpoint: AnyEndpoint;
+}
+
+export function decide(packet: Packet, { policies, ...at }: Applying, resources: PolicyResources): TierOutcome {
   const passes: DecidingRule[] = [];
   for (const tier of tiersOf(policies, resources)) {
-    const rule = firstRule(tier.policies, packet, direction, resources);
+    const rule = firstRule(packet, { ...at, policies: tier.policies }, resources);
     if (rule?.rule.action === "Pass") {
       passes.push(rule);
       continue;
@@ -108,16 +114,15 @@ export function decide(
 }
 
 function firstRule(
-  policies: readonly AnyPolicy[],
   packet: Packet,
-  direction: Direction,
+  { policies, direction, endpoint }: Applying,
   resources: PolicyResources,
 ): DecidingRule | undefined {
   for (const policy of policies) {
     for (const [index, rule] of (policy.spec[direction] ?? []).entries()) {
       const { namespace } = policy.metadata;
       if (rule.action === "Log") continue;
-      if (!matches(rule, packet, { direction, namespace, own: scopeOf(policy) }, resources)) continue;
+      if (!matches(rule, packet, { direction, endpoint, namespace, own: scopeOf(policy) }, resources)) continue;
       return { kind: "rule", policy, index, rule };
     }
   }
@@ -188,6 +193,7 @@ function tierWith(name: string, tier: Tier | undefined): Omit<JudgedTier, "polic
 
 interface RuleOwner {
   readonly direction: Direction;
+  readonly endpoint: AnyEndpoint;
   readonly namespace: string | undefined;
   /** The endpoints that the policy selects. */
   readonly own: LabelCriteria;
@@ -202,6 +208,7 @@ function matches(rule: PolicyRule, packet: Packet, owner: RuleOwner, resources: 
     (rule.notProtocol === undefined || protocolNumber(rule.notProtocol) !== packet.protocol) &&
     (rule.icmp === undefined || isIcmp(rule.icmp, packet)) &&
     (rule.notICMP === undefined || !isIcmp(rule.notICMP, packet)) &&
+    (rule.http === undefined || isHttpMatch(rule.http, packet, owner.endpoint)) &&
     (["source", "destination"] as const).every((side) =>
       matchesPeer(rule[side] ?? {}, peerOf(packet, side), { ...owner, side, isOwnSide: side === own }, resources),
     )
@@ -219,11 +226,12 @@ interface PacketPeer {
   readonly address: Address;
   readonly port: number | undefined;
   readonly protocol: number;
+  readonly request: PacketRequest | undefined;
 }
 
-function peerOf({ protocol, ...packet }: Packet, side: "source" | "destination"): PacketPeer {
+function peerOf({ protocol, request, ...packet }: Packet, side: "source" | "destination"): PacketPeer {
   const port = side === "source" ? packet.sourcePort : packet.destinationPort;
-  return { address: packet[side], port, protocol };
+  return { address: packet[side], port, protocol, request: side === "source" ? request : undefined };
 }
 
 function matchesPeer(
@@ -242,7 +250,7 @@ function matchesPeer(
   return (
     (entity.nets === undefined || entity.nets.length === 0 || inAny(entity.nets)) &&
     !inAny(entity.notNets ?? []) &&
-    (criteria === undefined || among(criteria).length > 0) &&
+    (criteria === undefined || (among(criteria).length > 0 && isIdentityOf(criteria, peer.request, resources))) &&
     (entity.services === undefined || isOfService(entity.services, peer, owner, resources)) &&
     (!entity.notSelector?.trim() || among({ selector: entity.notSelector }).length === 0) &&
     (entity.ports === undefined || entity.ports.length === 0 || hasPort(entity.ports)) &&

@@ -28,6 +28,10 @@ import { TUNNEL_TITLES } from "./tunnel-packets.ts";
 export const FROM_WORKLOADS = "workloads_from";
 export const TO_WORKLOADS = "workloads_to";
 
+/** The interfaces of workloads whose sidecar reports to the agent: rules with `http` match packets to them only. */
+export const SIDECARS = "sidecars";
+export const SIDECAR_SET: NftSet = { name: SIDECARS, key: ["ifname"] };
+
 /** Interface -> the chain of its policies. */
 export const WORKLOAD_MAPS: readonly NftSet[] = [FROM_WORKLOADS, TO_WORKLOADS].map((name) => ({
   name,

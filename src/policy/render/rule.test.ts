@@ -11,10 +11,11 @@ const WEB = { kind: "named port", selector: "has(app)", protocol: 6, names: ["we
 
 interface Options {
   readonly hasPrefixes?: boolean;
+  readonly hasSidecars?: boolean;
   readonly onAllow?: readonly Expression[];
 }
 
-function render(rule: Partial<EffectiveRule>, { hasPrefixes = false, onAllow = [] }: Options = {}) {
+function render(rule: Partial<EffectiveRule>, { hasPrefixes = false, hasSidecars = true, onAllow = [] }: Options = {}) {
   const whole: EffectiveRule = { action: "Allow", source: ANYBODY, destination: ANYBODY, ...rule };
   const context = {
     hasPrefixes: () => hasPrefixes,
@@ -22,6 +23,7 @@ function render(rule: Partial<EffectiveRule>, { hasPrefixes = false, onAllow = [
     rest: "rest",
     comment: "red/x ingress 0",
     logPrefix: "red/x ",
+    sidecars: hasSidecars ? "sidecars" : undefined,
     onAllow,
   };
   return renderRule(whole, context);
@@ -53,6 +55,22 @@ describe("renderRule()", () => {
         ],
       },
     ]);
+  });
+
+  test("looks up the outgoing interface among those with a sidecar if the rule is about HTTP requests", () => {
+    const [rule, ...more] = render({ protocol: 6, http: { methods: ["GET"] } });
+
+    expect(more).toEqual([]);
+    expect(rule?.expressions.slice(2)).toEqual([
+      { kind: "meta", key: "oifname", to: 0 },
+      { kind: "lookup", set: "sidecars", from: 0 },
+      { kind: "counter" },
+      { kind: "verdict", verdict: { kind: "accept" } },
+    ]);
+  });
+
+  test("writes nothing for a rule about HTTP requests where there are no sidecars", () => {
+    expect(render({ protocol: 6, http: {} }, { hasSidecars: false })).toEqual([]);
   });
 
   test("writes one rule for each family of a set", () => {

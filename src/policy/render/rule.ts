@@ -26,6 +26,8 @@ export interface RuleContext {
   readonly comment: string;
   /** The prefix of what Log writes. */
   readonly logPrefix: string;
+  /** The set of interfaces whose sidecar decides about requests. Absent: rules with `http` match nothing. */
+  readonly sidecars: string | undefined;
   /** Before an allowed packet is accepted. */
   readonly onAllow: readonly Expression[];
 }
@@ -44,6 +46,7 @@ const ADDRESS = {
   6: { source: loadAddress(6, "source", 0), destination: loadAddress(6, "destination", 0) },
 } as const;
 const PORT = { source: loadPort("source", 0), destination: loadPort("destination", 0) } as const;
+const OUTGOING: Expression = { kind: "meta", key: "oifname", to: 0 };
 const COUNTER: Expression = { kind: "counter" };
 const ACCEPT = verdict({ kind: "accept" });
 const DROP = verdict({ kind: "drop" });
@@ -86,7 +89,13 @@ function conditionsOf(rule: EffectiveRule, family: Family | undefined, context: 
     ...peerConditions(rule.destination, "destination", family, context),
     rule.icmp === undefined ? ALWAYS : [matchIcmp(rule.icmp)],
     rule.notIcmp === undefined ? ALWAYS : matchNotIcmp(rule.notIcmp),
+    rule.http === undefined ? ALWAYS : toSidecar(context),
   ];
+}
+
+/** The sidecar behind the outgoing interface compares method and path of each request. */
+function toSidecar({ sidecars }: RuleContext): Alternatives {
+  return sidecars === undefined ? [] : [[OUTGOING, { kind: "lookup", set: sidecars, from: 0 }]];
 }
 
 const protocolMatches = new Map<number, Conditions>();

@@ -6,7 +6,7 @@ const LONGEST_NAME = 127;
 describe("names in the policy table", () => {
   test("are a kind and 20 letters and digits, always the same", () => {
     expect(setName({ kind: "selected", selector: 'app == "a"' }, 4)).toBe("s_g2cfqkl6u7vidm3gaasy_4");
-    expect(policyChainName("red/deny", "ingress", undefined)).toMatch(/^pi_[a-z2-7]{20}$/);
+    expect(policyChainName("red/deny", "ingress", { rest: undefined })).toMatch(/^pi_[a-z2-7]{20}$/);
     expect(groupChainName("tier Deny", "egress")).toMatch(/^ge_[a-z2-7]{20}$/);
   });
 
@@ -22,9 +22,10 @@ describe("names in the policy table", () => {
       setName({ ...service, withPorts: false }, 4),
       setName(port, 4),
       setName({ ...port, protocol: 17 }, 4),
-      policyChainName("red/deny", "ingress", undefined),
-      policyChainName("red/deny", "egress", undefined),
-      policyChainName("red/deny", "ingress", "gi_rest"),
+      policyChainName("red/deny", "ingress", { rest: undefined }),
+      policyChainName("red/deny", "egress", { rest: undefined }),
+      policyChainName("red/deny", "ingress", { rest: undefined, isWithoutHttp: true }),
+      policyChainName("red/deny", "ingress", { rest: "gi_rest" }),
     ];
 
     expect(new Set(names).size).toBe(names.length);
@@ -51,6 +52,6 @@ describe("names in the policy table", () => {
   });
 
   test("are short however long the name of the policy is", () => {
-    expect(policyChainName("x".repeat(1_000), "ingress", undefined).length).toBeLessThan(LONGEST_NAME);
+    expect(policyChainName("x".repeat(1_000), "ingress", { rest: undefined }).length).toBeLessThan(LONGEST_NAME);
   });
 });

@@ -76,9 +76,22 @@ export function rangeSetName({ key, ranges }: RangeList): string {
   return `r_${digestOf(`${key} ${ranges.map(({ first, last }) => `${first.toHex()}-${last.toHex()}`).join(" ")}`)}`;
 }
 
-/** The chain of a policy in one direction. `rest`: the chain where Pass continues, if a rule has this action. */
-export function policyChainName(policy: string, direction: Direction, rest: string | undefined): string {
-  return `p${letterOf(direction)}_${digestOf(rest === undefined ? policy : `${policy} ${rest}`)}`;
+/** Why a policy needs a chain of its own. */
+export interface PolicyChainVariant {
+  /** The chain where Pass continues, if a rule has this action. */
+  readonly rest: string | undefined;
+  /** It has rules with `http`, and the chain does not. */
+  readonly isWithoutHttp?: boolean;
+}
+
+/** The chain of a policy in one direction. */
+export function policyChainName(
+  policy: string,
+  direction: Direction,
+  { rest, isWithoutHttp = false }: PolicyChainVariant,
+): string {
+  const parts = [policy, ...(rest === undefined ? [] : [rest]), ...(isWithoutHttp ? ["without http"] : [])];
+  return `p${letterOf(direction)}_${digestOf(parts.join(" "))}`;
 }
 
 /** The chain of all that is evaluated for some endpoints. `content`: what it evaluates. */

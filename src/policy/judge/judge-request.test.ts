@@ -1,0 +1,148 @@
+import { describe, expect, test } from "bun:test";
+import { NO_RESOURCES } from "../../../test/support/policy-changes.ts";
+import { identity } from "../../identity.ts";
+import { type Address, parseAddress } from "../../ip/address.ts";
+import { networkPolicy } from "../../model/network-policy.ts";
+import { accountProfile, namespaceProfile } from "../../model/orchestrator-profile.ts";
+import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
+import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
+import { workloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { IncomingRequest } from "../requests/http-request.ts";
+import { judge } from "./judge.ts";
+import { judgeRequest } from "./judge-request.ts";
+import type { PolicyResources } from "./resources.ts";
+
+function address(text: string): Address {
+  const parsed = parseAddress(text);
+  if (parsed === undefined) throw new Error(text);
+  return parsed;
+}
+
+function pod(name: string, namespace: string, ip: string, labels: Readonly<Record<string, string>> = {}) {
+  return workloadEndpoint.make(
+    {
+      name: `here-k8s-${name}-eth0`,
+      namespace,
+      labels: { ...labels, [`${identity.labelPrefix}namespace`]: namespace },
+    },
+    { node: "here", pod: name, ipNetworks: [`${ip}/32`], profiles: [`kns.${namespace}`] },
+  );
+}
+
+const SERVER = pod("server", "red", "10.0.0.1");
+const CLIENT = pod("client", "red", "10.0.0.2", { app: "client" });
+const NODE = address("192.0.2.1");
+
+function resourcesWith(rule: Partial<PolicyRule>): PolicyResources {
+  return {
+    ...NO_RESOURCES,
+    endpoints: [SERVER, CLIENT],
+    profiles: [
+      ...["red", "blue"].map((name) => namespaceProfile({ metadata: { name, labels: { color: name } } })),
+      ...["red", "blue"].map((namespace) =>
+        accountProfile({ metadata: { name: "web", namespace, labels: { role: "front" } } }),
+      ),
+    ],
+    networkPolicies: [
+      networkPolicy.make(
+        { name: "server", namespace: "red" },
+        { tier: "default", ingress: [{ action: "Allow", ...rule }] },
+      ),
+    ],
+  };
+}
+
+const REQUEST: IncomingRequest = {
+  source: address("10.0.0.2"),
+  destinationPort: 80,
+  http: { method: "GET", path: "/a/b?c" },
+};
+
+function verdictOf(rule: Partial<PolicyRule>, request: Partial<IncomingRequest> = {}, trustDomain?: string) {
+  const context = {
+    resources: resourcesWith(rule),
+    nodeAddresses: [NODE],
+    ...(trustDomain === undefined ? {} : { trustDomain }),
+  };
+  return judgeRequest({ ...REQUEST, ...request }, SERVER, context).verdict;
+}
+
+describe("judgeRequest()", () => {
+  test.each<readonly [PolicyRule["http"], "allow" | "deny"]>([
+    [{}, "allow"],
+    [{ methods: ["GET"], paths: [{ prefix: "/a/" }] }, "allow"],
+    [{ methods: ["POST"] }, "deny"],
+    [{ paths: [{ exact: "/a" }] }, "deny"],
+  ])("compares method and path: %j", (http, verdict) => {
+    expect(verdictOf({ http } as Partial<PolicyRule>)).toBe(verdict);
+  });
+
+  test("a connection that is not HTTP matches no rule with http", () => {
+    const { http: _, ...connection } = REQUEST;
+    const judged = (rule: Partial<PolicyRule>) =>
+      judgeRequest(connection, SERVER, { resources: resourcesWith(rule), nodeAddresses: [] }).verdict;
+
+    expect(judged({ http: {} })).toBe("deny");
+    expect(judged({ destination: { ports: [80] }, protocol: "TCP" })).toBe("allow");
+  });
+
+  const RED = "spiffe://cluster.local/ns/red/sa/web";
+  const BLUE = "spiffe://cluster.local/ns/blue/sa/web";
+  test.each<readonly [string, EntityRule, string, "allow" | "deny"]>([
+    ["nothing about the source", {}, BLUE, "allow"],
+    ["addresses", { nets: ["10.0.0.0/24"] }, BLUE, "allow"],
+    ["labels of the own namespace", { selector: "app == 'client'" }, RED, "allow"],
+    ["labels of the own namespace", { selector: "app == 'client'" }, BLUE, "deny"],
+    ["labels of any namespace", { selector: "app == 'client'", namespaceSelector: "all()" }, BLUE, "allow"],
+    ["a namespace", { namespaceSelector: "color == 'red'" }, RED, "allow"],
+    ["a namespace", { namespaceSelector: "color == 'red'" }, BLUE, "deny"],
+    ["a namespace, and the identity is none", { namespaceSelector: "all()" }, "CN=web", "deny"],
+    ["a namespace of an unknown account", { namespaceSelector: "all()" }, `${RED}x`, "deny"],
+    ["a namespace of another trust domain", { namespaceSelector: "all()" }, "spiffe://other/ns/red/sa/web", "deny"],
+    ["what not to select", { notSelector: "app == 'x'" }, BLUE, "deny"],
+  ])("a rule about %s: %j, client %s", (_, source, principal, verdict) => {
+    expect(verdictOf({ source }, { principal })).toBe(verdict);
+  });
+
+  test("the address must match too: a stolen identity is not enough", () => {
+    const stranger = { source: address("10.9.9.9"), principal: RED };
+    expect(verdictOf({ source: { namespaceSelector: "color == 'red'" } }, stranger)).toBe("deny");
+  });
+
+  test("identities are of the configured trust domain, or of any", () => {
+    const rule = { source: { namespaceSelector: "all()" } };
+    const principal = "spiffe://example.org/ns/red/sa/web";
+
+    expect(verdictOf(rule, { principal }, "example.org")).toBe("allow");
+    expect(verdictOf(rule, { principal }, "*")).toBe("allow");
+    expect(verdictOf(rule, { principal: RED }, "example.org")).toBe("deny");
+  });
+
+  test("the node itself is allowed without a certificate only", () => {
+    const rule = { source: { nets: ["10.9.0.0/16"] } };
+
+    expect(verdictOf(rule, { source: NODE })).toBe("allow");
+    expect(verdictOf(rule, { source: address("::ffff:192.0.2.1") })).toBe("allow");
+    expect(verdictOf(rule, { source: NODE, principal: RED })).toBe("deny");
+  });
+
+  test("a client of a family that the pod has no address of is denied", () => {
+    expect(verdictOf({}, { source: address("fd00::1") })).toBe("deny");
+  });
+});
+
+describe("judge()", () => {
+  const packet = { source: address("10.0.0.2"), destination: address("10.0.0.1"), protocol: 6, destinationPort: 80 };
+  const reporting = {
+    ...SERVER,
+    metadata: { ...SERVER.metadata, annotations: { [SIDECAR_ANNOTATION]: "1.0.0" } },
+  };
+
+  test("lets packets through for a rule with http if the sidecar reports", () => {
+    const resources = resourcesWith({ http: { methods: ["GET"] } });
+
+    expect(judge(packet, SERVER, "ingress", resources).verdict).toBe("deny");
+    expect(judge(packet, reporting, "ingress", resources).verdict).toBe("allow");
+    expect(judge({ ...packet, protocol: 17 }, reporting, "ingress", resources).verdict).toBe("deny");
+  });
+});

@@ -1,0 +1,58 @@
+/** What a sidecar must decide about a request to its pod: the second, slow evaluator. Pure. */
+import { type Address, isSameAddress, parseAddress, unmapAddress } from "../../ip/address.ts";
+import { parseInterfaceAddress } from "../../ip/prefix.ts";
+import { TCP } from "../../model/protocols.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { IncomingRequest } from "../requests/http-request.ts";
+import { judge, type Reason } from "./judge.ts";
+import type { Packet } from "./packet.ts";
+import type { PolicyResources } from "./resources.ts";
+
+export interface RequestContext {
+  readonly resources: PolicyResources;
+  /** Of the node of the pod. */
+  readonly nodeAddresses: readonly Address[];
+  readonly trustDomain?: string;
+}
+
+export interface RequestJudgement {
+  readonly verdict: "allow" | "deny";
+  readonly reason:
+    | Reason
+    /** Without a certificate, from an address of the pod's node. */
+    | { readonly kind: "own node" }
+    /** The pod has no address of the family of the client. */
+    | { readonly kind: "no address" };
+}
+
+export function judgeRequest(
+  request: IncomingRequest,
+  endpoint: WorkloadEndpoint,
+  { resources, nodeAddresses, trustDomain }: RequestContext,
+): RequestJudgement {
+  const source = unmapAddress(request.source);
+  const { principal, http, sourcePort, destinationPort } = request;
+  if (principal === undefined && nodeAddresses.some((address) => isSameAddress(address, source))) {
+    return { verdict: "allow", reason: { kind: "own node" } };
+  }
+  const destination = addressesOf(endpoint).find(({ family }) => family === source.family);
+  if (destination === undefined) return { verdict: "deny", reason: { kind: "no address" } };
+  const packet: Packet = {
+    source,
+    destination,
+    protocol: TCP,
+    ...(sourcePort === undefined ? {} : { sourcePort }),
+    destinationPort,
+    request: {
+      ...(principal === undefined ? {} : { principal }),
+      ...(trustDomain === undefined ? {} : { trustDomain }),
+      ...(http === undefined ? {} : { http }),
+    },
+  };
+  const { verdict, reason } = judge(packet, endpoint, "ingress", resources);
+  return { verdict, reason };
+}
+
+function addressesOf({ spec }: WorkloadEndpoint): readonly Address[] {
+  return (spec.ipNetworks ?? []).flatMap((text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? []);
+}
