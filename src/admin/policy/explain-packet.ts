@@ -1,7 +1,9 @@
 /** The packet that the options of `policy explain` describe. Pure. */
 import type { Address, Family } from "../../ip/address.ts";
-import { PROTOCOL_NAMES, protocolNumber } from "../../model/protocols.ts";
-import type { Packet } from "../../policy/judge/packet.ts";
+import { normalPath } from "../../model/normal-path.ts";
+import { PROTOCOL_NAMES, protocolNumber, TCP } from "../../model/protocols.ts";
+import { DEFAULT_TRUST_DOMAIN } from "../../policy/judge/http-criteria.ts";
+import type { Packet, PacketRequest } from "../../policy/judge/packet.ts";
 import { protocolWords } from "../../policy/judge/rule-words.ts";
 import { quoted } from "../../quote.ts";
 import { type Given, UsageError } from "../command.ts";
@@ -17,6 +19,18 @@ export const PACKET_OPTIONS: readonly Option[] = [
   { name: "source-port", value: "PORT", summary: "Source port; default: one that no rule names" },
   { name: "icmp-type", value: "TYPE", summary: "Type of the ICMP message; default: echo request" },
   { name: "icmp-code", value: "CODE", summary: "Code of the ICMP message; default: 0" },
+  {
+    name: "method",
+    value: "METHOD",
+    summary: "Method of an HTTP request over the connection; default with --path: GET",
+  },
+  { name: "path", value: "PATH", summary: "Path of the request, as the client sends it; default: /" },
+  {
+    name: "principal",
+    value: "URI",
+    summary: "Identity in the client's certificate: spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT; default: no certificate",
+  },
+  { name: "trust-domain", value: "DOMAIN", summary: `Of the sidecar, "*" for any; default: ${DEFAULT_TRUST_DOMAIN}` },
   { name: "ip-version", value: "4|6", oneOf: ["4", "6"], summary: "Default: every version that both ends have" },
 ];
 
@@ -57,6 +71,31 @@ export function packetShape({ values }: Given): PacketShape {
     ...(port === undefined ? {} : { destinationPort: port }),
     ...(isIcmp ? { icmp: { type: type ?? ECHO_REQUEST[destination.family], code: code ?? 0 } } : {}),
   });
+}
+
+/** The request over the connection; `undefined` if no option describes one. */
+export function requestOf({ values }: Given): PacketRequest | undefined {
+  const [method, path, principal] = [values.get("method"), values.get("path"), values.get("principal")];
+  const trustDomain = values.get("trust-domain");
+  const given = REQUEST_OPTIONS.find((name) => values.get(name) !== undefined);
+  if (given === undefined) return undefined;
+  if (readProtocol(values.get("protocol") ?? "tcp") !== TCP) throw new UsageError(`"--${given}" needs --protocol tcp`);
+  if (trustDomain !== undefined && principal === undefined) throw new UsageError('"--trust-domain" needs --principal');
+  return {
+    http: { method: method ?? "GET", path: path ?? "/" },
+    ...(principal === undefined ? {} : { principal }),
+    ...(trustDomain === undefined ? {} : { trustDomain }),
+  };
+}
+
+const REQUEST_OPTIONS = ["method", "path", "principal", "trust-domain"] as const;
+
+/** `GET /a//b (compared as /a/b) of spiffe://…`. */
+export function requestWords({ http, principal }: PacketRequest): string {
+  const normal = normalPath(http?.path ?? "");
+  const compared = !normal.ok ? ["(ambiguous)"] : normal.path === http?.path ? [] : [`(compared as ${normal.path})`];
+  const client = principal === undefined ? [] : [`of ${principal}`];
+  return [...(http === undefined ? [] : [http.method, http.path, ...compared]), ...client].join(" ");
 }
 
 export function wantedFamily({ values }: Given): Family | undefined {

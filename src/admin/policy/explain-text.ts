@@ -3,16 +3,17 @@ import { formatAddress } from "../../ip/address.ts";
 import { ALL_INTERFACES } from "../../model/host-endpoint.ts";
 import type { Explanation, Verdict } from "../../policy/judge/explain.ts";
 import type { AppliedPolicy, ExplainedHostEndpoint, ExplainedSide } from "../../policy/judge/explain-side.ts";
-import type { Packet } from "../../policy/judge/packet.ts";
+import type { Packet, PacketRequest } from "../../policy/judge/packet.ts";
 import type { Context } from "../command.ts";
 import { paint } from "../paint.ts";
 import { printable } from "../printable.ts";
 import { formatTable } from "../table.ts";
-import { packetWords } from "./explain-packet.ts";
+import { packetWords, requestWords } from "./explain-packet.ts";
 import { type PeerPlace, titleOf } from "./explain-peer.ts";
 
 export interface ExplainedFamily extends Explanation {
   readonly packet: Packet;
+  readonly request?: PacketRequest | undefined;
   readonly from: PeerPlace;
   readonly to: PeerPlace;
   /** What the verdict depends on besides the policies. */
@@ -21,13 +22,15 @@ export interface ExplainedFamily extends Explanation {
 
 type Line = readonly [title: string, text: string];
 
-export function explanationText({ packet, from, to, verdict, note, sides }: ExplainedFamily, context: Context): string {
+export function explanationText(explained: ExplainedFamily, context: Context): string {
+  const { packet, request, from, to, verdict, note, sides } = explained;
   const { bold, green, red, yellow } = paint(context);
   const colours = { allow: green, deny: red, depends: yellow };
   const outcome = colours[verdict](VERDICTS[verdict]);
   const head = [
     linesOf([
       ["Packet", packetWords(packet)],
+      ...(request === undefined ? [] : [["Request", requestWords(request)] as const]),
       ["From", placeText(from)],
       ["To", placeText(to)],
     ]),
@@ -61,7 +64,7 @@ function placeText({ address, endpoint, node, hostEndpoint }: PeerPlace): string
 }
 
 function sideText(side: ExplainedSide, ends: Pick<ExplainedFamily, "from" | "to">): string {
-  const { direction, verdict, reason, policies, hostEndpoint } = side;
+  const { direction, verdict, reason, hint, policies, hostEndpoint, isRequest } = side;
   const end = direction === "egress" ? ends.from : ends.to;
   const name =
     hostEndpoint !== undefined
@@ -69,8 +72,13 @@ function sideText(side: ExplainedSide, ends: Pick<ExplainedFamily, "from" | "to"
       : end.endpoint === undefined
         ? formatAddress(end.address)
         : titleOf(end.endpoint);
-  const title = `${direction === "egress" ? "Egress" : "Ingress"} of ${name}: ${VERDICTS[verdict]}`;
-  const lines: readonly Line[] = [["Because", reason], ...policyLines(policies)];
+  const way = isRequest === true ? "Request, by the sidecar of" : `${direction === "egress" ? "Egress" : "Ingress"} of`;
+  const title = `${way} ${name}: ${VERDICTS[verdict]}`;
+  const lines: readonly Line[] = [
+    ["Because", reason],
+    ...(hint === undefined ? [] : [["Hint", hint] as const]),
+    ...policyLines(policies),
+  ];
   return `${printable(title)}\n${linesOf(lines, "  ")}`;
 }
 

@@ -2,10 +2,11 @@ import type { Family } from "../../ip/address.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { explain } from "../../policy/judge/explain.ts";
+import type { PacketRequest } from "../../policy/judge/packet.ts";
 import { type Command, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { reportUnreadable } from "../ipam/report-unreadable.ts";
-import { PACKET_OPTIONS, type PacketShape, packetShape, wantedFamily } from "./explain-packet.ts";
+import { PACKET_OPTIONS, type PacketShape, packetShape, requestOf, wantedFamily } from "./explain-packet.ts";
 import { commonFamilies, findPeer, type Peer, type PeerPlace, placeIn, titleOf } from "./explain-peer.ts";
 import { type ExplainedFamily, explanationText } from "./explain-text.ts";
 import { type ReadPolicy, readPolicy } from "./read-resources.ts";
@@ -19,6 +20,8 @@ export const policyExplain: Command = {
     "policies of its destination. Replies and later packets of an allowed connection always pass.",
     "On the way, the host endpoints of the nodes are evaluated too. A connection from or to a node passes the interface of hostendpoint/NAME, if",
     "that is given, otherwise of the host endpoint that expects the address; otherwise all host endpoints of the node are shown.",
+    "With --method, --path or --principal it also evaluates the policies for an HTTP request over the connection, as the sidecar of its",
+    "destination does. Without a sidecar, rules with http match nothing.",
     "An address that is not that of a workload or a node is outside the network: no policy applies on its side.",
     "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs.",
   ].join("\n"),
@@ -50,11 +53,15 @@ export const policyExplain: Command = {
       command: "policy explain --from 198.51.100.7 --to hostendpoint/node-1-eth0 --port 22",
       does: "May a client connect to a host itself?",
     },
+    {
+      command: "policy explain --from default/client --to default/web --port 80 --method POST --path /api/orders",
+      does: "Does the sidecar of the destination allow the request?",
+    },
     { command: "policy explain --from default/client --to 10.0.0.5 --port 443 -o json", does: "As JSON for a script" },
   ],
   async run(context, given) {
     const [from, to] = [requireValue(given, "from"), requireValue(given, "to")];
-    const shape = packetShape(given);
+    const [shape, request] = [packetShape(given), requestOf(given)];
     return withDatastore(context, given, async (store) => {
       const read = await readPolicy(store);
       const { endpoints, hostEndpoints } = read.resources;
@@ -62,7 +69,7 @@ export const policyExplain: Command = {
       const [source, destination] = [findPeer(from, known), findPeer(to, known)];
       const families = commonFamilies(source, destination, wantedFamily(given));
       const explained = families.map((family) =>
-        noted(explainFamily(family, { source, destination, shape, read }), read),
+        noted(explainFamily(family, { source, destination, shape, request, read }), read),
       );
       context.stdout(
         wantsJson(given)
@@ -84,17 +91,22 @@ interface Question {
   readonly source: Peer;
   readonly destination: Peer;
   readonly shape: PacketShape;
+  readonly request: PacketRequest | undefined;
   readonly read: ReadPolicy;
 }
 
-function explainFamily(family: Family, { source, destination, shape, read }: Question): ExplainedFamily {
+function explainFamily(family: Family, question: Question): ExplainedFamily {
+  const { source, destination, shape, request, read } = question;
   const [from, to] = [placeIn(source, family), placeIn(destination, family)];
   const packet = shape(from.address, to.address);
   const endOf = ({ endpoint, node, hostEndpoint }: PeerPlace) => ({ workload: endpoint, node, hostEndpoint });
   const settingsOf = (node: string) => nodeAgentSettings(read.configurations, node);
-  const explained = { packet, source: endOf(from), destination: endOf(to), settingsOf };
+  const explained = {
+    ...{ packet, source: endOf(from), destination: endOf(to), settingsOf },
+    ...(request === undefined ? {} : { request }),
+  };
   const { verdict, sides } = explain(explained, read.resources);
-  return { packet, from, to, verdict, sides };
+  return { packet, request, from, to, verdict, sides };
 }
 
 /** Without any policy there is no policy table, so even what no profile allows passes. */
@@ -110,7 +122,7 @@ function noted(explained: ExplainedFamily, { resources }: ReadPolicy): Explained
 const NOTHING_ENFORCED =
   'there is no policy: nodes without "policy.type" in their network config enforce nothing, and let it pass';
 
-function asJson({ packet, from, to, verdict, note, sides }: ExplainedFamily): object {
+function asJson({ packet, request, from, to, verdict, note, sides }: ExplainedFamily): object {
   const place = ({ address, endpoint, node, hostEndpoint }: PeerPlace) => ({
     address: formatAddress(address),
     ...(endpoint === undefined ? {} : { workload: titleOf(endpoint), node: endpoint.spec.node }),
@@ -124,6 +136,7 @@ function asJson({ packet, from, to, verdict, note, sides }: ExplainedFamily): ob
     from: place(from),
     to: place(to),
     packet: { ipVersion: destination.family, protocol, sourcePort, destinationPort, icmp },
+    request,
     sides,
   };
 }

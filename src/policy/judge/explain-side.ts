@@ -2,7 +2,7 @@
 import type { Direction } from "../effective-rule.ts";
 import { problemOf } from "./enforced-policy.ts";
 import type { EvaluatedPolicies, InterfaceJudgement } from "./host-judge.ts";
-import { type Judgement, judge, type Reason } from "./judge.ts";
+import { type DecidingRule, type Judgement, judge, type Reason } from "./judge.ts";
 import type { Packet } from "./packet.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "./resources.ts";
 import { protocolWords, ruleWords } from "./rule-words.ts";
@@ -11,9 +11,13 @@ export interface ExplainedSide {
   readonly direction: Direction;
   /** Absent: the source of an egress side, the destination of an ingress side. */
   readonly hostEndpoint?: ExplainedHostEndpoint;
+  /** Not packets but a request over the connection, which the sidecar of the workload decides about. */
+  readonly isRequest?: true;
   readonly verdict: Judgement["verdict"];
   /** Why, in words. */
   readonly reason: string;
+  /** What else to know or to do, in words. */
+  readonly hint?: string;
   readonly decidedBy?: Decider;
   /** Those that apply, in the order of their evaluation. */
   readonly policies: readonly AppliedPolicy[];
@@ -138,8 +142,8 @@ function reasonWords(
 ): string {
   switch (reason.kind) {
     case "rule": {
-      const { policy, index, rule } = reason;
-      return `${titleOf(policy)}, ${ruleTitle(direction, index)}: ${ruleWords(rule, policy.metadata.namespace)}`;
+      const { policy, rule } = reason;
+      return `${ruleOfPolicy(reason, direction)}: ${ruleWords(rule, policy.metadata.namespace)}`;
     }
     case "tier default": {
       const count = reason.policies.length === 1 ? "the policy" : `any of the ${reason.policies.length} policies`;
@@ -156,6 +160,11 @@ function reasonWords(
       return `${before}, and no profile of the endpoint allows it (${names === "" ? "it has none" : names})`;
     }
   }
+}
+
+/** `NetworkPolicy "red/web", ingress rule 1 (spec.ingress[0])`. */
+export function ruleOfPolicy({ policy, index }: DecidingRule, direction: Direction): string {
+  return `${titleOf(policy)}, ${ruleTitle(direction, index)}`;
 }
 
 /** Rules are counted from 1 in words, and from 0 in the field that names the rule. */

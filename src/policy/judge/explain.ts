@@ -5,6 +5,7 @@
 import { isSameAddress } from "../../ip/address.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import { connectionSide, requestSide } from "./explain-request.ts";
 import {
   type ExplainedHostEndpoint,
   type ExplainedSide,
@@ -14,7 +15,7 @@ import {
 } from "./explain-side.ts";
 import { judgeInterface } from "./host-judge.ts";
 import { type HostPassage, hostPassages, type PacketEnd } from "./host-passages.ts";
-import type { Packet } from "./packet.ts";
+import type { Packet, PacketRequest } from "./packet.ts";
 import type { PolicyResources } from "./resources.ts";
 
 export interface ExplainedPacket {
@@ -22,6 +23,8 @@ export interface ExplainedPacket {
   readonly source: PacketEnd;
   readonly destination: PacketEnd;
   readonly settingsOf: (node: string) => NodeAgentSettings;
+  /** Over the connection that the packet begins. */
+  readonly request?: PacketRequest;
 }
 
 export interface Explanation {
@@ -45,7 +48,9 @@ export function explain(explained: ExplainedPacket, resources: PolicyResources):
     ...(leaving === undefined ? [] : [hostStep(leaving, explained, resources)]),
     ...(entering === undefined ? [] : [hostStep(entering, explained, resources)]),
     ...(isToOwnHost(explained) ? [certain(toOwnHostSide(explained))] : []),
-    ...(destination.workload === undefined ? [] : [certain(ingressSide(explained, destination.workload, resources))]),
+    ...(destination.workload === undefined
+      ? []
+      : ingressSides(explained, destination.workload, resources).map((side) => certain(side))),
   ];
   return { verdict: verdictOf(steps), sides: steps.flatMap(({ sides }) => sides) };
 }
@@ -94,13 +99,16 @@ function toOwnHostSide({ destination: { node = "" }, settingsOf }: ExplainedPack
   return { ...unjudgedSide("ingress", reason), verdict: action === "Drop" ? "deny" : "allow" };
 }
 
-function ingressSide(
-  { packet, source }: ExplainedPacket,
+function ingressSides(
+  { packet, source, request }: ExplainedPacket,
   destination: WorkloadEndpoint,
   resources: PolicyResources,
-): ExplainedSide {
+): readonly ExplainedSide[] {
   const isFromOwnHost = source.node !== undefined && destination.spec.node === source.node;
-  if (!isFromOwnHost) return workloadSide(packet, destination, "ingress", resources);
   const reason = `node "${source.node}" always reaches its own workloads, for example with health probes`;
-  return unjudgedSide("ingress", reason);
+  const connection = isFromOwnHost ? unjudgedSide("ingress", reason) : connectionSide(packet, destination, resources);
+  if (request === undefined || connection.verdict === "deny") return [connection];
+  const { hint: _, ...side } = connection;
+  if (isFromOwnHost && request.principal === undefined) return [side, { ...connection, isRequest: true }];
+  return [side, requestSide({ packet, request }, destination, resources)];
 }

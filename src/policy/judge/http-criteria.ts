@@ -13,11 +13,11 @@ import { isSelected, type LabelCriteria } from "./members.ts";
 import type { Packet, PacketRequest } from "./packet.ts";
 import type { AnyEndpoint, PolicyResources } from "./resources.ts";
 
-const DEFAULT_TRUST_DOMAIN = "cluster.local";
+export const DEFAULT_TRUST_DOMAIN = "cluster.local";
 const ANY_TRUST_DOMAIN = "*";
 
 /** The release of the sidecar that reports to the node agent; `undefined` if none does. */
-function sidecarOf(endpoint: AnyEndpoint): string | undefined {
+export function sidecarOf(endpoint: AnyEndpoint): string | undefined {
   return endpoint.kind === "WorkloadEndpoint" ? endpoint.metadata.annotations?.[SIDECAR_ANNOTATION] : undefined;
 }
 

@@ -9,6 +9,14 @@ const ROWS: readonly (readonly [words: string, rule: PolicyRule, namespace?: str
   ["log every protocol except TCP", { action: "Log", notProtocol: "TCP" }],
   ["allow ICMP type 3 code 4", { action: "Allow", protocol: "ICMP", icmp: { type: 3, code: 4 } }],
   ["allow ICMPv6 except type 128", { action: "Allow", protocol: "ICMPv6", notICMP: { type: 128 } }],
+  ["allow HTTP requests", { action: "Allow", protocol: "TCP", http: { methods: ["*"] } }],
+  [
+    'allow IPv4 HTTP requests with method GET or HEAD and path "/a" or beginning with "/b/" to port 80',
+    {
+      ...{ action: "Allow", ipVersion: 4, destination: { ports: [80] } },
+      http: { methods: ["GET", "HEAD"], paths: [{ exact: "/a" }, { prefix: "/b/" }] },
+    },
+  ],
   ["allow protocol 47", { action: "Allow", protocol: 47 }],
   [
     "allow TCP from 10.0.0.0/8, addresses except 10.1.0.0/16 or 10.2.0.0/16",

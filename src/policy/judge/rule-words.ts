@@ -30,8 +30,9 @@ export function protocolWords(protocol: number | string): string {
   return (number === undefined ? undefined : NAMES[number]) ?? `protocol ${protocol}`;
 }
 
-function packetWords({ ipVersion, protocol, notProtocol, icmp, notICMP }: PolicyRule): string {
+function packetWords({ ipVersion, protocol, notProtocol, icmp, notICMP, http }: PolicyRule): string {
   const family = ipVersion === undefined ? [] : [`IPv${ipVersion}`];
+  if (http !== undefined) return [...family, httpWords(http)].join(" ");
   const what = [
     ...(protocol === undefined ? [] : [protocolWords(protocol)]),
     ...(notProtocol === undefined ? [] : [`every protocol except ${protocolWords(notProtocol)}`]),
@@ -39,6 +40,18 @@ function packetWords({ ipVersion, protocol, notProtocol, icmp, notICMP }: Policy
     ...(notICMP === undefined ? [] : [`except ${icmpWords(notICMP)}`]),
   ];
   return [...family, ...(what.length === 0 ? ["everything"] : what)].join(" ");
+}
+
+function httpWords({ methods = [], paths = [] }: NonNullable<PolicyRule["http"]>): string {
+  const isAnyMethod = methods.length === 0 || methods.includes("*");
+  const wanted = paths.map(({ exact, prefix }) =>
+    exact === undefined ? `beginning with "${prefix ?? ""}"` : `"${exact}"`,
+  );
+  const criteria = [
+    ...(isAnyMethod ? [] : [`method ${alternatives(methods)}`]),
+    ...(wanted.length === 0 ? [] : [`path ${alternatives(wanted)}`]),
+  ];
+  return criteria.length === 0 ? "HTTP requests" : `HTTP requests with ${criteria.join(" and ")}`;
 }
 
 function icmpWords({ type, code }: NonNullable<PolicyRule["icmp"]>): string {
