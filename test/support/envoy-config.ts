@@ -25,7 +25,13 @@ export interface EnvoyListener {
   readonly port: number;
   /** Files; present: clients must have a certificate of the authority. */
   readonly mutualTls?: { readonly cert: string; readonly key: string; readonly authority: string };
-  readonly upstream: { readonly address: string; readonly port: number };
+  /** Absent: Envoy responds itself to every request that is allowed. Only of HTTP. */
+  readonly upstream?: Upstream;
+}
+
+interface Upstream {
+  readonly address: string;
+  readonly port: number;
 }
 
 /** Accepted as a file: YAML contains JSON. */
@@ -35,7 +41,9 @@ export function envoyConfig(plan: EnvoyPlan): string {
     static_resources: {
       listeners: plan.listeners.map((listener) => listenerOf(listener, plan)),
       clusters: [
-        ...plan.listeners.map(({ port, upstream }) => clusterOf(upstreamName(port), socketAddress(upstream))),
+        ...plan.listeners.flatMap(({ port, upstream }) =>
+          upstream === undefined ? [] : [clusterOf(upstreamName(port), socketAddress(upstream))],
+        ),
         ...(plan.authorizer === undefined ? [] : [authorizerCluster(plan.authorizer)]),
       ],
     },
@@ -55,21 +63,21 @@ function listenerOf(listener: EnvoyListener, plan: EnvoyPlan): object {
     address: { socket_address: { address, port_value: port, ipv4_compat: address === "::" } },
     filter_chains: [
       {
-        filters: kind === "http" ? [httpManager(port, plan)] : [...tcpAuthorization(plan), tcpProxy(port)],
+        filters: kind === "http" ? [httpManager(listener, plan)] : [...tcpAuthorization(plan), tcpProxy(port)],
         ...(mutualTls === undefined ? {} : { transport_socket: tlsSocket(mutualTls) }),
       },
     ],
   };
 }
 
-function httpManager(port: number, plan: EnvoyPlan): object {
+function httpManager({ port, upstream }: EnvoyListener, plan: EnvoyPlan): object {
+  const response =
+    upstream === undefined ? { direct_response: { status: 200 } } : { route: { cluster: upstreamName(port) } };
   return typed("envoy.filters.network.http_connection_manager", HTTP_MANAGER, {
     stat_prefix: `http_${port}`,
     codec_type: "AUTO",
     route_config: {
-      virtual_hosts: [
-        { name: "all", domains: ["*"], routes: [{ match: { prefix: "/" }, route: { cluster: upstreamName(port) } }] },
-      ],
+      virtual_hosts: [{ name: "all", domains: ["*"], routes: [{ match: { prefix: "/" }, ...response }] }],
     },
     http_filters: [...httpAuthorization(plan), typed("envoy.filters.http.router", HTTP_ROUTER, {})],
   });
@@ -128,7 +136,7 @@ function clusterOf(name: string, address: object): { readonly name: string } {
   return { name, ...cluster };
 }
 
-function socketAddress({ address, port }: EnvoyListener["upstream"]): object {
+function socketAddress({ address, port }: Upstream): object {
   return { socket_address: { address, port_value: port } };
 }
 
