@@ -95,6 +95,15 @@ describe("AgentLink", () => {
     expect([judge.revision, link.disconnectedSince !== undefined]).toEqual([0, true]);
   });
 
+  test("tries again soon if the agent closes connections at once", async () => {
+    const listener = Bun.listen({ unix: path, socket: { open: (socket) => void socket.terminate(), data() {} } });
+    await pollUntil(() => waits.length >= 5, "attempts to connect");
+    listener.stop(true);
+
+    expect(waits.every((milliseconds) => milliseconds === 100)).toBe(true);
+    expect(lines.length).toBeLessThanOrEqual(2);
+  });
+
   test.each([
     ["malformed text", [WELCOME, "no JSON"], "is not JSON"],
     ["an unknown criterion", [WELCOME, JSON.stringify({ ...firstUpdate(), unknown: 1 })], "unknown"],

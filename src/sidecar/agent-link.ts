@@ -89,7 +89,11 @@ export class AgentLink {
     const late = setTimeout(() => {
       if (conversation.agentVersion === undefined) end(new Error("the node agent did not respond"));
     }, WELCOME_MILLISECONDS);
-    send(socket, conversation.hello(version));
+    try {
+      send(socket, conversation.hello(version));
+    } catch (failure) {
+      end(failure);
+    }
     const problem = await ended;
     clearTimeout(late);
     signal.removeEventListener("abort", giveUp);
@@ -147,5 +151,7 @@ function isLasting(problem: unknown): boolean {
 
 /** Lines of the sidecar are short: an agent that leaves the buffer of the socket full does not follow the protocol. */
 function send(socket: Socket<undefined>, line: string): void {
-  if (socket.write(line) < line.length) throw new Error("the node agent does not read");
+  const written = socket.write(line);
+  if (written < 0) throw new Disconnected();
+  if (written < line.length) throw new Error("the node agent does not read");
 }
