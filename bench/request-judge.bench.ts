@@ -69,7 +69,6 @@ function stateOf(own: OwnCriteria, count: number): SidecarUpdate {
     type: "update",
     revision: 1,
     addresses: ["10.0.0.1"],
-    nodeAddresses: ["10.0.0.2"],
     evaluation: { tiers, profiles: [] },
     policies,
     sets,

@@ -177,6 +177,11 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     proves: "policy of 20,000 random clusters: the compiled rules and the judge agree on every packet",
   },
   {
+    place: "src/policy/requests/agreement.test.ts",
+    proves:
+      "100,000 random requests to pods of random clusters, after random updates: the sidecar and the slow evaluator agree on the verdict and on the rule that decides",
+  },
+  {
     place: "src/policy/compile/incremental.test.ts",
     proves: "5,000 random histories of policies: changed step by step, the rules equal those of the final state",
   },

@@ -76,7 +76,6 @@ export function firstUpdate(change: Partial<SidecarUpdate> = {}): SidecarUpdate 
     type: "update",
     revision: 1,
     addresses: ["127.0.0.1"],
-    nodeAddresses: [],
     evaluation: { tiers: [{ name: "default", defaultAction: "Deny", policies: ["web"] }], profiles: [] },
     policies: { web: { title: "shop/web", rules: [] } },
     sets: {},

@@ -12,7 +12,6 @@ const FROM_AGENT: readonly FromAgent[] = [
     type: "update",
     revision: 1,
     addresses: ["10.0.0.1", "fd00::1"],
-    nodeAddresses: [],
     evaluation: {
       tiers: [{ name: "default", defaultAction: "Deny", policies: ["red/web", "gone"] }],
       profiles: [{ index: 0, action: "Allow", source: {}, destination: {} }],

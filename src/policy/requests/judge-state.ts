@@ -5,7 +5,6 @@
 import { type Address, parseAddress } from "../../ip/address.ts";
 import { type CompiledRule, compilePolicy, compileProfiles, setsOf } from "./compiled-rule.ts";
 import { MalformedMessage, malformedValue } from "./malformed-message.ts";
-import { type AddressKey, addressKey } from "./prefix-map.ts";
 import { decisionOfTier, type RequestDecision } from "./request-decision.ts";
 import { RuleIndex } from "./rule-index.ts";
 import { readSetChanges } from "./set-changes.ts";
@@ -17,7 +16,6 @@ type Rules = readonly CompiledRule[];
 export interface JudgeState {
   /** Of the pod. */
   readonly addresses: readonly Address[];
-  readonly nodeAddresses: ReadonlySet<AddressKey>;
   readonly tiers: readonly JudgeTier[];
   readonly profiles: RuleIndex;
   readonly memberships: SetMemberships;
@@ -47,7 +45,7 @@ export function firstState(update: SidecarUpdate): JudgeState {
 
 /** The memberships of the state before are changed, not copied: it must not be used any more. */
 export function nextState(before: JudgeState, update: SidecarUpdate): JudgeState {
-  const { addresses, nodeAddresses, evaluation } = update;
+  const { addresses, evaluation } = update;
   const changed = compileChanged(update);
   const policies = changed.size === 0 ? before.sent.policies : withChanges(before.sent.policies, changed);
   const tiers = evaluation?.tiers ?? before.sent.tiers;
@@ -57,10 +55,6 @@ export function nextState(before: JudgeState, update: SidecarUpdate): JudgeState
   requireSets(sets.hasDeleted ? policies : changed, profiles, sets.names);
   const next = {
     addresses: addresses === undefined ? before.addresses : parseAddresses(addresses, "addresses"),
-    nodeAddresses:
-      nodeAddresses === undefined
-        ? before.nodeAddresses
-        : new Set(parseAddresses(nodeAddresses, "nodeAddresses").map(addressKey)),
     tiers: compileTiers(tiers, policies, before.tiers),
     profiles: profiles === before.sent.profiles ? before.profiles : new RuleIndex(profiles),
     memberships: before.memberships,
@@ -74,7 +68,6 @@ export function nextState(before: JudgeState, update: SidecarUpdate): JudgeState
 function emptyState(): JudgeState {
   return {
     addresses: [],
-    nodeAddresses: new Set(),
     tiers: [],
     profiles: new RuleIndex([]),
     memberships: new SetMemberships(),

@@ -16,8 +16,6 @@ export const NOT_SYNCHRONISED: RequestDecision = {
   reason: "not synchronised: the node agent has not sent the policies yet",
 };
 
-export const FROM_NODE: RequestDecision = { verdict: "allow", reason: "it comes from the node of the pod" };
-
 export const NO_PROFILE: RequestDecision = { verdict: "deny", reason: "no profile allows it" };
 
 export const NO_OWN_ADDRESS: Readonly<Record<4 | 6, RequestDecision>> = {

@@ -39,7 +39,6 @@ function whole({ rules, sets = {} }: Site): SidecarUpdate {
     type: "update",
     revision: 1,
     addresses: ["10.0.0.1", "fd00::1"],
-    nodeAddresses: ["192.0.2.1"],
     evaluation: { tiers: [tier("default", "red/web")], profiles: [ALLOW] },
     policies: { "red/web": { title: "red/web", rules } },
     sets,
@@ -156,12 +155,6 @@ describe("RequestJudge: evaluation", () => {
     expect(decision.reason).toStartWith("not synchronised");
   });
 
-  test("allows what the node sends without an identity, and only that", () => {
-    const judge = judgeOf({ rules: [DENY] });
-    expect(judge.decide(from("192.0.2.1")).verdict).toBe("allow");
-    expect(judge.decide(from("192.0.2.1", { principal: READER.principal })).verdict).toBe("deny");
-  });
-
   test("denies a source of a family that the pod has no address of", () => {
     const judge = new RequestJudge("cluster.local");
     judge.apply({ ...whole({ rules: [ALLOW] }), addresses: ["10.0.0.1"] });
@@ -248,14 +241,13 @@ describe("RequestJudge.apply()", () => {
   });
 
   /** Each would let everything through if a part of it were applied. */
-  const open = { evaluation: { tiers: [], profiles: [ALLOW] }, nodeAddresses: ["192.0.2.9", "192.0.2.8"] };
+  const open = { evaluation: { tiers: [], profiles: [ALLOW] } };
   test.each<readonly [field: string, Partial<SidecarUpdate>]>([
     ["revision", { revision: 3 }],
     ["revision", { revision: 0 }],
     ["addresses", { revision: 1 }],
     ["evaluation", { revision: 1, addresses: [], evaluation: undefined as never }],
     ["addresses[0]", { addresses: ["10.0.0.1/32"] }],
-    ["nodeAddresses[1]", { nodeAddresses: ["192.0.2.9", "here"] }],
     ["evaluation.tiers[0].policies[0]", { evaluation: { tiers: [tier("default", "gone")], profiles: [] } }],
     ["evaluation.profiles[0]", { evaluation: { tiers: [], profiles: [{ ...ALLOW, source: { notSets: ["gone"] } }] } }],
     ["evaluation.profiles[0].source.nets[0]", profileFrom("10.0.0.0/33")],

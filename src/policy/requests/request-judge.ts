@@ -9,9 +9,8 @@ import { normalRequest } from "./http-match.ts";
 import type { IncomingRequest } from "./http-request.ts";
 import { firstState, type JudgeState, nextState } from "./judge-state.ts";
 import { MalformedMessage } from "./malformed-message.ts";
-import { addressKey } from "./prefix-map.ts";
 import { parsePrincipal } from "./principal.ts";
-import { FROM_NODE, NO_OWN_ADDRESS, NO_PROFILE, NOT_SYNCHRONISED, type RequestDecision } from "./request-decision.ts";
+import { NO_OWN_ADDRESS, NO_PROFILE, NOT_SYNCHRONISED, type RequestDecision } from "./request-decision.ts";
 import type { RequestFacts } from "./request-facts.ts";
 import { NO_SETS, type SetNames } from "./set-memberships.ts";
 import type { SidecarUpdate } from "./sidecar-state.ts";
@@ -45,7 +44,6 @@ export class RequestJudge {
     const { state } = this;
     if (state === undefined) return NOT_SYNCHRONISED;
     const source = unmapAddress(request.source);
-    if (request.principal === undefined && state.nodeAddresses.has(addressKey(source))) return FROM_NODE;
     const own = state.addresses.find(({ family }) => family === source.family);
     if (own === undefined) return NO_OWN_ADDRESS[source.family];
     return decide(state, this.factsOf(request, { source, destination: own }, state));
