@@ -1,6 +1,7 @@
 /** The built sidecar, in a network namespace or in the test's own. */
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
+import { SIDECAR_ENVIRONMENT } from "../../src/mesh/sidecar-parts.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 
 interface SidecarStart {
@@ -22,6 +23,8 @@ export interface Sidecar extends Daemon {
   page(path: string): Promise<string>;
 }
 
+/** As in its container. */
+const ENVIRONMENT = ["env", ...Object.entries(SIDECAR_ENVIRONMENT).map((variable) => variable.join("="))];
 const PROGRAM = join(import.meta.dir, "../../dist/bin", identity.sidecar);
 
 /** Starts it and waits until it responds. It ends with the test run. */
@@ -37,7 +40,15 @@ export async function startSidecar(start: SidecarStart): Promise<Sidecar> {
     return `${output.slice(-3)} ${output.slice(0, -3)}`;
   };
   const daemon = startDaemon({
-    command: [...inside, PROGRAM, `--agent=${agent}`, `--listen=${listen}`, `--health-port=${healthPort}`, ...options],
+    command: [
+      ...inside,
+      ...ENVIRONMENT,
+      PROGRAM,
+      `--agent=${agent}`,
+      `--listen=${listen}`,
+      `--health-port=${healthPort}`,
+      ...options,
+    ],
     logFile: join(directory, "sidecar.log"),
     ready: () => page("/liveness"),
   });
