@@ -105,10 +105,10 @@ function ingressSides(
   resources: PolicyResources,
 ): readonly ExplainedSide[] {
   const isFromOwnHost = source.node !== undefined && destination.spec.node === source.node;
+  // Only packets: a sidecar cannot tell its node from others whose packets the node masquerades.
   const reason = `node "${source.node}" always reaches its own workloads, for example with health probes`;
   const connection = isFromOwnHost ? unjudgedSide("ingress", reason) : connectionSide(packet, destination, resources);
   if (request === undefined || connection.verdict === "deny") return [connection];
   const { hint: _, ...side } = connection;
-  if (isFromOwnHost && request.principal === undefined) return [side, { ...connection, isRequest: true }];
   return [side, requestSide({ packet, request }, destination, resources)];
 }

@@ -31,7 +31,6 @@ function pod(name: string, namespace: string, ip: string, labels: Readonly<Recor
 
 const SERVER = pod("server", "red", "10.0.0.1");
 const CLIENT = pod("client", "red", "10.0.0.2", { app: "client" });
-const NODE = address("192.0.2.1");
 
 function resourcesWith(rule: Partial<PolicyRule>): PolicyResources {
   return {
@@ -61,7 +60,6 @@ const REQUEST: IncomingRequest = {
 function verdictOf(rule: Partial<PolicyRule>, request: Partial<IncomingRequest> = {}, trustDomain?: string) {
   const context = {
     resources: resourcesWith(rule),
-    nodeAddresses: [NODE],
     ...(trustDomain === undefined ? {} : { trustDomain }),
   };
   return judgeRequest({ ...REQUEST, ...request }, SERVER, context).verdict;
@@ -80,7 +78,7 @@ describe("judgeRequest()", () => {
   test("a connection that is not HTTP matches no rule with http", () => {
     const { http: _, ...connection } = REQUEST;
     const judged = (rule: Partial<PolicyRule>) =>
-      judgeRequest(connection, SERVER, { resources: resourcesWith(rule), nodeAddresses: [] }).verdict;
+      judgeRequest(connection, SERVER, { resources: resourcesWith(rule) }).verdict;
 
     expect(judged({ http: {} })).toBe("deny");
     expect(judged({ destination: { ports: [80] }, protocol: "TCP" })).toBe("allow");
@@ -118,12 +116,10 @@ describe("judgeRequest()", () => {
     expect(verdictOf(rule, { principal: RED }, "example.org")).toBe("deny");
   });
 
-  test("the node itself is allowed without a certificate only", () => {
-    const rule = { source: { nets: ["10.9.0.0/16"] } };
+  test("an IPv4-mapped source is an IPv4 source", () => {
+    const rule = { source: { nets: ["192.0.2.0/24"] } };
 
-    expect(verdictOf(rule, { source: NODE })).toBe("allow");
     expect(verdictOf(rule, { source: address("::ffff:192.0.2.1") })).toBe("allow");
-    expect(verdictOf(rule, { source: NODE, principal: RED })).toBe("deny");
   });
 
   test("a client of a family that the pod has no address of is denied", () => {

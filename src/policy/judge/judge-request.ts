@@ -1,5 +1,5 @@
 /** What a sidecar must decide about a request to its pod: the second, slow evaluator. Pure. */
-import { type Address, isSameAddress, parseAddress, unmapAddress } from "../../ip/address.ts";
+import { type Address, parseAddress, unmapAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
 import { TCP } from "../../model/protocols.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
@@ -10,8 +10,6 @@ import type { PolicyResources } from "./resources.ts";
 
 export interface RequestContext {
   readonly resources: PolicyResources;
-  /** Of the node of the pod. */
-  readonly nodeAddresses: readonly Address[];
   readonly trustDomain?: string;
 }
 
@@ -19,8 +17,6 @@ export interface RequestJudgement {
   readonly verdict: "allow" | "deny";
   readonly reason:
     | Reason
-    /** Without a certificate, from an address of the pod's node. */
-    | { readonly kind: "own node" }
     /** The pod has no address of the family of the client. */
     | { readonly kind: "no address" };
 }
@@ -28,13 +24,10 @@ export interface RequestJudgement {
 export function judgeRequest(
   request: IncomingRequest,
   endpoint: WorkloadEndpoint,
-  { resources, nodeAddresses, trustDomain }: RequestContext,
+  { resources, trustDomain }: RequestContext,
 ): RequestJudgement {
   const source = unmapAddress(request.source);
   const { principal, http, sourcePort, destinationPort } = request;
-  if (principal === undefined && nodeAddresses.some((address) => isSameAddress(address, source))) {
-    return { verdict: "allow", reason: { kind: "own node" } };
-  }
   const destination = addressesOf(endpoint).find(({ family }) => family === source.family);
   if (destination === undefined) return { verdict: "deny", reason: { kind: "no address" } };
   const packet: Packet = {
