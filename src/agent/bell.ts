@@ -1,3 +1,6 @@
+/** The longest time that a timer takes, 24 days: for waiting until the bell rings. */
+export const LONGEST_MILLISECONDS = 2 ** 31 - 1;
+
 /** Wakes the one who waits. */
 export class Bell {
   private controller = new AbortController();

@@ -19,6 +19,7 @@ import { followRoutes } from "../agent/routes/follow-routes.ts";
 import { openKernelRoutes } from "../agent/routes/kernel-routes.ts";
 import { readRoutedEndpoints } from "../agent/routes/recorded-endpoints.ts";
 import type { RoutingFacts } from "../agent/routing/routing-facts.ts";
+import type { SidecarVolumes } from "../agent/sidecars/sidecar-volumes.ts";
 import { applyFloating } from "../firewall/apply-floating.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
@@ -31,6 +32,7 @@ import { PolicyCompiler } from "../policy/compile/compiler.ts";
 import type { PolicyUpdate } from "../policy/inputs.ts";
 import { atMostEvery } from "./at-most-every.ts";
 import { enforcementLog } from "./enforcement-log.ts";
+import { feedSidecars } from "./feed-sidecars.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "./followed-network.ts";
 import { onceEach } from "./once-each.ts";
 import { readServedCalls } from "./served-calls-file.ts";
@@ -41,6 +43,8 @@ export interface EnforceMeans extends FollowedNetwork {
   readonly netfilter: NetfilterAccess;
   /** For metrics. */
   readonly routing: () => RoutingFacts | undefined;
+  /** Of the pods with a sidecar. */
+  readonly volumes: SidecarVolumes;
 }
 
 /** However often metrics are read, the rules are not read more often. */
@@ -48,7 +52,7 @@ const TRAFFIC_MILLISECONDS = 1_000;
 
 /** Rejects if it cannot go on. The kernel keeps the rules that it has. */
 export async function enforcePolicy(
-  { network, store, replica: whole, heard, wait, log, netfilter, routing }: EnforceMeans,
+  { network, store, replica: whole, heard, wait, log, netfilter, routing, volumes }: EnforceMeans,
   signal: AbortSignal,
 ): Promise<void> {
   const replica = whole.part(KINDS_OF_PARTS.policy);
@@ -71,12 +75,14 @@ export async function enforcePolicy(
     compiler.setWorkloadLinks(workloadLinks.follow(compiler.addressesToFind));
   };
   const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn, compiled });
+  const sidecars = feedSidecars({ volumes, network, store, compiler, keeper, elapsed, wait, log });
   const routes = openKernelRoutes();
   const workloadLinks = new WorkloadLinks({
     ...{ kernel: routes, events: watchRoutes, wait, report: onceEach(warn).report },
     changed(now) {
       const moved = keeper.updateWorkloadLinks(now);
       if (isWanted()) status.update(moved, compiler.localEndpoints);
+      sidecars.policyChanged();
     },
   });
   const links = openNetlinkSocket("route");
@@ -107,6 +113,7 @@ export async function enforcePolicy(
         compiler.localEndpoints,
       );
     } else status.clear();
+    sidecars.policyChanged();
     for (const { title, effect, reason } of compiler.problems) refused.report(`"${title}" ${effect}: ${reason}`);
   };
   const prefixes = () => workloadPrefixes(settings.interfacePrefix);
@@ -145,9 +152,11 @@ export async function enforcePolicy(
     workloadLinks.run(stop),
     reportUnplaced({ unplaced: () => compiler.unplacedEndpoints, prefixes, report: warn, wait, signal: stop }),
     status.run(stop),
+    sidecars.run(stop),
     serveFacts({
       facts,
       routing,
+      sidecars: () => sidecars.facts,
       servedCalls: () => readServedCalls(process.env),
       settings: () => settings,
       wait,

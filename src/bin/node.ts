@@ -138,11 +138,11 @@ async function agentParts(account: string | undefined): Promise<readonly AgentPa
     arePodsRouted = know;
   };
   const { csiPart } = await import("./csi-part.ts");
-  const { parts: csiParts } = csiPart(process.env, wait);
+  const { volumes, parts: csiParts } = csiPart(process.env, wait);
   const parts: AgentPart[] = [
     callServerPart(),
     upkeepPart({ wait, run }),
-    policyPart({ wait, account, routed }),
+    policyPart({ wait, account, routed, volumes }),
     ...csiParts,
   ];
   if (account !== undefined) parts.push(await podPartFor(account, () => arePodsRouted()));

@@ -3,6 +3,7 @@
  * the installed network config. Waits until one is installed, and starts again when it changes. Whatever happens to this
  * part, the kernel keeps the rules and routes that it has.
  */
+import type { SidecarVolumes } from "../agent/sidecars/sidecar-volumes.ts";
 import type { AgentPart } from "../agent/supervise.ts";
 import { statusAt } from "../file-status.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
@@ -21,9 +22,11 @@ interface Means {
   readonly account: string | undefined;
   /** Gets a function that returns whether pods are routed, each time that the network changes. */
   readonly routed: (arePodsRouted: () => boolean) => void;
+  /** Of the pods with a sidecar. */
+  readonly volumes: SidecarVolumes;
 }
 
-export function policyPart({ wait, account, routed }: Means): AgentPart {
+export function policyPart({ wait, account, routed, volumes }: Means): AgentPart {
   return {
     name: "the enforcement of network policy",
     // An ADD in progress may wait for the endpoint status that this part writes.
@@ -36,7 +39,7 @@ export function policyPart({ wait, account, routed }: Means): AgentPart {
         if (network === undefined) await wait(INSTALLED_MILLISECONDS, signal);
         else {
           netfilter ??= await openNetfilter();
-          await enforceUntilChanged(network, { signal, wait, reader, netfilter, routed });
+          await enforceUntilChanged(network, { signal, wait, reader, netfilter, routed, volumes });
         }
       }
     },
@@ -45,7 +48,7 @@ export function policyPart({ wait, account, routed }: Means): AgentPart {
 
 type ReadNetwork = () => Promise<PolicyNetwork | undefined>;
 
-interface EnforceMeans extends Pick<Means, "wait" | "routed"> {
+interface EnforceMeans extends Pick<Means, "wait" | "routed" | "volumes"> {
   readonly signal: AbortSignal;
   readonly reader: ReadNetwork;
   readonly netfilter: NetfilterAccess;
@@ -59,13 +62,15 @@ async function openNetfilter(): Promise<NetfilterAccess> {
 
 async function enforceUntilChanged(
   network: PolicyNetwork,
-  { signal, wait, reader, netfilter, routed }: EnforceMeans,
+  { signal, wait, reader, netfilter, routed, volumes }: EnforceMeans,
 ): Promise<void> {
   const { runNetwork } = await import("./run-network.ts");
   const changed = new AbortController();
   const stop = AbortSignal.any([signal, changed.signal]);
   const log = (message: string, level: "INFO" | "WARNING" | "ERROR") => say(message, {}, level);
-  const running = runNetwork(network, { signal: stop, wait, log, netfilter, routed }).finally(() => changed.abort());
+  const running = runNetwork(network, { signal: stop, wait, log, netfilter, routed, volumes }).finally(() =>
+    changed.abort(),
+  );
   while (!stop.aborted) {
     await wait(CHANGED_MILLISECONDS, stop);
     const now = stop.aborted ? network : await reader();

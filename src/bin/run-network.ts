@@ -11,6 +11,7 @@
  * listed (on the orchestrator's API: no CRD, no role).
  */
 import { followNat } from "../agent/nat/follow-nat.ts";
+import type { SidecarVolumes } from "../agent/sidecars/sidecar-volumes.ts";
 import { superviseParts } from "../agent/supervise.ts";
 import { openDatastoreToFollow } from "../datastore/open.ts";
 import { startReplica } from "../datastore/replica.ts";
@@ -27,13 +28,15 @@ import { betweenNodes } from "./route-between-nodes.ts";
 interface RunMeans extends Pick<FollowedNetwork, "wait" | "log"> {
   readonly signal: AbortSignal;
   readonly netfilter: NetfilterAccess;
+  /** Of the pods with a sidecar. */
+  readonly volumes: SidecarVolumes;
   /** Gets a function that returns whether pods are routed. */
   readonly routed: (arePodsRouted: () => boolean) => void;
 }
 
 /** Rejects if the datastore cannot be opened. The kernel keeps the rules and routes that it has. */
 export async function runNetwork(network: PolicyNetwork, means: RunMeans): Promise<void> {
-  const { signal, wait, log, netfilter } = means;
+  const { signal, wait, log, netfilter, volumes } = means;
   const warn = (message: string) => log(message, "WARNING");
   const store = await openDatastoreToFollow(network.settings, { environment: process.env, warn });
   const lost = onceEach(warn);
@@ -48,7 +51,7 @@ export async function runNetwork(network: PolicyNetwork, means: RunMeans): Promi
   const parts = [
     {
       name: "the enforcement of network policy",
-      run: (stop: AbortSignal) => enforcePolicy({ ...followed, netfilter, routing: routing.facts }, stop),
+      run: (stop: AbortSignal) => enforcePolicy({ ...followed, netfilter, volumes, routing: routing.facts }, stop),
     },
     {
       name: "the record of this node",

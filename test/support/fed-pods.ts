@@ -35,7 +35,7 @@ class FakeVolumes implements SidecarVolumes {
 /** Pods `pod0`, `pod1`, … are of namespaces `namespace0`, … */
 export class FedPods {
   readonly volumes = new FakeVolumes();
-  readonly compiler = new PolicyCompiler({ node: LOAD_NODE });
+  readonly compiler = new PolicyCompiler({ node: LOAD_NODE, hasServices: true });
   readonly feed: SidecarFeed;
   /** What the kernel was told, in order: endpoints without what their keys begin with -> releases. */
   readonly reported: Readonly<Record<string, string>>[] = [];
@@ -61,7 +61,6 @@ export class FedPods {
       report: (message) => this.problems.push(message),
     });
     this.change(policyLoad({ locals: 100, remotes: 100, policies: 100 }));
-    this.feed.setNodeAddresses(["192.0.2.1"]);
     this.running = this.feed.run(this.stopping.signal);
   }
 

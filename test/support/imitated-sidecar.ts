@@ -3,14 +3,12 @@ import type { SidecarEvaluation, SidecarPolicy, SidecarUpdate } from "../../src/
 
 export class ImitatedSidecar {
   addresses: readonly string[] = [];
-  nodeAddresses: readonly string[] = [];
   evaluation: SidecarEvaluation | undefined;
   readonly policies = new Map<string, SidecarPolicy>();
   readonly sets = new Map<string, Set<string>>();
 
   apply(update: SidecarUpdate): void {
     this.addresses = update.addresses ?? this.addresses;
-    this.nodeAddresses = update.nodeAddresses ?? this.nodeAddresses;
     this.evaluation = update.evaluation ?? this.evaluation;
     for (const [key, policy] of Object.entries(update.policies ?? {})) {
       if (policy === null) this.policies.delete(key);
@@ -25,10 +23,9 @@ export class ImitatedSidecar {
 
   /** The same value for sidecars that know the same. */
   get knowledge(): object {
-    const { addresses, nodeAddresses, evaluation, policies, sets } = this;
+    const { addresses, evaluation, policies, sets } = this;
     return {
       addresses,
-      nodeAddresses,
       evaluation,
       policies: Object.fromEntries(policies),
       sets: Object.fromEntries(Array.from(sets, ([name, members]) => [name, [...members].sort()])),

@@ -4,6 +4,8 @@ import { type HealthReply, healthPages, metricsPages } from "../../health/pages.
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { type RoutingFacts, routingMetrics, routingReadiness } from "../routing/routing-facts.ts";
 import { type ServedCalls, servedCallMetrics } from "../served-calls.ts";
+import { feedMetrics } from "../sidecars/feed-facts.ts";
+import type { FeedFacts } from "../sidecars/sidecar-feed.ts";
 import { livenessOf, metricsText, type PolicyFacts, readinessOf } from "./facts.ts";
 
 const FOLLOW_MILLISECONDS = 5_000;
@@ -13,6 +15,7 @@ export interface ServeMeans {
   /** `undefined`: there are no other nodes in this datastore. */
   readonly routing: () => RoutingFacts | undefined;
   readonly servedCalls: () => readonly ServedCalls[];
+  readonly sidecars: () => FeedFacts;
   readonly settings: () => NodeAgentSettings;
   /** Resolves early if the signal is aborted. */
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
@@ -22,11 +25,11 @@ export interface ServeMeans {
 
 /** Resolves when the signal is aborted. */
 export async function serveFacts(means: ServeMeans): Promise<void> {
-  const { facts, routing, servedCalls, settings, wait, signal, report } = means;
+  const { facts, routing, servedCalls, sidecars, settings, wait, signal, report } = means;
   const pages = { liveness: () => livenessOf(facts()), readiness: () => bothReady(facts(), routing()) };
   const health = new LocalServer(healthPages(pages), report);
   const metrics = new LocalServer(
-    metricsPages(() => `${metricsOf(facts(), routing())}${servedCallMetrics(servedCalls())}`),
+    metricsPages(() => `${metricsOf(facts(), routing())}${feedMetrics(sidecars())}${servedCallMetrics(servedCalls())}`),
     report,
   );
   while (!signal.aborted) {

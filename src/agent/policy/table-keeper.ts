@@ -8,6 +8,7 @@
  */
 import { isKernelError } from "../../linux/kernel-error.ts";
 import type { PolicyCompiler } from "../../policy/compile/compiler.ts";
+import type { ReportingSidecars } from "../../policy/compile/sidecar-interfaces.ts";
 import type { HostInterface } from "../../policy/host-interface.ts";
 import type { PolicyChanges } from "../../policy/inputs.ts";
 import type { TableDelta } from "../../policy/table/desired-table.ts";
@@ -54,6 +55,11 @@ export class TableKeeper {
   /** The host reaches others by other links. */
   updateUplinks(names: readonly string[]): void {
     if (this.means.compiler.setUplinks(names) === "changed") this.write();
+  }
+
+  /** Other sidecars decide about requests. */
+  updateSidecars(reporting: ReportingSidecars): void {
+    if (this.means.compiler.setSidecars(reporting) === "changed") this.write();
   }
 
   /** Undoes what other programs changed in the table. */

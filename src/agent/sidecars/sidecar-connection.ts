@@ -8,7 +8,8 @@
  */
 import type { Socket } from "bun";
 import type { FromAgent, FromSidecar } from "../../policy/requests/sidecar-state.ts";
-import { differenceOf, type FedState, type SentState } from "../../policy/sidecar-state/state-difference.ts";
+import type { SidecarState } from "../../policy/sidecar-state/sidecar-states.ts";
+import { differenceOf, type SentState } from "../../policy/sidecar-state/state-difference.ts";
 import { LineBuffer } from "./line-buffer.ts";
 import { encodeLine, readSidecarLine, replyToHello } from "./sidecar-lines.ts";
 
@@ -60,7 +61,7 @@ export class SidecarConnection {
   }
 
   /** Only if it is idle. Returns whether there was anything to send. */
-  update(state: FedState): boolean {
+  update(state: SidecarState): boolean {
     const difference = differenceOf(this.sent, state);
     if (difference === undefined) return false;
     this.sent = difference.sent;

@@ -33,7 +33,6 @@ describe("SidecarFeed", () => {
       type: "update",
       revision: 1,
       addresses: ["10.64.0.0"],
-      nodeAddresses: ["192.0.2.1"],
       evaluation: { tiers: [{ name: "default", defaultAction: "Deny", policies: [expect.any(String)] }] },
       policies: { [Object.keys(sidecar.updates[0]?.policies ?? {})[0] ?? ""]: { title: "namespace0/policy0" } },
     });

@@ -11,7 +11,7 @@
  */
 import type { LocalEndpoint } from "../../policy/compile/workload-endpoints.ts";
 import type { SidecarState } from "../../policy/sidecar-state/sidecar-states.ts";
-import { Bell } from "../bell.ts";
+import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
 import { Allowance } from "./allowance.ts";
 import { endpointsOfPods, type PodEndpoints } from "./endpoints-of-pods.ts";
 import { PodSocket } from "./pod-socket.ts";
@@ -31,7 +31,7 @@ export interface FeedMeans {
   /** The UID of an endpoint is that of its pod. */
   readonly hasPodUids: boolean;
   /** Called with the endpoints whose sidecars decide about requests, whenever they change. */
-  readonly reporting: (sidecars: ReportingSidecars) => void;
+  readonly reporting: (sidecars: SidecarReleases) => void;
   /** Monotonic milliseconds. */
   readonly elapsed: () => number;
   /** Resolves early if the signal is aborted. */
@@ -40,7 +40,7 @@ export interface FeedMeans {
 }
 
 /** The release of each sidecar that decides, by the key of its endpoint. */
-export type ReportingSidecars = ReadonlyMap<string, string>;
+export type SidecarReleases = ReadonlyMap<string, string>;
 
 export interface FeedFacts {
   readonly reporting: number;
@@ -67,8 +67,7 @@ export class SidecarFeed {
   /** Their whole state may be sent later. */
   private readonly postponed = new Set<FedPod>();
   private podEndpoints: PodEndpoints | undefined;
-  private nodeAddresses: readonly string[] = [];
-  private reported: ReportingSidecars = new Map();
+  private reported: SidecarReleases = new Map();
   private isFeeding = false;
   private isEnding = false;
   private updates = 0;
@@ -85,12 +84,6 @@ export class SidecarFeed {
   /** The kernel has what the compiler knows now. */
   policyChanged(): void {
     this.podEndpoints = undefined;
-    for (const pod of this.pods.values()) this.schedule(pod);
-  }
-
-  setNodeAddresses(addresses: readonly string[]): void {
-    if (Bun.deepEquals(addresses, this.nodeAddresses)) return;
-    this.nodeAddresses = addresses;
     for (const pod of this.pods.values()) this.schedule(pod);
   }
 
@@ -208,7 +201,7 @@ export class SidecarFeed {
     const state = this.means.states.stateOf(pod.endpoint);
     if (state === undefined) return;
     if (connection.isNew && !pod.wholeStates.take()) this.postponed.add(pod);
-    else if (connection.update({ ...state, nodeAddresses: this.nodeAddresses })) this.updates += 1;
+    else if (connection.update(state)) this.updates += 1;
   }
 
   private endpointOf({ volume }: FedPod): string | undefined {
@@ -246,6 +239,3 @@ export class SidecarFeed {
     }
   }
 }
-
-/** The longest time that a timer takes: 24 days. */
-const LONGEST_MILLISECONDS = 2 ** 31 - 1;

@@ -1,16 +1,22 @@
 /** The lines of a conversation with a sidecar: what it may send, and the reply to its greeting. Pure. */
 import { identity } from "../../identity.ts";
+import { decodeFromSidecar } from "../../policy/requests/decode-from-sidecar.ts";
+import { MalformedMessage } from "../../policy/requests/malformed-message.ts";
 import { type FromAgent, type FromSidecar, type Hello, SIDECAR_PROTOCOL } from "../../policy/requests/sidecar-state.ts";
 
 /** `undefined` if no sidecar of any release sends this line. */
 export function readSidecarLine(line: string): FromSidecar | undefined {
-  const value = parseJson(line);
-  if (typeof value !== "object" || value === null) return undefined;
-  const { type, protocol, version, revision } = value as Readonly<Record<string, unknown>>;
-  if (type === "hello" && isNumber(protocol) && isVersion(version)) return { type, protocol, version };
-  if (type === "applied" && isNumber(revision)) return { type, revision };
-  return undefined;
+  try {
+    const said = decodeFromSidecar(line);
+    return said.type === "hello" && !VERSION_TEXT.test(said.version) ? undefined : said;
+  } catch (failure) {
+    if (failure instanceof MalformedMessage) return undefined;
+    throw failure;
+  }
 }
+
+/** People read it in an annotation and in tables. */
+const VERSION_TEXT = /^[0-9A-Za-z][0-9A-Za-z.+_-]{0,62}$/;
 
 export function encodeLine(line: FromAgent): string {
   return `${JSON.stringify(line)}\n`;
@@ -24,23 +30,4 @@ export function replyToHello({ protocol, version: ofSidecar }: Hello, version: s
     `but the node agent (release ${version}) only protocols up to ${SIDECAR_PROTOCOL}: ` +
     `upgrade ${identity.nodeAgent} on all nodes first, then the sidecars`;
   return { type: "refused", message };
-}
-
-function isNumber(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 1;
-}
-
-/** Becomes the value of an annotation. */
-const VERSION_TEXT = /^[0-9A-Za-z][0-9A-Za-z.+_-]{0,62}$/;
-
-function isVersion(value: unknown): value is string {
-  return typeof value === "string" && VERSION_TEXT.test(value);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

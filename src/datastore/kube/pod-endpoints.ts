@@ -22,6 +22,7 @@ import { POD_IP, POD_IPS, recordedAddresses, reportedAddresses } from "../../mod
 import { partOf, podEndpointOf } from "../../model/pod-endpoint.ts";
 import { recordedAnnotation } from "../../model/recorded-annotations.ts";
 import { isObject } from "../../model/shape.ts";
+import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
 import { parseStored } from "../../model/stored.ts";
 import { parseWorkloadEndpointName, workloadEndpointName } from "../../model/workload-endpoint-name.ts";
 import { parseJson } from "../../parse-json.ts";
@@ -113,7 +114,7 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
       ...ofPod.metadata,
       annotations: {
         ...(annotations[NETWORK] === undefined ? {} : { [NETWORK_ANNOTATION]: annotations[NETWORK] }),
-        ...copied(annotations, [MAC_ANNOTATION, WITHOUT_IPAM_ANNOTATION]),
+        ...copied(annotations, [MAC_ANNOTATION, WITHOUT_IPAM_ANNOTATION, SIDECAR_ANNOTATION]),
         ...(recorded === undefined ? { [WITHOUT_IPAM_ANNOTATION]: JSON.stringify(addresses.map(withoutLength)) } : {}),
       },
     },

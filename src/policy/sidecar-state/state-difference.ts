@@ -3,15 +3,10 @@ import type { SetHistory } from "../compile/set-history.ts";
 import type { SidecarPolicy, SidecarSet, SidecarSetChange, SidecarUpdate } from "../requests/sidecar-state.ts";
 import type { SidecarState } from "./sidecar-states.ts";
 
-/** The state of a pod, with what only its node knows. */
-export interface FedState extends SidecarState {
-  readonly nodeAddresses: readonly string[];
-}
-
 /** What one sidecar has been sent. */
 export interface SentState {
   readonly revision: number;
-  readonly state: FedState;
+  readonly state: SidecarState;
   /** The versions of the sets, by name. */
   readonly versions: ReadonlyMap<string, number>;
 }
@@ -22,13 +17,12 @@ export interface StateDifference {
 }
 
 /** `undefined` if there is nothing to send. `before` is `undefined` if nothing was sent yet. */
-export function differenceOf(before: SentState | undefined, state: FedState): StateDifference | undefined {
+export function differenceOf(before: SentState | undefined, state: SidecarState): StateDifference | undefined {
   const sets = setChanges(before, state);
   const policies = policyChanges(before?.state.policies, state.policies);
   const revision = (before?.revision ?? 0) + 1;
   const changes = {
     ...changed("addresses", before?.state, state),
-    ...changed("nodeAddresses", before?.state, state),
     ...changed("evaluation", before?.state, state),
     ...(before === undefined || policies.length > 0 ? { policies: Object.fromEntries(policies) } : {}),
     ...(before === undefined || sets.length > 0 ? { sets: Object.fromEntries(sets) } : {}),
@@ -38,12 +32,12 @@ export function differenceOf(before: SentState | undefined, state: FedState): St
   return { update: { type: "update", revision, ...changes }, sent: { revision, state, versions } };
 }
 
-type Plain = "addresses" | "nodeAddresses" | "evaluation";
+type Plain = "addresses" | "evaluation";
 
 function changed<Field extends Plain>(
   field: Field,
-  before: FedState | undefined,
-  now: FedState,
+  before: SidecarState | undefined,
+  now: SidecarState,
 ): Partial<Pick<SidecarUpdate, Plain>> {
   if (before !== undefined && (before[field] === now[field] || Bun.deepEquals(before[field], now[field]))) return {};
   return { [field]: now[field] };
@@ -67,7 +61,7 @@ function isSamePolicy(before: SidecarPolicy | undefined, now: SidecarPolicy): bo
 
 function setChanges(
   before: SentState | undefined,
-  { sets }: FedState,
+  { sets }: SidecarState,
 ): readonly (readonly [string, SidecarSet | SidecarSetChange | null])[] {
   const gone = [...(before?.state.sets.keys() ?? [])].filter((name) => !sets.has(name));
   const put = Array.from(sets, ([name, history]) => [name, setChange(before, name, history)] as const);

@@ -1,0 +1,138 @@
+/**
+ * The sidecars of this node's pods: fed with the policies of their pods, known to the kernel while they report, and named
+ * on their pods.
+ */
+import type { TableKeeper } from "../agent/policy/table-keeper.ts";
+import { FormerSidecars, readSidecarInterfaces } from "../agent/sidecars/former-sidecars.ts";
+import { SidecarAnnotations } from "../agent/sidecars/sidecar-annotations.ts";
+import { type FeedFacts, SidecarFeed, type SidecarReleases } from "../agent/sidecars/sidecar-feed.ts";
+import type { SidecarVolumes } from "../agent/sidecars/sidecar-volumes.ts";
+import { annotateEndpoint, annotatePod } from "../agent/sidecars/write-annotation.ts";
+import { identity } from "../identity.ts";
+import type { KubeClient } from "../kube/api.ts";
+import { openKubeClient } from "../kube/client.ts";
+import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
+import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
+import type { PolicyCompiler } from "../policy/compile/compiler.ts";
+import { VERSION } from "../version.ts";
+import type { FollowedNetwork } from "./followed-network.ts";
+import { onceEach } from "./once-each.ts";
+
+export interface SidecarMeans extends Pick<FollowedNetwork, "network" | "store" | "wait" | "log"> {
+  readonly volumes: SidecarVolumes;
+  readonly compiler: PolicyCompiler;
+  readonly keeper: Pick<TableKeeper, "updateSidecars">;
+  readonly elapsed: () => number;
+}
+
+export interface FedSidecars {
+  readonly facts: FeedFacts;
+  /** The kernel has what the compiler knows now. */
+  policyChanged(): void;
+  /** Resolves when the signal is aborted. Rejects if it cannot go on. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** How long the sidecars of a former agent may take to report again, from the first time that they can. */
+const AGAIN_MILLISECONDS = 2_000;
+
+export function feedSidecars(means: SidecarMeans): FedSidecars {
+  const { volumes, compiler, keeper, elapsed, wait, log, network } = means;
+  const warn = (message: string) => log(message, "WARNING");
+  const endpoints = () => compiler.localEndpoints;
+  const former = new FormerSidecars(interfacesInKernel());
+  const begun = Promise.withResolvers<void>();
+  let releases: SidecarReleases = new Map();
+  const reporting = () => former.with(new Set(releases.keys()), endpoints());
+  compiler.setSidecars(reporting());
+  const writer = annotationWriter(means);
+  const annotations = new SidecarAnnotations({
+    ...{ endpoints, elapsed, wait, report: onceEach(warn).report },
+    releases: () => releases,
+    write: writer.write,
+  });
+  const feed = new SidecarFeed({
+    ...{ volumes, endpoints, elapsed, wait, report: onceEach(warn).report },
+    version: VERSION,
+    states: compiler.sidecarStates,
+    hasPodUids: network.settings.kind === "orchestrator",
+    reporting(now) {
+      releases = now;
+      keeper.updateSidecars(reporting());
+      annotations.changed();
+    },
+  });
+  const forgetFormer = async (signal: AbortSignal) => {
+    await Promise.race([begun.promise, aborted(signal)]);
+    await wait(AGAIN_MILLISECONDS, signal);
+    if (signal.aborted) return;
+    former.forget();
+    keeper.updateSidecars(reporting());
+  };
+  return {
+    get facts() {
+      return feed.facts;
+    },
+    policyChanged() {
+      begun.resolve();
+      feed.policyChanged();
+      annotations.changed();
+    },
+    async run(signal) {
+      const ending = new AbortController();
+      const stop = AbortSignal.any([signal, ending.signal]);
+      const loops = [feed.run(stop), annotations.run(stop), forgetFormer(stop)];
+      try {
+        await Promise.all(loops);
+      } finally {
+        ending.abort();
+        await Promise.allSettled(loops);
+        await writer.close();
+      }
+    },
+  };
+}
+
+function interfacesInKernel(): readonly string[] {
+  const socket = openNetlinkSocket("netfilter");
+  try {
+    return readSidecarInterfaces(socket);
+  } finally {
+    closeNetlinkSocket(socket);
+  }
+}
+
+interface AnnotationWriter {
+  write(key: string, endpoint: WorkloadEndpoint, release: string | undefined): Promise<void>;
+  close(): Promise<void>;
+}
+
+function annotationWriter({ network, store, log }: SidecarMeans): AnnotationWriter {
+  const { settings } = network;
+  if (settings.kind !== "orchestrator") {
+    return { write: (key, _, release) => annotateEndpoint(store, key, release), close: async () => {} };
+  }
+  let client: KubeClient | undefined;
+  return {
+    async write(_, endpoint, release) {
+      client ??= await openKubeClient(settings.access, {
+        environment: process.env,
+        warn: (message) => log(message, "WARNING"),
+        now: () => new Date(),
+        elapsed: () => performance.now(),
+        program: identity.nodeAgent,
+      });
+      await annotatePod(client, endpoint, release);
+    },
+    async close() {
+      await client?.close();
+    },
+  };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
