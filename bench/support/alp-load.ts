@@ -59,7 +59,6 @@ export function ownUpdate(load: AlpLoad): SidecarUpdate {
     type: "update",
     revision: 1,
     addresses: [POD],
-    nodeAddresses: [NODE],
     evaluation: {
       tiers: [{ name: "default", defaultAction: "Deny", policies: policies.map(({ name }) => name) }],
       profiles: [{ index: 0, action: "Allow", source: {}, destination: {} }],

@@ -50,7 +50,7 @@ test("the sidecar and the slow judge decide the same, after any history of updat
           const cluster = withPolicies(resources, policies[step?.policies ?? 0]);
           compiler.update(changesBetween(before, cluster));
           before = cluster;
-          const context = { resources: cluster, nodeAddresses: [], trustDomain };
+          const context = { resources: cluster, trustDomain };
           for (const endpoint of localEndpoints(cluster)) {
             const key = keyOf(endpoint);
             const known = step?.reconnects === true ? undefined : sidecars.get(key);
@@ -95,8 +95,7 @@ class FedJudge {
   feed(): void {
     const state = this.compiler.sidecarStates.stateOf(this.key);
     if (state === undefined) throw new Error(`no state of ${this.key}`);
-    const fed = { ...state, nodeAddresses: [] };
-    const difference = differenceOf(this.sent, fed);
+    const difference = differenceOf(this.sent, state);
     if (difference === undefined) return;
     const message = decodeFromAgent(JSON.stringify(difference.update));
     if (message.type !== "update") throw new Error(`${message.type} is not an update`);

@@ -74,8 +74,6 @@ export interface SidecarUpdate {
   readonly revision: number;
   /** The addresses of the pod. */
   readonly addresses?: readonly string[];
-  /** The addresses of the pod's node: their requests without an identity are allowed, as the node's packets are. */
-  readonly nodeAddresses?: readonly string[];
   readonly evaluation?: SidecarEvaluation;
   readonly policies?: Readonly<Record<string, SidecarPolicy | null>>;
   /** A whole set, a change of one, or `null`. */

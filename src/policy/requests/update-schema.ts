@@ -55,7 +55,6 @@ export const updateSchema = v.strictObject({
   type: v.literal("update"),
   revision: v.pipe(v.number(), v.integer(), v.minValue(1)),
   addresses: v.exactOptional(texts),
-  nodeAddresses: v.exactOptional(texts),
   evaluation: v.exactOptional(v.strictObject({ tiers: v.array(tier), profiles: v.array(rule) })),
   policies: v.exactOptional(v.record(v.string(), v.nullable(policy))),
   sets: v.exactOptional(v.record(v.string(), v.nullable(set))),
