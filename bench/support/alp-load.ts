@@ -26,7 +26,6 @@ export interface Probe {
 export const CLIENT = "127.0.0.1";
 const STRANGER = "127.0.0.9";
 export const POD = "127.0.0.1";
-const NODE = "192.0.2.1";
 const NAMESPACE = "shop";
 const ACCOUNTS = ["default", "cart", "frontend"];
 const RULES_PER_POLICY = 10;
