@@ -233,6 +233,11 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "real kubelets end pods by force and by eviction, and a node is lost: IPAM is consistent, and running pods keep their addresses",
   },
   {
+    place: "test/alp/alp.test.ts",
+    proves:
+      "application layer policy in a real pod with real Envoy: 100,000 random requests decided as by the slow judge, 40 edits under load, agent and sidecar killed 20 times each under load: no denied request gets through",
+  },
+  {
     place: "test/bandwidth/rates.test.ts",
     proves: "bandwidth limits from 1 Mbit/s to 1 Gbit/s in both directions, measured with iperf3",
   },

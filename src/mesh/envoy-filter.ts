@@ -20,6 +20,12 @@ export interface EnvoyAuthorization {
   readonly network: EnvoyObject;
 }
 
+export interface AuthorizationOptions {
+  readonly socket?: string;
+  /** How long the proxy waits for a decision, as `0.5s`. */
+  readonly timeout?: string;
+}
+
 export interface EnvoyObject {
   readonly name: string;
   readonly [field: string]: unknown;
@@ -30,10 +36,13 @@ const TYPES = "type.googleapis.com/";
 const DECISION_TIMEOUT = "0.5s";
 const CONNECT_TIMEOUT = "0.25s";
 
-export function envoyAuthorization(form: FilterForm, socket: string = AUTHORIZATION_SOCKET): EnvoyAuthorization {
+export function envoyAuthorization(
+  form: FilterForm,
+  { socket = AUTHORIZATION_SOCKET, timeout = DECISION_TIMEOUT }: AuthorizationOptions = {},
+): EnvoyAuthorization {
   const names = NAMES[form];
   const question = {
-    grpc_service: { envoy_grpc: { cluster_name: CLUSTER }, timeout: DECISION_TIMEOUT },
+    grpc_service: { envoy_grpc: { cluster_name: CLUSTER }, timeout },
     failure_mode_allow: false,
     ...(form === "v2" ? {} : { transport_api_version: "V3" }),
   };

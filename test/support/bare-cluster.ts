@@ -11,7 +11,7 @@ import { join } from "node:path";
 import type { Host } from "./host.ts";
 import type { ApiServer } from "./kube-apiserver.ts";
 import { kubeClusterProblem, openKubeCluster } from "./kube-cluster.ts";
-import type { KubeNode } from "./kube-node.ts";
+import type { KubeNode, KubeNodePlan } from "./kube-node.ts";
 import { startKubeProxy } from "./kube-proxy.ts";
 import { anyUpstreamPlugins, BIN_DIRECTORY } from "./network-under-test.ts";
 import { type NodeState, nodeState } from "./node-state.ts";
@@ -28,8 +28,8 @@ export interface BareControlPlane extends AsyncDisposable {
   /** The host of the control plane: a machine outside the pod network. */
   readonly host: Host;
   readonly image: ProductImage;
-  /** Adds a node, which is not Ready before there is a network. */
-  addNode(name: string): Promise<BareNode>;
+  /** Adds a node, which is not Ready before there is a network. `images`: besides the product's. */
+  addNode(name: string, more?: Pick<KubeNodePlan, "images" | "kubelet">): Promise<BareNode>;
 }
 
 export interface BareCluster extends BareControlPlane {
@@ -62,8 +62,8 @@ export async function openBareControlPlane(): Promise<BareControlPlane> {
     server,
     host,
     image,
-    async addNode(name) {
-      const node = await cluster.addNode({ name, images: [image.archive] });
+    async addNode(name, { images = [], ...more } = {}) {
+      const node = await cluster.addNode({ name, images: [image.archive, ...images], ...more });
       await installLoopback(node.host);
       startKubeProxy(node.host, server, { node: name, podRanges: POD_RANGES });
       await pollUntil(() => hasProxyRules(node.host), `kube-proxy on ${name}`, 30_000);

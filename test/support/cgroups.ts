@@ -2,7 +2,7 @@
  * The cgroups of private hosts: the only thing that the kernel does not remove
  * with a PID namespace. Their names are `vt-<pid of the test>-<n>`.
  */
-import { existsSync, mkdirSync, readdirSync, rmdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const ROOT = "/sys/fs/cgroup";
@@ -27,6 +27,19 @@ export function makeCgroups(name: string): void {
   const roots = isVersion2 ? [first] : others.filter((each) => existsSync(join(each, "cgroup.procs")));
   for (const root of roots) mkdirSync(join(root, name), { recursive: true });
 }
+
+/** On a busy machine its containers get most of the time together: the programs outside would otherwise count one by one. */
+export function preferCgroups(name: string): void {
+  for (const hierarchy of hierarchies()) {
+    for (const [file, weight] of Object.entries(PREFERRED)) {
+      const path = join(hierarchy, name, file);
+      if (existsSync(path)) writeFileSync(path, weight);
+    }
+  }
+}
+
+/** With cgroup v1 and v2; the usual weights are 1024 and 100. */
+const PREFERRED = { "cpu.shares": "20480", "cpu.weight": "2000" };
 
 export function removeCgroups(name: string): void {
   for (const hierarchy of hierarchies()) removeTree(join(hierarchy, name));

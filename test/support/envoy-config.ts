@@ -7,14 +7,16 @@
  *
  * Envoy denies while its authorizer is away. Pure.
  */
+import { envoyAuthorization } from "../../src/mesh/envoy-filter.ts";
+
 export interface EnvoyPlan {
   readonly listeners: readonly EnvoyListener[];
   /** The unix socket of the authorizer; absent: nothing is asked. */
   readonly authorizer?: string;
-  /** How long Envoy waits for a decision. Default: 1,000. */
+  /** How long Envoy waits for a decision; absent: as in the mesh. */
   readonly decisionMilliseconds?: number;
-  /** The unix socket of Envoy's own administration. */
-  readonly admin: string;
+  /** The unix socket of Envoy's own administration; absent: there is none. */
+  readonly admin?: string;
 }
 
 export interface EnvoyListener {
@@ -37,20 +39,18 @@ interface Upstream {
 /** Accepted as a file: YAML contains JSON. */
 export function envoyConfig(plan: EnvoyPlan): string {
   return JSON.stringify({
-    admin: { address: { pipe: { path: plan.admin } } },
+    ...(plan.admin === undefined ? {} : { admin: { address: { pipe: { path: plan.admin } } } }),
     static_resources: {
       listeners: plan.listeners.map((listener) => listenerOf(listener, plan)),
       clusters: [
         ...plan.listeners.flatMap(({ port, upstream }) =>
           upstream === undefined ? [] : [clusterOf(upstreamName(port), socketAddress(upstream))],
         ),
-        ...(plan.authorizer === undefined ? [] : [authorizerCluster(plan.authorizer)]),
+        ...(plan.authorizer === undefined ? [] : [envoyAuthorization("v3", { socket: plan.authorizer }).cluster]),
       ],
     },
   });
 }
-
-const AUTHORIZER = "authorizer";
 
 function upstreamName(port: number): string {
   return `upstream-of-${port}`;
@@ -63,7 +63,8 @@ function listenerOf(listener: EnvoyListener, plan: EnvoyPlan): object {
     address: { socket_address: { address, port_value: port, ipv4_compat: address === "::" } },
     filter_chains: [
       {
-        filters: kind === "http" ? [httpManager(listener, plan)] : [...tcpAuthorization(plan), tcpProxy(port)],
+        filters:
+          kind === "http" ? [httpManager(listener, plan)] : [...authorizationOf(plan, "network"), tcpProxy(port)],
         ...(mutualTls === undefined ? {} : { transport_socket: tlsSocket(mutualTls) }),
       },
     ],
@@ -79,28 +80,16 @@ function httpManager({ port, upstream }: EnvoyListener, plan: EnvoyPlan): object
     route_config: {
       virtual_hosts: [{ name: "all", domains: ["*"], routes: [{ match: { prefix: "/" }, ...response }] }],
     },
-    http_filters: [...httpAuthorization(plan), typed("envoy.filters.http.router", HTTP_ROUTER, {})],
+    http_filters: [...authorizationOf(plan, "http"), typed("envoy.filters.http.router", HTTP_ROUTER, {})],
   });
 }
 
-function httpAuthorization(plan: EnvoyPlan): readonly object[] {
-  if (plan.authorizer === undefined) return [];
-  return [typed("envoy.filters.http.ext_authz", HTTP_AUTHORIZATION, authorization(plan))];
-}
-
-function tcpAuthorization(plan: EnvoyPlan): readonly object[] {
-  if (plan.authorizer === undefined) return [];
-  return [
-    typed("envoy.filters.network.ext_authz", TCP_AUTHORIZATION, { stat_prefix: "tcp_authz", ...authorization(plan) }),
-  ];
-}
-
-function authorization({ decisionMilliseconds = 1_000 }: EnvoyPlan): object {
-  return {
-    transport_api_version: "V3",
-    failure_mode_allow: false,
-    grpc_service: { envoy_grpc: { cluster_name: AUTHORIZER }, timeout: `${decisionMilliseconds / 1000}s` },
-  };
+/** As in the mesh. */
+function authorizationOf(plan: EnvoyPlan, kind: "http" | "network"): readonly object[] {
+  const { authorizer: socket, decisionMilliseconds } = plan;
+  if (socket === undefined) return [];
+  const timeout = decisionMilliseconds === undefined ? {} : { timeout: `${decisionMilliseconds / 1000}s` };
+  return [envoyAuthorization("v3", { socket, ...timeout })[kind]];
 }
 
 function tcpProxy(port: number): object {
@@ -118,22 +107,9 @@ function tlsSocket({ cert, key, authority }: NonNullable<EnvoyListener["mutualTl
   });
 }
 
-function authorizerCluster(path: string): object {
-  return {
-    ...clusterOf(AUTHORIZER, { pipe: { path } }),
-    typed_extension_protocol_options: {
-      "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-        "@type": `${TYPES}envoy.extensions.upstreams.http.v3.HttpProtocolOptions`,
-        explicit_http_config: { http2_protocol_options: {} },
-      },
-    },
-  };
-}
-
-function clusterOf(name: string, address: object): { readonly name: string } {
+function clusterOf(name: string, address: object): object {
   const endpoints = [{ lb_endpoints: [{ endpoint: { address } }] }];
-  const cluster = { type: "STATIC", connect_timeout: "1s", load_assignment: { cluster_name: name, endpoints } };
-  return { name, ...cluster };
+  return { name, type: "STATIC", connect_timeout: "1s", load_assignment: { cluster_name: name, endpoints } };
 }
 
 function socketAddress({ address, port }: Upstream): object {
@@ -143,8 +119,6 @@ function socketAddress({ address, port }: Upstream): object {
 const TYPES = "type.googleapis.com/";
 const HTTP_MANAGER = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 const HTTP_ROUTER = "envoy.extensions.filters.http.router.v3.Router";
-const HTTP_AUTHORIZATION = "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz";
-const TCP_AUTHORIZATION = "envoy.extensions.filters.network.ext_authz.v3.ExtAuthz";
 const TCP_PROXY = "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy";
 const DOWNSTREAM_TLS = "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext";
 

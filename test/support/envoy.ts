@@ -29,7 +29,7 @@ export function envoyProblem(): string | undefined {
   return "missing" in built ? built.missing : undefined;
 }
 
-function envoyProgram(): string {
+export function envoyProgram(): string {
   const built = partIfBuilt("envoy");
   if ("missing" in built) throw new Error(built.missing);
   return built.path;

@@ -1,0 +1,110 @@
+/** Requests while a policy is edited, and while the node agent or the sidecar is killed. */
+import { expect } from "bun:test";
+import { identity } from "../../src/identity.ts";
+import type { testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
+import { proofSize } from "../support/proof-size.ts";
+import type { AlpSite } from "./alp-site.ts";
+import { isThrough, longestGap, type Stream, startLoad } from "./load.ts";
+import { killProcess } from "./processes.ts";
+import { networkPolicy, type Row } from "./request-rows.ts";
+import { PORTS } from "./served-pod.ts";
+
+const KILLS = proofSize({ everyDay: 1, soak: 20 });
+const EDITS = proofSize({ everyDay: 2, soak: 40 });
+const EFFECT_MILLISECONDS = 1_000;
+const RECOVERY_MILLISECONDS = 2_000;
+/** Of each stream, before the disturbance. */
+const REQUESTS_BEFORE = 10;
+
+const LOAD: readonly Row[] = [
+  { client: "frontend", method: "GET", path: "/public/a", outcome: "through" },
+  { client: "frontend", identity: "shop/frontend", method: "POST", path: "/orders", outcome: "through" },
+  { client: "batch", method: "POST", path: "/orders", outcome: "denied" },
+  { client: "frontend", identity: "shop/batch", method: "POST", path: "/orders", outcome: "denied" },
+  { client: "stranger", method: "DELETE", path: "/public", outcome: "denied" },
+];
+
+/** `site`: when the tests run. */
+export function disturbedTests(test: ReturnType<typeof testNeeding>, site: () => AlpSite): void {
+  test("follows a policy that is edited under load within a second", async () => {
+    const { cluster, targetOf } = site();
+    const question = { method: "GET", path: "/edited" };
+    const load = startLoad([
+      { target: targetOf("frontend"), question, connections: "kept" },
+      { target: targetOf("frontend", "shop/frontend"), question, connections: "kept" },
+      { target: targetOf("batch"), question, connections: "new" },
+    ]);
+    const http = { paths: [{ exact: question.path }] };
+    const open = { action: "Allow", destination: { ports: [PORTS.plain, PORTS.mutualTls] }, http };
+    const delays: number[] = [];
+    for (let edit = 0; edit < EDITS; edit += 1) {
+      const isOpen = edit % 2 === 0;
+      await cluster.apply(networkPolicy("edited", isOpen ? [open] : []));
+      const written = performance.now();
+      const hasEffect = () =>
+        load.outcomes.every((each) => {
+          const last = each.filter(({ sent }) => sent > written).slice(-REQUESTS_BEFORE);
+          return last.length === REQUESTS_BEFORE && last.every((one) => isThrough(one) === isOpen);
+        });
+      await pollUntil(hasEffect, "the effect of the edit");
+      const late = load.outcomes.flat().filter((one) => one.sent > written && isThrough(one) !== isOpen);
+      delays.push(Math.max(0, ...late.map(({ sent }) => sent - written)));
+    }
+    await load.stop();
+    console.log(
+      `the last request by the former policy, after the edit was written: ${delays.map(Math.round).join(", ")} ms`,
+    );
+    expect(Math.max(...delays)).toBeLessThan(EFFECT_MILLISECONDS);
+  });
+
+  for (const program of [identity.nodeAgent, identity.sidecar]) {
+    test(`${program} is killed under load: no denied request gets through, allowed ones do within two seconds`, async () => {
+      const { cluster } = site();
+      const seen = await underLoad(site(), async () => {
+        for (let kill = 0; kill < KILLS; kill += 1) {
+          await killProcess(cluster.node.host, program);
+          // The kubelet starts a container at once that has run for a while.
+          await Bun.sleep(RECOVERY_MILLISECONDS);
+        }
+      });
+      console.log(`${program} killed ${KILLS} times: ${JSON.stringify(seen)}`);
+      expect(seen.deniedThrough).toBe(0);
+      expect(seen.gapMilliseconds).toBeLessThan(RECOVERY_MILLISECONDS);
+    });
+  }
+}
+
+interface Seen {
+  readonly requests: number;
+  readonly allowed: number;
+  /** Allowed by policy, and not through. */
+  readonly allowedDenied: number;
+  readonly deniedThrough: number;
+  /** The longest time in which no allowed request of a stream got through. */
+  readonly gapMilliseconds: number;
+}
+
+async function underLoad({ targetOf }: AlpSite, disturb: () => Promise<void>): Promise<Seen> {
+  const streams = (["kept", "new"] as const).flatMap((connections) =>
+    LOAD.map((row): Stream & Pick<Row, "outcome"> => ({
+      target: targetOf(row.client, row.identity),
+      question: row,
+      connections,
+      outcome: row.outcome,
+    })),
+  );
+  const load = startLoad(streams);
+  await pollUntil(() => load.outcomes.every(({ length }) => length > REQUESTS_BEFORE), "the load");
+  await disturb();
+  await load.stop();
+  const of = (outcome: Row["outcome"]) => load.outcomes.filter((_, index) => streams[index]?.outcome === outcome);
+  const allowed = of("through").flat();
+  return {
+    requests: load.outcomes.flat().length,
+    allowed: allowed.length,
+    allowedDenied: allowed.filter((each) => !isThrough(each)).length,
+    deniedThrough: of("denied").flat().filter(isThrough).length,
+    gapMilliseconds: Math.round(Math.max(...of("through").map(longestGap))),
+  };
+}

@@ -1,0 +1,33 @@
+/** Kills programs of containers on a node, as the kernel or an administrator does it. */
+import { readdirSync, readFileSync } from "node:fs";
+import type { Host } from "../support/host.ts";
+import { pollUntil } from "../support/poll.ts";
+
+/** The processes of this name in the host's own process namespace, which contains those of its containers. */
+function processesOf(host: Host, name: string): readonly number[] {
+  return readdirSync(host.view("/proc"))
+    .filter((each) => /^\d+$/.test(each))
+    .map(Number)
+    .filter((pid) => nameOf(host, pid) === name);
+}
+
+/** Kills it at once, and waits until the kubelet has started another. Returns the time of its end. */
+export async function killProcess(host: Host, name: string): Promise<number> {
+  const before = processesOf(host, name);
+  if (before.length === 0) throw new Error(`no process ${name}`);
+  await host.must(["kill", "-9", ...before.map(String)]);
+  const ended = performance.now();
+  const isBack = () => processesOf(host, name).some((pid) => !before.includes(pid));
+  await pollUntil(isBack, `another ${name}`);
+  return ended;
+}
+
+/** The name that it was started with: all programs of the product are one file. */
+function nameOf(host: Host, pid: number): string {
+  try {
+    const [command = ""] = readFileSync(host.view(`/proc/${pid}/cmdline`), "utf8").split("\0");
+    return command.slice(command.lastIndexOf("/") + 1);
+  } catch {
+    return "";
+  }
+}
