@@ -63,6 +63,7 @@ async function runUntilStopped(options: SidecarOptions): Promise<void> {
       revision: judge.revision,
       updates: link.updates,
       ...(since === undefined ? {} : { disconnectedSeconds: (elapsed() - since) / 1000 }),
+      ...(link.droppedBecause === undefined ? {} : { droppedBecause: link.droppedBecause }),
       isStopping: stop.aborted,
       decisions: counters.decisions,
       decisionSeconds: counters.milliseconds / 1000,

@@ -95,6 +95,36 @@ describe("AgentLink", () => {
     expect([judge.revision, link.disconnectedSince !== undefined]).toEqual([0, true]);
   });
 
+  const UNUSABLE: readonly (readonly [string, Parameters<typeof startFakeAgent>[1], string])[] = [
+    ["refuses it", [{ type: "refused", message: "upgrade the node agents first" }], "upgrade the node agents first"],
+    ["speaks another protocol", [JSON.stringify({ ...WELCOME, protocol: 2 })], "the log has the details"],
+    ["sends a malformed state", [WELCOME, "no JSON"], "the log has the details"],
+  ];
+  test.each(UNUSABLE)("drops its state if the next agent %s, and takes that of the one after it", async (_, first, why) => {
+    await start(WELCOME, firstUpdate()).applied(1);
+    agent?.stop();
+    start(...first);
+    await pollUntil(() => waits.includes(5_000), "the end of the conversation");
+
+    expect([judge.revision, link.droppedBecause]).toEqual([0, expect.stringContaining(why)]);
+    expect(lines.at(-1)).toContain("all requests are denied");
+    agent?.stop();
+    await start(WELCOME, firstUpdate()).applied(1);
+    await pollUntil(() => link.disconnectedSince === undefined, "the next agent");
+    expect([judge.revision, link.droppedBecause]).toEqual([1, undefined]);
+  });
+
+  test("drops its state after an update that it cannot use, although the agent is connected", async () => {
+    const fake = start(WELCOME, firstUpdate());
+    await fake.applied(1);
+    await pollUntil(() => judge.revision === 1, "the first state");
+    fake.send({ type: "update", revision: 7 });
+    await pollUntil(() => judge.revision === 0, "no state");
+
+    expect(link.droppedBecause).toContain("the log has the details");
+    expect(lines.at(-1)).toContain("7 does not follow 1");
+  });
+
   test("tries again soon if the agent closes connections at once", async () => {
     const listener = Bun.listen({ unix: path, socket: { open: (socket) => void socket.terminate(), data() {} } });
     await pollUntil(() => waits.length >= 5, "attempts to connect");

@@ -1,6 +1,9 @@
 /**
- * Stays connected to the node agent, and applies its updates. While the agent is away, decisions go on with the last
- * state, as the kernel keeps its rules.
+ * Stays connected to the node agent, and applies its updates.
+ *
+ * While the agent is away, decisions go on with the last state, as the kernel keeps its rules. An agent that refuses this
+ * sidecar, or sends what it cannot use, is different: the policies may have changed, and no later change would arrive.
+ * The state is dropped then, and everything is denied.
  */
 import type { Socket } from "bun";
 import type { SidecarUpdate } from "../policy/requests/sidecar-state.ts";
@@ -14,7 +17,7 @@ export interface AgentLinkMeans {
   readonly path: string;
   /** Of this sidecar. */
   readonly version: string;
-  readonly judge: { readonly revision: number; apply(update: SidecarUpdate): void };
+  readonly judge: { readonly revision: number; apply(update: SidecarUpdate): void; clear(): void };
   readonly log: SidecarLog;
   /** In milliseconds, by a monotonic clock. */
   elapsed(): number;
@@ -34,6 +37,7 @@ export class AgentLink {
   private updateCount = 0;
   /** The last problem that was logged: it is logged once, however often it occurs. */
   private lastProblem = "";
+  private dropped: string | undefined;
 
   constructor(private readonly means: AgentLinkMeans) {
     this.awaySince = means.elapsed();
@@ -47,6 +51,11 @@ export class AgentLink {
   /** How many updates were applied. */
   get updates(): number {
     return this.updateCount;
+  }
+
+  /** Why the policies were dropped; `undefined` if they were not, or new ones are applied. Names nothing of the policies. */
+  get droppedBecause(): string | undefined {
+    return this.dropped;
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -78,7 +87,7 @@ export class AgentLink {
             }
           },
           close: () => end(new Disconnected()),
-          error: (_, failure) => end(failure),
+          error: (_, failure) => end(new Disconnected(failure)),
         },
       });
     } catch (failure) {
@@ -87,7 +96,7 @@ export class AgentLink {
     const giveUp = () => end(new Disconnected());
     signal.addEventListener("abort", giveUp, { once: true });
     const late = setTimeout(() => {
-      if (conversation.agentVersion === undefined) end(new Error("the node agent did not respond"));
+      if (conversation.agentVersion === undefined) end(new Unresponsive("the node agent did not respond"));
     }, WELCOME_MILLISECONDS);
     try {
       send(socket, conversation.hello(version));
@@ -107,6 +116,7 @@ export class AgentLink {
     if (reply === undefined) return;
     send(socket, reply);
     this.updateCount += 1;
+    this.dropped = undefined;
     if (this.awaySince === undefined) {
       log.debug("Policies updated", { revision: judge.revision });
       return;
@@ -120,6 +130,7 @@ export class AgentLink {
   private noteEnd(problem: unknown): void {
     const { log, judge, path, elapsed } = this.means;
     const reason = problem instanceof Error ? problem.message : String(problem);
+    if (isUnusable(problem)) this.drop(problem);
     const isNew = this.awaySince === undefined;
     this.awaySince ??= elapsed();
     if (!isNew && (reason === this.lastProblem || (this.lastProblem !== "" && !isLasting(problem)))) return;
@@ -128,7 +139,16 @@ export class AgentLink {
       judge.revision === 0
         ? "all requests are denied until it has sent the policies"
         : "decisions continue with the policies that it sent last";
-    log.warn(`Not connected to the node agent at ${quoted(path)}: ${consequence}`, { reason });
+    const state = isUnusable(problem) ? "Cannot get policies from" : "Not connected to";
+    log.warn(`${state} the node agent at ${quoted(path)}: ${consequence}`, { reason });
+  }
+
+  private drop(problem: unknown): void {
+    this.means.judge.clear();
+    this.dropped =
+      problem instanceof RefusedByAgent
+        ? `the node agent refuses this sidecar: ${problem.message}`
+        : "the node agent sent what this sidecar cannot use: the log has the details";
   }
 }
 
@@ -139,6 +159,9 @@ class Disconnected extends Error {
   }
 }
 
+/** There is an agent, but it hangs. */
+class Unresponsive extends Error {}
+
 function descriptionOf(failure: unknown): string {
   if (!(failure instanceof Error)) return String(failure);
   return "code" in failure && typeof failure.code === "string" ? failure.code : failure.message;
@@ -146,12 +169,17 @@ function descriptionOf(failure: unknown): string {
 
 /** Whether the next conversation would probably end in the same way. */
 function isLasting(problem: unknown): boolean {
-  return problem instanceof RefusedByAgent || !(problem instanceof Disconnected);
+  return !(problem instanceof Disconnected);
+}
+
+/** Whether the agent is there, but no policies can be got from it. */
+function isUnusable(problem: unknown): boolean {
+  return !(problem instanceof Disconnected || problem instanceof Unresponsive);
 }
 
 /** Lines of the sidecar are short: an agent that leaves the buffer of the socket full does not follow the protocol. */
 function send(socket: Socket<undefined>, line: string): void {
   const written = socket.write(line);
   if (written < 0) throw new Disconnected();
-  if (written < line.length) throw new Error("the node agent does not read");
+  if (written < line.length) throw new Unresponsive("the node agent does not read");
 }

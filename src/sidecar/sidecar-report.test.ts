@@ -29,6 +29,16 @@ describe("readinessOf()", () => {
   });
 });
 
+describe("readinessOf() without policies", () => {
+  test("says why", () => {
+    const droppedBecause = "the node agent refuses this sidecar";
+    expect(readinessOf({ revision: 0, isStopping: false, droppedBecause })).toEqual({
+      status: 503,
+      text: "all requests are denied: the node agent refuses this sidecar",
+    });
+  });
+});
+
 describe("metricsText()", () => {
   test("has decisions by verdict, their time, the state, the agent and memory", () => {
     expect(valuesIn(metricsText(report))).toEqual([

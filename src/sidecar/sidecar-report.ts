@@ -5,11 +5,13 @@ import { identity } from "../identity.ts";
 import type { Verdict } from "./decision-counters.ts";
 
 export interface SidecarReport {
-  /** Of the last update; 0 before the first. */
+  /** Of the last update; 0 if there are no policies to decide with. */
   readonly revision: number;
   readonly updates: number;
   /** Absent while the node agent is connected. */
   readonly disconnectedSeconds?: number;
+  /** Present if they were dropped: why. */
+  readonly droppedBecause?: string;
   readonly isStopping: boolean;
   readonly decisions: Readonly<Record<Verdict, number>>;
   readonly decisionSeconds: number;
@@ -22,10 +24,15 @@ export interface SidecarReport {
 export const LIVE: HealthReply = { status: 200, text: "live" };
 
 /** A sidecar that has lost its agent stays ready: it decides with its last state. */
-export function readinessOf({ revision, isStopping }: Pick<SidecarReport, "revision" | "isStopping">): HealthReply {
+export function readinessOf({
+  revision,
+  droppedBecause,
+  isStopping,
+}: Pick<SidecarReport, "revision" | "droppedBecause" | "isStopping">): HealthReply {
   if (isStopping) return { status: 503, text: "stopping" };
   if (revision > 0) return { status: 200, text: "ready" };
-  return { status: 503, text: "the node agent has not sent the policies yet: all requests are denied" };
+  const reason = droppedBecause ?? "the node agent has not sent the policies yet";
+  return { status: 503, text: `all requests are denied: ${reason}` };
 }
 
 export function metricsText(report: SidecarReport): string {
@@ -37,7 +44,7 @@ export function metricsText(report: SidecarReport): string {
   return [
     metric("decisions_total", "counter", "Decisions about requests and connections", samples),
     single("decision_seconds_total", "counter", "Time that the decisions took", report.decisionSeconds),
-    single("state_revision", "gauge", "Revision of the policies; 0 before the first", report.revision),
+    single("state_revision", "gauge", "Revision of the policies; 0 without policies", report.revision),
     single("updates_total", "counter", "Updates of the policies that were applied", report.updates),
     single("agent_connected", "gauge", "1 if the node agent is connected and its policies are applied", agent ? 1 : 0),
     single("agent_disconnected_seconds", "gauge", "Time without the node agent", disconnectedSeconds ?? 0),

@@ -13,7 +13,7 @@ export interface RequestDecision {
 
 export const NOT_SYNCHRONISED: RequestDecision = {
   verdict: "deny",
-  reason: "not synchronised: the node agent has not sent the policies yet",
+  reason: "not synchronised: there are no policies of the node agent",
 };
 
 export const NO_PROFILE: RequestDecision = { verdict: "deny", reason: "no profile allows it" };

@@ -22,7 +22,7 @@ export class RequestJudge {
   /** `trustDomain`: of the identities that are accepted; `*` accepts every one. */
   constructor(private readonly trustDomain: string) {}
 
-  /** Of the last update; 0 before the first. */
+  /** Of the last update; 0 before the first, and after `clear`. */
   get revision(): number {
     return this.appliedRevision;
   }
@@ -38,6 +38,12 @@ export class RequestJudge {
       this.state = nextState(this.state, update);
     } else throw new MalformedMessage("revision", `${revision} does not follow ${this.appliedRevision}`);
     this.appliedRevision = revision;
+  }
+
+  /** Forgets everything: all requests are denied until the next whole state. */
+  clear(): void {
+    this.state = undefined;
+    this.appliedRevision = 0;
   }
 
   decide(request: IncomingRequest): RequestDecision {
