@@ -49,15 +49,10 @@ export function kubeletIn(environment: Environment): string | undefined {
   return undefined;
 }
 
-/** What cannot be cleaned up does not keep the agent from its other work. */
+/** What cannot be recovered does not keep the agent from its other work; the driver tries it again. */
 function recover(volumes: PublishedVolumes): void {
-  try {
-    volumes.recover();
-  } catch (failure) {
-    say(
-      `Cannot look after the volumes of sidecars: ${failure instanceof Error ? failure.message : failure}`,
-      {},
-      "ERROR",
-    );
+  for (const failure of volumes.recover()) {
+    const reason = failure instanceof Error ? failure.message : String(failure);
+    say(`Cannot recover a volume of a sidecar; tries again: ${reason}`, {}, "ERROR");
   }
 }

@@ -195,6 +195,31 @@ describe("an agent that starts", () => {
     expect(state()).toEqual(REMOVED.filter((line) => !line.includes("pods/a")));
   });
 
+  test("knows the other volumes if one of them fails, and knows that one when it is called again", () => {
+    open().publish(request());
+    open().publish(request({ id: "csi-2", uid: "uid-2", pod: "api", target: at("kubelet/pods/b/mount") }));
+    rmSync(at("run/sidecars/uid-1"), { recursive: true });
+    writeFileSync(at("run/sidecars/uid-1"), "in the way");
+    const volumes = new PublishedVolumes(new VolumeFiles({ runDirectory: at("run"), kubelet: at("kubelet") }, mounts));
+
+    expect(volumes.recover()).toHaveLength(1);
+    expect([[...volumes.all.keys()], volumes.isRecovered]).toEqual([["uid-2"], false]);
+    rmSync(at("run/sidecars/uid-1"));
+    expect(volumes.recover()).toEqual([]);
+    expect([[...volumes.all.keys()].toSorted(), volumes.isRecovered]).toEqual([["uid-1", "uid-2"], true]);
+  });
+
+  test("removes neither a record that cannot be read, nor the directories that may belong to it", () => {
+    open().publish(request());
+    rmSync(at("run/volumes/csi-1.json"));
+    mkdirSync(at("run/volumes/csi-1.json"));
+    const volumes = new PublishedVolumes(new VolumeFiles({ runDirectory: at("run"), kubelet: at("kubelet") }, mounts));
+
+    expect(volumes.recover()).toHaveLength(1);
+    expect(state()).toContain("run/sidecars/uid-1 755");
+    expect(state()).toContain("run/volumes/csi-1.json 755");
+  });
+
   test("removes everything in an uninstallation, and names the pods", () => {
     open().publish(request());
     expect(open().removeAll()).toEqual(["red/web"]);

@@ -18,6 +18,7 @@ export class PublishedVolumes implements SidecarVolumes {
   private readonly announced = new Map<string, SidecarVolume>();
   private readonly records = new Map<string, VolumeRequest>();
   private readonly listeners = new Set<() => void>();
+  private isComplete = false;
 
   constructor(private readonly files: VolumeFiles) {}
 
@@ -30,16 +31,32 @@ export class PublishedVolumes implements SidecarVolumes {
     return () => this.listeners.delete(listener);
   }
 
-  /** Finds the volumes of a former agent, and removes what is left of pods that are gone. */
-  recover(): void {
-    for (const record of this.files.readRecords()) this.records.set(record.id, record);
-    for (const { id, target } of [...this.records.values()])
-      if (this.files.isGone(target)) this.unpublish({ id, target });
-    const present = new Set(Array.from(this.records.values(), ({ uid }) => uid));
-    for (const uid of this.files.presentDirectories()) if (!present.has(uid)) this.files.removeDirectory(uid);
-    for (const uid of present) this.files.makeDirectory(uid);
-    for (const record of this.records.values()) this.announce(record);
+  /** Whether nothing is left to recover. */
+  get isRecovered(): boolean {
+    return this.isComplete;
+  }
+
+  /**
+   * Finds the volumes of a former agent, and removes what is left of pods that are gone. A volume that fails does not keep
+   * others from being found. Returns the failures: call it again later then.
+   */
+  recover(): readonly unknown[] {
+    const failures: unknown[] = [];
+    const attempt = (step: () => void) => {
+      try {
+        step();
+      } catch (failure) {
+        failures.push(failure);
+      }
+    };
+    attempt(() => this.readRecords(attempt));
+    const areRecordsKnown = failures.length === 0;
+    for (const record of [...this.records.values()]) attempt(() => this.recoverVolume(record));
+    // A directory without a record may be of one that could not be read.
+    if (areRecordsKnown) attempt(() => this.removeUnknownDirectories(attempt));
     this.notify();
+    this.isComplete = failures.length === 0;
+    return failures;
   }
 
   publish(request: VolumeRequest): void {
@@ -68,11 +85,36 @@ export class PublishedVolumes implements SidecarVolumes {
 
   /** Returns the pods that still had a volume. */
   removeAll(): readonly string[] {
-    this.recover();
+    const [failure] = this.recover();
     const pods = Array.from(this.announced.values(), ({ namespace, pod }) => `${namespace}/${pod}`);
     for (const { id, target } of [...this.records.values()]) this.unpublish({ id, target });
+    if (failure !== undefined) throw failure;
     this.files.removeAll();
     return pods;
+  }
+
+  private readRecords(attempt: (step: () => void) => void): void {
+    for (const name of this.files.recordNames()) {
+      attempt(() => {
+        const record = this.files.readRecord(name);
+        if (record !== undefined) this.records.set(record.id, record);
+      });
+    }
+  }
+
+  private recoverVolume(record: VolumeRequest): void {
+    if (this.files.isGone(record.target)) this.unpublish(record);
+    else {
+      this.files.makeDirectory(record.uid);
+      this.announce(record);
+    }
+  }
+
+  private removeUnknownDirectories(attempt: (step: () => void) => void): void {
+    const known = new Set(Array.from(this.records.values(), ({ uid }) => uid));
+    for (const uid of this.files.presentDirectories()) {
+      if (!known.has(uid)) attempt(() => this.files.removeDirectory(uid));
+    }
   }
 
   /** Volumes of one pod share a directory, and the socket in it. */

@@ -27,6 +27,7 @@ beforeEach(() => {
   directory = temporaryDirectory("csi", "/tmp");
   const files = new VolumeFiles({ runDirectory: at("run"), kubelet: at("kubelet") }, new ImitatedMounts());
   volumes = new PublishedVolumes(files);
+  volumes.recover();
   stop = new AbortController();
   logged = [];
   const wait = (milliseconds: number, signal: AbortSignal) => SYSTEM_CLOCK.wait(Math.min(milliseconds, 5), signal);
@@ -46,6 +47,15 @@ async function startKubelet(): Promise<void> {
 }
 
 describe("serveDriver()", () => {
+  test("tries again what could not be recovered, also without a kubelet", async () => {
+    mkdirSync(at("run"));
+    writeFileSync(at("run/sidecars"), "in the way");
+    expect(volumes.recover()).toHaveLength(1);
+    rmSync(at("run/sidecars"));
+    await pollUntil(() => volumes.isRecovered, "the volumes");
+    expect(logged).toEqual(["INFO All volumes of sidecars are recovered"]);
+  });
+
   test("waits for the kubelet, registers with it, and takes its sockets along", async () => {
     await startKubelet();
     expect([csi(), registration()].map((path) => statSync(path).mode & 0o777)).toEqual([0o600, 0o600]);

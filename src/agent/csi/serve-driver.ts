@@ -31,9 +31,9 @@ export interface DriverMeans {
 
 /** Resolves when the signal is aborted. */
 export async function serveDriver(means: DriverMeans, signal: AbortSignal): Promise<void> {
-  const { kubelet, wait } = means;
+  const { kubelet } = means;
   while (!signal.aborted) {
-    if (placeOf(registryOf(kubelet)) === undefined) await wait(LOOK_MILLISECONDS, signal);
+    if (placeOf(registryOf(kubelet)) === undefined) await pause(means, signal);
     else await serveUntilRemoved(means, signal);
   }
 }
@@ -60,7 +60,7 @@ function registryOf(kubelet: string): string {
 }
 
 async function serveUntilRemoved(means: DriverMeans, signal: AbortSignal): Promise<void> {
-  const { kubelet, node, volumes, wait, log } = means;
+  const { kubelet, node, volumes, log } = means;
   const { directory, csi, registration } = socketsIn(kubelet);
   // Hosts without a kubelet do not need it.
   const { serveGrpc } = await import("../../grpc/server.ts");
@@ -73,11 +73,18 @@ async function serveUntilRemoved(means: DriverMeans, signal: AbortSignal): Promi
     const handlers = registrationService({ endpoint: csi, notify });
     servers.push(await serveGrpc({ path: registration, mode: OWNER_ONLY }, handlers));
     const served = placesOf([csi, registration]);
-    while (!signal.aborted && placesOf([csi, registration]) === served) await wait(LOOK_MILLISECONDS, signal);
+    while (!signal.aborted && placesOf([csi, registration]) === served) await pause(means, signal);
   } finally {
     await Promise.all(servers.toReversed().map((server) => server.close()));
     removeIfEmpty(directory);
   }
+}
+
+/** Also tries again what could not be recovered when the agent started, or at the last time. */
+async function pause({ volumes, wait, log }: DriverMeans, signal: AbortSignal): Promise<void> {
+  await wait(LOOK_MILLISECONDS, signal);
+  if (signal.aborted || volumes.isRecovered || volumes.recover().length > 0) return;
+  log("All volumes of sidecars are recovered", "INFO");
 }
 
 function logRegistration(error: string, log: DriverMeans["log"]): void {

@@ -52,14 +52,16 @@ export class VolumeFiles {
     return join(this.directories, uid);
   }
 
-  /** Removes what is not a record: half of one, or a file of somebody else. */
-  readRecords(): readonly VolumeRequest[] {
-    return namesIn(this.records).flatMap((name) => {
-      const path = join(this.records, name);
-      const record = recordIn(path);
-      if (record === undefined) remove(path);
-      return record ?? [];
-    });
+  recordNames(): readonly string[] {
+    return namesIn(this.records);
+  }
+
+  /** Removes what is not a record: half of one, or a file of somebody else. Throws an error if it cannot be read. */
+  readRecord(name: string): VolumeRequest | undefined {
+    const path = join(this.records, name);
+    const record = recordIn(path);
+    if (record === undefined) remove(path);
+    return record;
   }
 
   writeRecord(record: VolumeRequest): void {
@@ -159,8 +161,9 @@ function refusedTarget(target: string, kubelet: string): GrpcError {
 }
 
 function recordIn(path: string): VolumeRequest | undefined {
+  const text = readFileSync(path, "utf8");
   try {
-    const record: unknown = parseJson(readFileSync(path, "utf8"));
+    const record: unknown = parseJson(text);
     return isRecord(record) && basename(path) === `${record.id}${RECORD}` ? record : undefined;
   } catch {
     return undefined;
