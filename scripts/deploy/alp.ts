@@ -62,9 +62,10 @@ function injectorFile(minor: MeshMinor): string {
   const lines = [
     `# Mesh ${minor}: values that add a template of ours to the mesh's own, for \`istioctl install -f\`, besides the other values.`,
     `# If you do not keep the mesh's values in files: \`${command} | kubectl apply -f -\` changes the injector's ConfigMap instead.`,
-    ...(hasDefaultTemplatesValue
-      ? []
-      : [`# Pods use it with the annotation inject.istio.io/templates: ${MESH_TEMPLATE},${OWN_TEMPLATE}`]),
+    `# A list replaces the one of other files: if you exclude inbound ports, append ours to yours: excludeInboundPorts: "YOURS,${SIDECAR_PORT}"`,
+    hasDefaultTemplatesValue
+      ? `# If you have default templates of your own, append "${OWN_TEMPLATE}" to them in the same way.`
+      : `# Pods use it with the annotation inject.istio.io/templates: ${MESH_TEMPLATE},${OWN_TEMPLATE}`,
     GENERATED,
   ];
   const sidecarInjectorWebhook = {

@@ -100,19 +100,22 @@ describe("AgentLink", () => {
     ["speaks another protocol", [JSON.stringify({ ...WELCOME, protocol: 2 })], "the log has the details"],
     ["sends a malformed state", [WELCOME, "no JSON"], "the log has the details"],
   ];
-  test.each(UNUSABLE)("drops its state if the next agent %s, and takes that of the one after it", async (_, first, why) => {
-    await start(WELCOME, firstUpdate()).applied(1);
-    agent?.stop();
-    start(...first);
-    await pollUntil(() => waits.includes(5_000), "the end of the conversation");
+  test.each(UNUSABLE)(
+    "drops its state if the next agent %s, and takes that of the one after it",
+    async (_, first, why) => {
+      await start(WELCOME, firstUpdate()).applied(1);
+      agent?.stop();
+      start(...first);
+      await pollUntil(() => waits.includes(5_000), "the end of the conversation");
 
-    expect([judge.revision, link.droppedBecause]).toEqual([0, expect.stringContaining(why)]);
-    expect(lines.at(-1)).toContain("all requests are denied");
-    agent?.stop();
-    await start(WELCOME, firstUpdate()).applied(1);
-    await pollUntil(() => link.disconnectedSince === undefined, "the next agent");
-    expect([judge.revision, link.droppedBecause]).toEqual([1, undefined]);
-  });
+      expect([judge.revision, link.droppedBecause]).toEqual([0, expect.stringContaining(why)]);
+      expect(lines.at(-1)).toContain("all requests are denied");
+      agent?.stop();
+      await start(WELCOME, firstUpdate()).applied(1);
+      await pollUntil(() => link.disconnectedSince === undefined, "the next agent");
+      expect([judge.revision, link.droppedBecause]).toEqual([1, undefined]);
+    },
+  );
 
   test("drops its state after an update that it cannot use, although the agent is connected", async () => {
     const fake = start(WELCOME, firstUpdate());
