@@ -79,7 +79,10 @@ export const BAD_HTTP_RULES: readonly BadResource[] = [
   path("prefix", "/%61", [NORMAL, 'use "/a"']),
   path("exact", "/a%2520b", [`${NORMAL}: it is percent-encoded twice`, SEEN]),
   path("exact", "/..", [`${NORMAL}: it leaves the root`, SEEN]),
-  path("prefix", "/a/..;b", [`${NORMAL}: it has a dot segment with parameters`, SEEN]),
+  path("prefix", "/a/..;b", [`${NORMAL}: it has an empty segment or dot segment with parameters`, SEEN]),
+  path("prefix", "/a/;b", [`${NORMAL}: it has an empty segment or dot segment with parameters`, SEEN]),
+  path("exact", "/a/..b", [`${NORMAL}: it has a segment that resembles a dot segment`, SEEN]),
+  path("exact", "/a../b", [`${NORMAL}: it has a segment that resembles a dot segment`, SEEN]),
   path("exact", "/a\\b", [`${NORMAL}: it contains a backslash`, SEEN]),
   path("exact", "/a\nb", [`${NORMAL}: it contains a control character`, SEEN]),
   ...[{}, { exact: "/", prefix: "/" }].map((both) => ({
@@ -109,7 +112,7 @@ export const GOOD_HTTP_RULES = [
     notProtocol: "UDP",
     http: {
       methods: ["*", "GET", "M-SEARCH"],
-      paths: [{ exact: "/" }, { prefix: "/.well-known/a b/100%/é;x=1" }, { exact: "/a/" }, { prefix: "/..." }],
+      paths: [{ exact: "/" }, { prefix: "/.well-known/a b/100%/é;x=1" }, { exact: "/a/" }, { prefix: "/v1...v2" }],
     },
   },
 ];

@@ -105,6 +105,13 @@ describe("policy explain, of a rule with http", () => {
     expect(ambiguous.stdout).toContain(
       "Hint:       the path has a dot segment next to an encoded slash, so that it matches no rule with paths\n",
     );
+
+    const doubtful = await explain(`${TO_CATALOG} --path /private/../products/7`);
+    expect(doubtful.stdout).toContain("/private/../products/7 (compared as /products/7)\n");
+    expect(doubtful.stdout).toContain("Verdict:    denied\n");
+    expect(doubtful.stdout).toContain(
+      "Hint:       not every server reads the path as /products/7, so that it matches only rules with a prefix of /\n",
+    );
   });
 
   test("judges the identity of the client", async () => {

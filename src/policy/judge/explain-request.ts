@@ -1,6 +1,6 @@
 /** What sidecars have to do with a verdict, and what they decide about a request, in words. Pure. */
 import { identity } from "../../identity.ts";
-import { normalPath } from "../../model/normal-path.ts";
+import { type NormalPath, normalPath } from "../../model/normal-path.ts";
 import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { type ExplainedSide, ruleOfPolicy, unjudgedSide, workloadSide } from "./explain-side.ts";
@@ -27,13 +27,16 @@ export function requestSide(
     return { ...unjudgedSide("ingress", reason), isRequest: true };
   }
   const side = workloadSide({ ...packet, request }, endpoint, "ingress", resources);
-  const path = request.http === undefined ? undefined : normalPath(request.http.path);
-  const isAmbiguous = side.verdict === "deny" && path?.ok === false;
-  return {
-    ...side,
-    isRequest: true,
-    ...(isAmbiguous ? { hint: `the path ${path.reason}, so that it matches no rule with paths` } : {}),
-  };
+  const hint =
+    side.verdict === "deny" && request.http !== undefined ? pathHint(normalPath(request.http.path)) : undefined;
+  return { ...side, isRequest: true, ...(hint === undefined ? {} : { hint }) };
+}
+
+function pathHint(path: NormalPath): string | undefined {
+  if (!path.ok) return `the path ${path.reason}, so that it matches no rule with paths`;
+  if (path.doubtfulFrom === undefined) return undefined;
+  const alike = path.path.slice(0, path.doubtfulFrom);
+  return `not every server reads the path as ${path.path}, so that it matches only rules with a prefix of ${alike}`;
 }
 
 function hintOf(

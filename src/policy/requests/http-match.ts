@@ -13,12 +13,16 @@ export function normalRequest({ method, path }: HttpAttributes): NormalRequest {
   return { method, path: normalPath(path) };
 }
 
-/** An ambiguous path does not match any rule with paths. */
+/**
+ * An ambiguous path does not match any rule with paths. Of a path that servers could read in different ways only the part
+ * that all read alike counts.
+ */
 export function matchesHttp({ methods = [], paths = [] }: HttpMatch, { method, path }: NormalRequest): boolean {
   const isMethod = methods.length === 0 || methods.includes(method) || methods.includes("*");
-  return isMethod && (paths.length === 0 || (path.ok && paths.some((wanted) => isPath(wanted, path.path))));
+  return isMethod && (paths.length === 0 || (path.ok && paths.some((wanted) => isPath(wanted, path))));
 }
 
-function isPath(wanted: HttpPath, path: string): boolean {
-  return "exact" in wanted ? path === wanted.exact : path.startsWith(wanted.prefix);
+function isPath(wanted: HttpPath, { path, doubtfulFrom }: NormalPath & { readonly ok: true }): boolean {
+  if ("exact" in wanted) return path === wanted.exact && doubtfulFrom === undefined;
+  return path.startsWith(wanted.prefix) && wanted.prefix.length <= (doubtfulFrom ?? path.length);
 }

@@ -127,8 +127,8 @@ const METHOD_RULES: readonly CelRule[] = [
 
 /** As few regular expressions as possible: the API server estimates them to be expensive. */
 const IS_NORMAL_PATH = [
-  ...["//", "/.;", "/..;"].map((part) => `!self.contains('${part}')`),
-  ...["/./", "/../"].map((part) => `!(self + '/').contains('${part}')`),
+  ...["//", "/;", "/.;", "/.."].map((part) => `!self.contains('${part}')`),
+  ...["/./", "../"].map((part) => `!(self + '/').contains('${part}')`),
   String.raw`!self.contains('\\')`,
   `!self.matches(${celText("%[0-9a-fA-F]{2}|[[:cntrl:]]")})`,
 ].join(" && ");
