@@ -18,6 +18,7 @@ const container = v.object({ name: v.string(), image: v.optional(v.string(), "")
 const metadata = v.object({
   name: v.string(),
   namespace: v.string(),
+  labels: v.optional(v.record(v.string(), v.string()), {}),
   annotations: v.optional(v.record(v.string(), v.string()), {}),
   deletionTimestamp: v.optional(v.string()),
   ownerReferences: v.optional(
@@ -55,6 +56,7 @@ export async function readMeshPods(
       {
         namespace: own.namespace,
         name: own.name,
+        labels: own.labels,
         hasProxy: containers.some(({ name }) => name === PROXY_CONTAINER),
         hasStarted: phase === "Running",
         ...(owner === undefined ? {} : { owner }),
@@ -132,16 +134,38 @@ function titleOf({ kind, metadata: { name, namespace } }: AnyPolicy): string {
 /** In the namespace of the mesh it applies to all. */
 const MESH_NAMESPACE = "istio-system";
 
-/** The namespaces whose proxies ask the sidecar. */
-export async function readFiltered(objects: ClusterObjects): Promise<(namespace: string) => boolean> {
+const filterShape = v.object({
+  metadata: v.object({ namespace: v.string() }),
+  spec: v.object({
+    workloadSelector: v.optional(v.object({ labels: v.optional(v.record(v.string(), v.string()), {}) }), {}),
+    configPatches: v.optional(
+      v.array(v.object({ applyTo: v.optional(v.string()), patch: v.optional(v.unknown()) })),
+      [],
+    ),
+  }),
+});
+
+/** Whether a proxy of the mesh asks the sidecar about requests: by filters of any name, as `deploy/alp/envoy-filter.yaml` has them. */
+export async function readFiltered(objects: ClusterObjects): Promise<(pod: MeshPod) => boolean> {
   const items = await objects.list("/apis/networking.istio.io/v1alpha3/envoyfilters");
-  const namespaces = new Set(
-    items.flatMap((item) => {
-      const decoded = decodeShape(v.object({ metadata: v.object({ name: v.string(), namespace: v.string() }) }), item);
-      return decoded.ok && decoded.value.metadata.name === identity.sidecar ? [decoded.value.metadata.namespace] : [];
-    }),
-  );
-  return (namespace) => namespaces.has(MESH_NAMESPACE) || namespaces.has(namespace);
+  const filters = items.flatMap((item) => {
+    const decoded = decodeShape(filterShape, item);
+    if (!decoded.ok || !decoded.value.spec.configPatches.some(asksSidecar)) return [];
+    const { metadata: own, spec } = decoded.value;
+    return [{ namespace: own.namespace, labels: Object.entries(spec.workloadSelector.labels ?? {}) }];
+  });
+  return (pod) =>
+    filters.some(
+      ({ namespace, labels }) =>
+        (namespace === MESH_NAMESPACE || namespace === pod.namespace) &&
+        labels.every(([name, value]) => pod.labels[name] === value),
+    );
+}
+
+const QUESTION = `"cluster_name":${JSON.stringify(identity.sidecar)}`;
+
+function asksSidecar({ applyTo, patch }: { readonly applyTo?: string | undefined; readonly patch?: unknown }): boolean {
+  return applyTo === "HTTP_FILTER" && JSON.stringify(patch ?? null).includes(QUESTION);
 }
 
 function pathOf(group: string, namespace: Namespace, plural: string): string {

@@ -44,6 +44,14 @@ function findingOf(each: SidecarWorkload, version: string): StatusFinding | unde
         message: `no sidecar${pods}, but "http" rules of ${each.policies.join(", ")} select it: they match nothing there`,
         remedy: `${identity.adminTool} alp template; then ${restart}`,
       };
+    case "unfiltered":
+      return {
+        state: "failed",
+        subject,
+        message: `the mesh's proxy${pods} does not ask the sidecar: no EnvoyFilter tells it to. "http" rules of ${each.policies.join(", ")} allow every method and path until one is applied`,
+        remedy:
+          "kubectl apply -f deploy/alp/envoy-filter.yaml (meshes 1.6 and 1.7 have their own); it takes effect without a restart",
+      };
     case "denied":
       return {
         state: "failed",

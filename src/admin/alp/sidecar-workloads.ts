@@ -3,12 +3,14 @@
 export interface MeshPod {
   readonly namespace: string;
   readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
   /** `ReplicaSet web-5d4f`: what controls it. Absent for a bare pod. */
   readonly owner?: Owner;
   /** Of the container of the sidecar; absent: it has none. */
   readonly sidecarImage?: string;
   /** The release that reports to the node agent; absent: none does. */
   readonly reported?: string;
+  /** That of the mesh. A pod can have an Envoy of its own instead: nothing of the cluster shows what that asks. */
   readonly hasProxy: boolean;
   /** Its containers were started once. */
   readonly hasStarted: boolean;
@@ -25,8 +27,8 @@ export interface SidecarFacts {
   readonly owners: ReadonlyMap<string, Owner>;
   /** By `NAMESPACE/POD`: the policies with `http` rules that select it. */
   readonly httpPolicies: ReadonlyMap<string, readonly string[]>;
-  /** Where the proxies ask the sidecar, and deny without it. */
-  readonly isFiltered: (namespace: string) => boolean;
+  /** Whether a proxy of the mesh asks the sidecar in this pod, and denies without it. */
+  readonly isFiltered: (pod: MeshPod) => boolean;
   /** Of this tool. */
   readonly version: string;
 }
@@ -50,11 +52,12 @@ export interface SidecarWorkload {
 }
 
 /**
- * `denied`: the proxy denies everything, since there is no sidecar to ask. `closed`: `http` rules match nothing, without a
+ * `unfiltered`: the kernel accepts connections by `http` rules, since the sidecar reports in, but the proxy does not ask it: every
+ * request is allowed. `denied`: the proxy denies everything, since there is no sidecar to ask. `closed`: `http` rules match nothing, without a
  * sidecar. `silent`: the same, since the sidecar does not report in. `starting`: it cannot yet. `outdated`: another release than
  * this.
  */
-export type WorkloadState = "ok" | "outdated" | "starting" | "silent" | "closed" | "denied";
+export type WorkloadState = "ok" | "outdated" | "starting" | "silent" | "closed" | "denied" | "unfiltered";
 
 /** Only workloads that have the sidecar or need it, by namespace and name. */
 export function sidecarWorkloads(facts: SidecarFacts): readonly SidecarWorkload[] {
@@ -99,19 +102,20 @@ function stateOf(pods: readonly MeshPod[], facts: SidecarFacts): Pick<SidecarWor
   };
 }
 
-const WORST_FIRST: readonly WorkloadState[] = ["denied", "closed", "silent", "starting", "outdated"];
+const WORST_FIRST: readonly WorkloadState[] = ["unfiltered", "denied", "closed", "silent", "starting", "outdated"];
 
 function stateOfPod(pod: MeshPod, facts: SidecarFacts): WorkloadState {
   if (pod.sidecarImage === undefined) {
-    if (pod.hasProxy && facts.isFiltered(pod.namespace)) return "denied";
+    if (pod.hasProxy && facts.isFiltered(pod)) return "denied";
     return policiesOf(pod, facts).length > 0 ? "closed" : "ok";
   }
   if (pod.reported === undefined) return pod.hasStarted ? "silent" : "starting";
+  if (pod.hasProxy && !facts.isFiltered(pod) && policiesOf(pod, facts).length > 0) return "unfiltered";
   return releaseOf(pod) === facts.version ? "ok" : "outdated";
 }
 
 function isNeeded(pod: MeshPod, facts: SidecarFacts): boolean {
-  return policiesOf(pod, facts).length > 0 || (pod.hasProxy && facts.isFiltered(pod.namespace));
+  return policiesOf(pod, facts).length > 0 || (pod.hasProxy && facts.isFiltered(pod));
 }
 
 function policiesOf({ namespace, name }: MeshPod, { httpPolicies }: SidecarFacts): readonly string[] {

@@ -4,6 +4,7 @@ import { failed, fakeCluster } from "../../../test/support/fake-cluster.ts";
 import { seed } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
+import { envoyFilterObject } from "../../mesh/envoy-filter.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
 import { VERSION } from "../../version.ts";
@@ -26,13 +27,18 @@ interface PodPlan {
   readonly phase?: string;
   readonly isEnding?: true;
   readonly hasProxy?: false;
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
-function pod(name: string, { owner, image, reported, phase = "Running", isEnding, hasProxy }: PodPlan): void {
+function pod(
+  name: string,
+  { owner, image, reported, phase = "Running", isEnding, hasProxy, labels = {} }: PodPlan,
+): void {
   objects[`/api/v1/namespaces/shop/pods/${name}`] = {
     metadata: {
       name,
       namespace: "shop",
+      labels,
       ...(reported === undefined ? {} : { annotations: { [SIDECAR_ANNOTATION]: reported } }),
       ...(isEnding === undefined ? {} : { deletionTimestamp: "2026-01-01T00:00:00Z" }),
       ...(owner === undefined ? {} : { ownerReferences: [{ kind: owner[0], name: owner[1], controller: true }] }),
@@ -80,6 +86,14 @@ function endpoint(name: string, labels: Readonly<Record<string, string>>, more: 
 function policy(name: string, selector: string): Promise<void> {
   const ingress = [{ action: "Allow", http: { methods: ["GET"] } }];
   return put("networkpolicies", "NetworkPolicy", name, { selector, types: ["Ingress"], ingress });
+}
+
+function filter(namespace: string, more: object = {}): void {
+  const { metadata, spec } = envoyFilterObject("v3");
+  objects["/apis/networking.istio.io/v1alpha3/envoyfilters/a"] = {
+    metadata: { ...metadata, namespace },
+    spec: { ...spec, ...more },
+  };
 }
 
 function status(args: readonly string[] = [], more: AdminSurroundings = {}): Promise<AdminRun> {
@@ -172,8 +186,7 @@ describe("alp status", () => {
     ["shop", EXIT_FAILED],
     ["elsewhere", EXIT_OK],
   ])("fails if a proxy without sidecar has the filter: of namespace %s", async (namespace, expected) => {
-    const filter = { metadata: { name: identity.sidecar, namespace } };
-    objects["/apis/networking.istio.io/v1alpha3/envoyfilters/a"] = filter;
+    filter(namespace);
     pod("in-mesh", {});
     pod("outside", { hasProxy: false });
 
@@ -183,6 +196,41 @@ describe("alp status", () => {
     expect(stdout.includes("it denies every request")).toBe(expected === EXIT_FAILED);
     expect(stdout).not.toContain("outside");
   });
+
+  const UNFILTERED = [
+    ["there is none", () => {}, EXIT_FAILED],
+    ["it is in another namespace", () => filter("elsewhere"), EXIT_FAILED],
+    [
+      "it selects other workloads",
+      () => filter("istio-system", { workloadSelector: { labels: { app: "db" } } }),
+      EXIT_FAILED,
+    ],
+    ["it has lost the part for requests", () => filter("shop", { configPatches: [] }), EXIT_FAILED],
+    ["it is there", () => filter("istio-system"), EXIT_OK],
+    ["it selects this workload", () => filter("shop", { workloadSelector: { labels: { app: "web" } } }), EXIT_OK],
+  ] as const;
+  test.each(UNFILTERED)(
+    'fails if rules with "http" select a proxy that does not ask its sidecar, by the filter: %s',
+    async (_, prepare, expected) => {
+      prepare();
+      await endpoint("web-a", { app: "web" });
+      await endpoint("plain", { app: "web" });
+      await policy("read", "app == 'web'");
+      pod("web-a", { owner: ["ReplicaSet", "web"], image: IMAGE, reported: VERSION, labels: { app: "web" } });
+      pod("plain", { image: IMAGE, reported: VERSION, hasProxy: false });
+      pod("unselected", { image: IMAGE, reported: VERSION });
+
+      const { code, stdout } = await status();
+
+      expect(code).toBe(expected);
+      expect(stdout).toMatch(expected === EXIT_OK ? /^replicaset\/web .* ok$/m : /^replicaset\/web .* no filter$/m);
+      expect(stdout.includes('"http" rules of NetworkPolicy shop/read allow every method and path')).toBe(
+        expected === EXIT_FAILED,
+      );
+      expect(stdout).toMatch(/^pod\/plain .* ok$/m);
+      expect(stdout).toMatch(/^pod\/unselected .* ok$/m);
+    },
+  );
 
   test("knows what reports in from the endpoints of an etcd datastore too", async () => {
     await endpoint("web-a", {}, { annotations: { [SIDECAR_ANNOTATION]: VERSION } });

@@ -22,8 +22,8 @@ export const alpStatus: Command = {
   description: [
     "Lists the workloads whose pods have the sidecar for application layer policy, the release of it, and how many of the pods report",
     'to their node agent; and workloads without it that need it: policies with "http" rules select them, or the mesh\'s proxy asks it.',
-    "Without a sidecar that reports in, such rules match nothing. The exit code is 1 if a workload has none, or one that does not report",
-    "in; another release than that of this tool is a warning.",
+    "Without a sidecar that reports in, such rules match nothing. With one that the mesh's proxy does not ask, since the EnvoyFilter is",
+    "missing, they allow every request. The exit code is 1 in these cases; another release than that of this tool is a warning.",
   ].join("\n"),
   options: [
     NAMESPACE_OPTION,
@@ -149,6 +149,7 @@ const STATE_WORDS = {
   silent: "not reporting",
   closed: "no sidecar",
   denied: "no sidecar",
+  unfiltered: "no filter",
 } as const;
 
 function releasesText({ releases, pods, withSidecar }: SidecarWorkload): string {
