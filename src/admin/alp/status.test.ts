@@ -260,7 +260,7 @@ describe("alp status", () => {
     });
 
     expect((await status()).stdout).toBe(
-      `No workload of namespace shop has the sidecar of ${identity.title}, or needs it.\n`,
+      `No workload of namespace shop has the sidecar of ${identity.title}, or needs it; -A shows all namespaces.\n`,
     );
     expect(all).toEqual({
       code: EXIT_OK,

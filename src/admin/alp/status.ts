@@ -120,8 +120,9 @@ interface TableForm {
 
 function tableOf(workloads: readonly SidecarWorkload[], { isWide, namespace }: TableForm): string {
   if (workloads.length === 0) {
-    const place = namespace === undefined ? "the cluster" : `namespace ${namespace}`;
-    return `No workload of ${place} has the sidecar of ${identity.title}, or needs it.\n`;
+    const [place, hint] =
+      namespace === undefined ? ["the cluster", ""] : [`namespace ${namespace}`, "; -A shows all namespaces"];
+    return `No workload of ${place} has the sidecar of ${identity.title}, or needs it${hint}.\n`;
   }
   const header = [
     ...(namespace === undefined ? ["NAMESPACE"] : []),

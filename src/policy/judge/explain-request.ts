@@ -53,7 +53,7 @@ function hintOf(
   if (verdict === "allow") return undefined;
   const { reason } = judge(packet, withSidecar(endpoint), "ingress", resources);
   if (reason.kind !== "rule" || reason.rule.http === undefined) return undefined;
-  return `${ruleOfPolicy(reason, "ingress")} would match, but it is about HTTP requests, and no sidecar reports for this workload: add the sidecar to it, or see "${identity.adminTool} alp status"`;
+  return `${ruleOfPolicy(reason, "ingress")} would match, but it is about HTTP requests, and no sidecar reports for this workload: add the sidecar to it, or see "${identity.adminTool} alp status -A"`;
 }
 
 function withSidecar(endpoint: WorkloadEndpoint): WorkloadEndpoint {
