@@ -26,20 +26,23 @@ describe("readSidecarArguments()", () => {
     expect(readSidecarArguments([argument, "more"]).kind).toBe("wrong");
   });
 
+  const level = "ERROR, WARNING, INFO, DEBUG";
+  const domain = "the name of a trust domain in lower case, or * for every one";
   test.each([
-    ["agent"],
-    ["--unknown=1"],
-    ["--agent"],
-    ["--agent=relative"],
-    ["--listen="],
-    ["--trust-domain=Upper"],
-    ["--trust-domain="],
-    ["--health-port=65536"],
-    ["--health-port=x"],
-    ["--log-level=LOUD"],
-    ["constructor=1"],
-    [""],
-  ])("refuses %j", (argument) => {
-    expect(readSidecarArguments([argument]).kind).toBe("wrong");
+    [["agent"], 'Unknown argument "agent"'],
+    [["--unknown=1"], 'Unknown argument "--unknown=1"'],
+    [["constructor=1"], 'Unknown argument "constructor=1"'],
+    [[""], 'Unknown argument ""'],
+    [["--agent"], 'Option "--agent" needs a value: an absolute path'],
+    [["--agent", "--listen=/b.sock"], 'Option "--agent" needs a value: an absolute path'],
+    [["--agent=relative"], 'Invalid value "relative" of option "--agent": expected an absolute path'],
+    [["--listen="], 'Invalid value "" of option "--listen": expected an absolute path'],
+    [["--trust-domain=Upper"], `Invalid value "Upper" of option "--trust-domain": expected ${domain}`],
+    [["--trust-domain="], `Invalid value "" of option "--trust-domain": expected ${domain}`],
+    [["--health-port=65536"], 'Invalid value "65536" of option "--health-port": expected a port, or 0 for none'],
+    [["--health-port", "x"], 'Invalid value "x" of option "--health-port": expected a port, or 0 for none'],
+    [["--log-level=LOUD"], `Invalid value "LOUD" of option "--log-level": expected ${level}`],
+  ])("refuses %j", (args, problem) => {
+    expect(readSidecarArguments(args)).toEqual({ kind: "wrong", problem });
   });
 });

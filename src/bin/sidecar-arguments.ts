@@ -1,6 +1,7 @@
 /** Decodes the command line of the sidecar. Pure. */
 import type { LogLevel } from "../log/line.ts";
 import { AGENT_SOCKET, AUTHORIZATION_SOCKET, SIDECAR_PORT } from "../mesh/sidecar-parts.ts";
+import { quoted } from "../quote.ts";
 
 export interface SidecarOptions {
   /** The socket of the node agent. */
@@ -14,7 +15,7 @@ export interface SidecarOptions {
 
 export type SidecarRequest =
   | { readonly kind: "version" | "help" }
-  | { readonly kind: "wrong"; readonly argument: string; readonly expected?: string }
+  | { readonly kind: "wrong"; readonly problem: string }
   | { readonly kind: "run"; readonly options: SidecarOptions };
 
 export const DEFAULT_OPTIONS: SidecarOptions = {
@@ -40,10 +41,19 @@ function withOptions(options: SidecarOptions, args: readonly string[]): SidecarR
   const [name, value, others] =
     at < 0 ? [first, rest[0], rest.slice(1)] : [first.slice(0, at), first.slice(at + 1), rest];
   const option = Object.hasOwn(OPTIONS, name) ? OPTIONS[name] : undefined;
-  if (option === undefined) return { kind: "wrong", argument: first };
-  const decoded = option.decode(value ?? "");
-  if (decoded === undefined) return { kind: "wrong", argument: `${name}=${value ?? ""}`, expected: option.expected };
+  if (option === undefined) return wrong(`Unknown argument ${quoted(first)}`);
+  if (value === undefined || (at < 0 && value.startsWith("--"))) {
+    return wrong(`Option ${quoted(name)} needs a value: ${option.expected}`);
+  }
+  const decoded = option.decode(value);
+  if (decoded === undefined) {
+    return wrong(`Invalid value ${quoted(value)} of option ${quoted(name)}: expected ${option.expected}`);
+  }
   return withOptions({ ...options, ...decoded }, others);
+}
+
+function wrong(problem: string): SidecarRequest {
+  return { kind: "wrong", problem };
 }
 
 interface Option {

@@ -6,7 +6,6 @@ import { healthPages, metricsPages } from "../health/pages.ts";
 import { identity } from "../identity.ts";
 import { formatLine } from "../log/line.ts";
 import { RequestJudge } from "../policy/requests/request-judge.ts";
-import { quoted } from "../quote.ts";
 import { AgentLink } from "../sidecar/agent-link.ts";
 import { authorizationHandlers } from "../sidecar/authorizer.ts";
 import { DecisionCounters } from "../sidecar/decision-counters.ts";
@@ -32,13 +31,9 @@ export async function run(args: readonly string[]): Promise<number> {
     case "help":
       console.log(usage());
       return 0;
-    case "wrong": {
-      const expected = request.expected === undefined ? "" : `; expected ${request.expected}`;
-      console.error(
-        `${identity.sidecar}: unknown or invalid argument ${quoted(request.argument)}${expected}\n\n${usage()}`,
-      );
+    case "wrong":
+      console.error(`${identity.sidecar}: ${request.problem}\nTry "${identity.sidecar} --help".`);
       return 2;
-    }
     case "run":
       await runUntilStopped(request.options);
       return 0;

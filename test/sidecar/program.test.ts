@@ -23,9 +23,8 @@ describe("the program of the sidecar", () => {
     expect((await run("--help")).output).toContain("--trust-domain=NAME");
     const wrong = await run("--health-port=http");
     expect(wrong.code).toBe(2);
-    expect(wrong.errors).toStartWith(
-      `${identity.sidecar}: unknown or invalid argument "--health-port=http"; expected a port, or 0 for none\n`,
-    );
+    const problem = 'Invalid value "http" of option "--health-port": expected a port, or 0 for none';
+    expect(wrong.errors).toBe(`${identity.sidecar}: ${problem}\nTry "${identity.sidecar} --help".\n`);
   });
 
   test("ends with status 1 and the reason if it cannot listen", async () => {
