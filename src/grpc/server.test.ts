@@ -188,6 +188,8 @@ describe("the socket file", () => {
     writeFileSync(file, "");
 
     await expect(serveGrpc({ path: file, mode: 0o600 }, {})).rejects.toThrow("not a socket");
-    await expect(serveGrpc({ path: `${directory}/none/x`, mode: 0o600 }, {})).rejects.toThrow("Cannot listen at");
+    await expect(serveGrpc({ path: `${directory}/none/x`, mode: 0o600 }, {})).rejects.toThrow(
+      `Cannot listen at "${directory}/none/x": the directory "${directory}/none" does not exist: is the volume mounted?`,
+    );
   });
 });

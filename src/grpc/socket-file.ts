@@ -28,11 +28,26 @@ export async function listenAt(server: Server, path: string, mode: number): Prom
 
 function listening(server: Server, hidden: string, path: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const refuse = ({ message }: Error) => reject(new Error(`Cannot listen at ${quoted(path)}: ${message}`));
+  const refuse = (failure: Error) => reject(new Error(`Cannot listen at ${quoted(path)}: ${reasonOf(failure, path)}`));
   server.once("error", refuse);
   server.listen(hidden, () => {
     server.off("error", refuse);
     resolve();
   });
   return promise;
+}
+
+/** The runtime's own message does not name the cause. */
+function reasonOf(failure: Error & { readonly code?: string }, path: string): string {
+  const directory = quoted(dirname(path));
+  switch (failure.code) {
+    case "ENOENT":
+      return `the directory ${directory} does not exist: is the volume mounted?`;
+    case "EACCES":
+      return `this process may not write to the directory ${directory}`;
+    case "EROFS":
+      return `the directory ${directory} is read-only: a socket can only be created in a writable volume`;
+    default:
+      return failure.message;
+  }
 }
