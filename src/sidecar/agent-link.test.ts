@@ -87,6 +87,13 @@ describe("AgentLink", () => {
     expect(lines.filter((line) => line.startsWith("INFO Synchronised"))).toHaveLength(2);
   });
 
+  test("says what is missing if there is no socket", async () => {
+    await pollUntil(() => waits.length >= 2, "attempts to connect");
+
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(" there is no such socket: is the volume ");
+  });
+
   test("says once why the agent refuses it, and tries again slowly", async () => {
     start({ type: "refused", message: "upgrade the node agents first" });
     await pollUntil(() => waits.filter((milliseconds) => milliseconds === 5_000).length >= 2, "slow attempts");

@@ -9,6 +9,7 @@ import type { Socket } from "bun";
 import type { SidecarUpdate } from "../policy/requests/sidecar-state.ts";
 import { quoted } from "../quote.ts";
 import { AgentConversation, RefusedByAgent } from "./agent-conversation.ts";
+import { connectProblem } from "./connect-problem.ts";
 import { LineReader } from "./line-reader.ts";
 import type { SidecarLog } from "./sidecar-log.ts";
 
@@ -155,7 +156,7 @@ export class AgentLink {
 /** The agent is away: usually it is restarted. */
 class Disconnected extends Error {
   constructor(cause?: unknown) {
-    super(cause === undefined ? "the connection was closed" : `cannot connect: ${descriptionOf(cause)}`, { cause });
+    super(cause === undefined ? "the connection was closed" : descriptionOf(cause), { cause });
   }
 }
 
@@ -164,7 +165,7 @@ class Unresponsive extends Error {}
 
 function descriptionOf(failure: unknown): string {
   if (!(failure instanceof Error)) return String(failure);
-  return "code" in failure && typeof failure.code === "string" ? failure.code : failure.message;
+  return "code" in failure && typeof failure.code === "string" ? connectProblem(failure.code) : failure.message;
 }
 
 /** Whether the next conversation would probably end in the same way. */
