@@ -1,6 +1,6 @@
 /** The sidecar: decides, beside the mesh's proxy in a pod, which requests the policies of the pod allow. */
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
-import { serveGrpc } from "../grpc/server.ts";
+import { type GrpcServer, serveGrpc } from "../grpc/server.ts";
 import { LocalServer } from "../health/local-server.ts";
 import { healthPages, metricsPages } from "../health/pages.ts";
 import { identity } from "../identity.ts";
@@ -20,7 +20,6 @@ const { wait } = SYSTEM_CLOCK;
 const elapsed = () => performance.now();
 /** The proxy may run as any user; only the containers that mount the volume see the socket. */
 const SOCKET_MODE = 0o666;
-const LISTEN_AGAIN_MILLISECONDS = 5_000;
 
 export async function run(args: readonly string[]): Promise<number> {
   const request = readSidecarArguments(args);
@@ -48,11 +47,9 @@ async function runUntilStopped(options: SidecarOptions): Promise<void> {
   const counters = new DecisionCounters();
   const link = new AgentLink({ path: options.agent, version: VERSION, judge, log, elapsed, wait });
   const stop = stopSignal();
-  const server = await serveGrpc(
-    { path: options.listen, mode: SOCKET_MODE },
-    authorizationHandlers({ judge, counters, log, elapsed }),
-  );
-  const closeHealth = serveHealth(options, log, () => {
+  let server: GrpcServer | undefined;
+  // First: a second sidecar that cannot have the port must not take the socket either.
+  const closeHealth = serveHealth(options, () => {
     const since = link.disconnectedSince;
     return {
       revision: judge.revision,
@@ -62,10 +59,14 @@ async function runUntilStopped(options: SidecarOptions): Promise<void> {
       isStopping: stop.aborted,
       decisions: counters.decisions,
       decisionSeconds: counters.milliseconds / 1000,
-      proxyConnections: server.connections,
+      proxyConnections: server?.connections ?? 0,
       residentBytes: process.memoryUsage.rss(),
     };
   });
+  server = await serveGrpc(
+    { path: options.listen, mode: SOCKET_MODE },
+    authorizationHandlers({ judge, counters, log, elapsed }),
+  );
   log.info("Started", { version: VERSION, listen: options.listen, trustDomain: options.trustDomain });
   const linked = new AbortController();
   const following = link.run(linked.signal);
@@ -78,9 +79,9 @@ async function runUntilStopped(options: SidecarOptions): Promise<void> {
   closeHealth();
 }
 
+/** Throws an error if the port is in use. */
 function serveHealth(
   { healthPort: port }: SidecarOptions,
-  log: SidecarLog,
   report: () => Parameters<typeof metricsText>[0],
 ): () => void {
   if (port === 0) return () => {};
@@ -88,15 +89,12 @@ function serveHealth(
   const metrics = metricsPages(() => metricsText(report()));
   const server = new LocalServer(
     (path) => health(path) ?? metrics(path),
-    (message) => log.warnSeldom(message),
+    (problem) => {
+      throw new Error(`${problem} Choose another port with --health-port=PORT; 0 for none`);
+    },
   );
-  const listen = () => server.listen({ host: "", port });
-  listen();
-  const again = setInterval(listen, LISTEN_AGAIN_MILLISECONDS);
-  return () => {
-    clearInterval(again);
-    server.close();
-  };
+  server.listen({ host: "", port, isExclusive: true });
+  return () => server.close();
 }
 
 function stopSignal(): AbortSignal {

@@ -38,4 +38,19 @@ describe("the server of health and metrics", () => {
 
     expect(await read("127.0.0.1", port)).toBe(200);
   });
+
+  test("does not share an exclusive address", async () => {
+    const [port = 0] = await freePorts(1);
+    const failures: string[] = [];
+    const second = new LocalServer(
+      () => undefined,
+      (message) => failures.push(message),
+    );
+    server.listen({ host: "", port, isExclusive: true });
+    second.listen({ host: "", port, isExclusive: true });
+    second.close();
+
+    expect(failures.join()).toContain(`Cannot listen at :${port}`);
+    expect(await read("127.0.0.1", port)).toBe(200);
+  });
 });

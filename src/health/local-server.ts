@@ -4,6 +4,8 @@ import type { Pages } from "./pages.ts";
 export interface ServerAddress {
   readonly host: string;
   readonly port: number;
+  /** Two processes cannot both listen there. Otherwise they can, and the kernel chooses one for each connection. */
+  readonly isExclusive?: boolean;
 }
 
 export class LocalServer {
@@ -22,20 +24,22 @@ export class LocalServer {
     this.close();
     if (wanted === undefined) return;
     const [first, ...others] = namesOf(wanted.host);
-    const failure = this.tryListening(first, wanted.port);
+    const failure = this.tryListening(first, wanted);
     // A kernel without IPv6 has no addresses of both families.
-    if (failure !== undefined && others.every((host) => this.tryListening(host, wanted.port) !== undefined)) {
+    if (failure !== undefined && others.every((host) => this.tryListening(host, wanted) !== undefined)) {
       this.report(`Cannot listen at ${address}: ${failure}`);
     } else this.address = address;
   }
 
   /** Returns why it cannot. */
-  private tryListening(hostname: string, port: number): string | undefined {
+  private tryListening(hostname: string, { port, isExclusive = false }: ServerAddress): string | undefined {
     try {
       this.server = Bun.serve({
         hostname,
         port,
         development: false,
+        // The runtime's default is `true` if this is not for development.
+        reusePort: !isExclusive,
         // A request of HTTP 1.0 has no host, and its URL is the path alone.
         fetch: ({ url }) => this.respond(new URL(url, "http://localhost").pathname),
       });

@@ -29,16 +29,26 @@ describe("the program of the sidecar", () => {
 
   test("ends with status 1 and the reason if it cannot listen", async () => {
     const directory = temporaryDirectory("sidecarprogram");
+    const taken = Bun.serve({ hostname: "::", port: 0, development: false, fetch: () => new Response("other") });
     try {
-      const listen = join(directory.path, "file");
-      writeFileSync(listen, "");
-      const { code, errors } = await run(`--listen=${listen}`, "--health-port=0");
+      const [file, missing] = [join(directory.path, "file"), join(directory.path, "none")];
+      writeFileSync(file, "");
+      const outcomes = await Promise.all([
+        run(`--listen=${file}`, "--health-port=0"),
+        run(`--listen=${missing}/x.sock`, "--health-port=0"),
+        run(`--listen=${missing}/x.sock`, `--health-port=${taken.port}`),
+      ]);
 
-      expect(code).toBe(1);
-      expect(errors).toBe(
-        `${identity.sidecar}: Cannot listen at "${listen}": there is a file that is not a socket; remove it\n`,
+      const atPort = `Cannot listen at :${taken.port}: Failed to start server. Is port ${taken.port} in use?`;
+      expect(outcomes.map(({ code, errors }) => [code, errors])).toEqual(
+        [
+          `Cannot listen at "${file}": there is a file that is not a socket; remove it`,
+          `Cannot listen at "${missing}/x.sock": the directory "${missing}" does not exist: is the volume mounted?`,
+          `${atPort} Choose another port with --health-port=PORT; 0 for none`,
+        ].map((reason) => [1, `${identity.sidecar}: ${reason}\n`]),
       );
     } finally {
+      await taken.stop(true);
       directory.remove();
     }
   });
