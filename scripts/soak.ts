@@ -233,6 +233,10 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "real kubelets end pods by force and by eviction, and a node is lost: IPAM is consistent, and running pods keep their addresses",
   },
   {
+    place: "test/admin/alp.test.ts",
+    proves: "the sidecar is inserted into the injector of every minor of the mesh, also into its real template",
+  },
+  {
     place: "test/alp/alp.test.ts",
     proves:
       "application layer policy in a real pod with real Envoy: 100,000 random requests decided as by the slow judge, 40 edits under load, agent and sidecar killed 20 times each under load: no denied request gets through",

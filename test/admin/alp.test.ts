@@ -3,7 +3,7 @@
  * prints is rendered by Go's text/template and merged into a pod as the mesh does it: strategic merge and validation are
  * those of the server.
  */
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { afterAll, beforeAll, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import type { KubeClient, KubeRequest } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
@@ -18,6 +18,7 @@ import { injectorConfig } from "../support/injector-config.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { meshTemplatesProblem, realInjectorConfig } from "../support/mesh-templates.ts";
 import { testNeeding } from "../support/needs.ts";
+import { proofSize } from "../support/proof-size.ts";
 
 const renderer = partIfBuilt("injection");
 const problem = apiServerProblem() ?? ("missing" in renderer ? renderer.missing : undefined);
@@ -39,15 +40,21 @@ afterAll(async () => {
   await server?.stop();
 });
 
-describe.each(MESH_MINORS)("alp template of mesh %s", (minor) => {
-  testNeeding(problem)("makes pods that the API server accepts", async () => {
+/** Every day one minor of each kind of configuration: with one template, and with several. */
+const minors = proofSize<readonly MeshMinor[]>({ everyDay: ["1.7", "1.15"], soak: MESH_MINORS });
+const minorsWithRealTemplate = proofSize<readonly MeshMinor[]>({ everyDay: [], soak: MESH_MINORS });
+
+for (const minor of minors) {
+  testNeeding(problem)(`alp template of mesh ${minor} makes pods that the API server accepts`, async () => {
     await expectPodWithSidecar(minor, injectorConfig(minor));
   });
+}
 
-  testNeeding(problem, meshTemplatesProblem())("so it does with the mesh's real template", async () => {
+for (const minor of minorsWithRealTemplate) {
+  testNeeding(problem, meshTemplatesProblem())(`alp template of mesh ${minor} takes its real template`, async () => {
     await expectPodWithSidecar(minor, realInjectorConfig(minor));
   });
-});
+}
 
 testNeeding(problem)("kubectl applies what alp template prints, also as a patch", async () => {
   const data = { config: injectorConfig("1.15"), values: "{}" };
