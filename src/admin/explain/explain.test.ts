@@ -20,6 +20,14 @@ describe("explain", () => {
     expect(undescribed).toEqual([]);
   });
 
+  test.each(["networkpolicy.spec.egress.http", "profile.spec.ingress.http.paths", "profile.spec.egress.http"])(
+    "says that %s is refused",
+    async (path) => {
+      expect((await runInside(["explain", path])).stdout).toContain("Refused here");
+      expect((await runInside(["explain", "networkpolicy.spec.ingress.http"])).stdout).not.toContain("Refused");
+    },
+  );
+
   test("shows a field with its type, allowed values and default", async () => {
     expect(await runInside(["explain", "pool.spec.ipipMode"])).toEqual({
       code: EXIT_OK,

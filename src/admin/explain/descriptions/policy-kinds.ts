@@ -1,5 +1,5 @@
 import { below, type Descriptions, type KindDescriptions } from "./fields.ts";
-import { RULE } from "./rule.ts";
+import { RULE, RULE_WITHOUT_HTTP } from "./rule.ts";
 
 const POLICY: Descriptions = {
   spec: "The policy's endpoints and rules",
@@ -10,7 +10,7 @@ const POLICY: Descriptions = {
   "spec.types":
     "Directions that the policy isolates: what its rules do not allow is denied (default: those that it has rules for, or Ingress)",
   ...below("spec.ingress", "Rules for packets to the endpoints, in order", RULE),
-  ...below("spec.egress", "Rules for packets from the endpoints, in order", RULE),
+  ...below("spec.egress", "Rules for packets from the endpoints, in order", RULE_WITHOUT_HTTP),
 };
 
 const NETWORK_SET: Descriptions = {
@@ -48,8 +48,8 @@ export const POLICY_KINDS: KindDescriptions = {
   Profile: {
     "": "Labels and rules that endpoints inherit, such as those of their namespace",
     spec: "The profile's labels and rules",
-    ...below("spec.ingress", "Rules for packets to the endpoints, in order", RULE),
-    ...below("spec.egress", "Rules for packets from the endpoints, in order", RULE),
+    ...below("spec.ingress", "Rules for packets to the endpoints, in order", RULE_WITHOUT_HTTP),
+    ...below("spec.egress", "Rules for packets from the endpoints, in order", RULE_WITHOUT_HTTP),
     "spec.labelsToApply": "Labels that the endpoints get",
   },
 };

@@ -38,3 +38,11 @@ export const RULE: Descriptions = {
   metadata: "Data about the rule",
   "metadata.annotations": "Annotations of the rule",
 };
+
+const REFUSED = "Refused here: only ingress rules of NetworkPolicies and GlobalNetworkPolicies can have it";
+
+/** Egress rules, and the rules of profiles. */
+export const RULE_WITHOUT_HTTP: Descriptions = {
+  ...RULE,
+  ...Object.fromEntries(Object.keys(RULE).flatMap((path) => (/^http(\.|$)/.test(path) ? [[path, REFUSED]] : []))),
+};
