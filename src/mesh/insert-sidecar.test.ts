@@ -6,6 +6,7 @@ import { identity } from "../identity.ts";
 import { formatYaml } from "../yaml.ts";
 import { insertSidecar, sidecarImageIn } from "./insert-sidecar.ts";
 import { MESH_MINORS, type MeshMinor, meshMinor, rowOf } from "./mesh-minor.ts";
+import { removeSidecar } from "./remove-sidecar.ts";
 
 const IMAGE = "registry.example.org/vendor:v2.0.0";
 const OLDER = "registry.example.org/vendor:v1.9.0";
@@ -40,7 +41,7 @@ describe("insertSidecar()", () => {
     const first = insertSidecar(injectorConfig(minor), { minor, image: IMAGE });
     const second = insertSidecar(first.config, { minor, image: IMAGE });
 
-    expect(second).toEqual({ config: first.config, isChanged: false, formerImage: IMAGE });
+    expect(second).toEqual({ config: first.config, isChanged: false });
   });
 
   test.each(MESH_MINORS)("replaces the sidecar of another release, and keeps edits made since: mesh %s", (minor) => {
@@ -48,7 +49,7 @@ describe("insertSidecar()", () => {
     const older = insertSidecar(injectorConfig(minor), { minor, image: OLDER });
     const newer = insertSidecar(edited(older.config), { minor, image: IMAGE });
 
-    expect(newer.formerImage).toBe(OLDER);
+    expect(sidecarImageIn(newer.config)).toBe(IMAGE);
     expect(newer.config).toBe(insertSidecar(edited(injectorConfig(minor)), { minor, image: IMAGE }).config);
   });
 
@@ -119,6 +120,26 @@ describe("insertSidecar()", () => {
   });
 });
 
+describe("removeSidecar()", () => {
+  test.each(MESH_MINORS)("restores the text that the sidecar was inserted into: mesh %s", (minor) => {
+    const original = `${injectorConfig(minor).trimEnd()}\n`;
+    const { config } = insertSidecar(original, { minor, image: IMAGE });
+
+    expect(config).not.toBe(original);
+    expect(removeSidecar(config)).toBe(original);
+    expect(removeSidecar(original)).toBe(original);
+  });
+
+  test("keeps other default templates", () => {
+    const original = injectorConfig("1.15").replace(
+      "defaultTemplates: [sidecar]",
+      "defaultTemplates: [sidecar, other]",
+    );
+
+    expect(removeSidecar(insertSidecar(original, { minor: "1.15", image: IMAGE }).config)).toBe(`${original}\n`);
+  });
+});
+
 describe("meshMinor()", () => {
   test.each([
     ["1.15", "1.15"],
@@ -136,7 +157,7 @@ describe("meshMinor()", () => {
     );
   });
 
-  test.each(["", "latest", "1", "1.15x", "toString", "1.1"])("refuses %j", (version) => {
+  test.each(["", "latest", "1", "1.15x", "1.15.x", "1.15.", "1.15 ", "toString", "1.1"])("refuses %j", (version) => {
     expect(thrownBy(() => meshMinor(version))).toBeInstanceOf(PluginError);
   });
 });

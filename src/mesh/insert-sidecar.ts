@@ -16,23 +16,16 @@ import { isLiteral, spanOfKey, spanOfMember } from "./yaml-lines.ts";
 export interface InsertedSidecar {
   readonly config: string;
   readonly isChanged: boolean;
-  /** The image of the sidecar that was inserted before. */
-  readonly formerImage?: string;
 }
 
 export function insertSidecar(config: string, release: SidecarRelease): InsertedSidecar {
   const hasSeveral = rowOf(release.minor).templates === "several";
   const texts = templatesOf(config, release.minor);
   refuseOthers(texts);
-  const former = sidecarImageIn(config);
   const lines = editableLines(config, hasSeveral);
   const insert = hasSeveral ? insertOwnTemplate : insertIntoOneTemplate;
   const inserted = `${excludePort(insert(lines, release).join("\n")).trimEnd()}\n`;
-  return {
-    config: inserted,
-    isChanged: inserted !== config,
-    ...(former === undefined ? {} : { formerImage: former }),
-  };
+  return { config: inserted, isChanged: inserted !== config };
 }
 
 /** The image of the sidecar that the configuration gives to new pods. */

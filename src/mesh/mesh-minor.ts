@@ -34,7 +34,7 @@ export function rowOf(minor: MeshMinor): MinorRow {
 
 /** Of `1.15`, `1.15.3`, `v1.15.3` or `1.15.3-distroless`. Throws if that minor has no template. */
 export function meshMinor(version: string): MeshMinor {
-  const minor = /^v?(\d+\.\d+)(?:[.-].*)?$/.exec(version)?.[1];
+  const minor = /^v?(\d+\.\d+)(?:\.\d+)*(?:[-+_].*)?$/.exec(version)?.[1];
   if (minor === undefined) {
     throw new PluginError(
       "field-unsupported",

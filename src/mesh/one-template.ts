@@ -20,7 +20,7 @@ export function insertIntoOneTemplate(lines: readonly string[], release: Sidecar
   ]);
 }
 
-function withoutMarked(lines: readonly string[]): readonly string[] {
+export function withoutMarked(lines: readonly string[]): readonly string[] {
   let isMarked = false;
   const kept: string[] = [];
   for (const line of lines) {

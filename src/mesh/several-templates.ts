@@ -9,6 +9,15 @@ export function insertOwnTemplate(lines: readonly string[], release: SidecarRele
   return withDefault(withTemplate(withoutOwn(lines), release));
 }
 
+/** The list of default templates stays, without ours: the mesh's own remain. */
+export function withoutOwnTemplate(lines: readonly string[]): readonly string[] {
+  const span = spanOfKey(lines, DEFAULTS);
+  const names = span === undefined ? [] : namesIn(lines, span);
+  if (span === undefined || !names.includes(OWN_TEMPLATE)) return withoutOwn(lines);
+  const line = `${DEFAULTS}: [${names.filter((name) => name !== OWN_TEMPLATE).join(", ")}]`;
+  return withoutOwn(lines.toSpliced(span.first, span.end - span.first, line));
+}
+
 function withoutOwn(lines: readonly string[]): readonly string[] {
   const templates = spanOfKey(lines, "templates");
   const own = templates === undefined ? undefined : spanOfMember(lines, templates, OWN_TEMPLATE);

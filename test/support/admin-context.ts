@@ -46,6 +46,7 @@ export interface AdminSurroundings {
   readonly sourceTowards?: Context["sourceTowards"];
   readonly machineIdentity?: string;
   readonly hostLinks?: Partial<HostLinks>;
+  readonly readFile?: Context["readFile"];
   readonly readStdin?: Context["readStdin"];
   readonly listFolder?: Context["listFolder"];
   /** What the user makes of the text in the editor. */
@@ -70,7 +71,7 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
       surroundings.onStdout?.(text);
     },
     stderr: (text) => void err.push(text),
-    readFile: async (path) => files[path] ?? missing(),
+    readFile: surroundings.readFile ?? (async (path) => files[path] ?? missing()),
     readStdin: surroundings.readStdin ?? (async () => stdin),
     listFolder: surroundings.listFolder ?? (async (path) => namesBelow(`${path}/`, files)),
     hostName: async () => surroundings.hostName ?? "This-Host",

@@ -42,8 +42,8 @@ describe("alp template", () => {
       },
     );
 
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const image = `${identity.imageRegistry}${identity.product}:${VERSION}`;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: `Image of the sidecar: ${image} (--image changes it)\n` });
     const { config } = insertSidecar(CONFIG_MAP.data.config, { minor: "1.15", image });
     expect(Bun.YAML.parse(stdout)).toEqual({
       ...CONFIG_MAP,
@@ -62,6 +62,68 @@ describe("alp template", () => {
     expect(again.stdout).toBe(first.stdout);
     expect(again.stderr).toBe("The injector has this sidecar already: a/b:v1\n");
     expect(newer.stderr).toBe("Replaces a/b:v1 by a/b:v2\n");
+  });
+
+  test("keeps the registry of the sidecar that is there, and takes it out again", async () => {
+    const args = ["alp", "template", "-f", "-", "-o", "json"];
+    const version = ["--mesh-version", "1.15"];
+    const stdin = JSON.stringify(CONFIG_MAP);
+    const older = await runInside([...args, ...version, "--image", "mirror:5000/own/vendor:v1@sha256:00aa"], { stdin });
+    const newer = await runInside([...args, ...version], { stdin: older.stdout });
+    const removed = await runInside([...args, "--remove"], { stdin: newer.stdout });
+    const nothing = await runInside([...args, "--remove"], { stdin });
+
+    const image = `mirror:5000/own/vendor:${VERSION}`;
+    expect(newer.stderr).toBe(`Replaces mirror:5000/own/vendor:v1@sha256:00aa by ${image} (--image changes it)\n`);
+    expect(sidecarImageIn(JSON.parse(newer.stdout).data.config)).toBe(image);
+    expect(removed.stderr).toBe(`Removes ${image}\n`);
+    expect(JSON.parse(removed.stdout).data.config.trimEnd()).toBe(CONFIG_MAP.data.config.trimEnd());
+    expect({ code: nothing.code, stderr: nothing.stderr }).toEqual({
+      code: 0,
+      stderr: "The injector has no sidecar to remove\n",
+    });
+  });
+
+  test.each([
+    "",
+    "a b:v1",
+    "a/{{ .Values.x }}:v1",
+    "registry.example.org/",
+    "/vendor:v1",
+    "Vendor:v1",
+    "vendor:",
+    "vendor:v1@sha256",
+    "https://a/b:v1",
+    "a//b",
+    "a/b:v1\nc: d",
+  ])("refuses the image %j", async (image) => {
+    const { code, stderr } = await inCluster(["--mesh-version", "1.15", `--image=${image}`], {});
+
+    expect(code).toBe(2);
+    expect(stderr).toContain("--image");
+  });
+
+  test.each(["vendor", "localhost/vendor:v1", "[fd00::1]:5000/a/b_c/vendor:v1@sha256:00aa"])(
+    "accepts the image %s",
+    async (image) => {
+      const args = ["alp", "template", "--mesh-version=1.15", "-f", "-", "-o", "patch", "--image", image];
+      const { stdout } = await runInside(args, { stdin: JSON.stringify(CONFIG_MAP) });
+
+      expect(sidecarImageIn(JSON.parse(stdout).data.config)).toBe(image);
+    },
+  );
+
+  test.each([
+    "-f - --mesh-version=1.15 --revision=canary",
+    "-f - --mesh-version=1.15 --namespace=mesh",
+    "-f - --mesh-version=1.15 --kubeconfig=k",
+    "--remove --image=a/b:v1",
+    "--remove --mesh-version=1.15",
+  ])("refuses options without effect: %s", async (args) => {
+    const { code, stderr } = await inCluster(args.split(" "), {});
+
+    expect(code).toBe(2);
+    expect(stderr).toContain("cannot be combined");
   });
 
   test("finds injector, version and registry in the cluster", async () => {
@@ -118,5 +180,18 @@ describe("alp template", () => {
     expect(withoutVersion.code).toBe(2);
     expect(withoutConfig.code).toBe(1);
     expect(withoutConfig.stderr).toContain("data.config");
+  });
+
+  test("says what is wrong with a file, a directory and a version", async () => {
+    const isFolder = () => Promise.reject(Object.assign(new Error("no"), { code: "EISDIR" }));
+    const args = ["alp", "template", "--mesh-version", "1.15", "-f", "x.yaml"];
+    const broken = await runInside(args, { files: { "x.yaml": "a: [\n" } });
+    const folder = await runInside(args, { readFile: isFolder });
+    const version = await runInside(["alp", "template", "--mesh-version", "1.15.x", "-f", "x.yaml"], { files: {} });
+
+    expect([broken.code, folder.code, version.code]).toEqual([1, 1, 1]);
+    expect(broken.stderr).toContain('Cannot use "x.yaml": it is not valid YAML: line ');
+    expect(folder.stderr).toContain('Cannot read "x.yaml": it is a directory');
+    expect(version.stderr).toContain('"1.15.x"');
   });
 });

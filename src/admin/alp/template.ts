@@ -1,14 +1,20 @@
-import { insertSidecar } from "../../mesh/insert-sidecar.ts";
+import { PluginError } from "../../errors.ts";
+import { insertSidecar, sidecarImageIn } from "../../mesh/insert-sidecar.ts";
 import { MESH_MINORS, meshMinor } from "../../mesh/mesh-minor.ts";
+import { removeSidecar } from "../../mesh/remove-sidecar.ts";
+import { quoted } from "../../quote.ts";
 import { formatYaml } from "../../yaml.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { defaultImage, findInstalledImage } from "../cluster/installed-image.ts";
-import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
+import { clusterObjects } from "../cluster/objects.ts";
 import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../command.ts";
 import { parseDocument } from "../resources/parse-document.ts";
 import { namespaceOf } from "../resources/reference.ts";
 import { readText } from "../resources/sources.ts";
 import { decodeConfigMap, type InjectorConfigMap, type MeshPlace, readInjector, readMeshVersion } from "./injector.ts";
+import { givenImage, inRelease } from "./sidecar-image.ts";
+
+const REMOVE = "remove";
 
 export const alpTemplate: Command = {
   kind: "command",
@@ -37,8 +43,10 @@ export const alpTemplate: Command = {
     {
       name: "image",
       value: "IMAGE",
-      summary: "Image of the sidecar (default: that of the node agents, in this release)",
+      summary:
+        "Image of the sidecar (default, in this release: the one that the injector has; else that of the node agents, with -f that of the product's registry)",
     },
+    { name: REMOVE, summary: "Take the sidecar out of the injector again" },
     ...CLUSTER_OPTIONS,
     {
       name: "output",
@@ -58,17 +66,37 @@ export const alpTemplate: Command = {
       command: "alp template --mesh-version 1.15 -f injector.yaml",
       does: "Of a ConfigMap in a file, without a cluster",
     },
+    { command: "alp template --remove | kubectl apply -f -", does: "Take the sidecar out of the injector again" },
   ],
   async run(context, given) {
     const { configMap, version, image } = await read(context, given);
-    const minor = meshMinor(version);
-    const { config, isChanged, formerImage } = insertSidecar(configMap.data.config, { minor, image });
-    context.stdout(textOf(configMap, config, given.values.get("output") ?? "yaml"));
-    if (!isChanged) context.stderr(`The injector has this sidecar already: ${image}\n`);
-    else if (formerImage !== undefined) context.stderr(`Replaces ${formerImage} by ${image}\n`);
+    const former = sidecarImageIn(configMap.data.config);
+    if (given.switches.has(REMOVE)) {
+      context.stdout(textOf(configMap, removeSidecar(configMap.data.config), given));
+      context.stderr(former === undefined ? "The injector has no sidecar to remove\n" : `Removes ${former}\n`);
+      return EXIT_OK;
+    }
+    const { config, isChanged } = insertSidecar(configMap.data.config, { minor: meshMinor(version), image });
+    context.stdout(textOf(configMap, config, given));
+    context.stderr(noteOf({ image, former, isChanged, isGiven: given.values.has("image") }));
     return EXIT_OK;
   },
 };
+
+interface Inserted {
+  readonly image: string;
+  readonly former: string | undefined;
+  readonly isChanged: boolean;
+  readonly isGiven: boolean;
+}
+
+function noteOf({ image, former, isChanged, isGiven }: Inserted): string {
+  const hint = isGiven ? "" : " (--image changes it)";
+  if (!isChanged) return `The injector has this sidecar already: ${image}${hint}\n`;
+  return former === undefined || former === image
+    ? `Image of the sidecar: ${image}${hint}\n`
+    : `Replaces ${former} by ${image}${hint}\n`;
+}
 
 interface Read {
   readonly configMap: InjectorConfigMap;
@@ -79,27 +107,47 @@ interface Read {
 async function read(context: Context, given: Given): Promise<Read> {
   const file = given.values.get("filename");
   const version = given.values.get("mesh-version");
+  const isRemoved = given.switches.has(REMOVE);
+  refuse(given, isRemoved ? ["mesh-version", "image"] : [], `--${REMOVE}`);
   const image = given.values.get("image");
+  const named = image === undefined ? undefined : givenImage(image);
+  const imageFor = async ({ data }: InjectorConfigMap, usual: () => Promise<string>) => {
+    const former = sidecarImageIn(data.config);
+    return named ?? inRelease(former ?? (await usual()), context.version);
+  };
   if (file !== undefined) {
-    if (version === undefined) throw new UsageError('"--filename" needs the version of the mesh: add --mesh-version');
+    refuse(given, ["revision", "namespace", "kubeconfig", "context"], "--filename");
+    if (version === undefined && !isRemoved)
+      throw new UsageError('"--filename" needs the version of the mesh: add --mesh-version');
+    if (version !== undefined) meshMinor(version);
     const configMap = decodeConfigMap(await readDocument(context, file), file === "-" ? "stdin" : file);
-    return { configMap, version, image: image ?? defaultImage(context.version) };
+    const usual = async () => defaultImage(context.version);
+    return { configMap, version: version ?? "", image: await imageFor(configMap, usual) };
   }
   return withCluster(context, given, async (client) => {
     const objects = clusterObjects(client, context.signal);
     const place = placeOf(given);
     // An unknown version is refused before a missing ConfigMap is.
-    const known = version ?? (await readMeshVersion(objects, place));
-    meshMinor(known);
+    const known = isRemoved ? "" : (version ?? (await readMeshVersion(objects, place)));
+    if (!isRemoved) meshMinor(known);
     const configMap = await readInjector(objects, place);
-    return { configMap, version: known, image: image ?? (await imageIn(objects, context.version)) };
+    // Pods of all namespaces pull the sidecar from the registry of the installed product.
+    const usual = async () => (await findInstalledImage(objects))?.name ?? defaultImage(context.version);
+    return { configMap, version: known, image: await imageFor(configMap, usual) };
   });
+}
+
+/** Options that would have no effect. */
+function refuse(given: Given, names: readonly string[], besides: string): void {
+  const name = names.find((each) => given.values.has(each));
+  if (name !== undefined) throw new UsageError(`--${name} and ${besides} cannot be combined`);
 }
 
 async function readDocument(context: Context, file: string): Promise<unknown> {
   const parsed = parseDocument({ text: await readText(context, file), line: 1 });
   if (parsed.ok) return parsed.value;
-  throw new UsageError(`${file === "-" ? "stdin" : file}: ${parsed.problems.join("; ")}`);
+  const place = file === "-" ? "stdin" : quoted(file);
+  throw new PluginError("resource-invalid", `Cannot use ${place}: ${parsed.problems.join("; ")}`);
 }
 
 function placeOf(given: Given): MeshPlace {
@@ -107,14 +155,8 @@ function placeOf(given: Given): MeshPlace {
   return { namespace: namespaceOf(given) ?? "istio-system", ...(revision === undefined ? {} : { revision }) };
 }
 
-/** From the registry of the installed product: pods of all namespaces pull the sidecar from there. */
-async function imageIn(objects: ClusterObjects, version: string): Promise<string> {
-  const installed = await findInstalledImage(objects);
-  if (installed === undefined) return defaultImage(version);
-  return `${installed.name.replace(/@.*$/, "").replace(/:[^/:]*$/, "")}:${version}`;
-}
-
-function textOf(configMap: InjectorConfigMap, config: string, format: string): string {
+function textOf(configMap: InjectorConfigMap, config: string, given: Given): string {
+  const format = given.values.get("output") ?? "yaml";
   if (format === "patch") return `${JSON.stringify({ data: { config } })}\n`;
   const { apiVersion = "v1", kind = "ConfigMap", metadata, data, ...others } = configMap;
   const kept = Object.fromEntries(Object.entries(metadata).filter(([name]) => !OF_THE_SERVER.has(name)));

@@ -69,10 +69,15 @@ async function explainFailure<Result>(path: string, read: () => Promise<Result>)
   } catch (cause) {
     if (cause instanceof PluginError) throw cause;
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
-    const reason = code === "ENOENT" ? "no such file or directory" : code;
+    const reason = READ_FAILURES.get(code) ?? code;
     throw new PluginError("io-failure", `Cannot read ${quoted(path)}: ${reason}`, { cause });
   }
 }
+
+const READ_FAILURES = new Map([
+  ["ENOENT", "no such file or directory"],
+  ["EISDIR", "it is a directory"],
+]);
 
 /** `depth`: how many levels of subdirectories are read too. */
 async function filesIn(
