@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
 import { fakeCluster } from "../../../test/support/fake-cluster.ts";
 import { injectorConfig } from "../../../test/support/injector-config.ts";
+import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { insertSidecar, sidecarImageIn } from "../../mesh/insert-sidecar.ts";
 import { VERSION } from "../../version.ts";
@@ -180,6 +181,20 @@ describe("alp template", () => {
     expect(withoutVersion.code).toBe(2);
     expect(withoutConfig.code).toBe(1);
     expect(withoutConfig.stderr).toContain("data.config");
+  });
+
+  test("says how to name a cluster if there is no kubeconfig in the home directory", async () => {
+    const missing = new PluginError(
+      "config-invalid",
+      'Cannot read kubeconfig "/home/.kube/config": there is no such file',
+    );
+    const openKubeClient = () => Promise.reject(missing);
+    const usual = await runInside(["alp", "template"], { openKubeClient, env: { HOME: "/home" } });
+    const named = await runInside(["alp", "template"], { openKubeClient, env: { HOME: "/home", KUBECONFIG: "/k" } });
+
+    expect([usual.code, named.code]).toEqual([1, 1]);
+    expect(usual.stderr).toContain("there is no such file; use --kubeconfig or set KUBECONFIG");
+    expect(named.stderr).not.toContain("set KUBECONFIG");
   });
 
   test("says what is wrong with a file, a directory and a version", async () => {

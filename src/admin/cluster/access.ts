@@ -38,10 +38,22 @@ export async function withCluster<T>(
   given: Given,
   work: (client: KubeClient) => Promise<T>,
 ): Promise<T> {
-  const client = await context.openKubeClient(clusterAccess(given, context.env));
+  const client = await openClient(context, given);
   try {
     return await work(client);
   } finally {
     await client.close();
+  }
+}
+
+async function openClient(context: Context, given: Given): Promise<KubeClient> {
+  const access = clusterAccess(given, context.env);
+  try {
+    return await context.openKubeClient(access);
+  } catch (failure) {
+    const isNamed = given.values.has("kubeconfig") || (context.env["KUBECONFIG"] ?? "") !== "";
+    if (isNamed || access.kubeconfigs === undefined || !(failure instanceof PluginError)) throw failure;
+    const { kind, message, details } = failure;
+    throw new PluginError(kind, `${message}; use --kubeconfig or set KUBECONFIG`, { details, cause: failure });
   }
 }
