@@ -26,7 +26,14 @@ export const ROUNDS: readonly (readonly LanePlan[])[] = [
     },
     {
       name: "packet",
-      takes: ["test/agent/", "test/policy/", "test/clients/", "test/bandwidth/", "test/firewall/", "test/portmap/"],
+      takes: [
+        "test/agent/",
+        "test/policy/",
+        "test/clients/",
+        "test/bandwidth/",
+        "test/firewall/",
+        "test/portmap/",
+      ].concat(["test/alp/", "test/sidecar/", "test/grpc/", "test/admin/alp"]),
     },
     { name: "host", takes: "the rest" },
   ],
