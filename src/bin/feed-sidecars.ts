@@ -11,7 +11,6 @@ import { annotateEndpoint, annotatePod } from "../agent/sidecars/write-annotatio
 import { identity } from "../identity.ts";
 import type { KubeClient } from "../kube/api.ts";
 import { openKubeClient } from "../kube/client.ts";
-import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 import type { PolicyCompiler } from "../policy/compile/compiler.ts";
 import { VERSION } from "../version.ts";
@@ -40,7 +39,9 @@ export function feedSidecars(means: SidecarMeans): FedSidecars {
   const { volumes, compiler, keeper, elapsed, wait, log, network } = means;
   const warn = (message: string) => log(message, "WARNING");
   const endpoints = () => compiler.localEndpoints;
-  const former = new FormerSidecars(interfacesInKernel());
+  const hasPodUids = network.settings.kind === "orchestrator";
+  // By its name alone a pod cannot be distinguished from the one that it replaced while no agent was there.
+  const former = new FormerSidecars(readSidecarInterfaces(), hasPodUids ? volumes.recovered : new Set());
   const begun = Promise.withResolvers<void>();
   let releases: SidecarReleases = new Map();
   const reporting = () => former.with(new Set(releases.keys()), endpoints());
@@ -53,9 +54,8 @@ export function feedSidecars(means: SidecarMeans): FedSidecars {
   });
   const feed = new SidecarFeed({
     ...{ volumes, endpoints, elapsed, wait, report: onceEach(warn).report },
-    version: VERSION,
+    ...{ version: VERSION, hasPodUids },
     states: compiler.sidecarStates,
-    hasPodUids: network.settings.kind === "orchestrator",
     reporting(now) {
       releases = now;
       keeper.updateSidecars(reporting());
@@ -91,15 +91,6 @@ export function feedSidecars(means: SidecarMeans): FedSidecars {
       }
     },
   };
-}
-
-function interfacesInKernel(): readonly string[] {
-  const socket = openNetlinkSocket("netfilter");
-  try {
-    return readSidecarInterfaces(socket);
-  } finally {
-    closeNetlinkSocket(socket);
-  }
 }
 
 interface AnnotationWriter {

@@ -13,6 +13,7 @@ import { TestSidecar } from "./test-sidecar.ts";
 
 class FakeVolumes implements SidecarVolumes {
   readonly all = new Map<string, SidecarVolume>();
+  readonly recovered = new Set<string>();
   private readonly listeners = new Set<() => void>();
 
   follow(listener: () => void): () => void {

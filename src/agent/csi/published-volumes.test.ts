@@ -76,6 +76,17 @@ describe("PublishedVolumes", () => {
     expect(state()).toContain("run/sidecars/uid-1 755");
   });
 
+  test("knows which pods have their volume of a former agent", () => {
+    const first = open();
+    first.publish(request());
+    expect([...first.recovered]).toEqual([]);
+
+    const second = open();
+    second.publish(request({ id: "csi-2", uid: "uid-2", target: at("kubelet/pods/b/mount") }));
+    second.recover();
+    expect([...second.recovered]).toEqual(["uid-1"]);
+  });
+
   test("changes nothing if it is published again, and mounts again what is not as it should be", () => {
     const volumes = open();
     volumes.publish(request());

@@ -14,6 +14,7 @@ import type { VolumeFiles } from "./volume-files.ts";
 import type { VolumeRequest } from "./volume-request.ts";
 
 export class PublishedVolumes implements SidecarVolumes {
+  readonly recovered = new Set<string>();
   /** By the UID of the pod. */
   private readonly announced = new Map<string, SidecarVolume>();
   private readonly records = new Map<string, VolumeRequest>();
@@ -97,7 +98,9 @@ export class PublishedVolumes implements SidecarVolumes {
     for (const name of this.files.recordNames()) {
       attempt(() => {
         const record = this.files.readRecord(name);
-        if (record !== undefined) this.records.set(record.id, record);
+        if (record === undefined) return;
+        if (!this.records.has(record.id)) this.recovered.add(record.uid);
+        this.records.set(record.id, record);
       });
     }
   }

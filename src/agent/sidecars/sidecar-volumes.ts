@@ -13,6 +13,8 @@ export interface SidecarVolume {
 export interface SidecarVolumes {
   /** By the UID of the pod. */
   readonly all: ReadonlyMap<string, SidecarVolume>;
+  /** The UIDs of the pods whose volumes a former agent has published. */
+  readonly recovered: ReadonlySet<string>;
   /** Calls the listener after every change, until the returned function is called. */
   follow(listener: () => void): () => void;
 }

@@ -11,10 +11,10 @@ const interfaceOf = (name: string) => `${identity.interfacePrefix}${name}`;
 const keyOf = (pod: string) => ENDPOINT.key({ namespace: "red", name: `here-k8s-${pod}-eth0` });
 
 /** The pods, each with its interface. */
-function clusterOf(pods: Readonly<Record<string, string>>, node = "here"): PolicyResources {
+function clusterOf(pods: Readonly<Record<string, string>>, node = "here", generation = 1): PolicyResources {
   const endpoints = Object.entries(pods).map(([pod, interfaceName]) =>
     workloadEndpoint.make(
-      { name: `here-k8s-${pod}-eth0`, namespace: "red" },
+      { name: `here-k8s-${pod}-eth0`, namespace: "red", uid: `${pod}-${generation}` },
       { node, pod, orchestrator: "k8s", endpoint: "eth0", interfaceName: interfaceOf(interfaceName) },
     ),
   );
@@ -80,16 +80,29 @@ describe("setSidecars()", () => {
     expect(sidecarsIn(compilerOf(cluster, "a"))).toEqual([interfaceOf("1")]);
   });
 
-  test("interfaces of the former agent's set stay until they are left out, as far as an endpoint has them", () => {
+  test("interfaces of the former agent's set stay until they are left out, as far as their endpoints are of its pods", () => {
     const compiler = new PolicyCompiler({ node: "here" });
-    const formerInterfaces = new Set([interfaceOf("1"), interfaceOf("9")]);
-    compiler.setSidecars({ endpoints: new Set(), formerInterfaces });
+    const interfaces = new Set(["1", "2", "9"].map(interfaceOf));
+    compiler.setSidecars({ endpoints: new Set(), former: { interfaces, pods: new Set(["a-1"]) } });
     expect(sidecarsIn(compiler)).toEqual([]);
 
-    compiler.update(changesBetween(NO_RESOURCES, clusterOf({ a: "1", b: "2" })));
+    const cluster = clusterOf({ a: "1", b: "2" });
+    compiler.update(changesBetween(NO_RESOURCES, cluster));
     expect(sidecarsIn(compiler)).toEqual([interfaceOf("1")]);
+
+    compiler.update(changesBetween(cluster, clusterOf({ a: "1", b: "2" }, "here", 2)));
+    expect(sidecarsIn(compiler)).toEqual([]);
 
     compiler.setSidecars({ endpoints: new Set([keyOf("b")]) });
     expect(sidecarsIn(compiler)).toEqual([interfaceOf("2")]);
+  });
+
+  test("a pod that replaced one of the same name while no agent was there does not inherit its interface in the set", () => {
+    const compiler = new PolicyCompiler({ node: "here" });
+    const former = { interfaces: new Set([interfaceOf("1")]), pods: new Set(["a-1"]) };
+    compiler.setSidecars({ endpoints: new Set(), former });
+    compiler.update(changesBetween(NO_RESOURCES, clusterOf({ a: "1" }, "here", 2)));
+
+    expect(sidecarsIn(compiler)).toEqual([]);
   });
 });

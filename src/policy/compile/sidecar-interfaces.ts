@@ -8,11 +8,18 @@ import type { WorkloadEndpoints } from "./workload-endpoints.ts";
 export interface ReportingSidecars {
   /** The keys of their endpoints. */
   readonly endpoints: ReadonlySet<string>;
-  /**
-   * Interfaces that were in the set of a former agent, whose sidecars have not had the time to report again. Those that no
-   * endpoint of this node has are ignored.
-   */
-  readonly formerInterfaces?: ReadonlySet<string>;
+  /** Sidecars that reported to a former agent and have not had the time to report again. */
+  readonly former?: FormerReporting;
+}
+
+/**
+ * An interface stays only if its endpoint is that of one of the pods: another pod of the same name may have come meanwhile,
+ * with the same interface and without a sidecar.
+ */
+export interface FormerReporting {
+  readonly interfaces: ReadonlySet<string>;
+  /** The UIDs of the pods. */
+  readonly pods: ReadonlySet<string>;
 }
 
 export class SidecarInterfaces {
@@ -42,13 +49,16 @@ export class SidecarInterfaces {
   }
 
   private interfaces(): ReadonlySet<string> {
-    const { endpoints, formerInterfaces = new Set() } = this.reporting;
+    const { endpoints, former } = this.reporting;
     const names = new Set<string>();
     for (const key of endpoints) {
       const name = this.workloads.interfaceOf(key);
       if (name !== undefined) names.add(name);
     }
-    for (const name of formerInterfaces) if (this.workloads.isInterface(name)) names.add(name);
+    for (const name of former?.interfaces ?? []) {
+      const uid = this.workloads.endpointAt(name)?.metadata.uid;
+      if (uid !== undefined && former?.pods.has(uid)) names.add(name);
+    }
     return names;
   }
 }

@@ -64,9 +64,10 @@ export class WorkloadEndpoints {
     return local !== undefined && this.isFirst(key, local.interfaceName) ? local.interfaceName : undefined;
   }
 
-  /** Whether an endpoint of this node has the interface. */
-  isInterface(name: string): boolean {
-    return this.claims.has(name);
+  /** The endpoint that has the interface. */
+  endpointAt(interfaceName: string): WorkloadEndpoint | undefined {
+    const [first] = [...(this.claims.get(interfaceName) ?? [])].sort();
+    return first === undefined ? undefined : this.local.get(first)?.endpoint;
   }
 
   put(key: string, { endpoint, interfaceName }: LocalEndpoint, labelled: LabelledEntity): void {
