@@ -1,7 +1,7 @@
 /** A rule with http lets connections through to a pod whose sidecar reports, on the real kernel. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { readFormerSidecars } from "../../src/agent/policy/former-sidecars.ts";
 import { type KernelTable, openKernelTable } from "../../src/agent/policy/kernel-table.ts";
+import { readSidecarInterfaces } from "../../src/agent/sidecars/former-sidecars.ts";
 import { identity } from "../../src/identity.ts";
 import { writeSysctl } from "../../src/linux/sysctl.ts";
 import { ENDPOINT } from "../../src/model/kinds.ts";
@@ -89,7 +89,7 @@ describe("a rule with http", () => {
     const report = (...pods: readonly string[]) => {
       compiler.setSidecars({ endpoints: new Set(pods.map(keyOf)) });
       expect(kernel.change(compiler.table, compiler.takeDelta())).toBeUndefined();
-      expect(insideNetns(host.path, readFormerSidecars)).toEqual(new Set(pods.map(() => interfaceOf(1))));
+      expect(insideNetns(host.path, readSidecarInterfaces)).toEqual(new Set(pods.map(() => interfaceOf(1))));
     };
     const passes = async (address: string, port: number, patience = 300) =>
       (await askTcpWithin(patience, client.path, address, port)).startsWith("pod ");
