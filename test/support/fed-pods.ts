@@ -1,7 +1,7 @@
 /** A feed of sidecars with a compiler of policies, and directories of pods, but without a kernel. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { SidecarFeed } from "../../src/agent/sidecars/sidecar-feed.ts";
+import { type FeedMeans, SidecarFeed } from "../../src/agent/sidecars/sidecar-feed.ts";
 import type { SidecarVolume, SidecarVolumes } from "../../src/agent/sidecars/sidecar-volumes.ts";
 import { SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
 import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
@@ -48,8 +48,9 @@ export class FedPods {
   private readonly stopping = new AbortController();
   private readonly running: Promise<void>;
 
-  constructor() {
+  constructor(limits: Pick<FeedMeans, "wholeStates"> = {}) {
     this.feed = new SidecarFeed({
+      ...limits,
       volumes: this.volumes,
       version: "2.0.0",
       endpoints: () => this.compiler.localEndpoints,

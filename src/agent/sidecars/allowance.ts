@@ -1,10 +1,15 @@
+export interface AllowanceLimits {
+  readonly burst: number;
+  readonly perSecond: number;
+}
+
 /** How often something may happen: at most `burst` times at once, and `perSecond` on average. */
 export class Allowance {
   private left: number;
   private countedAt: number;
 
   constructor(
-    private readonly limits: { readonly burst: number; readonly perSecond: number },
+    private readonly limits: AllowanceLimits,
     /** Monotonic milliseconds. */
     private readonly elapsed: () => number,
   ) {
@@ -12,13 +17,18 @@ export class Allowance {
     this.countedAt = elapsed();
   }
 
-  /** Returns whether it may happen once more now. */
-  take(): boolean {
+  /** Whether it may happen once more now. */
+  get isLeft(): boolean {
     const now = this.elapsed();
     const { burst, perSecond } = this.limits;
     this.left = Math.min(burst, this.left + ((now - this.countedAt) / 1_000) * perSecond);
     this.countedAt = now;
-    if (this.left < 1) return false;
+    return this.left >= 1;
+  }
+
+  /** Returns whether it may happen once more now; if so, it counts. */
+  take(): boolean {
+    if (!this.isLeft) return false;
     this.left -= 1;
     return true;
   }

@@ -43,7 +43,7 @@ test("1,000 connections at once", async () => {
 test("random bytes, and parts of what sidecars say", async () => {
   const random = randomNumbers(SEED);
   const words = [
-    `{"type":"hello","protocol":1,"version":"1"}`,
+    `{"type":"hello","protocol":1,"version":"1.0.0"}`,
     `{"type":"applied","revision":1}`,
     "{",
     "\n",

@@ -55,15 +55,36 @@ describe("SidecarAnnotations", () => {
     expect(site.written).toEqual([]);
   });
 
-  test("tries again later what could not be written, and reports it", async () => {
+  test("a sidecar that says another release each time causes three writes, then one a minute", async () => {
     const site = new Site({ web: undefined });
-    site.releases.set("web", "1.2.3");
-    site.failures = 2;
     await site.run(async () => {
-      await pollUntil(() => site.written.length === 1, "the annotation");
+      for (let count = 0; count < 20; count += 1) {
+        site.releases.set("web", `1.0.${count}`);
+        site.put("web", undefined);
+        await site.change();
+      }
+      expect(site.written).toHaveLength(3);
+      site.now += 60_001;
+      await pollUntil(() => site.written.length === 4, "the annotation");
     });
-    expect(site.problems).toEqual(Array.from({ length: 2 }, () => expect.stringContaining("no connection")));
-    expect(site.waits.slice(0, 2)).toEqual([2_000, 4_000]);
+    expect(site.written.at(-1)).toEqual(["web", "1.0.19"]);
+  });
+
+  test("a pod that cannot be written is reported, does not delay the others, and is tried again later", async () => {
+    const site = new Site({ broken: undefined, web: undefined });
+    site.releases.set("broken", "1.2.3").set("web", "1.2.3");
+    site.broken = "broken";
+    await site.run(async () => {
+      await pollUntil(() => site.written.length === 1, "the annotation of the other");
+      expect(site.written).toEqual([["web", "1.2.3"]]);
+      expect(site.problems).toEqual([expect.stringContaining("no connection")]);
+      site.broken = undefined;
+      site.now += 1_999;
+      await site.change();
+      expect(site.written).toHaveLength(1);
+      site.now += 1;
+      await pollUntil(() => site.written.length === 2, "the annotation");
+    });
   });
 });
 
@@ -73,7 +94,8 @@ class Site {
   readonly problems: string[] = [];
   readonly waits: number[] = [];
   now = 0;
-  failures = 0;
+  /** The pod that cannot be written. */
+  broken: string | undefined;
   private readonly endpoints = new Map<string, LocalEndpoint>();
   private rounds = 0;
   private readonly annotations = new SidecarAnnotations({
@@ -83,8 +105,7 @@ class Site {
     },
     releases: () => this.releases,
     write: async (key, _, release) => {
-      this.failures -= 1;
-      if (this.failures >= 0) throw new Error("no connection");
+      if (key === this.broken) throw new Error("no connection");
       this.written.push([key, release]);
     },
     elapsed: () => this.now,

@@ -1,12 +1,14 @@
 /**
  * Writes on the pods of this node which release of the sidecar reports, for people: what is enforced does not depend on it.
- * The annotation goes when the sidecar has been away for a while, so that a restart writes nothing.
+ * The annotation goes when the sidecar has been away for a while, so that a restart writes nothing. What a pod says can
+ * cause only a few writes, and none of them delays those of other pods.
  */
 import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { LocalEndpoint } from "../../policy/compile/workload-endpoints.ts";
 import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
 import type { SidecarReleases } from "./sidecar-feed.ts";
+import { WritePace } from "./write-pace.ts";
 
 export interface AnnotationMeans {
   /** Of this node, by key. */
@@ -30,15 +32,17 @@ interface Written {
 
 const AWAY_MILLISECONDS = 10_000;
 const PACE_MILLISECONDS = 1_000;
-const LONGEST_PAUSE_MILLISECONDS = 30_000;
 
 export class SidecarAnnotations {
   /** When it was first noticed that no sidecar reports, by key. */
   private readonly awaySince = new Map<string, number>();
   private readonly written = new Map<string, Written>();
+  private readonly pace: WritePace;
   private readonly bell = new Bell();
 
-  constructor(private readonly means: AnnotationMeans) {}
+  constructor(private readonly means: AnnotationMeans) {
+    this.pace = new WritePace(means.elapsed);
+  }
 
   /** Sidecars or endpoints have changed. */
   changed(): void {
@@ -47,31 +51,37 @@ export class SidecarAnnotations {
 
   /** Resolves when the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    let pause = PACE_MILLISECONDS;
     while (!signal.aborted) {
       this.bell.reset();
       const isDone = await this.writeDue(signal);
-      pause = isDone ? PACE_MILLISECONDS : Math.min(2 * pause, LONGEST_PAUSE_MILLISECONDS);
-      await this.means.wait(pause, signal);
-      if (!isDone || this.bell.isRung || signal.aborted) continue;
-      const limit = this.awaySince.size === 0 ? LONGEST_MILLISECONDS : PACE_MILLISECONDS;
+      await this.means.wait(PACE_MILLISECONDS, signal);
+      if (this.bell.isRung || signal.aborted) continue;
+      const limit = isDone && this.awaySince.size === 0 ? LONGEST_MILLISECONDS : PACE_MILLISECONDS;
       await this.means.wait(limit, AbortSignal.any([signal, this.bell.signal]));
     }
   }
 
-  /** Returns whether all that is due could be written. */
+  /** Returns whether all that is due was written. */
   private async writeDue(signal: AbortSignal): Promise<boolean> {
+    let isDone = true;
     for (const { key, endpoint, release } of this.due()) {
       if (signal.aborted) return true;
-      try {
-        await this.means.write(key, endpoint, release);
-        this.written.set(key, { endpoint, release });
-      } catch (failure) {
-        const reason = failure instanceof Error ? failure.message : failure;
-        this.means.report(`Cannot record the sidecar of pod "${endpoint.spec.pod}": ${reason}`);
-        return false;
-      }
+      if (!this.pace.take(key) || !(await this.write(key, endpoint, release))) isDone = false;
     }
+    return isDone;
+  }
+
+  private async write(key: string, endpoint: WorkloadEndpoint, release: string | undefined): Promise<boolean> {
+    try {
+      await this.means.write(key, endpoint, release);
+    } catch (failure) {
+      const reason = failure instanceof Error ? failure.message : failure;
+      this.means.report(`Cannot record the sidecar of pod "${endpoint.spec.pod}": ${reason}`);
+      this.pace.failed(key);
+      return false;
+    }
+    this.pace.succeeded(key);
+    this.written.set(key, { endpoint, release });
     return true;
   }
 
@@ -84,6 +94,7 @@ export class SidecarAnnotations {
     const releases = this.means.releases();
     for (const key of this.written.keys()) if (!endpoints.has(key)) this.written.delete(key);
     for (const key of this.awaySince.keys()) if (!endpoints.has(key)) this.awaySince.delete(key);
+    this.pace.keepOnly(endpoints);
     return Array.from(endpoints).flatMap(([key, { endpoint }]) => {
       const release = releases.get(key);
       const isRight = this.recordedOn(key, endpoint) === release;

@@ -150,6 +150,20 @@ describe("SidecarFeed", () => {
     expect(pods.feed.facts.refused).toEqual(new Map([["too slow", 2]]));
   });
 
+  test("whole states are limited for all pods together: the next one waits for its turn", async () => {
+    await pods.close();
+    pods = new FedPods({ wholeStates: { burst: 2, perSecond: 0.1 } });
+    await pods.addSidecar(0);
+    await pods.addSidecar(1);
+    const third = await TestSidecar.connect(pods.addPod(2));
+    third.hello();
+    await third.hears(1);
+    await Bun.sleep(300);
+    expect(third.updates).toEqual([]);
+    pods.skipped += 10_000;
+    await third.hears(2);
+  });
+
   test("the feed that ends tells the kernel nothing: the next agent finds what was reported", async () => {
     const sidecar = await pods.addSidecar(0);
     await isReported({ pod0: "1.0.0" });

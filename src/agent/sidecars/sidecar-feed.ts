@@ -12,7 +12,7 @@
 import type { LocalEndpoint } from "../../policy/compile/workload-endpoints.ts";
 import type { SidecarState } from "../../policy/sidecar-state/sidecar-states.ts";
 import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
-import { Allowance } from "./allowance.ts";
+import { Allowance, type AllowanceLimits } from "./allowance.ts";
 import { endpointsOfPods, type PodEndpoints } from "./endpoints-of-pods.ts";
 import { PodSocket } from "./pod-socket.ts";
 import type { Refusal, SidecarConnection } from "./sidecar-connection.ts";
@@ -30,6 +30,8 @@ export interface FeedMeans {
   };
   /** The UID of an endpoint is that of its pod. */
   readonly hasPodUids: boolean;
+  /** How often whole states are sent, to all pods together. */
+  readonly wholeStates?: AllowanceLimits;
   /** Called with the endpoints whose sidecars decide about requests, whenever they change. */
   readonly reporting: (sidecars: SidecarReleases) => void;
   /** Monotonic milliseconds. */
@@ -60,6 +62,8 @@ interface FedPod {
 
 const TICK_MILLISECONDS = 250;
 const WHOLE_STATES = { burst: 5, perSecond: 1 };
+/** More at once than a node has pods: all connect when an agent starts. */
+const WHOLE_STATES_OF_NODE = { burst: 500, perSecond: 50 };
 
 export class SidecarFeed {
   private readonly pods = new Map<string, FedPod>();
@@ -75,7 +79,11 @@ export class SidecarFeed {
   private readonly bell = new Bell();
   private readonly failure = Promise.withResolvers<never>();
 
-  constructor(private readonly means: FeedMeans) {}
+  private readonly wholeStates: Allowance;
+
+  constructor(private readonly means: FeedMeans) {
+    this.wholeStates = new Allowance(means.wholeStates ?? WHOLE_STATES_OF_NODE, means.elapsed);
+  }
 
   get facts(): FeedFacts {
     return { reporting: this.reported.size, updates: this.updates, refused: this.refused };
@@ -112,8 +120,10 @@ export class SidecarFeed {
         pod.socket.checkTime();
         this.listen(pod);
       }
-      for (const pod of this.postponed) this.schedule(pod);
+      const due = [...this.postponed];
+      // Before they are fed: some are postponed again.
       this.postponed.clear();
+      for (const pod of due) this.schedule(pod);
     }
   }
 
@@ -200,8 +210,13 @@ export class SidecarFeed {
     if (connection === undefined || !connection.isIdle || pod.endpoint === undefined) return;
     const state = this.means.states.stateOf(pod.endpoint);
     if (state === undefined) return;
-    if (connection.isNew && !pod.wholeStates.take()) this.postponed.add(pod);
+    if (connection.isNew && !this.mayHaveWholeState(pod)) this.postponed.add(pod);
     else if (connection.update(state)) this.updates += 1;
+  }
+
+  private mayHaveWholeState({ wholeStates }: FedPod): boolean {
+    // A pod that has none left does not take from the others.
+    return wholeStates.isLeft && this.wholeStates.take() && wholeStates.take();
   }
 
   private endpointOf({ volume }: FedPod): string | undefined {

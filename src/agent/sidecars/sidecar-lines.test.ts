@@ -12,11 +12,18 @@ describe("readSidecarLine()", () => {
     expect(readSidecarLine(`{"type":"applied","revision":7}`)).toEqual({ type: "applied", revision: 7 });
   });
 
+  test("reads a release of 64 characters", () => {
+    const version = `v1.0.0-${"9".repeat(57)}`;
+    expect(readSidecarLine(`{"type":"hello","protocol":1,"version":"${version}"}`)).toMatchObject({ version });
+  });
+
   test.each([
     ...["", "null", "[]", "7", `"hello"`, "{", `{"type":"hello"}`, `{"type":"update","revision":1}`],
-    ...[`{"type":"hello","protocol":0,"version":"1"}`, `{"type":"hello","protocol":1.5,"version":"1"}`],
-    ...[`{"type":"hello","protocol":"1","version":"1"}`, `{"type":"hello","protocol":1,"version":""}`],
-    `{"type":"hello","protocol":1,"version":"${"9".repeat(64)}"}`,
+    ...[`{"type":"hello","protocol":0,"version":"1.0.0"}`, `{"type":"hello","protocol":1.5,"version":"1.0.0"}`],
+    ...[`{"type":"hello","protocol":"1","version":"1.0.0"}`, `{"type":"hello","protocol":1,"version":""}`],
+    ...["latest", "1", `1.0.0-${"9".repeat(59)}`, "1.0.0 x"].map(
+      (version) => `{"type":"hello","protocol":1,"version":"${version}"}`,
+    ),
     `{"type":"hello","protocol":1,"version":"a\\nb"}`,
     ...[`{"type":"applied","revision":-1}`, `{"type":"applied","revision":"1"}`, `{"type":"applied"}`],
   ])("refuses %j", (line) => {

@@ -1,5 +1,6 @@
 /** The lines of a conversation with a sidecar: what it may send, and the reply to its greeting. Pure. */
 import { identity } from "../../identity.ts";
+import { isRelease } from "../../model/release.ts";
 import { decodeFromSidecar } from "../../policy/requests/decode-from-sidecar.ts";
 import { MalformedMessage } from "../../policy/requests/malformed-message.ts";
 import { type FromAgent, type FromSidecar, type Hello, SIDECAR_PROTOCOL } from "../../policy/requests/sidecar-state.ts";
@@ -8,7 +9,7 @@ import { type FromAgent, type FromSidecar, type Hello, SIDECAR_PROTOCOL } from "
 export function readSidecarLine(line: string): FromSidecar | undefined {
   try {
     const said = decodeFromSidecar(line);
-    return said.type === "hello" && !VERSION_TEXT.test(said.version) ? undefined : said;
+    return said.type === "hello" && !isVersion(said.version) ? undefined : said;
   } catch (failure) {
     if (failure instanceof MalformedMessage) return undefined;
     throw failure;
@@ -16,7 +17,11 @@ export function readSidecarLine(line: string): FromSidecar | undefined {
 }
 
 /** People read it in an annotation and in tables. */
-const VERSION_TEXT = /^[0-9A-Za-z][0-9A-Za-z.+_-]{0,62}$/;
+function isVersion(text: string): boolean {
+  return text.length <= LONGEST_VERSION && isRelease(text);
+}
+
+const LONGEST_VERSION = 64;
 
 export function encodeLine(line: FromAgent): string {
   return `${JSON.stringify(line)}\n`;
