@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { globalPolicy } from "../../../test/support/global-policy.ts";
 import { ImitatedTable } from "../../../test/support/imitated-table.ts";
-import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
+import { changesBetween, NO_RESOURCES, sidecarsOf } from "../../../test/support/policy-changes.ts";
 import { proofSize } from "../../../test/support/proof-size.ts";
 import { histories, LOCAL_NODE, packets, passages } from "../../../test/support/random-cluster.ts";
 import { type HostEndpoint, hostEndpoint } from "../../model/host-endpoint.ts";
@@ -35,6 +35,7 @@ function play(history: readonly PolicyResources[], visit: (applied: AppliedBatch
   let before: PolicyResources = NO_RESOURCES;
   for (const [step, cluster] of history.entries()) {
     compiler.update(changesBetween(before, cluster));
+    compiler.setSidecars(sidecarsOf(cluster));
     for (const batch of tableBatches(TABLE, compiler.table, compiler.takeDelta())) {
       kernel.apply(batch);
       visit({ kernel, batch, step });
@@ -46,6 +47,7 @@ function play(history: readonly PolicyResources[], visit: (applied: AppliedBatch
 function tableOf(cluster: PolicyResources): DesiredTable {
   const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
   compiler.update(changesBetween(NO_RESOURCES, cluster));
+  compiler.setSidecars(sidecarsOf(cluster));
   return compiler.table;
 }
 
