@@ -32,7 +32,7 @@ function pod(name: string, namespace: string, ip: string, labels: Readonly<Recor
 const SERVER = pod("server", "red", "10.0.0.1");
 const CLIENT = pod("client", "red", "10.0.0.2", { app: "client" });
 
-function resourcesWith(rule: Partial<PolicyRule>): PolicyResources {
+function resourcesWith(...rules: readonly Partial<PolicyRule>[]): PolicyResources {
   return {
     ...NO_RESOURCES,
     endpoints: [SERVER, CLIENT],
@@ -45,7 +45,7 @@ function resourcesWith(rule: Partial<PolicyRule>): PolicyResources {
     networkPolicies: [
       networkPolicy.make(
         { name: "server", namespace: "red" },
-        { tier: "default", ingress: [{ action: "Allow", ...rule }] },
+        { tier: "default", ingress: rules.map((rule) => ({ action: "Allow", ...rule })) },
       ),
     ],
   };
@@ -106,6 +106,21 @@ describe("judgeRequest()", () => {
     const stranger = { source: address("10.9.9.9"), principal: RED };
     expect(verdictOf({ source: { namespaceSelector: "color == 'red'" } }, stranger)).toBe("deny");
   });
+
+  test.each(["Deny", "Pass", "Allow"] as const)(
+    "of a rule with action %s: only Deny does not ask the identity",
+    (action) => {
+      const source = { namespaceSelector: "color == 'red'" };
+      const rules = [
+        { action, source },
+        { action: "Allow" as const, source: { nets: ["10.0.0.0/24"] } },
+      ];
+      const judged = (principal: string) =>
+        judgeRequest({ ...REQUEST, principal }, SERVER, { resources: resourcesWith(...rules) }).reason;
+
+      expect(judged(BLUE)).toMatchObject({ kind: "rule", index: action === "Deny" ? 0 : 1 });
+    },
+  );
 
   test("identities are of the configured trust domain, or of any", () => {
     const rule = { source: { namespaceSelector: "all()" } };

@@ -65,7 +65,12 @@ export function judge(
     for (const [index, rule] of rules.entries()) {
       if (
         rule.action === "Log" ||
-        !matches(rule, packet, { direction, endpoint, namespace: undefined, own: {} }, resources)
+        !matches(
+          rule,
+          packet,
+          { direction, endpoint, namespace: undefined, own: {}, isDenying: rule.action !== "Allow" },
+          resources,
+        )
       )
         continue;
       return judgement(rule.action === "Allow" ? "allow" : "deny", { kind: "profile", profile: name, index, rule });
@@ -122,7 +127,8 @@ function firstRule(
     for (const [index, rule] of (policy.spec[direction] ?? []).entries()) {
       const { namespace } = policy.metadata;
       if (rule.action === "Log") continue;
-      if (!matches(rule, packet, { direction, endpoint, namespace, own: scopeOf(policy) }, resources)) continue;
+      const owner = { direction, endpoint, namespace, own: scopeOf(policy), isDenying: rule.action === "Deny" };
+      if (!matches(rule, packet, owner, resources)) continue;
       return { kind: "rule", policy, index, rule };
     }
   }
@@ -197,6 +203,8 @@ interface RuleOwner {
   readonly namespace: string | undefined;
   /** The endpoints that the policy selects. */
   readonly own: LabelCriteria;
+  /** The address alone decides whether a request is denied: a certificate must not lead past a rule that denies. */
+  readonly isDenying: boolean;
 }
 
 function matches(rule: PolicyRule, packet: Packet, owner: RuleOwner, resources: PolicyResources): boolean {
@@ -210,7 +218,12 @@ function matches(rule: PolicyRule, packet: Packet, owner: RuleOwner, resources: 
     (rule.notICMP === undefined || !isIcmp(rule.notICMP, packet)) &&
     (rule.http === undefined || isHttpMatch(rule.http, packet, owner.endpoint)) &&
     (["source", "destination"] as const).every((side) =>
-      matchesPeer(rule[side] ?? {}, peerOf(packet, side), { ...owner, side, isOwnSide: side === own }, resources),
+      matchesPeer(
+        rule[side] ?? {},
+        peerOf(packet, side, owner),
+        { ...owner, side, isOwnSide: side === own },
+        resources,
+      ),
     )
   );
 }
@@ -229,9 +242,13 @@ interface PacketPeer {
   readonly request: PacketRequest | undefined;
 }
 
-function peerOf({ protocol, request, ...packet }: Packet, side: "source" | "destination"): PacketPeer {
+function peerOf(
+  { protocol, request, ...packet }: Packet,
+  side: "source" | "destination",
+  { isDenying }: RuleOwner,
+): PacketPeer {
   const port = side === "source" ? packet.sourcePort : packet.destinationPort;
-  return { address: packet[side], port, protocol, request: side === "source" ? request : undefined };
+  return { address: packet[side], port, protocol, request: side === "source" && !isDenying ? request : undefined };
 }
 
 function matchesPeer(

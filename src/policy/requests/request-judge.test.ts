@@ -148,6 +148,31 @@ describe("RequestJudge: criteria of a rule", () => {
   }
 });
 
+describe("RequestJudge: identity, by action", () => {
+  const sets = { clients: { members: ["192.0.2.9"] }, nobody: { members: [] } };
+  const byIdentity = { sets: ["clients"], identities: "nobody" };
+  const READER = { ...NOBODY, principal: "spiffe://cluster.local/ns/red/sa/reader" };
+  const rule = (action: SidecarRule["action"]): SidecarRule => ({ ...ALLOW, action, source: byIdentity });
+
+  test("a rule that denies is compared with the address alone: a certificate does not lead past it", () => {
+    const judge = judgeOf({ rules: [rule("Deny"), ALLOW], sets });
+    expect(judge.decide(READER).verdict).toBe("deny");
+    expect(judge.decide({ ...READER, source: address("192.0.2.8") }).verdict).toBe("allow");
+  });
+
+  test("a rule that allows or passes must match the identity too", () => {
+    expect(judgeOf({ rules: [rule("Allow")], sets }).decide(READER).verdict).toBe("deny");
+    expect(judgeOf({ rules: [rule("Pass")], sets }).decide(READER).verdict).toBe("deny");
+    expect(judgeOf({ rules: [rule("Pass")], sets }).decide(NOBODY).verdict).toBe("allow");
+  });
+
+  test("a rule of a profile that passes denies", () => {
+    const judge = new RequestJudge("cluster.local");
+    judge.apply({ ...whole({ rules: [], sets }), evaluation: { tiers: [], profiles: [rule("Pass"), ALLOW] } });
+    expect(judge.decide(READER).verdict).toBe("deny");
+  });
+});
+
 describe("RequestJudge: evaluation", () => {
   test("denies everything until the node agent has sent the policies", () => {
     const decision = new RequestJudge("cluster.local").decide(from("192.0.2.1"));

@@ -9,10 +9,15 @@ export function matchesRule(rule: CompiledRule, request: RequestFacts): boolean 
   return (
     (rule.family === undefined || rule.family === request.source.address.family) &&
     matchesPeer(rule.source, request.source) &&
-    matchesIdentity(rule.source, request) &&
+    (isDenying(rule) || matchesIdentity(rule.source, request)) &&
     matchesPeer(rule.destination, request.destination) &&
     (rule.http === undefined || (request.http !== undefined && matchesHttp(rule.http, request.http)))
   );
+}
+
+/** The address alone decides whether a request is denied: a certificate must not lead past a rule that denies. */
+function isDenying({ outcome }: CompiledRule): boolean {
+  return outcome !== "Pass" && outcome.verdict === "deny";
 }
 
 /** A client without a certificate is judged by its address alone, as packets are. */
