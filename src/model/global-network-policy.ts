@@ -1,6 +1,7 @@
 /** GlobalNetworkPolicy: rules for endpoints of all namespaces, and for the hosts themselves. */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
+import { findEmptyCriteria } from "./empty-criteria.ts";
 import { selectorField } from "./fields.ts";
 import { checkPolicy, policyFields, typesOf } from "./policy-spec.ts";
 import type { Problem } from "./problem.ts";
@@ -22,6 +23,7 @@ export const globalNetworkPolicy = defineResource({
   api: PRODUCT_API,
   namespaced: false,
   spec: v.optional(specSchema, {}),
+  findEmpty: findEmptyCriteria,
   complete: (spec): GlobalNetworkPolicySpec => spec,
   check: (spec, metadata) => [...checkPolicy(spec, metadata, "global"), ...checkHostOptions(spec)],
 });

@@ -1,6 +1,7 @@
 /** NetworkPolicy: rules for the endpoints of one namespace. */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
+import { findEmptyCriteria } from "./empty-criteria.ts";
 import { checkPolicy, policyFields } from "./policy-spec.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
@@ -14,6 +15,7 @@ export const networkPolicy = defineResource({
   api: PRODUCT_API,
   namespaced: true,
   spec: v.optional(specSchema, {}),
+  findEmpty: findEmptyCriteria,
   complete: (spec): NetworkPolicySpec => spec,
   check: (spec, metadata) => checkPolicy(spec, metadata, "namespaced"),
 });

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { BAD_POLICIES, GOOD_POLICIES } from "../../test/support/bad-policies.ts";
 import { API_VERSION } from "../identity.ts";
 import { findKind, PUBLIC_KINDS } from "./kinds.ts";
+import { networkPolicy } from "./network-policy.ts";
 import { nodeAgentConfiguration, nodeAgentSettings } from "./node-agent-configuration.ts";
 import { unknownCriterion } from "./policy-rule.ts";
 import { typesOf } from "./policy-spec.ts";
@@ -46,6 +47,55 @@ describe("profile", () => {
     expect(rules({ action: "Deny", destination: { services: { name: "dns" } } })).toMatchObject([
       { path: "spec.egress[0].destination.services" },
     ]);
+  });
+});
+
+describe("a criterion without a value", () => {
+  const read = (rule: object) => {
+    const value = {
+      apiVersion: API_VERSION,
+      kind: "NetworkPolicy",
+      metadata: { name: "web" },
+      spec: { ingress: [rule] },
+    };
+    return () => networkPolicy.read(JSON.stringify(value), "key");
+  };
+
+  test.each([
+    [{ http: null }, "spec.ingress[0].http: is empty; use {} for every HTTP request, or remove it to allow every"],
+    [{ http: { paths: [{ exact: "/" }], methods: null } }, "spec.ingress[0].http.methods: is empty"],
+    [{ source: { selector: null } }, "spec.ingress[0].source.selector: is empty"],
+  ])("makes the stored rule %j unreadable, so that its policy denies", (criterion, expected) => {
+    expect(read({ action: "Allow", ...criterion })).toThrow(expected);
+  });
+
+  test.each([
+    ["http", { http: null }, "is empty; use {} for every HTTP request, or remove it to allow every connection"],
+    ["http.methods", { http: { methods: null } }, "is empty; add methods, or remove it for every method"],
+    ["http.paths", { http: { paths: null } }, "is empty; add paths, or remove it for every path"],
+    ["source", { source: null }, "is empty; give it a value, or remove it"],
+    ["protocol", { protocol: null }, "is empty; give it a value, or remove it"],
+    ["source.serviceAccounts.names", { source: { serviceAccounts: { names: null } } }, "is empty; give it a value"],
+  ])("is refused: %s", (field, criterion, message) => {
+    const problems = problemsOf("GlobalNetworkPolicy", "web", { ingress: [{ action: "Allow", ...criterion }] });
+
+    expect(problems.map(({ path }) => path)).toEqual([`spec.ingress[0].${field}`]);
+    expect(problems[0]?.message).toContain(message);
+  });
+
+  test("is not confused with other fields", () => {
+    expect(read({ action: "Allow", http: {}, metadata: { annotations: null } })().spec.ingress).toEqual([
+      { action: "Allow", http: {}, metadata: {} },
+    ]);
+  });
+});
+
+describe("a stored method in the wrong case", () => {
+  test("is readable, so that only its rule does not match", () => {
+    const spec = { ingress: [{ action: "Allow", http: { methods: ["Get"] } }] };
+    const stored = { apiVersion: API_VERSION, kind: "NetworkPolicy", metadata: { name: "web" }, spec };
+
+    expect(networkPolicy.readObject(stored, "key").spec.ingress?.[0]?.http).toEqual({ methods: ["Get"] });
   });
 });
 

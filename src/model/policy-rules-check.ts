@@ -1,5 +1,6 @@
 /** Checks of rules that involve several fields. What no part of this release carries out is refused, never ignored. Pure. */
 import { parsePrefixOrAddress } from "../ip/prefix.ts";
+import { methodCaseProblem } from "./http-rule.ts";
 import type { EntityRule, PolicyRule } from "./policy-rule.ts";
 import type { Problem } from "./problem.ts";
 import { ICMP_PROTOCOLS, PROTOCOLS_WITH_PORTS, protocolNumber, TCP } from "./protocols.ts";
@@ -66,6 +67,10 @@ function checkHttp({ http, action, protocol, notProtocol }: PolicyRule, list: Ru
     ...(action === "Allow" ? [] : problem(RULE_MESSAGES.httpAction)),
     ...(protocol === undefined || protocolNumber(protocol) === TCP ? [] : problem(RULE_MESSAGES.httpProtocol)),
     ...(notProtocol !== undefined && protocolNumber(notProtocol) === TCP ? problem(RULE_MESSAGES.httpNotProtocol) : []),
+    ...(http.methods ?? []).flatMap((value, index): Problem[] => {
+      const message = methodCaseProblem(value);
+      return message === undefined ? [] : [{ path: `${list.path}.http.methods[${index}]`, value, message }];
+    }),
   ];
 }
 

@@ -1,6 +1,7 @@
 /** Profile: labels and rules that many endpoints inherit, such as those of their namespace. */
 import * as v from "valibot";
 import { identity, PRODUCT_API } from "../identity.ts";
+import { findEmptyCriteria } from "./empty-criteria.ts";
 import { checkLabels } from "./metadata.ts";
 import { nameMap } from "./name-map.ts";
 import { ruleSchema } from "./policy-rule.ts";
@@ -24,6 +25,7 @@ export const profile = defineResource({
   api: PRODUCT_API,
   namespaced: false,
   spec: v.optional(specSchema, {}),
+  findEmpty: findEmptyCriteria,
   complete: (spec): Profile["spec"] => spec,
   check: ({ labelsToApply = {}, ingress, egress }, { name }) => [
     ...checkName(name),

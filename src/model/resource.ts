@@ -53,6 +53,8 @@ interface Definition<Kind extends string, Schema extends v.GenericSchema, Spec> 
   readonly namespaced: boolean;
   /** The only allowed name, if there is only one object of this kind. */
   readonly onlyName?: string;
+  /** Fields of the whole resource whose `null` is a problem; elsewhere it means absent. */
+  readonly findEmpty?: (value: unknown) => readonly Problem[];
   /** Defaults that depend on other fields, and canonical text. */
   readonly complete: (spec: v.InferOutput<Schema>) => Spec;
   /** Checks that involve several fields. */
@@ -62,15 +64,19 @@ interface Definition<Kind extends string, Schema extends v.GenericSchema, Spec> 
 export function defineResource<const Kind extends string, Schema extends v.GenericSchema, Spec>(
   definition: Definition<Kind, Schema, Spec>,
 ): ResourceCodec<Resource<Kind, Spec>> {
-  const { kind, api } = definition;
+  const { kind, api, findEmpty = () => [] } = definition;
   const apiVersion = apiVersionOf(api);
   const whole = wholeSchema(apiVersion, definition.spec);
   const readWithoutNulls = (value: unknown, key: string): Resource<Kind, Spec> => {
     const shape = decodeWhole(definition, whole, value);
     if (shape.ok) return shape.value;
-    throw new PluginError("record-malformed", `Cannot read ${kind} at "${key}": ${formatProblems(shape.problems)}`);
+    throw malformed(kind, key, shape.problems);
   };
-  const readObject = (value: unknown, key: string) => readWithoutNulls(withoutNulls(value), key);
+  const readObject = (value: unknown, key: string) => {
+    const empty = findEmpty(value);
+    if (empty.length > 0) throw malformed(kind, key, empty);
+    return readWithoutNulls(withoutNulls(value), key);
+  };
   return {
     kind,
     api,
@@ -78,13 +84,23 @@ export function defineResource<const Kind extends string, Schema extends v.Gener
     namespaced: definition.namespaced,
     ...(definition.onlyName === undefined ? {} : { onlyName: definition.onlyName }),
     specSchema: definition.spec,
-    decode: (value) => decodeApplied(definition, whole, withoutNulls(value)),
+    decode: (value) => {
+      const decoded = decodeApplied(definition, whole, withoutNulls(value));
+      const empty = findEmpty(value);
+      return empty.length === 0
+        ? decoded
+        : { ok: false, problems: [...empty, ...(decoded.ok ? [] : decoded.problems)] };
+    },
     // Our own programs write no nulls.
     read: (text, key) => (text.includes("null") ? readObject : readWithoutNulls)(parseStored(text, kind, key), key),
     readObject,
     write: (resource, before) => writeResource(resource, whole, before),
     make: (metadata, spec) => ({ apiVersion, kind, metadata, spec }),
   };
+}
+
+function malformed(kind: string, key: string, problems: readonly Problem[]): PluginError {
+  return new PluginError("record-malformed", `Cannot read ${kind} at "${key}": ${formatProblems(problems)}`);
 }
 
 function wholeSchema(apiVersion: string, spec: v.GenericSchema) {

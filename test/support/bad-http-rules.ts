@@ -69,6 +69,7 @@ export const BAD_HTTP_RULES: readonly BadResource[] = [
   method("", NOT_A_METHOD),
   method("GET POST", NOT_A_METHOD),
   method("get", 'is not a method: methods are case sensitive; use "GET"'),
+  method("Get", 'is not a method: methods are case sensitive; use "GET"'),
   path("exact", "", ['does not begin with "/"', 'use "/"']),
   path("prefix", "api", ['does not begin with "/"', 'use "/api"']),
   path("exact", "/a?b", ["has a query or a fragment, which rules do not match", 'use "/a"']),

@@ -119,7 +119,7 @@ const IS_RESTART_TIME: CelRule = {
 const METHOD_RULES: readonly CelRule[] = [
   { rule: `self.matches(${celText(METHOD_PATTERN.source)})`, message: NOT_A_METHOD },
   {
-    rule: `!(self in [${WELL_KNOWN_METHODS.map((method) => `'${method.toLowerCase()}'`).join(", ")}])`,
+    rule: `self == self.upperAscii() || !(self.upperAscii() in [${WELL_KNOWN_METHODS.map((method) => `'${method}'`).join(", ")}])`,
     message: "is not a method: methods are case sensitive; use upper case",
     messageExpression: formatted('is not a method: methods are case sensitive; use "%s"', ["self.upperAscii()"]),
   },
