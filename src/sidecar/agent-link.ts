@@ -6,11 +6,11 @@
  * The state is dropped then, and everything is denied.
  */
 import type { Socket } from "bun";
+import { LineBuffer } from "../policy/requests/line-buffer.ts";
 import type { SidecarUpdate } from "../policy/requests/sidecar-state.ts";
 import { quoted } from "../quote.ts";
 import { AgentConversation, RefusedByAgent } from "./agent-conversation.ts";
 import { connectProblem } from "./connect-problem.ts";
-import { LineReader } from "./line-reader.ts";
 import type { SidecarLog } from "./sidecar-log.ts";
 
 export interface AgentLinkMeans {
@@ -73,7 +73,7 @@ export class AgentLink {
   private async converse(signal: AbortSignal): Promise<unknown> {
     const { path, version } = this.means;
     const conversation = new AgentConversation(this.means.judge);
-    const reader = new LineReader(MOST_LINE_BYTES);
+    const received = new LineBuffer(MOST_LINE_BYTES);
     const { promise: ended, resolve: end } = Promise.withResolvers<unknown>();
     let socket: Socket<undefined>;
     try {
@@ -82,7 +82,8 @@ export class AgentLink {
         socket: {
           data: (stream, bytes) => {
             try {
-              for (const line of reader.read(bytes)) this.receive(stream, conversation, line);
+              const isWhole = received.add(bytes, (line) => this.receive(stream, conversation, line));
+              if (!isWhole) throw new RangeError(`a line is longer than ${MOST_LINE_BYTES} bytes`);
             } catch (failure) {
               end(failure);
             }
@@ -111,11 +112,17 @@ export class AgentLink {
     return problem;
   }
 
-  private receive(socket: Socket<undefined>, conversation: AgentConversation, line: string): void {
-    const { judge, log, elapsed } = this.means;
+  /** Returns `true`: more lines are welcome. Throws an error if the conversation cannot go on. */
+  private receive(socket: Socket<undefined>, conversation: AgentConversation, line: string): true {
     const reply = conversation.receive(line);
-    if (reply === undefined) return;
+    if (reply === undefined) return true;
     send(socket, reply);
+    this.noteUpdate(conversation);
+    return true;
+  }
+
+  private noteUpdate({ agentVersion }: AgentConversation): void {
+    const { judge, log, elapsed } = this.means;
     this.updateCount += 1;
     this.dropped = undefined;
     if (this.awaySince === undefined) {
@@ -123,7 +130,7 @@ export class AgentLink {
       return;
     }
     const seconds = ((elapsed() - this.awaySince) / 1000).toFixed(1);
-    log.info("Synchronised with the node agent", { agent: conversation.agentVersion, after: `${seconds} s` });
+    log.info("Synchronised with the node agent", { agent: agentVersion, after: `${seconds} s` });
     this.awaySince = undefined;
     this.lastProblem = "";
   }

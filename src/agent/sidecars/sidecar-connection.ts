@@ -7,10 +7,10 @@
  * costs the memory of one update, until its time is over. Anything unexpected ends the connection.
  */
 import type { Socket } from "bun";
+import { LineBuffer } from "../../policy/requests/line-buffer.ts";
 import type { FromAgent, FromSidecar } from "../../policy/requests/sidecar-state.ts";
 import type { SidecarState } from "../../policy/sidecar-state/sidecar-states.ts";
 import { differenceOf, type SentState } from "../../policy/sidecar-state/state-difference.ts";
-import { LineBuffer } from "./line-buffer.ts";
 import { encodeLine, readSidecarLine, replyToHello } from "./sidecar-lines.ts";
 
 /** Why a connection was ended. */

@@ -24,6 +24,18 @@ describe("LineBuffer", () => {
     );
   });
 
+  test.each([1, 2, 3, 7, 100])("keeps none of the bytes that it is given, in pieces of %d", (size) => {
+    const bytes = bytesOf("first\n\nthird größe\nrest");
+    const buffer = new LineBuffer(20);
+    const found: string[] = [];
+    for (let from = 0; from < bytes.length; from += size) {
+      const piece = bytes.slice(from, from + size);
+      buffer.add(piece, (line) => found.push(line) > 0);
+      piece.fill(0);
+    }
+    expect(found).toEqual(["first", "", "third größe"]);
+  });
+
   test("refuses a line that is longer than the limit, also in parts", () => {
     const buffer = new LineBuffer(1_000);
     const take = () => true;
