@@ -49,10 +49,9 @@ export class PrefixMap<Value> {
     }
   }
 
-  /** Each value is asked once. */
-  deleteWhere(isUnwanted: (value: Value) => boolean): void {
+  changeValues(change: (value: Value) => Value | undefined): void {
     for (const family of [4, 6] as const) {
-      for (const { values } of this.networks[family]) deleteWhere(values, isUnwanted);
+      for (const { values } of this.networks[family]) changeValues(values, change);
     }
   }
 
@@ -66,6 +65,11 @@ function networkKey({ family, value }: Address, length: number): AddressKey {
   return family === 4 ? Math.floor(Number(value) / 2 ** hostBits) : value >> BigInt(hostBits);
 }
 
-export function deleteWhere<Key, Value>(map: Map<Key, Value>, isUnwanted: (value: Value) => boolean): void {
-  for (const [key, value] of map) if (isUnwanted(value)) map.delete(key);
+/** Replaces every value by what `change` returns for it; `undefined` deletes the entry. */
+export function changeValues<Key, Value>(map: Map<Key, Value>, change: (value: Value) => Value | undefined): void {
+  for (const [key, value] of map) {
+    const changed = change(value);
+    if (changed === undefined) map.delete(key);
+    else if (changed !== value) map.set(key, changed);
+  }
 }

@@ -3,9 +3,10 @@
  *
  * The sets are stored the other way round, by their members: a request looks up its addresses and its identity once, and
  * each rule then looks for its sets among the few that were found. An address in three sets takes one entry, not three.
+ * Most members are in one set only: these share one object, so that a member takes no more than its entry.
  */
 import type { Address } from "../../ip/address.ts";
-import { type AddressKey, addressKey, deleteWhere, PrefixMap } from "./prefix-map.ts";
+import { type AddressKey, addressKey, changeValues, PrefixMap } from "./prefix-map.ts";
 import type { SetMember } from "./set-member.ts";
 
 export type SetNames = ReadonlySet<string>;
@@ -17,6 +18,8 @@ export class SetMemberships {
   private readonly networks = new PrefixMap<Set<string>>();
   private readonly ports = new Map<AddressKey, Set<string>>();
   private readonly identities = new Map<string, Set<string>>();
+  /** For all members of a set that are in no other one: never changed. Larger ones belong to one member. */
+  private readonly singles = new Map<string, Set<string>>();
 
   /** The sets with the address, with a network that it is in, or with the address and the port. */
   ofAddress(address: Address, port: number | undefined): readonly SetNames[] {
@@ -36,29 +39,50 @@ export class SetMemberships {
   add(set: string, member: SetMember): void {
     this.change(member, (table, key) => {
       const names = table.get(key);
-      if (names === undefined) table.set(key, new Set([set]));
-      else names.add(set);
+      if (names === undefined) table.set(key, this.single(set));
+      else if (names.size > 1) names.add(set);
+      else if (!names.has(set)) table.set(key, new Set([...names, set]));
     });
   }
 
   remove(set: string, member: SetMember): void {
     this.change(member, (table, key) => {
       const names = table.get(key);
-      if (names?.delete(set) && names.size === 0) table.delete(key);
+      if (names === undefined) return;
+      const rest = this.without(names, (name) => name === set);
+      if (rest === undefined) table.delete(key);
+      else if (rest !== names) table.set(key, rest);
     });
   }
 
   /** Removes all members of these sets. Visits every member of every set: once for an update, and few updates need it. */
   removeSets(sets: ReadonlySet<string>): void {
     if (sets.size === 0) return;
-    const isLast = (names: Set<string>) => {
-      for (const name of names) if (sets.has(name)) names.delete(name);
-      return names.size === 0;
-    };
-    deleteWhere(this.addresses, isLast);
-    deleteWhere(this.ports, isLast);
-    deleteWhere(this.identities, isLast);
-    this.networks.deleteWhere(isLast);
+    const rest = (names: Set<string>) => this.without(names, (name) => sets.has(name));
+    changeValues(this.addresses, rest);
+    changeValues(this.ports, rest);
+    changeValues(this.identities, rest);
+    this.networks.changeValues(rest);
+    for (const set of sets) this.singles.delete(set);
+  }
+
+  private single(set: string): Set<string> {
+    let names = this.singles.get(set);
+    if (names === undefined) {
+      names = new Set([set]);
+      this.singles.set(set, names);
+    }
+    return names;
+  }
+
+  /** `undefined` if none is left. */
+  private without(names: Set<string>, isRemoved: (name: string) => boolean): Set<string> | undefined {
+    const left: string[] = [];
+    for (const name of names) if (!isRemoved(name)) left.push(name);
+    if (left.length === names.size) return names;
+    const [first] = left;
+    if (first === undefined) return undefined;
+    return left.length === 1 ? this.single(first) : new Set(left);
   }
 
   private change(member: SetMember, change: <Key>(table: Table<Key>, key: Key) => void): void {
