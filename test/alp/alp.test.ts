@@ -81,6 +81,9 @@ describe("application layer policy", () => {
     expect(await ask("POST", "/index.html")).toBe(403);
     expect(await ask("GET", "/private")).toBe(403);
     expect(await ask("GET", "/index.html", PORTS.application)).toBe("silence");
+    // The sidecar that is killed below is the one of "web".
+    const { namespace, pod } = QUICK_START;
+    await site.cluster.controlPlane.server.kubectl(["delete", "pod", pod, `--namespace=${namespace}`, "--now"]);
   });
 
   disturbedTests(testAlp, () => site);

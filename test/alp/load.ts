@@ -62,10 +62,3 @@ export function startLoad(streams: readonly Stream[]): Load {
 export function isThrough({ outcome }: Pick<Outcome, "outcome">): boolean {
   return typeof outcome === "number" && outcome !== 403;
 }
-
-/** The longest time without a request that got through, in milliseconds. */
-export function longestGap(outcomes: readonly Outcome[]): number {
-  const through = outcomes.filter(isThrough).map(({ answered }) => answered);
-  const ends = [outcomes[0]?.sent ?? 0, ...through, outcomes.at(-1)?.answered ?? 0];
-  return Math.max(...ends.slice(1).map((end, index) => end - (ends[index] ?? end)));
-}

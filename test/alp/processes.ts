@@ -11,16 +11,27 @@ function processesOf(host: Host, name: string): readonly number[] {
     .filter((pid) => nameOf(host, pid) === name);
 }
 
-/** Kills it at once, and waits until the kubelet has started another. Returns the time of its end. */
-export async function killProcess(host: Host, name: string): Promise<number> {
+/** In milliseconds of `performance.now()`. */
+export interface Kill {
+  readonly ended: number;
+  /** When the kubelet had started it again. */
+  readonly started: number;
+}
+
+/** Kills it at once, and waits until the kubelet has started another. */
+export async function killProcess(host: Host, name: string): Promise<Kill> {
   const before = processesOf(host, name);
   if (before.length === 0) throw new Error(`no process ${name}`);
-  await host.must(["kill", "-9", ...before.map(String)]);
+  // One of them may end because another has.
+  await host.run(["kill", "-9", ...before.map(String)]);
   const ended = performance.now();
-  const isBack = () => processesOf(host, name).some((pid) => !before.includes(pid));
-  await pollUntil(isBack, `another ${name}`);
-  return ended;
+  const isStarted = () => processesOf(host, name).some((pid) => !before.includes(pid));
+  await pollUntil(isStarted, `another ${name}`, START_LIMIT_MILLISECONDS);
+  return { ended, started: performance.now() };
 }
+
+/** The kubelet waits longer before it starts a container that has ended again and again. */
+const START_LIMIT_MILLISECONDS = 60_000;
 
 /** The name that it was started with: all programs of the product are one file. */
 function nameOf(host: Host, pid: number): string {

@@ -13,7 +13,7 @@ import { networkPolicy, seenOutcome, titleOf } from "./request-rows.ts";
 import { slowJudgeOf } from "./slow-judge.ts";
 
 const { rounds, requests } = proofSize({
-  everyDay: { rounds: 2, requests: 1_000 },
+  everyDay: { rounds: 1, requests: 600 },
   soak: { rounds: 25, requests: 4_000 },
 });
 const SEED = 20;
