@@ -35,7 +35,7 @@ export function volumeTests(opened: () => ProductPods): void {
     const { metadata } = await pods.ready("mounted");
     const directory = `${RUN_DIRECTORY}/sidecars/${metadata.uid}`;
 
-    const hasSocket = () => pods.exec("mounted", "test", "-S", `${VOLUME_MOUNT}/agent.sock`).then(() => true);
+    const hasSocket = () => pods.exec("mounted", "sh", "-c", `test -S ${VOLUME_MOUNT}/agent.sock`).then(() => true);
     await pollUntil(hasSocket, "the socket of the node agent");
     node().host.writeFile(`${directory}/greeting`, "hello");
     expect(await pods.exec("mounted", "cat", `${VOLUME_MOUNT}/greeting`)).toBe("hello");
