@@ -5,7 +5,7 @@ import type { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { proofSize } from "../support/proof-size.ts";
 import type { AlpSite } from "./alp-site.ts";
-import { isThrough, type Stream, startLoad } from "./load.ts";
+import { isThrough, type Outcome, type Stream, startLoad } from "./load.ts";
 import { type Kill, killProcess } from "./processes.ts";
 import { networkPolicy, type Row } from "./request-rows.ts";
 import { PORTS } from "./served-pod.ts";
@@ -114,7 +114,7 @@ async function underLoad({ targetOf }: AlpSite, disturb: () => Promise<readonly 
     allowed: allowed.length,
     allowedDenied: failed.length,
     deniedThrough: of("denied").flat().filter(isThrough).length,
-    recoveryMilliseconds: Math.round(Math.max(0, ...failed.map(({ sent }) => timeAfterKill(sent, kills)))),
+    recoveryMilliseconds: Math.round(Math.max(0, ...failed.map((each) => timeAfterKill(each, kills)))),
   };
 }
 
@@ -122,9 +122,10 @@ async function underLoad({ targetOf }: AlpSite, disturb: () => Promise<readonly 
  * The kubelet starts a container at once that has ended for the first time, and later ones after a pause of its own: that
  * pause does not count.
  */
-function timeAfterKill(sent: number, kills: readonly Kill[]): number {
-  const index = kills.findLastIndex(({ ended }) => ended <= sent);
+function timeAfterKill({ sent, answered }: Outcome, kills: readonly Kill[]): number {
+  // It may have been on its way.
+  const index = kills.findLastIndex(({ killed }) => killed <= answered);
   const kill = kills[index];
   if (kill === undefined) return Number.POSITIVE_INFINITY;
-  return sent - (index === 0 ? kill.ended : kill.started);
+  return sent - (index === 0 ? kill.killed : kill.started);
 }

@@ -13,7 +13,7 @@ function processesOf(host: Host, name: string): readonly number[] {
 
 /** In milliseconds of `performance.now()`. */
 export interface Kill {
-  readonly ended: number;
+  readonly killed: number;
   /** When the kubelet had started it again. */
   readonly started: number;
 }
@@ -22,12 +22,12 @@ export interface Kill {
 export async function killProcess(host: Host, name: string): Promise<Kill> {
   const before = processesOf(host, name);
   if (before.length === 0) throw new Error(`no process ${name}`);
+  const killed = performance.now();
   // One of them may end because another has.
   await host.run(["kill", "-9", ...before.map(String)]);
-  const ended = performance.now();
   const isStarted = () => processesOf(host, name).some((pid) => !before.includes(pid));
   await pollUntil(isStarted, `another ${name}`, START_LIMIT_MILLISECONDS);
-  return { ended, started: performance.now() };
+  return { killed, started: performance.now() };
 }
 
 /** The kubelet waits longer before it starts a container that has ended again and again. */
