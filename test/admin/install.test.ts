@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:te
 import { identity } from "../../src/identity.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
 const problem = apiServerProblem();
@@ -109,7 +110,10 @@ describe("the installation of a cluster by the admin tool", () => {
       expect(await server.kubectl(["get", "ippools", "--output=name"])).toContain("/kept");
 
       expect(await admin("uninstall", "--crds")).toMatchObject({ code: 0, stderr: "" });
-      await server.kubectl(["wait", "--for=delete", "crd", "--all", "--timeout=60s"]);
+      await pollUntil(
+        async () => (await server.kubectl(["get", "crd", "--output=name"])).trim() === "",
+        "the end of the definitions",
+      );
       expect((await admin("uninstall")).code).toBe(0);
     },
   );

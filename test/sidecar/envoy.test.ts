@@ -1,7 +1,9 @@
 /** The sidecar decides for real Envoy; the state comes from an agent of the test. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
+import { identity } from "../../src/identity.ts";
 import type { SidecarRule } from "../../src/policy/requests/sidecar-state.ts";
+import { linesOf, unwrittenLines } from "../log/lines.ts";
 import { makeRoot, makeSigned } from "../support/certificates.ts";
 import { type Envoy, envoyProblem, startEnvoy } from "../support/envoy.ts";
 import { type FakeAgent, firstUpdate, startFakeAgent, WELCOME } from "../support/fake-agent.ts";
@@ -161,6 +163,7 @@ describe("the sidecar beside Envoy", () => {
       [{ path: "/orders/1", from: SHOP }, DENIED],
       [{ ...certificates, certificate: "frontend" }, ALLOWED],
       [{ ...certificates, certificate: "frontend", from: CLIENT }, DENIED],
+      [{ ...certificates, certificate: "frontend", from: BANNED }, DENIED],
       [{ ...certificates, certificate: "other" }, DENIED],
       [{ ...certificates, certificate: "foreign" }, DENIED],
       [{ ...certificates, certificate: "other", path: "/public" }, ALLOWED],
@@ -196,6 +199,10 @@ describe("the sidecar beside Envoy", () => {
 
     expect(await ask({ path: "/public" })).toBe(ALLOWED);
     expect([await metric("agent_connected"), await metric("updates_total")]).toEqual([1, 3]);
+  });
+
+  testEnvoy("writes the log lines that the documentation shows", () => {
+    expect(unwrittenLines((component) => component === identity.sidecar, linesOf(sidecar.log()))).toEqual([]);
   });
 
   testEnvoy("lets nothing through after it was killed, until it has the policies again", async () => {
