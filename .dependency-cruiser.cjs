@@ -37,6 +37,8 @@ const SAME_LAYER = {
   // decoders, which are pure; see admin-decoders-only.
   // `install` and `status` render and complete an Installation exactly as the operator does; see admin-operator-pure-parts.
   admin: ["upgrade", "chained", "plugin", "operator"],
+  // The objects of a release are those that the operator renders; its pure parts only.
+  upgrade: ["operator"],
 };
 
 const pathOf = (module) => `^src/${module}(/|\\.ts$|\\.test\\.ts$)`;
@@ -95,9 +97,9 @@ module.exports = {
     {
       name: "admin-operator-pure-parts",
       comment:
-        "of the operator, the admin tool imports what is pure: never the parts that follow the cluster and change it",
+        "of the operator, the admin tool and the upgrade import what is pure: never the parts that follow the cluster and change it",
       severity: "error",
-      from: { path: "^src/admin/" },
+      from: { path: "^src/(admin|upgrade)/" },
       to: { path: "^src/operator/reconcile/" },
     },
     {

@@ -7,6 +7,8 @@ export interface KubeRequest {
   readonly body?: string;
   /** `application/json` if absent. */
   readonly contentType?: string;
+  /** The form of the response; `application/json` if absent. */
+  readonly accept?: string;
   readonly signal?: AbortSignal;
   /**
    * What to do after an attempt without a response. Absent: try again if it cannot have had an effect, or is a GET.

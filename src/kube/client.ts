@@ -140,7 +140,7 @@ class FetchClient implements KubeClient {
   private async send({ url, request, signal, protocol }: Attempt): Promise<Response> {
     const { credentials, roots, cluster } = this.connection;
     const [presented, ca] = await Promise.all([credentials.current(), roots()]);
-    const { method, body, contentType = "application/json" } = request;
+    const { method, body, contentType = "application/json", accept = "application/json" } = request;
     const response = await fetch(url, {
       method,
       signal,
@@ -148,7 +148,7 @@ class FetchClient implements KubeClient {
       // Otherwise Bun closes a watch after minutes of silence.
       timeout: false,
       headers: {
-        Accept: "application/json",
+        Accept: accept,
         "User-Agent": `${this.means.program ?? identity.product}/${VERSION}`,
         ...(presented.authorization === undefined ? {} : { Authorization: presented.authorization }),
         ...(body === undefined ? {} : { "Content-Type": contentType }),

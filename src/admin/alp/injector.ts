@@ -1,9 +1,9 @@
 /** The injector of the mesh in a cluster: its ConfigMap, and the version of the mesh. */
 import * as v from "valibot";
 import { PluginError } from "../../errors.ts";
+import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
-import type { ClusterObjects, Fields } from "../cluster/objects.ts";
 
 /** Which mesh of the cluster: several revisions can run at once. */
 export interface MeshPlace {

@@ -2,12 +2,12 @@
 import * as v from "valibot";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { identity } from "../../identity.ts";
+import type { ClusterObjects } from "../../kube/objects.ts";
 import { PROXY_CONTAINER } from "../../mesh/sidecar-parts.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
 import { policiesOf } from "../../policy/judge/judge.ts";
 import type { AnyPolicy } from "../../policy/judge/resources.ts";
-import type { ClusterObjects } from "../cluster/objects.ts";
 import { readPolicy } from "../policy/read-resources.ts";
 import { type MeshPod, type Owner, ownerKey } from "./sidecar-workloads.ts";
 

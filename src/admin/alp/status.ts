@@ -1,7 +1,7 @@
 import { identity } from "../../identity.ts";
+import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withCluster } from "../cluster/access.ts";
-import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError } from "../command.ts";
 import { errorMessage } from "../error-message.ts";
 import { paint } from "../paint.ts";

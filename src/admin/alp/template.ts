@@ -1,4 +1,5 @@
 import { PluginError } from "../../errors.ts";
+import { clusterObjects } from "../../kube/objects.ts";
 import { insertSidecar, sidecarImageIn } from "../../mesh/insert-sidecar.ts";
 import { MESH_MINORS, meshMinor } from "../../mesh/mesh-minor.ts";
 import { removeSidecar } from "../../mesh/remove-sidecar.ts";
@@ -6,7 +7,6 @@ import { quoted } from "../../quote.ts";
 import { formatYaml } from "../../yaml.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { defaultImage, findInstalledImage } from "../cluster/installed-image.ts";
-import { clusterObjects } from "../cluster/objects.ts";
 import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../command.ts";
 import { parseDocument } from "../resources/parse-document.ts";
 import { namespaceOf } from "../resources/reference.ts";

@@ -1,9 +1,10 @@
 /** Applies the objects of an installation, and says what each of them was. */
+
+import type { ApplyOptions, ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { describeObject, objectPath } from "../../operator/object-kinds.ts";
 import type { Context } from "../command.ts";
-import type { ApplyOptions, ClusterObjects, Fields } from "./objects.ts";
 
 interface Applying extends ApplyOptions {
   readonly context: Pick<Context, "stdout">;

@@ -1,9 +1,9 @@
 /** The Installation of the cluster, as commands that do not change it see it. */
 import { API_VERSION, apiVersionOf, OPERATOR_API } from "../../identity.ts";
+import type { ClusterObjects } from "../../kube/objects.ts";
 import { DEFAULT_NAME } from "../../model/installation/installation.ts";
 import { NETWORK_FIELD } from "../../model/installation/names.ts";
 import { isObject } from "../../model/shape.ts";
-import type { ClusterObjects } from "./objects.ts";
 
 export const OPERATOR_GROUP_PATH = `/apis/${apiVersionOf(OPERATOR_API)}`;
 export const INSTALLATION_PATH = `${OPERATOR_GROUP_PATH}/installations/${DEFAULT_NAME}`;

@@ -1,9 +1,9 @@
 /** The image that the cluster runs the product from: a copy of a private registry keeps its name and its pull secrets. */
 import * as v from "valibot";
 import { identity } from "../../identity.ts";
+import type { ClusterObjects } from "../../kube/objects.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { imageName } from "../../operator/render/image.ts";
-import type { ClusterObjects } from "./objects.ts";
 
 const daemonSet = v.object({
   metadata: v.object({ namespace: v.string() }),

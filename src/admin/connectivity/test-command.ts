@@ -1,13 +1,13 @@
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { KubeClient } from "../../kube/api.ts";
+import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { quoted } from "../../quote.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { hasNoHostPorts } from "../cluster/installation.ts";
 import { defaultImage, findInstalledImage } from "../cluster/installed-image.ts";
 import { clusterNodes } from "../cluster/nodes.ts";
-import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { errorMessage } from "../error-message.ts";
 import { paint } from "../paint.ts";

@@ -1,9 +1,9 @@
 /** Creates the objects of a connectivity test, waits for its pods, and reads what they report. */
 import { PluginError } from "../../errors.ts";
+import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import type { InstalledImage } from "../cluster/installed-image.ts";
-import type { ClusterObjects, Fields } from "../cluster/objects.ts";
 import type { Context } from "../command.ts";
 import { errorMessage } from "../error-message.ts";
 import { type PodState, podState } from "./pod-state.ts";

@@ -1,5 +1,6 @@
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { DEFAULT_NAME } from "../../model/installation/installation.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
@@ -8,7 +9,6 @@ import { formatYaml } from "../../yaml.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { applyObjects, untilEstablished, versionOf } from "../cluster/apply-objects.ts";
 import { INSTALLATION_PATH, POOLS_PATH } from "../cluster/installation.ts";
-import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../command.ts";
 import { FILE_OPTION } from "../resources/sources.ts";
 import { crdObjects, operatorCrdObjects } from "./crds/definitions.ts";

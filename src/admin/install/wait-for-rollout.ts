@@ -1,7 +1,7 @@
 /** Follows the operator until an Installation is ready, and prints each change of a component. */
 import { identity } from "../../identity.ts";
+import type { ClusterObjects } from "../../kube/objects.ts";
 import { INSTALLATION_PATH, OPERATOR_GROUP_PATH } from "../cluster/installation.ts";
-import type { ClusterObjects } from "../cluster/objects.ts";
 import type { Context } from "../command.ts";
 import { type Rollout, rolloutOf } from "./rollout.ts";
 

@@ -1,11 +1,11 @@
 /** Reads what `status` reports: from the orchestrator's API, and from the datastore of the network. */
 import * as v from "valibot";
 import { identity } from "../../identity.ts";
+import type { ClusterObjects } from "../../kube/objects.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { INSTALLATION_PATH, OPERATOR_GROUP_PATH } from "../cluster/installation.ts";
 import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
 import { clusterNodes } from "../cluster/nodes.ts";
-import type { ClusterObjects } from "../cluster/objects.ts";
 import { podState } from "../connectivity/pod-state.ts";
 import type { AgentPod, Condition, DatastoreState, StatusFacts, Workload } from "./facts.ts";
 

@@ -1,7 +1,7 @@
 import { identity } from "../../identity.ts";
+import { clusterObjects } from "../../kube/objects.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withCluster } from "../cluster/access.ts";
-import { clusterObjects } from "../cluster/objects.ts";
 import { type Command, EXIT_FAILED, EXIT_OK } from "../command.ts";
 import { paint } from "../paint.ts";
 import { datastoreOfCluster } from "./datastore-of-cluster.ts";

@@ -1,32 +1,38 @@
 /** Reads and writes objects of the orchestrator's API by their paths. */
 
-import { PluginError } from "../../errors.ts";
-import { identity } from "../../identity.ts";
-import type { KubeClient, KubeRequest } from "../../kube/api.ts";
-import { requireOk } from "../../kube/require-ok.ts";
-import { isObject } from "../../model/shape.ts";
-import { parseJson } from "../../parse-json.ts";
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { isObject } from "../model/shape.ts";
+import { parseJson } from "../parse-json.ts";
+import type { KubeClient, KubeRequest } from "./api.ts";
+import { requireOk } from "./require-ok.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 
 export interface ClusterObjects {
   /** `undefined` if there is no such object, or no such kind. */
   read(path: string, query?: Readonly<Record<string, string>>): Promise<Fields | undefined>;
-  /** Its items; none if there is no such kind. */
+  /** Its items, read in pages; none if there is no such kind. */
   list(path: string, query?: Readonly<Record<string, string>>): Promise<readonly Fields[]>;
   /** `undefined` if there is nothing at the path. */
   readText(path: string, query?: Readonly<Record<string, string>>): Promise<string | undefined>;
   create(path: string, object: object): Promise<Fields>;
+  /** With the resourceVersion of its metadata it fails with `resource-changed` if somebody else has changed it since. */
+  replace(path: string, object: object): Promise<Fields>;
   /** Server-side apply as the admin tool; `force` takes fields of other managers. */
   apply(path: string, object: object, options: ApplyOptions): Promise<Fields>;
   /** A merge patch; `undefined` if there is no such object. */
   patch(path: string, changes: object): Promise<Fields | undefined>;
+  /** A JSON patch; a `test` that fails is `resource-invalid`. `undefined` if there is no such object. */
+  patchJson(path: string, operations: readonly object[]): Promise<Fields | undefined>;
   /** Returns whether there was such an object. */
   remove(path: string, options?: object): Promise<boolean>;
 }
 
 export interface ApplyOptions {
   readonly force: boolean;
+  /** The server does everything but store the result. */
+  readonly isDryRun?: boolean;
 }
 
 /** `signal` ends every request, and its reason is thrown. */
@@ -49,12 +55,26 @@ export function clusterObjects(client: Pick<KubeClient, "request">, signal?: Abo
     readText,
     read,
     async list(path, query) {
-      const items = (await read(path, query))?.["items"];
-      return Array.isArray(items) ? items.filter(isObject) : [];
+      const items: Fields[] = [];
+      let next: string | undefined = "";
+      while (next !== undefined) {
+        const position: Readonly<Record<string, string>> = next === "" ? {} : { continue: next };
+        const page = await read(path, { ...query, limit: PAGE, ...position });
+        items.push(...itemsOf(page));
+        next = continuationOf(page);
+      }
+      return items;
+    },
+    async replace(path, object) {
+      const text = await send({ method: "PUT", path, body: JSON.stringify(object) });
+      if (text === undefined)
+        throw new PluginError("resource-missing", `Cannot replace "${path}": there is no such object`);
+      return fieldsOf(text) ?? {};
     },
     create: async (path, object) => fieldsOf(await send({ method: "POST", path, body: JSON.stringify(object) })) ?? {},
-    async apply(path, object, { force }) {
-      const query = { fieldManager: identity.adminTool, force: String(force) };
+    async apply(path, object, { force, isDryRun = false }) {
+      const dryRun: Readonly<Record<string, string>> = isDryRun ? { dryRun: "All" } : {};
+      const query = { fieldManager: identity.adminTool, force: String(force), ...dryRun };
       const contentType = "application/apply-patch+yaml";
       const body = JSON.stringify(object);
       // The same again changes nothing.
@@ -68,10 +88,28 @@ export function clusterObjects(client: Pick<KubeClient, "request">, signal?: Abo
       const body = JSON.stringify(changes);
       return fieldsOf(await send({ method: "PATCH", path, contentType, body, attempt: "retry" }));
     },
+    async patchJson(path, operations) {
+      const contentType = "application/json-patch+json";
+      return fieldsOf(await send({ method: "PATCH", path, contentType, body: JSON.stringify(operations) }));
+    },
     async remove(path, options = {}) {
       return (await send({ method: "DELETE", path, body: JSON.stringify(options) })) !== undefined;
     },
   };
+}
+
+const PAGE = "500";
+
+function itemsOf(page: Fields | undefined): readonly Fields[] {
+  const items = page?.["items"];
+  return Array.isArray(items) ? items.filter(isObject) : [];
+}
+
+/** Where the next page begins; `undefined` after the last. */
+function continuationOf(page: Fields | undefined): string | undefined {
+  const metadata = page?.["metadata"];
+  const next = isObject(metadata) ? metadata["continue"] : undefined;
+  return typeof next === "string" && next !== "" ? next : undefined;
 }
 
 function fieldsOf(text: string | undefined): Fields | undefined {
