@@ -58,6 +58,8 @@ function checkedValue(option: Option, value: string | undefined): string {
   const isAllowed =
     oneOf === undefined || oneOf.includes(value) || withArgument.some((name) => value.startsWith(`${name}=`));
   if (isAllowed) return value;
+  const refusal = option.refusedValues?.get(value.split("=")[0] ?? "");
+  if (refusal !== undefined) throw new UsageError(`"--${option.name}" is ${quoted(value)}: ${refusal}`);
   throw new UsageError(`"--${option.name}" is ${quoted(value)}: must be ${allowed}`);
 }
 

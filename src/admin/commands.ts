@@ -36,6 +36,7 @@ import { editCommand } from "./resources/edit.ts";
 import { getCommand } from "./resources/get.ts";
 import { labelCommand } from "./resources/label.ts";
 import { patchCommand } from "./resources/patch.ts";
+import { validateCommand } from "./resources/validate.ts";
 import { applyCommand, createCommand, replaceCommand } from "./resources/write-commands.ts";
 import { statusCommand } from "./status/status.ts";
 import { versionCommand } from "./version/version.ts";
@@ -55,6 +56,7 @@ export const COMMANDS: CommandGroup = {
     applyCommand,
     createCommand,
     replaceCommand,
+    validateCommand,
     diffCommand,
     editCommand,
     patchCommand,

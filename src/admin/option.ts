@@ -9,6 +9,8 @@ export interface Option {
   readonly oneOf?: readonly string[];
   /** Allowed values that need an argument: `jsonpath` for `jsonpath=TEMPLATE`. */
   readonly withArgument?: readonly string[];
+  /** Values that other tools have and this one refuses, with or without an argument, with the alternative. */
+  readonly refusedValues?: ReadonlyMap<string, string>;
   /** The value of `--name` without `=VALUE`; the next word is then not its value. */
   readonly valueIfBare?: string;
   /** May be given several times; all its values are in `Given.lists`. */

@@ -111,6 +111,7 @@ describe.each([
       "json",
       "jsonpath=",
       "name",
+      "ps",
       "table",
       "wide",
       "yaml",

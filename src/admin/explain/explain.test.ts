@@ -60,7 +60,7 @@ describe("explain", () => {
 
   test.each([
     [["explain"], "kinds: ippool"],
-    [["explain", "pol"], '"pool"'],
+    [["explain", "poool"], '"pool"'],
     [["explain", "ippool.spec.cdir"], 'IPPool.spec has no field "cdir"; did you mean "cidr"?'],
     [["explain", "ippool.spec.cidr.x"], 'IPPool.spec.cidr has no field "x"; it has no fields'],
     [["explain", "ippool.constructor"], '"constructor"'],

@@ -1,4 +1,5 @@
 import { type Command, EXIT_OK, type Given } from "../command.ts";
+import { aliasesOf } from "../kinds/aliases.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import { TableWriter } from "../table.ts";
@@ -48,5 +49,11 @@ function format(given: Given): string {
 }
 
 function describe({ kind, plural, shortNames, namespaced, codec }: AdminKind) {
-  return { name: plural, shortNames, apiVersion: codec.apiVersion, namespaced, kind };
+  return {
+    name: plural,
+    shortNames: [...shortNames, ...aliasesOf({ kind })],
+    apiVersion: codec.apiVersion,
+    namespaced,
+    kind,
+  };
 }

@@ -1,4 +1,8 @@
-/** `-o custom-columns=NAME:.metadata.name,CIDR:.spec.cidr`, with the paths of `-o jsonpath`. */
+/**
+ * `-o custom-columns=NAME:.metadata.name,CIDR:.spec.cidr`, with the paths of
+ * `-o jsonpath`. A word without a colon is a column of the kind's wide table:
+ * `-o custom-columns=NAME,CIDR`.
+ */
 import { quoted } from "../../quote.ts";
 import { valuesAt } from "../jsonpath/evaluate.ts";
 import { parseLonePath } from "../jsonpath/parse.ts";
@@ -7,7 +11,8 @@ import { type JsonPath, TemplateError } from "../jsonpath/template.ts";
 
 export interface CustomColumn {
   readonly header: string;
-  readonly path: JsonPath;
+  /** Absent: the column of the kind with this header. */
+  readonly path?: JsonPath;
 }
 
 /** What a column shows if there is no value, as in kubectl. */
@@ -16,6 +21,7 @@ export const NO_VALUE = "<none>";
 export function parseCustomColumns(text: string): readonly CustomColumn[] {
   return splitColumns(text).map((column) => {
     const colon = column.indexOf(":");
+    if (colon < 0 && /^[A-Za-z][A-Za-z0-9 -]*$/.test(column)) return { header: column.toUpperCase() };
     if (colon <= 0 || colon === column.length - 1) {
       throw new TemplateError(`${quoted(column)} is not a column; write HEADER:PATH, for example NAME:.metadata.name`);
     }
@@ -28,7 +34,7 @@ function splitColumns(text: string): readonly string[] {
   return text.match(/(?:\[(?:"[^"]*"|'[^']*'|[^\]"'])*\]|[^,])+|(?<=^|,)(?=,|$)/g) ?? [text];
 }
 
-export function customCell({ path }: CustomColumn, resource: unknown): string {
+export function customCell(path: JsonPath, resource: unknown): string {
   const values = valuesAt(path, { document: resource, current: resource });
   return values.length === 0 ? NO_VALUE : values.map(valueText).join(",");
 }

@@ -39,6 +39,7 @@ export const deleteCommand: Command = {
     DRY_RUN_OPTION,
     { name: "force", summary: "Delete pools, nodes and endpoints even if they are in use, and unreadable resources" },
     { name: "ignore-not-found", summary: "Do not fail if a resource does not exist" },
+    { name: "skip-not-exists", letter: "s", summary: "The same as --ignore-not-found" },
   ],
   needsDatastore: true,
   examples: [
@@ -61,6 +62,8 @@ export const deleteCommand: Command = {
   },
 };
 
+const ABSENCE_SWITCHES = ["ignore-not-found", "skip-not-exists"];
+
 async function deleteOne(
   store: Datastore,
   target: DeletionTarget,
@@ -73,7 +76,7 @@ async function deleteOne(
   if (!there) {
     const left = await afterDelete(store, target, context);
     if (left.note !== undefined) return { action: "deleted", ...left };
-    if (given.switches.has("ignore-not-found")) return { action: "not found" };
+    if (ABSENCE_SWITCHES.some((name) => given.switches.has(name))) return { action: "not found" };
     throw await notFound(store, target);
   }
   if (target.revision !== undefined && target.revision !== there.revision) {

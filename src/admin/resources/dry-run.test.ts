@@ -177,7 +177,7 @@ describe("patch", () => {
   });
 
   test.each([
-    [["--type", "strategic", "-p", "{}"], "merge or json"],
+    [["--type", "apply", "-p", "{}"], "merge or json or strategic"],
     [["--type", "json", "-p", "{}"], "--type merge"],
     [["-p", "[]"], "--type json"],
     [["-p", "{}", "--patch-file", "x"], "not both"],

@@ -86,10 +86,10 @@ describe("get", () => {
     ["jsonpath", "jsonpath=…"],
     ["jsonpath=", "braces"],
     ["jsonpath={..name}", "recursive descent"],
-    ["custom-columns=NAME", "HEADER:PATH"],
+    ["custom-columns=COLOUR", "HEADER:PATH"],
     ["custom-columns=A:.a,,B:.b", "HEADER:PATH"],
     ["custom-columns=A:.a[0,1]", "unions"],
-    ["go-template={{.kind}}", "must be"],
+    ["go-template={{.kind}}", "use jsonpath=TEMPLATE"],
   ])("refuses -o %p", async (format, reason) => {
     const { code, stderr } = await ctl(["get", "pools", "-o", format]);
 

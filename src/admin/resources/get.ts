@@ -1,11 +1,15 @@
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode } from "../command.ts";
+import { quoted } from "../../quote.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
+import type { AdminKind } from "../kinds/kind.ts";
 import { reportError } from "../report-error.ts";
+import { exported } from "./export.ts";
 import { ALL_NAMESPACES_OPTION, type Found, findSelected, selectionsOf } from "./find.ts";
 import { isSelected, SELECTOR_OPTION, selectorOf } from "./label-selector.ts";
-import { FORMAT_OPTION, formatOf } from "./output-format.ts";
+import { FORMAT_OPTION, formatOf, type OutputFormat } from "./output-format.ts";
 import { type Answer, ResourcePrinter, TABLE_OPTIONS } from "./print.ts";
-import { KIND_WORDS, NAMESPACE_OPTION } from "./reference.ts";
+import { KIND_WORDS, NAMESPACE_OPTION, type Selection } from "./reference.ts";
+import { cellNamed } from "./resource-tables.ts";
 import { FILE_OPTIONS } from "./sources.ts";
 import { watchResources } from "./watch.ts";
 
@@ -32,6 +36,10 @@ export const getCommand: Command = {
     NAMESPACE_OPTION,
     ALL_NAMESPACES_OPTION,
     ...TABLE_OPTIONS,
+    {
+      name: "export",
+      summary: "Print resources that are requested by name without what the datastore and the namespace add",
+    },
     { name: "watch", letter: "w", summary: "Print the resources, then each of them when it changes, until Ctrl-C" },
     { name: "output-watch-events", summary: "With -w, also print whether a resource was ADDED, MODIFIED or DELETED" },
   ],
@@ -50,15 +58,23 @@ export const getCommand: Command = {
       does: "Print two fields of each pool",
     },
     { command: "get pools -o custom-columns=NAME:.metadata.name,CIDR:.spec.cidr", does: "Print them as a table" },
+    { command: "get pools -o custom-columns=NAME,CIDR,NAT", does: "The same, with columns of -o wide" },
+    { command: "get pool blue -o yaml --export", does: "Print a pool as it can be created elsewhere" },
     { command: "get wep -A -w", does: "Follow the workload endpoints" },
   ],
   async run(context, given) {
     const selections = await selectionsOf(context, given);
     const selector = selectorOf(given);
-    const printer = new ResourcePrinter(formatOf(given), given, () => context.now());
+    const format = formatOf(given);
+    requireColumns(
+      format,
+      selections.map(({ kind }) => kind),
+    );
+    const printer = new ResourcePrinter(format, given, () => context.now());
     return withDatastore(context, given, async (store) => {
       const answers: Found[] = [];
-      for (const selection of selections) answers.push(await findSelected(store, selection, given));
+      for (const selection of selections)
+        answers.push(exportedIf(given, selection, await findSelected(store, selection, given)));
       const found = answers.flatMap((answer) => answer.found).filter((each) => isSelected(each, selector));
       const failures = answers.flatMap((answer) => answer.failures);
       if (given.switches.has("watch")) {
@@ -72,6 +88,23 @@ export const getCommand: Command = {
     });
   },
 };
+
+/** As in the peer's tool, only what is requested by name or with -f is exported. */
+function exportedIf(given: Given, { names }: Selection, { found, failures }: Found): Found {
+  const isExported = given.switches.has("export") && names.length > 0;
+  return { found: isExported ? found.map(exported) : found, failures };
+}
+
+/** A column without a path must be one of the requested kinds. */
+function requireColumns(format: OutputFormat, kinds: readonly AdminKind[]): void {
+  if (format.kind !== "custom-columns") return;
+  for (const { header, path } of format.columns) {
+    if (path !== undefined || kinds.some((kind) => cellNamed(kind, header) !== undefined)) continue;
+    const known = [...new Set(kinds.flatMap(({ columns }) => columns.map((column) => column.header)))];
+    const others = known.map((column) => column.replaceAll(" ", "")).join(", ");
+    throw new UsageError(`${quoted(header)} is not a column; write HEADER:PATH, or one of NAME, ${others}`);
+  }
+}
 
 function print(context: Context, printer: ResourcePrinter, answer: Answer & Found): ExitCode {
   const { found, failures } = answer;

@@ -3,7 +3,7 @@ import { identity } from "../../identity.ts";
 import type { Resource } from "../../model/resource.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
-import { type Command, UsageError } from "../command.ts";
+import { type Command, type Given, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
 import { forEachResource } from "./for-each-resource.ts";
@@ -22,13 +22,16 @@ export const labelCommand: Command = {
   kind: "command",
   name: "label",
   summary: "Add, change or remove labels of a resource",
-  description:
-    "KEY=VALUE sets a label, KEY- removes it. An existing label with another value is changed only with --overwrite.",
+  description: [
+    "KEY=VALUE sets a label, KEY- removes it, as does KEY with --remove.",
+    "An existing label with another value is changed only with --overwrite.",
+  ].join("\n"),
   operands: "KIND NAME KEY=VALUE… KEY-…",
   completes: KIND_WORDS,
   completesNames: "one",
   options: [
     { name: "overwrite", summary: "Change existing labels that have another value" },
+    { name: "remove", summary: "Remove the labels that are given as KEY" },
     NAMESPACE_OPTION,
     DRY_RUN_OPTION,
   ],
@@ -46,7 +49,7 @@ export const labelCommand: Command = {
   ],
   async run(context, given) {
     const { kind, name, rest } = parseReference(given);
-    const change = parseLabelChange(rest);
+    const change = given.switches.has("remove") ? parseRemovedLabels(rest, given) : parseLabelChange(rest);
     if (kind.kind === workloadEndpoint.kind) refuseOwnLabels(change);
     const mayOverwrite = given.switches.has("overwrite");
     return withDatastore(context, given, (store) => {
@@ -70,6 +73,15 @@ export const labelCommand: Command = {
   },
 };
 
+function parseRemovedLabels(words: readonly string[], { switches }: Given): LabelChange {
+  if (switches.has("overwrite")) throw new UsageError("--remove and --overwrite cannot be combined");
+  const withValue = words.find((word) => word.includes("="));
+  if (withValue !== undefined) {
+    throw new UsageError(`${quoted(withValue)} cannot be given with --remove; give the key of the label alone`);
+  }
+  return parseLabelChange(words.map((word) => (word.endsWith("-") ? word : `${word}-`)));
+}
+
 function parseLabelChange(words: readonly string[]): LabelChange {
   if (words.length === 0) throw new UsageError("At least one KEY=VALUE or KEY- is required");
   const set = new Map<string, string>();
@@ -78,7 +90,9 @@ function parseLabelChange(words: readonly string[]): LabelChange {
     const equals = word.indexOf("=");
     const key = equals < 0 ? word.replace(/-$/, "") : word.slice(0, equals);
     if (!LABEL_KEY.test(key) || (equals < 0 && !word.endsWith("-"))) {
-      throw new UsageError(`${quoted(word)} is not a valid label; use KEY=VALUE to set a label, KEY- to remove one`);
+      throw new UsageError(
+        `${quoted(word)} is not a valid label; use KEY=VALUE to set a label, KEY- or KEY with --remove to remove one`,
+      );
     }
     if (equals < 0) remove.add(key);
     else set.set(key, word.slice(equals + 1));

@@ -8,6 +8,9 @@ import { type CustomColumn, parseCustomColumns } from "./custom-columns.ts";
 
 const SIMPLE_FORMATS = ["table", "wide", "yaml", "json", "name"] as const;
 const TEMPLATE_FORMATS = ["jsonpath", "custom-columns"] as const;
+/** Other names of a format: `ps` is what the peer's tool calls its table. */
+const FORMAT_ALIASES: ReadonlyMap<string, string> = new Map([["ps", "table"]]);
+const GO_TEMPLATES = ["go-template", "go-template-file"] as const;
 
 export type OutputFormat =
   | { readonly kind: (typeof SIMPLE_FORMATS)[number] }
@@ -18,13 +21,21 @@ export const FORMAT_OPTION: Option = {
   name: "output",
   letter: "o",
   value: "FORMAT",
-  oneOf: SIMPLE_FORMATS,
+  oneOf: [...SIMPLE_FORMATS, ...FORMAT_ALIASES.keys()],
   withArgument: TEMPLATE_FORMATS,
-  summary: "Output format: table (default), wide, yaml, json, name, jsonpath=TEMPLATE or custom-columns=HEADER:PATH,…",
+  refusedValues: new Map(
+    GO_TEMPLATES.map((name) => [
+      name,
+      "Go templates are not supported; use jsonpath=TEMPLATE or custom-columns=HEADER:PATH,…",
+    ]),
+  ),
+  summary:
+    "Output format: table (default, also ps), wide, yaml, json, name, jsonpath=TEMPLATE or custom-columns=HEADER:PATH,…",
 };
 
 export function formatOf(given: Given): OutputFormat {
-  const asked = given.values.get(FORMAT_OPTION.name) ?? "table";
+  const named = given.values.get(FORMAT_OPTION.name) ?? "table";
+  const asked = FORMAT_ALIASES.get(named) ?? named;
   const simple = SIMPLE_FORMATS.find((format) => format === asked);
   if (simple !== undefined) return { kind: simple };
   const equals = asked.indexOf("=");

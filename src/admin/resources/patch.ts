@@ -10,6 +10,7 @@ import { mergePatch } from "./merge-patch.ts";
 import { parseDocument } from "./parse-document.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
 import { readText } from "./sources.ts";
+import { strategicPatch } from "./strategic-patch.ts";
 import { updateResource } from "./update.ts";
 
 export const patchCommand: Command = {
@@ -18,6 +19,7 @@ export const patchCommand: Command = {
   summary: "Update fields of a resource",
   description: [
     "A merge patch (--type merge, RFC 7386) is an object: objects are merged, null removes a field, lists are replaced.",
+    "A strategic patch (--type strategic) is a merge patch with the directive $patch: replace or delete in an object. Lists of these kinds\nhave no merge keys, so that it replaces a list as a merge patch does, and directives for members of a list are refused.",
     "A JSON patch (--type json, RFC 6902) is a list of operations: add, remove, replace, move, copy and test.",
     "If the patched resource has another metadata.resourceVersion than the stored one, it is not written.",
     "Fields of the resource that have no effect in this version are reported on stderr.",
@@ -28,7 +30,13 @@ export const patchCommand: Command = {
   options: [
     { name: "patch", letter: "p", value: "PATCH", summary: "The patch, as JSON or YAML" },
     { name: "patch-file", value: "FILE", summary: "File with the patch, or - for standard input" },
-    { name: "type", value: "TYPE", oneOf: ["merge", "json"], summary: "Type of the patch: merge (default) or json" },
+    {
+      name: "type",
+      letter: "t",
+      value: "TYPE",
+      oneOf: ["merge", "json", "strategic"],
+      summary: "Type of the patch: merge (default), json or strategic",
+    },
     NAMESPACE_OPTION,
     DRY_RUN_OPTION,
   ],
@@ -41,6 +49,10 @@ export const patchCommand: Command = {
     {
       command: `patch node n1 --type json -p '[{"op":"remove","path":"/metadata/labels/rack"}]'`,
       does: "Apply a list of operations",
+    },
+    {
+      command: `patch bgppeer tor -t strategic -p '{"spec":{"$patch":"replace","peerIP":"192.0.2.1","asNumber":64512}}'`,
+      does: "Replace an object as a whole",
     },
     { command: "patch ippool blue -p 'spec: {nodeSelector: null}'", does: "Reset a field to its default" },
   ],
@@ -74,16 +86,23 @@ function parsePatch(text: string, type: string): (resource: unknown) => unknown 
   const parsed = parseDocument({ text, line: 1 });
   if (!parsed.ok) throw new PluginError("decode-failure", `Cannot read the patch: ${parsed.problems.join("; ")}`);
   const { value } = parsed;
-  if (type === "merge") {
-    if (isObject(value)) return (resource) => mergePatch(resource, value);
+  if (type === "json") {
+    if (!Array.isArray(value)) throw new UsageError("A JSON patch must be a list of operations; use --type merge");
+    return orExplain((resource) => jsonPatch(resource, value));
+  }
+  if (!isObject(value)) {
     throw new UsageError(
-      Array.isArray(value) ? "A merge patch must be an object; use --type json" : "The patch must be an object",
+      Array.isArray(value) ? `A ${type} patch must be an object; use --type json` : "The patch must be an object",
     );
   }
-  if (!Array.isArray(value)) throw new UsageError("A JSON patch must be a list of operations; use --type merge");
+  const merge = type === "strategic" ? strategicPatch : mergePatch;
+  return orExplain((resource) => merge(resource, value));
+}
+
+function orExplain(change: (resource: unknown) => unknown): (resource: unknown) => unknown {
   return (resource) => {
     try {
-      return jsonPatch(resource, value);
+      return change(resource);
     } catch (failure) {
       if (!(failure instanceof PatchError)) throw failure;
       throw new PluginError("resource-invalid", `Cannot apply the patch: ${failure.message}`);

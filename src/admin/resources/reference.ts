@@ -5,6 +5,7 @@ import { isResourceName } from "../../model/metadata.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import { quoted } from "../../quote.ts";
 import { type Given, UsageError } from "../command.ts";
+import { aliasesOf, kindWithAlias } from "../kinds/aliases.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import type { Option } from "../option.ts";
@@ -28,9 +29,12 @@ export interface Selection {
 }
 
 export function kindNamed(word: string): AdminKind {
-  const found = findKind(ADMIN_KINDS, word);
+  const found = findKind(ADMIN_KINDS, word) ?? kindWithAlias(word);
   if (found) return found;
-  const nearest = nearestName(word, ADMIN_KINDS.flatMap(kindWords));
+  const nearest = nearestName(
+    word,
+    ADMIN_KINDS.flatMap((row) => [...kindWords(row), ...aliasesOf(row)]),
+  );
   const hint = nearest === undefined ? `available kinds: ${KIND_WORDS.join(", ")}` : `did you mean "${nearest}"?`;
   throw new UsageError(`Unknown kind ${quoted(word)}; ${hint}`);
 }

@@ -1,4 +1,5 @@
 /** Resources as tables, one for each kind, or one table of custom columns for all. */
+import type { Resource } from "../../model/resource.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { formatLabels } from "../kinds/labels.ts";
 import { TableWriter } from "../table.ts";
@@ -70,9 +71,12 @@ function columnsOf(kind: AdminKind, layout: TableLayout, now: () => Date): reado
   const { columns, showsNamespace, showsLabels, showsEvent } = layout;
   const event: readonly Column[] = showsEvent ? [{ header: "EVENT", cell: (row) => row.event }] : [];
   if (typeof columns !== "string") {
-    const custom = columns.map((column) => ({
-      header: column.header,
-      cell: ({ stored }: TableRow) => customCell(column, stored.resource),
+    const custom = columns.map(({ header, path }) => ({
+      header,
+      cell: ({ stored }: TableRow) =>
+        path === undefined
+          ? (cellNamed(stored.kind, header)?.(stored.resource) ?? NO_VALUE)
+          : customCell(path, stored.resource),
     }));
     return [...event, ...custom];
   }
@@ -85,6 +89,14 @@ function columnsOf(kind: AdminKind, layout: TableLayout, now: () => Date): reado
     { header: "AGE", cell: ({ stored }) => ageOf(stored.resource.metadata.creationTimestamp, now()) },
     ...(showsLabels ? [LABELS_COLUMN] : []),
   ];
+}
+
+/** The cell of a column of the kind's wide table. */
+export function cellNamed(kind: AdminKind, header: string): ((resource: Resource) => string) | undefined {
+  if (header === "NAME") return ({ metadata }) => metadata.name;
+  if (header === NAMESPACE_COLUMN.header && kind.namespaced) return ({ metadata }) => metadata.namespace ?? "";
+  const found = kind.columns.find((column) => column.header.replaceAll(" ", "") === header.replaceAll(" ", ""));
+  return found && ((resource) => found.cell(resource));
 }
 
 const NAMESPACE_COLUMN: Column = {

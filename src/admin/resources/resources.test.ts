@@ -318,7 +318,7 @@ describe("get", () => {
     expect(stderr).toContain('"blue"');
   });
 
-  test.each([["get"], ["get pol"], ["get pools,nodes x"], ["get pool -l a=>b"], ["delete pool"], ["patch pool"]])(
+  test.each([["get"], ["get polic"], ["get pools,nodes x"], ["get pool -l a=>b"], ["delete pool"], ["patch pool"]])(
     "reports %p as wrong usage",
     async (words) => {
       expect(await ctl(words)).toMatchObject({ code: EXIT_USAGE, stdout: "" });

@@ -20,7 +20,12 @@ const RECURSIVE_OPTION: Option = {
   summary: "Also read the subdirectories of the directories given with -f",
 };
 
-export const FILE_OPTIONS: readonly Option[] = [FILE_OPTION, RECURSIVE_OPTION];
+const SKIP_EMPTY_OPTION: Option = {
+  name: "skip-empty",
+  summary: "Do not fail if the files and directories given with -f contain no resource",
+};
+
+export const FILE_OPTIONS: readonly Option[] = [FILE_OPTION, RECURSIVE_OPTION, SKIP_EMPTY_OPTION];
 
 /** A symbolic link may lead back to a directory above it. */
 const DEEPEST_DIRECTORY = 32;
@@ -34,7 +39,7 @@ export async function readGivenResources(context: Context, given: Given): Promis
   const depth = given.switches.has(RECURSIVE_OPTION.name) ? DEEPEST_DIRECTORY : 0;
   for (const path of paths) manifests.push(...(await readSource(context, path, depth)));
   const resources = decodeManifests(manifests, namespaceOf(given));
-  if (resources.length === 0) {
+  if (resources.length === 0 && !given.switches.has(SKIP_EMPTY_OPTION.name)) {
     const details = manifests.length === 0 ? `only .yaml, .yml and .json files are read${depth === 0 ? HINT : ""}` : "";
     throw new PluginError("resource-invalid", `Cannot find any resource in ${paths.map(placeOf).join(", ")}`, {
       details,

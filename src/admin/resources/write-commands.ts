@@ -1,9 +1,11 @@
 /** `apply`, `create` and `replace`: they differ in whether the resource must exist, and `apply` keeps what it does not mention. */
 import type { Datastore } from "../../datastore/datastore.ts";
-import type { PluginError } from "../../errors.ts";
+import { PluginError } from "../../errors.ts";
 import { withoutEffect } from "../../model/without-effect.ts";
 import type { Command, Context, Example, ExitCode, Given } from "../command.ts";
 import { withDatastore, withNewDatastore } from "../datastore/open.ts";
+import type { Option } from "../option.ts";
+import type { ActionResult } from "./action-result.ts";
 import { DRY_RUN_OPTION, isDryRun, surroundingsOf } from "./dry-run.ts";
 import { forEachResource, isOfOneResource } from "./for-each-resource.ts";
 import type { GivenResource } from "./manifest.ts";
@@ -24,6 +26,11 @@ const APPLY_DESCRIPTION = [
   "Labels, annotations and other metadata that a document does not mention are kept; replace removes them.",
 ];
 
+const SKIP_EXISTS_OPTION: Option = {
+  name: "skip-exists",
+  summary: "Leave resources that exist already as they are, and do not fail",
+};
+
 export const applyCommand = writeCommand("apply", "Create resources, or change existing ones", [
   { command: "apply -f pools.yaml", does: "Create or update the resources in a file" },
   { command: "apply -f manifests/ -R -o json", does: "Apply all files below a directory, with JSON output" },
@@ -33,6 +40,7 @@ export const applyCommand = writeCommand("apply", "Create resources, or change e
 export const createCommand = writeCommand("create", "Create new resources", [
   { command: "create -f pool.yaml", does: "Create a pool; fails if it exists" },
   { command: "create -f - < pool.json", does: "Create from standard input" },
+  { command: "create -f pools/ --skip-exists", does: "Create what does not exist yet" },
 ]);
 
 export const replaceCommand = writeCommand("replace", "Replace existing resources", [
@@ -48,7 +56,7 @@ function writeCommand(mode: WriteMode, summary: string, examples: readonly Examp
     name: mode,
     summary,
     description: [...COMMON_DESCRIPTION, ...(mode === "apply" ? APPLY_DESCRIPTION : [])].join("\n"),
-    options: [...FILE_OPTIONS, NAMESPACE_OPTION, DRY_RUN_OPTION],
+    options: [...FILE_OPTIONS, ...(mode === "create" ? [SKIP_EXISTS_OPTION] : []), NAMESPACE_OPTION, DRY_RUN_OPTION],
     needsDatastore: true,
     examples,
     async run(context, given) {
@@ -90,10 +98,23 @@ async function writeAll(store: Datastore, all: readonly GivenResource[], writing
   return forEachResource(context, given, {
     all,
     act: async (each) => ({
-      ...(await write(target, each)),
+      ...(await unlessExists(given, () => write(target, each))),
       warnings: withoutEffect(each.kind.kind, each.resource.spec),
     }),
   });
+}
+
+/** With --skip-exists, what exists already is not a failure. */
+async function unlessExists(given: Given, write: () => Promise<ActionResult>): Promise<ActionResult> {
+  try {
+    return await write();
+  } catch (failure) {
+    const isSkipped = given.switches.has(SKIP_EXISTS_OPTION.name);
+    if (isSkipped && failure instanceof PluginError && failure.kind === "resource-exists") {
+      return { action: "already exists" };
+    }
+    throw failure;
+  }
 }
 
 type Failures = ReadonlyMap<GivenResource, PluginError>;

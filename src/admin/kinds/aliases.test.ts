@@ -1,0 +1,38 @@
+import { describe, expect, test } from "bun:test";
+import { kindWords } from "../../model/kinds.ts";
+import { kindNamed } from "../resources/reference.ts";
+import { aliasesOf } from "./aliases.ts";
+import { ADMIN_KINDS } from "./kinds.ts";
+
+/** The names of the peer's tool, by our kind. */
+const OF_PEER: Readonly<Record<string, string>> = {
+  BGPConfiguration: "bgpconfig bgpconfigs bgpconfiguration bgpconfigurations",
+  BGPFilter: "bgpfilter bgpfilters bgpf bf",
+  BGPPeer: "bgppeer bgppeers bgpp bp",
+  ClusterInformation: "clusterinfo clusterinfos clusterinformation",
+  NodeAgentConfiguration: "felixconfig felixconfigs felixconfiguration felixconfigurations",
+  GlobalNetworkPolicy: "gnp gnps globalnetworkpolicy globalnetworkpolicies",
+  GlobalNetworkSet: "gnetsets globalnetworkset",
+  HostEndpoint: "hep heps hostendpoint HostEndpoints",
+  IPPool: "ipp pool pools ippool IPPOOLS",
+  IPReservation: "reservation reservations ipreservation",
+  KubeControllersConfiguration: "kubecontrollersconfig kubecontrollersconfigs",
+  NetworkPolicy: "np policy pol pols Policies networkpolicy",
+  NetworkSet: "netsets networkset",
+  Node: "no nos node nodes",
+  Profile: "pro pros profile profiles",
+  Tier: "tier tiers",
+  WorkloadEndpoint: "wep weps workloadendpoint",
+};
+
+describe("kindNamed()", () => {
+  test.each(Object.entries(OF_PEER))("%s has the names of the peer's tool: %s", (kind, words) => {
+    expect(words.split(" ").map((word) => kindNamed(word).kind)).toEqual(words.split(" ").map(() => kind));
+  });
+
+  test("each name is that of one kind", () => {
+    const words = ADMIN_KINDS.flatMap((row) => [...kindWords(row), ...aliasesOf(row)]);
+
+    expect(words.length).toBe(new Set(words).size);
+  });
+});
