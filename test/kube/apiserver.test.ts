@@ -72,7 +72,8 @@ describe("a test run that is killed", () => {
     const owner = Bun.spawn([process.execPath, join(import.meta.dir, "killed-owner.process.ts")], { stdout: "pipe" });
     const { value } = await owner.stdout.getReader().read();
     const { directory } = JSON.parse(new TextDecoder().decode(value)) as { directory: string };
-    expect(programsOf(directory)).toEqual(["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]);
+    const started = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+    await pollUntil(() => Bun.deepEquals(programsOf(directory), started), "the start of all programs");
 
     owner.kill("SIGKILL");
     await owner.exited;

@@ -30,7 +30,10 @@ export class Reconciler {
     }
     const pass = { snapshot, installation };
     try {
-      const found = await (isBeingDeleted(installation) ? removeInstallation : install)(this.means, pass);
+      const removeReports = () => this.statuses.removeComponents(snapshot);
+      const found = isBeingDeleted(installation)
+        ? await removeInstallation(this.means, pass, removeReports)
+        : await install(this.means, pass);
       this.failuresInARow = 0;
       if (found !== "gone") await this.report(pass, found);
     } catch (failure) {

@@ -18,11 +18,19 @@ import { ownedBy } from "./owned-objects.ts";
 import type { Found, Pass, PassMeans } from "./pass.ts";
 import { configurationRemoval } from "./record-changes.ts";
 
-/** "gone": nothing of it is left, and nothing to report on. */
-export async function removeInstallation(means: PassMeans, pass: Pass): Promise<Found | "gone"> {
+/**
+ * "gone": nothing of it is left, and nothing to report on. `removeReports` comes before the finalizer: when that is gone,
+ * the operator's own roles may go at any moment.
+ */
+export async function removeInstallation(
+  means: PassMeans,
+  pass: Pass,
+  removeReports: () => Promise<void>,
+): Promise<Found | "gone"> {
   const { snapshot, installation } = pass;
   if (!installation.metadata.finalizers?.includes(FINALIZER)) return "gone";
   const step = nextDeletionStep({ snapshot, namespaces: means.namespaces, installation, now: means.now() });
+  if (step.kind === "finish") await removeReports();
   await carryOut(means, pass, step);
   if (step.kind === "finish") return "gone";
   return { installation, components: { installation: stateOf(step) } };

@@ -132,6 +132,16 @@ describe("renderBird()", () => {
     expect(renderBird(bgpPlan("10.0.0.1", { sessions }), settings).text).not.toContain("rr c");
   });
 
+  test("leaves out sessions of a node whose own address is link-local, if BIRD listens on that alone", () => {
+    const sessions = [bgpSession("fd00::2")];
+    const addresses = { 6: address("fe80::1") };
+
+    expect(renderBird(bgpPlan("10.0.0.1", { sessions, addresses, listenOn: "node" }), settings).problems).toEqual([
+      expect.stringContaining("link-local"),
+    ]);
+    expect(renderBird(bgpPlan("10.0.0.1", { sessions, addresses, listenOn: "all" }), settings).problems).toEqual([]);
+  });
+
   test.each([
     ["a password with a quotation mark", { password: 'a"; protocol bgp Evil { }' }, "quotation mark"],
     ["a password with a line break", { password: "a\nb" }, "line break"],

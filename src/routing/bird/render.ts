@@ -47,7 +47,7 @@ const LOGGED: Readonly<Record<BgpLog, string>> = {
 };
 
 export function renderBird(plan: BgpPlan, settings: BirdSettings): BirdConfiguration {
-  const sessions = plan.sessions.map((session) => ({ session, problem: sessionProblem(session) }));
+  const sessions = plan.sessions.map((session) => ({ session, problem: sessionProblem(session, plan) }));
   const interfaces = [...settings.ownInterfaces, ...plan.ignoredInterfaces];
   const parts = [
     "# Written by the node agent, which replaces it at every change.",

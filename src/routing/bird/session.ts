@@ -17,18 +17,18 @@ const LINK_LOCAL = prefixAround({ family: 6, value: 0xfe80n << 112n }, 10);
 export const KIND_END = ": ";
 
 /** Why BIRD cannot hold the session; `undefined` if it can. For people: never shows a password. */
-export function sessionProblem(session: BgpSession): string | undefined {
-  const reason = reasonAgainst(session);
+export function sessionProblem(session: BgpSession, plan: BgpPlan): string | undefined {
+  const reason = reasonAgainst(session, ownAddress(session, plan));
   return reason && `${session.from}: no session with ${formatAddress(session.address)}, because ${reason}`;
 }
 
 /** One that BIRD refused would keep all others from changing. */
-function reasonAgainst(session: BgpSession): string | undefined {
-  const { name, address, source = address, localAs, peerAs, reflector, password } = session;
+function reasonAgainst(session: BgpSession, own: Address | undefined): string | undefined {
+  const { name, address, localAs, peerAs, reflector, password } = session;
   const { importRules, exportRules } = session;
   if (!isProtocolName(name)) return `${JSON.stringify(name)} is not a name that BIRD accepts`;
   if (address.value === 0n || localAs === 0 || peerAs === 0) return "the address or an AS number is 0";
-  if ([address, source].some((each) => prefixContains(LINK_LOCAL, each))) {
+  if ([address, own ?? address].some((each) => prefixContains(LINK_LOCAL, each))) {
     return "link-local addresses are not supported; use other addresses of the two ends";
   }
   if (reflector !== undefined && !isClusterId(reflector.clusterId)) {
