@@ -6,6 +6,11 @@ export interface Paint {
   red(text: string): string;
   yellow(text: string): string;
   green(text: string): string;
+  blue(text: string): string;
+  magenta(text: string): string;
+  cyan(text: string): string;
+  /** Less visible than other text. */
+  faint(text: string): string;
 }
 
 const ESCAPE = "\u001b";
@@ -19,5 +24,14 @@ export function paintStderr({ env, showsProgress }: Pick<Context, "env" | "shows
 export function paint({ env, isTerminal }: Pick<Context, "env" | "isTerminal">): Paint {
   const allowed = isTerminal && !env["NO_COLOR"] && env["TERM"] !== "dumb";
   const style = (code: number) => (text: string) => (allowed ? `${ESCAPE}[${code}m${text}${ESCAPE}[0m` : text);
-  return { bold: style(1), red: style(31), yellow: style(33), green: style(32) };
+  return {
+    bold: style(1),
+    red: style(31),
+    yellow: style(33),
+    green: style(32),
+    blue: style(34),
+    magenta: style(35),
+    cyan: style(36),
+    faint: style(2),
+  };
 }

@@ -3,16 +3,20 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { describeNodeAllocation } from "../../ipam/leaks/allocations.ts";
 import { releaseLeaks } from "../../ipam/leaks/release.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { paint, paintStderr } from "../paint.ts";
 import { openProgress } from "../progress.ts";
+import { formatTable } from "../table.ts";
 import { allocatorFor } from "./allocator.ts";
-import { allocationsOf } from "./blocks.ts";
+import { type Allocation, allocationsOf } from "./blocks.ts";
+import { readClusterState } from "./cluster-state.ts";
 import { USUAL_GRACE_MILLISECONDS } from "./endpoint-problems.ts";
 import { type Checked, checkOnce, confirmedFindings, type Finding, missingFindings } from "./findings.ts";
 import { type HostLeaks, searchHostIfKnown } from "./host-leaks.ts";
+import { listedAddresses } from "./listed-addresses.ts";
 import { repair } from "./repair.ts";
+import { writeReport } from "./write-report.ts";
 
 export const ipamCheck: Command = {
   kind: "command",
@@ -33,22 +37,35 @@ export const ipamCheck: Command = {
   ].join("\n"),
   options: [
     { name: "fix", summary: "Repair what was found, and say what to do about what needs a decision" },
+    { name: "show-problem-ips", summary: "Also list each address that has a problem, with its owner" },
+    { name: "show-all-ips", summary: "Also list each address in use, with its owner" },
+    {
+      name: "report",
+      value: "FILE",
+      summary: 'Write a report of all addresses and of those that are leaked, for "ipam release --from-report"',
+    },
     { name: "no-grace", summary: "Report addresses without an endpoint at once, not after an hour" },
   ],
   needsDatastore: true,
   examples: [
     { command: "ipam check", does: "Check only" },
     { command: "ipam check --fix", does: "Check and repair" },
+    { command: "ipam check --report leaks.json", does: "Write a report, for ipam release --from-report" },
     { command: "ipam check -o json", does: "Check, with JSON output for a script" },
   ],
   async run(context, given) {
-    const report = await withDatastore(context, given, async (store, { kind }) =>
-      examine(store, context, {
+    const file = given.values.get("report");
+    if (file !== undefined && given.switches.has("fix")) throw new UsageError("--report and --fix cannot be combined");
+    const report = await withDatastore(context, given, async (store, { kind }) => {
+      const cluster = file === undefined ? undefined : await readClusterState(store);
+      const examined = await examine(store, context, {
         host: await searchHostIfKnown(store, { context, given, isEmbedded: kind === "embedded" }),
         fixes: given.switches.has("fix"),
         graceMilliseconds: given.switches.has("no-grace") ? 0 : USUAL_GRACE_MILLISECONDS,
-      }),
-    );
+      });
+      if (file !== undefined && cluster !== undefined) await writeReport(file, examined, { cluster, context });
+      return examined;
+    });
     print(report, context, given);
     return report.findings.every(({ fixed }) => fixed) ? EXIT_OK : EXIT_FAILED;
   },
@@ -62,6 +79,7 @@ interface Report {
     readonly handles: number;
   };
   readonly findings: readonly Judged[];
+  readonly allocations: readonly Allocation[];
   /** Why `--fix` did not repair anything. */
   readonly note?: string;
   /** Addresses without an endpoint that are not reported yet. */
@@ -92,19 +110,21 @@ async function examine(
 ): Promise<Report> {
   const checked = await checkTwice(store, context, graceMilliseconds);
   const { world, findings } = checked;
+  const allocations = world.blocks.flatMap(allocationsOf);
   const refusal = fixes ? refusalToRepair(findings) : undefined;
   const isRepaired = fixes && refusal === undefined;
   return {
     counts: {
       pools: world.pools.length,
       blocks: world.blocks.length,
-      addresses: world.blocks.reduce((sum, block) => sum + allocationsOf(block).length, 0),
+      addresses: allocations.length,
       handles: world.handles.length,
     },
     findings: [
       ...(isRepaired ? await repairAll(store, context, { checked, graceMilliseconds }) : findings.map(notFixed)),
       ...(await judgeHost(store, context, { host, fixes: isRepaired, known: addressesIn(findings) })),
     ],
+    allocations,
     ...(refusal === undefined ? {} : { note: refusal }),
     young: checked.young,
   };
@@ -183,11 +203,19 @@ async function checkTwice(store: Datastore, context: Context, graceMilliseconds:
   return { ...second, findings: confirmedFindings(first.findings, second.findings) };
 }
 
-function print({ counts, findings, note, young }: Report, context: Context, given: Given): void {
+function print({ counts, findings, allocations, note, young }: Report, context: Context, given: Given): void {
+  const shown = given.switches.has("show-all-ips")
+    ? "all"
+    : given.switches.has("show-problem-ips")
+      ? "problems"
+      : "none";
+  const addresses = listedAddresses(allocations, findings, shown);
   if (wantsJson(given)) {
     const plain = findings.map((finding) => ({ ...finding, leaked: undefined }));
     const ok = findings.every(({ fixed }) => fixed);
-    context.stdout(`${JSON.stringify({ ok, counts, findings: plain, note }, undefined, 2)}\n`);
+    context.stdout(
+      `${JSON.stringify({ ok, counts, findings: plain, ...(shown === "none" ? {} : { addresses }), note }, undefined, 2)}\n`,
+    );
     return;
   }
   const { red, green, yellow } = paint(context);
@@ -197,11 +225,15 @@ function print({ counts, findings, note, young }: Report, context: Context, give
     // The message of an unreadable record contains its remedy.
     if (remedy !== undefined && kind !== "record-unreadable") context.stdout(`  to fix it: ${remedy}\n`);
   }
-  const { pools, blocks, addresses, handles } = counts;
+  if (addresses.length > 0) {
+    const rows = addresses.map(({ address, state, owner }) => [address, state, owner]);
+    context.stdout(`${formatTable(["ADDRESS", "STATE", "OWNER"], rows)}\n`);
+  }
+  const { pools, blocks, handles } = counts;
   const checked = [
     counted(pools, "pool"),
     counted(blocks, "block"),
-    `${counted(addresses, "address", "addresses")} in use`,
+    `${counted(counts.addresses, "address", "addresses")} in use`,
     counted(handles, "handle"),
   ].join(", ");
   const left = findings.filter(({ fixed }) => !fixed).length;

@@ -25,6 +25,7 @@ export const ipamConfigure: Command = {
       oneOf: BOOLEAN,
       summary: "Forbid borrowing addresses from other nodes' blocks",
     },
+    { name: "strictaffinity", value: "BOOLEAN", oneOf: BOOLEAN, summary: "The same as --strict-affinity" },
     {
       name: "auto-allocate-blocks",
       value: "BOOLEAN",
@@ -51,7 +52,10 @@ export const ipamConfigure: Command = {
 type Settings = IPAMConfiguration["spec"];
 
 function askedSettings({ values }: Given): Partial<Settings> {
-  const strict = values.get("strict-affinity");
+  const [strict, other] = [values.get("strict-affinity") ?? values.get("strictaffinity"), values.get("strictaffinity")];
+  if (other !== undefined && other !== strict) {
+    throw new UsageError("--strict-affinity and --strictaffinity are the same setting, with different values");
+  }
   const auto = values.get("auto-allocate-blocks");
   const most = values.get("max-blocks-per-host");
   return {

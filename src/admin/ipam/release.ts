@@ -10,7 +10,16 @@ import { NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
 import { blockKey, handleKey, resourceKey } from "../../model/keys.ts";
 import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { quoted } from "../../quote.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
+import {
+  type Command,
+  type Context,
+  EXIT_FAILED,
+  EXIT_OK,
+  type ExitCode,
+  type Given,
+  UsageError,
+  wantsJson,
+} from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { reportError } from "../report-error.ts";
 import { readOrExplain, withRemedy } from "../resources/unreadable-remedy.ts";
@@ -21,6 +30,7 @@ import { allocatorFor } from "./allocator.ts";
 import { allocationsOf, describeAllocation } from "./blocks.ts";
 import { isHandleOf } from "./endpoint-owner.ts";
 import { findPools } from "./pools.ts";
+import { readReports, releaseFromReports } from "./release-from-reports.ts";
 import { requireAddress } from "./show-address.ts";
 
 export const ipamRelease: Command = {
@@ -36,22 +46,37 @@ export const ipamRelease: Command = {
     "Releasing a free address of a pool is not an error; an address in no pool and an unknown handle are.",
     "If the block or the handle of an address is unreadable, it is reported on stderr and not released; the others are.",
     "The exit code is then 1.",
+    "Reports must be of this cluster, and one of them newer than the last change of ClusterInformation, which every lock of the datastore is.",
+    "They must be of this release and the datastore must be locked, unless --force is given. An address that an endpoint names, or that was",
+    "assigned again since the report, is kept in any case.",
   ].join("\n"),
   options: [
     { name: "ip", value: "ADDRESS", repeats: true, summary: "Address to release; can be repeated" },
     { name: "handle", value: "HANDLE", summary: "Handle whose addresses to release (NETWORK.CONTAINER)" },
-    { name: "force", summary: "Release addresses that workloads use" },
+    {
+      name: "from-report",
+      value: "FILE",
+      repeats: true,
+      summary:
+        'Release what reports of "ipam check --report" show as leaked; with several, what is leaked in all of them',
+    },
+    { name: "force", summary: "Release addresses that workloads use; with --from-report, see above" },
   ],
   needsDatastore: true,
   examples: [
     { command: "ipam release --ip 10.0.0.5", does: "Release one address" },
     { command: "ipam release --handle pods.4f6c1d", does: "Release all addresses of a container" },
+    {
+      command: "ipam release --from-report monday.json --from-report tuesday.json",
+      does: "Release what was leaked both times",
+    },
   ],
   async run(context, given) {
     const addresses = (given.lists.get("ip") ?? []).map(requireAddress);
     const handle = given.values.get("handle");
+    if (given.lists.has("from-report")) return releaseReported(context, given);
     if (addresses.length === 0 && handle === undefined)
-      throw new UsageError("--ip ADDRESS or --handle HANDLE is required");
+      throw new UsageError("--ip ADDRESS, --handle HANDLE or --from-report FILE is required");
     const inUse = given.switches.has("force") ? "release" : "refuse";
     const result = await withDatastore(context, given, (store) =>
       addresses.length === 0
@@ -62,6 +87,26 @@ export const ipamRelease: Command = {
     return result.failures.length === 0 ? EXIT_OK : EXIT_FAILED;
   },
 };
+
+async function releaseReported(context: Context, given: Given): Promise<ExitCode> {
+  if (given.lists.has("ip") || given.values.has("handle")) {
+    throw new UsageError("--from-report cannot be combined with --ip or --handle");
+  }
+  const reports = await readReports(context, given.lists.get("from-report") ?? []);
+  const isForced = given.switches.has("force");
+  const result = await withDatastore(context, given, (store) =>
+    releaseFromReports(store, context, { reports, isForced }),
+  );
+  const { released, kept, handles } = result;
+  if (wantsJson(given)) context.stdout(`${JSON.stringify(result, undefined, 2)}\n`);
+  else {
+    for (const address of released) context.stdout(`Released ${address}\n`);
+    for (const handle of handles) context.stdout(`Removed handle ${handle}\n`);
+    for (const { address, reason } of kept) context.stdout(`Kept ${address}: ${reason}\n`);
+    if (released.length + handles.length + kept.length === 0) context.stdout("Nothing to release: nothing is leaked\n");
+  }
+  return EXIT_OK;
+}
 
 /** What happens to an address that an endpoint names. */
 type InUse = "refuse" | "release";

@@ -11,6 +11,8 @@ import { findPools, findReserved } from "./pools.ts";
 import { reportUnreadable } from "./report-unreadable.ts";
 import { requireAddress, showAddress } from "./show-address.ts";
 import { showAddresses } from "./show-addresses.ts";
+import { showBorrowed } from "./show-borrowed.ts";
+import { MAP_OPTION, showMap } from "./show-map.ts";
 import { describeUnreadable } from "./unreadable-records.ts";
 import { type PoolUsage, poolUsage, type Records, strayUsage } from "./usage.ts";
 
@@ -24,6 +26,9 @@ export const ipamShow: Command = {
   ].join("\n"),
   options: [
     { name: "show-blocks", summary: "Also list the blocks of each pool with their node and usage" },
+    MAP_OPTION,
+    { name: "pool", value: "NAME", summary: "With --map: draw only this pool" },
+    { name: "show-borrowed", summary: "List the addresses that nodes use from blocks of other nodes" },
     { name: "addresses", summary: "List all addresses in use, with their pool, block, node, handle and pod" },
     { name: "show-configuration", summary: "Show the IPAM configuration instead of the pools" },
     { name: "ip", value: "ADDRESS", summary: "Show the owner of this address, its node and the time of assignment" },
@@ -32,6 +37,8 @@ export const ipamShow: Command = {
   examples: [
     { command: "ipam show", does: "Show the usage of all pools" },
     { command: "ipam show --show-blocks", does: "Also show the blocks of each node" },
+    { command: "ipam show --map", does: "See how full the blocks of each pool are" },
+    { command: "ipam show --map=node --pool blue", does: "See which node has which blocks of a pool" },
     { command: "ipam show --addresses -o json", does: "List all addresses in use, as JSON for a script" },
     { command: "ipam show --ip 10.0.0.5", does: "Show the owner of an address" },
   ],
@@ -41,6 +48,8 @@ export const ipamShow: Command = {
     requireOneMode(given);
     return withDatastore(context, given, (store) => {
       if (address) return showAddress(store, address, { context, given });
+      if (given.values.has(MAP_OPTION.name)) return showMap(store, { context, given });
+      if (given.switches.has("show-borrowed")) return showBorrowed(store, { context, given });
       if (given.switches.has("addresses")) return showAddresses(store, { context, given });
       if (given.switches.has("show-configuration")) return showConfiguration(store, context, given);
       return showPools(store, context, given);
@@ -50,10 +59,13 @@ export const ipamShow: Command = {
 
 /** These options exclude each other: one of them would be ignored silently. */
 function requireOneMode({ switches, values }: Given): void {
-  const asked = ["--ip", "--addresses", "--show-blocks", "--show-configuration"].filter((flag) => {
-    const name = flag.slice("--".length);
-    return switches.has(name) || values.has(name);
-  });
+  const asked = ["--ip", "--addresses", "--show-blocks", "--show-borrowed", "--show-configuration", "--map"].filter(
+    (flag) => {
+      const name = flag.slice("--".length);
+      return switches.has(name) || values.has(name);
+    },
+  );
+  if (values.has("pool") && !values.has("map")) throw new UsageError("--pool can be given only with --map");
   if (asked.length > 1) throw new UsageError(`${asked.join(" and ")} cannot be combined`);
 }
 
