@@ -21,6 +21,7 @@ import { ipamExplain } from "./ipam/explain.ts";
 import { ipamGc } from "./ipam/gc.ts";
 import { ipamRelease } from "./ipam/release.ts";
 import { ipamShow } from "./ipam/show.ts";
+import { ipamSplit } from "./ipam/split/split.ts";
 import { nodeCheck } from "./node/check.ts";
 import { nodeRegister } from "./node/register.ts";
 import { nodeRestore } from "./node/restore.ts";
@@ -72,7 +73,7 @@ export const COMMANDS: CommandGroup = {
       kind: "group",
       name: "ipam",
       summary: "Manage IP address allocation",
-      commands: [ipamShow, ipamExplain, ipamCheck, ipamGc, ipamRelease, ipamConfigure],
+      commands: [ipamShow, ipamExplain, ipamCheck, ipamGc, ipamRelease, ipamSplit, ipamConfigure],
     },
     {
       kind: "group",
