@@ -1,0 +1,28 @@
+/** Names that only earlier releases used, and that an upgrade has to know. Pure. */
+import { type GroupVersion, identity } from "../identity.ts";
+
+const { product } = identity;
+
+/** The custom resources behind the aggregated API, up to v3.28. */
+export const FORMER_API: GroupVersion = { group: `crd.${identity.apiGroup}`, version: "v1" };
+
+/** The aggregated API that served `vendor.org/v3`. */
+export const FORMER_API_SERVER = {
+  namespace: `${product}-apiserver`,
+  deployment: `${product}-apiserver`,
+  service: `${product}-api`,
+  apiService: `v3.${identity.apiGroup}`,
+} as const;
+
+/** In `kube-system` (manifests) or the system namespace (operator). */
+export const FORMER_NODE_DAEMON_SET = `${product}-node`;
+export const FORMER_CONTROLLERS = `${product}-kube-controllers`;
+export const FORMER_TYPHA = `${product}-typha`;
+export const FORMER_CONFIG_MAP = `${product}-config`;
+export const FORMER_ETCD_SECRET = `${product}-etcd-secrets`;
+
+/** Policy with another networking plugin: these names do not contain the product's. */
+export const FORMER_CANAL = { daemonSet: "canal", etcdDaemonSet: "canal-node", configMap: "canal-config" } as const;
+
+/** Settings of the node agent, now NodeAgentConfiguration. */
+export const FORMER_AGENT_CONFIGURATION = { kind: "FelixConfiguration", plural: "felixconfigurations" } as const;
