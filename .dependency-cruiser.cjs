@@ -18,6 +18,7 @@ const LAYERS = [
     "parse-json",
     "quote",
     "yaml",
+    "unified-diff",
   ],
   ["ip", "selector"],
   ["model", "cni", "config"],

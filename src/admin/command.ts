@@ -99,6 +99,10 @@ export interface Context {
   readonly version: string;
   /** Replaces a file of this host, atomically; returns whether its content was another. */
   replaceFile(path: string, text: string): Promise<boolean>;
+  /** As `replaceFile`, but only its owner may read it. */
+  replacePrivateFile(path: string, text: string): Promise<void>;
+  /** A program of this host, by its path or its name in PATH; `undefined` if there is none. */
+  findProgram(name: string): Program | undefined;
   /** The smallest MTU of the links to other hosts; `undefined` if there is none. */
   uplinkMtu(): Promise<number | undefined>;
   hostAddresses(): Promise<readonly HostAddress[]>;
@@ -130,6 +134,12 @@ export interface Context {
   random(): number;
   wait(milliseconds: number): Promise<void>;
 }
+
+/** Runs a program to its end; `stdin` is empty if absent. */
+export type Program = (
+  args: readonly string[],
+  stdin?: string,
+) => Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }>;
 
 /** What the tables that all pods of a host share are made of. */
 export interface WantedTables {

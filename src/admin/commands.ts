@@ -40,6 +40,7 @@ import { patchCommand } from "./resources/patch.ts";
 import { validateCommand } from "./resources/validate.ts";
 import { applyCommand, createCommand, replaceCommand } from "./resources/write-commands.ts";
 import { statusCommand } from "./status/status.ts";
+import { UPGRADE_COMMANDS } from "./upgrade/group.ts";
 import { versionCommand } from "./version/version.ts";
 
 export const COMMANDS: CommandGroup = {
@@ -50,6 +51,7 @@ export const COMMANDS: CommandGroup = {
     installCommand,
     statusCommand,
     uninstallCommand,
+    UPGRADE_COMMANDS,
     getCommand,
     describeCommand,
     explainCommand,

@@ -8,6 +8,7 @@ import { identity } from "../identity.ts";
 import { VERSION } from "../version.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
 import { editText } from "./edit-text.ts";
+import { findProgram } from "./find-program.ts";
 import { hostName } from "./host-name.ts";
 import { removeUntrustedVariables } from "./trusted-environment.ts";
 
@@ -47,6 +48,10 @@ export async function run(args: readonly string[]): Promise<number> {
     hostName,
     version: VERSION,
     replaceFile: async (path, text) => (await import("../linux/replace-file.ts")).replaceFile(path, text),
+    replacePrivateFile: async (path, text) => {
+      (await import("../linux/replace-file.ts")).replaceFile(path, text, "owner");
+    },
+    findProgram: (name) => findProgram(name, environment),
     uplinkMtu: async () => (await import("./uplink-mtu.ts")).uplinkMtu(),
     hostAddresses: async () => (await import("./host-addresses.ts")).hostAddresses(),
     sourceTowards: async (destination, family) =>

@@ -19,7 +19,7 @@ export interface ClusterObjects {
   create(path: string, object: object): Promise<Fields>;
   /** With the resourceVersion of its metadata it fails with `resource-changed` if somebody else has changed it since. */
   replace(path: string, object: object): Promise<Fields>;
-  /** Server-side apply as the admin tool; `force` takes fields of other managers. */
+  /** Server-side apply as the admin tool; `force` takes fields of other managers. `resource-missing`: no such kind or namespace. */
   apply(path: string, object: object, options: ApplyOptions): Promise<Fields>;
   /** A merge patch; `undefined` if there is no such object. */
   patch(path: string, changes: object): Promise<Fields | undefined>;
@@ -80,7 +80,7 @@ export function clusterObjects(client: Pick<KubeClient, "request">, signal?: Abo
       // The same again changes nothing.
       const text = await send({ method: "PATCH", path, query, contentType, body, attempt: "retry" });
       if (text === undefined)
-        throw new PluginError("api-unavailable", `Cannot apply "${path}": the API does not know it`);
+        throw new PluginError("resource-missing", `Cannot apply "${path}": there is no such kind or namespace`);
       return fieldsOf(text) ?? {};
     },
     async patch(path, changes) {

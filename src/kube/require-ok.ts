@@ -34,9 +34,36 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
 
 /** The cause of an error that a response of the API means. */
 class RefusedRequest extends Error {
-  constructor(readonly status: number) {
+  constructor(
+    readonly status: number,
+    readonly text: string,
+  ) {
     super(`status ${status}`);
   }
+}
+
+/** A field that another manager has set, which server-side apply without force does not change. */
+export interface ApplyConflict {
+  /** `.spec.replicas` */
+  readonly field: string;
+  readonly manager: string;
+}
+
+/** None if the failure is not such a conflict. */
+export function conflictsIn(failure: unknown): readonly ApplyConflict[] {
+  if (!(failure instanceof PluginError) || !(failure.cause instanceof RefusedRequest)) return [];
+  const { status, text } = failure.cause;
+  const details = status === 409 ? memberOf(parsed(text), "details") : undefined;
+  const causes = memberOf(details, "causes");
+  return (Array.isArray(causes) ? causes : []).flatMap((cause: unknown) => {
+    const [reason, field, message] = [memberOf(cause, "reason"), memberOf(cause, "field"), memberOf(cause, "message")];
+    if (reason !== "FieldManagerConflict") return [];
+    return [{ field: String(field), manager: /"([^"]*)"/.exec(String(message))?.[1] ?? String(message) }];
+  });
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }
 
 /** Whether the role of the credentials lacks a permission. */
@@ -69,7 +96,7 @@ export function requireOk(
     `Cannot ${describeRequest(target)}: ${state}`,
     {
       details: refusal?.details?.(target) ?? "",
-      cause: new RefusedRequest(status),
+      cause: new RefusedRequest(status, text),
     },
   );
 }

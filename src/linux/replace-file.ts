@@ -6,15 +6,16 @@ import { PluginError } from "../errors.ts";
 import { quoted } from "../quote.ts";
 import { readText } from "./files.ts";
 
-/** No reader sees half of it, or none. Everybody may read it. Returns `false` if it has this text already. */
-export function replaceFile(path: string, text: string): boolean {
+/** No reader sees half of it, or none. Returns `false` if it has this text already. */
+export function replaceFile(path: string, text: string, readers: "everybody" | "owner" = "everybody"): boolean {
   if (readText(path) === text) return false;
+  const isPrivate = readers === "owner";
   const unfinished = `${path}.unfinished`;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+    mkdirSync(dirname(path), { recursive: true, mode: isPrivate ? 0o700 : 0o755 });
     effect(`replace "${path}"`, () => {
-      writeFileSync(unfinished, text);
-      chmodSync(unfinished, 0o644);
+      writeFileSync(unfinished, text, { mode: 0o600 });
+      chmodSync(unfinished, isPrivate ? 0o600 : 0o644);
       renameSync(unfinished, path);
     });
     return true;

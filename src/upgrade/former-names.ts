@@ -3,10 +3,16 @@ import { type GroupVersion, identity } from "../identity.ts";
 
 const { product } = identity;
 
-/** The custom resources behind the aggregated API, up to v3.28. */
+/**
+ * The custom resources behind the aggregated API, up to v3.28.
+ * @public
+ */
 export const FORMER_API: GroupVersion = { group: `crd.${identity.apiGroup}`, version: "v1" };
 
-/** The aggregated API that served `vendor.org/v3`. */
+/**
+ * The aggregated API that served `vendor.org/v3`.
+ * @public
+ */
 export const FORMER_API_SERVER = {
   namespace: `${product}-apiserver`,
   deployment: `${product}-apiserver`,
@@ -16,13 +22,23 @@ export const FORMER_API_SERVER = {
 
 /** In `kube-system` (manifests) or the system namespace (operator). */
 export const FORMER_NODE_DAEMON_SET = `${product}-node`;
+/** @public */
 export const FORMER_CONTROLLERS = `${product}-kube-controllers`;
+/** @public */
 export const FORMER_TYPHA = `${product}-typha`;
+/** @public */
 export const FORMER_CONFIG_MAP = `${product}-config`;
+/** @public */
 export const FORMER_ETCD_SECRET = `${product}-etcd-secrets`;
 
-/** Policy with another networking plugin: these names do not contain the product's. */
+/**
+ * Policy with another networking plugin: these names do not contain the product's.
+ * @public
+ */
 export const FORMER_CANAL = { daemonSet: "canal", etcdDaemonSet: "canal-node", configMap: "canal-config" } as const;
 
-/** Settings of the node agent, now NodeAgentConfiguration. */
+/**
+ * Settings of the node agent, now NodeAgentConfiguration.
+ * @public
+ */
 export const FORMER_AGENT_CONFIGURATION = { kind: "FelixConfiguration", plural: "felixconfigurations" } as const;

@@ -16,6 +16,8 @@ export interface Step {
   /** The rule of the spec's section "Versioning" that it serves. */
   readonly rule: number;
   readonly why: string;
+  /** A later step, or the use of the cluster, undoes it as intended: it is not observed again once it is done. */
+  readonly isTemporary?: true;
   /** Reads only. `undefined`: this cluster does not need it. Throws if it cannot tell. */
   plan(site: PlanningSite): Promise<StepPlan | undefined>;
   /** What is still to be done; nothing: the step is done. Reads only. */

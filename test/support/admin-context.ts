@@ -42,6 +42,8 @@ export interface AdminSurroundings {
   readonly openTracer?: Context["openTracer"];
   readonly uplinkMtu?: number;
   readonly replaceFile?: Context["replaceFile"];
+  readonly replacePrivateFile?: Context["replacePrivateFile"];
+  readonly findProgram?: Context["findProgram"];
   readonly hostAddresses?: readonly HostAddress[];
   readonly sourceTowards?: Context["sourceTowards"];
   readonly machineIdentity?: string;
@@ -77,6 +79,8 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     hostName: async () => surroundings.hostName ?? "This-Host",
     version: surroundings.version ?? VERSION,
     replaceFile: surroundings.replaceFile ?? (async () => false),
+    replacePrivateFile: surroundings.replacePrivateFile ?? (async () => {}),
+    findProgram: surroundings.findProgram ?? (() => undefined),
     uplinkMtu: async () => surroundings.uplinkMtu,
     hostAddresses: async () => surroundings.hostAddresses ?? [],
     sourceTowards: surroundings.sourceTowards ?? (async () => undefined),

@@ -1,5 +1,6 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
+import { unifiedDiff } from "../../unified-diff.ts";
 import { formatYaml } from "../../yaml.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
@@ -10,7 +11,6 @@ import { openOverlay } from "./overlay-store.ts";
 import { NAMESPACE_OPTION, referenceText } from "./reference.ts";
 import { FILE_OPTIONS, readGivenResources } from "./sources.ts";
 import { readOne, type Stored } from "./stored.ts";
-import { unifiedDiff } from "./unified-diff.ts";
 import { writeResource } from "./write.ts";
 
 /** As in `kubectl diff`: 1 is not a failure here. */

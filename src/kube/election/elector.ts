@@ -49,6 +49,11 @@ export class Elector implements Leadership {
     return this.seen?.lease.spec.holderIdentity ?? "";
   }
 
+  /** When the present leader renewed it, as the leader's clock says; empty if there is none. */
+  get renewTime(): string {
+    return this.seen?.lease.spec.renewTime ?? "";
+  }
+
   async whenLeading(signal: AbortSignal): Promise<void> {
     while (!this.isLeading() && !signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -1,0 +1,101 @@
+/** The options of the commands of an upgrade, and what they mean. */
+import { identity } from "../../identity.ts";
+import { isDuration, millisecondsOf } from "../../model/duration.ts";
+import { quoted } from "../../quote.ts";
+import type { DetectionRequest } from "../../upgrade/detect/detection.ts";
+import type { UpgradeOptions } from "../../upgrade/options.ts";
+import { type Given, UsageError } from "../command.ts";
+import type { Option } from "../option.ts";
+
+export const CONTEXT_OPTION: Option = {
+  name: "context",
+  value: "NAME",
+  summary: "Context of the kubeconfig (default: its current context)",
+};
+
+export const DEFAULT_PLAN_FILE = `${identity.product}-upgrade-plan.json`;
+
+const METHODS = ["chart", "operator", "manifest"] as const;
+const NETWORKS = ["own", "other", "fabric"] as const;
+const DATASTORES = ["kubernetes", "etcd"] as const;
+const ON_CONFLICT = ["fail", "mine", "theirs"] as const;
+
+/** For a cluster that does not say it clearly. */
+export const DETECTION_OPTIONS: readonly Option[] = [
+  { name: "method", value: "METHOD", oneOf: METHODS, summary: "How it was installed, if the cluster is ambiguous" },
+  {
+    name: "variant",
+    value: "VARIANT",
+    oneOf: NETWORKS,
+    summary: "Which manifest: own networking and policy, policy with another plugin, or policy only with a fabric",
+  },
+  { name: "datastore", value: "DATASTORE", oneOf: DATASTORES, summary: "Where its resources are, if it is ambiguous" },
+  { name: "from-version", value: "VERSION", summary: "The installed version, if images do not name it" },
+  {
+    name: "ignore-group",
+    value: "GROUP",
+    repeats: true,
+    summary: "Do not search this API group for owner references, for example because its API server is broken",
+  },
+];
+
+export const PLAN_OPTIONS: readonly Option[] = [
+  {
+    name: "on-conflict",
+    value: "CHOICE",
+    oneOf: ON_CONFLICT,
+    summary:
+      "Your edits that the release changes too: stop (fail, default), keep yours (mine), or take the release's (theirs)",
+  },
+  { name: "chart", value: "CHART", summary: "Path of the chart, or its name in a repository of Helm" },
+  { name: "automatic-host-endpoints", summary: "Also migrate to automatic host endpoints" },
+  { name: "accept-default-allow", summary: "Accept that hosts without policy become open by that migration" },
+  { name: "overwrite-labels", summary: "Replace labels of nodes by those of host endpoints that have other values" },
+  {
+    name: "reviewed",
+    summary: 'Delete the policy "allow-all-upgrade" although host endpoints have no other policy',
+  },
+  {
+    name: "stall-limit",
+    value: "DURATION",
+    summary: "Stop if a rolling update makes no progress for so long (default 10m)",
+  },
+];
+
+export function upgradeOptions({ switches, values, lists }: Given): UpgradeOptions {
+  const stallLimit = values.get("stall-limit") ?? "10m";
+  if (!isDuration(stallLimit)) {
+    throw new UsageError(`${quoted(stallLimit)} is not a duration; use for example "90s" or "10m"`);
+  }
+  const chart = values.get("chart");
+  return {
+    automaticHostEndpoints: switches.has("automatic-host-endpoints"),
+    acceptDefaultAllow: switches.has("accept-default-allow"),
+    overwriteLabels: switches.has("overwrite-labels"),
+    reviewed: switches.has("reviewed"),
+    onConflict: oneOf(ON_CONFLICT, values.get("on-conflict")) ?? "fail",
+    ignoredGroups: lists.get("ignore-group") ?? [],
+    ...(chart === undefined ? {} : { chart }),
+    stallSeconds: millisecondsOf(stallLimit) / 1_000,
+  };
+}
+
+export function detectionRequest({ values, lists }: Given, target: string): DetectionRequest {
+  const method = oneOf(METHODS, values.get("method"));
+  const network = oneOf(NETWORKS, values.get("variant"));
+  const datastore = oneOf(DATASTORES, values.get("datastore"));
+  const version = values.get("from-version");
+  return {
+    target,
+    ignoredGroups: lists.get("ignore-group") ?? [],
+    ...(method === undefined ? {} : { method }),
+    ...(network === undefined ? {} : { network }),
+    ...(datastore === undefined ? {} : { datastore }),
+    ...(version === undefined ? {} : { version }),
+  };
+}
+
+/** The parser of arguments accepts no other. */
+function oneOf<Value extends string>(allowed: readonly Value[], given: string | undefined): Value | undefined {
+  return allowed.find((value) => value === given);
+}

@@ -1,0 +1,93 @@
+import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
+import { detectFacts } from "../../upgrade/detect/detect.ts";
+import type { Facts } from "../../upgrade/facts.ts";
+import { isUnfinished } from "../../upgrade/ledger.ts";
+import { type EarlierRun, makePlan } from "../../upgrade/make-plan.ts";
+import { planText } from "../../upgrade/plan-text.ts";
+import { readPlan } from "../../upgrade/run.ts";
+import { STEPS } from "../../upgrade/steps.ts";
+import { encodePlan, type UpgradePlan } from "../../upgrade/upgrade-plan.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
+import { paint } from "../paint.ts";
+import {
+  CONTEXT_OPTION,
+  DEFAULT_PLAN_FILE,
+  DETECTION_OPTIONS,
+  detectionRequest,
+  PLAN_OPTIONS,
+  upgradeOptions,
+} from "./options.ts";
+import { type UpgradeSite, withUpgradeSite } from "./site.ts";
+
+export const upgradePlan: Command = {
+  kind: "command",
+  name: "plan",
+  summary: "Plan the upgrade, show what it will do, and save the plan",
+  description: [
+    "Reads only. Shows each step with its reason, its changes as the server itself would make them (a dry run), the fields that it takes",
+    "from others, what cannot be undone and how long it takes. The plan is saved to a file, which apply carries out as long as the",
+    "cluster is as it was. The exit code is 1 if something has to be decided first.",
+  ].join("\n"),
+  options: [
+    { name: "plan", value: "FILE", summary: `File to save the plan to (default ${DEFAULT_PLAN_FILE})` },
+    { name: "full", summary: "Show every line of every change" },
+    ...PLAN_OPTIONS,
+    ...DETECTION_OPTIONS,
+    CONTEXT_OPTION,
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "upgrade plan", does: `What would an upgrade of ${identity.title} do?` },
+    { command: "upgrade plan --full --plan upgrade.json", does: "Show everything, and save it to another file" },
+  ],
+  async run(context, given) {
+    const file = given.values.get("plan") ?? DEFAULT_PLAN_FILE;
+    const plan = await withUpgradeSite(context, given, (site) => planOf(site, context, given));
+    await context.replacePrivateFile(file, encodePlan(plan));
+    if (wantsJson(given)) context.stdout(encodePlan(plan));
+    else context.stdout(`${textOf(plan, context, given)}${nextCommand(file)}`);
+    return plan.steps.every(({ obstacles }) => obstacles.length === 0) ? EXIT_OK : EXIT_FAILED;
+  },
+};
+
+async function planOf(site: UpgradeSite, context: Context, given: Given): Promise<UpgradePlan> {
+  const earlier = await earlierRun(site);
+  const facts = earlier?.plan.facts ?? (await requireFacts(site, context, given));
+  const options = upgradeOptions(given);
+  const onStep = ({ name }: { readonly name: string }) => {
+    if (context.showsProgress) context.stderr(`\r\u001b[KPlanning ${name}`);
+  };
+  try {
+    const run = context.uuid().slice(0, 8);
+    const request = { steps: STEPS, run, now: context.now(), onStep, ...(earlier === undefined ? {} : { earlier }) };
+    return await makePlan({ ...site, facts, options }, request);
+  } finally {
+    if (context.showsProgress) context.stderr("\r\u001b[K");
+  }
+}
+
+/** A run that has begun: its facts are those of the cluster before it. */
+async function earlierRun(site: UpgradeSite): Promise<EarlierRun | undefined> {
+  const ledger = site.ledger.current;
+  if (ledger === undefined || !isUnfinished(ledger)) return undefined;
+  return { ledger, plan: await readPlan(site.backups(ledger.run), ledger) };
+}
+
+async function requireFacts(site: UpgradeSite, context: Context, given: Given): Promise<Facts> {
+  const detection = await detectFacts(site.objects, detectionRequest(given, context.version));
+  if (detection.kind === "found") return detection.facts;
+  const messages = detection.obstacles.map(({ message }) => message).join("; ");
+  throw new PluginError("config-invalid", `Cannot plan an upgrade: ${messages}`, {
+    details: detection.obstacles.map(({ remedy }) => remedy).join("; "),
+  });
+}
+
+function textOf(plan: UpgradePlan, context: Context, given: Given): string {
+  return planText(plan, STEPS, { ...paint(context), isFull: given.switches.has("full") });
+}
+
+function nextCommand(file: string): string {
+  const option = file === DEFAULT_PLAN_FILE ? "" : ` --plan ${file}`;
+  return `The plan is saved in ${file}. Carry it out: ${identity.adminTool} upgrade apply${option}\n`;
+}

@@ -1,0 +1,30 @@
+/** Prints the progress of a run: a line for each event, or JSON. */
+import { counted } from "../../counted.ts";
+import type { RunEvent } from "../../upgrade/run.ts";
+import { type Context, type Given, wantsJson } from "../command.ts";
+import { paint } from "../paint.ts";
+
+export function reportEvents(context: Context, given: Given): (event: RunEvent) => void {
+  const { bold, green } = paint(context);
+  if (wantsJson(given)) return (event) => context.stdout(`${JSON.stringify(event)}\n`);
+  return (event) => {
+    switch (event.kind) {
+      case "backed-up":
+        return context.stdout(`Backed up ${counted(event.objects, "object")}\n`);
+      case "begun":
+        return context.stdout(`${bold(`[${event.number}/${event.of}] ${event.title}`)}\n`);
+      case "progress":
+        return context.stdout(`      ${event.line}\n`);
+      case "done":
+        return context.stdout(`      ${green(OUTCOMES[event.outcome])}\n`);
+    }
+  };
+}
+
+const OUTCOMES = {
+  changed: "done",
+  unchanged: "nothing to do",
+  "already done": "already done",
+  "rolled back": "rolled back",
+  kept: "stays as it is",
+} as const;

@@ -1,0 +1,53 @@
+import { identity } from "../../identity.ts";
+import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
+import { isObject } from "../../model/shape.ts";
+import { type Ledger, LedgerStore, UPGRADE_NAME, UPGRADE_NAMESPACE } from "../../upgrade/ledger.ts";
+import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
+import { type Command, EXIT_OK, wantsJson } from "../command.ts";
+import { formatTable } from "../table.ts";
+
+export const upgradeStatus: Command = {
+  kind: "command",
+  name: "status",
+  summary: "Show how far the upgrade is",
+  description: "Reads the record of the upgrade in the cluster, whichever process carries it out.",
+  options: [...CLUSTER_OPTIONS],
+  examples: [{ command: "upgrade status", does: "Which steps are done?" }],
+  async run(context, given) {
+    const { ledger, holder } = await withCluster(context, given, async (client) => {
+      const objects = clusterObjects(client, context.signal);
+      const store = await LedgerStore.open(objects, async () => {});
+      return { ledger: store.current, holder: await leaseHolder(objects) };
+    });
+    if (wantsJson(given)) {
+      const { notes: _, ...shown } = ledger ?? { phase: "none", notes: {} };
+      context.stdout(`${JSON.stringify({ ...shown, ...(holder === "" ? {} : { holder }) }, undefined, 2)}\n`);
+    } else context.stdout(ledger === undefined ? "There is no upgrade in this cluster.\n" : statusText(ledger, holder));
+    return EXIT_OK;
+  },
+};
+
+async function leaseHolder(objects: ClusterObjects): Promise<string> {
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${UPGRADE_NAMESPACE}/leases/${UPGRADE_NAME}`;
+  const spec = (await objects.read(path))?.["spec"];
+  return isObject(spec) ? String(spec["holderIdentity"] ?? "") : "";
+}
+
+const NEXT = {
+  running: `not complete; continue: ${identity.adminTool} upgrade apply, or go back: ${identity.adminTool} upgrade rollback`,
+  complete: "complete",
+  "rolling-back": `being rolled back; continue: ${identity.adminTool} upgrade rollback --yes`,
+  "rolled-back": "rolled back",
+} as const;
+
+function statusText({ run, from, to, phase, startedAt, endedAt, steps }: Ledger, holder: string): string {
+  const state =
+    holder !== "" && (phase === "running" || phase === "rolling-back") ? `carried out by ${holder}` : NEXT[phase];
+  const rows = steps.map((step) => [step.name, step.state, step.endedAt ?? step.startedAt ?? "", step.problem ?? ""]);
+  return [
+    `Upgrade ${run} from ${from} to ${to}: ${state}`,
+    `Started ${startedAt}${endedAt === undefined ? "" : `, ended ${endedAt}`}`,
+    "",
+    formatTable(["STEP", "STATE", "SINCE", "PROBLEM"], rows),
+  ].join("\n");
+}

@@ -1,0 +1,164 @@
+/**
+ * Carries a plan out, from wherever it was interrupted.
+ *
+ *   drift? -> backups -> ledger -> for each step:  drift? -> what remains -> act -> what remains -> verify -> recorded as done
+ *
+ * Nothing is written before the backups are complete, and a step is recorded as begun before its first write. The first
+ * step that fails stops the run; running it again continues there.
+ */
+import { PluginError } from "../errors.ts";
+import { driftBeforeStep, driftSincePlan } from "./drift.ts";
+import type { Obstacle } from "./facts.ts";
+import { isUnfinished, type Ledger, type LedgerStep } from "./ledger.ts";
+import { changedPaths, readObjects } from "./observe-objects.ts";
+import { encodeObjects } from "./restore-objects.ts";
+import {
+  objectsBackup,
+  type PlannedStep,
+  plannedSteps,
+  type Run,
+  readPlan,
+  requireLedger,
+  savePlan,
+  stateOf,
+  stepSite,
+  writeStep,
+} from "./run.ts";
+import type { StepPlan } from "./step.ts";
+import { planDigest, type UpgradePlan } from "./upgrade-plan.ts";
+
+/** "complete": it was so already, and nothing is written. A plan is carried out once; `upgrade verify` shows what was undone since. */
+export type Application = "applied" | "complete";
+
+/** `given`: absent if a run is to be continued. */
+export async function applyPlan(run: Run, given: UpgradePlan | undefined): Promise<Application> {
+  if (isComplete(run.ledger.current, given)) return "complete";
+  const plan = await choosePlan(run, given);
+  const steps = plannedSteps(run.steps, plan);
+  refuseObstacles(plan);
+  await begin(run, plan);
+  for (const [index, each] of steps.entries()) {
+    run.report({ kind: "begun", step: each.step.name, title: each.step.title, number: index + 1, of: steps.length });
+    await carryOut(run, plan, each);
+  }
+  const ledger = requireLedger(run);
+  await run.ledger.write({ ...ledger, phase: "complete", endedAt: run.site.now().toISOString() });
+  return "applied";
+}
+
+/** A run that was begun is continued, with its own plan or with one that was made to continue it. */
+async function choosePlan(run: Run, given: UpgradePlan | undefined): Promise<UpgradePlan> {
+  const ledger = run.ledger.current;
+  if (ledger?.phase === "rolling-back") {
+    throw new PluginError("resource-in-use", `Cannot apply: upgrade ${ledger.run} is being rolled back`, {
+      details: "finish that first: upgrade rollback --yes",
+    });
+  }
+  if (ledger === undefined || !isUnfinished(ledger)) {
+    if (given !== undefined) return given;
+    throw new PluginError("resource-missing", "Cannot apply: there is no plan", { details: "make one: upgrade plan" });
+  }
+  if (given === undefined || planDigest(given) === ledger.plans.at(-1)) {
+    return given ?? readPlan(run.backups(ledger.run), ledger);
+  }
+  if (given.run === ledger.run && given.continues === ledger.plans.at(-1)) return given;
+  throw new PluginError("resource-in-use", `Cannot apply the plan: upgrade ${ledger.run} has begun with another one`, {
+    details: "continue that one without --plan, or make a new plan, which continues it: upgrade plan",
+  });
+}
+
+function refuseObstacles({ steps }: UpgradePlan): void {
+  const obstacles: readonly Obstacle[] = steps.flatMap((step) => step.obstacles);
+  if (obstacles.length === 0) return;
+  const messages = obstacles.map(({ message }) => message).join("; ");
+  throw new PluginError("resource-in-use", `Cannot apply the plan: ${messages}`, {
+    details: [...new Set(obstacles.map(({ remedy }) => remedy))].join("; "),
+  });
+}
+
+function isComplete(ledger: Ledger | undefined, given: UpgradePlan | undefined): boolean {
+  return ledger?.phase === "complete" && (given === undefined || given.run === ledger.run);
+}
+
+async function begin(run: Run, plan: UpgradePlan): Promise<void> {
+  const digest = planDigest(plan);
+  const before = run.ledger.current;
+  const earlier = before !== undefined && isUnfinished(before) ? before : undefined;
+  if (earlier?.plans.at(-1) === digest) return;
+  const isPending = ({ step }: StepPlan) => earlier === undefined || stateOf(run, step) === "pending";
+  const pending = plan.steps.filter(isPending);
+  // What a step of this run has begun to change, an earlier plan has backed up.
+  const begun = new Set(changedPaths(plan.steps.filter((step) => !isPending(step))));
+  const live = await readObjects(run.site.objects, changedPaths(pending));
+  const drift = driftSincePlan({ ...plan, steps: pending }, live);
+  if (drift.length > 0) throw drifted(drift);
+  const backups = run.backups(plan.run);
+  await savePlan(backups, plan);
+  const saved = new Map([...live].filter(([path]) => !begun.has(path)));
+  await backups.save(objectsBackup(digest), encodeObjects(saved));
+  run.report({ kind: "backed-up", objects: saved.size });
+  const steps = plan.steps.map(({ step: name }): LedgerStep => {
+    return earlier?.steps.find((each) => each.name === name) ?? { name, state: "pending" };
+  });
+  await run.ledger.write({
+    run: plan.run,
+    phase: "running",
+    plans: [...(earlier?.plans ?? []), digest],
+    from: plan.facts.version,
+    to: plan.facts.target,
+    startedAt: earlier?.startedAt ?? run.site.now().toISOString(),
+    steps,
+    notes: earlier?.notes ?? {},
+  });
+}
+
+async function carryOut(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: PlannedStep): Promise<void> {
+  const { name } = step;
+  const state = stateOf(run, name);
+  if (state === "done") return run.report({ kind: "done", step: name, outcome: "already done" });
+  const site = stepSite(run, plan, name);
+  try {
+    if (state === "pending") {
+      const live = await readObjects(site.objects, changedPaths([stepPlan]));
+      const drift = driftBeforeStep(plan, stepPlan, live);
+      if (drift.length > 0) throw drifted(drift);
+    }
+    const hasActed = await act(run, { step, plan: stepPlan }, site);
+    const wrong = (await step.verify?.(site, stepPlan)) ?? [];
+    if (wrong.length > 0) throw failed("resource-invalid", `Step "${name}" is done, but not as it should be`, wrong);
+    const endedAt = run.site.now().toISOString();
+    await writeStep(run, name, { state: "done", endedAt, problem: undefined });
+    run.report({ kind: "done", step: name, outcome: hasActed || state === "running" ? "changed" : "unchanged" });
+  } catch (failure) {
+    await recordProblem(run, name, failure);
+    throw failure;
+  }
+}
+
+async function act(run: Run, { step, plan }: PlannedStep, site: ReturnType<typeof stepSite>): Promise<boolean> {
+  if ((await step.remaining(site, plan)).length === 0) return false;
+  if (stateOf(run, step.name) === "pending") {
+    await writeStep(run, step.name, { state: "running", startedAt: run.site.now().toISOString() });
+  }
+  await step.act(site, plan);
+  const left = await step.remaining(site, plan);
+  if (left.length > 0) throw failed("not-ready", `Step "${step.name}" is not done`, left);
+  return true;
+}
+
+/** For `upgrade status`. The failure itself is more important than that it could not be recorded. */
+async function recordProblem(run: Run, step: string, failure: unknown): Promise<void> {
+  if (!(failure instanceof PluginError) || run.site.signal.aborted) return;
+  await writeStep(run, step, { problem: failure.message }).catch(() => {});
+}
+
+function failed(kind: "resource-invalid" | "not-ready", message: string, lines: readonly string[]): PluginError {
+  return new PluginError(kind, `${message}: ${lines.join("; ")}`, {
+    details: "run upgrade apply again to continue, or upgrade rollback to go back",
+  });
+}
+
+function drifted(lines: readonly string[]): PluginError {
+  const message = `Cannot apply the plan: the cluster has changed since it was made: ${lines.join("; ")}`;
+  return new PluginError("resource-changed", message, { details: "make a new plan, and read it: upgrade plan" });
+}

@@ -1,0 +1,19 @@
+/** What is asked of the detection, and what it returns. */
+import type { Facts, InstallMethod, ManifestNetwork, Obstacle } from "../facts.ts";
+
+export interface DetectionRequest {
+  /** The release of this tool. */
+  readonly target: string;
+  /** API groups that the search for owner references leaves out. */
+  readonly ignoredGroups: readonly string[];
+  /** What the user has said, where the cluster is ambiguous. */
+  readonly method?: InstallMethod["kind"];
+  readonly network?: ManifestNetwork;
+  readonly datastore?: Facts["datastore"];
+  readonly version?: string;
+}
+
+export type Detection =
+  | { readonly kind: "found"; readonly facts: Facts }
+  /** Nothing can be planned. `partial`: what is known nevertheless. */
+  | { readonly kind: "unclear"; readonly obstacles: readonly Obstacle[]; readonly partial: Partial<Facts> };

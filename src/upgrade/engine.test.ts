@@ -1,0 +1,375 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { type ImitatedPlan, imitateCluster } from "../../test/support/imitated-cluster.ts";
+import { PluginError } from "../errors.ts";
+import type { KubeRequest } from "../kube/api.ts";
+import { clusterObjects } from "../kube/objects.ts";
+import { applyPlan } from "./apply.ts";
+import { openBackups } from "./backups.ts";
+import type { Facts } from "./facts.ts";
+import { LedgerStore } from "./ledger.ts";
+import { makePlan } from "./make-plan.ts";
+import { restoreBackedUp } from "./restore-objects.ts";
+import { planRollback, rollBack } from "./rollback.ts";
+import { type Run, type RunEvent, readPlan } from "./run.ts";
+import type { PlanningSite, Step } from "./step.ts";
+import type { UpgradePlan } from "./upgrade-plan.ts";
+import { verifyRun } from "./verify.ts";
+
+const NOW = new Date("2026-01-02T03:04:05Z");
+const OPTIONS = {
+  automaticHostEndpoints: false,
+  acceptDefaultAllow: false,
+  overwriteLabels: false,
+  reviewed: false,
+  onConflict: "fail",
+  ignoredGroups: [],
+  stallSeconds: 60,
+} as const;
+const FACTS: Facts = {
+  method: { kind: "operator" },
+  datastore: "kubernetes",
+  storage: "current",
+  version: "v3.26.0",
+  target: "v3.29.0",
+  parts: [],
+  orchestratorVersion: "v1.33.0",
+  nodes: [],
+  namespace: "kube-system",
+  hasAggregatedApi: false,
+  unfinished: [],
+  hasApplicationLayerPolicy: false,
+  hostEndpoints: [],
+  hasUpgradePolicy: false,
+  ownedObjects: [],
+};
+
+const place = (name: string) => `/api/v1/namespaces/x/configmaps/${name}`;
+const config = (name: string, value: string) => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name, namespace: "x" },
+  data: { value },
+});
+
+/** Sets the value of some ConfigMaps, one write each; those that do not exist are created. */
+function settingStep(name: string, names: readonly string[], more: Partial<Step> = {}): Step {
+  const isNew = (object: unknown) => (object as { data?: { value?: string } } | undefined)?.data?.value === name;
+  return {
+    name,
+    title: `Set ${name}`,
+    rule: 1,
+    why: "The test needs it.",
+    plan: async () => ({
+      step: name,
+      changes: names.map((each) => ({ action: "update", what: `ConfigMap x/${each}`, path: place(each) })),
+      obstacles: [],
+      notes: [],
+      estimatedSeconds: 1,
+      data: { names },
+    }),
+    async remaining({ objects }) {
+      const live = await Promise.all(names.map(async (each) => [each, await objects.read(place(each))] as const));
+      return live.flatMap(([each, object]) => (isNew(object) ? [] : [`ConfigMap ${each} is old`]));
+    },
+    async act({ objects, notes }) {
+      for (const each of names) {
+        await notes.write({ at: each });
+        if (!isNew(await objects.read(place(each)))) {
+          await objects.apply(place(each), config(each, name), { force: true });
+        }
+      }
+    },
+    rollback: async (site) => restoreBackedUp(site, names.map(place)),
+    ...more,
+  };
+}
+
+const STEPS = [settingStep("first", ["a", "b"]), settingStep("second", ["c", "new"]), settingStep("third", ["a"])];
+const OBJECTS = Object.fromEntries(["a", "b", "c"].map((name) => [place(name), config(name, "old")]));
+
+function siteOn(plan: ImitatedPlan = {}, steps: readonly Step[] = STEPS) {
+  const cluster = imitateCluster({ objects: OBJECTS, ...plan });
+  const objects = clusterObjects(cluster.client);
+  const events: RunEvent[] = [];
+  const copies = new Map<string, string>();
+  const site = {
+    objects,
+    release: {} as PlanningSite["release"],
+    openDatastore: () => Promise.reject(new Error("there is none")),
+    signal: new AbortController().signal,
+  };
+  const openRun = async (): Promise<Run> => ({
+    steps,
+    site: { ...site, now: () => NOW, wait: async () => {}, helm: undefined },
+    ledger: await LedgerStore.open(objects, async (text) => void copies.set("ledger", text)),
+    backups: (run) =>
+      openBackups({ objects, run, copy: async (name, text) => void copies.set(name, text), partBytes: 64 }),
+    report: (event) => events.push(event),
+  });
+  const makePlanHere = async (): Promise<UpgradePlan> => {
+    const { ledger, backups } = await openRun();
+    const { current } = ledger;
+    const earlier = current && { ledger: current, plan: await readPlan(backups(current.run), current) };
+    const request = { steps, run: "1234", now: NOW, ...(earlier === undefined ? {} : { earlier }) };
+    return makePlan({ ...site, facts: FACTS, options: OPTIONS }, request);
+  };
+  return {
+    cluster,
+    events,
+    copies,
+    openRun,
+    plan: makePlanHere,
+    apply: async (given?: UpgradePlan) => applyPlan(await openRun(), given),
+    rollBack: async () => rollBack(await openRun()),
+    ledger: async () => (await openRun()).ledger.current,
+  };
+}
+
+/** Without versions and managers, which depend on the number of writes. */
+function contents(objects: ReadonlyMap<string, { metadata?: object }>): object {
+  const entries = [...objects].map(([path, object]) => {
+    const { name, namespace, labels, annotations } = { ...object.metadata } as Record<string, unknown>;
+    return [path, { ...object, metadata: { name, namespace, labels, annotations } }] as const;
+  });
+  return Object.fromEntries(entries.sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+async function failureOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => undefined,
+    (failure: unknown) => failure,
+  );
+}
+
+describe("an upgrade", () => {
+  test("carries out the steps in their order, with backups before the first write, and records it", async () => {
+    const site = siteOn();
+    const plan = await site.plan();
+    expect(site.cluster.writes).toEqual([]);
+    await site.apply(plan);
+
+    expect(site.cluster.objects.get(place("a"))?.data).toEqual({ value: "third" });
+    expect(site.cluster.objects.get(place("new"))?.data).toEqual({ value: "second" });
+    const firstChange = site.cluster.writes.findIndex((write) => write.includes("/namespaces/x/"));
+    const lastBackup = site.cluster.writes.findLastIndex((write) => write.endsWith("/secrets"));
+    const ledgerCreated = site.cluster.writes.indexOf("POST /api/v1/namespaces/kube-system/configmaps");
+    expect([lastBackup, ledgerCreated, firstChange]).toEqual([lastBackup, lastBackup + 1, expect.any(Number)]);
+    expect(firstChange).toBeGreaterThan(ledgerCreated);
+    expect((await site.ledger())?.phase).toBe("complete");
+    expect((await site.ledger())?.steps.map(({ state }) => state)).toEqual(["done", "done", "done"]);
+    expect(JSON.parse(site.copies.get("ledger") ?? "")).toEqual(await site.ledger());
+  });
+
+  test("applied twice, it writes nothing the second time", async () => {
+    const site = siteOn();
+    const plan = await site.plan();
+    await site.apply(plan);
+    const count = site.cluster.writes.length;
+    await site.apply(plan);
+
+    expect(site.cluster.writes.slice(count)).toEqual([]);
+  });
+
+  test("killed at any write, before or after it took effect, and run again, it ends as if undisturbed", async () => {
+    const undisturbed = siteOn();
+    await undisturbed.apply(await undisturbed.plan());
+    const total = undisturbed.cluster.writes.length;
+    expect(total).toBeGreaterThan(10);
+
+    for (const moment of ["beforeWrite", "afterWrite"] as const) {
+      for (let last = 0; last < total; last += 1) {
+        let count = 0;
+        let isAlive = true;
+        const kill = () => {
+          count += 1;
+          if (isAlive && count <= last) return;
+          if (!isAlive) return;
+          throw new PluginError("api-unavailable", "the process is killed");
+        };
+        const site = siteOn({ [moment]: kill });
+        const plan = await site.plan();
+        expect(await failureOf(site.apply(plan))).toBeInstanceOf(PluginError);
+        isAlive = false;
+        await site.apply(plan);
+
+        expect(contents(site.cluster.objects)).toEqual(contents(undisturbed.cluster.objects));
+      }
+    }
+  });
+
+  test("killed at many moments of one run, it ends as if undisturbed", async () => {
+    const undisturbed = siteOn();
+    await undisturbed.apply(await undisturbed.plan());
+    const gaps = fc.array(fc.integer({ min: 1, max: 8 }), { minLength: 1, maxLength: 8 });
+    await fc.assert(
+      fc.asyncProperty(gaps, fc.boolean(), async (lives, isBefore) => {
+        let left = Number.POSITIVE_INFINITY;
+        const kill = () => {
+          left -= 1;
+          if (left < 0) throw new PluginError("api-unavailable", "the process is killed");
+        };
+        const site = siteOn(isBefore ? { beforeWrite: kill } : { afterWrite: kill });
+        const plan = await site.plan();
+        for (const writes of lives) {
+          left = writes;
+          await failureOf(site.apply(plan));
+        }
+        left = Number.POSITIVE_INFINITY;
+        if ((await site.ledger())?.phase !== "complete") await site.apply(plan);
+
+        expect(contents(site.cluster.objects)).toEqual(contents(undisturbed.cluster.objects));
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test("continues without the file of the plan", async () => {
+    let isKilled = false;
+    const kill = ({ path }: KubeRequest) => {
+      if (isKilled || path !== place("b")) return;
+      isKilled = true;
+      throw new PluginError("api-unavailable", "the process is killed");
+    };
+    const site = siteOn({ beforeWrite: kill });
+    await failureOf(site.apply(await site.plan()));
+    await site.apply();
+
+    expect((await site.ledger())?.phase).toBe("complete");
+  });
+
+  test("rolled back, everything is as it was, and each limit is told before", async () => {
+    const site = siteOn();
+    const before = contents(site.cluster.objects);
+    await site.apply(await site.plan());
+    const { steps } = await planRollback(await site.openRun());
+    await site.rollBack();
+
+    expect(steps.map(({ step, action }) => `${action} ${step}`)).toEqual(["undo third", "undo second", "undo first"]);
+    const { x } = Object.groupBy(Object.entries(contents(site.cluster.objects)), ([path]) =>
+      path.includes("/namespaces/x/") ? "x" : "other",
+    );
+    expect(Object.fromEntries(x ?? [])).toEqual(before as Record<string, unknown>);
+    expect((await site.ledger())?.phase).toBe("rolled-back");
+  });
+
+  test("a rollback that is killed at any write continues", async () => {
+    const whole = siteOn();
+    await whole.apply(await whole.plan());
+    const start = whole.cluster.writes.length;
+    await whole.rollBack();
+    const total = whole.cluster.writes.length - start;
+
+    for (let last = 0; last < total; last += 1) {
+      let left = Number.POSITIVE_INFINITY;
+      const site = siteOn({
+        afterWrite() {
+          left -= 1;
+          if (left === -1) throw new PluginError("api-unavailable", "the process is killed");
+        },
+      });
+      await site.apply(await site.plan());
+      left = last;
+      expect(await failureOf(site.rollBack())).toBeInstanceOf(PluginError);
+      if ((await site.ledger())?.phase !== "rolled-back") {
+        expect(await failureOf(site.apply())).toMatchObject({ kind: "resource-in-use" });
+        await site.rollBack();
+      }
+
+      expect(contents(site.cluster.objects)).toEqual(contents(whole.cluster.objects));
+    }
+  });
+});
+
+describe("a plan", () => {
+  test("is refused if the cluster has changed since, with what changed and by whom", async () => {
+    const site = siteOn();
+    const plan = await site.plan();
+    site.cluster.edit(place("c"), { data: { more: "1" } });
+    site.cluster.objects.delete(place("b"));
+
+    expect(await failureOf(site.apply(plan))).toMatchObject({
+      kind: "resource-changed",
+      message: expect.stringMatching(
+        /ConfigMap x\/b has been deleted; ConfigMap x\/c has been changed by kubectl-edit/,
+      ),
+    });
+    expect(site.cluster.writes).toEqual([]);
+  });
+
+  test("is refused in the middle if objects of a later step have changed, and a new one continues the run", async () => {
+    const disturbing = settingStep("first", ["a", "b"], {
+      verify: async () => {
+        if (site.cluster.objects.get(place("c"))?.data.more === undefined) {
+          site.cluster.edit(place("c"), { data: { more: "1" } });
+        }
+        return [];
+      },
+    });
+    const site = siteOn({}, [disturbing, ...STEPS.slice(1)]);
+    const plan = await site.plan();
+
+    expect(await failureOf(site.apply(plan))).toMatchObject({ kind: "resource-changed" });
+    expect((await site.ledger())?.steps.map(({ state }) => state)).toEqual(["done", "pending", "pending"]);
+    const next = await site.plan();
+    expect(next.run).toBe(plan.run);
+    await site.apply(next);
+
+    expect(site.cluster.objects.get(place("c"))?.data).toEqual({ value: "second", more: "1" });
+    await site.rollBack();
+    expect(site.cluster.objects.get(place("a"))?.data).toEqual({ value: "old" });
+    expect(site.cluster.objects.get(place("c"))?.data).toEqual({ value: "old", more: "1" });
+  });
+
+  test("with obstacles is refused, and names them", async () => {
+    const blocked = settingStep("first", ["a"]);
+    const steps: readonly Step[] = [
+      {
+        ...blocked,
+        plan: async (site) => {
+          const plan = await blocked.plan(site);
+          return plan && { ...plan, obstacles: [{ message: "two edits conflict", remedy: "--on-conflict" }] };
+        },
+      },
+    ];
+    const site = siteOn({}, steps);
+
+    expect(await failureOf(site.apply(await site.plan()))).toMatchObject({
+      message: expect.stringContaining("two edits conflict"),
+      details: "--on-conflict",
+    });
+    expect(site.cluster.writes).toEqual([]);
+  });
+});
+
+describe("a step", () => {
+  test("that is wrong afterwards stops the upgrade before the next one", async () => {
+    const steps = [settingStep("first", ["a"], { verify: async () => ["a pod crashes"] }), ...STEPS.slice(1)];
+    const site = siteOn({}, steps);
+
+    expect(await failureOf(site.apply(await site.plan()))).toMatchObject({
+      message: expect.stringContaining("a pod crashes"),
+    });
+    expect(site.cluster.objects.get(place("c"))?.data).toEqual({ value: "old" });
+    expect((await site.ledger())?.steps[0]).toMatchObject({
+      state: "running",
+      problem: expect.stringContaining("crashes"),
+    });
+  });
+
+  test("that is not done after it has acted stops the upgrade", async () => {
+    const site = siteOn({}, [settingStep("first", ["a"], { act: async () => {} })]);
+
+    expect(await failureOf(site.apply(await site.plan()))).toMatchObject({ kind: "not-ready" });
+  });
+
+  test("is reported by verify when somebody undoes it later", async () => {
+    const site = siteOn({}, STEPS.slice(0, 2));
+    await site.apply(await site.plan());
+    expect((await verifyRun(await site.openRun())).flatMap(({ problems }) => problems)).toEqual([]);
+    site.cluster.edit(place("c"), { data: { value: "old" } });
+
+    const results = await verifyRun(await site.openRun());
+    expect(results.map(({ problems }) => problems)).toEqual([[], ["not done: ConfigMap c is old"]]);
+  });
+});

@@ -1,0 +1,110 @@
+/** A plan as a person reads it: what will happen, why, what cannot be undone, and how long it takes. Pure. */
+import { counted } from "../counted.ts";
+import type { Facts } from "./facts.ts";
+import type { PlannedChange, Step, StepPlan } from "./step.ts";
+import type { UpgradePlan } from "./upgrade-plan.ts";
+
+export interface PlanTextOptions {
+  /** Every line of every difference. */
+  readonly isFull: boolean;
+  bold(text: string): string;
+  red(text: string): string;
+  green(text: string): string;
+  yellow(text: string): string;
+}
+
+/** Without `isFull`. */
+const SHOWN_CHANGES = 20;
+const SHOWN_DIFF_LINES = 16;
+
+export function planText(plan: UpgradePlan, steps: readonly Step[], options: PlanTextOptions): string {
+  const { facts, run } = plan;
+  const seconds = plan.steps.reduce((sum, { estimatedSeconds }) => sum + estimatedSeconds, 0);
+  const head = [
+    options.bold(`Upgrade from ${facts.version} to ${facts.target}: ${methodText(facts)}`),
+    plan.steps.length === 0
+      ? "Nothing to do."
+      : `${counted(plan.steps.length, "step")}, ${durationText(seconds)} in total. Run ${run}.`,
+  ];
+  const texts = plan.steps.map((each, index) => stepText(each, steps, index + 1, options));
+  return [...head, "", ...texts, ...obstacleLines(plan, options)].join("\n");
+}
+
+export function methodText({ method, datastore }: Pick<Facts, "method" | "datastore">): string {
+  const store = datastore === "etcd" ? "etcd" : "the orchestrator's API";
+  switch (method.kind) {
+    case "chart":
+      return `Helm release "${method.release.name}" in namespace "${method.release.namespace}", datastore ${store}`;
+    case "operator":
+      return `installed by the operator, datastore ${store}`;
+    case "manifest":
+      return `installed by a manifest (${NETWORKS[method.network]}), datastore ${store}`;
+  }
+}
+
+const NETWORKS = {
+  own: "networking and policy",
+  other: "policy with another networking plugin",
+  fabric: "policy only, advanced",
+} as const;
+
+function stepText(plan: StepPlan, steps: readonly Step[], number: number, options: PlanTextOptions): string {
+  const step = steps.find(({ name }) => name === plan.step);
+  const rule = step === undefined ? "" : `rule ${step.rule}, `;
+  const shown = options.isFull ? plan.changes : plan.changes.slice(0, SHOWN_CHANGES);
+  const hidden = plan.changes.length - shown.length;
+  return [
+    options.bold(`${number}. ${step?.title ?? plan.step}`),
+    `   (${plan.step}, ${rule}${durationText(plan.estimatedSeconds)})`,
+    ...(step === undefined ? [] : [`   Why: ${step.why}`]),
+    ...shown.flatMap((change) => changeLines(change, options)),
+    ...(hidden === 0 ? [] : [`   … and ${counted(hidden, "more change")}: --full shows them`]),
+    ...plan.notes.map((note) => `   Note: ${note}`),
+    ...(plan.cannotBeUndone === undefined ? [] : [`   ${options.yellow("Cannot be undone:")} ${plan.cannotBeUndone}`]),
+    "",
+  ].join("\n");
+}
+
+function changeLines(change: PlannedChange, options: PlanTextOptions): readonly string[] {
+  const unverified = change.isUnverified ? " (not tried: its kind or namespace comes with an earlier step)" : "";
+  return [
+    `   - ${change.action} ${change.what}${unverified}`,
+    ...(change.conflicts ?? []).map(
+      ({ field, manager, value }) => `       takes ${field} from "${manager}", which has set ${value}`,
+    ),
+    ...diffLines(change, options).map((line) => `       ${line}`),
+  ];
+}
+
+/** A new object is all additions: its lines are shown only in full. */
+function diffLines({ diff = "", action }: PlannedChange, options: PlanTextOptions): readonly string[] {
+  if (diff === "" || (action === "create" && !options.isFull)) return [];
+  const lines = diff
+    .trimEnd()
+    .split("\n")
+    .filter((line) => !/^(?:---|\+\+\+) /.test(line));
+  const shown = options.isFull ? lines : lines.slice(0, SHOWN_DIFF_LINES);
+  const hidden = lines.length - shown.length;
+  return [
+    ...shown.map((line) =>
+      line.startsWith("-") ? options.red(line) : line.startsWith("+") ? options.green(line) : line,
+    ),
+    ...(hidden === 0 ? [] : [`… ${counted(hidden, "more line")}: --full shows them`]),
+  ];
+}
+
+function obstacleLines({ steps }: UpgradePlan, options: PlanTextOptions): readonly string[] {
+  const obstacles = steps.flatMap((step) => step.obstacles.map((obstacle) => ({ step: step.step, ...obstacle })));
+  if (obstacles.length === 0) return [];
+  return [
+    options.red("This plan cannot be applied yet:"),
+    ...obstacles.flatMap(({ step, message, remedy }) => [`- ${step}: ${message}`, `  ${remedy}`]),
+    "",
+  ];
+}
+
+/** `about 40 s`, `about 3 min` */
+function durationText(seconds: number): string {
+  if (seconds < 1) return "no time";
+  return seconds < 100 ? `about ${Math.ceil(seconds)} s` : `about ${Math.ceil(seconds / 60)} min`;
+}

@@ -1,0 +1,78 @@
+/** Goes back: the steps that were begun, in reverse order. May be interrupted and repeated. */
+import { PluginError } from "../errors.ts";
+import {
+  type PlannedStep,
+  plannedSteps,
+  type Run,
+  readPlan,
+  requireLedger,
+  stateOf,
+  stepSite,
+  writeStep,
+} from "./run.ts";
+import type { UpgradePlan } from "./upgrade-plan.ts";
+
+/** What a rollback does with a step, told before anything happens. */
+export interface RollbackLimit {
+  readonly step: string;
+  readonly title: string;
+  readonly action: "undo" | "keep";
+  /** What it cannot bring back. */
+  readonly limit?: string;
+}
+
+export interface RollbackPlan {
+  readonly run: string;
+  readonly from: string;
+  readonly to: string;
+  /** In the order in which they are undone. */
+  readonly steps: readonly RollbackLimit[];
+}
+
+export async function planRollback(run: Run): Promise<RollbackPlan> {
+  const { plan, steps } = await readRun(run);
+  return {
+    run: plan.run,
+    from: plan.facts.target,
+    to: plan.facts.version,
+    steps: steps.map(({ step, plan: { cannotBeUndone } }) => ({
+      step: step.name,
+      title: step.title,
+      action: step.rollback === undefined ? "keep" : "undo",
+      ...(cannotBeUndone === undefined ? {} : { limit: cannotBeUndone }),
+    })),
+  };
+}
+
+export async function rollBack(run: Run): Promise<void> {
+  const { plan, steps } = await readRun(run);
+  const ledger = requireLedger(run);
+  const { endedAt: _, ...open } = ledger;
+  await run.ledger.write({ ...open, phase: "rolling-back" });
+  for (const [index, each] of steps.entries()) {
+    run.report({ kind: "begun", step: each.step.name, title: each.step.title, number: index + 1, of: steps.length });
+    await undo(run, plan, each);
+  }
+  await run.ledger.write({ ...requireLedger(run), phase: "rolled-back", endedAt: run.site.now().toISOString() });
+}
+
+async function readRun(run: Run): Promise<{ readonly plan: UpgradePlan; readonly steps: readonly PlannedStep[] }> {
+  const { current } = run.ledger;
+  if (current === undefined || current.phase === "rolled-back") {
+    const state = current === undefined ? "there is no upgrade in this cluster" : "it is rolled back already";
+    throw new PluginError("resource-missing", `Cannot roll back: ${state}`);
+  }
+  const plan = await readPlan(run.backups(current.run), current);
+  const isBegun = ({ step }: PlannedStep) => !["pending", "rolled-back"].includes(stateOf(run, step.name));
+  return { plan, steps: plannedSteps(run.steps, plan).filter(isBegun).toReversed() };
+}
+
+async function undo(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: PlannedStep): Promise<void> {
+  const { name } = step;
+  if (step.rollback !== undefined) {
+    await writeStep(run, name, { state: "rolling-back", endedAt: undefined, problem: undefined });
+    await step.rollback(stepSite(run, plan, name), stepPlan);
+  }
+  await writeStep(run, name, { state: "rolled-back", endedAt: run.site.now().toISOString() });
+  run.report({ kind: "done", step: name, outcome: step.rollback === undefined ? "kept" : "rolled back" });
+}

@@ -1,0 +1,120 @@
+/**
+ * One run at a time: the Lease `vendor-upgrade` of the cluster.
+ *
+ * A Lease that is renewed while we look on belongs to a run that is going on. One that is not renewed belongs to a process
+ * that was killed; it is taken over when it has expired. A run that cannot renew its Lease in time stops writing before
+ * another may begin.
+ */
+import type { Datastore } from "../datastore/datastore.ts";
+import { transactOn } from "../datastore/transact.ts";
+import { PluginError } from "../errors.ts";
+import type { KubeClient } from "../kube/api.ts";
+import { Elector } from "../kube/election/elector.ts";
+import { quoted } from "../quote.ts";
+import { UPGRADE_NAME, UPGRADE_NAMESPACE } from "./ledger.ts";
+
+export interface LeaseMeans {
+  readonly client: Pick<KubeClient, "request">;
+  /** Of this process; unique, and tells a person who it is. */
+  readonly identity: string;
+  readonly now: () => Date;
+  /** Milliseconds that never go back. */
+  readonly elapsed: () => number;
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  readonly signal: AbortSignal;
+  /** One line for the user. */
+  readonly tell: (line: string) => void;
+}
+
+export interface HeldLease {
+  /** Fires when the user stops the run, and when the Lease is lost. */
+  readonly signal: AbortSignal;
+  /** Throws if the Lease is lost: nothing may be written any more. */
+  requireHeld(): void;
+}
+
+export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const lost = new AbortController();
+  let isHeld = false;
+  const elector = new Elector({
+    ...means,
+    namespace: UPGRADE_NAMESPACE,
+    name: UPGRADE_NAME,
+    log: (message, level) => (level === "WARNING" ? onWarning(message) : undefined),
+  });
+  const onWarning = (message: string) => {
+    means.tell(message);
+    if (isHeld && !elector.isLeading() && !stop.signal.aborted) lost.abort(lostLease());
+  };
+  const renewing = elector.run(stop.signal);
+  try {
+    await acquire(elector, means);
+    isHeld = true;
+    return await work({
+      signal: AbortSignal.any([means.signal, lost.signal]),
+      requireHeld() {
+        if (!elector.isLeading()) throw lostLease();
+      },
+    });
+  } finally {
+    stop.abort();
+    await renewing;
+  }
+}
+
+const POLL_MILLISECONDS = 100;
+
+async function acquire(elector: Elector, { wait, signal, tell }: LeaseMeans): Promise<void> {
+  let first: { readonly holder: string; readonly renewTime: string } | undefined;
+  while (!elector.isLeading()) {
+    signal.throwIfAborted();
+    const { holder, renewTime } = elector;
+    if (first === undefined && holder !== "") {
+      first = { holder, renewTime };
+      tell(`Waiting for the Lease of ${quoted(holder)}: another upgrade is running, or was killed a moment ago`);
+    }
+    if (first !== undefined && holder !== "" && (holder !== first.holder || renewTime !== first.renewTime)) {
+      throw heldByOther(holder);
+    }
+    await wait(POLL_MILLISECONDS, signal);
+  }
+}
+
+function heldByOther(holder: string): PluginError {
+  return new PluginError("resource-in-use", `Cannot begin: ${quoted(holder)} is upgrading this cluster now`, {
+    details: "wait until it has ended; upgrade status shows how far it is",
+  });
+}
+
+function lostLease(): PluginError {
+  return new PluginError("api-unavailable", "Cannot go on: the Lease of the upgrade could not be renewed in time", {
+    details: "nothing was written since; run the same command again to continue",
+  });
+}
+
+/** Refuses every write, but not dry runs, once the Lease is lost. */
+export function leasedClient(client: Pick<KubeClient, "request">, lease: HeldLease): Pick<KubeClient, "request"> {
+  return {
+    async request(request) {
+      if (request.method !== "GET" && request.query?.["dryRun"] === undefined) lease.requireHeld();
+      return client.request(request);
+    },
+  };
+}
+
+export function leasedDatastore(store: Datastore, lease: HeldLease): Datastore {
+  const leased: Datastore = {
+    atomicity: store.atomicity,
+    hasServices: store.hasServices,
+    read: (wanted, at) => store.read(wanted, at),
+    async commit(changes) {
+      lease.requireHeld();
+      return store.commit(changes);
+    },
+    transact: (wanted, decide) => transactOn(leased, wanted, decide),
+    watch: (prefix, from, signal) => store.watch(prefix, from, signal),
+    close: () => store.close(),
+  };
+  return leased;
+}
