@@ -10,6 +10,7 @@ import { configCheck } from "./config-check.ts";
 import { connectivityProbe } from "./connectivity/probe-command.ts";
 import { connectivityServe } from "./connectivity/serve.ts";
 import { connectivityTest } from "./connectivity/test-command.ts";
+import { convertCommand } from "./convert/convert.ts";
 import { datastoreCheck } from "./datastore/check.ts";
 import { datastoreInit } from "./datastore/init.ts";
 import { explainCommand } from "./explain/explain.ts";
@@ -60,6 +61,7 @@ export const COMMANDS: CommandGroup = {
     createCommand,
     replaceCommand,
     validateCommand,
+    convertCommand,
     diffCommand,
     editCommand,
     patchCommand,

@@ -40,15 +40,26 @@ export function decodeManifests(manifests: readonly Manifest[], namespace?: stri
   return decoded.flatMap((each) => (each.ok ? [each.given] : []));
 }
 
-function decodeManifest({ place, text }: Manifest, namespace: string | undefined): readonly Decoded[] {
+function decodeManifest(manifest: Manifest, namespace: string | undefined): readonly Decoded[] {
+  return parseManifest(manifest).map((each) => (each.ok ? decodeDocument(each.value, each.place, namespace) : each));
+}
+
+type Parsed =
+  | { readonly ok: true; readonly place: string; readonly value: unknown }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** The documents of a text and the members of their lists, not decoded. */
+export function parseManifest({ place, text }: Manifest): readonly Parsed[] {
   const documents = splitDocuments(text);
-  return documents.flatMap((document) => {
+  return documents.flatMap((document): readonly Parsed[] => {
     const part = documents.length === 1 ? [] : [`document ${document.number}`];
     const parsed = parseDocument(document);
     if (!parsed.ok) return [refusal(placeText(place, part), parsed.problems)];
-    return membersOf(parsed.value).map(({ value, path }) =>
-      decodeDocument(value, placeText(place, path === "" ? part : [...part, path]), namespace),
-    );
+    return membersOf(parsed.value).map(({ value, path }) => ({
+      ok: true,
+      place: placeText(place, path === "" ? part : [...part, path]),
+      value,
+    }));
   });
 }
 
@@ -106,7 +117,7 @@ function decodeDocument(document: unknown, place: string, namespace: string | un
   return { ok: true, given: givenResource(kind, decoded.value, namespace ?? USUAL_NAMESPACE) };
 }
 
-function refusal(place: string, problems: readonly string[]): Decoded {
+function refusal(place: string, problems: readonly string[]): Parsed & { readonly ok: false } {
   return { ok: false, problems: problems.map((problem) => `${place}: ${problem}`) };
 }
 

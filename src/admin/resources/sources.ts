@@ -3,7 +3,7 @@ import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";
-import { decodeManifests, type GivenResource, type Manifest } from "./manifest.ts";
+import { decodeManifests, type GivenResource, type Manifest, parseManifest } from "./manifest.ts";
 import { namespaceOf } from "./reference.ts";
 
 export const FILE_OPTION: Option = {
@@ -33,19 +33,43 @@ const DEEPEST_DIRECTORY = 32;
 const MANIFEST = /\.(ya?ml|json)$/;
 
 export async function readGivenResources(context: Context, given: Given): Promise<readonly GivenResource[]> {
+  return readDecoded(context, given, (manifests) => decodeManifests(manifests, namespaceOf(given)));
+}
+
+/** A document of any kind, with its place for messages. */
+export interface GivenDocument {
+  readonly place: string;
+  readonly value: unknown;
+}
+
+/** The documents of `-f`, and the members of their lists, not decoded. */
+export async function readGivenDocuments(context: Context, given: Given): Promise<readonly GivenDocument[]> {
+  return readDecoded(context, given, (manifests) => {
+    const parsed = manifests.flatMap(parseManifest);
+    const problems = parsed.flatMap((each) => (each.ok ? [] : each.problems));
+    if (problems.length === 0) return parsed.flatMap((each) => (each.ok ? [each] : []));
+    throw new PluginError("decode-failure", `Cannot read the given documents:\n  ${problems.join("\n  ")}`);
+  });
+}
+
+async function readDecoded<Each>(
+  context: Context,
+  given: Given,
+  decode: (manifests: readonly Manifest[]) => readonly Each[],
+): Promise<readonly Each[]> {
   const paths = given.lists.get(FILE_OPTION.name) ?? [];
   if (paths.length === 0) throw new UsageError('"-f FILE" is required, or "-f -" for standard input');
   const manifests: Manifest[] = [];
   const depth = given.switches.has(RECURSIVE_OPTION.name) ? DEEPEST_DIRECTORY : 0;
   for (const path of paths) manifests.push(...(await readSource(context, path, depth)));
-  const resources = decodeManifests(manifests, namespaceOf(given));
-  if (resources.length === 0 && !given.switches.has(SKIP_EMPTY_OPTION.name)) {
+  const decoded = decode(manifests);
+  if (decoded.length === 0 && !given.switches.has(SKIP_EMPTY_OPTION.name)) {
     const details = manifests.length === 0 ? `only .yaml, .yml and .json files are read${depth === 0 ? HINT : ""}` : "";
     throw new PluginError("resource-invalid", `Cannot find any resource in ${paths.map(placeOf).join(", ")}`, {
       details,
     });
   }
-  return resources;
+  return decoded;
 }
 
 const HINT = "; -R also reads those in subdirectories";

@@ -1,0 +1,107 @@
+import { PluginError } from "../../errors.ts";
+import { findKind } from "../../model/kinds.ts";
+import { convertPolicy, NOT_CONVERTED_ANNOTATION, ORCHESTRATOR_POLICY } from "../../model/orchestrator-policy.ts";
+import { formatProblem } from "../../model/problem.ts";
+import { isObject } from "../../model/shape.ts";
+import { quoted } from "../../quote.ts";
+import { formatYaml } from "../../yaml.ts";
+import { type Command, EXIT_OK, type Given } from "../command.ts";
+import { ADMIN_KINDS } from "../kinds/kinds.ts";
+import { paintStderr } from "../paint.ts";
+import { FILE_OPTIONS, type GivenDocument, readGivenDocuments } from "../resources/sources.ts";
+import type { Fields } from "./field-reader.ts";
+import { type Conversion, convertFormer, isFormerKind } from "./former-kinds.ts";
+
+export const convertCommand: Command = {
+  kind: "command",
+  name: "convert",
+  summary: "Convert resources of the v1 API, or NetworkPolicies of the orchestrator, to v3",
+  description: [
+    "Reads ipPool, node, bgpPeer, hostEndpoint, workloadEndpoint, profile and policy of the v1 API, and NetworkPolicies of the",
+    "orchestrator (networking.k8s.io/v1, extensions/v1beta1), and prints them as resources of this release. Resources of v3 are",
+    "printed as they are. No datastore is needed, and nothing is written.",
+    "Names that v3 does not allow are changed, with a hash of the original. A field that would be lost, and a resource that is not",
+    "valid, are errors, unless --ignore-validation is given: then they are reported on stderr.",
+    "A rule of a NetworkPolicy that cannot be converted is left out, so that the policy allows less, and reported on stderr.",
+  ].join("\n"),
+  options: [
+    ...FILE_OPTIONS,
+    { name: "ignore-validation", summary: "Print resources that are not valid too" },
+    {
+      name: "output",
+      letter: "o",
+      value: "FORMAT",
+      oneOf: ["yaml", "json"],
+      summary: "Output format: yaml (default) or json",
+    },
+  ],
+  examples: [
+    { command: "convert -f v1-policies.yaml > policies.yaml", does: "Convert resources of v1" },
+    { command: "convert -f networkpolicy.yaml -o json", does: "Convert a NetworkPolicy of the orchestrator" },
+  ],
+  async run(context, given) {
+    const documents = await readGivenDocuments(context, given);
+    const converted = documents.map((document) => ({ place: document.place, ...convert(document) }));
+    const problems = converted.flatMap(({ place, problems: own }) => own.map((problem) => `${place}: ${problem}`));
+    if (problems.length > 0 && !given.switches.has("ignore-validation")) {
+      throw new PluginError("resource-invalid", `Cannot convert the given resources:\n  ${problems.join("\n  ")}`, {
+        details: "correct them, or use --ignore-validation",
+      });
+    }
+    const { yellow } = paintStderr(context);
+    const notes = converted.flatMap(({ place, notes: own }) => own.map((note) => `${place}: ${note}`));
+    for (const note of [...problems, ...notes]) context.stderr(`${yellow("warning:")} ${note}\n`);
+    if (converted.length > 0)
+      context.stdout(
+        print(
+          converted.map(({ resource }) => resource),
+          given,
+        ),
+      );
+    return EXIT_OK;
+  },
+};
+
+interface ConvertedDocument extends Conversion {
+  /** What the result does not contain, without being an error. */
+  readonly notes: readonly string[];
+}
+
+const POLICY_VERSIONS: ReadonlySet<unknown> = new Set(["networking.k8s.io/v1", "extensions/v1beta1"]);
+
+function convert({ value }: GivenDocument): ConvertedDocument {
+  if (!isObject(value)) return { resource: {}, problems: ["it is not an object"], notes: [] };
+  const { apiVersion, kind } = value;
+  if (apiVersion === "v1" && typeof kind === "string" && isFormerKind(kind)) {
+    const { resource, problems } = convertFormer(value);
+    return { resource, problems: [...problems, ...validate(resource)], notes: [] };
+  }
+  if (POLICY_VERSIONS.has(apiVersion) && kind === "NetworkPolicy") return convertOrchestratorPolicy(value);
+  return { resource: value, problems: validate(value), notes: [] };
+}
+
+function convertOrchestratorPolicy(value: Fields): ConvertedDocument {
+  const metadata = isObject(value["metadata"]) ? value["metadata"] : {};
+  const [name, namespace] = [String(metadata["name"] ?? ""), String(metadata["namespace"] ?? "default")];
+  const policy = convertPolicy({ metadata: { name, namespace }, spec: value["spec"] });
+  const { [NOT_CONVERTED_ANNOTATION]: lost } = policy.metadata.annotations ?? {};
+  // Converted policies of the API have the prefix: a resource with it would not be used.
+  const resource = { ...policy, metadata: { name: policy.metadata.name.slice(ORCHESTRATOR_POLICY.length), namespace } };
+  return { resource, problems: validate(resource), notes: lost === undefined ? [] : [lost] };
+}
+
+function validate(resource: Fields): readonly string[] {
+  const kind = findKind(ADMIN_KINDS, String(resource["kind"] ?? ""));
+  if (kind === undefined) {
+    return [`kind: ${quoted(resource["kind"])} of ${quoted(resource["apiVersion"])} cannot be converted; see --help`];
+  }
+  const decoded = kind.codec.decode(resource);
+  return decoded.ok ? [] : decoded.problems.map(formatProblem);
+}
+
+function print(resources: readonly Fields[], given: Given): string {
+  const [only, ...others] = resources;
+  const document = others.length === 0 ? only : { apiVersion: "v1", kind: "List", items: resources };
+  if (given.values.get("output") === "json") return `${JSON.stringify(document, undefined, 2)}\n`;
+  return formatYaml(document);
+}
