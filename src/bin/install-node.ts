@@ -122,6 +122,8 @@ async function prepareDatastore(
     };
     const { state } = await initialize(store, origin, () => create(true));
     if (state === "initialized") say("Initialized the datastore");
+    // An upgrade replaces the agents while the datastore is locked: it has brought what is needed.
+    else if (state === "locked") say("The datastore is locked: nothing is created in it");
     else await create(false);
   } finally {
     await store.close();

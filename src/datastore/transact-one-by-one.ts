@@ -10,8 +10,8 @@ export async function transactOneByOne<Outcome>(
   store: Pick<Datastore, "read" | "commit">,
   wanted: readonly Wanted[],
   decide: Decide<Outcome>,
-  /** Whether the expectations of a commit have to be sent to the store, met or not. */
-  checks: (changes: readonly OrderedChange[]) => boolean = () => false,
+  /** Whether an expectation of a commit has to be sent to the store, met or not. */
+  checks: (expected: Change, changes: readonly OrderedChange[]) => boolean = () => false,
 ): Promise<Transacted<Outcome>> {
   let reads: readonly Answered[] = [];
   const remembering: Decide<Outcome> = (answered) => {
@@ -19,7 +19,9 @@ export async function transactOneByOne<Outcome>(
     return decide(answered);
   };
   const commit = async (changes: readonly OrderedChange[]) => {
-    const needed = changes.filter((change) => change.kind !== "expect" || checks(changes) || !isMet(change, reads));
+    const needed = changes.filter(
+      (change) => change.kind !== "expect" || checks(change, changes) || !isMet(change, reads),
+    );
     return needed.length === 0 ? { ok: true as const, revision: "0" } : store.commit(needed);
   };
   const needed = wanted.filter(({ optional }) => optional === undefined);

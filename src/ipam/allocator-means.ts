@@ -15,6 +15,8 @@ export interface AllocatorMeans extends Pace {
   readonly hints?: HintStore;
   /** Serializes the processes of one host, so that they do not lose races against each other. */
   readonly turn?: Turn;
+  /** Whether a locked datastore is left as it is ("respect", the default), or the caller needs the lock for its changes. */
+  readonly lock?: "respect" | "ignore";
 }
 
 export interface AllocatorParts {

@@ -4,6 +4,7 @@
  *   assign          all addresses of a request, or none; a second time the same ones
  *   releaseHandle   everything an attachment holds; nothing held is success
  *
+ * Neither changes a locked datastore.
  * Both take an `Alongside`: keys the caller wants read, and changes it wants
  * committed, in the same round trips. A steady ADD and a DEL are two round
  * trips, one if the datastore remembers, whatever the caller adds
@@ -43,6 +44,7 @@ import type {
   ReleaseHandleRequest,
   ReleaseRule,
 } from "./request.ts";
+import { respectingLock } from "./respecting-lock.ts";
 import { baseWanted, blockName, LISTED_PREFIXES, View, wantedBlocks } from "./view.ts";
 
 /** An address and the block it lies in. */
@@ -69,20 +71,26 @@ export interface Allocator {
 export function openAllocator(store: Datastore, means: AllocatorMeans): Allocator {
   const hints = means.hints ?? openHintMemory();
   const turn: Turn = means.turn ?? ((work) => work(() => {}));
+  const unlocked = means.lock === "ignore" ? store : respectingLock(store);
+  // The plugins read the lock with their own records.
+  const storeFor = (alongside: unknown) => (alongside === undefined ? unlocked : store);
   return {
     assign: (request, alongside) => {
       // An API server may need 100 ms for a list: those of all waiting calls overlap.
       store.prefetch?.(LISTED_PREFIXES);
-      return turn((leave) => assign({ store, means: { ...means, leave }, hints }, request, alongside));
+      return turn((leave) =>
+        assign({ store: storeFor(alongside), means: { ...means, leave }, hints }, request, alongside),
+      );
     },
-    releaseHandle: (request, alongside) => turn(() => releaseHandle({ store, means, hints }, request, alongside)),
-    releaseAddresses: (addresses, rule) => turn(() => releaseAddresses(store, means, addresses, rule)),
+    releaseHandle: (request, alongside) =>
+      turn(() => releaseHandle({ store: storeFor(alongside), means, hints }, request, alongside)),
+    releaseAddresses: (addresses, rule) => turn(() => releaseAddresses(unlocked, means, addresses, rule)),
     releaseAffinity: (request) =>
       turn(async () => {
         await forgetBlock(hints, request.block);
-        return releaseAffinity(store, means, request);
+        return releaseAffinity(unlocked, means, request);
       }),
-    recountHandle: (request) => turn(() => recountHandle(store, means, request)),
+    recountHandle: (request) => turn(() => recountHandle(unlocked, means, request)),
     rememberedPools: async (addresses) => poolsOf(await hints.load(), addresses),
     held: (request) => held({ store, means, hints }, request),
   };

@@ -3,7 +3,8 @@
  *
  * A datastore without one is uninitialized. An embedded datastore belongs to
  * this host alone and is initialized by its first ADD; any other is initialized
- * by the administrator.
+ * by the administrator. One that says `datastoreReady: false` is locked: nobody
+ * changes its IPAM data (docs/datastores.md).
  */
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { Change, Entry, Wanted } from "../datastore/datastore.ts";
@@ -23,24 +24,38 @@ export type WhenUninitialized =
   | { readonly whenUninitialized: "refuse" }
   | { readonly whenUninitialized: "accept" };
 
-/** Throws unless the datastore is ready; returns the change that initializes it, if the caller may do that. */
+/** An upgrade or a migration has locked the datastore. */
+export class DatastoreLocked extends PluginError {
+  constructor() {
+    super(
+      "try-again-later",
+      'Cannot use the datastore: it is locked (its ClusterInformation "default" says that it is not ready)',
+      {
+        details:
+          `an upgrade or a migration is in progress and unlocks it at its end, see: ${identity.adminTool} upgrade status; ` +
+          `if there is none, unlock it with: ${UNLOCK}`,
+      },
+    );
+  }
+}
+
+const UNLOCK = `${identity.adminTool} patch clusterinformation default -p '{"spec":{"datastoreReady":true}}'`;
+
+/**
+ * Throws unless the datastore is ready. Returns what belongs to every commit that rests on it: the precondition that it
+ * still is, or the change that initializes it, if the caller may do that.
+ */
 export function requireReady(
   answer: readonly Entry[] | undefined,
   uninitialized: WhenUninitialized,
 ): readonly Change[] {
   const entry = answer?.[0];
   if (entry) {
-    if (readStoredReadiness(entry.value, entry.key)) return [];
-    throw new PluginError(
-      "try-again-later",
-      "Cannot use the datastore: its ClusterInformation says that it is not ready",
-      {
-        details: "an upgrade or a migration may be in progress",
-      },
-    );
+    if (!readStoredReadiness(entry.value, entry.key)) throw new DatastoreLocked();
+    return [{ kind: "expect", key: entry.key, revision: entry.revision }];
   }
   if (uninitialized.whenUninitialized === "create") return [readyChange(uninitialized)];
-  if (uninitialized.whenUninitialized === "accept") return [];
+  if (uninitialized.whenUninitialized === "accept") return [{ kind: "expect", key: KEY, revision: undefined }];
   throw new PluginError("try-again-later", "Cannot use the datastore: it is not initialized (no ClusterInformation)", {
     details: `initialize it with: ${identity.adminTool} datastore init`,
   });
@@ -61,8 +76,8 @@ export function readyForAssigning(
 }
 
 /** Checked before anything is released. An uninitialized datastore has nothing to release. */
-export function requireReadyForReleasing(answer: readonly Entry[] | undefined): void {
-  requireReady(answer, { whenUninitialized: "accept" });
+export function readyForReleasing(answer: readonly Entry[] | undefined): readonly Change[] {
+  return requireReady(answer, { whenUninitialized: "accept" });
 }
 
 function readyChange({ now, uid }: { readonly now: Date; readonly uid: string }): Change {

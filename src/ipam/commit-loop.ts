@@ -102,7 +102,9 @@ function decideWithFacts<Outcome>(
       const { changes, outcome } = decision;
       const own = alongside?.changes(answers, outcome) ?? [];
       const all = alongside?.order === "before" ? [...own, ...changes] : [...changes, ...own];
-      return { kind: "commit", changes: all, outcome: { outcome, facts } };
+      // Preconditions alone were true when they were read: nothing rests on them.
+      const writes = all.some(({ kind }) => kind !== "expect");
+      return { kind: "commit", changes: writes ? all : [], outcome: { outcome, facts } };
     }
     if (reads.length === LONG_SEARCH + 1) leave?.();
     if (reads.length > READS) {

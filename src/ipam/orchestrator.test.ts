@@ -100,6 +100,7 @@ describe("requests of a steady assignment on the orchestrator's API", () => {
     await allocator.assign(request("net.first"));
 
     expect(await counted(() => allocator.assign(request("net.a")))).toEqual([
+      "GET clusterinformations",
       "GET ipamblocks",
       "GET ippools",
       "GET ipreservations",
@@ -108,6 +109,7 @@ describe("requests of a steady assignment on the orchestrator's API", () => {
     ]);
     expect(await counted(() => allocator.releaseHandle({ handle: "net.a", node: "node-1" }))).toEqual([
       "DELETE ipamhandles",
+      "GET clusterinformations",
       "GET ipamblocks",
       "GET ipamhandles",
       "PUT ipamblocks",

@@ -15,7 +15,7 @@ import { trackedConnections } from "../firewall/tracked-connections.ts";
 import { identity } from "../identity.ts";
 import type { Address } from "../ip/address.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
-import { requireReadyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
+import { readyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { readNodeRecords } from "../ipam/leaks/node-records.ts";
 import { formatMark, includesMarkOf, isMarkOf } from "../ipam/link-mark.ts";
 import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
@@ -102,7 +102,7 @@ interface Collecting extends Keep {
 async function collectEndpoints(keep: Collecting, session: Session, failures: Failures): Promise<void> {
   const store = await session.store();
   const { answers } = await store.read([WANTED_CLUSTER, wantedNode(session.node)]);
-  requireReadyForReleasing(answers[0]);
+  readyForReleasing(answers[0]);
   requireOwnNodeEntry(answers[1], thisMachine(session));
   for await (const entries of endpointsOfNode(store, session)) {
     for (const entry of entries) {

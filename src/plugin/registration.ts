@@ -10,7 +10,7 @@ import { identity } from "../identity.ts";
 import { type Address, parseAddress } from "../ip/address.ts";
 import { releaseFields } from "../ipam/allocator.ts";
 import { assignedRequest, assignRequest, type ReleaseEvidence, releaseRequest } from "../ipam/attachment.ts";
-import { readyForAssigning, requireReadyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
+import { readyForAssigning, readyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { settle } from "../ipam/commit-loop.ts";
 import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
 import { assignmentFields, poolWarnings, type ReleaseHandleRequest } from "../ipam/request.ts";
@@ -119,11 +119,11 @@ async function release(
     // If only the first changes are written, the remaining addresses lead a later DEL or GC here again; an endpoint would not.
     order: "before",
     changes: ([cluster, endpoint]) => {
-      requireReadyForReleasing(cluster);
+      const ready = readyForReleasing(cluster);
       const present = endpoint?.[0];
       // Gone if an earlier attempt was written in part.
       found = present ?? found;
-      return endpointRemoval(workload, present);
+      return [...ready, ...endpointRemoval(workload, present)];
     },
   });
   if (session.config.ipam.type === identity.ipamType) session.note(await releaseFields(allocator, released));

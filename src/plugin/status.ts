@@ -2,6 +2,7 @@
 import type { StatusCall } from "../cni/call.ts";
 import { ForeignError, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
+import { DatastoreLocked } from "../ipam/cluster.ts";
 import { status as ipamStatus } from "../ipam/plugin/status.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { loadPolicyTableCheck } from "./load-policy-setup.ts";
@@ -22,6 +23,8 @@ export async function status(call: StatusCall, session: Session): Promise<void> 
     const { ipamOf } = await loadDelegation();
     await (await ipamOf(session, call)).status(call, session.signal);
   } catch (failure) {
+    // The node stays in service: see the IPAM plugin.
+    if (failure instanceof DatastoreLocked) return;
     throw notAvailable(failure);
   }
 }

@@ -151,6 +151,20 @@ describe("vendor-node install", () => {
     expect(await names("nodeagentconfigurations")).toContain("default");
   });
 
+  test("installs while the datastore is locked, as in a rolling upgrade, and creates nothing in it", async () => {
+    const lock = (isReady: boolean) =>
+      site.server.kubectl([
+        ...["patch", "clusterinformation", "default", "--type=merge"],
+        ...["-p", JSON.stringify({ spec: { datastoreReady: isReady } })],
+      ]);
+    await lock(false);
+    const before = await names("ippools");
+    const { code, stderr } = await site.inPod("install", { environment: POOLS });
+    expect([code, stderr]).toEqual([0, expect.stringContaining("The datastore is locked")]);
+    expect(await names("ippools")).toEqual(before);
+    await lock(true);
+  });
+
   test("copies the credentials of etcd, and installs no plugin beside another networking plugin", async () => {
     const files = { "/tmp/secrets/etcd-ca": "", "/tmp/secrets/etcd-cert": "cert", "/tmp/secrets/etcd-key": "key" };
     const tls = `${CONFIG_DIRECTORY}/${product}-tls`;

@@ -98,7 +98,8 @@ function readiness(found: ReturnType<typeof clusterInformation.read> | undefined
     };
   }
   if (found.spec.datastoreReady === false) {
-    const message = "its ClusterInformation says that it is not ready; an upgrade or a migration may be in progress";
+    const message =
+      "it is locked (its ClusterInformation says that it is not ready): an upgrade or a migration is in progress";
     return { stage: "ready", ok: false, message };
   }
   const version = clusterVersion(found) ?? "unknown";

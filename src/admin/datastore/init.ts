@@ -1,5 +1,6 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
+import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { clusterInformation, withClusterVersion } from "../../model/cluster-information.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { VERSION } from "../../version.ts";
@@ -10,7 +11,7 @@ import { withNewDatastore } from "./open.ts";
 const KEY = resourceKey("clusterinformations", { name: "default" });
 
 interface Initialization {
-  readonly state: "initialized" | "already initialized";
+  readonly state: "initialized" | "already initialized" | "locked";
   readonly clusterGUID: string;
 }
 
@@ -20,7 +21,7 @@ export const datastoreInit: Command = {
   summary: "Initialize an empty datastore",
   description: [
     "Creates the ClusterInformation resource, which plugins and agents require before they use a datastore.",
-    "Running it again changes nothing. Fails if the datastore is marked as not ready: an upgrade may be in progress.",
+    "Running it again changes nothing. Fails if the datastore is locked: an upgrade or a migration is in progress.",
   ].join("\n"),
   needsDatastore: true,
   examples: [
@@ -29,6 +30,7 @@ export const datastoreInit: Command = {
   ],
   async run(context, given) {
     const result = await withNewDatastore(context, given, (store) => initialize(store, context));
+    if (result.state === "locked") throw new DatastoreLocked();
     context.stdout(wantsJson(given) ? `${JSON.stringify(result)}\n` : textOf(result));
     return EXIT_OK;
   },
@@ -41,7 +43,7 @@ function textOf({ state, clusterGUID }: Initialization): string {
     : `The datastore is already initialized (${cluster})\n`;
 }
 
-/** `before`: what has to be there by the time the datastore is initialized; run only if it is not. */
+/** `before`: what has to be there by the time the datastore is initialized; run only if it is not. A locked one stays as it is. */
 export async function initialize(
   store: Datastore,
   context: Pick<Context, "now" | "uuid">,
@@ -72,12 +74,6 @@ async function readState(store: Datastore): Promise<Initialization | undefined> 
   const entry = (await store.read([{ kind: "key", key: KEY }])).answers[0]?.[0];
   if (!entry) return undefined;
   const { spec } = readOrExplain(entry, ({ value, key }) => clusterInformation.read(value, key));
-  if (spec.datastoreReady !== false) return { state: "already initialized", clusterGUID: spec.clusterGUID ?? "" };
-  throw new PluginError(
-    "try-again-later",
-    "Cannot initialize the datastore: its ClusterInformation says it is not ready",
-    {
-      details: "an upgrade or a migration may be in progress; if it is not, set spec.datastoreReady to true with patch",
-    },
-  );
+  const state = spec.datastoreReady === false ? "locked" : "already initialized";
+  return { state, clusterGUID: spec.clusterGUID ?? "" };
 }

@@ -1,10 +1,16 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { type Allocator, openAllocator } from "../../ipam/allocator.ts";
+import type { AllocatorMeans } from "../../ipam/allocator-means.ts";
 import type { Context } from "../command.ts";
 
 /** The allocator, with the clock and the random numbers of the command's context. */
-export function allocatorFor(store: Datastore, context: Context): Allocator {
+export function allocatorFor(
+  store: Datastore,
+  context: Context,
+  { lock }: Pick<AllocatorMeans, "lock"> = {},
+): Allocator {
   return openAllocator(store, {
+    ...(lock && { lock }),
     now: () => context.now(),
     random: () => context.random(),
     wait: (milliseconds) => context.wait(milliseconds),

@@ -11,6 +11,7 @@ import { addressAt } from "../../ipam/block.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
 import type { OrchestratorNode } from "../../kube/orchestrator-node.ts";
+import { clusterInformation } from "../../model/cluster-information.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { NODE, POOL } from "../../model/kinds.ts";
@@ -145,6 +146,31 @@ describe("the record of a node", () => {
     await site.look({ configurations });
     expect([(await specOf(table))?.ipv4VXLANTunnelAddr, site.mtu]).toEqual([undefined, 1500]);
     expect(await used(table)).toEqual([]);
+  });
+
+  test("follows the host while the datastore is locked, but takes and gives back no address of a tunnel", async () => {
+    const table = await cluster(VXLAN);
+    const store = openMemory(table);
+    const lock = (datastoreReady: boolean) => {
+      const key = resourceKey("clusterinformations", { name: "default" });
+      const information = clusterInformation.make({ name: "default" }, { datastoreReady });
+      return seed(store, { kind: "put", key, value: clusterInformation.write(information) });
+    };
+    await lock(false);
+    const site = agent(table);
+    await site.look();
+    expect((await specOf(table))?.bgp).toEqual({ ipv4Address: "192.0.2.5/24" });
+    expect([await used(table), site.keeper.lacksAddress]).toEqual([[], true]);
+    expect(site.problems.join()).toContain("locked");
+    await lock(true);
+    await site.look();
+    const taken = await used(table);
+    expect([taken.length, site.keeper.lacksAddress]).toEqual([1, false]);
+    await lock(false);
+    await moveTunnelPool(table);
+    await agent(table).look();
+    expect((await specOf(table))?.ipv4VXLANTunnelAddr).toBe(taken[0]);
+    expect(await used(table)).toEqual(taken);
   });
 
   test("has the addresses of the host, and follows them", async () => {
@@ -330,7 +356,7 @@ describe("the record of a node", () => {
     await site.look();
 
     expect(site.keeper.lacksAddress).toBe(true);
-    expect(site.problems.join()).toContain("The VXLAN tunnel of this node has no address: ");
+    expect(site.problems.join()).toContain("The VXLAN tunnel of this node gets no address: ");
     expect((await specOf(table))?.bgp?.ipv4IPIPTunnelAddr).toStartWith("10.1.0.");
   });
 

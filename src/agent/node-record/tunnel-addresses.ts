@@ -11,6 +11,7 @@
 import { type ErrorKind, PluginError } from "../../errors.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
+import { DatastoreLocked } from "../../ipam/cluster.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import type { Node } from "../../model/node.ts";
 import {
@@ -38,7 +39,7 @@ export class TunnelAddresses {
   private readonly held = new Map<TunnelKind, readonly Address[]>();
   /** The tunnels without anything in IPAM, not even an unfinished release. */
   private readonly isReleased = new Set<TunnelKind>();
-  /** The tunnels that no pool had an address for at the last look. */
+  /** The tunnels that got no address at the last look: no pool had one, or the datastore is locked. */
   private readonly lacking = new Set<TunnelKind>();
 
   constructor(private readonly means: TunnelMeans) {}
@@ -54,7 +55,7 @@ export class TunnelAddresses {
     this.isReleased.clear();
   }
 
-  /** Whether a tunnel got no address, because the pools are full. */
+  /** Whether a tunnel got no address, because the pools are full or the datastore is locked. */
   get lacksAddress(): boolean {
     return this.lacking.size > 0;
   }
@@ -70,7 +71,7 @@ export class TunnelAddresses {
     return own;
   }
 
-  /** Releases what the record does not name any more. */
+  /** Releases what the record does not name any more. Fails while the datastore is locked. */
   async giveBack(own: OwnTunnels): Promise<void> {
     for (const tunnel of TUNNEL_ADDRESSES) {
       const { kind, handlePrefix } = tunnel;
@@ -110,12 +111,15 @@ export class TunnelAddresses {
       try {
         return await this.assign(tunnel, pools, held);
       } catch (failure) {
-        if (!(failure instanceof PluginError) || !EXHAUSTED.has(failure.kind)) throw failure;
+        // While the datastore is locked the node keeps the addresses that it has.
+        const isLocked = failure instanceof DatastoreLocked;
+        if (!isLocked && !(failure instanceof PluginError && EXHAUSTED.has(failure.kind))) throw failure;
         refusal = failure.message;
+        if (isLocked) break;
       }
     }
     this.lacking.add(tunnel.kind);
-    this.means.report(`The ${tunnel.title} of this node has no address: ${refusal}`);
+    this.means.report(`The ${tunnel.title} of this node gets no address: ${refusal}`);
     return undefined;
   }
 

@@ -4,12 +4,16 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { seed } from "../../../test/support/ipam.ts";
 import { GRACE, LeakingCluster, NODES } from "../../../test/support/leaking-cluster.ts";
 import { proofSize } from "../../../test/support/proof-size.ts";
+import { rejectionOf } from "../../../test/support/thrown-by.ts";
+import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { releaseLeaks } from "../../ipam/leaks/release.ts";
 import { readWorld } from "../../ipam/world.ts";
+import { clusterInformation } from "../../model/cluster-information.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
 
@@ -125,6 +129,28 @@ describe("the leak collection", () => {
 
     const world = await readWorld(cluster.store);
     expect([world.blocks, world.affinities, world.handles]).toEqual([[], [], []]);
+  });
+
+  test("changes nothing while the datastore is locked, and goes on afterwards", async () => {
+    const { cluster, collector } = await clusterWithPod();
+    const lock = (datastoreReady: boolean) => {
+      const key = resourceKey("clusterinformations", { name: "default" });
+      const information = clusterInformation.make({ name: "default" }, { datastoreReady });
+      return seed(cluster.store, { kind: "put", key, value: clusterInformation.write(information) });
+    };
+    await lock(false);
+    const before = await readWorld(cluster.store);
+    await cluster.loseNode("n1");
+    for (let look = 0; look < 2; look += 1) {
+      await collector.catchUp();
+      expect(await rejectionOf(() => collector.look())).toBeInstanceOf(DatastoreLocked);
+    }
+    expect(await readWorld(cluster.store)).toEqual(before);
+
+    await lock(true);
+    await collector.catchUp();
+    await collector.look();
+    expect((await readWorld(cluster.store)).handles).toEqual([]);
   });
 
   test("keeps the tunnel address of a node as long as the node exists, and then releases it with its claims", async () => {

@@ -11,12 +11,14 @@ import type { Update } from "../../datastore/replica.ts";
 import { PluginError } from "../../errors.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
+import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { describeNodeAllocation } from "../../ipam/leaks/allocations.ts";
 import { Candidates, type LeakCandidate } from "../../ipam/leaks/candidates.ts";
 import { allocationsOf, type GoneNode, goneNodes } from "../../ipam/leaks/cluster-records.ts";
 import { EmptyBlocks, type SurplusBlock } from "../../ipam/leaks/empty-blocks.ts";
 import type { LiveObjects } from "../../ipam/leaks/live-view.ts";
 import { releaseCandidate, releaseGoneNode, releaseSurplusBlock } from "../../ipam/leaks/release-in-cluster.ts";
+import { respectingLock } from "../../ipam/respecting-lock.ts";
 import type { Leadership } from "../../kube/election/leadership.ts";
 import { resourceKey } from "../../model/keys.ts";
 import type { Controller } from "../controller.ts";
@@ -60,8 +62,12 @@ export class LeakCollector {
   private readonly emptyBlocks = new EmptyBlocks();
   private current = { candidates: 0, releasedAddresses: 0, releasedBlocks: 0, errors: 0 };
   private gone = new AbortController();
+  private isLocked = false;
+  private readonly means: CollectorMeans;
 
-  constructor(private readonly means: CollectorMeans) {}
+  constructor(means: CollectorMeans) {
+    this.means = { ...means, store: respectingLock(means.store) };
+  }
 
   get state(): CollectorState {
     return this.current;
@@ -96,6 +102,7 @@ export class LeakCollector {
       try {
         // What was released may have been the last of a node that is gone.
         if (!(await this.collect()) || this.current.releasedAddresses > before) pause = Math.min(pause, SOON);
+        this.isLocked = false;
       } catch (failure) {
         this.reportFailure(failure);
         pause = Math.min(pause, AFTER_FAILURE);
@@ -158,7 +165,11 @@ export class LeakCollector {
   }
 
   private reportFailure(failure: unknown): void {
-    this.current = { ...this.current, errors: this.current.errors + 1 };
+    // Nothing is wrong then; it is logged once for each lock.
+    const isLocked = failure instanceof DatastoreLocked;
+    if (isLocked && this.isLocked) return;
+    this.isLocked = isLocked;
+    if (!isLocked) this.current = { ...this.current, errors: this.current.errors + 1 };
     this.means.log(`leaks: ${failure instanceof Error ? failure.message : String(failure)}`, "WARNING");
   }
 

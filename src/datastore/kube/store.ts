@@ -113,7 +113,13 @@ class KubeDatastore implements Datastore {
   }
 
   transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
-    return transactOneByOne(this, wanted, decide, (changes) => this.protects(changes));
+    const isProtection = ({ key }: Change) => mappingOf(this.means.mappings, key).protection !== undefined;
+    return transactOneByOne(
+      this,
+      wanted,
+      decide,
+      (expected, changes) => isProtection(expected) && this.protects(changes),
+    );
   }
 
   /** Whether the expectations of a commit protect what it expects. */

@@ -2,7 +2,7 @@
 import type { DelCall } from "../../cni/call.ts";
 import { releaseFields } from "../allocator.ts";
 import { attachmentOf, releaseRequest } from "../attachment.ts";
-import { requireReadyForReleasing, WANTED_CLUSTER } from "../cluster.ts";
+import { readyForReleasing, WANTED_CLUSTER } from "../cluster.ts";
 import type { Session } from "../session.ts";
 import { resultAddresses } from "./result-addresses.ts";
 
@@ -11,10 +11,7 @@ export async function del(call: DelCall, session: Session): Promise<void> {
   const evidence = { results: resultAddresses(call.prevResult), hadLink: false };
   const released = await allocator.releaseHandle(releaseRequest(attachmentOf(call, session), evidence), {
     wanted: [WANTED_CLUSTER],
-    changes: ([cluster]) => {
-      requireReadyForReleasing(cluster);
-      return [];
-    },
+    changes: ([cluster]) => readyForReleasing(cluster),
   });
   session.note(await releaseFields(allocator, released));
 }

@@ -14,7 +14,7 @@ import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
 import { readHandle } from "../../model/ipam-handle.ts";
 import { HANDLES_PREFIX, parseKey } from "../../model/keys.ts";
 import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
-import { requireReadyForReleasing, WANTED_CLUSTER } from "../cluster.ts";
+import { readyForReleasing, WANTED_CLUSTER } from "../cluster.ts";
 import { readNodeRecords } from "../leaks/node-records.ts";
 import { requireOwnNodeEntry, wantedNode } from "../node-machine.ts";
 import type { GuardedAddress } from "../request.ts";
@@ -38,7 +38,7 @@ export interface Leaving extends Pick<Keepers, "network" | "isKept"> {
 export async function releaseLeaked({ network, isKept, forget }: Leaving, session: Session): Promise<void> {
   const store = await session.store();
   const { answers } = await store.read([WANTED_CLUSTER, wantedNode(session.node)]);
-  requireReadyForReleasing(answers[0]);
+  readyForReleasing(answers[0]);
   requireOwnNodeEntry(answers[1], thisMachine(session));
 
   const keep = { network, node: session.node, isKept };

@@ -1,7 +1,10 @@
-/** STATUS: whether an ADD could succeed now. */
+/**
+ * STATUS: whether an ADD could succeed now. A locked datastore counts as ready: ADD says "try again later" meanwhile, and
+ * a runtime that learned that the network is not ready would take the node, and the pods on it, out of service.
+ */
 import { PluginError } from "../../errors.ts";
 import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
-import { readyForAssigning, WANTED_CLUSTER } from "../cluster.ts";
+import { DatastoreLocked, readyForAssigning, WANTED_CLUSTER } from "../cluster.ts";
 import { requireOwnNode } from "../node-machine.ts";
 import { choosePools } from "../pools.ts";
 import { decodeNode, decodePools } from "../records.ts";
@@ -11,6 +14,7 @@ export async function status(session: Session): Promise<void> {
   try {
     await requireAddresses(session);
   } catch (failure) {
+    if (failure instanceof DatastoreLocked) return;
     if (failure instanceof PluginError && failure.kind !== "not-available") {
       throw new PluginError("not-available", failure.message, { details: failure.details, cause: failure });
     }

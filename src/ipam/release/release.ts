@@ -5,12 +5,13 @@ import type { Address } from "../../ip/address.ts";
 import type { Prefix } from "../../ip/prefix.ts";
 import { hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
 import { affinityKey, blockKey, handleKey } from "../../model/keys.ts";
-import type { AllocatorParts } from "../allocator-means.ts";
+import type { AllocatorMeans, AllocatorParts } from "../allocator-means.ts";
 import { handlesOf, isEmpty, type Owner } from "../block.ts";
 import { type Alongside, type Pace, settle } from "../commit-loop.ts";
 import { changesToGive } from "../handle.ts";
 import { blocksToReleaseFrom, hasSpareBeside, hintOf, withSeenBlocks } from "../hints.ts";
 import type { GuardedAddress, RecountRequest, Released, ReleaseHandleRequest, ReleaseRule } from "../request.ts";
+import { respectingLock } from "../respecting-lock.ts";
 import { blockName, View, wantedBlocks } from "../view.ts";
 import { ADDRESSES_AT_ONCE, decideReleaseAddresses, wantedBlocksOf } from "./decide-addresses.ts";
 import { type AffinityOutcome, type AffinityRequest, decideReleaseAffinity } from "./decide-affinity.ts";
@@ -53,13 +54,14 @@ export async function releaseHandle(
  */
 async function giveBlocksBack(
   store: Datastore,
-  pace: Pace,
+  pace: AllocatorMeans,
   { node, blocks }: { readonly node: string; readonly blocks: readonly IPAMBlock[] },
 ): Promise<readonly Prefix[]> {
   const given: Prefix[] = [];
+  const unlocked = pace.lock === "ignore" ? store : respectingLock(store);
   for (const { cidr, affinity } of blocks) {
     if (affinity !== hostAffinity(node)) continue;
-    const outcome = await releaseAffinity(store, pace, { node, block: cidr, inUse: "keep" }).catch(() => "kept");
+    const outcome = await releaseAffinity(unlocked, pace, { node, block: cidr, inUse: "keep" }).catch(() => "kept");
     if (outcome === "released") given.push(cidr);
   }
   return given;
