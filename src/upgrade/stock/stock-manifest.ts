@@ -1,0 +1,69 @@
+/**
+ * Manifests of earlier releases as they were published: what an installation is compared with, to find out what its user has
+ * changed. They have what an upgrade needs, without definitions.
+ */
+import { identity } from "../../identity.ts";
+import type { KubeObject } from "../../operator/kube-object.ts";
+import type { ManifestNetwork } from "../facts.ts";
+
+export interface StockVariant {
+  readonly datastore: "kubernetes" | "etcd";
+  readonly network: ManifestNetwork;
+}
+
+/** `undefined` if this tool does not have it. `version`: of the installation, with any patch number. */
+export async function stockManifest(
+  version: string,
+  { datastore, network }: StockVariant,
+): Promise<readonly KubeObject[] | undefined> {
+  const minor = /^v\d+\.\d+/.exec(version)?.[0] ?? "";
+  const name = datastore === "etcd" ? `etcd-${network}` : network;
+  const load = FILES[minor]?.[name];
+  if (load === undefined) return undefined;
+  const { default: text } = await load();
+  return objectsIn(text);
+}
+
+/** The names of the product are filled in. */
+function objectsIn(template: string): readonly KubeObject[] {
+  const text = template
+    .replaceAll("(product)", identity.product)
+    .replaceAll("(PREFIX)", identity.environmentPrefix)
+    .replaceAll("(apiGroup)", identity.apiGroup);
+  const documents: unknown = Bun.YAML.parse(text);
+  return documents as readonly KubeObject[];
+}
+
+type Load = () => Promise<{ readonly default: string }>;
+
+/** Loaded only when one of them is needed. */
+const FILES: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
+  "v3.15": {
+    own: () => import("./v3.15/own.yaml", { with: { type: "text" } }),
+    other: () => import("./v3.15/other.yaml", { with: { type: "text" } }),
+    fabric: () => import("./v3.15/fabric.yaml", { with: { type: "text" } }),
+    "etcd-own": () => import("./v3.15/etcd-own.yaml", { with: { type: "text" } }),
+    "etcd-other": () => import("./v3.15/etcd-other.yaml", { with: { type: "text" } }),
+  },
+  "v3.22": {
+    own: () => import("./v3.22/own.yaml", { with: { type: "text" } }),
+    other: () => import("./v3.22/other.yaml", { with: { type: "text" } }),
+    fabric: () => import("./v3.22/fabric.yaml", { with: { type: "text" } }),
+    "etcd-own": () => import("./v3.22/etcd-own.yaml", { with: { type: "text" } }),
+    "etcd-other": () => import("./v3.22/etcd-other.yaml", { with: { type: "text" } }),
+  },
+  "v3.26": {
+    own: () => import("./v3.26/own.yaml", { with: { type: "text" } }),
+    other: () => import("./v3.26/other.yaml", { with: { type: "text" } }),
+    fabric: () => import("./v3.26/fabric.yaml", { with: { type: "text" } }),
+    "etcd-own": () => import("./v3.26/etcd-own.yaml", { with: { type: "text" } }),
+    "etcd-other": () => import("./v3.26/etcd-other.yaml", { with: { type: "text" } }),
+  },
+  "v3.28": {
+    own: () => import("./v3.28/own.yaml", { with: { type: "text" } }),
+    other: () => import("./v3.28/other.yaml", { with: { type: "text" } }),
+    fabric: () => import("./v3.28/fabric.yaml", { with: { type: "text" } }),
+    "etcd-own": () => import("./v3.28/etcd-own.yaml", { with: { type: "text" } }),
+    "etcd-other": () => import("./v3.28/etcd-other.yaml", { with: { type: "text" } }),
+  },
+};
