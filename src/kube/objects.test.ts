@@ -30,6 +30,21 @@ describe("objects of the API", () => {
     ]);
   });
 
+  test("a list begins again if its history is gone, and metadata alone is asked for", async () => {
+    let isGone = true;
+    const { objects, requests } = recorded(({ query }) => {
+      if (query?.["continue"] === undefined)
+        return { status: 200, body: { items: [{ name: "a" }], metadata: { continue: "2" } } };
+      if (!isGone) return { status: 200, body: { items: [{ name: "b" }] } };
+      isGone = false;
+      return { status: 410, body: { message: "too old" } };
+    });
+
+    expect(await objects.listMetadata("/api/v1/pods")).toEqual([{ name: "a" }, { name: "b" }]);
+    expect(requests.map(({ query }) => query?.["continue"])).toEqual([undefined, "2", undefined, "2"]);
+    expect(requests[0]?.accept).toContain("as=PartialObjectMetadataList");
+  });
+
   test("a dry run is asked for, and a changed object cannot be replaced", async () => {
     const { objects, requests } = recorded(({ method }) => ({ status: method === "PUT" ? 409 : 200, body: {} }));
     await objects.apply("/api/v1/nodes/a", {}, { force: true, isDryRun: true });

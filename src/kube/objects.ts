@@ -5,15 +5,17 @@ import { identity } from "../identity.ts";
 import { isObject } from "../model/shape.ts";
 import { parseJson } from "../parse-json.ts";
 import type { KubeClient, KubeRequest } from "./api.ts";
-import { requireOk } from "./require-ok.ts";
+import { isHistoryGone, requireOk } from "./require-ok.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 
 export interface ClusterObjects {
   /** `undefined` if there is no such object, or no such kind. */
   read(path: string, query?: Readonly<Record<string, string>>): Promise<Fields | undefined>;
-  /** Its items, read in pages; none if there is no such kind. */
+  /** Its items, read in pages; none if there is no such kind. Starts again if the history of a list that takes long is gone. */
   list(path: string, query?: Readonly<Record<string, string>>): Promise<readonly Fields[]>;
+  /** Like `list`, but only the metadata, if the server can: some servers return the whole objects. */
+  listMetadata(path: string): Promise<readonly Fields[]>;
   /** `undefined` if there is nothing at the path. */
   readText(path: string, query?: Readonly<Record<string, string>>): Promise<string | undefined>;
   create(path: string, object: object): Promise<Fields>;
@@ -51,20 +53,32 @@ export function clusterObjects(client: Pick<KubeClient, "request">, signal?: Abo
   const readText: ClusterObjects["readText"] = (path, query) =>
     send({ method: "GET", path, ...(query === undefined ? {} : { query }) });
   const read: ClusterObjects["read"] = async (path, query) => fieldsOf(await readText(path, query));
+  const listOnce = async (request: Pick<KubeRequest, "path" | "query" | "accept">) => {
+    const items: Fields[] = [];
+    let next: string | undefined = "";
+    while (next !== undefined) {
+      const position: Readonly<Record<string, string>> = next === "" ? {} : { continue: next };
+      const query = { ...request.query, limit: PAGE, ...position };
+      const page = fieldsOf(await send({ ...request, method: "GET", query }));
+      items.push(...itemsOf(page));
+      next = continuationOf(page);
+    }
+    return items;
+  };
+  const list = async (request: Parameters<typeof listOnce>[0]) => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await listOnce(request);
+      } catch (failure) {
+        if (!isHistoryGone(failure) || attempt === LIST_ATTEMPTS) throw failure;
+      }
+    }
+  };
   return {
     readText,
     read,
-    async list(path, query) {
-      const items: Fields[] = [];
-      let next: string | undefined = "";
-      while (next !== undefined) {
-        const position: Readonly<Record<string, string>> = next === "" ? {} : { continue: next };
-        const page = await read(path, { ...query, limit: PAGE, ...position });
-        items.push(...itemsOf(page));
-        next = continuationOf(page);
-      }
-      return items;
-    },
+    list: (path, query) => list({ path, ...(query === undefined ? {} : { query }) }),
+    listMetadata: (path) => list({ path, accept: ONLY_METADATA }),
     async replace(path, object) {
       const text = await send({ method: "PUT", path, body: JSON.stringify(object) });
       if (text === undefined)
@@ -99,6 +113,9 @@ export function clusterObjects(client: Pick<KubeClient, "request">, signal?: Abo
 }
 
 const PAGE = "500";
+/** A later page fails once the server has discarded the state of the first one, after some minutes. */
+const LIST_ATTEMPTS = 5;
+const ONLY_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 function itemsOf(page: Fields | undefined): readonly Fields[] {
   const items = page?.["items"];

@@ -71,6 +71,11 @@ export function isForbidden(failure: unknown): failure is PluginError {
   return failure instanceof PluginError && failure.cause instanceof RefusedRequest && failure.cause.status === 403;
 }
 
+/** Whether the API no longer has the state that a continued list refers to. */
+export function isHistoryGone(failure: unknown): boolean {
+  return failure instanceof PluginError && failure.cause instanceof RefusedRequest && failure.cause.status === 410;
+}
+
 /** Of a group whose CustomResourceDefinitions are not applied: the response then is not an object of the API. */
 const UNKNOWN_RESOURCE: Refusal = {
   kind: "api-unavailable",

@@ -42,3 +42,6 @@ export const FORMER_CANAL = { daemonSet: "canal", etcdDaemonSet: "canal-node", c
  * @public
  */
 export const FORMER_AGENT_CONFIGURATION = { kind: "FelixConfiguration", plural: "felixconfigurations" } as const;
+
+/** Annotation of a moved object: the UID of the one that it was copied from. */
+export const FORMER_UID = `${identity.labelPrefix}former-uid`;

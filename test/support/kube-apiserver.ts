@@ -47,6 +47,8 @@ export interface ApiServer extends Kubectl {
   /** The path of its audit log. */
   readonly auditLog: string;
   startAudit(): Audit;
+  /** For a controller manager that starts only after the test has prepared the cluster. */
+  startControllerManager(): Daemon;
   /** Makes it, and its etcd, reachable at the same URLs in a network namespace, for a server on loopback. */
   relayInto(netns: string): Promise<Disposable>;
   /** Ends every program at once and removes the data. */
@@ -119,7 +121,12 @@ export async function startApiServer(plan: ApiServerPlan = {}): Promise<ApiServe
     await stop();
     throw error;
   });
-  for (const [name, flags] of controllerFlags(plan, credentials)) running.push(start(name, flags, async () => {}));
+  const startPart = (name: "kube-controller-manager" | "kube-scheduler") => {
+    const daemon = start(name, controllerFlags(plan, credentials)[name], async () => {});
+    running.push(daemon);
+    return daemon;
+  };
+  for (const part of plan.with ?? []) startPart(`kube-${part}`);
 
   return {
     ...makeKubectl([...enter, kubeProgram("kubectl")], credentials),
@@ -132,6 +139,7 @@ export async function startApiServer(plan: ApiServerPlan = {}): Promise<ApiServe
     apiServer,
     auditLog,
     startAudit: () => startAudit(auditLog),
+    startControllerManager: () => startPart("kube-controller-manager"),
     async relayInto(netns) {
       using relays = new DisposableStack();
       for (const each of [port, etcdPort]) relays.use(await relayIntoNetns(netns, each));
@@ -201,20 +209,16 @@ function controllerFlags(plan: ApiServerPlan, credentials: KubeCredentials) {
     // It serves nothing, so it needs no port.
     "--secure-port=0",
   ];
-  const known = [
-    [
-      "kube-controller-manager",
-      [
-        ...of("controller-manager"),
-        "--use-service-account-credentials=true",
-        `--service-account-private-key-file=${tokens.key}`,
-        `--root-ca-file=${authority.cert}`,
-        ...(plan.controllerManagerFlags ?? []),
-      ],
+  return {
+    "kube-controller-manager": [
+      ...of("controller-manager"),
+      "--use-service-account-credentials=true",
+      `--service-account-private-key-file=${tokens.key}`,
+      `--root-ca-file=${authority.cert}`,
+      ...(plan.controllerManagerFlags ?? []),
     ],
-    ["kube-scheduler", of("scheduler")],
-  ] as const;
-  return known.filter(([name]) => plan.with?.some((wanted) => name === `kube-${wanted}`));
+    "kube-scheduler": of("scheduler"),
+  } as const;
 }
 
 /** Throws unless the URL returns a status of success. */
