@@ -7,17 +7,21 @@
  */
 import { effectOf } from "../../effect.ts";
 import type { KubeClient, KubeRequest, KubeResponse } from "../../kube/api.ts";
+import { takeOverPatch } from "../../kube/field-owners.ts";
 import { isForbidden, requireOk } from "../../kube/require-ok.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { describeObject, objectPath } from "../object-kinds.ts";
-import { isIgnored, type LiveObject } from "./live-object.ts";
+import { isApplied, isIgnored, type LiveObject } from "./live-object.ts";
+import { withLiveSelector } from "./live-selector.ts";
 import { FIELD_MANAGER } from "./names.ts";
 
 /** Others write the same object at the same time. */
 const ATTEMPTS = 5;
 /** Objects that are not followed are sent again after this time. */
 const UNFOLLOWED_MILLISECONDS = 60_000;
+
+const WORKLOADS: ReadonlySet<string> = new Set(["DaemonSet", "Deployment"]);
 
 export type Applied = "unchanged" | "ignored" | "applied" | "recreated";
 
@@ -52,7 +56,8 @@ export class Applier {
     // The replica does not have an object without our label, and may be behind.
     const found = live === undefined || live === "not followed" ? await this.read(path) : live;
     if (found !== undefined && isIgnored(found)) return "ignored";
-    const applied = await this.send(path, rendered, found);
+    await this.takeOver(path, found);
+    const applied = await this.send(path, JSON.stringify(withLiveSelector(object, found)), found);
     this.remember(path, rendered, applied.object);
     const hasChanged = found === undefined || digestOf(found) !== digestOf(applied.object);
     if (hasChanged) this.means.log(`Applied ${describeObject(object)}`, "INFO");
@@ -103,6 +108,31 @@ export class Applier {
           `"${deleteCommand(object)}"`,
         "WARNING",
       );
+    }
+  }
+
+  /**
+   * A workload of an earlier operator, which has not applied it but updated it: its init containers, volumes and variables
+   * would stay beside ours. Whatever is rendered no more goes with the next apply; labels and annotations stay.
+   */
+  private async takeOver(path: string, found: LiveObject | undefined): Promise<void> {
+    let live = found;
+    for (let attempt = 1; live !== undefined && WORKLOADS.has(live.kind) && !isApplied(live); attempt++) {
+      const patch = takeOverPatch(live, { manager: FIELD_MANAGER, isTaken: () => true, metadata: "left" });
+      if (patch.length === 0) return;
+      this.means.requireLeading();
+      const contentType = "application/json-patch+json";
+      const request: KubeRequest = { method: "PATCH", path, contentType, body: JSON.stringify(patch) };
+      const response = await effectOf(`take over ${path}`, () => this.means.client.request(request));
+      if (response.status === 404) return;
+      // Somebody has changed it meanwhile.
+      const isOutdated = response.status === 422 && attempt < ATTEMPTS;
+      if (!isOutdated) {
+        requireOk(response, request);
+        this.means.log(`Took over ${describeObject(live)} of an earlier release`, "INFO");
+        return;
+      }
+      live = await this.read(path);
     }
   }
 

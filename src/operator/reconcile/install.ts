@@ -18,7 +18,7 @@ import { objectPath } from "../object-kinds.ts";
 import { planPools } from "../pools.ts";
 import { renderInstallation } from "../render/installation.ts";
 import { poolsState, workloadStates } from "./component-states.ts";
-import { AVAILABLE, degraded } from "./conditions.ts";
+import { AVAILABLE, degraded, progressing } from "./conditions.ts";
 import { copiedSecrets, etcdSecret } from "./copied-secrets.ts";
 import { datastoreOf, datastoreProblem, declaredIn } from "./declared.ts";
 import { clusterFacts, etcdFilesIn } from "./facts.ts";
@@ -56,7 +56,7 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
   if (!completed.ok) return refuse(formatProblems(completed.problems));
   const prepared = await prepareInstallation(means, finalized, completed.defaults);
   const effective = completed.installation;
-  const { pools, problems } = await writePools(effective, records);
+  const { pools, problems, isWaiting } = await writePools(effective, records);
   const rendered = renderInstallation(effective, { ...facts, pools });
   const secrets = copiedSecrets(effective, snapshot, namespaces);
   const objects = inOrder(rendered.objects, secrets).map((object) => ownedBy(prepared, object));
@@ -71,7 +71,7 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
     components: {
       installation: AVAILABLE,
       ...workloads,
-      ippools: poolsState(effective, pools, problems),
+      ippools: isWaiting ? LOCKED : poolsState(effective, pools, problems),
     },
     status: {
       computed: completed.computed,
@@ -87,16 +87,22 @@ interface WrittenPools {
   /** All that there are now. */
   readonly pools: readonly IPPool[];
   readonly problems: readonly Problem[];
+  /** They have to be changed when the datastore is unlocked. */
+  readonly isWaiting: boolean;
 }
+
+const LOCKED = progressing("ResourceNotReady", "the datastore is locked; the IP pools are changed when it is unlocked");
 
 /** All of them, or none if there is a problem with one. */
 async function writePools({ network }: EffectiveInstallation, records: Records): Promise<WrittenPools> {
   const existing = records.pools.map(({ resource }) => resource);
   const { create, update, adopt, disable, problems } = planPools(network.ipPools, existing);
-  if (problems.length > 0) return { pools: existing, problems };
+  if (problems.length > 0) return { pools: existing, problems, isWaiting: false };
   const changed = [...update, ...adopt, ...disable];
-  await records.commit(poolChanges({ create, update: changed }, records.pools), "the IP pools");
-  return { pools: poolsAfter(existing, [...create, ...changed]), problems };
+  const changes = poolChanges({ create, update: changed }, records.pools);
+  if (records.isLocked && changes.length > 0) return { pools: existing, problems, isWaiting: true };
+  await records.commit(changes, "the IP pools");
+  return { pools: poolsAfter(existing, [...create, ...changed]), problems, isWaiting: false };
 }
 
 /** Secrets right before the pods that use them. */

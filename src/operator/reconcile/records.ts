@@ -7,8 +7,9 @@ import type { KindTable } from "../../datastore/replica/kinds.ts";
 import { type Replica, startReplica } from "../../datastore/replica.ts";
 import { effectOf } from "../../effect.ts";
 import { PluginError } from "../../errors.ts";
+import type { ClusterInformation } from "../../model/cluster-information.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
-import { NODE_AGENT_CONFIGURATION, POOL } from "../../model/kinds.ts";
+import { CLUSTER_INFORMATION, NODE_AGENT_CONFIGURATION, POOL } from "../../model/kinds.ts";
 import type { NodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import type { InstallationDatastore } from "../effective-installation.ts";
 
@@ -22,9 +23,12 @@ export interface StoredResource<Resource> {
 interface Values {
   readonly pools: StoredResource<IPPool>;
   readonly configurations: StoredResource<NodeAgentConfiguration>;
+  readonly information: ClusterInformation;
 }
 
 export interface Records {
+  /** An administrator or an upgrade has locked the datastore: pools have to stay as they are. */
+  readonly isLocked: boolean;
   readonly pools: readonly StoredResource<IPPool>[];
   readonly configurations: readonly StoredResource<NodeAgentConfiguration>[];
   /** Throws if another wrote one of them meanwhile. */
@@ -79,6 +83,7 @@ export class RecordsFollower {
     const [unreadable] = [...snapshot.pools.unreadable, ...snapshot.configurations.unreadable];
     if (unreadable !== undefined) throw unreadable.failure;
     return {
+      isLocked: Array.from(snapshot.information).some(([, { spec }]) => spec.datastoreReady === false),
       pools: Array.from(snapshot.pools, ([, pool]) => pool),
       configurations: Array.from(snapshot.configurations, ([, configuration]) => configuration),
       commit: (changes, what) => this.commit(store, changes, what),
@@ -134,6 +139,10 @@ const KINDS: KindTable<Values> = {
   pools: {
     prefix: POOL.prefix(),
     decode: ({ key, value, revision }) => ({ resource: POOL.codec.read(value, key), text: value, revision }),
+  },
+  information: {
+    prefix: CLUSTER_INFORMATION.prefix(),
+    decode: ({ key, value }) => CLUSTER_INFORMATION.codec.read(value, key),
   },
   configurations: {
     prefix: NODE_AGENT_CONFIGURATION.prefix(),

@@ -1,0 +1,110 @@
+/**
+ * Which manager owns which fields of an object (`metadata.managedFields`). Server-side apply removes a field that is applied
+ * no more only if nobody else owns it, so what an earlier tool wrote is given to the tool that applies from now on. Pure.
+ */
+import { isObject } from "../model/shape.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export interface FieldsEntry {
+  readonly manager?: string;
+  readonly operation?: string;
+  readonly apiVersion?: string;
+  readonly subresource?: string;
+  readonly fieldsV1?: unknown;
+}
+
+export interface TakeOver {
+  /** Who applies the object from now on. */
+  readonly manager: string;
+  /** Whose fields are taken; entries of subresources never are. */
+  readonly isTaken: (entry: FieldsEntry) => boolean;
+  /** "left": labels, annotations and owners stay with those who set them. */
+  readonly metadata: "taken" | "left";
+}
+
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+
+/** What `kubectl apply` without --server-side and `kubectl create` write as. */
+export function isOfKubectl({ manager = "", operation }: FieldsEntry): boolean {
+  return operation === "Update" && ["kubectl-client-side-apply", "kubectl-create", "kubectl"].includes(manager);
+}
+
+/** A JSON patch that fails if the object has changed since it was read; empty if there is nothing to take. */
+export function takeOverPatch(object: Fields, takeOver: TakeOver): readonly object[] {
+  const metadata = isObject(object["metadata"]) ? object["metadata"] : {};
+  const before = entriesIn(metadata);
+  const after = withTakenFields(before, takeOver, String(object["apiVersion"] ?? ""));
+  const hasAnnotation = takeOver.metadata === "taken" && LAST_APPLIED in Object(metadata["annotations"] ?? {});
+  if (after === undefined && !hasAnnotation) return [];
+  return [
+    { op: "test", path: "/metadata/resourceVersion", value: metadata["resourceVersion"] },
+    ...(after === undefined ? [] : [{ op: "replace", path: "/metadata/managedFields", value: after }]),
+    ...(hasAnnotation ? [{ op: "remove", path: `/metadata/annotations/${LAST_APPLIED.replace("/", "~1")}` }] : []),
+  ];
+}
+
+/** `undefined` if nobody else has a field that is taken. */
+function withTakenFields(
+  entries: readonly FieldsEntry[],
+  takeOver: TakeOver,
+  apiVersion: string,
+): readonly FieldsEntry[] | undefined {
+  const isOwn = (entry: FieldsEntry) =>
+    entry.manager === takeOver.manager && entry.operation === "Apply" && entry.subresource === undefined;
+  const isTaken = (entry: FieldsEntry) =>
+    !isOwn(entry) && entry.subresource === undefined && entry.apiVersion === apiVersion && takeOver.isTaken(entry);
+  const taken = entries.filter(isTaken).map(({ fieldsV1 }) => partsOf(fieldsV1, takeOver.metadata).taken);
+  if (taken.every((fields) => Object.keys(fields).length === 0)) return undefined;
+  const own = entries.find(isOwn);
+  const fieldsV1 = [own?.fieldsV1, ...taken].reduce<Fields>((all, more) => union(all, more), {});
+  const others = entries
+    .filter((entry) => !isOwn(entry))
+    .flatMap((entry) => {
+      if (!isTaken(entry)) return [entry];
+      const { left } = partsOf(entry.fieldsV1, takeOver.metadata);
+      return Object.keys(left).length === 0 ? [] : [{ ...entry, fieldsV1: left }];
+    });
+  return [
+    ...others,
+    {
+      ...own,
+      manager: takeOver.manager,
+      operation: "Apply",
+      apiVersion,
+      fieldsType: "FieldsV1",
+      fieldsV1,
+    } as FieldsEntry,
+  ];
+}
+
+function entriesIn(metadata: Fields): readonly FieldsEntry[] {
+  const entries = metadata["managedFields"];
+  return Array.isArray(entries) ? entries.filter(isObject) : [];
+}
+
+/** What controllers report is never taken. */
+function partsOf(fieldsV1: unknown, metadata: TakeOver["metadata"]): { readonly taken: Fields; readonly left: Fields } {
+  const { "f:status": status, "f:metadata": own, ...taken } = isObject(fieldsV1) ? fieldsV1 : {};
+  const isLeft = metadata === "left" && own !== undefined;
+  return {
+    taken: { ...taken, ...(isLeft || own === undefined ? {} : { "f:metadata": withoutLastApplied(own) }) },
+    left: { ...(isLeft ? { "f:metadata": own } : {}), ...(status === undefined ? {} : { "f:status": status }) },
+  };
+}
+
+function withoutLastApplied(metadata: unknown): Fields {
+  const { "f:annotations": annotations, ...others } = isObject(metadata) ? metadata : {};
+  if (!isObject(annotations)) return others;
+  const { [`f:${LAST_APPLIED}`]: _, ...kept } = annotations;
+  return { ...others, "f:annotations": kept };
+}
+
+/** Sets of fields are trees of their names. */
+function union(one: unknown, other: unknown): Fields {
+  const all: Record<string, unknown> = isObject(one) ? { ...one } : {};
+  for (const [name, inner] of Object.entries(isObject(other) ? other : {})) {
+    all[name] = name in all ? union(all[name], inner) : inner;
+  }
+  return all;
+}
