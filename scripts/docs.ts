@@ -10,6 +10,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Glob } from "bun";
+import { chartFiles } from "../src/admin/install/chart/files.ts";
 import { crdFiles } from "../src/admin/install/crds/definitions.ts";
 import { type InstalledDatastore, installedListName } from "../src/config/installed-network-list.ts";
 import { identity } from "../src/identity.ts";
@@ -21,7 +22,6 @@ import {
 } from "./deploy/admission.ts";
 import { alertsManifest, alertsName } from "./deploy/alerts.ts";
 import { alpFiles } from "./deploy/alp.ts";
-import { chartFiles } from "./deploy/chart/files.ts";
 import { manifestFiles } from "./deploy/manifests.ts";
 import { type RoleDatastore, roleManifest, roleName } from "./deploy/roles.ts";
 import { adminPage } from "./docs/admin-page.ts";

@@ -17,7 +17,7 @@ export function encodeObjects(live: LiveObjects): string {
 /** By path; `null` if there was none. */
 export type BackedUpObjects = Readonly<Record<string, Fields | null>>;
 
-async function readBackedUp(backups: Pick<Backups, "read">): Promise<BackedUpObjects> {
+export async function readBackedUp(backups: Pick<Backups, "read">): Promise<BackedUpObjects> {
   const text = await backups.read(OBJECTS_BACKUP);
   return text === undefined ? {} : (JSON.parse(text) as BackedUpObjects);
 }

@@ -1,6 +1,19 @@
 /** All steps, in the order in which an upgrade carries them out. */
 import type { Step } from "./step.ts";
+import { chartStep } from "./steps/chart.ts";
+import { definitionsStep } from "./steps/definitions.ts";
+import { operatorStep } from "./steps/operator.ts";
 import { ownerReferencesStep } from "./steps/owner-references.ts";
+import { releaseOwnershipStep } from "./steps/release-ownership.ts";
+import { releaseSecretsStep } from "./steps/release-secrets.ts";
 import { restoreOwnerReferencesStep } from "./steps/restore-owner-references.ts";
 
-export const STEPS: readonly Step[] = [ownerReferencesStep, restoreOwnerReferencesStep];
+export const STEPS: readonly Step[] = [
+  ownerReferencesStep,
+  definitionsStep,
+  releaseOwnershipStep,
+  chartStep,
+  operatorStep,
+  restoreOwnerReferencesStep,
+  releaseSecretsStep,
+];

@@ -11,6 +11,8 @@ export interface TargetRelease {
   readonly operatorDefinitions: readonly KubeObject[];
   /** Everything of the operator's manifest besides definitions, in the order of application. */
   readonly operator: readonly KubeObject[];
+  /** The operator's Helm chart: the text of each file, by its name. */
+  chart(): Readonly<Record<string, string>>;
   /** A manifest without the operator: `settings` are what an administrator edits. */
   manifest(variant: { readonly datastore: "kubernetes" | "etcd"; readonly network: ManifestNetwork }): {
     readonly settings: readonly KubeObject[];

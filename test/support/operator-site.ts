@@ -107,8 +107,7 @@ export async function startOperatorSite(plan: Parameters<typeof startApiServer>[
       return last;
     },
     async startOperator(operatorPlan = {}) {
-      const client = await openClient(kubeconfig);
-      const operator = startOperator(client, changes, operatorPlan);
+      const operator = startOperator(await openClient(kubeconfig), changes, operatorPlan);
       operators.push(operator);
       return operator;
     },
@@ -118,6 +117,12 @@ export async function startOperatorSite(plan: Parameters<typeof startApiServer>[
       await server.stop();
     },
   };
+}
+
+/** On a cluster in which the account of the operator exists. */
+export async function startOperatorOn(server: Pick<ApiServer, "serviceAccount">): Promise<TestOperator> {
+  const { kubeconfig } = await server.serviceAccount({ name: identity.operator, namespace: identity.operator });
+  return startOperator(await openClient(kubeconfig), new Changes(), {});
 }
 
 function openClient(kubeconfig: string): Promise<KubeClient> {

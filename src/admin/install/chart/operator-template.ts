@@ -1,10 +1,10 @@
 /** The objects of the operator as a template: those of operator.yaml, with values in place of what users may change. */
 
-import { identity } from "../../../src/identity.ts";
-import { isObject } from "../../../src/model/shape.ts";
-import type { KubeObject } from "../../../src/operator/kube-object.ts";
-import { operatorObjects } from "../../../src/operator/manifests/operator.ts";
-import { formatYaml } from "../../../src/yaml.ts";
+import { identity } from "../../../identity.ts";
+import { isObject } from "../../../model/shape.ts";
+import type { KubeObject } from "../../../operator/kube-object.ts";
+import { operatorObjects } from "../../../operator/manifests/operator.ts";
+import { formatYaml } from "../../../yaml.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 

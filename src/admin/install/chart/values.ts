@@ -1,7 +1,7 @@
 /** The values of the chart, with what they mean. */
 
-import { NETWORK_FIELD } from "../../../src/model/installation/names.ts";
-import { formatYaml } from "../../../src/yaml.ts";
+import { NETWORK_FIELD } from "../../../model/installation/names.ts";
+import { formatYaml } from "../../../yaml.ts";
 import { operatorPodSpec } from "./operator-template.ts";
 
 export function valuesText(): string {

@@ -1,8 +1,9 @@
 /** The Helm chart of the operator (`deploy/chart/`), by the names of its files. Generated: it repeats what src/ says. */
-import { crdObjects, operatorCrdObjects } from "../../../src/admin/install/crds/definitions.ts";
-import { identity } from "../../../src/identity.ts";
-import { VERSION } from "../../../src/version.ts";
-import { formatYaml } from "../../../src/yaml.ts";
+
+import { identity } from "../../../identity.ts";
+import { VERSION } from "../../../version.ts";
+import { formatYaml } from "../../../yaml.ts";
+import { crdObjects, operatorCrdObjects } from "../crds/definitions.ts";
 import { operatorTemplate } from "./operator-template.ts";
 import {
   apiEndpointTemplate,

@@ -3,9 +3,9 @@
  * network, because afterwards there is no operator. In the network of the host, which the removal does not touch.
  */
 
-import { identity, OPERATOR_API } from "../../../src/identity.ts";
-import { API_ENDPOINT_CONFIG_MAP } from "../../../src/operator/render/names.ts";
-import { formatYaml } from "../../../src/yaml.ts";
+import { identity, OPERATOR_API } from "../../../identity.ts";
+import { API_ENDPOINT_CONFIG_MAP } from "../../../operator/render/names.ts";
+import { formatYaml } from "../../../yaml.ts";
 import { operatorPodSpec } from "./operator-template.ts";
 
 const NAME = `${identity.operator}-uninstall`;

@@ -1,6 +1,6 @@
 /** The small templates of the chart. */
-import { apiVersionOf, identity, OPERATOR_API } from "../../../src/identity.ts";
-import { API_ENDPOINT_CONFIG_MAP } from "../../../src/operator/render/names.ts";
+import { apiVersionOf, identity, OPERATOR_API } from "../../../identity.ts";
+import { API_ENDPOINT_CONFIG_MAP } from "../../../operator/render/names.ts";
 
 const { operator, product, title, imageRegistry } = identity;
 

@@ -1,9 +1,10 @@
 /** The JSON schema of the chart's values: that of an Installation is the one of its CRD, without what is refused anyway. */
-import type { CelRule, StructuralSchema } from "../../../src/admin/install/crds/crd-schema.ts";
-import { OPERATOR_KINDS } from "../../../src/admin/install/crds/operator-kinds.ts";
-import { NETWORK_FIELD } from "../../../src/model/installation/names.ts";
-import { REFUSED_NETWORK_FIELDS } from "../../../src/model/installation/network.ts";
-import { REFUSED_SPEC_FIELDS } from "../../../src/model/installation/spec.ts";
+
+import { NETWORK_FIELD } from "../../../model/installation/names.ts";
+import { REFUSED_NETWORK_FIELDS } from "../../../model/installation/network.ts";
+import { REFUSED_SPEC_FIELDS } from "../../../model/installation/spec.ts";
+import type { CelRule, StructuralSchema } from "../crds/crd-schema.ts";
+import { OPERATOR_KINDS } from "../crds/operator-kinds.ts";
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 

@@ -1,0 +1,80 @@
+/**
+ * Applies objects of the release by force. Before that, what kubectl wrote without --server-side is taken over, so that fields
+ * that the release has no more are removed, and what would contradict a new field is cleared.
+ */
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { isOfKubectl, takeOverPatch } from "../kube/field-owners.ts";
+import type { ClusterObjects, Fields } from "../kube/objects.ts";
+import type { KubeObject } from "../operator/kube-object.ts";
+import { describeObject, objectPath } from "../operator/object-kinds.ts";
+import { isContained } from "./contained.ts";
+import { planApply } from "./dry-run.ts";
+import { contradictionPatch } from "./environment-contradictions.ts";
+import type { PlannedChange } from "./step.ts";
+
+/** Those that are not as they should be. */
+export async function unapplied(
+  objects: ClusterObjects,
+  wanted: readonly KubeObject[],
+): Promise<readonly KubeObject[]> {
+  const found = await Promise.all(wanted.map(async (each) => [each, await objects.read(objectPath(each))] as const));
+  return found.filter(([each, live]) => !isApplied(each, live)).map(([each]) => each);
+}
+
+export async function applyForced(objects: ClusterObjects, wanted: readonly KubeObject[]): Promise<void> {
+  for (const object of wanted) {
+    const path = objectPath(object);
+    const live = await objects.read(path);
+    if (isApplied(object, live)) continue;
+    await prepare(objects, path, { object, live });
+    await objects.apply(path, object, { force: true });
+  }
+}
+
+/** As `planApply`; an object that the server refuses before it is prepared is shown without its verdict. */
+export async function planForced(
+  objects: ClusterObjects,
+  wanted: readonly KubeObject[],
+): Promise<readonly PlannedChange[]> {
+  const changes: PlannedChange[] = [];
+  for (const object of wanted) {
+    const live = await objects.read(objectPath(object));
+    const isPrepared = live === undefined || contradictionPatch(live, object).length === 0;
+    if (isPrepared) changes.push(...(await planApply(objects, [object])));
+    else changes.push({ action: "update", what: describeObject(object), path: objectPath(object), isUnverified: true });
+  }
+  return changes;
+}
+
+function isApplied(wanted: KubeObject, live: Fields | undefined): boolean {
+  return live !== undefined && isContained(wanted, live) && takeOver(live).length === 0;
+}
+
+function takeOver(live: Fields): readonly object[] {
+  return takeOverPatch(live, { manager: identity.adminTool, isTaken: isOfKubectl, metadata: "taken" });
+}
+
+const ATTEMPTS = 5;
+
+/** Others may write the object at the same time. */
+async function prepare(
+  objects: ClusterObjects,
+  path: string,
+  { object, live: first }: { readonly object: KubeObject; readonly live: Fields | undefined },
+): Promise<void> {
+  let live = first;
+  for (let attempt = 1; live !== undefined; attempt++) {
+    const owners = takeOver(live);
+    // Each patch changes the version that the other one tests.
+    const patch = owners.length > 0 ? owners : contradictionPatch(live, object);
+    if (patch.length === 0) return;
+    try {
+      live = await objects.patchJson(path, patch);
+    } catch (failure) {
+      if (!(failure instanceof PluginError) || failure.kind !== "resource-invalid" || attempt >= ATTEMPTS)
+        throw failure;
+      live = await objects.read(path);
+    }
+  }
+}
