@@ -20,6 +20,7 @@ import type { HostAddress } from "../routing/node-address.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
 import type { HostFacts } from "./node/host-facts.ts";
+import type { KernelFeatures } from "./node/kernel-features.ts";
 import type { RoutingFacts } from "./node/routing-facts.ts";
 import type { Option } from "./option.ts";
 
@@ -116,8 +117,14 @@ export interface Context {
   openDatastore(settings: DatastoreSettings): Promise<Datastore>;
   /** Of the orchestrator's API, for what is not a record of the datastore. */
   openKubeClient(access: KubeAccess): Promise<KubeClient>;
+  /** Runs a program of the host for at most half a minute; `undefined` if the host does not have it. */
+  runProgram(command: readonly string[]): Promise<ProgramOutput | undefined>;
+  /** Writes a new file that only its owner can read; fails if it exists. */
+  writeArchive(path: string, content: Uint8Array): Promise<void>;
   /** Of the host that the tool runs on. */
   readHostFacts(): Promise<HostFacts>;
+  /** What the kernel of the host can do: each feature was tried, in a namespace of its own. */
+  readKernelFeatures(): Promise<KernelFeatures>;
   /** Sessions of BGP, and routes between nodes. */
   readRoutingFacts(): Promise<RoutingFacts>;
   /** The counters of the policy table of the host; `undefined` if it has no such table. */
@@ -149,6 +156,12 @@ export interface WantedTables {
   readonly hasGuard: boolean;
   /** Floating IPs of pods of this node; absent if the node agent follows them. */
   readonly floating?: readonly FloatingAddress[];
+}
+
+export interface ProgramOutput {
+  readonly exitCode: number;
+  /** What it wrote to stdout and stderr. */
+  readonly output: string;
 }
 
 /** The links of the host that the tool runs on. */

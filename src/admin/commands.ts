@@ -13,6 +13,8 @@ import { connectivityTest } from "./connectivity/test-command.ts";
 import { convertCommand } from "./convert/convert.ts";
 import { datastoreCheck } from "./datastore/check.ts";
 import { datastoreInit } from "./datastore/init.ts";
+import { clusterDiags } from "./diags/cluster-diags.ts";
+import { nodeDiags } from "./diags/node-diags.ts";
 import { explainCommand } from "./explain/explain.ts";
 import { installCommand } from "./install/install.ts";
 import { uninstallCommand } from "./install/uninstall.ts";
@@ -24,8 +26,10 @@ import { ipamRelease } from "./ipam/release.ts";
 import { ipamShow } from "./ipam/show.ts";
 import { ipamSplit } from "./ipam/split/split.ts";
 import { nodeCheck } from "./node/check.ts";
+import { nodeChecksystem } from "./node/checksystem.ts";
 import { nodeRegister } from "./node/register.ts";
 import { nodeRestore } from "./node/restore.ts";
+import { nodeRun } from "./node/run-refusal.ts";
 import { nodeStatus } from "./node/status.ts";
 import { policyCounters } from "./policy/counters.ts";
 import { policyExplain } from "./policy/explain.ts";
@@ -95,7 +99,13 @@ export const COMMANDS: CommandGroup = {
       kind: "group",
       name: "node",
       summary: "Manage this host as a node of the network",
-      commands: [nodeStatus, nodeRegister, nodeCheck, nodeRestore],
+      commands: [nodeStatus, nodeRegister, nodeCheck, nodeChecksystem, nodeDiags, nodeRestore, nodeRun],
+    },
+    {
+      kind: "group",
+      name: "cluster",
+      summary: "Analyse a whole cluster",
+      commands: [clusterDiags],
     },
     {
       kind: "group",

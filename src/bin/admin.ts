@@ -65,7 +65,10 @@ export async function run(args: readonly string[]): Promise<number> {
       const means = { environment, warn, now: () => new Date(), elapsed: () => performance.now() };
       return (await import("../kube/client.ts")).openKubeClient(access, { ...means, program: identity.adminTool });
     },
+    runProgram: async (command) => (await import("./run-program.ts")).runProgram(command, stopping.signal),
+    writeArchive: async (path, content) => (await import("./run-program.ts")).writeNewFile(path, content),
     readHostFacts: async () => (await import("./host-facts.ts")).readHostFacts(),
+    readKernelFeatures: async () => (await import("./kernel-features.ts")).readKernelFeatures(),
     readRoutingFacts: async () => (await import("./routing-facts.ts")).readRoutingFacts(environment),
     readPolicyCounts: async () => (await import("./policy-kernel.ts")).readPolicyCounts(),
     openTracer: async (alternatives) => (await import("./policy-kernel.ts")).openTracer(alternatives, process.pid),

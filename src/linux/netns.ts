@@ -110,6 +110,21 @@ export function runInNetns<Value>(netns: Netns, work: () => Synchronous<Value>):
   }
 }
 
+/** Runs the function inside a new namespace, which is gone afterwards with everything in it. */
+export function runInNewNetns<Value>(work: () => Synchronous<Value>): Value {
+  const home = openOwn(OWN_NETNS);
+  try {
+    if (libc.unshare(CLONE_NEWNET) !== 0) throw new KernelError("create a network namespace", libc.lastErrno());
+    try {
+      return work();
+    } finally {
+      leaveTo(home);
+    }
+  } finally {
+    closeFile(home);
+  }
+}
+
 /** A socket to the namespace that can be used from outside it. */
 export function openNetlinkSocketIn(netns: Netns, protocol: NetlinkProtocol): NetlinkSocket {
   return runInNetns(netns, () => openNetlinkSocket(protocol));

@@ -1,6 +1,7 @@
 /** Runs the admin tool inside the test: files are a table, output is text. */
 import type { Context, HostLinks } from "../../src/admin/command.ts";
 import type { HostFacts } from "../../src/admin/node/host-facts.ts";
+import type { KernelFeatures } from "../../src/admin/node/kernel-features.ts";
 import type { RoutingFacts } from "../../src/admin/node/routing-facts.ts";
 import { runAdmin } from "../../src/admin/run.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
@@ -28,6 +29,9 @@ export interface AdminSurroundings {
   readonly openDatastore?: Context["openDatastore"];
   readonly openKubeClient?: Context["openKubeClient"];
   readonly hostFacts?: HostFacts;
+  readonly runProgram?: Context["runProgram"];
+  readonly writeArchive?: Context["writeArchive"];
+  readonly kernelFeatures?: KernelFeatures;
   readonly routingFacts?: RoutingFacts;
   readonly restoreTables?: Context["restoreTables"];
   readonly forgetConnections?: Context["forgetConnections"];
@@ -101,6 +105,9 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     openDatastore: surroundings.openDatastore ?? (async () => keptOpen(store)),
     openKubeClient: surroundings.openKubeClient ?? (() => Promise.reject(new Error("there is no cluster"))),
     readHostFacts: async () => surroundings.hostFacts ?? WELL,
+    runProgram: surroundings.runProgram ?? (async () => undefined),
+    writeArchive: surroundings.writeArchive ?? (async () => {}),
+    readKernelFeatures: async () => surroundings.kernelFeatures ?? { release: "6.1.0", features: [] },
     readRoutingFacts: async () => surroundings.routingFacts ?? WITHOUT_ROUTES,
     readPolicyCounts: async () => surroundings.policyCounts,
     openTracer: surroundings.openTracer ?? (() => Promise.reject(new Error("nothing can be traced"))),

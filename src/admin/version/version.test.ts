@@ -3,8 +3,9 @@ import { type AdminSurroundings, runInside } from "../../../test/support/admin-c
 import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
-import { identity } from "../../identity.ts";
-import { EXIT_OK } from "../command.ts";
+import { API_VERSION, identity } from "../../identity.ts";
+import { EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { Interruption, STOP_EXIT_CODES } from "../interruption.ts";
 
 /** A cluster of nodes whose agents register as they do when they start. */
 async function openCluster(version: string) {
@@ -105,5 +106,49 @@ describe("version", () => {
       "Client version:   v1.0.0\nCluster version:  unknown (Cannot reach etcd)\n",
     ]);
     expect((await runInside(["version"])).stdout).toContain("unknown (the datastore is not initialized)");
+  });
+
+  test("--poll prints what has changed, until it is stopped", async () => {
+    const stopping = new AbortController();
+    const store = openMemory();
+    const states = ["v3.29.1", "v3.29.1", "v3.29.2"];
+    let waits = 0;
+    const set = (version: string) =>
+      runInside(["apply", "-f", "-"], {
+        store,
+        stdin: JSON.stringify({
+          apiVersion: API_VERSION,
+          kind: "ClusterInformation",
+          metadata: { name: "default" },
+          spec: { [`${identity.product}Version`]: version },
+        }),
+      });
+    await set(states[0] ?? "");
+    const { code, stdout } = await runInside(["version", "--poll", "10s"], {
+      store,
+      version: "v3.29.2",
+      signal: stopping.signal,
+      wait: async (milliseconds) => {
+        expect(milliseconds).toBe(10_000);
+        waits += 1;
+        const next = states[waits];
+        if (next === undefined) stopping.abort(new Interruption("SIGINT"));
+        else await set(next);
+      },
+    });
+
+    expect(code).toBe(STOP_EXIT_CODES.SIGINT);
+    expect(stdout.match(/Cluster version: {2}\S+/g)).toEqual([
+      "Cluster version:  v3.29.1",
+      "Cluster version:  v3.29.2",
+    ]);
+  });
+
+  test.each([
+    ["--poll", "often"],
+    ["--poll=0s", "--client"],
+    ["--poll", "0s"],
+  ])("%s %s is wrong usage", async (...args) => {
+    expect((await runInside(["version", ...args.filter((each) => typeof each === "string")])).code).toBe(EXIT_USAGE);
   });
 });

@@ -3,10 +3,11 @@ import { readAllEntries } from "../../datastore/pages.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { type ClusterInformation, clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
+import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { NODE } from "../../model/kinds.ts";
 import { quoted } from "../../quote.ts";
-import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../command.ts";
+import { type Command, type Context, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { errorMessage } from "../error-message.ts";
 import { type NodeVersion, nodesBehind, nodeVersion } from "./node-versions.ts";
@@ -20,27 +21,51 @@ export const versionCommand: Command = {
     "the agent of the last node is upgraded, and never falls. While nodes run different releases, those with the earlier one are named.",
     "If the datastore cannot be read, the version of the cluster is unknown, and the exit code is 0 nevertheless.",
   ].join("\n"),
-  options: [{ name: "client", summary: "Print only the version of this tool; do not open the datastore" }],
+  options: [
+    { name: "client", summary: "Print only the version of this tool; do not open the datastore" },
+    {
+      name: "poll",
+      value: "DURATION",
+      summary: "Ask again after this time, such as 10s, and print what has changed, until Ctrl-C",
+    },
+  ],
   needsDatastore: true,
   examples: [
     { command: "version", does: "Which versions are in use, and which node is behind?" },
     { command: "version --client", does: "Print the version of this tool alone" },
     { command: "version -o json", does: "Print both as JSON for a script" },
+    { command: "version --poll 10s", does: "Follow an upgrade" },
   ],
   async run(context, given) {
     const clientVersion = context.version;
+    const poll = pollOf(given);
     if (given.switches.has("client")) {
       const asText = `${identity.adminTool} ${clientVersion}\n`;
       context.stdout(wantsJson(given) ? `${JSON.stringify({ clientVersion })}\n` : asText);
       return EXIT_OK;
     }
-    const cluster = await readCluster(context, given);
-    context.stdout(
-      wantsJson(given) ? `${JSON.stringify({ clientVersion, ...cluster })}\n` : textOf(clientVersion, cluster),
-    );
-    return EXIT_OK;
+    for (let before = ""; ; ) {
+      const cluster = await readCluster(context, given);
+      context.signal.throwIfAborted();
+      const text = wantsJson(given)
+        ? `${JSON.stringify({ clientVersion, ...cluster })}\n`
+        : textOf(clientVersion, cluster);
+      if (text !== before) context.stdout(text);
+      if (poll === undefined || context.outputClosed.aborted) return EXIT_OK;
+      before = text;
+      await context.wait(poll);
+    }
   },
 };
+
+/** In milliseconds; `undefined` if it is asked once. */
+function pollOf({ values, switches }: Given): number | undefined {
+  const poll = values.get("poll");
+  if (poll === undefined) return undefined;
+  if (switches.has("client")) throw new UsageError("--client and --poll cannot be combined");
+  if (isDuration(poll) && millisecondsOf(poll) > 0) return millisecondsOf(poll);
+  throw new UsageError(`"--poll" is ${quoted(poll)}: must be a duration such as 10s or 1m`);
+}
 
 interface Cluster {
   readonly clusterVersion?: string;

@@ -1,0 +1,176 @@
+import { counted } from "../../counted.ts";
+import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import { type ClusterObjects, clusterObjects, type Fields } from "../../kube/objects.ts";
+import { isDuration, millisecondsOf } from "../../model/duration.ts";
+import { PUBLIC_KINDS } from "../../model/kinds.ts";
+import { isObject } from "../../model/shape.ts";
+import { quoted } from "../../quote.ts";
+import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
+import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
+import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../command.ts";
+import { errorMessage } from "../error-message.ts";
+import { ARCHIVE_OPTION, type Missing, writeArchive } from "./archive.ts";
+import { choosePods, type DiagnosedPod, podsIn } from "./diagnosed-pods.ts";
+import { inParallel } from "./in-parallel.ts";
+import type { ArchivedFile } from "./tar.ts";
+
+const USUAL_LOGS = 5;
+const USUAL_PARALLELISM = 10;
+
+export const clusterDiags: Command = {
+  kind: "command",
+  name: "diags",
+  summary: "Collect what is needed to analyse a problem of the cluster in one archive",
+  description: [
+    "Collects the nodes, the product's resources (pools, policies …) and those of its operator, its workloads, pods and events, and the",
+    "logs of its pods: of each workload at most --max-logs pods, those on nodes of --focus-nodes first, then those that are not ready.",
+    "Secrets are not read, and whatever looks like one is replaced by [redacted]. What the account may not read is named.",
+    "node diags collects more about one host, and runs there.",
+  ].join("\n"),
+  options: [
+    { name: "since", value: "DURATION", summary: "Only logs that are newer, such as 5s, 2m or 3h (default: all)" },
+    {
+      name: "max-logs",
+      value: "NUMBER",
+      summary: `Pods of each workload whose logs are collected (default: ${USUAL_LOGS})`,
+    },
+    {
+      name: "max-parallelism",
+      value: "NUMBER",
+      summary: `Requests at the same time (default: ${USUAL_PARALLELISM})`,
+    },
+    { name: "focus-nodes", value: "NODES", summary: "Nodes whose pods are preferred, separated by commas" },
+    {
+      name: "skip-temp-dir-cleanup",
+      summary: "Accepted for scripts of other tools: there is no temporary directory",
+    },
+    ARCHIVE_OPTION,
+    ...CLUSTER_OPTIONS,
+  ],
+  examples: [
+    { command: "cluster diags", does: "Write diags-TIME.tar.gz" },
+    {
+      command: "cluster diags --since 1h --focus-nodes worker-3",
+      does: "Logs of the last hour, those of a node first",
+    },
+  ],
+  async run(context, given) {
+    const settings = settingsOf(given);
+    const collected = await withCluster(context, given, (client) =>
+      collect(clusterObjects(client, context.signal), settings, context),
+    );
+    await writeArchive(collected, context, given);
+    return EXIT_OK;
+  },
+};
+
+interface Settings {
+  readonly sinceSeconds: number | undefined;
+  readonly maxLogs: number;
+  readonly parallelism: number;
+  readonly focusNodes: readonly string[];
+}
+
+function settingsOf(given: Given): Settings {
+  const since = given.values.get("since");
+  if (since !== undefined && !(isDuration(since) && millisecondsOf(since) > 0)) {
+    throw new UsageError(`"--since" is ${quoted(since)}: must be a duration such as 5s, 2m or 3h`);
+  }
+  return {
+    sinceSeconds: since === undefined ? undefined : Math.ceil(millisecondsOf(since) / 1000),
+    maxLogs: numberOf(given, "max-logs", { least: 0, usual: USUAL_LOGS }),
+    parallelism: numberOf(given, "max-parallelism", { least: 1, usual: USUAL_PARALLELISM }),
+    focusNodes: (given.values.get("focus-nodes") ?? "").split(",").filter((name) => name !== ""),
+  };
+}
+
+function numberOf(
+  given: Given,
+  name: string,
+  { least, usual }: { readonly least: number; readonly usual: number },
+): number {
+  const text = given.values.get(name);
+  if (text === undefined) return usual;
+  if (/^\d{1,6}$/.test(text) && Number(text) >= least) return Number(text);
+  throw new UsageError(`"--${name}" is ${quoted(text)}: must be a whole number, at least ${least}`);
+}
+
+/** Where lists of objects are, and the file for them. */
+function listPaths(): readonly (readonly [file: string, path: string])[] {
+  const own = PUBLIC_KINDS.map(({ plural }) => [`resources/${plural}.json`, `/apis/${API_VERSION}/${plural}`] as const);
+  const operator = ["installations", `${identity.title.toLowerCase()}statuses`].map(
+    (plural) => [`operator/${plural}.json`, `/apis/${apiVersionOf(OPERATOR_API)}/${plural}`] as const,
+  );
+  const workloads = NAMESPACES.flatMap((namespace) => [
+    ...["daemonsets", "deployments"].map(
+      (plural) => [`${namespace}/${plural}.json`, `/apis/apps/v1/namespaces/${namespace}/${plural}`] as const,
+    ),
+    ...["pods", "events", "configmaps"].map(
+      (plural) => [`${namespace}/${plural}.json`, `/api/v1/namespaces/${namespace}/${plural}`] as const,
+    ),
+  ]);
+  return [["nodes.json", "/api/v1/nodes"], ...own, ...operator, ...workloads];
+}
+
+const NAMESPACES: readonly string[] = [...new Set<string>([...COMPONENT_NAMESPACES, identity.operator])];
+
+async function collect(objects: ClusterObjects, settings: Settings, context: Context) {
+  const files: ArchivedFile[] = [];
+  const missing: Missing[] = [];
+  const add = async (path: string, what: string, read: () => Promise<string>) => {
+    try {
+      files.push({ path, text: await read() });
+    } catch (failure) {
+      context.signal.throwIfAborted();
+      missing.push({ what, reason: errorMessage(failure) });
+    }
+  };
+  await add("version.json", "version of the API", async () => json(await objects.read("/version")));
+  const pods: DiagnosedPod[] = [];
+  await inParallel(listPaths(), settings.parallelism, ([file, path]) =>
+    add(file, path, async () => {
+      const items = await objects.list(path);
+      if (file.endsWith("/pods.json")) pods.push(...podsIn(items));
+      return json(items.map(withoutManagedFields));
+    }),
+  );
+  const chosen = choosePods(pods, settings);
+  await inParallel(chosen, settings.parallelism, (pod) => addLogs(pod, { objects, settings, add }));
+  const left = pods.filter(({ isOurs }) => isOurs).length - chosen.length;
+  if (left > 0)
+    missing.push({ what: `logs of ${counted(left, "pod")}`, reason: "more than --max-logs of their workload" });
+  return { files: files.toSorted((left, right) => (left.path < right.path ? -1 : 1)), missing };
+}
+
+interface AddingLogs {
+  readonly objects: ClusterObjects;
+  readonly settings: Settings;
+  readonly add: (path: string, what: string, read: () => Promise<string>) => Promise<void>;
+}
+
+async function addLogs(
+  { namespace, name, containers }: DiagnosedPod,
+  { objects, settings, add }: AddingLogs,
+): Promise<void> {
+  const since = settings.sinceSeconds === undefined ? {} : { sinceSeconds: String(settings.sinceSeconds) };
+  for (const { name: container, hasRestarted } of containers) {
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}/log`;
+    const read = async (more: Readonly<Record<string, string>>) =>
+      (await objects.readText(path, { container, timestamps: "true", ...since, ...more })) ?? "";
+    await add(`${namespace}/logs/${name}/${container}.log`, `log of ${namespace}/${name} ${container}`, () => read({}));
+    if (!hasRestarted) continue;
+    const before = `log of ${namespace}/${name} ${container} before its restart`;
+    await add(`${namespace}/logs/${name}/${container}.previous.log`, before, () => read({ previous: "true" }));
+  }
+}
+
+function json(value: unknown): string {
+  return `${JSON.stringify(value ?? null, undefined, 2)}\n`;
+}
+
+function withoutManagedFields(object: Fields): Fields {
+  const { metadata } = object;
+  if (!isObject(metadata)) return object;
+  const { managedFields: _, ...kept } = metadata;
+  return { ...object, metadata: kept };
+}

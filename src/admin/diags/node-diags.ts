@@ -1,0 +1,142 @@
+import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
+import { identity } from "../../identity.ts";
+import { type Command, type Context, EXIT_OK } from "../command.ts";
+import { errorMessage } from "../error-message.ts";
+import { ARCHIVE_OPTION, type Collected, type Missing, writeArchive } from "./archive.ts";
+import type { ArchivedFile } from "./tar.ts";
+
+export const nodeDiags: Command = {
+  kind: "command",
+  name: "diags",
+  summary: "Collect what is needed to analyse a problem of this host in one archive",
+  description: [
+    "Runs on the node, as root. Collects the time, the name and the kernel of the host, its addresses, routes, neighbours, sockets and",
+    "nftables rules, what BIRD and the node agent report, the journal of the node agent, the network configs and the logs. Programs",
+    "that the host does not have are left out, and named. Secrets are replaced by [redacted]. The archive is readable by its owner only.",
+  ].join("\n"),
+  options: [
+    { name: "log-dir", value: "DIRECTORY", summary: `Directory with the logs (default: ${identity.logDirectory})` },
+    ARCHIVE_OPTION,
+  ],
+  examples: [
+    { command: "node diags", does: "Write diags-TIME.tar.gz" },
+    { command: "node diags --archive /tmp/node-1.tar.gz", does: "Write it elsewhere" },
+  ],
+  async run(context, given) {
+    const logs = given.values.get("log-dir") ?? identity.logDirectory;
+    await writeArchive(await collect(context, logs), context, given);
+    return EXIT_OK;
+  },
+};
+
+/** The file in the archive, and the program whose output it has. */
+const PROGRAMS: readonly (readonly [file: string, command: readonly string[]])[] = [
+  ["kernel.txt", ["uname", "-a"]],
+  ["modules.txt", ["lsmod"]],
+  ["addresses.txt", ["ip", "-d", "-s", "address", "show"]],
+  ["routes-ipv4.txt", ["ip", "-4", "route", "show", "table", "all"]],
+  ["routes-ipv6.txt", ["ip", "-6", "route", "show", "table", "all"]],
+  ["rules-ipv4.txt", ["ip", "-4", "rule", "show"]],
+  ["rules-ipv6.txt", ["ip", "-6", "rule", "show"]],
+  ["neighbours.txt", ["ip", "neighbour", "show"]],
+  ["forwarding.txt", ["bridge", "fdb", "show"]],
+  ["traffic-control.txt", ["tc", "-s", "qdisc", "show"]],
+  ["nft-rules.txt", ["nft", "-a", "list", "ruleset"]],
+  ["nft-sets.txt", ["nft", "list", "sets"]],
+  ["iptables.txt", ["iptables-save"]],
+  ["ip6tables.txt", ["ip6tables-save"]],
+  ["ipsets.txt", ["ipset", "list"]],
+  ["sockets.txt", ["ss", "-natup"]],
+  ["journal.txt", ["journalctl", "--no-pager", "--unit", identity.nodeAgent, "--lines", "20000"]],
+];
+
+/** Settings of the kernel that decide about the packets of pods. */
+const SETTINGS = [
+  "net/ipv4/ip_forward",
+  "net/ipv6/conf/all/forwarding",
+  "net/ipv4/conf/all/rp_filter",
+  "net/ipv4/conf/default/rp_filter",
+  "net/netfilter/nf_conntrack_max",
+  "net/netfilter/nf_conntrack_count",
+];
+
+async function collect(context: Context, logs: string): Promise<Collected> {
+  const files: ArchivedFile[] = [];
+  const missing: Missing[] = [];
+  const add = async (path: string, what: string, read: () => Promise<string>) => {
+    try {
+      files.push({ path, text: await read() });
+    } catch (failure) {
+      context.signal.throwIfAborted();
+      missing.push({ what, reason: errorMessage(failure) });
+    }
+  };
+  await add("date.txt", "date", async () => `${context.now().toISOString()}\n`);
+  await add("hostname.txt", "host name", async () => `${await context.hostName()}\n`);
+  await add("version.txt", "version", async () => `${identity.adminTool} ${context.version}\n`);
+  for (const [path, command] of PROGRAMS) await add(path, command.join(" "), () => outputOf(context, command));
+  for (const [path, read] of reports(context))
+    await add(path, path, async () => `${JSON.stringify(await read(), undefined, 2)}\n`);
+  await add("settings.txt", "settings of the kernel", () => settings(context));
+  for (const folder of [NETWORK_CONFIG_DIRECTORY, identity.configDirectory])
+    await addFolder(folder, { context, add, missing });
+  await addFolder(logs, { context, add, missing });
+  return { files, missing };
+}
+
+function reports(context: Context): readonly (readonly [string, () => Promise<unknown>])[] {
+  return [
+    ["routing.json", () => context.readRoutingFacts()],
+    ["host.json", () => context.readHostFacts()],
+    ["kernel-features.json", () => context.readKernelFeatures()],
+  ];
+}
+
+async function outputOf(context: Context, command: readonly string[]): Promise<string> {
+  const done = await context.runProgram(command);
+  if (done === undefined) throw new Error(`there is no program "${command[0]}"`);
+  return done.exitCode === 0 ? done.output : `${done.output}\nexit code ${done.exitCode}\n`;
+}
+
+async function settings(context: Context): Promise<string> {
+  const lines: string[] = [];
+  for (const name of SETTINGS) {
+    const value = await context.readFile(`/proc/sys/${name}`).catch(() => undefined);
+    if (value !== undefined) lines.push(`${name.replaceAll("/", ".")} = ${value.trim()}\n`);
+  }
+  return lines.join("");
+}
+
+/** A log may be large: its end is what matters. */
+const LONGEST_FILE = 5_000_000;
+const DEEPEST_FOLDER = 5;
+
+interface Adding {
+  readonly context: Context;
+  readonly add: (path: string, what: string, read: () => Promise<string>) => Promise<void>;
+  readonly missing: Missing[];
+}
+
+/** The files of a directory and below, with their paths on the host. */
+async function addFolder(folder: string, adding: Adding, depth = DEEPEST_FOLDER): Promise<void> {
+  const { context, add, missing } = adding;
+  let names: readonly string[] | undefined;
+  try {
+    names = await context.listFolder(folder);
+  } catch (failure) {
+    context.signal.throwIfAborted();
+    missing.push({ what: folder, reason: errorMessage(failure) });
+    return;
+  }
+  if (names === undefined) {
+    await add(folder.replace(/^\//, ""), folder, async () => endOf(await context.readFile(folder)));
+    return;
+  }
+  if (depth > 0) for (const name of names) await addFolder(`${folder}/${name}`, adding, depth - 1);
+}
+
+function endOf(text: string): string {
+  return text.length <= LONGEST_FILE
+    ? text
+    : `… the first ${text.length - LONGEST_FILE} characters are left out\n${text.slice(-LONGEST_FILE)}`;
+}

@@ -1,0 +1,40 @@
+/** `node checksystem` and `node diags` on a real host: the kernel and the programs of the host are asked. */
+import { describe, expect } from "bun:test";
+import { identity } from "../../src/identity.ts";
+import { hostProblem, openHost } from "../support/host.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+
+const SECRET = "eyJhbGciOiJub25lIn0.c2VjcmV0.x";
+
+describe("tools for a node", () => {
+  testNeeding(
+    hostProblem(),
+    program("nft"),
+    program("ip"),
+    program("tar"),
+  )("try the kernel and collect the state of the host, and leave nothing behind", async () => {
+    await using host = await openHost();
+    const tool = builtProgram(identity.adminTool);
+    const state = () => host.must(["sh", "-c", "nft list ruleset; ip -o link; ip netns"]);
+    await host.must(["nft", "add", "table", "inet", "of_another"]);
+    host.writeFile(`${identity.logDirectory}/cni/cni.log`, `a line with token=${SECRET}\n`);
+    const before = await state();
+
+    const checked = await host.run([tool, "node", "checksystem", "-o", "json"]);
+    const { ok, features } = JSON.parse(checked.stdout);
+    expect([checked.code, ok]).toEqual([0, true]);
+    expect(features.length).toBeGreaterThan(10);
+    expect(await host.must([tool, "node", "checksystem"])).toContain("ok      veth links");
+
+    const archive = `${host.directory}/diags.tar.gz`;
+    await host.must([tool, "node", "diags", "--archive", archive]);
+    const content = await host.must(["tar", "-xzOf", archive]);
+    expect(await host.must(["tar", "-tzvf", archive])).toMatch(/^-rw------- .*nft-rules\.txt$/m);
+    expect(content).toContain("table inet of_another");
+    expect(content).toContain("a line with token=[redacted]");
+    expect(content).not.toContain(SECRET);
+    expect((await host.run([tool, "node", "diags", "--archive", archive])).stderr).toContain("it exists already");
+    expect(await state()).toBe(before);
+  });
+});
