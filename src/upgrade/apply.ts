@@ -35,6 +35,7 @@ export async function applyPlan(run: Run, given: UpgradePlan | undefined): Promi
   if (isComplete(run.ledger.current, given)) return "complete";
   const plan = await choosePlan(run, given);
   const steps = plannedSteps(run.steps, plan);
+  refuseOtherRelease(run, plan);
   refuseObstacles(plan);
   await begin(run, plan);
   for (const [index, each] of steps.entries()) {
@@ -64,6 +65,15 @@ async function choosePlan(run: Run, given: UpgradePlan | undefined): Promise<Upg
   if (given.run === ledger.run && given.continues === ledger.plans.at(-1)) return given;
   throw new PluginError("resource-in-use", `Cannot apply the plan: upgrade ${ledger.run} has begun with another one`, {
     details: "continue that one without --plan, or make a new plan, which continues it: upgrade plan",
+  });
+}
+
+/** Its steps have the objects of its own release. */
+function refuseOtherRelease({ site }: Run, { facts }: UpgradePlan): void {
+  if (facts.target === site.release.version) return;
+  const message = `Cannot apply the plan: it is for ${facts.target}, and this tool upgrades to ${site.release.version}`;
+  throw new PluginError("version-incompatible", message, {
+    details: "make a new plan with this tool, or use the other one",
   });
 }
 
@@ -115,7 +125,8 @@ async function begin(run: Run, plan: UpgradePlan): Promise<void> {
 async function carryOut(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: PlannedStep): Promise<void> {
   const { name } = step;
   const state = stateOf(run, name);
-  if (state === "done") return run.report({ kind: "done", step: name, outcome: "already done" });
+  if (state === "done") return run.report({ kind: "done", step: name, outcome: "already done", seconds: 0 });
+  const startedAt = run.site.now().getTime();
   const site = stepSite(run, plan, name);
   try {
     if (state === "pending") {
@@ -126,9 +137,10 @@ async function carryOut(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: P
     const hasActed = await act(run, { step, plan: stepPlan }, site);
     const wrong = (await step.verify?.(site, stepPlan)) ?? [];
     if (wrong.length > 0) throw failed("resource-invalid", `Step "${name}" is done, but not as it should be`, wrong);
-    const endedAt = run.site.now().toISOString();
-    await writeStep(run, name, { state: "done", endedAt, problem: undefined });
-    run.report({ kind: "done", step: name, outcome: hasActed || state === "running" ? "changed" : "unchanged" });
+    const end = run.site.now();
+    await writeStep(run, name, { state: "done", endedAt: end.toISOString(), problem: undefined });
+    const outcome = hasActed || state === "running" ? "changed" : "unchanged";
+    run.report({ kind: "done", step: name, outcome, seconds: (end.getTime() - startedAt) / 1_000 });
   } catch (failure) {
     await recordProblem(run, name, failure);
     throw failure;

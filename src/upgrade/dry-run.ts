@@ -1,5 +1,6 @@
 /** What applying objects would change, as the server itself says: dry runs of server-side apply. */
 import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
 import type { ClusterObjects, Fields } from "../kube/objects.ts";
 import { type ApplyConflict, conflictsIn } from "../kube/require-ok.ts";
 import type { KubeObject } from "../operator/kube-object.ts";
@@ -30,7 +31,7 @@ async function planObject(objects: ClusterObjects, object: KubeObject): Promise<
   if (result === undefined) return { ...change, diff: objectDiff(live, object), isUnverified: true };
   const diff = objectDiff(live, result.object);
   if (diff === "") return undefined;
-  const conflicts = result.conflicts.map((each) => conflictOf(each, live));
+  const conflicts = result.conflicts.filter(isOfOther).map((each) => conflictOf(each, live));
   return { ...change, diff, ...(conflicts.length === 0 ? {} : { conflicts }) };
 }
 
@@ -49,6 +50,11 @@ async function dryRun(objects: ClusterObjects, path: string, object: KubeObject)
     if (conflicts.length === 0) throw failure;
     return { object: await objects.apply(path, object, { force: true, isDryRun: true }), conflicts };
   }
+}
+
+/** What this tool has set by other means than server-side apply conflicts with its own apply. */
+function isOfOther({ manager }: ApplyConflict): boolean {
+  return manager !== identity.adminTool;
 }
 
 /** `value`: of Secrets only that there is one. */

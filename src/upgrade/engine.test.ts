@@ -1,15 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type ImitatedPlan, imitateCluster } from "../../test/support/imitated-cluster.ts";
+import { NO_OPTIONS, OPERATOR_FACTS, setting, settingPath, settingStep } from "../../test/support/setting-steps.ts";
 import { PluginError } from "../errors.ts";
 import type { KubeRequest } from "../kube/api.ts";
 import { clusterObjects } from "../kube/objects.ts";
 import { applyPlan } from "./apply.ts";
 import { openBackups } from "./backups.ts";
-import type { Facts } from "./facts.ts";
 import { LedgerStore } from "./ledger.ts";
 import { makePlan } from "./make-plan.ts";
-import { restoreBackedUp } from "./restore-objects.ts";
 import { planRollback, rollBack } from "./rollback.ts";
 import { type Run, type RunEvent, readPlan } from "./run.ts";
 import type { PlanningSite, Step } from "./step.ts";
@@ -17,76 +16,8 @@ import type { UpgradePlan } from "./upgrade-plan.ts";
 import { verifyRun } from "./verify.ts";
 
 const NOW = new Date("2026-01-02T03:04:05Z");
-const OPTIONS = {
-  automaticHostEndpoints: false,
-  acceptDefaultAllow: false,
-  overwriteLabels: false,
-  reviewed: false,
-  onConflict: "fail",
-  ignoredGroups: [],
-  stallSeconds: 60,
-} as const;
-const FACTS: Facts = {
-  method: { kind: "operator" },
-  datastore: "kubernetes",
-  storage: "current",
-  version: "v3.26.0",
-  target: "v3.29.0",
-  parts: [],
-  orchestratorVersion: "v1.33.0",
-  nodes: [],
-  namespace: "kube-system",
-  hasAggregatedApi: false,
-  unfinished: [],
-  hasApplicationLayerPolicy: false,
-  hostEndpoints: [],
-  hasUpgradePolicy: false,
-  ownedObjects: [],
-};
-
-const place = (name: string) => `/api/v1/namespaces/x/configmaps/${name}`;
-const config = (name: string, value: string) => ({
-  apiVersion: "v1",
-  kind: "ConfigMap",
-  metadata: { name, namespace: "x" },
-  data: { value },
-});
-
-/** Sets the value of some ConfigMaps, one write each; those that do not exist are created. */
-function settingStep(name: string, names: readonly string[], more: Partial<Step> = {}): Step {
-  const isNew = (object: unknown) => (object as { data?: { value?: string } } | undefined)?.data?.value === name;
-  return {
-    name,
-    title: `Set ${name}`,
-    rule: 1,
-    why: "The test needs it.",
-    plan: async () => ({
-      step: name,
-      changes: names.map((each) => ({ action: "update", what: `ConfigMap x/${each}`, path: place(each) })),
-      obstacles: [],
-      notes: [],
-      estimatedSeconds: 1,
-      data: { names },
-    }),
-    async remaining({ objects }) {
-      const live = await Promise.all(names.map(async (each) => [each, await objects.read(place(each))] as const));
-      return live.flatMap(([each, object]) => (isNew(object) ? [] : [`ConfigMap ${each} is old`]));
-    },
-    async act({ objects, notes }) {
-      for (const each of names) {
-        await notes.write({ at: each });
-        if (!isNew(await objects.read(place(each)))) {
-          await objects.apply(place(each), config(each, name), { force: true });
-        }
-      }
-    },
-    rollback: async (site) => restoreBackedUp(site, names.map(place)),
-    ...more,
-  };
-}
-
 const STEPS = [settingStep("first", ["a", "b"]), settingStep("second", ["c", "new"]), settingStep("third", ["a"])];
-const OBJECTS = Object.fromEntries(["a", "b", "c"].map((name) => [place(name), config(name, "old")]));
+const OBJECTS = Object.fromEntries(["a", "b", "c"].map((name) => [settingPath(name), setting(name, "old")]));
 
 function siteOn(plan: ImitatedPlan = {}, steps: readonly Step[] = STEPS) {
   const cluster = imitateCluster({ objects: OBJECTS, ...plan });
@@ -95,12 +26,13 @@ function siteOn(plan: ImitatedPlan = {}, steps: readonly Step[] = STEPS) {
   const copies = new Map<string, string>();
   const site = {
     objects,
-    release: {} as PlanningSite["release"],
+    release: { version: OPERATOR_FACTS.target } as PlanningSite["release"],
     openDatastore: () => Promise.reject(new Error("there is none")),
     signal: new AbortController().signal,
   };
   const openRun = async (): Promise<Run> => ({
     steps,
+    openDatastore: site.openDatastore,
     site: { ...site, now: () => NOW, wait: async () => {}, helm: undefined },
     ledger: await LedgerStore.open(objects, async (text) => void copies.set("ledger", text)),
     backups: (run) =>
@@ -112,7 +44,7 @@ function siteOn(plan: ImitatedPlan = {}, steps: readonly Step[] = STEPS) {
     const { current } = ledger;
     const earlier = current && { ledger: current, plan: await readPlan(backups(current.run), current) };
     const request = { steps, run: "1234", now: NOW, ...(earlier === undefined ? {} : { earlier }) };
-    return makePlan({ ...site, facts: FACTS, options: OPTIONS }, request);
+    return makePlan({ ...site, facts: OPERATOR_FACTS, options: NO_OPTIONS }, request);
   };
   return {
     cluster,
@@ -149,9 +81,9 @@ describe("an upgrade", () => {
     expect(site.cluster.writes).toEqual([]);
     await site.apply(plan);
 
-    expect(site.cluster.objects.get(place("a"))?.data).toEqual({ value: "third" });
-    expect(site.cluster.objects.get(place("new"))?.data).toEqual({ value: "second" });
-    const firstChange = site.cluster.writes.findIndex((write) => write.includes("/namespaces/x/"));
+    expect(site.cluster.objects.get(settingPath("a"))?.data).toEqual({ value: "third" });
+    expect(site.cluster.objects.get(settingPath("new"))?.data).toEqual({ value: "second" });
+    const firstChange = site.cluster.writes.findIndex((write) => write.includes("/namespaces/settings/"));
     const lastBackup = site.cluster.writes.findLastIndex((write) => write.endsWith("/secrets"));
     const ledgerCreated = site.cluster.writes.indexOf("POST /api/v1/namespaces/kube-system/configmaps");
     expect([lastBackup, ledgerCreated, firstChange]).toEqual([lastBackup, lastBackup + 1, expect.any(Number)]);
@@ -227,7 +159,7 @@ describe("an upgrade", () => {
   test("continues without the file of the plan", async () => {
     let isKilled = false;
     const kill = ({ path }: KubeRequest) => {
-      if (isKilled || path !== place("b")) return;
+      if (isKilled || path !== settingPath("b")) return;
       isKilled = true;
       throw new PluginError("api-unavailable", "the process is killed");
     };
@@ -247,7 +179,7 @@ describe("an upgrade", () => {
 
     expect(steps.map(({ step, action }) => `${action} ${step}`)).toEqual(["undo third", "undo second", "undo first"]);
     const { x } = Object.groupBy(Object.entries(contents(site.cluster.objects)), ([path]) =>
-      path.includes("/namespaces/x/") ? "x" : "other",
+      path.includes("/namespaces/settings/") ? "x" : "other",
     );
     expect(Object.fromEntries(x ?? [])).toEqual(before as Record<string, unknown>);
     expect((await site.ledger())?.phase).toBe("rolled-back");
@@ -285,14 +217,12 @@ describe("a plan", () => {
   test("is refused if the cluster has changed since, with what changed and by whom", async () => {
     const site = siteOn();
     const plan = await site.plan();
-    site.cluster.edit(place("c"), { data: { more: "1" } });
-    site.cluster.objects.delete(place("b"));
+    site.cluster.edit(settingPath("c"), { data: { more: "1" } });
+    site.cluster.objects.delete(settingPath("b"));
 
     expect(await failureOf(site.apply(plan))).toMatchObject({
       kind: "resource-changed",
-      message: expect.stringMatching(
-        /ConfigMap x\/b has been deleted; ConfigMap x\/c has been changed by kubectl-edit/,
-      ),
+      message: expect.stringMatching(/ConfigMap b has been deleted; ConfigMap c has been changed by kubectl-edit/),
     });
     expect(site.cluster.writes).toEqual([]);
   });
@@ -300,8 +230,8 @@ describe("a plan", () => {
   test("is refused in the middle if objects of a later step have changed, and a new one continues the run", async () => {
     const disturbing = settingStep("first", ["a", "b"], {
       verify: async () => {
-        if (site.cluster.objects.get(place("c"))?.data.more === undefined) {
-          site.cluster.edit(place("c"), { data: { more: "1" } });
+        if (site.cluster.objects.get(settingPath("c"))?.data.more === undefined) {
+          site.cluster.edit(settingPath("c"), { data: { more: "1" } });
         }
         return [];
       },
@@ -315,10 +245,10 @@ describe("a plan", () => {
     expect(next.run).toBe(plan.run);
     await site.apply(next);
 
-    expect(site.cluster.objects.get(place("c"))?.data).toEqual({ value: "second", more: "1" });
+    expect(site.cluster.objects.get(settingPath("c"))?.data).toEqual({ value: "second", more: "1" });
     await site.rollBack();
-    expect(site.cluster.objects.get(place("a"))?.data).toEqual({ value: "old" });
-    expect(site.cluster.objects.get(place("c"))?.data).toEqual({ value: "old", more: "1" });
+    expect(site.cluster.objects.get(settingPath("a"))?.data).toEqual({ value: "old" });
+    expect(site.cluster.objects.get(settingPath("c"))?.data).toEqual({ value: "old", more: "1" });
   });
 
   test("with obstacles is refused, and names them", async () => {
@@ -350,7 +280,7 @@ describe("a step", () => {
     expect(await failureOf(site.apply(await site.plan()))).toMatchObject({
       message: expect.stringContaining("a pod crashes"),
     });
-    expect(site.cluster.objects.get(place("c"))?.data).toEqual({ value: "old" });
+    expect(site.cluster.objects.get(settingPath("c"))?.data).toEqual({ value: "old" });
     expect((await site.ledger())?.steps[0]).toMatchObject({
       state: "running",
       problem: expect.stringContaining("crashes"),
@@ -367,7 +297,7 @@ describe("a step", () => {
     const site = siteOn({}, STEPS.slice(0, 2));
     await site.apply(await site.plan());
     expect((await verifyRun(await site.openRun())).flatMap(({ problems }) => problems)).toEqual([]);
-    site.cluster.edit(place("c"), { data: { value: "old" } });
+    site.cluster.edit(settingPath("c"), { data: { value: "old" } });
 
     const results = await verifyRun(await site.openRun());
     expect(results.map(({ problems }) => problems)).toEqual([[], ["not done: ConfigMap c is old"]]);

@@ -26,15 +26,11 @@ export const FORMER_NODE_DAEMON_SET = `${product}-node`;
 export const FORMER_CONTROLLERS = `${product}-kube-controllers`;
 /** @public */
 export const FORMER_TYPHA = `${product}-typha`;
-/** @public */
 export const FORMER_CONFIG_MAP = `${product}-config`;
 /** @public */
 export const FORMER_ETCD_SECRET = `${product}-etcd-secrets`;
 
-/**
- * Policy with another networking plugin: these names do not contain the product's.
- * @public
- */
+/** Policy with another networking plugin: these names do not contain the product's. */
 export const FORMER_CANAL = { daemonSet: "canal", etcdDaemonSet: "canal-node", configMap: "canal-config" } as const;
 
 /**

@@ -69,10 +69,13 @@ async function readRun(run: Run): Promise<{ readonly plan: UpgradePlan; readonly
 
 async function undo(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: PlannedStep): Promise<void> {
   const { name } = step;
+  const startedAt = run.site.now().getTime();
   if (step.rollback !== undefined) {
     await writeStep(run, name, { state: "rolling-back", endedAt: undefined, problem: undefined });
     await step.rollback(stepSite(run, plan, name), stepPlan);
   }
-  await writeStep(run, name, { state: "rolled-back", endedAt: run.site.now().toISOString() });
-  run.report({ kind: "done", step: name, outcome: step.rollback === undefined ? "kept" : "rolled back" });
+  const end = run.site.now();
+  await writeStep(run, name, { state: "rolled-back", endedAt: end.toISOString() });
+  const outcome = step.rollback === undefined ? "kept" : "rolled back";
+  run.report({ kind: "done", step: name, outcome, seconds: (end.getTime() - startedAt) / 1_000 });
 }

@@ -103,6 +103,7 @@ export function leasedClient(client: Pick<KubeClient, "request">, lease: HeldLea
   };
 }
 
+/** Does not close it: all steps share it. */
 export function leasedDatastore(store: Datastore, lease: HeldLease): Datastore {
   const leased: Datastore = {
     atomicity: store.atomicity,
@@ -114,7 +115,7 @@ export function leasedDatastore(store: Datastore, lease: HeldLease): Datastore {
     },
     transact: (wanted, decide) => transactOn(leased, wanted, decide),
     watch: (prefix, from, signal) => store.watch(prefix, from, signal),
-    close: () => store.close(),
+    close: async () => {},
   };
   return leased;
 }

@@ -1,15 +1,18 @@
 /** What the commands that write have in common: the steps of a plan with the site that each of them works at. */
+import type { Datastore } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
 import type { Fields } from "../kube/objects.ts";
+import type { Facts } from "./facts.ts";
 import type { Ledger, LedgerStep, LedgerStore } from "./ledger.ts";
 import { type BackedUpObjects, OBJECTS_BACKUP } from "./restore-objects.ts";
-import type { Backups, PlanningSite, Step, StepNotes, StepPlan, StepSite } from "./step.ts";
+import type { Backups, Step, StepNotes, StepPlan, StepSite } from "./step.ts";
 import { decodePlan, encodePlan, planDigest, type UpgradePlan } from "./upgrade-plan.ts";
 
 export interface Run {
   readonly steps: readonly Step[];
-  readonly site: Omit<StepSite, keyof Pick<PlanningSite, "facts" | "options"> | "notes" | "progress" | "backups">;
+  readonly site: Pick<StepSite, "objects" | "release" | "signal" | "now" | "wait" | "helm">;
   readonly ledger: LedgerStore;
+  openDatastore(kind: Facts["datastore"]): Promise<Datastore>;
   backups(run: string): Backups;
   report(event: RunEvent): void;
 }
@@ -25,7 +28,7 @@ export type RunEvent =
       readonly of: number;
     }
   | { readonly kind: "progress"; readonly step: string; readonly line: string }
-  | { readonly kind: "done"; readonly step: string; readonly outcome: StepOutcome };
+  | { readonly kind: "done"; readonly step: string; readonly outcome: StepOutcome; readonly seconds: number };
 
 /** "unchanged": nothing was left to do. "kept": a rollback does not change it. */
 export type StepOutcome = "changed" | "unchanged" | "already done" | "rolled back" | "kept";
@@ -49,6 +52,7 @@ export function plannedSteps(steps: readonly Step[], plan: UpgradePlan): readonl
 export function stepSite(run: Run, plan: UpgradePlan, step: string): StepSite {
   return {
     ...run.site,
+    openDatastore: () => run.openDatastore(plan.facts.datastore),
     facts: plan.facts,
     options: plan.options,
     backups: runBackups(run, plan.run),

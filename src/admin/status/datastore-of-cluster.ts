@@ -44,7 +44,11 @@ export async function settingsOf(objects: ClusterObjects, context: Context, give
   }
   const endpoints = await etcdEndpoints(objects);
   const access: KubeAccess = clusterAccess(given, context.env);
-  if (endpoints === undefined) return { kind: "orchestrator", access };
+  return endpoints === undefined ? { kind: "orchestrator", access } : requireNoCertificates(endpoints);
+}
+
+/** Their files are where this tool does not see them. */
+export function requireNoCertificates(endpoints: readonly string[]): DatastoreSettings {
   if (endpoints.every((endpoint) => endpoint.startsWith("http://"))) {
     return { kind: "etcd", source: { kind: "endpoints", endpoints } };
   }

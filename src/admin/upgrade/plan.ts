@@ -61,7 +61,9 @@ async function planOf(site: UpgradeSite, context: Context, given: Given): Promis
   try {
     const run = context.uuid().slice(0, 8);
     const request = { steps: STEPS, run, now: context.now(), onStep, ...(earlier === undefined ? {} : { earlier }) };
-    return await makePlan({ ...site, facts, options }, request);
+    const { objects, release, signal } = site;
+    const openDatastore = () => site.openDatastore(facts.datastore);
+    return await makePlan({ objects, release, signal, openDatastore, facts, options }, request);
   } finally {
     if (context.showsProgress) context.stderr("\r\u001b[K");
   }

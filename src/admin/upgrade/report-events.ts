@@ -16,9 +16,13 @@ export function reportEvents(context: Context, given: Given): (event: RunEvent) 
       case "progress":
         return context.stdout(`      ${event.line}\n`);
       case "done":
-        return context.stdout(`      ${green(OUTCOMES[event.outcome])}\n`);
+        return context.stdout(`      ${green(OUTCOMES[event.outcome])}${timeText(event.seconds)}\n`);
     }
   };
+}
+
+function timeText(seconds: number): string {
+  return seconds < 1 ? "" : ` in ${Math.round(seconds)} s`;
 }
 
 const OUTCOMES = {

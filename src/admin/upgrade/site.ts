@@ -1,8 +1,10 @@
 /** What the commands of an upgrade work with: the cluster, its datastore, the release of this tool, local files. */
 import type { Datastore } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import { openBackups } from "../../upgrade/backups.ts";
+import type { Facts } from "../../upgrade/facts.ts";
 import { LedgerStore, UPGRADE_NAME } from "../../upgrade/ledger.ts";
 import type { Run, RunEvent } from "../../upgrade/run.ts";
 import { type HeldLease, leasedClient, leasedDatastore, withRunLease } from "../../upgrade/run-lease.ts";
@@ -11,32 +13,35 @@ import { STEPS } from "../../upgrade/steps.ts";
 import { withCluster } from "../cluster/access.ts";
 import type { Context, Given } from "../command.ts";
 import { reportError } from "../report-error.ts";
-import { settingsOf } from "../status/datastore-of-cluster.ts";
+import { datastoreSettingsOf } from "./datastore-settings.ts";
 import { openHelm } from "./helm.ts";
 import { DEFAULT_PLAN_FILE } from "./options.ts";
 import { targetRelease } from "./target-release.ts";
 
-export interface UpgradeSite extends Omit<PlanningSite, "facts" | "options"> {
+export interface UpgradeSite extends Pick<PlanningSite, "objects" | "release" | "signal"> {
   readonly ledger: LedgerStore;
+  openDatastore(kind: Facts["datastore"]): Promise<Datastore>;
   backups(run: string): Backups;
 }
 
-/** For commands that only read. */
+/** For commands that only read: every write is refused. */
 export async function withUpgradeSite<T>(
   context: Context,
   given: Given,
   work: (site: UpgradeSite) => Promise<T>,
 ): Promise<T> {
-  return withCluster(context, given, (client) => siteOf(context, given, { client, signal: context.signal }, work));
+  const lease: HeldLease = { signal: context.signal, requireHeld: refuseWrite };
+  return withCluster(context, given, (client) => siteOf(context, given, { client, lease }, work));
+}
+
+function refuseWrite(): never {
+  throw new PluginError("internal", "Cannot write: this command only reads");
 }
 
 /** For commands that look at a run, and write nothing. */
 export async function withReadingRun<T>(context: Context, given: Given, work: (run: Run) => Promise<T>): Promise<T> {
-  return withUpgradeSite(context, given, ({ ledger, backups, ...planning }) => {
-    const { now, signal } = context;
-    const site = { ...planning, now, wait: stepWait(signal), helm: openHelm(context, given) };
-    return work({ steps: STEPS, site, ledger, backups, report: () => {} });
-  });
+  const helm = openHelm(context, given);
+  return withUpgradeSite(context, given, (site) => work(runOf(context, site, { helm, report: () => {} })));
 }
 
 /** For commands that write: one at a time. */
@@ -46,26 +51,32 @@ export async function withRun<T>(
   { report, work }: { readonly report: (event: RunEvent) => void; readonly work: (run: Run) => Promise<T> },
 ): Promise<T> {
   const helm = openHelm(context, given);
-  return withCluster(context, given, async (client) =>
-    withRunLease(
-      {
-        client,
-        identity: `${await context.hostName()}/${context.uuid()}`,
-        now: context.now,
-        elapsed: () => performance.now(),
-        wait,
-        signal: context.signal,
-        tell: (line) => context.stderr(`${line}\n`),
-      },
-      (lease) =>
-        siteOf(context, given, { client: leasedClient(client, lease), signal: lease.signal, lease }, (site) => {
-          const { ledger, backups, ...planning } = site;
-          const { now } = context;
-          const stepSite = { ...planning, now, wait: stepWait(lease.signal), helm: helm && leasedHelm(helm, lease) };
-          return work({ steps: STEPS, site: stepSite, ledger, backups, report });
-        }),
-    ),
-  );
+  return withCluster(context, given, async (client) => {
+    const means = {
+      client,
+      identity: `${await context.hostName()}/${context.uuid()}`,
+      now: context.now,
+      elapsed: () => performance.now(),
+      wait,
+      signal: context.signal,
+      tell: (line: string) => context.stderr(`${line}\n`),
+    };
+    return withRunLease(means, (lease) =>
+      siteOf(context, given, { client, lease }, (site) => {
+        return work(runOf(context, site, { helm: helm && leasedHelm(helm, lease), report }));
+      }),
+    );
+  });
+}
+
+function runOf(
+  context: Context,
+  site: UpgradeSite,
+  more: { readonly helm: Helm | undefined; readonly report: Run["report"] },
+): Run {
+  const { objects, release, signal, ledger, openDatastore, backups } = site;
+  const stepSite = { objects, release, signal, now: context.now, wait: stepWait(signal), helm: more.helm };
+  return { steps: STEPS, site: stepSite, ledger, openDatastore, backups, report: more.report };
 }
 
 function stepWait(signal: AbortSignal): (milliseconds: number) => Promise<void> {
@@ -84,31 +95,30 @@ function leasedHelm(helm: Helm, lease: HeldLease): Helm {
 
 interface Access {
   readonly client: Pick<KubeClient, "request">;
-  readonly signal: AbortSignal;
-  readonly lease?: HeldLease;
+  readonly lease: HeldLease;
 }
 
 async function siteOf<T>(
   context: Context,
   given: Given,
-  { client, signal, lease }: Access,
+  { client, lease }: Access,
   work: (site: UpgradeSite) => Promise<T>,
 ): Promise<T> {
-  const objects = clusterObjects(client, signal);
-  let opening: Promise<Datastore> | undefined;
-  const open = async () => {
-    const store = await context.openDatastore(await settingsOf(objects, context, given));
-    return lease === undefined ? store : leasedDatastore(store, lease);
-  };
+  const objects = clusterObjects(leasedClient(client, lease), lease.signal);
   const copy = localCopy(context, given);
-  const ledger = await LedgerStore.open(objects, (text) => copy(`${UPGRADE_NAME}-ledger.json`, text));
+  let opening: Promise<Datastore> | undefined;
+  const open = async (kind: Facts["datastore"]) =>
+    context.openDatastore(await datastoreSettingsOf(kind, { objects, context, given }));
   try {
     return await work({
       objects,
       release: targetRelease(context.version),
-      openDatastore: () => (opening ??= open()),
-      signal,
-      ledger,
+      signal: lease.signal,
+      ledger: await LedgerStore.open(objects, (text) => copy(`${UPGRADE_NAME}-ledger.json`, text)),
+      async openDatastore(kind) {
+        opening ??= open(kind);
+        return leasedDatastore(await opening, lease);
+      },
       backups: (run) =>
         openBackups({ objects, run, copy: (name, text) => copy(`${UPGRADE_NAME}-${run}/${name}.json`, text) }),
     });

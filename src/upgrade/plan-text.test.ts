@@ -1,0 +1,86 @@
+import { expect, test } from "bun:test";
+import { NO_OPTIONS, OPERATOR_FACTS, settingStep } from "../../test/support/setting-steps.ts";
+import { planText } from "./plan-text.ts";
+import type { StepPlan } from "./step.ts";
+import { newPlan } from "./upgrade-plan.ts";
+
+const plain = (text: string) => text;
+const PAINT = { bold: plain, red: plain, green: plain, yellow: plain };
+const STEPS = [settingStep("first", []), settingStep("second", [])];
+
+function planWith(...steps: readonly Partial<StepPlan>[]) {
+  return newPlan({
+    run: "1a2b3c4d",
+    madeAt: "2026-01-02T03:04:05.000Z",
+    facts: OPERATOR_FACTS,
+    options: NO_OPTIONS,
+    observed: {},
+    steps: steps.map((step) => ({
+      step: "first",
+      changes: [],
+      obstacles: [],
+      notes: [],
+      estimatedSeconds: 20,
+      data: {},
+      ...step,
+    })),
+  });
+}
+
+test("a plan says what will happen, why, what is taken, what cannot be undone, and how long it takes", () => {
+  const lines = Array.from({ length: 20 }, (_, index) => `+line ${index}`);
+  const plan = planWith(
+    {
+      changes: [
+        { action: "create", what: "Namespace a", diff: "--- present\n+++ planned\n@@ -0,0 +1 @@\n+kind: Namespace\n" },
+        {
+          action: "update",
+          what: "DaemonSet a/b",
+          diff: `--- present\n+++ planned\n@@ -1 +1 @@\n-image: one\n+image: two\n${lines.join("\n")}\n`,
+          conflicts: [{ field: ".spec.replicas", manager: "argocd", value: "3" }],
+        },
+        { action: "create", what: "Installation default", isUnverified: true },
+      ],
+      notes: ["nothing restarts"],
+    },
+    { step: "second", cannotBeUndone: "the old objects", estimatedSeconds: 300 },
+  );
+
+  expect(planText(plan, STEPS, { ...PAINT, isFull: false })).toBe(`\
+Upgrade from v3.26.0 to v3.29.0: installed by the operator, datastore the orchestrator's API
+2 steps, about 6 min in total. Run 1a2b3c4d.
+
+1. Set first
+   (first, rule 1, about 20 s)
+   Why: The test needs it.
+   - create Namespace a
+   - update DaemonSet a/b
+       takes .spec.replicas from "argocd", which has set 3
+       @@ -1 +1 @@
+       -image: one
+       +image: two
+${lines
+  .slice(0, 13)
+  .map((line) => `       ${line}\n`)
+  .join("")}\
+       … 7 more lines: --full shows them
+   - create Installation default (not tried: its kind or namespace comes with an earlier step)
+   Note: nothing restarts
+
+2. Set second
+   (second, rule 1, about 5 min)
+   Why: The test needs it.
+   Cannot be undone: the old objects
+`);
+  const full = planText(plan, STEPS, { ...PAINT, isFull: true });
+  expect(full).toContain("+kind: Namespace");
+  expect(full).toContain("+line 19");
+});
+
+test("a plan that has to be decided says what, and by which option", () => {
+  const obstacles = [{ message: "two edits conflict", remedy: "add --on-conflict" }];
+
+  expect(planText(planWith({ obstacles }), STEPS, { ...PAINT, isFull: false })).toEndWith(
+    "This plan cannot be applied yet:\n- first: two edits conflict\n  add --on-conflict\n",
+  );
+});
