@@ -27,13 +27,14 @@ import {
 import type { StepPlan } from "./step.ts";
 import { planDigest, type UpgradePlan } from "./upgrade-plan.ts";
 
-/** "complete": it was so already, and nothing is written. A plan is carried out once; `upgrade verify` shows what was undone since. */
+/** "complete": there is nothing to do, and nothing is written. A plan is carried out once; `upgrade verify` shows what was undone since. */
 export type Application = "applied" | "complete";
 
 /** `given`: absent if a run is to be continued. */
 export async function applyPlan(run: Run, given: UpgradePlan | undefined): Promise<Application> {
   if (isComplete(run.ledger.current, given)) return "complete";
   const plan = await choosePlan(run, given);
+  if (plan.steps.length === 0) return "complete";
   const steps = plannedSteps(run.steps, plan);
   refuseOtherRelease(run, plan);
   refuseObstacles(plan);

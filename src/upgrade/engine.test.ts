@@ -67,6 +67,9 @@ function contents(objects: ReadonlyMap<string, { metadata?: object }>): object {
   return Object.fromEntries(entries.sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
+/** Nothing catches it: the process does nothing more. */
+class Killed extends Error {}
+
 async function failureOf(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     () => undefined,
@@ -115,13 +118,11 @@ describe("an upgrade", () => {
         let isAlive = true;
         const kill = () => {
           count += 1;
-          if (isAlive && count <= last) return;
-          if (!isAlive) return;
-          throw new PluginError("api-unavailable", "the process is killed");
+          if (isAlive && count > last) throw new Killed();
         };
         const site = siteOn({ [moment]: kill });
         const plan = await site.plan();
-        expect(await failureOf(site.apply(plan))).toBeInstanceOf(PluginError);
+        expect(await failureOf(site.apply(plan))).toBeInstanceOf(Killed);
         isAlive = false;
         await site.apply(plan);
 
@@ -139,7 +140,7 @@ describe("an upgrade", () => {
         let left = Number.POSITIVE_INFINITY;
         const kill = () => {
           left -= 1;
-          if (left < 0) throw new PluginError("api-unavailable", "the process is killed");
+          if (left < 0) throw new Killed();
         };
         const site = siteOn(isBefore ? { beforeWrite: kill } : { afterWrite: kill });
         const plan = await site.plan();
@@ -161,7 +162,7 @@ describe("an upgrade", () => {
     const kill = ({ path }: KubeRequest) => {
       if (isKilled || path !== settingPath("b")) return;
       isKilled = true;
-      throw new PluginError("api-unavailable", "the process is killed");
+      throw new Killed();
     };
     const site = siteOn({ beforeWrite: kill });
     await failureOf(site.apply(await site.plan()));
@@ -185,6 +186,17 @@ describe("an upgrade", () => {
     expect((await site.ledger())?.phase).toBe("rolled-back");
   });
 
+  test("a rollback leaves alone what a step found done already", async () => {
+    const unexpected = async () => Promise.reject(new Error("it is rolled back"));
+    const site = siteOn({}, [settingStep("old", ["a"], { rollback: unexpected }), settingStep("new", ["b"])]);
+    await site.apply(await site.plan());
+    const { steps } = await planRollback(await site.openRun());
+    await site.rollBack();
+
+    expect(steps.map(({ step, action }) => `${action} ${step}`)).toEqual(["undo new", "nothing old"]);
+    expect(site.cluster.objects.get(settingPath("b"))?.data).toEqual({ value: "old" });
+  });
+
   test("a rollback that is killed at any write continues", async () => {
     const whole = siteOn();
     await whole.apply(await whole.plan());
@@ -197,12 +209,12 @@ describe("an upgrade", () => {
       const site = siteOn({
         afterWrite() {
           left -= 1;
-          if (left === -1) throw new PluginError("api-unavailable", "the process is killed");
+          if (left === -1) throw new Killed();
         },
       });
       await site.apply(await site.plan());
       left = last;
-      expect(await failureOf(site.rollBack())).toBeInstanceOf(PluginError);
+      expect(await failureOf(site.rollBack())).toBeInstanceOf(Killed);
       if ((await site.ledger())?.phase !== "rolled-back") {
         expect(await failureOf(site.apply())).toMatchObject({ kind: "resource-in-use" });
         await site.rollBack();
@@ -210,6 +222,50 @@ describe("an upgrade", () => {
 
       expect(contents(site.cluster.objects)).toEqual(contents(whole.cluster.objects));
     }
+  });
+});
+
+describe("the ledger", () => {
+  const ledger = {
+    run: "1",
+    phase: "running",
+    plans: [],
+    from: "",
+    to: "",
+    startedAt: "",
+    steps: [],
+    notes: {},
+  } as const;
+
+  test("is written once if the response was lost", async () => {
+    let losses = 1;
+    const lose = () => {
+      losses -= 1;
+      if (losses === 0) throw new PluginError("api-unavailable", "the connection was reset");
+    };
+    const { client, writes } = imitateCluster({ afterWrite: lose });
+    const store = await LedgerStore.open(clusterObjects(client), async () => {});
+    await store.write(ledger);
+    losses = 1;
+    await store.write({ ...ledger, phase: "complete" });
+    await store.write({ ...ledger, phase: "complete" });
+
+    expect(store.current?.phase).toBe("complete");
+    expect(writes).toHaveLength(2);
+  });
+
+  test("is not written by a process that another one has overtaken", async () => {
+    const { client } = imitateCluster();
+    const open = () => LedgerStore.open(clusterObjects(client), async () => {});
+    const first = await open();
+    await first.write(ledger);
+    const second = await open();
+    await second.write({ ...ledger, phase: "complete" });
+
+    expect(await failureOf(first.write({ ...ledger, phase: "rolling-back" }))).toMatchObject({
+      kind: "resource-changed",
+    });
+    expect((await open()).current?.phase).toBe("complete");
   });
 });
 

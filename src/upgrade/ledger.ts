@@ -82,10 +82,11 @@ export class LedgerStore {
     try {
       return await this.send(text);
     } catch (failure) {
-      if (!(failure instanceof PluginError) || failure.kind !== "resource-changed") throw failure;
+      if (!(failure instanceof PluginError)) throw failure;
       this.object = await this.objects.read(PATH);
       const now = textIn(this.object);
       if (this.object !== undefined && now === text) return this.object;
+      if (failure.kind !== "resource-changed") throw failure;
       if (now !== before) throw overtaken(failure);
       return this.send(text);
     }

@@ -10,13 +10,15 @@ import {
   stepSite,
   writeStep,
 } from "./run.ts";
+import type { Step } from "./step.ts";
 import type { UpgradePlan } from "./upgrade-plan.ts";
 
 /** What a rollback does with a step, told before anything happens. */
 export interface RollbackLimit {
   readonly step: string;
   readonly title: string;
-  readonly action: "undo" | "keep";
+  /** "keep": it cannot be undone. "nothing": it had nothing to do. */
+  readonly action: "undo" | "keep" | "nothing";
   /** What it cannot bring back. */
   readonly limit?: string;
 }
@@ -35,12 +37,11 @@ export async function planRollback(run: Run): Promise<RollbackPlan> {
     run: plan.run,
     from: plan.facts.target,
     to: plan.facts.version,
-    steps: steps.map(({ step, plan: { cannotBeUndone } }) => ({
-      step: step.name,
-      title: step.title,
-      action: step.rollback === undefined ? "keep" : "undo",
-      ...(cannotBeUndone === undefined ? {} : { limit: cannotBeUndone }),
-    })),
+    steps: steps.map(({ step, plan: { cannotBeUndone } }) => {
+      const action = actionOf(run, step);
+      const limit = action === "nothing" || cannotBeUndone === undefined ? {} : { limit: cannotBeUndone };
+      return { step: step.name, title: step.title, action, ...limit };
+    }),
   };
 }
 
@@ -67,15 +68,23 @@ async function readRun(run: Run): Promise<{ readonly plan: UpgradePlan; readonly
   return { plan, steps: plannedSteps(run.steps, plan).filter(isBegun).toReversed() };
 }
 
+/** A step that had nothing to do has no time of its start. */
+function actionOf(run: Run, step: Step): RollbackLimit["action"] {
+  const recorded = requireLedger(run).steps.find(({ name }) => name === step.name);
+  if (recorded?.startedAt === undefined) return "nothing";
+  return step.rollback === undefined ? "keep" : "undo";
+}
+
 async function undo(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: PlannedStep): Promise<void> {
   const { name } = step;
   const startedAt = run.site.now().getTime();
-  if (step.rollback !== undefined) {
+  const action = actionOf(run, step);
+  if (action === "undo") {
     await writeStep(run, name, { state: "rolling-back", endedAt: undefined, problem: undefined });
-    await step.rollback(stepSite(run, plan, name), stepPlan);
+    await step.rollback?.(stepSite(run, plan, name), stepPlan);
   }
   const end = run.site.now();
   await writeStep(run, name, { state: "rolled-back", endedAt: end.toISOString() });
-  const outcome = step.rollback === undefined ? "kept" : "rolled back";
+  const outcome = action === "undo" ? "rolled back" : action === "keep" ? "kept" : "unchanged";
   run.report({ kind: "done", step: name, outcome, seconds: (end.getTime() - startedAt) / 1_000 });
 }

@@ -30,7 +30,7 @@ export const upgradeApply: Command = {
     const plan = await givenPlan(context, given);
     const report = reportEvents(context, given);
     const outcome = await withRun(context, given, { report, work: (run) => applyPlan(run, plan) });
-    const state = outcome === "complete" ? "was complete already: nothing is changed" : "is complete";
+    const state = outcome === "complete" ? "is complete: there is nothing to do" : "is complete";
     const next = `Check it at any time: ${identity.adminTool} upgrade verify`;
     context.stdout(wantsJson(given) ? `${JSON.stringify({ kind: "complete" })}\n` : `The upgrade ${state}. ${next}\n`);
     return EXIT_OK;

@@ -73,6 +73,11 @@ async function planOf(site: UpgradeSite, context: Context, given: Given): Promis
 async function earlierRun(site: UpgradeSite): Promise<EarlierRun | undefined> {
   const ledger = site.ledger.current;
   if (ledger === undefined || !isUnfinished(ledger)) return undefined;
+  if (ledger.phase === "rolling-back") {
+    throw new PluginError("resource-in-use", `Cannot plan an upgrade: upgrade ${ledger.run} is being rolled back`, {
+      details: `finish that first: ${identity.adminTool} upgrade rollback --yes`,
+    });
+  }
   return { ledger, plan: await readPlan(site.backups(ledger.run), ledger) };
 }
 

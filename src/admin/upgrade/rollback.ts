@@ -40,11 +40,13 @@ export const upgradeRollback: Command = {
 
 function limitsText({ run, from, to, steps }: RollbackPlan): string {
   return [
-    `Rollback of upgrade ${run}, from ${from} to ${to}:`,
+    `Rollback of upgrade ${run}, from ${from} to ${to}. Objects become as they were before it: what was edited since is lost.`,
     ...steps.flatMap(({ step, title, action, limit }, index) => [
-      `${index + 1}. ${step}: ${action === "undo" ? "undone" : "stays as it is"} (${title})`,
+      `${index + 1}. ${step}: ${ACTIONS[action]} (${title})`,
       ...(limit === undefined ? [] : [`   Cannot be undone: ${limit}`]),
     ]),
     "",
   ].join("\n");
 }
+
+const ACTIONS = { undo: "undone", keep: "stays as it is", nothing: "had nothing to do" } as const;

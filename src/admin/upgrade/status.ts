@@ -1,6 +1,6 @@
 import { identity } from "../../identity.ts";
+import { leaseIn } from "../../kube/election/lease.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
-import { isObject } from "../../model/shape.ts";
 import { type Ledger, LedgerStore, UPGRADE_NAME, UPGRADE_NAMESPACE } from "../../upgrade/ledger.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { type Command, EXIT_OK, wantsJson } from "../command.ts";
@@ -17,20 +17,30 @@ export const upgradeStatus: Command = {
     const { ledger, holder } = await withCluster(context, given, async (client) => {
       const objects = clusterObjects(client, context.signal);
       const store = await LedgerStore.open(objects, async () => {});
-      return { ledger: store.current, holder: await leaseHolder(objects) };
+      return { ledger: store.current, holder: await leaseHolder(objects, context.now()) };
     });
     if (wantsJson(given)) {
       const { notes: _, ...shown } = ledger ?? { phase: "none", notes: {} };
-      context.stdout(`${JSON.stringify({ ...shown, ...(holder === "" ? {} : { holder }) }, undefined, 2)}\n`);
+      context.stdout(`${JSON.stringify({ ...shown, ...(holder === undefined ? {} : { holder }) }, undefined, 2)}\n`);
     } else context.stdout(ledger === undefined ? "There is no upgrade in this cluster.\n" : statusText(ledger, holder));
     return EXIT_OK;
   },
 };
 
-async function leaseHolder(objects: ClusterObjects): Promise<string> {
+interface Holder {
+  readonly identity: string;
+  readonly renewedAt: string;
+  /** Whether it has renewed the Lease in time; by the clock of this machine. */
+  readonly isAlive: boolean;
+}
+
+/** `undefined` if no process has the Lease. */
+async function leaseHolder(objects: ClusterObjects, now: Date): Promise<Holder | undefined> {
   const path = `/apis/coordination.k8s.io/v1/namespaces/${UPGRADE_NAMESPACE}/leases/${UPGRADE_NAME}`;
-  const spec = (await objects.read(path))?.["spec"];
-  return isObject(spec) ? String(spec["holderIdentity"] ?? "") : "";
+  const { holderIdentity: identity = "", renewTime: renewedAt = "", ...spec } = leaseIn(await objects.read(path)).spec;
+  if (identity === "") return undefined;
+  const age = now.getTime() - Date.parse(renewedAt);
+  return { identity, renewedAt, isAlive: age < (spec.leaseDurationSeconds ?? 0) * 1_000 };
 }
 
 const NEXT = {
@@ -40,12 +50,14 @@ const NEXT = {
   "rolled-back": "rolled back",
 } as const;
 
-function statusText({ run, from, to, phase, startedAt, endedAt, steps }: Ledger, holder: string): string {
-  const state =
-    holder !== "" && (phase === "running" || phase === "rolling-back") ? `carried out by ${holder}` : NEXT[phase];
+function statusText(ledger: Ledger, holder: Holder | undefined): string {
+  const { run, from, to, phase, startedAt, endedAt, steps } = ledger;
   const rows = steps.map((step) => [step.name, step.state, step.endedAt ?? step.startedAt ?? "", step.problem ?? ""]);
   return [
-    `Upgrade ${run} from ${from} to ${to}: ${state}`,
+    `Upgrade ${run} from ${from} to ${to}: ${holder?.isAlive ? `carried out now by ${holder.identity}` : NEXT[phase]}`,
+    ...(holder === undefined || holder.isAlive
+      ? []
+      : [`${holder.identity} has not reported since ${holder.renewedAt}`]),
     `Started ${startedAt}${endedAt === undefined ? "" : `, ended ${endedAt}`}`,
     "",
     formatTable(["STEP", "STATE", "SINCE", "PROBLEM"], rows),
