@@ -1,8 +1,9 @@
-/** Durations as configuration resources have them: "180s", "1.5m", "1h". */
+/** Durations as configuration resources have them: "180s", "1.5m", "1h", and as other programs write them: "15m0s", "1h0m0s". */
 import * as v from "valibot";
 
-const DURATION = /^\d{1,6}(\.\d+)?(s|m|h)$/;
-const MILLISECONDS = { s: 1_000, m: 60_000, h: 3_600_000 } as const;
+const DURATION = /^(\d{1,6}(\.\d+)?(s|m|h)|\d{1,6}h\d{1,6}m(\d{1,6}(\.\d+)?s)?|\d{1,6}(h|m)\d{1,6}(\.\d+)?s)$/;
+const PART = /(\d+(?:\.\d+)?)(s|m|h)/g;
+const MILLISECONDS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
 /** `example`: what a duration of the field looks like. */
 export function durationField(example: string) {
@@ -14,6 +15,7 @@ export function isDuration(text: string): boolean {
 }
 
 export function millisecondsOf(duration: string): number {
-  const unit = duration.at(-1);
-  return Number.parseFloat(duration) * (unit === "m" || unit === "h" ? MILLISECONDS[unit] : MILLISECONDS.s);
+  let sum = 0;
+  for (const [, number, unit = ""] of duration.matchAll(PART)) sum += Number(number) * (MILLISECONDS[unit] ?? 0);
+  return sum;
 }

@@ -16,4 +16,6 @@ export interface UpgradeOptions {
   readonly chart?: string;
   /** Objects and workloads without progress for so long stop the upgrade. */
   readonly stallSeconds: number;
+  /** The datastore stays locked at least so long: an ADD that had begun before the lock has ended then. */
+  readonly lockSeconds?: number;
 }

@@ -7,13 +7,17 @@ import { ownerReferencesStep } from "./steps/owner-references.ts";
 import { releaseOwnershipStep } from "./steps/release-ownership.ts";
 import { releaseSecretsStep } from "./steps/release-secrets.ts";
 import { restoreOwnerReferencesStep } from "./steps/restore-owner-references.ts";
+import { storageStep } from "./steps/storage.ts";
+import { unlockStep } from "./steps/unlock.ts";
 
 export const STEPS: readonly Step[] = [
   ownerReferencesStep,
   definitionsStep,
+  storageStep,
   releaseOwnershipStep,
   chartStep,
   operatorStep,
+  unlockStep,
   restoreOwnerReferencesStep,
   releaseSecretsStep,
 ];

@@ -60,13 +60,15 @@ export const PLAN_OPTIONS: readonly Option[] = [
     value: "DURATION",
     summary: "Stop if a rolling update makes no progress for so long (default 10m)",
   },
+  {
+    name: "lock-time",
+    value: "DURATION",
+    summary: "Lock the datastore at least so long, if resources are moved: longer than an ADD takes (default 130s)",
+  },
 ];
 
 export function upgradeOptions({ switches, values, lists }: Given): UpgradeOptions {
-  const stallLimit = values.get("stall-limit") ?? "10m";
-  if (!isDuration(stallLimit)) {
-    throw new UsageError(`${quoted(stallLimit)} is not a duration; use for example "90s" or "10m"`);
-  }
+  const lockTime = values.get("lock-time");
   const chart = values.get("chart");
   return {
     automaticHostEndpoints: switches.has("automatic-host-endpoints"),
@@ -76,8 +78,14 @@ export function upgradeOptions({ switches, values, lists }: Given): UpgradeOptio
     onConflict: oneOf(ON_CONFLICT, values.get("on-conflict")) ?? "fail",
     ignoredGroups: lists.get("ignore-group") ?? [],
     ...(chart === undefined ? {} : { chart }),
-    stallSeconds: millisecondsOf(stallLimit) / 1_000,
+    stallSeconds: secondsOf(values.get("stall-limit") ?? "10m"),
+    ...(lockTime === undefined ? {} : { lockSeconds: secondsOf(lockTime) }),
   };
+}
+
+function secondsOf(duration: string): number {
+  if (isDuration(duration)) return millisecondsOf(duration) / 1_000;
+  throw new UsageError(`${quoted(duration)} is not a duration; use for example "90s" or "10m"`);
 }
 
 export function detectionRequest({ values, lists }: Given, target: string): DetectionRequest {

@@ -8,16 +8,16 @@ import { identity } from "../../identity.ts";
 import type { ApiObject } from "./api.ts";
 import type { Protection, Writing } from "./kind-mapping.ts";
 
-const FINALIZER = `${identity.labelPrefix}blocks`;
+export const POOL_FINALIZER = `${identity.labelPrefix}blocks`;
 
 export const poolProtection: Protection = {
-  isProtected: ({ metadata }) => finalizersOf(metadata).includes(FINALIZER),
-  protect: (path, pool) => settingFinalizers(path, pool, [...finalizersOf(pool.metadata), FINALIZER]),
+  isProtected: ({ metadata }) => finalizersOf(metadata).includes(POOL_FINALIZER),
+  protect: (path, pool) => settingFinalizers(path, pool, [...finalizersOf(pool.metadata), POOL_FINALIZER]),
   release: (path, pool) =>
     settingFinalizers(
       path,
       pool,
-      finalizersOf(pool.metadata).filter((name) => name !== FINALIZER),
+      finalizersOf(pool.metadata).filter((name) => name !== POOL_FINALIZER),
     ),
 };
 

@@ -1,0 +1,80 @@
+/**
+ * Ends the lock of the present storage, once all nodes have this release: from here on addresses are assigned in it, and the
+ * former one does not know them. An ADD that had begun before the former storage was locked may have written to it after the
+ * copy, so IPAM is compared again, and corrected, later than any such ADD can end.
+ */
+import { PluginError } from "../../errors.ts";
+import type { Step, StepSite } from "../step.ts";
+import { compareRecords, describeDifference } from "../storage/compare.ts";
+import { copyRecords } from "../storage/copy-records.ts";
+import { formerLock, lockedSince, presentLock, unlockPresent } from "../storage/lock.ts";
+import { readFormerIpam } from "../storage/read-former.ts";
+import { isServedByDefinitions } from "../storage/served-api.ts";
+import { IPAM_PREFIXES, readRecords } from "../storage/stored-records.ts";
+import { pastUnlock } from "./storage.ts";
+
+const NAME = "unlock";
+/** The kubelet ends an ADD after two minutes. */
+const LONGEST_ADD_SECONDS = 130;
+
+export const unlockStep: Step = {
+  name: NAME,
+  title: "Unlock the datastore",
+  rule: 8,
+  why: "All nodes have this release and use the present storage: pods can be started and removed again.",
+  async plan({ facts }) {
+    if (facts.storage !== "former") return undefined;
+    return {
+      step: NAME,
+      changes: [{ action: "update", what: "ClusterInformation default (unlocked)" }],
+      obstacles: [],
+      notes: [],
+      cannotBeUndone: "from here on the former storage is out of date, so the move cannot be undone any more",
+      estimatedSeconds: 5,
+      data: {},
+    };
+  },
+  async remaining(site) {
+    return (await presentLock(await site.openDatastore())) === "unlocked" ? [] : ["the datastore is locked"];
+  },
+  async act(site) {
+    const store = await site.openDatastore();
+    if ((await presentLock(store)) === "unlocked") return;
+    await requireMoved(site);
+    await untilAddsHaveEnded(site);
+    const { records } = await readFormerIpam(site.objects);
+    await copyRecords(records, { store, prefixes: IPAM_PREFIXES, progress: (line) => site.progress(line) });
+    const left = compareRecords(records, await readRecords(store, IPAM_PREFIXES)).map(describeDifference);
+    if (left.length > 0) {
+      throw new PluginError(
+        "resource-changed",
+        `Cannot unlock the datastore: IPAM differs: ${left.slice(0, 5).join("; ")}`,
+        {
+          details: "something changes IPAM although it is locked; stop it, and run upgrade apply again",
+        },
+      );
+    }
+    await unlockPresent(store);
+  },
+  async rollback(site) {
+    if ((await isServedByDefinitions(site)) && (await presentLock(await site.openDatastore())) === "unlocked")
+      throw pastUnlock();
+  },
+};
+
+async function requireMoved(site: StepSite): Promise<void> {
+  const state = (await isServedByDefinitions(site)) ? await formerLock(site.objects) : "unlocked";
+  if (state === "locked") return;
+  throw new PluginError("resource-in-use", "Cannot unlock the datastore: the former storage is in use", {
+    details: 'the step "storage" was undone; run upgrade rollback, or make a new plan',
+  });
+}
+
+async function untilAddsHaveEnded(site: StepSite): Promise<void> {
+  const since = await lockedSince(await site.openDatastore());
+  const seconds = site.options.lockSeconds ?? LONGEST_ADD_SECONDS;
+  const left = (since?.getTime() ?? site.now().getTime()) + seconds * 1_000 - site.now().getTime();
+  if (left <= 0) return;
+  site.progress(`Waiting ${Math.ceil(left / 1_000)} s until every ADD that had begun before the lock has ended`);
+  await site.wait(left);
+}

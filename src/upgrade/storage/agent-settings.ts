@@ -1,0 +1,82 @@
+/**
+ * FelixConfiguration becomes NodeAgentConfiguration: fields that both have are kept, the others are listed. Pure.
+ */
+import type { GenericSchema } from "valibot";
+import type { Fields } from "../../kube/objects.ts";
+import { NODE_AGENT_CONFIGURATION } from "../../model/kinds.ts";
+import { formatProblems, type Problem } from "../../model/problem.ts";
+import { decodeShape, findUnknownFields, isObject } from "../../model/shape.ts";
+import { quoted } from "../../quote.ts";
+import { FORMER_AGENT_CONFIGURATION } from "../former-names.ts";
+
+export interface AgentSettings {
+  readonly spec: Fields;
+  readonly notes: readonly string[];
+}
+
+/** Fields with another name; the first that is set counts. */
+const RENAMED: Readonly<Record<string, readonly string[]>> = {
+  tablesRefreshInterval: ["nftablesRefreshInterval", "iptablesRefreshInterval"],
+};
+/** Earlier releases accepted these values in capitals, too. */
+const WORDS = "defaultEndpointToHostAction";
+
+export function agentSettings(name: string, former: unknown): AgentSettings {
+  const given: Fields = isObject(former) ? former : {};
+  const renamed = withPresentNames(given);
+  const schema = NODE_AGENT_CONFIGURATION.codec.specSchema;
+  const unknown = findUnknownFields(schema, renamed).map(({ path }) => path);
+  const wrong = problemsOf(schema, renamed);
+  const known = decodeShape(
+    schema,
+    without(
+      renamed,
+      wrong.map(({ path }) => topField(path)),
+    ),
+  );
+  return {
+    // Without the unknown ones, also those within known ones.
+    spec: known.ok && isObject(known.value) ? known.value : {},
+    notes: [
+      ...listed(name, "this release does not have", unknown.toSorted().join(", ")),
+      ...listed(name, "this release does not accept", formatProblems(wrong)),
+    ],
+  };
+}
+
+function listed(name: string, reason: string, fields: string): readonly string[] {
+  if (fields === "") return [];
+  return [`${FORMER_AGENT_CONFIGURATION.kind} ${quoted(name)}: fields that ${reason} are not copied: ${fields}`];
+}
+
+function withPresentNames(given: Fields): Fields {
+  const names = new Map(Object.entries(RENAMED).flatMap(([now, before]) => before.map((each) => [each, now] as const)));
+  const fields: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(given)) if (!names.has(name) && value !== null) fields[name] = value;
+  for (const [now, before] of Object.entries(RENAMED)) {
+    const set = before.find((each) => given[each] !== undefined && given[each] !== null);
+    if (set !== undefined) fields[now] ??= given[set];
+  }
+  const word = fields[WORDS];
+  if (typeof word === "string") fields[WORDS] = `${word.slice(0, 1).toUpperCase()}${word.slice(1).toLowerCase()}`;
+  return fields;
+}
+
+function problemsOf(schema: GenericSchema, spec: Fields): readonly Problem[] {
+  const decoded = decodeShape(schema, spec);
+  return decoded.ok ? [] : decoded.problems;
+}
+
+/** `failsafeInboundHostPorts[0].port` is about `failsafeInboundHostPorts`. */
+function topField(path: string): string {
+  return path.split(/[.[]/, 1)[0] ?? path;
+}
+
+function without(fields: Fields, names: readonly string[]): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)));
+}
+
+/** Settings apply to all nodes, or to one. */
+export function isOfNodes(name: string): boolean {
+  return name === "default" || name.startsWith("node.");
+}

@@ -1,0 +1,31 @@
+/** What the objects of an earlier release become. */
+import type { Obstacle } from "../facts.ts";
+
+/** A record of the present storage that an object of the former one becomes. */
+export interface CopiedRecord {
+  readonly key: string;
+  readonly value: string;
+  /** Whose record it is, if neither key nor value says so. */
+  readonly node?: string;
+  /** `IPPool "blue"` */
+  readonly what: string;
+}
+
+export interface Conversion {
+  /** In the order in which they are written. */
+  readonly records: readonly CopiedRecord[];
+  /** What a person should know: fields and kinds that have no meaning any more. */
+  readonly notes: readonly string[];
+  /** What cannot be converted. */
+  readonly obstacles: readonly Obstacle[];
+}
+
+export const NOTHING: Conversion = { records: [], notes: [], obstacles: [] };
+
+export function joined(parts: readonly Conversion[]): Conversion {
+  return {
+    records: parts.flatMap(({ records }) => records),
+    notes: parts.flatMap(({ notes }) => notes),
+    obstacles: parts.flatMap(({ obstacles }) => obstacles),
+  };
+}

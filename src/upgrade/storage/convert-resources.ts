@@ -1,0 +1,95 @@
+/**
+ * Resources of an earlier release as this one stores them. Fields that this release does not know are left out and listed;
+ * what it would refuse is an obstacle. Pure.
+ */
+import type { ApiObject } from "../../datastore/kube/api.ts";
+import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
+import type { Fields } from "../../kube/objects.ts";
+import { CLUSTER_INFORMATION, HOST_ENDPOINT, NODE_AGENT_CONFIGURATION, type PublicKind } from "../../model/kinds.ts";
+import { formatProblems } from "../../model/problem.ts";
+import { findUnknownFields, isObject } from "../../model/shape.ts";
+import { quoted } from "../../quote.ts";
+import { FORMER_CONTROLLERS } from "../former-names.ts";
+import { agentSettings, isOfNodes } from "./agent-settings.ts";
+import { type Conversion, joined, NOTHING } from "./conversion.ts";
+import type { FormerResourceKind } from "./former-kinds.ts";
+import { copiedMetadata, formerResource } from "./former-object.ts";
+
+export function convertResources(kind: FormerResourceKind, objects: readonly ApiObject[]): Conversion {
+  return joined(objects.map((object) => convertOne(kind, object)));
+}
+
+function convertOne({ plural, target }: FormerResourceKind, object: ApiObject): Conversion {
+  const what = `${target.kind} ${quoted(placeOf(object))}`;
+  if (object.metadata.deletionTimestamp !== undefined) {
+    return { ...NOTHING, notes: [`${what} is being deleted, and not copied`] };
+  }
+  if (target === (NODE_AGENT_CONFIGURATION as PublicKind) && !isOfNodes(object.metadata.name)) {
+    return { ...NOTHING, notes: [`${plural} ${quoted(object.metadata.name)} applies to no node, and is not copied`] };
+  }
+  try {
+    return copyOf(target, object, what);
+  } catch (failure) {
+    if (!(failure instanceof PluginError)) throw failure;
+    return { ...NOTHING, obstacles: [obstacle(what, failure.message, plural, object)] };
+  }
+}
+
+function copyOf(target: PublicKind, object: ApiObject, what: string): Conversion {
+  const { codec, kind } = target;
+  const metadata = metadataFor(target, copiedMetadata(object, kind));
+  const { spec: given, notes } = specOf(target, object);
+  const stored = { apiVersion: codec.apiVersion, kind, metadata, spec: given };
+  const { spec } = codec.readObject(stored, what);
+  const copy = { ...stored, spec };
+  const decoded = codec.decode(copy);
+  const { name, namespace } = metadata;
+  const key = target.key({ name, ...(typeof namespace === "string" ? { namespace } : {}) });
+  return {
+    records: [{ key, value: JSON.stringify(copy), what }],
+    notes: [...notes, ...unknownFields(target, given, what)],
+    obstacles: decoded.ok ? [] : [obstacle(what, formatProblems(decoded.problems), target.plural, object)],
+  };
+}
+
+/** Automatic host endpoints belong to the controllers, which have another name now. */
+function metadataFor(target: PublicKind, metadata: Fields & { readonly name: string }) {
+  const { labels } = metadata;
+  if (target !== (HOST_ENDPOINT as PublicKind) || !isObject(labels)) return metadata;
+  return labels[CREATED_BY] === FORMER_CONTROLLERS
+    ? { ...metadata, labels: { ...labels, [CREATED_BY]: identity.controllers } }
+    : metadata;
+}
+
+const CREATED_BY = `${identity.labelPrefix}created-by`;
+
+function specOf(
+  target: PublicKind,
+  { spec = {}, metadata: { name } }: ApiObject,
+): { readonly spec: unknown; readonly notes: readonly string[] } {
+  if (target === (NODE_AGENT_CONFIGURATION as PublicKind)) return agentSettings(name, spec);
+  // The copies are locked until all nodes have this release.
+  if (target === (CLUSTER_INFORMATION as PublicKind) && isObject(spec)) {
+    return { spec: { ...spec, datastoreReady: false }, notes: [] };
+  }
+  return { spec, notes: [] };
+}
+
+function unknownFields({ codec }: PublicKind, spec: unknown, what: string): readonly string[] {
+  const paths = findUnknownFields(codec.specSchema, spec, "spec").map(({ path }) => path);
+  if (paths.length === 0) return [];
+  return [`${what}: fields that this release does not have are not copied: ${paths.join(", ")}`];
+}
+
+function obstacle(what: string, reason: string, plural: string, { metadata: { name, namespace } }: ApiObject) {
+  const place = namespace === undefined ? name : `${name} -n ${namespace}`;
+  return {
+    message: `${what} cannot be moved: ${reason}`,
+    remedy: `correct or delete it: kubectl edit ${formerResource(plural)} ${place}`,
+  };
+}
+
+function placeOf({ metadata: { name, namespace } }: ApiObject): string {
+  return namespace === undefined ? name : `${namespace}/${name}`;
+}

@@ -1,0 +1,88 @@
+/** The lock of the former storage and that of the present one: `datastoreReady` of their ClusterInformation. */
+import type { Datastore, Entry } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
+import type { ClusterObjects } from "../../kube/objects.ts";
+import { clusterInformation } from "../../model/cluster-information.ts";
+import { CLUSTER_INFORMATION } from "../../model/kinds.ts";
+import { isObject } from "../../model/shape.ts";
+import { FORMER_PATH } from "./former-object.ts";
+
+export const FORMER_INFORMATION = `${FORMER_PATH}/${CLUSTER_INFORMATION.plural}/default`;
+const KEY = CLUSTER_INFORMATION.key({ name: "default" });
+/** When the former storage was locked: an ADD that had begun before may still write to it for some time. */
+const LOCKED_SINCE = `${identity.labelPrefix}locked-since`;
+
+export type LockState = "absent" | "locked" | "unlocked";
+
+export async function formerLock(objects: Pick<ClusterObjects, "read">): Promise<LockState> {
+  const found = await objects.read(FORMER_INFORMATION);
+  if (found === undefined) return "absent";
+  const { spec } = found;
+  return isObject(spec) && spec["datastoreReady"] === false ? "locked" : "unlocked";
+}
+
+/** No write if it is so already. */
+export async function setFormerLock(
+  objects: Pick<ClusterObjects, "read" | "patch">,
+  wanted: "locked" | "unlocked",
+): Promise<void> {
+  const state = await formerLock(objects);
+  if (state === wanted) return;
+  if (state === "absent") {
+    throw new PluginError("resource-missing", `Cannot lock the former storage: there is no "${FORMER_INFORMATION}"`, {
+      details: "the network of this cluster was never initialized; start its node agents first",
+    });
+  }
+  await objects.patch(FORMER_INFORMATION, { spec: { datastoreReady: wanted === "unlocked" } });
+}
+
+/** Of the present storage. */
+export async function presentLock(store: Pick<Datastore, "read">): Promise<LockState> {
+  const entry = await readInformation(store);
+  if (entry === undefined) return "absent";
+  return clusterInformation.read(entry.value, KEY).spec.datastoreReady === false ? "locked" : "unlocked";
+}
+
+export async function lockedSince(store: Pick<Datastore, "read">): Promise<Date | undefined> {
+  const entry = await readInformation(store);
+  const text = entry && clusterInformation.read(entry.value, KEY).metadata.annotations?.[LOCKED_SINCE];
+  return text === undefined ? undefined : new Date(text);
+}
+
+/** The record of the lock, with the time. */
+export function withLockTime(value: string, now: Date): string {
+  const information = clusterInformation.read(value, KEY);
+  const annotations = { ...information.metadata.annotations, [LOCKED_SINCE]: now.toISOString() };
+  return clusterInformation.write({ ...information, metadata: { ...information.metadata, annotations } }, value);
+}
+
+export function isLockRecord({ key }: { readonly key: string }): boolean {
+  return key === KEY;
+}
+
+/** No write if it is unlocked already. */
+export async function unlockPresent(store: Pick<Datastore, "read" | "commit">): Promise<void> {
+  const entry = await readInformation(store);
+  if (entry === undefined)
+    throw new PluginError("resource-missing", "Cannot unlock the datastore: it has no ClusterInformation");
+  const information = clusterInformation.read(entry.value, KEY);
+  if (information.spec.datastoreReady !== false) return;
+  const { [LOCKED_SINCE]: _, ...annotations } = information.metadata.annotations ?? {};
+  const unlocked = {
+    ...information,
+    metadata: { ...information.metadata, annotations },
+    spec: { ...information.spec, datastoreReady: true },
+  };
+  const value = JSON.stringify(unlocked);
+  const { ok } = await store.commit([{ kind: "update", key: KEY, value, revision: entry.revision }]);
+  if (!ok)
+    throw new PluginError(
+      "resource-changed",
+      "Cannot unlock the datastore: its ClusterInformation has changed meanwhile",
+    );
+}
+
+async function readInformation(store: Pick<Datastore, "read">): Promise<Entry | undefined> {
+  return (await store.read([{ kind: "key", key: KEY }])).answers[0]?.[0];
+}

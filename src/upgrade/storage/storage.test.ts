@@ -1,0 +1,317 @@
+import { describe, expect, test } from "bun:test";
+import { means, request, textsOf } from "../../../test/support/ipam.ts";
+import {
+  createFormerResources,
+  FORMER_PODS,
+  FORMER_TUNNELS,
+  formerResources,
+} from "../../../test/support/older-cluster/resources.ts";
+import { proofSize } from "../../../test/support/proof-size.ts";
+import { rejectionOf } from "../../../test/support/thrown-by.ts";
+import { upgradeSite } from "../../../test/support/upgrade-site.ts";
+import { type Around, startFakeApi } from "../../datastore/kube/fake-api.ts";
+import { productMapping } from "../../datastore/kube/product-mapping.ts";
+import { openKubeStore } from "../../datastore/kube/store.ts";
+import { API_VERSION, identity } from "../../identity.ts";
+import { openAllocator } from "../../ipam/allocator.ts";
+import { DatastoreLocked } from "../../ipam/cluster.ts";
+import { findProblems } from "../../ipam/invariants.ts";
+import { readWorld } from "../../ipam/world.ts";
+import { clusterObjects } from "../../kube/objects.ts";
+import { FORMER_UID } from "../former-names.ts";
+import { storageStep } from "../steps/storage.ts";
+import { unlockStep } from "../steps/unlock.ts";
+import { ALL_PREFIXES, readRecords } from "./stored-records.ts";
+
+const FORMER = `/apis/crd.${identity.apiGroup}/v1`;
+const PRESENT = `/apis/${API_VERSION}`;
+const PLAN = { step: "storage", changes: [], obstacles: [], notes: [], estimatedSeconds: 0, data: {} };
+
+type Api = ReturnType<typeof startFakeApi>;
+
+function storeOn(api: Api, around?: Around) {
+  let mark = 0;
+  const mappings = productMapping(() => `mark-${++mark}`);
+  return openKubeStore({ api: api.connect(around), mappings, close: async () => {} });
+}
+
+function siteOn(api: Api, around?: Around) {
+  const objects = clusterObjects(api.connect(around));
+  return upgradeSite({ objects, store: storeOn(api, around), facts: { storage: "former" } });
+}
+
+async function formerCluster(resources = formerResources()): Promise<Api> {
+  const api = startFakeApi();
+  await createFormerResources(api.connect(), resources);
+  return api;
+}
+
+/** What the present storage contains, without what differs from run to run. */
+async function contents(api: Api) {
+  const records = await readRecords(storeOn(api), ALL_PREFIXES);
+  return Array.from(records.values(), ({ key, value }) => [
+    key,
+    value.replaceAll(/"uid":"[^"]*",?|"creationTimestamp":"[^"]*",?|"locked-since":"[^"]*"/g, ""),
+  ]);
+}
+
+const MOMENTS = ["before", "after"] as const;
+type Moment = (typeof MOMENTS)[number];
+
+/** Ends the process at the n-th write: before the server gets it, or before the response arrives. */
+function killedAt(write: number, when: Moment): Around {
+  let count = 0;
+  return async ({ method }, send) => {
+    if (method === "GET") return send();
+    count += 1;
+    if (count > write) throw new Error("killed");
+    if (count === write) {
+      if (when === "after") send();
+      throw new Error("killed");
+    }
+    return send();
+  };
+}
+
+async function writesOf(work: (around: Around) => Promise<unknown>): Promise<number> {
+  let count = 0;
+  await work(async ({ method }, send) => {
+    if (method !== "GET") count += 1;
+    return send();
+  });
+  return count;
+}
+
+async function moved(api: Api): Promise<void> {
+  const site = siteOn(api);
+  await storageStep.act(site, PLAN);
+  expect(await storageStep.remaining(site, PLAN)).toEqual([]);
+  expect(await storageStep.verify?.(site, PLAN)).toEqual([]);
+}
+
+const USED = [...FORMER_PODS.map(({ address }) => address), ...Object.values(FORMER_TUNNELS)];
+
+describe("the plan of the move", () => {
+  test("says what is copied, and names fields and kinds that have no meaning any more", async () => {
+    const api = await formerCluster();
+    const plan = await storageStep.plan(siteOn(api));
+
+    expect(plan?.obstacles).toEqual([]);
+    expect(plan?.changes.map(({ action }) => action)).toEqual(["update", "create"]);
+    expect(plan?.changes.at(-1)?.what).toBe("Copies of 15 resources and 15 records of IPAM (3 blocks)");
+    const notes = plan?.notes.join("\n") ?? "";
+    expect(notes).toContain(
+      'FelixConfiguration "default": fields that this release does not have are not copied: bpfLogLevel, failsafeInboundHostPorts[0].net, floatingIPs, logSeverityScreen, reportingInterval',
+    );
+    expect(await contents(api)).toEqual([]);
+  });
+
+  test("is refused for what this release cannot store, with the object, the field and the remedy", async () => {
+    const wrong = { plural: "ippools", object: { metadata: { name: "odd" }, spec: { cidr: "10.0.0.0/33" } } };
+    const api = await formerCluster([...formerResources(), wrong]);
+    const plan = await storageStep.plan(siteOn(api));
+
+    expect(plan?.obstacles).toEqual([
+      {
+        message: expect.stringMatching(/^IPPool "odd" cannot be moved: .*cidr.*10\.0\.0\.0\/33/),
+        remedy: `correct or delete it: kubectl edit ippools.crd.${identity.apiGroup} odd`,
+      },
+    ]);
+    expect((await rejectionOf(() => storageStep.act(siteOn(api), PLAN))).kind).toBe("resource-invalid");
+  });
+
+  test("is not needed by a cluster of the present storage", async () => {
+    const objects = clusterObjects(startFakeApi().connect());
+    const site = upgradeSite({ objects, facts: { storage: "current" } });
+
+    expect([await storageStep.plan(site), await unlockStep.plan(site)]).toEqual([undefined, undefined]);
+  });
+});
+
+describe("the move", () => {
+  test.each(["v3.15.0", "v3.22.1", "v3.26.1", "v3.28.0"])("of %s: everything is copied and locked", async (release) => {
+    const api = await formerCluster(formerResources({ release }));
+    await moved(api);
+
+    expect(api.object(`${FORMER}/clusterinformations/default`)?.["spec"]).toMatchObject({ datastoreReady: false });
+    expect(api.object(`${PRESENT}/clusterinformations/default`)?.["spec"]).toMatchObject({
+      clusterGUID: "0123456789abcdef0123456789abcdef",
+      datastoreReady: false,
+      [`${identity.product}Version`]: release,
+    });
+    const store = storeOn(api);
+    expect(findProblems(await readWorld(store))).toEqual([]);
+    const refused = await rejectionOf(() => openAllocator(store, means()).assign(request("net.new", { node: "one" })));
+    expect(refused).toBeInstanceOf(DatastoreLocked);
+  });
+
+  test("copies what users see: names, labels, annotations, owners outside the product, and the former UID", async () => {
+    const api = await formerCluster();
+    await moved(api);
+    const policy = api.object(`${PRESENT}/namespaces/shop/networkpolicies/allow-web`);
+    const former = api.object(`${FORMER}/namespaces/shop/networkpolicies/default.allow-web`);
+
+    expect(policy?.metadata).toMatchObject({
+      labels: { team: "shop" },
+      annotations: { reviewed: "yes", [FORMER_UID]: former?.metadata["uid"] },
+      ownerReferences: [{ kind: "Deployment", name: "web" }],
+    });
+    expect(policy?.["spec"]).toMatchObject({ tier: "default", selector: 'app == "web"' });
+    expect(api.object(`${PRESENT}/nodeagentconfigurations/default`)?.["spec"]).toEqual({
+      defaultEndpointToHostAction: "Return",
+      failsafeInboundHostPorts: [{ protocol: "tcp", port: 2222 }],
+      healthPort: 9098,
+      tablesRefreshInterval: "60s",
+    });
+    const automatic = api.object(`${PRESENT}/hostendpoints/two-auto-hep`);
+    expect(automatic?.metadata["labels"]).toEqual({ [`${identity.labelPrefix}created-by`]: identity.controllers });
+    expect(api.object(`${PRESENT}/ippools/default-ipv4-ippool`)?.metadata["finalizers"]).toEqual([
+      `${identity.labelPrefix}blocks`,
+    ]);
+  });
+
+  test("copies IPAM entry by entry, with exact sequence numbers, nodes of handles, and what nodes borrow", async () => {
+    const api = await formerCluster();
+    await moved(api);
+    const block = api.object(`${PRESENT}/ipamblocks/192-168-10-0-26`)?.["spec"];
+
+    expect(JSON.stringify(block)).toContain("1690000000123456793");
+    const handle = api.object(`${PRESENT}/ipamhandles/k8s-pod-network.dddd4444`);
+    expect(handle?.metadata["labels"]).toEqual({ [`${identity.labelPrefix}node`]: "two" });
+    const borrowed = (await storeOn(api).read([{ kind: "prefix", prefix: `${identity.etcdRoot}/ipam/v2/borrowed/` }]))
+      .answers;
+    expect(borrowed.flat().map(({ key }) => key)).toEqual([
+      `${identity.etcdRoot}/ipam/v2/borrowed/two/ipv4/block/192.168.10.0-26`,
+      `${identity.etcdRoot}/ipam/v2/borrowed/two/ipv4/block/192.168.200.0-26`,
+    ]);
+  });
+
+  test("twice writes nothing", async () => {
+    const api = await formerCluster();
+    await moved(api);
+
+    expect(await writesOf((around) => storageStep.act(siteOn(api, around), PLAN))).toBe(0);
+  });
+
+  test("killed at any write and started again: the end is that of an undisturbed one", async () => {
+    const undisturbed = await formerCluster();
+    await moved(undisturbed);
+    const expected = await contents(undisturbed);
+    const fresh = await formerCluster();
+    const writes = await writesOf((around) => storageStep.act(siteOn(fresh, around), PLAN));
+    expect(writes).toBeGreaterThan(30);
+
+    for (let write = 1; write <= writes; write += 1) {
+      const one: readonly Moment[] = [write % 2 === 0 ? "before" : "after"];
+      for (const when of proofSize({ everyDay: one, soak: MOMENTS })) {
+        const api = await formerCluster();
+        await storageStep.act(siteOn(api, killedAt(write, when)), PLAN).catch(() => {});
+        await moved(api);
+        expect(await contents(api)).toEqual(expected);
+      }
+    }
+  });
+
+  test("stops at a resource that is not a copy, and changes nothing of it", async () => {
+    const api = await formerCluster();
+    const spec = { cidr: "10.99.0.0/16" };
+    const body = JSON.stringify({ kind: "IPPool", metadata: { name: "default-ipv4-ippool" }, spec });
+    await api.connect().request({ method: "POST", path: `${PRESENT}/ippools`, body });
+
+    const refused = await rejectionOf(() => storageStep.act(siteOn(api), PLAN));
+    expect([refused.kind, refused.message]).toEqual([
+      "resource-exists",
+      expect.stringContaining("default-ipv4-ippool"),
+    ]);
+    expect(api.object(`${PRESENT}/ippools/default-ipv4-ippool`)?.["spec"]).toEqual(spec);
+  });
+
+  test("is undone completely, also if that is killed at any write", async () => {
+    const counting = await formerCluster();
+    await moved(counting);
+    const writes = await writesOf(
+      (around) => storageStep.rollback?.(siteOn(counting, around), PLAN) ?? Promise.reject(),
+    );
+
+    for (let write = 1; write <= writes; write += 1) {
+      const api = await formerCluster();
+      await moved(api);
+      await storageStep
+        .rollback?.(siteOn(api, killedAt(write, write % 2 === 0 ? "before" : "after")), PLAN)
+        .catch(() => {});
+      await storageStep.rollback?.(siteOn(api), PLAN);
+      expect(await contents(api)).toEqual([]);
+      expect(api.object(`${FORMER}/clusterinformations/default`)?.["spec"]).toMatchObject({ datastoreReady: true });
+    }
+  });
+});
+
+describe("the end of the lock", () => {
+  test("comes after every ADD that had begun before; what such an ADD wrote is copied", async () => {
+    const api = await formerCluster();
+    const site = siteOn(api);
+    await storageStep.act(site, PLAN);
+    const begun = site.now();
+    const path = `${FORMER}/ipamblocks/192-168-77-64-26`;
+    const spec = structuredClone(api.object(path)?.["spec"]) as Record<string, unknown[]>;
+    const late = { handle_id: "k8s-pod-network.late", secondary: { node: "two", pod: "late", namespace: "shop" } };
+    spec["attributes"]?.push(late);
+    (spec["allocations"] ?? [])[7] = 2;
+    spec["unallocated"] = (spec["unallocated"] ?? []).filter((ordinal) => ordinal !== 7);
+    await site.objects.patch(path, { spec });
+    await site.objects.create(`${FORMER}/ipamhandles`, {
+      metadata: { name: "k8s-pod-network.late" },
+      spec: { handleID: "k8s-pod-network.late", block: { "192.168.77.64/26": 1 }, deleted: false },
+    });
+    expect(await storageStep.verify?.(site, PLAN)).toContainEqual(
+      expect.stringMatching(/192\.168\.77\.71 is free instead of of handle "k8s-pod-network.late"/),
+    );
+    await unlockStep.act(site, PLAN);
+
+    expect(site.now().getTime() - begun.getTime()).toBe(130_000);
+    expect(await unlockStep.remaining(site, PLAN)).toEqual([]);
+    const world = await readWorld(storeOn(api));
+    expect(world.handles.map(({ handleId }) => handleId)).toContain("k8s-pod-network.late");
+    expect(findProblems(world)).toEqual([]);
+    expect(await writesOf((around) => unlockStep.act(siteOn(api, around), PLAN))).toBe(0);
+  });
+
+  test("killed at any write and started again it ends the same", async () => {
+    for (const write of [1, 2]) {
+      const api = await formerCluster();
+      await moved(api);
+      await unlockStep.act(siteOn(api, killedAt(write, write === 1 ? "before" : "after")), PLAN).catch(() => {});
+      await unlockStep.act(siteOn(api), PLAN);
+      expect(api.object(`${PRESENT}/clusterinformations/default`)?.["spec"]).toMatchObject({ datastoreReady: true });
+    }
+  });
+
+  test("is the point of no return", async () => {
+    const api = await formerCluster();
+    await moved(api);
+    await unlockStep.rollback?.(siteOn(api), PLAN);
+    await unlockStep.act(siteOn(api), PLAN);
+
+    expect(await storageStep.remaining(siteOn(api), PLAN)).toEqual([]);
+    expect((await rejectionOf(async () => unlockStep.rollback?.(siteOn(api), PLAN))).kind).toBe("resource-in-use");
+    expect((await rejectionOf(async () => storageStep.rollback?.(siteOn(api), PLAN))).kind).toBe("resource-in-use");
+  });
+
+  test("no pod gets an address of a running one afterwards, until all blocks are full", async () => {
+    const api = await formerCluster();
+    await moved(api);
+    await unlockStep.act(siteOn(api), PLAN);
+    const allocator = openAllocator(storeOn(api), means());
+    const given: string[] = [];
+    for (let count = 0; count < 150; count += 1) {
+      const node = count % 2 === 0 ? "one" : "two";
+      given.push(...textsOf(await allocator.assign(request(`k8s-pod-network.new${count}`, { node }))));
+    }
+
+    expect(new Set([...given, ...USED]).size).toBe(150 + USED.length);
+    expect(given).not.toContain("192.168.10.2");
+    const [pod] = FORMER_PODS;
+    await allocator.releaseHandle({ handle: `k8s-pod-network.${pod?.container}`, node: pod?.node ?? "" });
+    expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+  });
+});
