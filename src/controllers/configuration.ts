@@ -2,9 +2,10 @@
  * Keeps the KubeControllersConfiguration `default`: it exists, and its status says what runs.
  */
 import { KUBE_CONTROLLERS_CONFIGURATION } from "../model/kinds.ts";
+import { CONTROLLERS } from "../model/kube-controllers-configuration.ts";
 import type { Controller, Proposal } from "./controller.ts";
 import type { Facts, FactsUpdate } from "./facts.ts";
-import { CONTROLLERS, type ControllerSettings } from "./settings.ts";
+import type { ControllerSettings } from "./settings.ts";
 
 const NAME = { name: "default" };
 export const CONFIGURATION_KEY = KUBE_CONTROLLERS_CONFIGURATION.key(NAME);

@@ -3,6 +3,7 @@
  * disabled, those that exist are removed. Host endpoints that are not automatic are left alone.
  */
 import { identity } from "../identity.ts";
+import { automaticName, CREATED_BY_LABEL, isAutomatic, nodeOfAutomaticName } from "../model/automatic-host-endpoint.ts";
 import { ALL_INTERFACES, type HostEndpoint } from "../model/host-endpoint.ts";
 import { nameInKey, resourceKey } from "../model/keys.ts";
 import { HOST_ENDPOINT } from "../model/kinds.ts";
@@ -12,9 +13,6 @@ import { DEFAULT_ALLOW_PROFILE } from "../model/profile.ts";
 import type { Controller, Proposal } from "./controller.ts";
 import type { Facts, FactsUpdate } from "./facts.ts";
 import { NodeReferences } from "./node-references.ts";
-
-const SUFFIX = "-auto-hep";
-const CREATED_BY = `${identity.labelPrefix}created-by`;
 
 /** Its keys are those of host endpoints. */
 export function hostEndpointController(autoCreate: "Enabled" | "Disabled"): Controller {
@@ -38,7 +36,7 @@ export function hostEndpointController(autoCreate: "Enabled" | "Disabled"): Cont
 function decide(key: string, { orchestrator, stored }: Facts, isEnabled: boolean): Proposal | undefined {
   const held = stored.hostEndpoints.held(key);
   // A user's, whatever its name is.
-  if (held?.kind === "readable" && held.value.metadata.labels?.[CREATED_BY] !== identity.controllers) return undefined;
+  if (held?.kind === "readable" && !isAutomatic(held.value)) return undefined;
   if (held?.kind === "unreadable") return undefined;
   const node = isEnabled ? stored.nodes.get(nodeKeyOf(key)) : undefined;
   const name = nameInKey(key);
@@ -69,8 +67,8 @@ function decide(key: string, { orchestrator, stored }: Facts, isEnabled: boolean
 function endpointOf({ metadata, spec }: Node, reported: Node | undefined): HostEndpoint {
   return HOST_ENDPOINT.codec.make(
     {
-      name: `${metadata.name}${SUFFIX}`,
-      labels: { ...metadata.labels, [CREATED_BY]: identity.controllers },
+      name: automaticName(metadata.name),
+      labels: { ...metadata.labels, [CREATED_BY_LABEL]: identity.controllers },
     },
     {
       node: metadata.name,
@@ -97,13 +95,13 @@ function addressesOf({ bgp = {}, wireguard = {}, addresses = [], ...spec }: Node
 }
 
 function isAutomaticName(key: string): boolean {
-  return key.endsWith(SUFFIX);
+  return nodeOfAutomaticName(nameInKey(key)) !== undefined;
 }
 
 function endpointKeyOf(nodeKey: string): string {
-  return resourceKey("hostendpoints", { name: `${nameInKey(nodeKey)}${SUFFIX}` });
+  return resourceKey("hostendpoints", { name: automaticName(nameInKey(nodeKey)) });
 }
 
 function nodeKeyOf(endpointKey: string): string {
-  return resourceKey("nodes", { name: nameInKey(endpointKey).slice(0, -SUFFIX.length) });
+  return resourceKey("nodes", { name: nodeOfAutomaticName(nameInKey(endpointKey)) ?? "" });
 }

@@ -2,9 +2,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { ControllersInMemory } from "../../test/support/controllers-in-memory.ts";
 import { API_VERSION, identity } from "../identity.ts";
+import { CREATED_BY_LABEL } from "../model/automatic-host-endpoint.ts";
 import { resourceKey } from "../model/keys.ts";
+import { CONTROLLERS } from "../model/kube-controllers-configuration.ts";
 import { CONFIGURATION_KEY } from "./configuration.ts";
-import { CONTROLLERS, controllerSettings } from "./settings.ts";
+import { controllerSettings } from "./settings.ts";
 
 let site: ControllersInMemory;
 
@@ -157,6 +159,21 @@ describe("automatic host endpoints", () => {
     await site.until(ENDPOINT_KEY, (found) => found === undefined);
     await site.untilSynced(controllers);
     expect(await site.record(own)).toBeDefined();
+  });
+
+  test("of an earlier release, whose controllers had another name, are kept up to date", async () => {
+    await site.putRecord(KEY, record({ zone: "a" }));
+    await site.putObject(OBJECT_KEY, object({ zone: "a" }));
+    await site.putRecord(ENDPOINT_KEY, {
+      apiVersion: API_VERSION,
+      kind: "HostEndpoint",
+      metadata: { name: "n1-auto-hep", labels: { [CREATED_BY_LABEL]: `${identity.product}-kube-controllers` } },
+      spec: { node: "n1", interfaceName: "*" },
+    });
+    site.start(enabled);
+
+    await site.until(ENDPOINT_KEY, ({ metadata }) => metadata.labels.zone === "a");
+    expect((await site.record(ENDPOINT_KEY)).metadata.labels[CREATED_BY_LABEL]).toBe(identity.controllers);
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { CONTROLLERS, controllerSettings } from "./settings.ts";
+import { CONTROLLERS } from "../model/kube-controllers-configuration.ts";
+import { controllerSettings } from "./settings.ts";
 
 const etcd = { isEtcd: true };
 const enabled = (environment: Record<string, string>, spec = {}) =>

@@ -4,12 +4,10 @@
  */
 import { PluginError } from "../errors.ts";
 import { isDuration, millisecondsOf } from "../model/duration.ts";
-import type { KubeControllersConfigurationSpec } from "../model/kube-controllers-configuration.ts";
+import { CONTROLLERS, type KubeControllersConfigurationSpec } from "../model/kube-controllers-configuration.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { quoted } from "../quote.ts";
 
-/** The sections of the resource. */
-export const CONTROLLERS = ["policy", "namespace", "serviceAccount", "workloadEndpoint", "node"] as const;
 export type ControllerName = (typeof CONTROLLERS)[number];
 
 /** The spec in which nothing is absent, except the sections of controllers that do not run. */

@@ -4,6 +4,9 @@ import { PRODUCT_API } from "../identity.ts";
 import { durationField } from "./duration.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
+/** The sections of `spec.controllers`. Only controllers with a section run, once there is any. */
+export const CONTROLLERS = ["policy", "namespace", "serviceAccount", "workloadEndpoint", "node"] as const;
+
 const NOT_A_PORT = 'is not a port; use a whole number from 1 to 65535, or 0 for "no metrics"';
 const switchField = v.picklist(["Enabled", "Disabled"]);
 const period = { reconcilerPeriod: v.exactOptional(durationField("5m")) };

@@ -2,6 +2,7 @@
 import type { Step } from "./step.ts";
 import { chartStep } from "./steps/chart.ts";
 import { definitionsStep } from "./steps/definitions.ts";
+import { hostEndpointsStep } from "./steps/host-endpoints.ts";
 import { operatorStep } from "./steps/operator.ts";
 import { ownerReferencesStep } from "./steps/owner-references.ts";
 import { releaseOwnershipStep } from "./steps/release-ownership.ts";
@@ -9,6 +10,7 @@ import { releaseSecretsStep } from "./steps/release-secrets.ts";
 import { restoreOwnerReferencesStep } from "./steps/restore-owner-references.ts";
 import { storageStep } from "./steps/storage.ts";
 import { unlockStep } from "./steps/unlock.ts";
+import { upgradePolicyStep } from "./steps/upgrade-policy.ts";
 
 export const STEPS: readonly Step[] = [
   ownerReferencesStep,
@@ -20,4 +22,6 @@ export const STEPS: readonly Step[] = [
   unlockStep,
   restoreOwnerReferencesStep,
   releaseSecretsStep,
+  upgradePolicyStep,
+  hostEndpointsStep,
 ];

@@ -4,7 +4,6 @@
  * interfaces, must agree too, or say that it depends on them.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { readPolicy } from "../../src/admin/policy/read-resources.ts";
 import { type Address, parseAddress } from "../../src/ip/address.ts";
 import { hostEndpoint } from "../../src/model/host-endpoint.ts";
 import { nodeAgentSettings } from "../../src/model/node-agent-configuration.ts";
@@ -12,6 +11,7 @@ import { explain } from "../../src/policy/judge/explain.ts";
 import { judgeAtHost, type Passage } from "../../src/policy/judge/host-judge.ts";
 import { judge } from "../../src/policy/judge/judge.ts";
 import type { Packet } from "../../src/policy/judge/packet.ts";
+import { readPolicy } from "../../src/policy/read-resources.ts";
 import { startAgent } from "../agent/agent.ts";
 import { hostProblem } from "../support/host.ts";
 import { hearUdp, openUdpClient } from "../support/namespace-sockets.ts";

@@ -3,9 +3,9 @@
  * from a hand-written list, from the judge behind `policy explain`, and from a packet; all three must agree.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { readPolicy } from "../../src/admin/policy/read-resources.ts";
 import { nodeAgentSettings } from "../../src/model/node-agent-configuration.ts";
 import { explain, type Verdict } from "../../src/policy/judge/explain.ts";
+import { readPolicy } from "../../src/policy/read-resources.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";

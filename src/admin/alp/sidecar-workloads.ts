@@ -1,25 +1,5 @@
 /** Which workloads have the sidecar, which release of it, and which need it. Pure. */
-/** A pod that runs, or is about to. */
-export interface MeshPod {
-  readonly namespace: string;
-  readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
-  /** `ReplicaSet web-5d4f`: what controls it. Absent for a bare pod. */
-  readonly owner?: Owner;
-  /** Of the container of the sidecar; absent: it has none. */
-  readonly sidecarImage?: string;
-  /** The release that reports to the node agent; absent: none does. */
-  readonly reported?: string;
-  /** That of the mesh. A pod can have an Envoy of its own instead: nothing of the cluster shows what that asks. */
-  readonly hasProxy: boolean;
-  /** Its containers were started once. */
-  readonly hasStarted: boolean;
-}
-
-export interface Owner {
-  readonly kind: string;
-  readonly name: string;
-}
+import { type MeshPod, type Owner, releaseOf, topOwner } from "../../upgrade/sidecars/mesh-pods.ts";
 
 export interface SidecarFacts {
   readonly pods: readonly MeshPod[];
@@ -70,10 +50,6 @@ export function sidecarWorkloads(facts: SidecarFacts): readonly SidecarWorkload[
     .sort((left, right) => (keyOf(left) < keyOf(right) ? -1 : 1));
 }
 
-export function ownerKey(namespace: string, { kind, name }: Owner): string {
-  return `${namespace}/${kind}/${name}`;
-}
-
 function describe(key: string, pods: readonly MeshPod[], facts: SidecarFacts): SidecarWorkload {
   const [namespace = "", ...workload] = key.split("/");
   const withSidecar = pods.filter(({ sidecarImage }) => sidecarImage !== undefined);
@@ -122,16 +98,9 @@ function policiesOf({ namespace, name }: MeshPod, { httpPolicies }: SidecarFacts
   return httpPolicies.get(`${namespace}/${name}`) ?? [];
 }
 
-/** As it reports itself; by the tag of its image, if it does not. */
-function releaseOf({ reported, sidecarImage = "" }: MeshPod): string {
-  return reported ?? /:([^/:@]+)(?:@.*)?$/.exec(sidecarImage)?.[1] ?? "unknown";
-}
-
-/** Through what controls its ReplicaSet or Job. */
-function workloadOf({ namespace, name, owner }: MeshPod, { owners }: SidecarFacts): string {
-  if (owner === undefined) return `pod/${name}`;
-  const top = owners.get(ownerKey(namespace, owner)) ?? owner;
-  return `${top.kind.toLowerCase()}/${top.name}`;
+function workloadOf(pod: MeshPod, { owners }: SidecarFacts): string {
+  const { kind, name } = topOwner(pod, owners);
+  return `${kind.toLowerCase()}/${name}`;
 }
 
 function keyOf({ namespace, workload }: SidecarWorkload): string {

@@ -1,5 +1,6 @@
 import { identity } from "../../identity.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
+import { readMeshPods, readOwners } from "../../upgrade/sidecars/read-mesh-pods.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withCluster } from "../cluster/access.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError } from "../command.ts";
@@ -11,7 +12,7 @@ import { settingsOf } from "../status/datastore-of-cluster.ts";
 import { isFailure, type StatusFinding } from "../status/findings.ts";
 import { findingLines } from "../status/report.ts";
 import { formatTable } from "../table.ts";
-import { type HttpPolicies, readFiltered, readHttpPolicies, readMeshPods, readOwners } from "./read-sidecars.ts";
+import { type HttpPolicies, readFiltered, readHttpPolicies } from "./read-sidecars.ts";
 import { sidecarFindings } from "./sidecar-findings.ts";
 import { type SidecarWorkload, sidecarWorkloads } from "./sidecar-workloads.ts";
 

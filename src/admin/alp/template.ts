@@ -4,6 +4,13 @@ import { insertSidecar, sidecarImageIn } from "../../mesh/insert-sidecar.ts";
 import { MESH_MINORS, meshMinor } from "../../mesh/mesh-minor.ts";
 import { removeSidecar } from "../../mesh/remove-sidecar.ts";
 import { quoted } from "../../quote.ts";
+import {
+  decodeConfigMap,
+  type InjectorConfigMap,
+  type MeshPlace,
+  readInjector,
+  readMeshVersion,
+} from "../../upgrade/sidecars/injector.ts";
 import { formatYaml } from "../../yaml.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { defaultImage, findInstalledImage } from "../cluster/installed-image.ts";
@@ -11,7 +18,6 @@ import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../
 import { parseDocument } from "../resources/parse-document.ts";
 import { namespaceOf } from "../resources/reference.ts";
 import { readText } from "../resources/sources.ts";
-import { decodeConfigMap, type InjectorConfigMap, type MeshPlace, readInjector, readMeshVersion } from "./injector.ts";
 import { givenImage, inRelease } from "./sidecar-image.ts";
 
 const REMOVE = "remove";

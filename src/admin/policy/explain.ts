@@ -3,13 +3,13 @@ import { formatAddress } from "../../ip/address.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { explain } from "../../policy/judge/explain.ts";
 import type { PacketRequest } from "../../policy/judge/packet.ts";
+import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { type Command, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { reportUnreadable } from "../ipam/report-unreadable.ts";
 import { PACKET_OPTIONS, type PacketShape, packetShape, requestOf, wantedFamily } from "./explain-packet.ts";
 import { commonFamilies, findPeer, type Peer, type PeerPlace, placeIn, titleOf } from "./explain-peer.ts";
 import { type ExplainedFamily, explanationText } from "./explain-text.ts";
-import { type ReadPolicy, readPolicy } from "./read-resources.ts";
 
 export const policyExplain: Command = {
   kind: "command",

@@ -1,11 +1,11 @@
 import type { KnownRule } from "../../linux/nftables/read.ts";
 import type { Tracer } from "../../linux/nftables/trace.ts";
+import { readPolicy } from "../../policy/read-resources.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { paint } from "../paint.ts";
 import { findPeer, type Peer } from "./explain-peer.ts";
-import { readPolicy } from "./read-resources.ts";
 import { addressPeer, FLOW_OPTIONS, type Flow, flowConditions, flowsOf, flowWords } from "./trace-flow.ts";
 import { type DecisionWords, decisionWords } from "./trace-words.ts";
 import { type Decision, type TracedPacket, TracedPackets } from "./traced-packets.ts";

@@ -1,16 +1,16 @@
 /** Everything that policy depends on, from the datastore. */
-import type { Datastore } from "../../datastore/datastore.ts";
-import { readAllEntries } from "../../datastore/pages.ts";
-import { type ReadEach, readEach, type Unreadable } from "../../datastore/read-each.ts";
-import { type GlobalNetworkPolicy, globalNetworkPolicy } from "../../model/global-network-policy.ts";
-import { parseKey } from "../../model/keys.ts";
-import { NODE } from "../../model/kinds.ts";
-import { type NetworkPolicy, networkPolicy } from "../../model/network-policy.ts";
-import type { Node } from "../../model/node.ts";
-import type { NodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
-import { DEFAULT_TIER } from "../../model/tier.ts";
-import { POLICY_KINDS, type PolicyValues } from "../../policy/inputs.ts";
-import type { PolicyResources } from "../../policy/judge/resources.ts";
+import type { Datastore } from "../datastore/datastore.ts";
+import { readAllEntries } from "../datastore/pages.ts";
+import { type ReadEach, readEach, type Unreadable } from "../datastore/read-each.ts";
+import { type GlobalNetworkPolicy, globalNetworkPolicy } from "../model/global-network-policy.ts";
+import { parseKey } from "../model/keys.ts";
+import { NODE } from "../model/kinds.ts";
+import { type NetworkPolicy, networkPolicy } from "../model/network-policy.ts";
+import type { Node } from "../model/node.ts";
+import type { NodeAgentConfiguration } from "../model/node-agent-configuration.ts";
+import { DEFAULT_TIER } from "../model/tier.ts";
+import { POLICY_KINDS, type PolicyValues } from "./inputs.ts";
+import type { PolicyResources } from "./judge/resources.ts";
 
 export interface ReadPolicy {
   readonly resources: PolicyResources;
