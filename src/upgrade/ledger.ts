@@ -49,16 +49,18 @@ export function isUnfinished({ phase }: Ledger): boolean {
   return phase === "running" || phase === "rolling-back";
 }
 
+/** Called with the text of every change, after it is in the cluster. */
+type LedgerCopy = (text: string, run: string) => Promise<void>;
+
 export class LedgerStore {
   private object: Fields | undefined;
 
   private constructor(
     private readonly objects: ClusterObjects,
-    /** Called with the text of every change, after it is in the cluster. */
-    private readonly copy: (text: string) => Promise<void>,
+    private readonly copy: LedgerCopy,
   ) {}
 
-  static async open(objects: ClusterObjects, copy: (text: string) => Promise<void>): Promise<LedgerStore> {
+  static async open(objects: ClusterObjects, copy: LedgerCopy): Promise<LedgerStore> {
     const store = new LedgerStore(objects, copy);
     store.object = await objects.read(PATH);
     return store;
@@ -74,7 +76,7 @@ export class LedgerStore {
     const text = `${JSON.stringify(ledger, undefined, 1)}\n`;
     if (textIn(this.object) === text) return;
     this.object = await this.store(text);
-    await this.copy(text);
+    await this.copy(text, ledger.run);
   }
 
   private async store(text: string): Promise<Fields> {

@@ -77,6 +77,21 @@ ${lines
   expect(full).toContain("+line 19");
 });
 
+test("neighbours of one kind are one line, and long values are shortened", () => {
+  const created = ["a", "b", "c"].map(
+    (name) => ({ action: "create", what: `Namespace ${name}`, diff: "+x\n" }) as const,
+  );
+  const taken = { field: ".rules", manager: "kubectl", value: "x".repeat(200) };
+  const changes = [...created, { action: "update", what: "Role r", conflicts: [taken] } as const];
+  const text = planText(planWith({ changes }), STEPS, { ...PAINT, isFull: false });
+
+  expect(text).toContain("\n   - create 3 × Namespace: a, b, c\n   - update Role r\n");
+  expect(text).toContain(`which has set ${"x".repeat(80)}…\n`);
+  expect(planText(planWith({ changes }), STEPS, { ...PAINT, isFull: true })).toContain(
+    "\n   - create Namespace b\n       +x\n",
+  );
+});
+
 test("a plan that has to be decided says what, and by which option", () => {
   const obstacles = [{ message: "two edits conflict", remedy: "add --on-conflict" }];
 

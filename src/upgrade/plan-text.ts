@@ -16,6 +16,9 @@ export interface PlanTextOptions {
 /** Without `isFull`. */
 const SHOWN_CHANGES = 20;
 const SHOWN_DIFF_LINES = 16;
+const SHOWN_VALUE = 80;
+/** So many changes of one kind, of which nothing else is shown, are one line. */
+const GROUPED = 3;
 
 export function planText(plan: UpgradePlan, steps: readonly Step[], options: PlanTextOptions): string {
   const { facts, run } = plan;
@@ -51,13 +54,14 @@ const NETWORKS = {
 function stepText(plan: StepPlan, steps: readonly Step[], number: number, options: PlanTextOptions): string {
   const step = steps.find(({ name }) => name === plan.step);
   const rule = step === undefined ? "" : `rule ${step.rule}, `;
-  const shown = options.isFull ? plan.changes : plan.changes.slice(0, SHOWN_CHANGES);
-  const hidden = plan.changes.length - shown.length;
+  const changes = groupsOf(plan.changes, options).map((group) => groupLines(group, options));
+  const shown = options.isFull ? changes : changes.slice(0, SHOWN_CHANGES);
+  const hidden = changes.length - shown.length;
   return [
     options.bold(`${number}. ${step?.title ?? plan.step}`),
     `   (${plan.step}, ${rule}${durationText(plan.estimatedSeconds)})`,
     ...(step === undefined ? [] : [`   Why: ${step.why}`]),
-    ...shown.flatMap((change) => changeLines(change, options)),
+    ...shown.flat(),
     ...(hidden === 0 ? [] : [`   … and ${counted(hidden, "more change")}: --full shows them`]),
     ...plan.notes.map((note) => `   Note: ${note}`),
     ...(plan.cannotBeUndone === undefined ? [] : [`   ${options.yellow("Cannot be undone:")} ${plan.cannotBeUndone}`]),
@@ -65,12 +69,47 @@ function stepText(plan: StepPlan, steps: readonly Step[], number: number, option
   ].join("\n");
 }
 
+/** Changes in their order; neighbours that are shown alike are together. */
+function groupsOf(changes: readonly PlannedChange[], options: PlanTextOptions): readonly (readonly PlannedChange[])[] {
+  const groups: PlannedChange[][] = [];
+  for (const change of changes) {
+    const group = groups.at(-1);
+    if (group?.every((each) => isLike(each, change, options))) group.push(change);
+    else groups.push([change]);
+  }
+  return groups.flatMap((group) => (group.length < GROUPED ? group.map((change) => [change]) : [group]));
+}
+
+function isLike(one: PlannedChange, other: PlannedChange, options: PlanTextOptions): boolean {
+  const isOneLine = [one, other].every((change) => changeLines(change, options).length === 1);
+  const isSame = one.action === other.action && one.isUnverified === other.isUnverified;
+  return isOneLine && isSame && splitName(one).kind === splitName(other).kind;
+}
+
+function groupLines(group: readonly PlannedChange[], options: PlanTextOptions): readonly string[] {
+  const [first] = group;
+  if (first === undefined || group.length === 1) return group.flatMap((change) => changeLines(change, options));
+  const names = group.map((change) => splitName(change).name).join(", ");
+  return [`   - ${first.action} ${group.length} × ${splitName(first).kind}${unverifiedText(first)}: ${names}`];
+}
+
+/** `DaemonSet kube-system/vendor-node` */
+function splitName({ what }: PlannedChange): { readonly kind: string; readonly name: string } {
+  const space = what.indexOf(" ");
+  return { kind: what.slice(0, space), name: what.slice(space + 1) };
+}
+
+function unverifiedText({ isUnverified }: PlannedChange): string {
+  return isUnverified ? " (not tried: its kind or namespace comes with an earlier step)" : "";
+}
+
 function changeLines(change: PlannedChange, options: PlanTextOptions): readonly string[] {
-  const unverified = change.isUnverified ? " (not tried: its kind or namespace comes with an earlier step)" : "";
+  const shortened = (value: string) =>
+    options.isFull || value.length <= SHOWN_VALUE ? value : `${value.slice(0, SHOWN_VALUE)}…`;
   return [
-    `   - ${change.action} ${change.what}${unverified}`,
+    `   - ${change.action} ${change.what}${unverifiedText(change)}`,
     ...(change.conflicts ?? []).map(
-      ({ field, manager, value }) => `       takes ${field} from "${manager}", which has set ${value}`,
+      ({ field, manager, value }) => `       takes ${field} from "${manager}", which has set ${shortened(value)}`,
     ),
     ...diffLines(change, options).map((line) => `       ${line}`),
   ];

@@ -61,11 +61,16 @@ export async function withRun<T>(
       signal: context.signal,
       tell: (line: string) => context.stderr(`${line}\n`),
     };
-    return withRunLease(means, (lease) =>
+    const run = withRunLease(means, (lease) =>
       siteOf(context, given, { client, lease }, (site) => {
         return work(runOf(context, site, { helm: helm && leasedHelm(helm, lease), report }));
       }),
     );
+    return run.catch((failure: unknown) => {
+      if (context.signal.aborted)
+        context.stderr("Stopped. The same command continues; upgrade status shows how far it is.\n");
+      throw failure;
+    });
   });
 }
 
@@ -114,13 +119,12 @@ async function siteOf<T>(
       objects,
       release: targetRelease(context.version),
       signal: lease.signal,
-      ledger: await LedgerStore.open(objects, (text) => copy(`${UPGRADE_NAME}-ledger.json`, text)),
+      ledger: await LedgerStore.open(objects, (text, run) => copy(run, "ledger", text)),
       async openDatastore(kind) {
         opening ??= open(kind);
         return leasedDatastore(await opening, lease);
       },
-      backups: (run) =>
-        openBackups({ objects, run, copy: (name, text) => copy(`${UPGRADE_NAME}-${run}/${name}.json`, text) }),
+      backups: (run) => openBackups({ objects, run, copy: (name, text) => copy(run, name, text) }),
     });
   } finally {
     await opening?.then(
@@ -131,12 +135,12 @@ async function siteOf<T>(
 }
 
 /** Beside the file of the plan. A copy that cannot be written is reported: the cluster has the original. */
-function localCopy(context: Context, given: Given): (name: string, text: string) => Promise<void> {
+function localCopy(context: Context, given: Given): (run: string, name: string, text: string) => Promise<void> {
   const plan = given.values.get("plan") ?? DEFAULT_PLAN_FILE;
   const folder = plan.includes("/") ? plan.slice(0, plan.lastIndexOf("/") + 1) : "";
-  return async (name, text) => {
+  return async (run, name, text) => {
     try {
-      await context.replacePrivateFile(`${folder}${name}`, text);
+      await context.replacePrivateFile(`${folder}${UPGRADE_NAME}-${run}/${name}.json`, text);
     } catch (failure) {
       reportError(context, failure);
     }
