@@ -1,7 +1,7 @@
 /** Generates docs/vendorctl.md from the table of commands. */
 import { COMMON_OPTIONS, type Command, type CommandGroup, visibleCommands } from "../../src/admin/command.ts";
 import { COMMANDS } from "../../src/admin/commands.ts";
-import { CONFIG_FILE, DATASTORE_SETTINGS } from "../../src/admin/datastore/options.ts";
+import { CONFIG_FILE, DATASTORE_SETTINGS, OTHER_CONFIG_FILE } from "../../src/admin/datastore/options.ts";
 import { valueText } from "../../src/admin/help.ts";
 import type { Option } from "../../src/admin/option.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../../src/config/installed-network-list.ts";
@@ -34,13 +34,16 @@ export function adminPage(): string {
     "## Datastore options",
     "",
     `Each setting is taken from its option, otherwise from its environment variable, otherwise from the configuration file \`${CONFIG_FILE}\``,
-    "(`--config` selects another file). If none of them selects a datastore, it is that of the first network config in",
+    `(\`-c\` or \`--config\` selects another file; without it \`${OTHER_CONFIG_FILE}\` is used if the usual file does not exist). Each setting on its own:`,
+    "a file does not hide the environment. A variable may also have the prefix " +
+      `\`${identity.environmentPrefix}\`, and then takes precedence over the one without. An unknown field of the file is an error.`,
+    "If none of them selects a datastore, it is that of the first network config in",
     `\`${NETWORK_CONFIG_DIRECTORY}\` that runs the plugin \`${identity.product}\`, and stderr says so. If there is none, it is etcd at`,
     "`http://127.0.0.1:2379`.",
     "",
     ...datastoreTable(),
     "",
-    "The configuration file is YAML or JSON; its fields are at the top level or under `spec`:",
+    "The configuration file is YAML or JSON; its fields are at the top level or under `spec`, with `apiVersion`, `kind` and `metadata` beside it:",
     "",
     "```yaml",
     "datastoreType: etcdv3",
@@ -54,8 +57,8 @@ export function adminPage(): string {
 
 function datastoreTable(): readonly string[] {
   const rows = DATASTORE_SETTINGS.map(
-    ({ option, variable, field }) =>
-      `| \`--${option.name} ${option.value}\` | \`${variable}\` | \`${field}\` | ${option.summary} |`,
+    ({ option, isFileOnly, variable, field }) =>
+      `| ${isFileOnly ? "" : `\`--${option.name} ${option.value}\``} | \`${variable}\` | \`${field}\` | ${option.summary} |`,
   );
   return ["| Option | Environment variable | Field | Meaning |", "|---|---|---|---|", ...rows];
 }

@@ -4,7 +4,7 @@ import { NETWORK_CONFIG_DIRECTORY } from "../../src/config/installed-network-lis
 import type { Identity } from "../../src/identity.ts";
 
 export function adminSettings({ adminTool, product }: Identity): string {
-  const settings = DATASTORE_SETTINGS.map(
+  const settings = DATASTORE_SETTINGS.filter(({ isFileOnly }) => !isFileOnly).map(
     ({ field, option }) => `# ${field}: ${option.value ?? ""}   # ${option.summary}`,
   );
   return `# Settings of ${adminTool}. Options and environment variables take precedence over this file.

@@ -19,6 +19,7 @@ import type { Tracer } from "../linux/nftables/trace.ts";
 import type { HostAddress } from "../routing/node-address.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
+import { LOG_LEVEL_OPTION } from "./log-level-option.ts";
 import type { HostFacts } from "./node/host-facts.ts";
 import type { KernelFeatures } from "./node/kernel-features.ts";
 import type { RoutingFacts } from "./node/routing-facts.ts";
@@ -188,6 +189,7 @@ export const COMMON_OPTIONS: readonly Option[] = [
     oneOf: ["text", "json"],
     summary: "Output format: text (default) or json",
   },
+  LOG_LEVEL_OPTION,
   { name: "help", letter: "h", summary: "Show help for the command" },
 ];
 

@@ -159,6 +159,23 @@ const CONFIG = JSON.stringify({
   ipam: { type: identity.ipamType },
 });
 
+describe("--log-level", () => {
+  test("debug logs each request, without its content", async () => {
+    const { code, stderr } = await runInside(["get", "pools", "--log-level", "debug"]);
+
+    expect(code).toBe(EXIT_OK);
+    expect(stderr).toMatch(/debug: open the etcd datastore: done in \d+ ms/);
+    expect(stderr).toMatch(/debug: read \S+ippools\S*: done in \d+ ms/);
+  });
+
+  test("-l is the level before a command, and the selector after it", async () => {
+    expect((await runInside(["-l", "debug", "get", "pools"])).stderr).toContain("debug: ");
+    expect((await runInside(["-ldebug", "get", "pools"])).stderr).toContain("debug: ");
+    expect((await runInside(["-l", "info", "get", "pools", "-l", "a=b"])).stderr).toBe("No resources found.\n");
+    expect((await runInside(["-l", "loud", "get", "pools"])).code).toBe(EXIT_USAGE);
+  });
+});
+
 describe("config check", () => {
   const check = (text: string, ...flags: string[]) =>
     runInside(["config", "check", ...flags, "f"], { files: { f: text } });

@@ -20,6 +20,7 @@ import { Interruption, isInterruption } from "./interruption.ts";
 import { splitLeadingOptions } from "./leading-options.ts";
 import { type Paint, paint, paintStderr } from "./paint.ts";
 import { reportError } from "./report-error.ts";
+import { withRequestLog } from "./request-log.ts";
 import { unknownCommand } from "./unknown-command.ts";
 
 export async function runAdmin(args: readonly string[], context: Context): Promise<ExitCode> {
@@ -107,7 +108,7 @@ async function runCommand(
   if (command.operands === undefined && unwanted !== undefined) {
     throw new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got ${quoted(unwanted)}`);
   }
-  return command.run(context, given);
+  return command.run(withRequestLog(context, given), given);
 }
 
 function pageOf({ terminalWidth }: Context, paint: Paint): Page {

@@ -10,8 +10,16 @@ export type DatastoreSettings =
       readonly keyFile?: string;
       readonly certFile?: string;
       readonly caCertFile?: string;
+      /** Instead of files: PEM texts. */
+      readonly inline?: InlineCertificates;
     }
   | { readonly kind: "orchestrator"; readonly access: KubeAccess };
+
+export interface InlineCertificates {
+  readonly key?: string;
+  readonly cert?: string;
+  readonly caCert?: string;
+}
 
 export type EtcdSource =
   | { readonly kind: "endpoints"; readonly endpoints: readonly string[] }

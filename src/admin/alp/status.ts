@@ -36,7 +36,6 @@ export const alpStatus: Command = {
       oneOf: ["text", "wide", "json", "yaml"],
       summary: "Output format: text (default), wide, json or yaml",
     },
-    { name: "context", value: "NAME", summary: "Context of the kubeconfig (default: its current context)" },
   ],
   needsDatastore: true,
   examples: [

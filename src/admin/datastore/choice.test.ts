@@ -11,7 +11,7 @@ import { openDatastore } from "../../datastore/open.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
-import { CONFIG_FILE } from "./options.ts";
+import { CONFIG_FILE, OTHER_CONFIG_FILE } from "./options.ts";
 
 /** What a command opens, given these options, variables and files. */
 async function opened(
@@ -50,6 +50,96 @@ describe("which datastore", () => {
     expect((await opened("--etcd-endpoints http://a:1,http://b:2", given)).settings).toEqual(
       etcd("http://a:1", "http://b:2"),
     );
+  });
+
+  test("takes a variable with the name of the product before one without", async () => {
+    const env = { ETCD_ENDPOINTS: "http://other:1", [`${identity.environmentPrefix}ETCD_ENDPOINTS`]: "http://ours:1" };
+
+    expect((await opened("", { env })).settings).toEqual(etcd("http://ours:1"));
+  });
+
+  test("is taken from the file with the other name if the usual one does not exist, and from -c", async () => {
+    const files = { [OTHER_CONFIG_FILE]: "etcdEndpoints: http://cfg:1", "/tmp/x": "etcdEndpoints: http://x:1" };
+
+    expect((await opened("", { files })).settings).toEqual(etcd("http://cfg:1"));
+    expect((await opened("", { files: { ...files, [CONFIG_FILE]: "etcdEndpoints: http://yaml:1" } })).settings).toEqual(
+      etcd("http://yaml:1"),
+    );
+    expect((await opened("-c /tmp/x", { files })).settings).toEqual(etcd("http://x:1"));
+  });
+
+  test("reads every field of the peer's file", async () => {
+    const orchestrator = {
+      datastoreType: "kubernetes",
+      kubeconfig: "/k",
+      k8sAPIEndpoint: "https://api:6443",
+      k8sAPIToken: "t0ken",
+      k8sCAFile: "/ca",
+      k8sCertFile: "/cert",
+      k8sKeyFile: "/key",
+      k8sCurrentContext: "blue",
+      k8sInsecureSkipTLSVerify: false,
+      k8sDisableNodePoll: true,
+      k8sClientQPS: 50,
+      usePodCIDR: false,
+    };
+    const envelope = { apiVersion: API_VERSION, kind: `${identity.title}APIConfig`, metadata: {}, spec: orchestrator };
+    const { settings, stderr } = await opened("", file(JSON.stringify(envelope)));
+
+    expect(settings).toEqual({
+      kind: "orchestrator",
+      access: {
+        kubeconfigs: ["/k"],
+        apiRoot: "https://api:6443",
+        token: "t0ken",
+        certificateAuthorityFile: "/ca",
+        clientCertificateFile: "/cert",
+        clientKeyFile: "/key",
+        context: "blue",
+      },
+    });
+    expect(stderr).toContain("k8sClientQPS");
+    expect(stderr).toContain("has no effect");
+    expect(stderr).not.toContain("t0ken");
+  });
+
+  test("of etcd may have its user, password and certificates in the file", async () => {
+    const inline = { etcdKey: "KEY", etcdCert: "CERT", etcdCACert: "CA" };
+    const user = { etcdUsername: "root", etcdPassword: "p@ss/w:rd" };
+    const etcdEndpoints = "https://a:1,https://b:2";
+    const { settings } = await opened("", file(JSON.stringify({ etcdEndpoints, ...inline, ...user })));
+
+    const endpoints = ["https://root:p%40ss%2Fw%3Ard@a:1", "https://root:p%40ss%2Fw%3Ard@b:2"];
+    expect(settings).toEqual({
+      kind: "etcd",
+      source: { kind: "endpoints", endpoints },
+      inline: { key: "KEY", cert: "CERT", caCert: "CA" },
+    });
+  });
+
+  test.each([
+    ["etcdCACert: C\netcdCACertFile: /c", "both given"],
+    ["etcdCert: C", "belong together"],
+    ["etcdUsername: root", "belong together"],
+    ["etcdUsername: root\netcdPassword: x\netcdDiscoverySrv: example.org", "discovery domain"],
+    ["k8sInsecureSkipTLSVerify: true", "insecure-skip-tls-verify"],
+    ["spec: {datastoreType: etcdv3}\netcdEndpoints: http://a:1", "settings are under"],
+    ["etcdEndpiont: x", "did you mean"],
+  ])("refuses the file %j", async (text, reason) => {
+    const { code, stderr, settings } = await opened("", file(text));
+
+    expect([code, settings]).toEqual([EXIT_FAILED, undefined]);
+    expect(stderr).toContain(reason);
+  });
+
+  test("--context selects a context, of the given kubeconfig or of the default one", async () => {
+    const env = { HOME: "/home/x" };
+
+    expect((await opened("--datastore-type kubernetes --context blue", { env })).settings).toEqual({
+      kind: "orchestrator",
+      access: { kubeconfigs: ["/home/x/.kube/config"], context: "blue" },
+    });
+    expect((await opened("--context blue --etcd-endpoints http://a:1")).code).toBe(EXIT_USAGE);
   });
 
   test("merges settings one by one, but takes endpoints from one source only", async () => {

@@ -11,6 +11,7 @@
 
 import { type DatastoreSettings, datastoreSettings } from "../../config/datastore-settings.ts";
 import { type DecodedConfig, decodeNetworkConfig } from "../../config/decode.ts";
+import type { KubeAccess } from "../../config/kube-access.ts";
 import type { NamedFile } from "../../config/named-files.ts";
 import { PluginError } from "../../errors.ts";
 import { identity, ORCHESTRATOR_NAMES } from "../../identity.ts";
@@ -18,13 +19,16 @@ import { nearestName } from "../../model/nearest-name.ts";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
-import { DATASTORE_SETTINGS, type DatastoreSetting } from "./options.ts";
+import { withEtcdCredentials } from "./etcd-credentials.ts";
+import { DATASTORE_SETTINGS, type DatastoreSetting, FIELDS_WITHOUT_EFFECT, INSECURE_FIELD } from "./options.ts";
 
 /** The settings of one source, by their names in a network config. */
 export interface Layer {
   readonly values: ReadonlyMap<string, string>;
   /** The source's name of a setting, for messages: `--etcd-endpoints`, `ETCD_ENDPOINTS` … */
   readonly nameOf: (setting: DatastoreSetting) => string;
+  /** What the source sets and nothing uses. */
+  readonly notes?: readonly string[];
 }
 
 export interface DatastoreChoice {
@@ -33,8 +37,10 @@ export interface DatastoreChoice {
   readonly files: readonly NamedFile[];
   /** Whether no source selects a datastore. */
   readonly isDefault: boolean;
-  /** Of an option, of the environment or of the file, whatever the datastore is. */
-  readonly kubeconfigs?: readonly string[];
+  /** The orchestrator's API, by options, the environment or the file, whatever the datastore is. */
+  readonly givenAccess?: KubeAccess;
+  /** Settings that have no meaning here, for a note on stderr. */
+  readonly notes?: readonly string[];
 }
 
 /** What a command uses besides the datastore. */
@@ -57,7 +63,9 @@ export function chooseDatastore(layers: readonly Layer[], needs: OtherNeeds = {}
   // The environment may also serve other tools: settings of other datastore types are ignored.
   const chosen = new Map([...merged].filter(([, { setting }]) => setting.of === undefined || setting.of === kind));
   refuseUnusedOptions(merged, kind, needs);
-  const { kubeconfig: _, ...values } = Object.fromEntries([...chosen].map(([wire, { value }]) => [wire, value]));
+  const values = Object.fromEntries(
+    [...chosen].flatMap(([wire, { value, setting }]) => (isOwn(setting) ? [] : [[wire, value]])),
+  );
   const decoded = decodeNetworkConfig({
     ...values,
     name: identity.adminTool,
@@ -71,23 +79,49 @@ export function chooseDatastore(layers: readonly Layer[], needs: OtherNeeds = {}
       details: [...chosen].map(([wire, { name }]) => `${wire} comes from ${name}`).join(", "),
     });
   }
-  const settings = withKubeconfigs(datastoreSettings(decoded.config), chosen.get("kubeconfig"));
-  return { settings, files: decoded.files, isDefault: !isDatastoreSelected(layers), ...givenKubeconfigs(merged) };
+  const settings = withOwnSettings(datastoreSettings(decoded.config), merged);
+  const notes = layers.flatMap((layer) => layer.notes ?? []);
+  return {
+    settings,
+    files: decoded.files,
+    isDefault: !isDatastoreSelected(layers),
+    ...givenAccess(merged),
+    ...(notes.length === 0 ? {} : { notes }),
+  };
 }
 
-function givenKubeconfigs(merged: ReadonlyMap<string, Chosen>): Pick<DatastoreChoice, "kubeconfigs"> {
-  const given = merged.get("kubeconfig");
-  return given === undefined ? {} : { kubeconfigs: kubeconfigsIn(given) };
+/** Settings that a network config does not have: they are not decoded with it. */
+function isOwn({ access, isFileOnly }: DatastoreSetting): boolean {
+  return access !== undefined || isFileOnly === true;
+}
+
+function givenAccess(merged: ReadonlyMap<string, Chosen>): Pick<DatastoreChoice, "givenAccess"> {
+  const access = accessIn(merged);
+  return Object.keys(access).length === 0 ? {} : { givenAccess: access };
+}
+
+function withOwnSettings(settings: DatastoreSettings, merged: ReadonlyMap<string, Chosen>): DatastoreSettings {
+  if (settings.kind === "orchestrator") return { ...settings, access: { ...settings.access, ...accessIn(merged) } };
+  return settings.kind === "etcd" ? withEtcdCredentials(settings, textsIn(merged)) : settings;
+}
+
+function textsIn(merged: ReadonlyMap<string, Chosen>): ReadonlyMap<string, string> {
+  return new Map([...merged].map(([wire, { value }]) => [wire, value]));
+}
+
+function accessIn(merged: ReadonlyMap<string, Chosen>): KubeAccess {
+  return Object.fromEntries(
+    [...merged.values()].flatMap((chosen) => {
+      const { access } = chosen.setting;
+      if (access === undefined) return [];
+      return [[access, access === "kubeconfigs" ? kubeconfigsIn(chosen) : chosen.value]];
+    }),
+  );
 }
 
 /** The variable may name several files, as for kubectl; an option names one. */
-function withKubeconfigs(settings: DatastoreSettings, given: Chosen | undefined): DatastoreSettings {
-  if (settings.kind !== "orchestrator" || given === undefined) return settings;
-  return { ...settings, access: { ...settings.access, kubeconfigs: kubeconfigsIn(given) } };
-}
-
 function kubeconfigsIn({ name, setting, value }: Chosen): readonly string[] {
-  return name === setting.variable ? value.split(":").filter((file) => file !== "") : [value];
+  return name.endsWith(setting.variable) ? value.split(":").filter((file) => file !== "") : [value];
 }
 
 /** Outside a pod and without any setting, the kubeconfig is the one that kubectl uses. */
@@ -101,8 +135,12 @@ export function withKubectlDefault(choice: DatastoreChoice, env: Context["env"])
 
 /** Whether any source selects a datastore. A kubeconfig in the environment may serve other tools. */
 export function isDatastoreSelected(layers: readonly Layer[]): boolean {
-  return layers.some(({ values }) => [...values.keys()].some((wire) => wire !== "kubeconfig"));
+  return layers.some(({ values }) => [...values.keys()].some((wire) => !ACCESS_WIRES.has(wire)));
 }
+
+const ACCESS_WIRES: ReadonlySet<string> = new Set(
+  DATASTORE_SETTINGS.filter(({ access }) => access !== undefined).map(({ wire }) => wire),
+);
 
 /** The datastore of a network config, with the files that it needs. */
 export function datastoreOf({ config, files }: Extract<DecodedConfig, { ok: true }>): DatastoreChoice {
@@ -120,13 +158,16 @@ export function withGivenKubeconfig(
   const { settings } = choice;
   const merged = mergeLayers(layers);
   refuseUnusedOptions(merged, settings.kind, needs);
-  const given = merged.get("kubeconfig");
+  const given = merged.get("kubeconfig") ?? [...merged.values()].find(({ setting }) => setting.access !== undefined);
   if (settings.kind !== "orchestrator" || given === undefined) {
-    return { choice: { ...choice, ...givenKubeconfigs(merged) } };
+    return { choice: { ...choice, ...givenAccess(merged) } };
   }
-  // What the network config says about credentials is the plugin's.
-  const access = { kubeconfigs: kubeconfigsIn(given) };
-  return { choice: { ...choice, settings: { ...settings, access }, files: [] }, source: given.name };
+  const own = accessIn(merged);
+  // What the network config says about credentials is the plugin's; a context alone is one of its kubeconfig.
+  const isOther = own.kubeconfigs !== undefined || own.apiRoot !== undefined;
+  const access = isOther ? own : { ...settings.access, ...own };
+  const files = isOther ? [] : choice.files;
+  return { choice: { ...choice, settings: { ...settings, access }, files }, source: given.name };
 }
 
 export interface GivenKubeconfig {
@@ -144,9 +185,14 @@ export function optionLayer(given: Given): Layer {
 
 export function environmentLayer(env: Context["env"]): Layer {
   return layerOf(
-    ({ variable }) => env[variable] || undefined,
-    ({ variable }) => variable,
+    ({ variable }) => env[prefixed(variable)] || env[variable] || undefined,
+    ({ variable }) => (env[prefixed(variable)] ? prefixed(variable) : variable),
   );
+}
+
+/** The variable with the name of the product, which takes precedence: other tools may use the one without. */
+function prefixed(variable: string): string {
+  return `${identity.environmentPrefix}${variable}`;
 }
 
 /** `content`: the parsed file; its fields are at the top level or under `spec`. */
@@ -159,8 +205,20 @@ export function fileLayer(content: unknown, file: string): Layer {
   const fields = isObject(content) && isObject(content["spec"]) ? content["spec"] : content;
   if (!isObject(fields)) throw fileInvalid(file, "it does not contain an object with settings");
   const known = DATASTORE_SETTINGS.map(({ field }) => field);
+  if (isObject(content) && fields !== content) refuseUnknown(Object.keys(content), [...ENVELOPE, "spec"], file);
+  const notes: string[] = [];
   for (const [name, value] of Object.entries(fields)) {
     if (ENVELOPE.has(name)) continue;
+    if (name === INSECURE_FIELD) {
+      if (value === false || value === null) continue;
+      const remedy = 'set "insecure-skip-tls-verify" in the kubeconfig, or better "certificate-authority"';
+      throw fileInvalid(file, `${quoted(name)} is ${quoted(value)}, which is not supported; ${remedy}`);
+    }
+    const effect = FIELDS_WITHOUT_EFFECT.get(name);
+    if (effect !== undefined) {
+      notes.push(`${name} in ${file} has no effect: ${effect}`);
+      continue;
+    }
     if (!known.includes(name)) {
       const nearest = nearestName(name, known);
       throw fileInvalid(
@@ -170,9 +228,19 @@ export function fileLayer(content: unknown, file: string): Layer {
     }
     if (typeof value !== "string") throw fileInvalid(file, `${quoted(name)} must be a string`);
   }
-  return layerOf(
+  const layer = layerOf(
     ({ field }) => textOf(fields[field]),
     ({ field }) => `${field} in ${file}`,
+  );
+  return { ...layer, notes };
+}
+
+function refuseUnknown(names: readonly string[], known: readonly string[], file: string): void {
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw fileInvalid(
+    file,
+    `unknown setting ${quoted(unknown)}; settings are under "spec", beside it only ${known.join(", ")}`,
   );
 }
 

@@ -10,6 +10,7 @@ import type { KubeClient } from "../../kube/api.ts";
 import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
 import { findInstalledNetwork } from "../installed-network.ts";
+import { paintStderr } from "../paint.ts";
 import { parseDocument } from "../resources/parse-document.ts";
 import {
   chooseDatastore,
@@ -24,7 +25,7 @@ import {
   withGivenKubeconfig,
   withKubectlDefault,
 } from "./choice.ts";
-import { CONFIG_FILE, DATASTORE_SETTINGS } from "./options.ts";
+import { CONFIG_FILE, DATASTORE_SETTINGS, OTHER_CONFIG_FILE } from "./options.ts";
 
 type Work<T> = (store: Datastore, settings: DatastoreSettings) => Promise<T>;
 
@@ -90,9 +91,9 @@ export async function withDatastoreAndApi<T>(
 }
 
 /** That of the datastore, a given kubeconfig, that of the installed network config, or the account of the pod. */
-async function accessTo({ settings, kubeconfigs }: DatastoreChoice, context: Context): Promise<KubeAccess> {
+async function accessTo({ settings, givenAccess }: DatastoreChoice, context: Context): Promise<KubeAccess> {
   if (settings.kind === "orchestrator") return settings.access;
-  if (kubeconfigs !== undefined) return { kubeconfigs };
+  if (givenAccess?.kubeconfigs !== undefined || givenAccess?.apiRoot !== undefined) return givenAccess;
   const installed = await findInstalledNetwork(context);
   const configured = installed && kubeAccess(installed.decoded.config);
   if (configured !== undefined) return configured;
@@ -138,7 +139,11 @@ function variableOf(wire: string): string {
 export async function choiceOf(context: Context, given: Given, needs: OtherNeeds = {}): Promise<DatastoreChoice> {
   const layers = [optionLayer(given), environmentLayer(context.env), await layerOfFile(context, given)];
   const installed = isDatastoreSelected(layers) ? undefined : await findInstalledNetwork(context);
-  if (installed === undefined) return withKubectlDefault(chooseDatastore(layers, needs), context.env);
+  if (installed === undefined) {
+    const choice = withKubectlDefault(chooseDatastore(layers, needs), context.env);
+    for (const note of choice.notes ?? []) context.stderr(`${paintStderr(context).yellow("note:")} ${note}\n`);
+    return choice;
+  }
 
   const { choice, source } = withGivenKubeconfig(datastoreOf(installed.decoded), layers, needs);
   const credentials = source === undefined ? "" : ` with the kubeconfig of ${source}`;
@@ -149,16 +154,26 @@ export async function choiceOf(context: Context, given: Given, needs: OtherNeeds
 /** The default file may be missing; one named with `--config` may not. */
 async function layerOfFile(context: Context, given: Given): Promise<Layer> {
   const named = given.values.get("config");
-  const file = named ?? CONFIG_FILE;
-  let text: string;
+  const files = named === undefined ? [CONFIG_FILE, OTHER_CONFIG_FILE] : [named];
+  for (const file of files) {
+    const text = await readSettings(context, file, named === undefined ? "optional" : "required");
+    if (text !== undefined) return fileLayer(parseSettings(text, file), file);
+  }
+  return fileLayer(null, CONFIG_FILE);
+}
+
+async function readSettings(
+  context: Context,
+  file: string,
+  need: "optional" | "required",
+): Promise<string | undefined> {
   try {
-    text = await context.readFile(file);
+    return await context.readFile(file);
   } catch (cause) {
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
-    if (named === undefined && code === "ENOENT") return fileLayer(null, file);
+    if (need === "optional" && code === "ENOENT") return undefined;
     throw new PluginError("io-failure", `Cannot read settings from ${quoted(file)}: ${reasonOf(cause)}`, { cause });
   }
-  return fileLayer(parseSettings(text, file), file);
 }
 
 function parseSettings(text: string, file: string): unknown {

@@ -1,10 +1,13 @@
 /** The settings that select a datastore: the name of each as an option, in the environment, in the file and in a network config. */
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
+import type { KubeAccess } from "../../config/kube-access.ts";
 import { identity } from "../../identity.ts";
 import type { Option } from "../option.ts";
 
 export interface DatastoreSetting {
   readonly option: Option;
+  /** It has no option: only a variable and a field of the file. */
+  readonly isFileOnly?: true;
   /** Its environment variable, the one that operators know from other tools. */
   readonly variable: string;
   /** Its name in the tool's configuration file. */
@@ -13,10 +16,14 @@ export interface DatastoreSetting {
   readonly wire: string;
   /** The type of datastore it belongs to; absent if it belongs to all. */
   readonly of?: DatastoreSettings["kind"];
+  /** It says how the orchestrator's API is reached, and does not select a datastore. */
+  readonly access?: keyof KubeAccess;
 }
 
 /** The tool's configuration file, unless `--config` names another. */
 export const CONFIG_FILE = `${identity.configDirectory}/${identity.adminTool}.yaml`;
+/** Used if the usual file does not exist: the name that the peer's users know. */
+export const OTHER_CONFIG_FILE = `${identity.configDirectory}/${identity.adminTool}.cfg`;
 
 export const DATASTORE_SETTINGS: readonly DatastoreSetting[] = [
   {
@@ -82,13 +89,98 @@ export const DATASTORE_SETTINGS: readonly DatastoreSetting[] = [
     field: "kubeconfig",
     wire: "kubeconfig",
     of: "orchestrator",
+    access: "kubeconfigs",
   },
+  {
+    option: { name: "context", value: "NAME", summary: "Context of the kubeconfig (default: its current context)" },
+    variable: "K8S_CURRENT_CONTEXT",
+    field: "k8sCurrentContext",
+    wire: "k8s_current_context",
+    of: "orchestrator",
+    access: "context",
+  },
+  accessSetting(
+    "api-endpoint",
+    "URL",
+    "K8S_API_ENDPOINT",
+    "k8sAPIEndpoint",
+    "apiRoot",
+    "URL of the orchestrator's API",
+  ),
+  accessSetting(
+    "api-token",
+    "TOKEN",
+    "K8S_API_TOKEN",
+    "k8sAPIToken",
+    "token",
+    "Bearer token for the orchestrator's API",
+  ),
+  accessSetting(
+    "api-ca-file",
+    "FILE",
+    "K8S_CA_FILE",
+    "k8sCAFile",
+    "certificateAuthorityFile",
+    "CA certificates that verify the orchestrator's API",
+  ),
+  accessSetting(
+    "api-cert-file",
+    "FILE",
+    "K8S_CERT_FILE",
+    "k8sCertFile",
+    "clientCertificateFile",
+    "Client certificate for the orchestrator's API",
+  ),
+  accessSetting(
+    "api-key-file",
+    "FILE",
+    "K8S_KEY_FILE",
+    "k8sKeyFile",
+    "clientKeyFile",
+    "Private key of that certificate",
+  ),
+  etcdSetting("etcd-username", "NAME", "ETCD_USERNAME", "etcdUsername", "User of etcd; needs a password and endpoints"),
+  etcdSetting("etcd-password", "PASSWORD", "ETCD_PASSWORD", "etcdPassword", "Password of that user"),
+  etcdSetting("etcd-ca-cert", "PEM", "ETCD_CA_CERT", "etcdCACert", "CA certificates themselves, instead of their file"),
+  etcdSetting("etcd-cert", "PEM", "ETCD_CERT", "etcdCert", "Client certificate itself, instead of its file"),
+  etcdSetting("etcd-key", "PEM", "ETCD_KEY", "etcdKey", "Private key itself, instead of its file"),
 ];
+
+/** Fields of the peer's file that have no meaning here; they may be in a file that is taken over. */
+export const FIELDS_WITHOUT_EFFECT: ReadonlyMap<string, string> = new Map([
+  ["k8sClientQPS", "requests are not limited by this tool"],
+  ["k8sDisableNodePoll", "nodes are not polled"],
+  ["usePodCIDR", "an installation says where addresses come from"],
+]);
+
+/** One that would make a connection unsafe is refused, unless it is off. */
+export const INSECURE_FIELD = "k8sInsecureSkipTLSVerify";
+
+function accessSetting(
+  name: string,
+  value: string,
+  variable: string,
+  field: string,
+  access: keyof KubeAccess,
+  summary: string,
+): DatastoreSetting {
+  const wire = variable.toLowerCase();
+  return { option: { name, value, summary }, isFileOnly: true, variable, field, wire, of: "orchestrator", access };
+}
+
+function etcdSetting(name: string, value: string, variable: string, field: string, summary: string): DatastoreSetting {
+  const wire = name.replaceAll("-", "_");
+  return { option: { name, value, summary }, isFileOnly: true, variable, field, wire, of: "etcd" };
+}
 
 const CONFIG_OPTION: Option = {
   name: "config",
+  letter: "c",
   value: "FILE",
   summary: `Configuration file of this tool (default: ${CONFIG_FILE})`,
 };
 
-export const DATASTORE_OPTIONS: readonly Option[] = [...DATASTORE_SETTINGS.map(({ option }) => option), CONFIG_OPTION];
+export const DATASTORE_OPTIONS: readonly Option[] = [
+  ...DATASTORE_SETTINGS.filter(({ isFileOnly }) => !isFileOnly).map(({ option }) => option),
+  CONFIG_OPTION,
+];

@@ -26,7 +26,6 @@ export const statusCommand: Command = {
       oneOf: ["text", "json", "yaml"],
       summary: "Output format: text (default), json or yaml",
     },
-    { name: "context", value: "NAME", summary: "Context of the kubeconfig (default: its current context)" },
   ],
   needsDatastore: true,
   examples: [

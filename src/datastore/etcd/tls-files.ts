@@ -15,16 +15,19 @@ export interface TlsPaths {
   readonly keyFile?: string;
   readonly certFile?: string;
   readonly caCertFile?: string;
+  /** Instead of files: PEM texts. */
+  readonly inline?: { readonly key?: string; readonly cert?: string; readonly caCert?: string };
 }
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-export async function readTlsFiles({ keyFile, certFile, caCertFile }: TlsPaths): Promise<TlsFiles> {
-  const [key, cert, ca] = await Promise.all([keyFile, certFile, caCertFile].map(readOptional));
+export async function readTlsFiles({ keyFile, certFile, caCertFile, inline = {} }: TlsPaths): Promise<TlsFiles> {
+  const [ofKey, ofCert, ofCa] = await Promise.all([keyFile, certFile, caCertFile].map(readOptional));
+  const [key, cert, ca] = [inline.key ?? ofKey, inline.cert ?? ofCert, inline.caCert ?? ofCa];
   return {
     ...(key === undefined ? {} : { key }),
     ...(cert === undefined ? {} : { cert }),
-    ...(ca === undefined ? {} : { ca: splitCertificates(ca, caCertFile ?? "") }),
+    ...(ca === undefined ? {} : { ca: splitCertificates(ca, caCertFile ?? "etcdCACert") }),
   };
 }
 
