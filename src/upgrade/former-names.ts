@@ -45,3 +45,6 @@ export const FORMER_UID = `${identity.labelPrefix}former-uid`;
 /** Label of host endpoints for all interfaces, and the policy that allowed their traffic while their default changed. */
 export const UPGRADE_MARK = "host-endpoint-upgrade";
 export const UPGRADE_POLICY = "allow-all-upgrade";
+
+/** The container of application layer policy beside the proxy of a mesh. */
+export const FORMER_SIDECAR = "dikastes";

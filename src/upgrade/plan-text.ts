@@ -1,6 +1,7 @@
 /** A plan as a person reads it: what will happen, why, what cannot be undone, and how long it takes. Pure. */
 import { counted } from "../counted.ts";
 import type { Facts } from "./facts.ts";
+import { NETWORK_TITLES } from "./network-titles.ts";
 import type { PlannedChange, Step, StepPlan } from "./step.ts";
 import type { UpgradePlan } from "./upgrade-plan.ts";
 
@@ -33,7 +34,7 @@ export function planText(plan: UpgradePlan, steps: readonly Step[], options: Pla
   return [...head, "", ...texts, ...obstacleLines(plan, options)].join("\n");
 }
 
-export function methodText({ method, datastore }: Pick<Facts, "method" | "datastore">): string {
+function methodText({ method, datastore }: Pick<Facts, "method" | "datastore">): string {
   const store = datastore === "etcd" ? "etcd" : "the orchestrator's API";
   switch (method.kind) {
     case "chart":
@@ -41,15 +42,9 @@ export function methodText({ method, datastore }: Pick<Facts, "method" | "datast
     case "operator":
       return `installed by the operator, datastore ${store}`;
     case "manifest":
-      return `installed by a manifest (${NETWORKS[method.network]}), datastore ${store}`;
+      return `installed by a manifest (${NETWORK_TITLES[method.network]}), datastore ${store}`;
   }
 }
-
-const NETWORKS = {
-  own: "networking and policy",
-  other: "policy with another networking plugin",
-  fabric: "policy only, advanced",
-} as const;
 
 function stepText(plan: StepPlan, steps: readonly Step[], number: number, options: PlanTextOptions): string {
   const step = steps.find(({ name }) => name === plan.step);

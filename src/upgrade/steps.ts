@@ -1,8 +1,10 @@
 /** All steps, in the order in which an upgrade carries them out. */
 import type { Step } from "./step.ts";
 import { chartStep } from "./steps/chart.ts";
+import { clusterVersionStep } from "./steps/cluster-version.ts";
 import { definitionsStep } from "./steps/definitions.ts";
 import { hostEndpointsStep } from "./steps/host-endpoints.ts";
+import { networkConfigStep } from "./steps/network-config.ts";
 import { operatorStep } from "./steps/operator.ts";
 import { ownerReferencesStep } from "./steps/owner-references.ts";
 import { releaseOwnershipStep } from "./steps/release-ownership.ts";
@@ -13,6 +15,7 @@ import { unlockStep } from "./steps/unlock.ts";
 import { upgradePolicyStep } from "./steps/upgrade-policy.ts";
 
 export const STEPS: readonly Step[] = [
+  networkConfigStep,
   ownerReferencesStep,
   definitionsStep,
   storageStep,
@@ -21,6 +24,7 @@ export const STEPS: readonly Step[] = [
   operatorStep,
   unlockStep,
   restoreOwnerReferencesStep,
+  clusterVersionStep,
   releaseSecretsStep,
   upgradePolicyStep,
   hostEndpointsStep,

@@ -1,4 +1,5 @@
 /** The options of the commands of an upgrade, and what they mean. */
+import type { Datastore } from "../../datastore/datastore.ts";
 import { identity } from "../../identity.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { quoted } from "../../quote.ts";
@@ -31,6 +32,7 @@ export const DETECTION_OPTIONS: readonly Option[] = [
   },
   { name: "datastore", value: "DATASTORE", oneOf: DATASTORES, summary: "Where its resources are, if it is ambiguous" },
   { name: "from-version", value: "VERSION", summary: "The installed version, if images do not name it" },
+  { name: "release", value: "NAMESPACE/NAME", summary: "The release of Helm, if there are several of the chart" },
   {
     name: "ignore-group",
     value: "GROUP",
@@ -88,18 +90,26 @@ function secondsOf(duration: string): number {
   throw new UsageError(`${quoted(duration)} is not a duration; use for example "90s" or "10m"`);
 }
 
-export function detectionRequest({ values, lists }: Given, target: string): DetectionRequest {
+/** `openDatastore`: of a cluster that uses etcd. */
+export function detectionRequest(
+  { values, lists }: Given,
+  target: string,
+  openDatastore: () => Promise<Datastore>,
+): DetectionRequest {
   const method = oneOf(METHODS, values.get("method"));
   const network = oneOf(NETWORKS, values.get("variant"));
   const datastore = oneOf(DATASTORES, values.get("datastore"));
   const version = values.get("from-version");
+  const release = values.get("release");
   return {
     target,
+    openDatastore,
     ignoredGroups: lists.get("ignore-group") ?? [],
     ...(method === undefined ? {} : { method }),
     ...(network === undefined ? {} : { network }),
     ...(datastore === undefined ? {} : { datastore }),
     ...(version === undefined ? {} : { version }),
+    ...(release === undefined ? {} : { release }),
   };
 }
 

@@ -82,7 +82,10 @@ async function earlierRun(site: UpgradeSite): Promise<EarlierRun | undefined> {
 }
 
 async function requireFacts(site: UpgradeSite, context: Context, given: Given): Promise<Facts> {
-  const detection = await detectFacts(site.objects, detectionRequest(given, context.version));
+  const detection = await detectFacts(
+    site.objects,
+    detectionRequest(given, context.version, () => site.openDatastore("etcd")),
+  );
   if (detection.kind === "found") return detection.facts;
   const messages = detection.obstacles.map(({ message }) => message).join("; ");
   throw new PluginError("config-invalid", `Cannot plan an upgrade: ${messages}`, {

@@ -1,4 +1,5 @@
 /** What is asked of the detection, and what it returns. */
+import type { Datastore } from "../../datastore/datastore.ts";
 import type { Facts, InstallMethod, ManifestNetwork, Obstacle } from "../facts.ts";
 
 export interface DetectionRequest {
@@ -11,6 +12,10 @@ export interface DetectionRequest {
   readonly network?: ManifestNetwork;
   readonly datastore?: Facts["datastore"];
   readonly version?: string;
+  /** The chart's release, `NAMESPACE/NAME`. */
+  readonly release?: string;
+  /** The datastore of a cluster that uses etcd: what is in it is not in the orchestrator's API. The caller closes it. */
+  openDatastore?(): Promise<Datastore>;
 }
 
 export type Detection =

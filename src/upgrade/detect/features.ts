@@ -1,0 +1,54 @@
+/** What some of the steps are for: application layer policy, host endpoints and the policy of an earlier upgrade. */
+import type { Datastore } from "../../datastore/datastore.ts";
+import { identity } from "../../identity.ts";
+import type { ClusterObjects, Fields } from "../../kube/objects.ts";
+import { isObject } from "../../model/shape.ts";
+import type { Facts, Storage } from "../facts.ts";
+import { FORMER_SIDECAR, UPGRADE_POLICY } from "../former-names.ts";
+import { type ProductResource, productResources } from "./product-resources.ts";
+import { fieldsAt } from "./snapshot.ts";
+
+const CREATED_BY = `${identity.labelPrefix}created-by`;
+const SIDECARS: readonly string[] = [FORMER_SIDECAR, identity.sidecar];
+const MESH_NAMESPACE = "istio-system";
+
+export type Features = Pick<Facts, "hasApplicationLayerPolicy" | "hostEndpoints" | "hasUpgradePolicy">;
+
+export async function readFeatures(
+  storage: Storage,
+  sources: { readonly objects: ClusterObjects; readonly store: Datastore | undefined },
+): Promise<Features> {
+  const [endpoints, policies, hasSidecars] = await Promise.all([
+    productResources("hostendpoints", storage, sources),
+    productResources("globalnetworkpolicies", storage, sources),
+    hasApplicationLayerPolicy(sources.objects),
+  ]);
+  return {
+    hasApplicationLayerPolicy: hasSidecars,
+    hostEndpoints: endpoints.filter(isByHand).map(({ name }) => name),
+    hasUpgradePolicy: policies.some(({ name }) => name === UPGRADE_POLICY || name === `default.${UPGRADE_POLICY}`),
+  };
+}
+
+/** Of all interfaces of its host, and not created by the controllers. */
+function isByHand({ labels, spec }: ProductResource): boolean {
+  return spec["interfaceName"] === "*" && labels[CREATED_BY] === undefined;
+}
+
+async function hasApplicationLayerPolicy(objects: ClusterObjects): Promise<boolean> {
+  const maps = await objects.list(`/api/v1/namespaces/${MESH_NAMESPACE}/configmaps`);
+  const isInTemplate = maps.some((map) => {
+    const { name } = fieldsAt(map, "metadata");
+    if (!String(name).startsWith("istio-sidecar-injector")) return false;
+    const text = JSON.stringify(map["data"] ?? {});
+    return SIDECARS.some((sidecar) => text.includes(sidecar));
+  });
+  return isInTemplate || (await objects.list("/api/v1/pods")).some(hasSidecar);
+}
+
+function hasSidecar(pod: Fields): boolean {
+  const { containers, initContainers } = fieldsAt(pod, "spec");
+  return [containers, initContainers].some(
+    (list) => Array.isArray(list) && list.some((item) => isObject(item) && SIDECARS.includes(String(item["name"]))),
+  );
+}

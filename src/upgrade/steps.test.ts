@@ -1,0 +1,28 @@
+import { expect, test } from "bun:test";
+import { STEPS } from "./steps.ts";
+
+/** The order of the whole upgrade; rows are added where they stand here. */
+const ORDER = [
+  "network-config",
+  "owner-references",
+  "definitions",
+  "storage",
+  "release-ownership",
+  "chart",
+  "operator",
+  "manifest",
+  "rollout",
+  "unlock",
+  "restore-owner-references",
+  "cluster-version",
+  "former-objects",
+  "release-secrets",
+  "sidecars",
+  "upgrade-policy",
+  "host-endpoints",
+];
+
+test("the steps are in the order that each of them relies on", () => {
+  const names = STEPS.map(({ name }) => name);
+  expect(names).toEqual(ORDER.filter((name) => names.includes(name)));
+});
