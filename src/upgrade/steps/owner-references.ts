@@ -32,7 +32,10 @@ export const ownerReferencesStep: Step = {
     // Afterwards there are references with the new UIDs.
     if ((await notes.read())["isDone"] === true) return [];
     const found = await findOwnedObjects(objects, options.ignoredGroups);
-    return found.length === 0 ? [] : found.map((each) => `${describeOwned(each)} is owned by ${ownersOf(each)}`);
+    return [
+      ...found.map((each) => `${describeOwned(each)} is owned by ${ownersOf(each)}`),
+      "the cluster has not been searched twice in a row without a finding",
+    ];
   },
   async act(site) {
     await removeOwnerReferences(site);

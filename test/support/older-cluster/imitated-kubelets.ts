@@ -95,7 +95,7 @@ function statusOf(pod: AnyObject, behaviour: PodBehaviour, nodeAddress: string):
   const readyCount =
     behaviour.kind === "run-partly" ? behaviour.readyContainers : behaviour.kind === "run" ? containers.length : 0;
   const isReady = readyCount >= containers.length;
-  const podIP = pod.spec.hostNetwork === true ? nodeAddress : pod.metadata.annotations?.[POD_ADDRESS];
+  const podIP = pod.spec.hostNetwork === true ? nodeAddress : pod.metadata.annotations?.[POD_ADDRESS]?.split("/")[0];
   const at = pod.metadata.creationTimestamp;
   const condition = (type: string, holds: boolean) => ({
     type,
