@@ -159,6 +159,16 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "installed by an Installation on etcd, by one with the ranges of the nodes, by the admin tool and by Helm, on two real nodes from nothing, and removed without a trace",
   },
   {
+    place: "test/upgrade/chart.test.ts",
+    proves:
+      "charts and manifests of the operator of v3.22, v3.26 and v3.28 are upgraded and rolled back, by Helm 3 and Helm 4",
+  },
+  {
+    place: "test/upgrade/two-nodes.test.ts",
+    proves:
+      "two real nodes of the previous build are upgraded under traffic and policy, on the orchestrator's API and on etcd: no packet is lost, no denied one gets through",
+  },
+  {
     place: "test/install/manifests.test.ts",
     proves: "each manifest on two real nodes from nothing: pods, policy, Services, and nothing is left on the nodes",
   },

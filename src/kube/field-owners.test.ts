@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { isOfKubectl, takeOverPatch } from "./field-owners.ts";
+import { isOfKubectl, removedByTakeOver, takeOverPatch } from "./field-owners.ts";
 
 const ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -37,7 +37,7 @@ describe("takeOverPatch()", () => {
           {
             ...own,
             fieldsV1: {
-              "f:metadata": { "f:annotations": { ".": {} }, "f:labels": { "f:app": {} } },
+              "f:metadata": { "f:labels": { "f:app": {} } },
               "f:spec": { "f:selector": {}, "f:replicas": {} },
             },
           },
@@ -71,5 +71,33 @@ describe("takeOverPatch()", () => {
     const own = entry("vendorctl", { "f:spec": {} }, { operation: "Apply" });
     const takeOver = { manager: "vendorctl", isTaken: isOfKubectl, metadata: "taken" } as const;
     expect(takeOverPatch(objectWith([own]), takeOver)).toEqual([]);
+  });
+});
+
+describe("removedByTakeOver()", () => {
+  test("names fields that only the former manifest has", () => {
+    const former = entry("kubectl", {
+      "f:metadata": { "f:labels": { "f:app": {}, "f:former": {} }, "f:annotations": { [`f:${ANNOTATION}`]: {} } },
+      "f:spec": {
+        "f:replicas": {},
+        "f:paused": {},
+        "f:containers": {
+          'k:{"name":"a"}': { ".": {}, "f:image": {}, "f:tty": {} },
+          'k:{"name":"b"}': { ".": {}, "f:image": {} },
+        },
+      },
+    });
+    const other = entry("gitops", { "f:spec": { "f:paused": {} } });
+    const wanted = {
+      metadata: { labels: { app: "x" } },
+      spec: { replicas: 1, containers: [{ name: "a", image: "new" }] },
+    };
+    const takeOver = { manager: "vendorctl", isTaken: isOfKubectl, metadata: "taken" } as const;
+
+    expect(removedByTakeOver(objectWith([former, other]), takeOver, wanted)).toEqual([
+      '.spec.containers[name="a"].tty',
+      '.spec.containers[name="b"]',
+      ".metadata.labels.former",
+    ]);
   });
 });

@@ -25,9 +25,9 @@ export interface TakeOver {
 
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** What `kubectl apply` without --server-side and `kubectl create` write as. */
-export function isOfKubectl({ manager = "", operation }: FieldsEntry): boolean {
-  return operation === "Update" && ["kubectl-client-side-apply", "kubectl-create", "kubectl"].includes(manager);
+/** What a manifest is applied or created as; edits by hand have other managers, such as `kubectl-edit`. */
+export function isOfKubectl({ manager = "" }: FieldsEntry): boolean {
+  return ["kubectl-client-side-apply", "kubectl-create", "kubectl", "before-first-apply"].includes(manager);
 }
 
 /** A JSON patch that fails if the object has changed since it was read; empty if there is nothing to take. */
@@ -43,6 +43,59 @@ export function takeOverPatch(object: Fields, takeOver: TakeOver): readonly obje
     ...(hasAnnotation ? [{ op: "remove", path: `/metadata/annotations/${LAST_APPLIED.replace("/", "~1")}` }] : []),
   ];
 }
+
+/** Fields that go when `wanted` is applied after the patch: only the former managers have them. As `.spec.template.spec.volumes[name="a"]`. */
+export function removedByTakeOver(object: Fields, takeOver: TakeOver, wanted: object): readonly string[] {
+  const entries = entriesIn(isObject(object["metadata"]) ? object["metadata"] : {});
+  const isTaken = (entry: FieldsEntry) => entry.subresource === undefined && takeOver.isTaken(entry);
+  const [taken, others] = [entries.filter(isTaken), entries.filter((entry) => !isTaken(entry))].map((part) =>
+    part.reduce<Fields>((all, { fieldsV1 }) => union(all, fieldsV1), {}),
+  );
+  const fields = partsOf(taken, takeOver.metadata).taken;
+  return removedBelow(fields, { wanted, others, path: "" });
+}
+
+interface Level {
+  readonly wanted: unknown;
+  /** Fields that somebody else owns too. */
+  readonly others: unknown;
+  readonly path: string;
+}
+
+function removedBelow(fields: Fields, { wanted, others, path }: Level): readonly string[] {
+  return Object.entries(fields).flatMap(([name, inner]) => {
+    const member = name === "." ? undefined : memberOf(wanted, name);
+    if (member === undefined) return [];
+    const other = isObject(others) ? others[name] : undefined;
+    if (member.value !== undefined) {
+      return removedBelow(isObject(inner) ? inner : {}, {
+        wanted: member.value,
+        others: other,
+        path: path + member.path,
+      });
+    }
+    return other === undefined ? [path + member.path] : [];
+  });
+}
+
+/** `f:name`: a field; `k:{…}`: a member of a list by its keys; `v:…`: a member of a set. Absent: not a field. */
+function memberOf(wanted: unknown, name: string): { readonly value: unknown; readonly path: string } | undefined {
+  const text = name.slice(2);
+  if (name.startsWith("f:")) return { value: isObject(wanted) ? wanted[text] : undefined, path: `.${text}` };
+  const list: readonly unknown[] = Array.isArray(wanted) ? wanted : [];
+  if (name.startsWith("v:")) {
+    return { value: list.find((each) => JSON.stringify(each) === text), path: `[=${text}]` };
+  }
+  if (!name.startsWith("k:")) return undefined;
+  const keys = Object.entries(Object(JSON.parse(text)));
+  const isMeant = (each: unknown) =>
+    isObject(each) && keys.every(([key, value]) => (each[key] ?? KEY_DEFAULTS[key]) === value);
+  const path = `[${keys.map(([key, value]) => `${key}=${JSON.stringify(value)}`).join(",")}]`;
+  return { value: list.find(isMeant), path };
+}
+
+/** Of keys that objects may leave out. */
+const KEY_DEFAULTS: Readonly<Record<string, unknown>> = { protocol: "TCP" };
 
 /** `undefined` if nobody else has a field that is taken. */
 function withTakenFields(
@@ -97,7 +150,8 @@ function withoutLastApplied(metadata: unknown): Fields {
   const { "f:annotations": annotations, ...others } = isObject(metadata) ? metadata : {};
   if (!isObject(annotations)) return others;
   const { [`f:${LAST_APPLIED}`]: _, ...kept } = annotations;
-  return { ...others, "f:annotations": kept };
+  const isEmpty = Object.keys(kept).every((name) => name === ".");
+  return isEmpty ? others : { ...others, "f:annotations": kept };
 }
 
 /** Sets of fields are trees of their names. */

@@ -4,7 +4,7 @@
  */
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
-import { isOfKubectl, takeOverPatch } from "../kube/field-owners.ts";
+import { isOfKubectl, removedByTakeOver, takeOverPatch } from "../kube/field-owners.ts";
 import type { ClusterObjects, Fields } from "../kube/objects.ts";
 import type { KubeObject } from "../operator/kube-object.ts";
 import { describeObject, objectPath } from "../operator/object-kinds.ts";
@@ -12,6 +12,8 @@ import { isContained } from "./contained.ts";
 import { planApply } from "./dry-run.ts";
 import { contradictionPatch } from "./environment-contradictions.ts";
 import type { PlannedChange } from "./step.ts";
+
+const TAKE_OVER = { manager: identity.adminTool, isTaken: isOfKubectl, metadata: "taken" } as const;
 
 /** Those that are not as they should be. */
 export async function unapplied(
@@ -41,10 +43,25 @@ export async function planForced(
   for (const object of wanted) {
     const live = await objects.read(objectPath(object));
     const isPrepared = live === undefined || contradictionPatch(live, object).length === 0;
-    if (isPrepared) changes.push(...(await planApply(objects, [object])));
-    else changes.push({ action: "update", what: describeObject(object), path: objectPath(object), isUnverified: true });
+    const planned: readonly PlannedChange[] = isPrepared
+      ? await planApply(objects, [object])
+      : [{ action: "update", what: describeObject(object), path: objectPath(object), isUnverified: true }];
+    const removed = live === undefined ? [] : removedByTakeOver(live, TAKE_OVER, object);
+    changes.push(...withRemovals(planned, object, removed));
   }
   return changes;
+}
+
+/** The dry run does not show them: the server removes them only after the fields are taken over. */
+function withRemovals(
+  planned: readonly PlannedChange[],
+  object: KubeObject,
+  removed: readonly string[],
+): readonly PlannedChange[] {
+  if (removed.length === 0) return planned;
+  const [change = { action: "update", what: describeObject(object), path: objectPath(object) } as const] = planned;
+  const lines = removed.map((field) => `- ${field} (of the former manifest)`);
+  return [{ ...change, diff: [change.diff ?? "", ...lines].filter((line) => line !== "").join("\n") }];
 }
 
 function isApplied(wanted: KubeObject, live: Fields | undefined): boolean {
@@ -52,7 +69,7 @@ function isApplied(wanted: KubeObject, live: Fields | undefined): boolean {
 }
 
 function takeOver(live: Fields): readonly object[] {
-  return takeOverPatch(live, { manager: identity.adminTool, isTaken: isOfKubectl, metadata: "taken" });
+  return takeOverPatch(live, TAKE_OVER);
 }
 
 const ATTEMPTS = 5;

@@ -1,10 +1,13 @@
-/** The executable of this product with a later version, for tests of upgrades. */
+/** The executable of this product with another version, for tests of upgrades. */
 import { join } from "node:path";
 import { version } from "../../package.json";
+import { OWN_ARCHITECTURE } from "../../scripts/image/archive.ts";
+import { buildImage, imageName } from "../../scripts/image/build-image.ts";
 import { identity } from "../../src/identity.ts";
+import type { ProductImage } from "./product-image.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";
 
-export interface NextRelease extends Disposable {
+export interface OtherRelease extends Disposable {
   readonly executable: string;
   /** As the program prints it. */
   readonly version: string;
@@ -12,15 +15,37 @@ export interface NextRelease extends Disposable {
 
 const ROOT = join(import.meta.dir, "../..");
 
-export function buildNextRelease(): NextRelease {
-  const { path, remove } = temporaryDirectory("next-release");
+/** A later one. */
+export function buildNextRelease(): OtherRelease {
+  return buildRelease(`${version}-next`);
+}
+
+/** `stamp`: its version, without the "v". */
+export function buildRelease(stamp: string): OtherRelease {
+  const { path, remove } = temporaryDirectory("other-release");
   const executable = join(path, identity.product);
-  const next = `${version}-next`;
   const script = `
     import { compileExecutable } from ${JSON.stringify(join(ROOT, "scripts/compile.ts"))};
     const entry = ${JSON.stringify(join(ROOT, "src/bin/main.ts"))};
-    await compileExecutable({ entry, executable: ${JSON.stringify(executable)}, version: ${JSON.stringify(next)} });`;
+    await compileExecutable({ entry, executable: ${JSON.stringify(executable)}, version: ${JSON.stringify(stamp)} });`;
   const built = Bun.spawnSync([process.execPath, "-e", script], { cwd: ROOT });
-  if (built.exitCode !== 0) throw new Error(`Cannot build the next release: ${built.stderr}`);
-  return { executable, version: `v${next}`, [Symbol.dispose]: remove };
+  if (built.exitCode !== 0) throw new Error(`Cannot build release ${stamp}: ${built.stderr}`);
+  return { executable, version: `v${stamp}`, [Symbol.dispose]: remove };
+}
+
+const FASTEST = 1;
+
+/** Its image, beside the executable. */
+export async function imageOfRelease({ executable, version: tag }: OtherRelease): Promise<ProductImage> {
+  const archive = `${executable}.tar`;
+  await buildImage({
+    names: identity,
+    version: tag,
+    architecture: OWN_ARCHITECTURE,
+    executable,
+    time: 0,
+    compressionLevel: FASTEST,
+    archive,
+  });
+  return { name: imageName(identity, tag), archive };
 }

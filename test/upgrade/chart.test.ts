@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { join } from "node:path";
-import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
+import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import type { Fields } from "../../src/kube/objects.ts";
 import { podLabels } from "../../src/operator/render/names.ts";
 import type { ChartRelease, Facts, InstallMethod } from "../../src/upgrade/facts.ts";
@@ -43,6 +43,8 @@ const NODE = `/apis/apps/v1/namespaces/${SYSTEM}/daemonsets/${identity.nodeAgent
 const SECRETS = `/api/v1/namespaces/${OPERATOR}/secrets`;
 const CHART_VERSION = VERSION.replace(/^v/, "");
 const POOL = "10.244.0.0/16";
+const POOLS = `/apis/${API_VERSION}/ippools`;
+const INFORMATION = `/apis/${API_VERSION}/clusterinformations`;
 
 /** What the user gave the chart of v3.22. */
 const VALUES = {
@@ -135,6 +137,13 @@ for (const version of WITH) {
         (await read(`/apis/apps/v1/namespaces/${SYSTEM}/deployments/${product}-kube-controllers`)).spec.replicas,
       ).toBe(0);
 
+      // As while the storage moves.
+      await cluster.objects.create(INFORMATION, {
+        apiVersion: API_VERSION,
+        kind: "ClusterInformation",
+        metadata: { name: "default" },
+        spec: { datastoreReady: false },
+      });
       const operator = await startOperatorOn(cluster);
       try {
         await pollUntil(
@@ -144,6 +153,9 @@ for (const version of WITH) {
         ).catch(async (error) => {
           throw new Error(`${error.message}: ${await imagesOfNodes()}\n${operator.log.join("\n")}`);
         });
+        expect(await cluster.objects.list(POOLS)).toEqual([]);
+        await cluster.objects.patch(`${INFORMATION}/default`, { spec: { datastoreReady: true } });
+        await pollUntil(async () => (await cluster.objects.list(POOLS)).length === 1, "the pool after the unlock");
         const renewed = await read(NODE);
         // The same DaemonSet with the same selector, and nothing of the earlier release in its pods.
         expect([renewed.metadata.uid, renewed.spec.selector]).toEqual([node.metadata.uid, node.spec.selector]);
