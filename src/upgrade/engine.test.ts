@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type ImitatedPlan, imitateCluster } from "../../test/support/imitated-cluster.ts";
 import { NO_OPTIONS, OPERATOR_FACTS, setting, settingPath, settingStep } from "../../test/support/setting-steps.ts";
+import { rejectionOf } from "../../test/support/thrown-by.ts";
 import { PluginError } from "../errors.ts";
 import type { KubeRequest } from "../kube/api.ts";
 import { clusterObjects } from "../kube/objects.ts";
@@ -195,6 +196,21 @@ describe("an upgrade", () => {
 
     expect(steps.map(({ step, action }) => `${action} ${step}`)).toEqual(["undo new", "nothing old"]);
     expect(site.cluster.objects.get(settingPath("b"))?.data).toEqual({ value: "old" });
+  });
+
+  test("a rollback is refused before the first write if a step cannot go back any more", async () => {
+    const obstacle = { message: "addresses were assigned since", remedy: "continue" };
+    const steps = [
+      settingStep("first", ["a"], { rollbackObstacles: async () => [obstacle] }),
+      settingStep("second", ["b"]),
+    ];
+    const site = siteOn({}, steps);
+    await site.apply(await site.plan());
+    const before = site.cluster.writes.length;
+
+    expect((await planRollback(await site.openRun())).obstacles).toEqual([obstacle]);
+    expect((await rejectionOf(() => site.rollBack())).kind).toBe("resource-in-use");
+    expect(site.cluster.writes.length).toBe(before);
   });
 
   test("a rollback that is killed at any write continues", async () => {

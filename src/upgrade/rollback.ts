@@ -1,5 +1,6 @@
 /** Goes back: the steps that were begun, in reverse order. May be interrupted and repeated. */
 import { PluginError } from "../errors.ts";
+import type { Obstacle } from "./facts.ts";
 import {
   type PlannedStep,
   plannedSteps,
@@ -29,6 +30,8 @@ export interface RollbackPlan {
   readonly to: string;
   /** In the order in which they are undone. */
   readonly steps: readonly RollbackLimit[];
+  /** Why nothing can be undone any more. */
+  readonly obstacles: readonly Obstacle[];
 }
 
 export async function planRollback(run: Run): Promise<RollbackPlan> {
@@ -42,11 +45,13 @@ export async function planRollback(run: Run): Promise<RollbackPlan> {
       const limit = action === "nothing" || cannotBeUndone === undefined ? {} : { limit: cannotBeUndone };
       return { step: step.name, title: step.title, action, ...limit };
     }),
+    obstacles: await obstaclesOf(run, plan, steps),
   };
 }
 
 export async function rollBack(run: Run): Promise<void> {
   const { plan, steps } = await readRun(run);
+  refuse(await obstaclesOf(run, plan, steps));
   const ledger = requireLedger(run);
   const { endedAt: _, ...open } = ledger;
   await run.ledger.write({ ...open, phase: "rolling-back" });
@@ -66,6 +71,23 @@ async function readRun(run: Run): Promise<{ readonly plan: UpgradePlan; readonly
   const plan = await readPlan(run.backups(current.run), current);
   const isBegun = ({ step }: PlannedStep) => !["pending", "rolled-back"].includes(stateOf(run, step.name));
   return { plan, steps: plannedSteps(run.steps, plan).filter(isBegun).toReversed() };
+}
+
+async function obstaclesOf(run: Run, plan: UpgradePlan, steps: readonly PlannedStep[]): Promise<readonly Obstacle[]> {
+  const all: Obstacle[] = [];
+  for (const { step, plan: stepPlan } of steps) {
+    if (step.rollbackObstacles === undefined || actionOf(run, step) === "nothing") continue;
+    all.push(...(await step.rollbackObstacles(stepSite(run, plan, step.name), stepPlan)));
+  }
+  return all;
+}
+
+function refuse(obstacles: readonly Obstacle[]): void {
+  if (obstacles.length === 0) return;
+  const reasons = obstacles.map(({ message }) => message).join("; ");
+  throw new PluginError("resource-in-use", `Cannot roll back: ${reasons}`, {
+    details: obstacles.map(({ remedy }) => remedy).join("; "),
+  });
 }
 
 /** A step that had nothing to do has no time of its start. */

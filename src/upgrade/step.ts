@@ -26,6 +26,8 @@ export interface Step {
   act(site: StepSite, plan: StepPlan): Promise<void>;
   /** What is wrong after it is done; stops the upgrade. Reads only. */
   verify?(site: StepSite, plan: StepPlan): Promise<readonly string[]>;
+  /** Why the whole upgrade cannot go back any more: asked before the first step goes back. Reads only. */
+  rollbackObstacles?(site: StepSite, plan: StepPlan): Promise<readonly Obstacle[]>;
   /** Goes back; absent if there is nothing to go back from. May be interrupted and repeated as well. */
   rollback?(site: StepSite, plan: StepPlan): Promise<void>;
 }

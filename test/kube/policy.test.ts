@@ -222,6 +222,45 @@ describe("policy with the orchestrator's API as the datastore", () => {
     await remove("networkpolicy.networking.k8s.io", "shown");
   });
 
+  testSite(
+    "an agent that starts while the datastore is locked enforces by what is there; ADD and DEL are tried again",
+    async () => {
+      const lock = (isLocked: boolean) =>
+        site.server.kubectl([
+          ...["patch", "clusterinformation", "default", "--type=merge"],
+          `--patch=${JSON.stringify({ spec: { datastoreReady: !isLocked } })}`,
+        ]);
+      const ipam = () => site.server.kubectl(["get", "ipamblocks,ipamhandles,blockaffinities", "--output=yaml"]);
+      await networkPolicy("web", { policyTypes: ["Ingress"], ingress: [{ from: [{ podSelector: {} }] }] });
+      await soon([client, PORT, "open"], [other, PORT, "closed"]);
+      await lock(true);
+      await agent.signal("KILL");
+      await agent.ended;
+      await site.host.must(["nft", `delete table inet ${identity.policyTable}`]);
+      await pollUntil(async () => (await reaches(other, web)) === "open", "no rules");
+      const before = await ipam();
+      agent = await startAgent(site.host);
+      await pollUntil(async () => (await reaches(other, web)) === "closed", "the rules of the new agent");
+
+      await soon([client, PORT, "open"], [other, PORT, "closed"]);
+      const config = site.config(POLICY);
+      const locked = { code: 11, msg: expect.stringContaining("locked") };
+      const late = await site.makePod("late");
+      expect(JSON.parse((await site.call("ADD", late, config)).stdout)).toMatchObject(locked);
+      expect((await site.call("STATUS", late, config)).code).toBe(0);
+      expect(await ipam()).toBe(before);
+      await lock(false);
+      expect(await site.add(late, config)).not.toEqual([]);
+      await lock(true);
+      expect(JSON.parse((await site.call("DEL", late, config)).stdout)).toMatchObject(locked);
+      await lock(false);
+      await site.del(late, config);
+      expect(await ipam()).not.toContain(late.containerId);
+      await remove("networkpolicy.networking.k8s.io", "web");
+      await soon([other, PORT, "open"]);
+    },
+  );
+
   testSite("the rules stay while the API server is away, and follow it when it is back", async () => {
     await networkPolicy("web", { policyTypes: ["Ingress"] });
     await soon([client, PORT, "closed"]);

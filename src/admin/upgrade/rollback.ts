@@ -29,7 +29,8 @@ export const upgradeRollback: Command = {
     if (!given.switches.has("yes")) {
       const plan = await withReadingRun(context, given, (run) => planRollback(run));
       context.stdout(wantsJson(given) ? `${JSON.stringify(plan, undefined, 2)}\n` : limitsText(plan));
-      if (!wantsJson(given)) context.stderr("Nothing was changed: add --yes to do it\n");
+      const advice = plan.obstacles.length === 0 ? ": add --yes to do it" : "";
+      if (!wantsJson(given)) context.stderr(`Nothing was changed${advice}\n`);
       return EXIT_FAILED;
     }
     await withRun(context, given, { report: reportEvents(context, given), work: (run) => rollBack(run) });
@@ -38,7 +39,10 @@ export const upgradeRollback: Command = {
   },
 };
 
-function limitsText({ run, from, to, steps }: RollbackPlan): string {
+function limitsText({ run, from, to, steps, obstacles }: RollbackPlan): string {
+  if (obstacles.length > 0) {
+    return obstacles.map(({ message, remedy }) => `Cannot be rolled back: ${message}\n  ${remedy}\n`).join("");
+  }
   return [
     `Rollback of upgrade ${run}, from ${from} to ${to}. Objects become as they were before it: what was edited since is lost.`,
     ...steps.flatMap(({ step, title, action, limit }, index) => [

@@ -142,7 +142,7 @@ async function removeCopies(site: StepSite): Promise<void> {
   }
 }
 
-export function pastUnlock(): PluginError {
+function pastUnlock(): PluginError {
   return new PluginError(
     "resource-in-use",
     "Cannot go back to the former storage: the present one is unlocked, so that addresses may have been assigned that the former one does not know",

@@ -11,9 +11,10 @@ import { formerLock, lockedSince, presentLock, unlockPresent } from "../storage/
 import { readFormerIpam } from "../storage/read-former.ts";
 import { isServedByDefinitions } from "../storage/served-api.ts";
 import { IPAM_PREFIXES, readRecords } from "../storage/stored-records.ts";
-import { pastUnlock } from "./storage.ts";
 
 const NAME = "unlock";
+/** A backup that says that the end of the lock was begun. */
+const UNLOCKED = "unlock-begun";
 /** The kubelet ends an ADD after two minutes. */
 const LONGEST_ADD_SECONDS = 130;
 
@@ -54,13 +55,26 @@ export const unlockStep: Step = {
         },
       );
     }
+    await site.backups.save(UNLOCKED, site.now().toISOString());
     await unlockPresent(store);
   },
-  async rollback(site) {
-    if ((await isServedByDefinitions(site)) && (await presentLock(await site.openDatastore())) === "unlocked")
-      throw pastUnlock();
+  async rollbackObstacles(site) {
+    if (!(await isUnlocked(site))) return [];
+    return [
+      {
+        message:
+          "the present storage is unlocked, so that addresses may have been assigned that the former one does not know",
+        remedy: "continue the upgrade with upgrade apply",
+      },
+    ];
   },
 };
+
+/** The present storage can only be looked at as long as no aggregated API hides it. */
+async function isUnlocked(site: StepSite): Promise<boolean> {
+  if (!(await isServedByDefinitions(site))) return (await site.backups.read(UNLOCKED)) !== undefined;
+  return (await presentLock(await site.openDatastore())) === "unlocked";
+}
 
 async function requireMoved(site: StepSite): Promise<void> {
   const state = (await isServedByDefinitions(site)) ? await formerLock(site.objects) : "unlocked";

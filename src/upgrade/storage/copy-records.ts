@@ -12,6 +12,8 @@ import { readRecords } from "./stored-records.ts";
 
 /** Requests at once. */
 const AT_ONCE = 16;
+/** Records between two lines of progress. */
+const LINE_EVERY = 2_000;
 
 export interface CopyMeans {
   readonly store: Datastore;
@@ -26,9 +28,15 @@ export async function copyRecords(wanted: readonly CopiedRecord[], means: CopyMe
   refuseForeign(differences);
   if (differences.length === 0) return;
   means.progress(`Copying ${counted(differences.length, "record")}`);
+  let copied = 0;
   for (const group of inOrder(differences)) {
     for (let start = 0; start < group.length; start += AT_ONCE) {
-      await Promise.all(group.slice(start, start + AT_ONCE).map((each) => write(means.store, each)));
+      const some = group.slice(start, start + AT_ONCE);
+      await Promise.all(some.map((each) => write(means.store, each)));
+      if (Math.floor(copied / LINE_EVERY) < Math.floor((copied + some.length) / LINE_EVERY)) {
+        means.progress(`${copied + some.length} of ${differences.length} are copied`);
+      }
+      copied += some.length;
     }
   }
 }
@@ -53,7 +61,9 @@ function inOrder(differences: readonly Difference[]): readonly (readonly Differe
     const { key } = each.kind === "surplus" ? each.present : each.wanted;
     const parts = parseKey(key);
     const group = parts?.kind === "resource" ? parts.plural : String(parts?.kind);
-    groups.set(group, [...(groups.get(group) ?? []), each]);
+    const known = groups.get(group);
+    if (known === undefined) groups.set(group, [each]);
+    else known.push(each);
   }
   return [...groups.values()];
 }

@@ -289,12 +289,18 @@ describe("the end of the lock", () => {
   test("is the point of no return", async () => {
     const api = await formerCluster();
     await moved(api);
-    await unlockStep.rollback?.(siteOn(api), PLAN);
-    await unlockStep.act(siteOn(api), PLAN);
+    const site = siteOn(api);
+    expect(await unlockStep.rollbackObstacles?.(site, PLAN)).toEqual([]);
+    await unlockStep.act(site, PLAN);
 
-    expect(await storageStep.remaining(siteOn(api), PLAN)).toEqual([]);
-    expect((await rejectionOf(async () => unlockStep.rollback?.(siteOn(api), PLAN))).kind).toBe("resource-in-use");
-    expect((await rejectionOf(async () => storageStep.rollback?.(siteOn(api), PLAN))).kind).toBe("resource-in-use");
+    expect(await storageStep.remaining(site, PLAN)).toEqual([]);
+    expect((await rejectionOf(async () => storageStep.rollback?.(site, PLAN))).kind).toBe("resource-in-use");
+    expect(await unlockStep.rollbackObstacles?.(site, PLAN)).toHaveLength(1);
+    // Also if the aggregated API is back, and shows the former storage.
+    const name = `v3.${identity.apiGroup}`;
+    const spec = { service: { name: "api", namespace: "n" } };
+    await site.objects.create("/apis/apiregistration.k8s.io/v1/apiservices", { metadata: { name }, spec });
+    expect(await unlockStep.rollbackObstacles?.(site, PLAN)).toHaveLength(1);
   });
 
   test("no pod gets an address of a running one afterwards, until all blocks are full", async () => {
