@@ -25,6 +25,8 @@ const COLLECTION = `/api/v1/namespaces/${UPGRADE_NAMESPACE}/secrets`;
 const RUN_LABEL = `${identity.apiGroup}/upgrade-run`;
 const BACKUP_ANNOTATION = `${identity.apiGroup}/upgrade-backup`;
 const KEY = "part";
+/** As names of objects may be; not one that could be a part of another. */
+const NAME = /^(?!.*\.part\d+$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;
 
 export function openBackups({ objects, run, copy, partBytes = PART_BYTES }: BackupMeans): Backups {
   const pathOf = (name: string, part: number) => `${COLLECTION}/${secretName(run, name, part)}`;
@@ -80,8 +82,8 @@ function secretOf(run: string, part: number, description: Description, piece: Ui
 }
 
 function secretName(run: string, name: string, part: number): string {
-  if (!/^[a-z0-9-]+$/.test(name)) throw new PluginError("internal", `Cannot name a backup ${quoted(name)}`);
-  return `${UPGRADE_NAME}-backup-${run}-${name}${part === 0 ? "" : `.${part}`}`;
+  if (!NAME.test(name)) throw new PluginError("internal", `Cannot name a backup ${quoted(name)}`);
+  return `${UPGRADE_NAME}-backup-${run}-${name}${part === 0 ? "" : `.part${part}`}`;
 }
 
 function descriptionIn(secret: Fields, name: string): Description {

@@ -10,6 +10,8 @@ import type { ObservedObject, UpgradePlan } from "./upgrade-plan.ts";
 /** Carry out what the steps of an upgrade begin: their changes do not make the rest of the plan wrong. */
 const OWN_MANAGERS: ReadonlySet<string> = new Set([
   identity.adminTool,
+  // Writers of the datastore in the orchestrator's API.
+  identity.product,
   identity.operator,
   identity.nodeAgent,
   identity.controllers,

@@ -88,6 +88,25 @@ describe("the Lease of a run", () => {
     expect(cluster.objects.get(PATH)?.spec.holderIdentity).toBe("");
   });
 
+  test("is given back by a run that the user stops", async () => {
+    const [cluster, time] = [imitateCluster(), clock()];
+    const stop = new AbortController();
+    const { means } = meansOn(cluster.client, time, "one");
+    const run = withRunLease({ ...means, signal: stop.signal }, async ({ signal }) => {
+      await time.wait(60_000, signal);
+      signal.throwIfAborted();
+    });
+    const ended = failureOf(run);
+    await time.run(100);
+    expect(cluster.objects.get(PATH)?.spec.holderIdentity).toBe("one");
+    const reason = new Error("stopped");
+    stop.abort(reason);
+    await time.run(100);
+
+    expect(await ended).toBe(reason);
+    expect(cluster.objects.get(PATH)?.spec.holderIdentity).toBe("");
+  });
+
   test("that cannot be renewed in time ends the run, and no write is sent any more", async () => {
     const time = clock();
     let isReachable = true;
