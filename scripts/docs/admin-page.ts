@@ -4,6 +4,7 @@ import { COMMANDS } from "../../src/admin/commands.ts";
 import { CONFIG_FILE, DATASTORE_SETTINGS, OTHER_CONFIG_FILE } from "../../src/admin/datastore/options.ts";
 import { valueText } from "../../src/admin/help.ts";
 import type { Option } from "../../src/admin/option.ts";
+import { PEER_COMMANDS } from "../../src/admin/peer-commands.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../../src/config/installed-network-list.ts";
 import { identity } from "../../src/identity.ts";
 
@@ -52,6 +53,13 @@ export function adminPage(): string {
     "```",
     ...sections(COMMANDS, [tool]),
     "",
+    "## For users of calicoctl",
+    "",
+    "What its commands and options are here. Where an option means something else to kubectl, kubectl's meaning wins. Kinds have the names that it knows",
+    `too (\`${tool} api-resources\` lists them); its FelixConfiguration is NodeAgentConfiguration.`,
+    "",
+    ...peerTable(),
+    "",
   ].join("\n");
 }
 
@@ -61,6 +69,20 @@ function datastoreTable(): readonly string[] {
       `| ${isFileOnly ? "" : `\`--${option.name} ${option.value}\``} | \`${variable}\` | \`${field}\` | ${option.summary} |`,
   );
   return ["| Option | Environment variable | Field | Meaning |", "|---|---|---|---|", ...rows];
+}
+
+function peerTable(): readonly string[] {
+  const rows = PEER_COMMANDS.map(({ theirs, ours, differs }) => {
+    const own =
+      ours === undefined
+        ? ""
+        : ours
+            .split(", ")
+            .map((line) => `\`${line}\``)
+            .join(", ");
+    return `| \`${theirs.replaceAll("|", "\\|")}\` | ${own} | ${differs} |`;
+  });
+  return ["| calicoctl | Here | What differs |", "|---|---|---|", ...rows];
 }
 
 function sections(group: CommandGroup, words: readonly string[]): readonly string[] {

@@ -5,6 +5,9 @@ import { identity } from "../../identity.ts";
 import { CLUSTER_INFORMATION } from "../../model/kinds.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
 
+/** What to run before a command that needs a locked datastore. */
+export const LOCK_COMMAND = `${identity.adminTool} patch clusterinformation default -p '{"spec":{"datastoreReady":false}}'`;
+
 export interface ClusterState {
   readonly clusterGUID: string;
   readonly clusterType: string;

@@ -16,7 +16,7 @@ import { readText } from "../resources/sources.ts";
 import { type AddressReport, decodeAddressReport, leaksInAll } from "./address-report.ts";
 import { describeUser, findEndpoints, usersOfAddresses } from "./address-users.ts";
 import { allocatorFor } from "./allocator.ts";
-import { type ClusterState, readClusterState } from "./cluster-state.ts";
+import { type ClusterState, LOCK_COMMAND, readClusterState } from "./cluster-state.ts";
 
 export interface NamedReport {
   readonly file: string;
@@ -109,7 +109,7 @@ function refuseUnsafe(cluster: ClusterState, { reports, isForced, version }: Gua
     "resource-in-use",
     "Cannot release: the datastore is not locked, so that addresses may be assigned meanwhile",
     {
-      details: `"${identity.adminTool} datastore migrate lock" locks it; or use --force`,
+      details: `${LOCK_COMMAND} locks it; or use --force`,
     },
   );
 }

@@ -1,6 +1,5 @@
 import type { Datastore } from "../../../datastore/datastore.ts";
 import { PluginError } from "../../../errors.ts";
-import { identity } from "../../../identity.ts";
 import { parsePrefix } from "../../../ip/prefix.ts";
 import type { IPPool } from "../../../model/ip-pool.ts";
 import { quoted } from "../../../quote.ts";
@@ -18,7 +17,7 @@ import { POOL_ROW } from "../../kinds/pool.ts";
 import { DRY_RUN_OPTION, isDryRun, surroundingsOf } from "../../resources/dry-run.ts";
 import { lostRace } from "../../resources/lost-race.ts";
 import { readAll, type Stored } from "../../resources/stored.ts";
-import { readClusterState } from "../cluster-state.ts";
+import { LOCK_COMMAND, readClusterState } from "../cluster-state.ts";
 import { type PoolChoice, planSplit } from "./plan-split.ts";
 
 export const ipamSplit: Command = {
@@ -28,7 +27,7 @@ export const ipamSplit: Command = {
   description: [
     "Creates the pools split-POOL-0, split-POOL-1 and so on with the settings of the pool, and deletes the pool. Blocks and addresses in",
     "use stay as they are. NUMBER is a power of two, and no part may be smaller than a block.",
-    `The datastore must be locked ("${identity.adminTool} datastore migrate lock"), so that nothing is assigned meanwhile.`,
+    "The datastore must be locked (see the examples), so that nothing is assigned meanwhile, and unlocked afterwards.",
     "If it is stopped at any point, the same call goes on where it was; once it is done, the same call changes nothing.",
   ].join("\n"),
   operands: "NUMBER",
@@ -39,6 +38,10 @@ export const ipamSplit: Command = {
   ],
   needsDatastore: true,
   examples: [
+    {
+      command: `patch clusterinformation default -p '{"spec":{"datastoreReady":false}}'`,
+      does: "Lock the datastore first; with true it is unlocked",
+    },
     { command: "ipam split 4 --name blue --dry-run", does: "Show the four pools that a pool would become" },
     { command: "ipam split 4 --name blue", does: "Divide a pool into four" },
     { command: "ipam split 2 --cidr 10.0.0.0/16", does: "Divide the pool with this CIDR into halves" },
@@ -98,7 +101,7 @@ async function requireLock(store: Datastore): Promise<void> {
     "resource-in-use",
     "Cannot split a pool: the datastore is not locked, so that addresses may be assigned meanwhile",
     {
-      details: `"${identity.adminTool} datastore migrate lock" locks it, "${identity.adminTool} datastore migrate unlock" unlocks it`,
+      details: `${LOCK_COMMAND} locks it`,
     },
   );
 }
