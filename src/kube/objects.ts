@@ -20,7 +20,7 @@ export interface ClusterObjects {
   readText(path: string, query?: Readonly<Record<string, string>>): Promise<string | undefined>;
   create(path: string, object: object): Promise<Fields>;
   /** With the resourceVersion of its metadata it fails with `resource-changed` if somebody else has changed it since. */
-  replace(path: string, object: object): Promise<Fields>;
+  replace(path: string, object: object, options?: WriteOptions): Promise<Fields>;
   /** Server-side apply as the admin tool; `force` takes fields of other managers. `resource-missing`: no such kind or namespace. */
   apply(path: string, object: object, options: ApplyOptions): Promise<Fields>;
   /** A merge patch; `undefined` if there is no such object. */
@@ -31,10 +31,13 @@ export interface ClusterObjects {
   remove(path: string, options?: object): Promise<boolean>;
 }
 
-export interface ApplyOptions {
-  readonly force: boolean;
+export interface WriteOptions {
   /** The server does everything but store the result. */
   readonly isDryRun?: boolean;
+}
+
+export interface ApplyOptions extends WriteOptions {
+  readonly force: boolean;
 }
 
 /** `signal` ends every request, and its reason is thrown. */
@@ -79,8 +82,9 @@ export function clusterObjects(client: Pick<KubeClient, "request">, signal?: Abo
     read,
     list: (path, query) => list({ path, ...(query === undefined ? {} : { query }) }),
     listMetadata: (path) => list({ path, accept: ONLY_METADATA }),
-    async replace(path, object) {
-      const text = await send({ method: "PUT", path, body: JSON.stringify(object) });
+    async replace(path, object, { isDryRun = false } = {}) {
+      const query = { fieldManager: identity.adminTool, ...(isDryRun ? { dryRun: "All" } : {}) };
+      const text = await send({ method: "PUT", path, query, body: JSON.stringify(object) });
       if (text === undefined)
         throw new PluginError("resource-missing", `Cannot replace "${path}": there is no such object`);
       return fieldsOf(text) ?? {};

@@ -57,6 +57,22 @@ function isOfOther({ manager }: ApplyConflict): boolean {
   return manager !== identity.adminTool;
 }
 
+/** The fields of other managers that server-side apply would take by force. */
+export async function forcedConflicts(
+  objects: ClusterObjects,
+  object: KubeObject,
+  live: Fields,
+): Promise<readonly FieldConflict[]> {
+  try {
+    await objects.apply(objectPath(object), object, { force: false, isDryRun: true });
+    return [];
+  } catch (failure) {
+    return conflictsIn(failure)
+      .filter(isOfOther)
+      .map((each) => conflictOf(each, live));
+  }
+}
+
 /** `value`: of Secrets only that there is one. */
 function conflictOf({ field, manager }: ApplyConflict, live: Fields | undefined): FieldConflict {
   const value = live?.["kind"] === "Secret" ? "(hidden)" : valueAt(live, field);

@@ -3,13 +3,16 @@ import type { Step } from "./step.ts";
 import { chartStep } from "./steps/chart.ts";
 import { clusterVersionStep } from "./steps/cluster-version.ts";
 import { definitionsStep } from "./steps/definitions.ts";
+import { formerObjectsStep } from "./steps/former-objects.ts";
 import { hostEndpointsStep } from "./steps/host-endpoints.ts";
 import { networkConfigStep } from "./steps/network-config.ts";
+import { manifestStep } from "./steps/manifest.ts";
 import { operatorStep } from "./steps/operator.ts";
 import { ownerReferencesStep } from "./steps/owner-references.ts";
 import { releaseOwnershipStep } from "./steps/release-ownership.ts";
 import { releaseSecretsStep } from "./steps/release-secrets.ts";
 import { restoreOwnerReferencesStep } from "./steps/restore-owner-references.ts";
+import { rolloutStep } from "./steps/rollout.ts";
 import { storageStep } from "./steps/storage.ts";
 import { unlockStep } from "./steps/unlock.ts";
 import { upgradePolicyStep } from "./steps/upgrade-policy.ts";
@@ -22,9 +25,12 @@ export const STEPS: readonly Step[] = [
   releaseOwnershipStep,
   chartStep,
   operatorStep,
+  manifestStep,
+  rolloutStep,
   unlockStep,
   restoreOwnerReferencesStep,
   clusterVersionStep,
+  formerObjectsStep,
   releaseSecretsStep,
   upgradePolicyStep,
   hostEndpointsStep,

@@ -32,9 +32,10 @@ export interface StepRunPlan {
   readonly facts: Facts;
   readonly helm?: Helm | undefined;
   readonly options?: Partial<UpgradeOptions>;
+  readonly more?: Partial<Pick<StepSite, "openDatastore" | "now">>;
 }
 
-export function stepRun({ objects, facts, helm, options }: StepRunPlan): StepRun {
+export function stepRun({ objects, facts, helm, options, more }: StepRunPlan): StepRun {
   const backups = new Map<string, string>();
   let notes: Fields = {};
   const lines: string[] = [];
@@ -59,6 +60,7 @@ export function stepRun({ objects, facts, helm, options }: StepRunPlan): StepRun
     now: () => new Date(),
     wait: (milliseconds) => Bun.sleep(Math.min(milliseconds, 100)),
     helm,
+    ...more,
   };
   const saved: Record<string, Fields | null> = {};
   return {

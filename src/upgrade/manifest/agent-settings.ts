@@ -1,0 +1,182 @@
+/**
+ * Settings that earlier releases had in the environment of the node agent. They are now fields of NodeAgentConfiguration, or pools,
+ * or gone. Pure.
+ */
+import { identity } from "../../identity.ts";
+import { type NodeAgentConfigurationSpec, nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
+import { quoted } from "../../quote.ts";
+import type { Obstacle } from "../facts.ts";
+
+export interface TranslatedEnvironment {
+  /** Fields of NodeAgentConfiguration `default`, if they differ from what a new installation does. */
+  readonly settings: NodeAgentConfigurationSpec;
+  readonly notes: readonly string[];
+  readonly obstacles: readonly Obstacle[];
+}
+
+const PREFIX = identity.environmentPrefix;
+const BACKEND = `${PREFIX}NETWORKING_BACKEND`;
+
+type Translate = (value: string, all: ReadonlyMap<string, string>) => Partial<NodeAgentConfigurationSpec> | undefined;
+
+/** `undefined`: the value has no meaning here. */
+const TABLE: Readonly<Record<string, Translate>> = {
+  [BACKEND]: backend,
+  IP_AUTODETECTION_METHOD: (value) => (value === "first-found" ? {} : { ipv4AddressDetection: value }),
+  IP6_AUTODETECTION_METHOD: (value) => (value === "first-found" ? {} : { ipv6AddressDetection: value }),
+  FELIX_DEFAULTENDPOINTTOHOSTACTION: hostAction,
+  FELIX_HEALTHENABLED: (value) => truth(value, "healthEnabled", true),
+  FELIX_HEALTHHOST: (value) => (value === "localhost" ? {} : { healthHost: value }),
+  FELIX_HEALTHPORT: (value) => port(value, "healthPort", 9099),
+  FELIX_PROMETHEUSMETRICSENABLED: (value) => truth(value, "prometheusMetricsEnabled", false),
+  FELIX_PROMETHEUSMETRICSHOST: (value) => (value === "" ? {} : { prometheusMetricsHost: value }),
+  FELIX_PROMETHEUSMETRICSPORT: (value) => port(value, "prometheusMetricsPort", 9091),
+  FELIX_INTERFACEPREFIX: (value) => (value === identity.interfacePrefix ? {} : { interfacePrefix: value }),
+  FELIX_IPTABLESREFRESHINTERVAL: refreshInterval,
+  FELIX_FAILSAFEINBOUNDHOSTPORTS: (value) => failsafe(value, "failsafeInboundHostPorts"),
+  FELIX_FAILSAFEOUTBOUNDHOSTPORTS: (value) => failsafe(value, "failsafeOutboundHostPorts"),
+};
+
+/** Read elsewhere, or of no meaning any more, whatever their value is. */
+const WITHOUT_NOTE: ReadonlySet<string> = new Set([
+  "DATASTORE_TYPE",
+  "WAIT_FOR_DATASTORE",
+  "NODENAME",
+  "CLUSTER_TYPE",
+  "USE_POD_CIDR",
+  "SLEEP",
+  "CNI_CONF_NAME",
+  "CNI_NETWORK_CONFIG",
+  "CNI_MTU",
+  "KUBERNETES_NODE_NAME",
+  "KUBERNETES_SERVICE_HOST",
+  "KUBERNETES_SERVICE_PORT",
+  "ETCD_ENDPOINTS",
+  "ETCD_CA_CERT_FILE",
+  "ETCD_CERT_FILE",
+  "ETCD_KEY_FILE",
+  "FELIX_IPINIPMTU",
+  "FELIX_VXLANMTU",
+  "FELIX_WIREGUARDMTU",
+  "FELIX_TYPHAK8SSERVICENAME",
+  `${PREFIX}DISABLE_FILE_LOGGING`,
+  `${PREFIX}K8S_NODE_REF`,
+  `${PREFIX}MANAGE_CNI`,
+  `${PREFIX}CNI_SERVICE_ACCOUNT`,
+  `${PREFIX}IPV4POOL_CIDR`,
+  `${PREFIX}IPV4POOL_IPIP`,
+  `${PREFIX}IPV4POOL_VXLAN`,
+  `${PREFIX}IPV4POOL_NAT_OUTGOING`,
+  `${PREFIX}IPV4POOL_BLOCK_SIZE`,
+  `${PREFIX}IPV4POOL_NODE_SELECTOR`,
+  `${PREFIX}IPV6POOL_CIDR`,
+  `${PREFIX}IPV6POOL_VXLAN`,
+  `${PREFIX}IPV6POOL_NAT_OUTGOING`,
+  `${PREFIX}IPV6POOL_BLOCK_SIZE`,
+  `${PREFIX}IPV6POOL_NODE_SELECTOR`,
+  "NO_DEFAULT_POOLS",
+]);
+
+/** Stock values that mean what a new installation does anyway. */
+const STOCK_VALUES: Readonly<Record<string, readonly string[]>> = {
+  IP: ["", "autodetect"],
+  IP6: ["", "none", "autodetect"],
+  FELIX_IPV6SUPPORT: ["true", "false"],
+  FELIX_LOGSEVERITYSCREEN: ["info", "Info"],
+  FELIX_BPFENABLED: ["false"],
+  FELIX_WIREGUARDENABLED: ["false"],
+  FELIX_WIREGUARDENABLEDV6: ["false"],
+};
+
+/** Without it, traffic would be cut or readable by others. */
+const IRREPLACEABLE: Readonly<Record<string, string>> = {
+  FELIX_BPFENABLED: "services are not handled by the agent any more: install kube-proxy first, and set it to false",
+  FELIX_WIREGUARDENABLED: "traffic between nodes would not be encrypted any more: set it to false to accept that",
+  FELIX_WIREGUARDENABLEDV6: "traffic between nodes would not be encrypted any more: set it to false to accept that",
+};
+
+export function translateEnvironment(environment: ReadonlyMap<string, string>): TranslatedEnvironment {
+  let settings: NodeAgentConfigurationSpec = {};
+  const notes: string[] = [];
+  const obstacles: Obstacle[] = [];
+  for (const [name, value] of environment) {
+    if (WITHOUT_NOTE.has(name) || STOCK_VALUES[name]?.includes(value)) continue;
+    const translated = Object.hasOwn(TABLE, name) ? TABLE[name]?.(value, environment) : undefined;
+    const consequence = IRREPLACEABLE[name];
+    if (translated !== undefined && isValid(translated)) settings = { ...settings, ...translated };
+    else if (consequence !== undefined) obstacles.push(obstacle(name, value, consequence));
+    else if (isReachabilitySetting(name))
+      obstacles.push(obstacle(name, value, "correct it, or remove it from the DaemonSet"));
+    else notes.push(`Variable ${name}=${quoted(value)} of the node agent has no counterpart in this release`);
+  }
+  return { settings, notes, obstacles };
+}
+
+function obstacle(name: string, value: string, remedy: string): Obstacle {
+  return { message: `Variable ${name}=${quoted(value)} of the node agent cannot be carried over`, remedy };
+}
+
+/** A wrong guess would change which addresses nodes have, or which ports of hosts stay open. */
+function isReachabilitySetting(name: string): boolean {
+  return /^IP6?(_AUTODETECTION_METHOD)?$|^FELIX_FAILSAFE|^FELIX_INTERFACEPREFIX$/.test(name);
+}
+
+function isValid(spec: Partial<NodeAgentConfigurationSpec>): boolean {
+  const { kind } = nodeAgentConfiguration;
+  return nodeAgentConfiguration.decode({ kind, metadata: { name: "default", uid: "-" }, spec }).ok;
+}
+
+function backend(value: string): ReturnType<Translate> {
+  switch (value) {
+    case "bird":
+      return {};
+    case "vxlan":
+      return { bgp: "Disabled" };
+    case "none":
+      return { routing: "Disabled" };
+    default:
+      return undefined;
+  }
+}
+
+function hostAction(value: string): ReturnType<Translate> {
+  switch (value.toLowerCase()) {
+    case "accept":
+      return {};
+    case "drop":
+      return { defaultEndpointToHostAction: "Drop" };
+    case "return":
+      return { defaultEndpointToHostAction: "Return" };
+    default:
+      return undefined;
+  }
+}
+
+function truth(value: string, field: "healthEnabled" | "prometheusMetricsEnabled", usual: boolean) {
+  const is = /^(true|1|yes)$/i.test(value);
+  return is === usual ? {} : { [field]: is };
+}
+
+function port(value: string, field: "healthPort" | "prometheusMetricsPort", usual: number) {
+  return Number(value) === usual ? {} : { [field]: Number(value) };
+}
+
+function refreshInterval(value: string): ReturnType<Translate> {
+  return /^\d+$/.test(value) ? { tablesRefreshInterval: `${value}s` } : undefined;
+}
+
+/** `tcp:22,udp:68`, `none`; a range of addresses cannot be expressed. */
+function failsafe(
+  value: string,
+  field: "failsafeInboundHostPorts" | "failsafeOutboundHostPorts",
+): ReturnType<Translate> {
+  if (value === "none") return { [field]: [] };
+  const ports = value.split(",").map((each) => /^(?:(tcp|udp):)?(\d+)$/i.exec(each.trim()));
+  if (ports.includes(null)) return undefined;
+  return {
+    [field]: ports.map((found) => ({
+      protocol: found?.[1]?.toLowerCase() === "udp" ? ("UDP" as const) : ("TCP" as const),
+      port: Number(found?.[2]),
+    })),
+  };
+}

@@ -1,0 +1,90 @@
+/** The manifest of this release for an installation whose objects have its shapes: plain three-way merges. Pure. */
+import type { Fields } from "../../kube/objects.ts";
+import type { KubeObject } from "../../operator/kube-object.ts";
+import { describeObject } from "../../operator/object-kinds.ts";
+import { type MergeConflict, mergeThreeWay, UNKNOWN_BASE } from "../merge/three-way.ts";
+import { hashIn, withConfigHash, withHash } from "./config-hash.ts";
+import { imageInPlaceOf } from "./image-place.ts";
+import { baseOf, comparable, type LiveManifest, liveOf } from "./live-manifest.ts";
+import type { TranslatedManifest } from "./translate-former.ts";
+import { fieldsIn, itemsIn, named, podSpecOf, textIn, withPodSpec } from "./workload.ts";
+
+export interface PresentInstallation {
+  readonly live: LiveManifest;
+  readonly release: readonly KubeObject[];
+  /** Whether the live objects are of this very release. */
+  readonly isSameVersion: boolean;
+  readonly winner: "mine" | "theirs";
+}
+
+export function mergePresent({ live, release, isSameVersion, winner }: PresentInstallation): TranslatedManifest {
+  const conflicts: MergeConflict[] = [];
+  const objects = release.flatMap((object) => {
+    const found = liveOf(live, object);
+    if (found === undefined) return [object];
+    if (object.kind === "Secret") return [];
+    const { base } = isSameVersion ? { base: object } : baseOf(found, undefined);
+    const merged = mergeObject({ object, found, base }, winner);
+    conflicts.push(...merged.conflicts);
+    return [merged.object];
+  });
+  return {
+    objects: withConfigHash(objects.map((object) => ({ object, mode: "whole" }))),
+    settings: {},
+    notes: [],
+    obstacles: [],
+    conflicts,
+  };
+}
+
+interface ObjectVersions {
+  readonly object: KubeObject;
+  readonly found: Fields;
+  readonly base: Fields | typeof UNKNOWN_BASE;
+}
+
+/** Images and the hash of the network config follow from the version: they are not edits. */
+function mergeObject({ object, found, base }: ObjectVersions, winner: "mine" | "theirs") {
+  const release = withImages(object, (name, image) => imageInPlaceOf(imageOf(found, name), image));
+  const live = comparable(found, base, object);
+  const levelled = withImages(live as KubeObject, (name, image) => imageOf(release, name) ?? image);
+  const hash = hashIn(release);
+  const mine = hash === undefined ? levelled : withHash(levelled, hash);
+  const before = base === UNKNOWN_BASE ? base : levelledBase(base as KubeObject, release);
+  const { value, conflicts } = mergeThreeWay({ base: before, live: mine, release }, winner);
+  const merged = value as KubeObject;
+  const selector = fieldsIn(found, "spec", "selector");
+  const isWorkload = fieldsIn(object, "spec", "template")["spec"] !== undefined;
+  const path = (each: MergeConflict) => ({ ...each, path: `${describeObject(object)}: ${each.path}` });
+  return {
+    object: isWorkload ? { ...merged, spec: { ...fieldsIn(merged, "spec"), selector } } : merged,
+    conflicts: conflicts.map(path),
+  };
+}
+
+function levelledBase(base: KubeObject, release: KubeObject): KubeObject {
+  const levelled = withImages(base, (name, image) => imageOf(release, name) ?? image);
+  const hash = hashIn(release);
+  return hash === undefined ? levelled : withHash(levelled, hash);
+}
+
+const LISTS = ["initContainers", "containers"] as const;
+
+function imageOf(workload: unknown, container: string): string | undefined {
+  const pod = podSpecOf(workload);
+  return LISTS.map((list) => textIn(named(itemsIn(pod, list), container), "image")).find(
+    (image) => image !== undefined,
+  );
+}
+
+function withImages(workload: KubeObject, change: (container: string, image: string) => string): KubeObject {
+  const pod = podSpecOf(workload);
+  const lists = LISTS.filter((list) => pod[list] !== undefined).map((list) => {
+    const containers = itemsIn(pod, list).map((each) => ({
+      ...each,
+      image: change(String(each["name"]), String(each["image"])),
+    }));
+    return [list, containers] as const;
+  });
+  return lists.length === 0 ? workload : withPodSpec(workload, { ...pod, ...Object.fromEntries(lists) });
+}

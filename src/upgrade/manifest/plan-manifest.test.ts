@@ -1,0 +1,451 @@
+import { describe, expect, test } from "bun:test";
+import { identity } from "../../identity.ts";
+import type { Fields } from "../../kube/objects.ts";
+import { variantObjects } from "../../operator/manifests/variants.ts";
+import { objectPath } from "../../operator/object-kinds.ts";
+import type { Facts, ManifestNetwork } from "../facts.ts";
+import { type StockVariant, stockManifest } from "../stock/stock-manifest.ts";
+import type { TargetRelease } from "../target-release.ts";
+import { daemonSetOf } from "./live-manifest.ts";
+import { type ManifestSite, wantedManifest } from "./plan-manifest.ts";
+import type { WantedManifest } from "./wanted.ts";
+
+const { product, nodeAgent, controllers, environmentPrefix: PREFIX } = identity;
+const TARGET = "v3.29.0";
+
+// biome-ignore lint/suspicious/noExplicitAny: objects of any kind.
+type Any = any;
+type Edit = (objects: Any[]) => void;
+
+interface Layout extends StockVariant {
+  readonly version?: string;
+  readonly edit?: Edit;
+  readonly isStockKnown?: boolean;
+  readonly onConflict?: "fail" | "mine" | "theirs";
+}
+
+/** A cluster in which the published manifest was applied, and changed. */
+async function layOut({ version = "v3.26.4", edit, isStockKnown = true, onConflict = "fail", ...variant }: Layout) {
+  const stock = (await stockManifest(version, variant)) ?? [];
+  const live: Any[] = structuredClone(stock) as Any[];
+  const [config] = live.filter(({ data }) => data?.etcd_endpoints !== undefined);
+  if (config !== undefined) config.data.etcd_endpoints = "https://10.0.0.1:2379";
+  edit?.(live);
+  return plan(live, { stock: isStockKnown ? stock : undefined, version, onConflict, ...variant });
+}
+
+interface Planned extends StockVariant, Pick<ManifestSite, "stock"> {
+  readonly version: string;
+  readonly onConflict: "fail" | "mine" | "theirs";
+}
+
+function plan(objects: readonly Any[], { stock, version, datastore, network, onConflict }: Planned) {
+  const live = new Map<string, Fields>(objects.map((each) => [objectPath(each), each]));
+  const facts = { method: { kind: "manifest", network }, datastore, version, target: TARGET } as Facts;
+  const release = {
+    version: TARGET,
+    manifest: (variant: StockVariant) => variantObjects(variant, TARGET),
+  } as unknown as TargetRelease;
+  return wantedManifest({ live, daemonSet: daemonSetOf(live) ?? {}, facts, release, options: { onConflict }, stock });
+}
+
+const find = (objects: readonly Any[], kind: string, name?: string) =>
+  objects.find((each) => each.kind === kind && (name === undefined || each.metadata.name === name));
+
+/** Of the result. */
+function object(wanted: WantedManifest, kind: string, name?: string): Any {
+  return find(
+    wanted.objects.map(({ object }) => object),
+    kind,
+    name,
+  );
+}
+
+const networkList = (wanted: WantedManifest) => JSON.parse(object(wanted, "ConfigMap", "cni-config").data.config);
+const typesOf = (wanted: WantedManifest) => networkList(wanted).plugins.map(({ type }: Any) => type);
+const agentOf = (daemonSet: Any) => daemonSet.spec.template.spec.containers.find(({ name }: Any) => name === nodeAgent);
+const editAgent =
+  (change: (agent: Any, pod: Any, daemonSet: Any) => void): Edit =>
+  (objects) => {
+    const daemonSet = find(objects, "DaemonSet");
+    change(agentOf(daemonSet), daemonSet.spec.template.spec, daemonSet);
+  };
+const setVariable = (name: string, value: string) =>
+  editAgent(({ env }) => {
+    const found = env.find((each: Any) => each.name === name);
+    if (found === undefined) env.push({ name, value });
+    else found.value = value;
+  });
+const editSettings =
+  (change: (data: Any) => void): Edit =>
+  (objects) =>
+    change(find(objects, "ConfigMap").data);
+
+const OWN = { datastore: "kubernetes", network: "own" } as const;
+const VERSIONS = ["v3.15.1", "v3.22.0", "v3.26.4", "v3.28.2"];
+
+describe("wantedManifest() of an installation that was not changed", () => {
+  const variants: readonly (readonly [StockVariant, ManifestNetwork])[] = [
+    [OWN, "own"],
+    [{ datastore: "kubernetes", network: "fabric" }, "fabric"],
+    [{ datastore: "etcd", network: "own" }, "own"],
+  ];
+  const all = VERSIONS.flatMap((version) => variants.map(([variant, target]) => ({ version, target, ...variant })));
+
+  test.each(all)("is the release: $version, $network on $datastore", async ({ version, target, ...variant }) => {
+    const wanted = await layOut({ version, ...variant });
+    const release = variantObjects({ ...variant, network: target }, TARGET);
+    const agents: Any = find(release.components, "DaemonSet");
+
+    expect({ obstacles: wanted.obstacles, notes: wanted.notes }).toEqual({ obstacles: [], notes: [] });
+    const daemonSet = object(wanted, "DaemonSet");
+    expect(daemonSet.spec.template.spec).toEqual(agents.spec.template.spec);
+    expect(daemonSet.spec.selector).toEqual({ matchLabels: { "k8s-app": nodeAgent } });
+    expect(daemonSet.spec.template.metadata.labels).toEqual({
+      ...agents.spec.template.metadata.labels,
+      "k8s-app": nodeAgent,
+    });
+    expect(object(wanted, "Deployment").spec).toEqual(
+      variant.datastore === "etcd" ? expect.anything() : (find(release.components, "Deployment") as Any).spec,
+    );
+    const before = JSON.parse((find(release.components, "ConfigMap") as Any).data.config);
+    const mtu = target === "fabric" ? { mtu: 1500 } : version.startsWith("v3.15") ? { mtu: 1440 } : {};
+    // The user's log settings are the same in other words.
+    expect(networkList(wanted)).toEqual({
+      ...before,
+      plugins: [{ ...before.plugins[0], ...mtu }, ...before.plugins.slice(1)],
+    });
+  });
+
+  test("what pods of the earlier release need stays until they are gone", async () => {
+    const wanted = await layOut(OWN);
+    const modes = Object.fromEntries(
+      wanted.objects.map(({ object, mode }) => [`${object.kind} ${object.metadata.name}`, mode]),
+    );
+
+    expect(modes).toMatchObject({
+      [`ConfigMap ${product}-config`]: "add",
+      [`ClusterRole ${nodeAgent}`]: "add",
+      "ConfigMap cni-config": "whole",
+      [`DaemonSet ${nodeAgent}`]: "whole",
+    });
+  });
+});
+
+describe("wantedManifest() of an installation that was changed", () => {
+  test("keeps resources, tolerations, node selectors, affinity, pull secrets and labels of pods", async () => {
+    const tolerations = [{ key: "only-this", operator: "Exists" }];
+    const wanted = await layOut({
+      ...OWN,
+      edit: (objects) => {
+        editAgent((agent, pod, daemonSet) => {
+          agent.resources = { limits: { memory: "1Gi" } };
+          Object.assign(pod, { tolerations, imagePullSecrets: [{ name: "key" }] });
+          pod.nodeSelector["example.org/network"] = "yes";
+          daemonSet.spec.template.metadata.labels.team = "net";
+          daemonSet.spec.updateStrategy.rollingUpdate.maxUnavailable = "10%";
+        })(objects);
+        find(objects, "Deployment").spec.template.spec.containers[0].resources = { requests: { cpu: "1" } };
+      },
+    });
+    const { spec } = object(wanted, "DaemonSet");
+
+    expect(agentOf({ spec }).resources).toEqual({ limits: { memory: "1Gi" } });
+    expect(spec.template.spec).toMatchObject({ tolerations, imagePullSecrets: [{ name: "key" }] });
+    expect(spec.template.spec.nodeSelector).toEqual({ "kubernetes.io/os": "linux", "example.org/network": "yes" });
+    expect(spec.template.metadata.labels.team).toBe("net");
+    expect(spec.updateStrategy).toEqual({ type: "RollingUpdate", rollingUpdate: { maxUnavailable: "10%" } });
+    expect(object(wanted, "Deployment", controllers).spec.template.spec.containers[0].resources).toEqual({
+      requests: { cpu: "1" },
+    });
+    expect(wanted.obstacles).toEqual([]);
+  });
+
+  test("keeps containers of the user with their volumes, and mounts that were added to ours", async () => {
+    const wanted = await layOut({
+      ...OWN,
+      edit: editAgent((agent, pod) => {
+        agent.volumeMounts.push({ mountPath: "/etc/ssl/extra", name: "extra" });
+        pod.containers.push({ name: "mine", image: "mine:1", volumeMounts: [{ mountPath: "/x", name: "x" }] });
+        pod.volumes.push({ name: "x", emptyDir: {} }, { name: "extra", configMap: { name: "ca" } });
+      }),
+    });
+    const pod = object(wanted, "DaemonSet").spec.template.spec;
+
+    expect(pod.containers.map(({ name }: Any) => name)).toEqual([nodeAgent, "mine"]);
+    expect(pod.volumes.map(({ name }: Any) => name)).toEqual(["network-config", "x", "extra"]);
+    expect(agentOf(object(wanted, "DaemonSet")).volumeMounts.map(({ mountPath }: Any) => mountPath)).toContain(
+      "/etc/ssl/extra",
+    );
+  });
+
+  test.each<[string, string, object]>([
+    ["IP_AUTODETECTION_METHOD", "interface=eth.*", { ipv4AddressDetection: "interface=eth.*" }],
+    ["IP6_AUTODETECTION_METHOD", "cidr=2001:db8::/64", { ipv6AddressDetection: "cidr=2001:db8::/64" }],
+    ["FELIX_PROMETHEUSMETRICSENABLED", "true", { prometheusMetricsEnabled: true }],
+    ["FELIX_DEFAULTENDPOINTTOHOSTACTION", "RETURN", { defaultEndpointToHostAction: "Return" }],
+    ["FELIX_HEALTHPORT", "9199", { healthPort: 9199 }],
+    ["FELIX_INTERFACEPREFIX", "eni", { interfacePrefix: "eni" }],
+    [
+      "FELIX_FAILSAFEINBOUNDHOSTPORTS",
+      "tcp:22,udp:68",
+      {
+        failsafeInboundHostPorts: [
+          { protocol: "TCP", port: 22 },
+          { protocol: "UDP", port: 68 },
+        ],
+      },
+    ],
+    ["FELIX_FAILSAFEOUTBOUNDHOSTPORTS", "none", { failsafeOutboundHostPorts: [] }],
+  ])("the variable %s becomes a setting", async (name, value, settings) => {
+    const wanted = await layOut({ ...OWN, edit: setVariable(name, value) });
+
+    expect(wanted.settings).toEqual(settings);
+    expect(wanted.obstacles).toEqual([]);
+  });
+
+  test.each([
+    ["FELIX_BPFENABLED", "true"],
+    ["FELIX_WIREGUARDENABLED", "true"],
+    ["IP_AUTODETECTION_METHOD", "magic"],
+    ["IP", "192.0.2.1/24"],
+    ["FELIX_FAILSAFEINBOUNDHOSTPORTS", "tcp:10.0.0.0/8:22"],
+  ])("the variable %s=%s stops the upgrade: without it traffic would be cut", async (name, value) => {
+    const { obstacles } = await layOut({ ...OWN, edit: setVariable(name, value) });
+
+    expect(obstacles).toEqual([
+      { message: expect.stringContaining(`${name}="${value}"`), remedy: expect.stringMatching(/./) },
+    ]);
+  });
+
+  test("a variable without a counterpart is reported", async () => {
+    const { notes, obstacles } = await layOut({ ...OWN, edit: setVariable("FELIX_CHAININSERTMODE", "Append") });
+
+    expect(notes).toEqual([expect.stringContaining("FELIX_CHAININSERTMODE")]);
+    expect(obstacles).toEqual([]);
+  });
+
+  test("pools, MTU and backend of the settings go where this release has them", async () => {
+    const wanted = await layOut({
+      ...OWN,
+      edit: (objects) => {
+        setVariable(`${PREFIX}IPV4POOL_CIDR`, "10.42.0.0/16")(objects);
+        setVariable(`${PREFIX}IPV4POOL_IPIP`, "Never")(objects);
+        setVariable(`${PREFIX}IPV4POOL_VXLAN`, "CrossSubnet")(objects);
+        editSettings((data) => Object.assign(data, { veth_mtu: "1400", [`${product}_backend`]: "vxlan" }))(objects);
+      },
+    });
+
+    expect(JSON.parse(object(wanted, "ConfigMap", `${product}-config`).data.default_pools)).toEqual([
+      { cidr: "10.42.0.0/16", vxlanMode: "CrossSubnet", natOutgoing: true },
+    ]);
+    expect(networkList(wanted).plugins[0].mtu).toBe(1400);
+    expect(wanted.settings).toEqual({ bgp: "Disabled" });
+  });
+
+  test("a removed section of the network config stays removed, an added one stays, and so do changes of ours", async () => {
+    const wanted = await layOut({
+      ...OWN,
+      edit: editSettings((data) => {
+        data.cni_network_config = data.cni_network_config
+          .replace(/,\s*\{\s*"type": "portmap"[^}]*\}\s*\}/, ', { "type": "tuning", "sysctl": {} }')
+          .replace(
+            `"type": "${product}-ipam"`,
+            `"type": "${product}-ipam", "assign_ipv6": "true", "ipv4_pools": ["10.0.0.0/8"]`,
+          )
+          .replace('"log_level": "info"', '"log_level": "debug"');
+      }),
+    });
+
+    expect(typesOf(wanted)).toEqual([product, "tuning", "bandwidth"]);
+    expect(networkList(wanted).plugins[0]).toMatchObject({
+      log_level: "debug",
+      ipam: { type: `${product}-ipam`, assign_ipv4: "true", assign_ipv6: "true", ipv4_pools: ["10.0.0.0/8"] },
+    });
+    const annotations = object(wanted, "DaemonSet").spec.template.metadata.annotations;
+    const unedited = object(await layOut(OWN), "DaemonSet").spec.template.metadata.annotations;
+    expect(annotations).not.toEqual(unedited);
+  });
+
+  test("directories of the host, the registry of the images and the address of the API server stay", async () => {
+    const wanted = await layOut({
+      ...OWN,
+      edit: editAgent((agent, pod) => {
+        agent.image = `registry.example.org/mirror/${product}/node:v3.26.4`;
+        agent.env.push({ name: "KUBERNETES_SERVICE_HOST", value: "10.0.0.9" });
+        pod.volumes.find(({ name }: Any) => name === "cni-bin-dir").hostPath.path = "/usr/libexec/cni";
+      }),
+    });
+    const agent = agentOf(object(wanted, "DaemonSet"));
+
+    expect(agent.image).toBe(`registry.example.org/mirror/${product}:${TARGET}`);
+    expect(agent.env).toContainEqual({ name: "CNI_BIN_DIR", value: "/usr/libexec/cni" });
+    expect(agent.env).toContainEqual({ name: "KUBERNETES_SERVICE_HOST", value: "10.0.0.9" });
+  });
+
+  test("a changed probe is a conflict, which stops unless it is decided", async () => {
+    const edit = editAgent((agent) => {
+      agent.livenessProbe.periodSeconds = 60;
+    });
+    const path = `DaemonSet kube-system/${nodeAgent}: spec.template.spec.containers[${nodeAgent}].livenessProbe`;
+
+    expect((await layOut({ ...OWN, edit })).obstacles).toEqual([
+      { message: expect.stringContaining(path), remedy: expect.stringContaining("--on-conflict") },
+    ]);
+    const mine = await layOut({ ...OWN, edit, onConflict: "mine" });
+    expect(mine.obstacles).toEqual([]);
+    expect(agentOf(object(mine, "DaemonSet")).livenessProbe.periodSeconds).toBe(60);
+    const theirs = await layOut({ ...OWN, edit, onConflict: "theirs" });
+    expect(agentOf(object(theirs, "DaemonSet")).livenessProbe.periodSeconds).toBe(10);
+  });
+
+  test("without the published manifest, what was applied last is the base, and the plan says so", async () => {
+    const tolerations = [{ key: "x", operator: "Exists" }];
+    const edit = editAgent((_, pod, daemonSet) => {
+      const text = JSON.stringify(daemonSet);
+      daemonSet.metadata.annotations = { "kubectl.kubernetes.io/last-applied-configuration": text };
+      pod.tolerations = tolerations;
+    });
+    const wanted = await layOut({ ...OWN, edit, isStockKnown: false, onConflict: "mine" });
+
+    expect(object(wanted, "DaemonSet").spec.template.spec.tolerations).toEqual(tolerations);
+    expect(wanted.notes).toContainEqual(expect.stringContaining("compares with what was applied last"));
+  });
+
+  test("without any base every difference is asked", async () => {
+    const { obstacles } = await layOut({ ...OWN, isStockKnown: false });
+    const messages = obstacles.map(({ message }) => message);
+
+    expect(messages).toContainEqual(expect.stringContaining("spec.template.spec.tolerations"));
+    expect(messages).toContainEqual(expect.stringContaining(".resources"));
+  });
+});
+
+describe("wantedManifest() with flannel", () => {
+  test.each(VERSIONS)("our plugin goes on connecting the pods, and flannel the nodes: %s", async (version) => {
+    const wanted = await layOut({ datastore: "kubernetes", network: "other", version });
+    const { metadata, spec } = object(wanted, "DaemonSet");
+
+    expect(wanted.obstacles).toEqual([]);
+    expect(metadata.name).toBe("canal");
+    expect(spec.selector).toEqual({ matchLabels: { "k8s-app": "canal" } });
+    expect(spec.template.spec.containers.map(({ name }: Any) => name)).toEqual([nodeAgent, "kube-flannel"]);
+    expect(spec.template.spec.volumes.map(({ name }: Any) => name)).toContain("flannel-cfg");
+    expect(networkList(wanted)).toMatchObject({ name: "k8s-pod-network" });
+    expect(networkList(wanted).plugins[0].ipam).toEqual({ type: "host-local", ranges: [[{ subnet: "usePodCidr" }]] });
+    expect(wanted.settings).toEqual({ routing: "Disabled", tablesRefreshInterval: "60s" });
+    expect(object(wanted, "ClusterRoleBinding", "canal-flannel").subjects).toEqual([
+      { kind: "ServiceAccount", name: nodeAgent, namespace: "kube-system" },
+    ]);
+  });
+
+  test.each(VERSIONS)("on etcd, flannel goes on calling our plugin, under the same name: %s", async (version) => {
+    const wanted = await layOut({ datastore: "etcd", network: "other", version });
+    const { name, plugins } = networkList(wanted);
+
+    expect(wanted.obstacles).toEqual([]);
+    expect(name).toBe("canal");
+    expect(plugins[0]).toMatchObject({ type: "flannel", delegate: { type: product, datastore_type: "etcdv3" } });
+    expect(plugins[0].delegate.ipam).toBeUndefined();
+    expect(object(wanted, "ConfigMap", `${product}-config`).data.etcd_endpoints).toBe("https://10.0.0.1:2379");
+  });
+});
+
+describe("wantedManifest() on etcd", () => {
+  const ETCD = { datastore: "etcd", network: "own" } as const;
+  const files = {
+    etcd_ca: `/${product}-secrets/etcd-ca`,
+    etcd_cert: `/${product}-secrets/etcd-cert`,
+    etcd_key: `/${product}-secrets/etcd-key`,
+  };
+  const withFiles: Edit = (objects) => {
+    editSettings((data) => Object.assign(data, files))(objects);
+    find(objects, "Secret").data = { "etcd-ca": "Y2E=", "etcd-cert": "Y2VydA==", "etcd-key": "a2V5" };
+  };
+
+  test("endpoints, certificates and the Secret stay, and the controllers find the files where the settings say", async () => {
+    const wanted = await layOut({ ...ETCD, edit: withFiles });
+
+    expect(wanted.obstacles).toEqual([]);
+    expect(object(wanted, "ConfigMap", `${product}-config`).data).toMatchObject({
+      etcd_endpoints: "https://10.0.0.1:2379",
+      ...files,
+    });
+    expect(object(wanted, "Secret")).toBeUndefined();
+    const { volumeMounts } = object(wanted, "Deployment").spec.template.spec.containers[0];
+    expect(volumeMounts).toContainEqual({ name: "etcd-secrets", mountPath: `/${product}-secrets`, readOnly: true });
+  });
+
+  test.each<[string, Edit, string]>([
+    [
+      "the placeholder",
+      editSettings((data) => Object.assign(data, { etcd_endpoints: "http://<ETCD_IP>:<ETCD_PORT>" })),
+      "placeholder",
+    ],
+    ["no endpoints", editSettings((data) => Object.assign(data, { etcd_endpoints: "" })), "is empty"],
+    ["what is not a URL", editSettings((data) => Object.assign(data, { etcd_endpoints: "10.0.0.1" })), "not a URL"],
+    [
+      "a key that the Secret does not have",
+      editSettings((data) => Object.assign(data, files)),
+      "The Secret has no etcd-key",
+    ],
+  ])("%s is refused", async (_, edit, message) => {
+    const { obstacles } = await layOut({ ...ETCD, edit });
+
+    expect(obstacles.map((each) => each.message)).toContainEqual(expect.stringContaining(message));
+  });
+
+  test("certificates in a directory of the host stay there", async () => {
+    const hostPath = { path: "/etc/etcd" };
+    const edit: Edit = (objects) => {
+      withFiles(objects);
+      editAgent((_, pod) => {
+        const volume = pod.volumes.find(({ name }: Any) => name === "etcd-certs");
+        delete volume.secret;
+        volume.hostPath = hostPath;
+      })(objects);
+    };
+    const wanted = await layOut({ ...ETCD, edit });
+
+    expect(object(wanted, "DaemonSet").spec.template.spec.volumes).toContainEqual({ name: "etcd-secrets", hostPath });
+    expect(object(wanted, "Deployment").spec.template.spec.volumes).toContainEqual({ name: "etcd-secrets", hostPath });
+  });
+});
+
+describe("wantedManifest() of a former build of this release", () => {
+  const build = (version: string) => {
+    const { settings, components } = variantObjects(OWN, version);
+    return structuredClone([...settings, ...components]) as Any[];
+  };
+  const given = (onConflict: Planned["onConflict"], version = "v3.28.9") => ({
+    ...OWN,
+    stock: undefined,
+    version,
+    onConflict,
+  });
+
+  test("an unchanged installation gets the new images, and nothing else is asked", () => {
+    const wanted = plan(build("v3.28.9"), given("fail"));
+
+    expect(wanted.obstacles).toEqual([]);
+    expect(wanted.objects.map(({ object }) => object)).toEqual(build(TARGET));
+  });
+
+  test("what differs is asked, and kept or not as the user says", () => {
+    const live = build("v3.28.9");
+    agentOf(find(live, "DaemonSet")).resources = { limits: { memory: "1Gi" } };
+
+    expect(plan(live, given("fail")).obstacles).toHaveLength(1);
+    expect(agentOf(object(plan(live, given("mine")), "DaemonSet")).resources).toEqual({ limits: { memory: "1Gi" } });
+    expect(object(plan(live, given("theirs")), "DaemonSet")).toEqual(find(build(TARGET), "DaemonSet"));
+  });
+
+  test("the same version stays as it is", () => {
+    const live = build(TARGET);
+    agentOf(find(live, "DaemonSet")).resources = { limits: { memory: "1Gi" } };
+    const wanted = plan(live, given("fail", TARGET));
+
+    expect(wanted.objects.map(({ object }) => object)).toEqual(live);
+    expect(wanted.obstacles).toEqual([]);
+  });
+});

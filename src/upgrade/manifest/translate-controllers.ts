@@ -1,0 +1,48 @@
+/** What the user has changed in the controllers of an earlier release, in those of this one, which have another name. Pure. */
+import { identity } from "../../identity.ts";
+import type { KubeObject } from "../../operator/kube-object.ts";
+import { FORMER_CONTROLLERS } from "../former-names.ts";
+import { carryPlaces, type Workloads } from "./carried-places.ts";
+import { imageInPlaceOf } from "./image-place.ts";
+import type { TranslatedWorkload } from "./translate-daemon-set.ts";
+import { itemsIn, named, podSpecOf, textIn, withPodSpec } from "./workload.ts";
+
+const SECRETS_VOLUME = "etcd-secrets";
+
+export interface ControllersPlace {
+  /** The image of the live node agent. */
+  readonly image: string | undefined;
+  /** Directories in the pod where the settings say that etcd's certificates are. */
+  readonly certificateDirectories: readonly string[];
+}
+
+export function translateControllers(
+  workloads: Workloads & { readonly release: KubeObject },
+  { image, certificateDirectories }: ControllersPlace,
+): TranslatedWorkload {
+  const carried = carryPlaces(workloads, { formerContainer: FORMER_CONTROLLERS, container: identity.controllers });
+  const pod = podSpecOf(carried.workload);
+  const live = textIn(named(itemsIn(podSpecOf(workloads.live), "containers"), FORMER_CONTROLLERS), "image") ?? image;
+  const containers = itemsIn(pod, "containers").map((each) => {
+    const mounts = itemsIn(each, "volumeMounts");
+    const more = certificateDirectories.filter((path) => mounts.every(({ mountPath }) => mountPath !== path));
+    return {
+      ...each,
+      image: imageInPlaceOf(live, textIn(each, "image") ?? ""),
+      ...(mounts.length + more.length === 0
+        ? {}
+        : {
+            volumeMounts: [
+              ...mounts,
+              ...more.map((mountPath) => ({ name: SECRETS_VOLUME, mountPath, readOnly: true })),
+            ],
+          }),
+    };
+  });
+  const object = withPodSpec(workloads.release, { ...pod, containers });
+  return {
+    object,
+    notes: carried.kept.map((path) => `Kept: ${path} of the controllers`),
+    conflicts: carried.conflicts,
+  };
+}

@@ -1,0 +1,197 @@
+/**
+ * The manifest of this release for an installation of an earlier one, whose objects have other shapes: what the user has changed
+ * is looked up in the live objects and put where this release has it. Pure.
+ */
+import { identity } from "../../identity.ts";
+import type { Fields } from "../../kube/objects.ts";
+import type { KubeObject } from "../../operator/kube-object.ts";
+import { describeObject } from "../../operator/object-kinds.ts";
+import { NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "../../operator/render/names.ts";
+import type { Obstacle } from "../facts.ts";
+import { FORMER_CONFIG_MAP, FORMER_ETCD_SECRET } from "../former-names.ts";
+import { parseJsonText, printJsonText } from "../merge/json-text.ts";
+import { type MergeConflict, UNKNOWN_BASE } from "../merge/three-way.ts";
+import { translateEnvironment } from "./agent-settings.ts";
+import { withConfigHash } from "./config-hash.ts";
+import { defaultPools } from "./default-pools.ts";
+import { type EtcdAccess, etcdAccess } from "./etcd-access.ts";
+import { flannelBinding } from "./flannel.ts";
+import { baseOf, comparable, formerSettings, type LiveManifest, PATHS } from "./live-manifest.ts";
+import { translateNetworkList } from "./network-list.ts";
+import { translateControllers } from "./translate-controllers.ts";
+import { liveImage, translateDaemonSet } from "./translate-daemon-set.ts";
+import type { WantedManifest, WantedObject } from "./wanted.ts";
+import { environmentOf, fieldsIn, itemsIn, named, podSpecOf, textIn, withPodSpec } from "./workload.ts";
+
+export interface FormerInstallation {
+  readonly live: LiveManifest;
+  readonly daemonSet: Fields;
+  /** As it was published; absent if this tool does not have it. */
+  readonly stock?: readonly KubeObject[] | undefined;
+  /** Settings and components. */
+  readonly release: readonly KubeObject[];
+  readonly isEtcd: boolean;
+  /** Of conflicts. */
+  readonly winner: "mine" | "theirs";
+}
+
+export interface TranslatedManifest extends WantedManifest {
+  readonly conflicts: readonly MergeConflict[];
+}
+
+export function translateFormer(given: FormerInstallation): TranslatedManifest {
+  const settings = formerSettings(given.live);
+  const agent = named(itemsIn(podSpecOf(given.daemonSet), "containers"), identity.nodeAgent);
+  const environment = environmentOf(agent, configMapsIn(given.live));
+  const translated = translateEnvironment(environment);
+  const etcd = given.isEtcd ? etcdOf(given, settings) : undefined;
+  const site: Site = { ...given, settings, environment, etcd };
+  const parts = [
+    ...given.release.map((object) => translateObject(object, site)),
+    ...flannelBinding(given.live).map(added),
+  ];
+  const sources = new Set(parts.flatMap(({ source }) => source ?? []));
+  return {
+    objects: withConfigHash(parts.flatMap(({ wanted }) => wanted)),
+    settings: translated.settings,
+    notes: [...translated.notes, ...parts.flatMap(({ notes = [] }) => notes), ...sourceNotes(sources)],
+    obstacles: [
+      ...translated.obstacles,
+      ...(etcd?.obstacles ?? []),
+      ...parts.flatMap(({ obstacles = [] }) => obstacles),
+    ],
+    conflicts: parts.flatMap(({ conflicts = [], wanted }) => conflicts.map((each) => within(wanted[0]?.object, each))),
+  };
+}
+
+interface Site extends FormerInstallation {
+  readonly settings: Fields | undefined;
+  readonly environment: ReadonlyMap<string, string>;
+  readonly etcd: EtcdAccess | undefined;
+}
+
+interface Part {
+  readonly wanted: readonly WantedObject[];
+  readonly notes?: readonly string[];
+  readonly obstacles?: readonly Obstacle[];
+  readonly conflicts?: readonly MergeConflict[];
+  readonly source?: ReturnType<typeof baseOf>["source"];
+}
+
+function etcdOf({ live, daemonSet }: FormerInstallation, settings: Fields | undefined): EtcdAccess {
+  return etcdAccess({ settings, secret: live.get(PATHS.etcdSecret), daemonSet, secretName: FORMER_ETCD_SECRET });
+}
+
+function configMapsIn(live: LiveManifest): Readonly<Record<string, Fields>> {
+  const found = [live.get(PATHS.settings), live.get(PATHS.canalSettings)].filter((each) => each !== undefined);
+  return Object.fromEntries(found.map((each) => [textIn(each["metadata"], "name") ?? "", each]));
+}
+
+function translateObject(object: KubeObject, site: Site): Part {
+  switch (object.kind) {
+    case "DaemonSet":
+      return daemonSetPart(object, site);
+    case "Deployment":
+      return controllersPart(object, site);
+    case "ConfigMap":
+      return object.metadata.name === NETWORK_CONFIG_MAP ? networkConfigPart(object, site) : settingsPart(object, site);
+    case "Secret":
+      // What is there has the certificates: an empty one would take the place of the client's key.
+      return site.live.has(PATHS.etcdSecret) ? { wanted: [] } : added(object);
+    case "PodDisruptionBudget":
+    case "CSIDriver":
+      return { wanted: [{ object, mode: "whole" }] };
+    default:
+      return added(object);
+  }
+}
+
+function added(object: KubeObject): Part {
+  return { wanted: [{ object, mode: "add" }] };
+}
+
+function daemonSetPart(release: KubeObject, { daemonSet, stock, etcd, winner }: Site): Part {
+  const { base, source } = baseOf(daemonSet, stock);
+  const live = comparable(daemonSet, base, release);
+  const { object, notes, conflicts } = translateDaemonSet({ base, live, release, winner });
+  return { wanted: [{ object: withSource(object, etcd), mode: "whole" }], notes, conflicts, source };
+}
+
+function controllersPart(release: KubeObject, { live, daemonSet, stock, etcd, winner }: Site): Part {
+  const former = live.get(PATHS.formerControllers);
+  const place = { image: liveImage(daemonSet), certificateDirectories: etcd?.directories ?? [] };
+  const { base } = former === undefined ? { base: release } : baseOf(former, stock);
+  const current = former === undefined ? release : comparable(former, base, release);
+  const { object, notes, conflicts } = translateControllers({ base, live: current, release, winner }, place);
+  return { wanted: [{ object: withSource(object, etcd), mode: "whole" }], notes, conflicts };
+}
+
+/** Certificates of etcd that are not in the Secret of the manifests. */
+function withSource(object: KubeObject, etcd: EtcdAccess | undefined): KubeObject {
+  const { source } = etcd ?? {};
+  if (source === undefined) return object;
+  const pod = podSpecOf(object);
+  const volumes = itemsIn(pod, "volumes").map((each) =>
+    each["name"] === "etcd-secrets" ? { name: each["name"], ...source } : each,
+  );
+  return withPodSpec(object, { ...pod, volumes });
+}
+
+/** Keys of the earlier release stay: its pods read them when they start. */
+function settingsPart(release: KubeObject, { environment, etcd }: Site): Part {
+  const given = fieldsIn(release, "data");
+  const data = {
+    ...given,
+    ...(given["default_pools"] === undefined ? {} : { default_pools: printJsonText(defaultPools(environment)) }),
+    ...etcd?.data,
+  };
+  return {
+    wanted: [{ object: { ...release, metadata: { ...release.metadata, name: FORMER_CONFIG_MAP }, data }, mode: "add" }],
+  };
+}
+
+function networkConfigPart(release: KubeObject, { live, settings, stock }: Site): Part {
+  const installed = live.get(PATHS.networkConfig);
+  const former = textIn(fieldsIn(settings, "data"), "cni_network_config");
+  // An upgrade that was interrupted has written it already.
+  if (former === undefined)
+    return { wanted: [{ object: installed === undefined ? release : adopted(release, installed), mode: "whole" }] };
+  const { base } = settings === undefined ? { base: UNKNOWN_BASE } : baseOf(settings, stock);
+  const before = base === UNKNOWN_BASE ? undefined : textIn(fieldsIn(base, "data"), "cni_network_config");
+  const theirs = textIn(fieldsIn(release, "data"), NETWORK_CONFIG_KEY) ?? "";
+  const mtu = textIn(fieldsIn(settings, "data"), "veth_mtu") ?? "0";
+  const text = translateNetworkList({ base: before, live: former, release: theirs, mtu });
+  if (text === undefined) {
+    const message = "The network config in cni_network_config is not valid JSON";
+    return { wanted: [], obstacles: [{ message, remedy: "correct it in the ConfigMap" }] };
+  }
+  const object = { ...release, data: { [NETWORK_CONFIG_KEY]: text } };
+  const conflicts = before === undefined ? pluginQuestions(former, theirs) : [];
+  return { wanted: [{ object, mode: "whole" }], conflicts };
+}
+
+function adopted(release: KubeObject, installed: Fields): KubeObject {
+  return { ...release, data: fieldsIn(installed, "data") };
+}
+
+/** Without a base it is not known whether the user has removed a plugin, or the earlier release did not have it. */
+function pluginQuestions(former: string, theirs: string): readonly MergeConflict[] {
+  const typesOf = (text: string) => itemsIn(parseJsonText(text), "plugins").map(({ type }) => type);
+  const present = typesOf(former);
+  const missing = itemsIn(parseJsonText(theirs), "plugins").filter(({ type }) => !present.includes(type));
+  const isWrapped = !present.includes(identity.product);
+  return missing
+    .filter(({ type }) => !(isWrapped && type === identity.product))
+    .map((each) => ({ path: `data.${NETWORK_CONFIG_KEY}.plugins[${each["type"]}]`, release: each }));
+}
+
+function within(object: KubeObject | undefined, conflict: MergeConflict): MergeConflict {
+  return object === undefined ? conflict : { ...conflict, path: `${describeObject(object)}: ${conflict.path}` };
+}
+
+function sourceNotes(sources: ReadonlySet<unknown>): readonly string[] {
+  if (!sources.has("last applied")) return [];
+  return [
+    "This tool does not have the manifest that was installed: it compares with what was applied last. What you had changed in the file before you applied it looks like a part of the release: compare the saved manifest with your file",
+  ];
+}

@@ -1,0 +1,116 @@
+/** Makes objects of the API what they should be: with the version that was read as the precondition, and not if they are. */
+import { PluginError } from "../../errors.ts";
+import type { ClusterObjects, Fields } from "../../kube/objects.ts";
+import type { KubeObject } from "../../operator/kube-object.ts";
+import { describeObject, objectPath } from "../../operator/object-kinds.ts";
+import { forcedConflicts, planApply } from "../dry-run.ts";
+import { isSame } from "../merge/canonical-json.ts";
+import { withoutServerFields } from "../merge/server-defaults.ts";
+import { contentHash } from "../object-content.ts";
+import { objectDiff } from "../object-diff.ts";
+import type { PlannedChange } from "../step.ts";
+import { composeObject } from "./compose-object.ts";
+import type { WantedObject } from "./wanted.ts";
+
+export async function planWrites(
+  objects: ClusterObjects,
+  wanted: readonly WantedObject[],
+): Promise<readonly PlannedChange[]> {
+  const changes: PlannedChange[] = [];
+  for (const each of wanted) {
+    const path = objectPath(each.object);
+    const live = await objects.read(path);
+    const planned =
+      live === undefined ? await planApply(objects, [each.object]) : await planReplacement(objects, each, live);
+    changes.push(...planned);
+  }
+  return changes;
+}
+
+/** The server's own result; its fields of other managers are those that server-side apply would take. */
+async function planReplacement(
+  objects: ClusterObjects,
+  wanted: WantedObject,
+  live: Fields,
+): Promise<readonly PlannedChange[]> {
+  const path = objectPath(wanted.object);
+  const { after } = await tryReplacement(objects, wanted, live);
+  const diff = objectDiff(live, after);
+  if (diff === "") return [];
+  const conflicts = await forcedConflicts(objects, plainOf(wanted, composeObject(wanted, live)), live);
+  return [
+    {
+      action: "update",
+      what: describeObject(wanted.object),
+      path,
+      diff,
+      ...(conflicts.length === 0 ? {} : { conflicts }),
+    },
+  ];
+}
+
+function plainOf({ object }: WantedObject, composed: Fields): KubeObject {
+  return { ...composed, apiVersion: object.apiVersion, kind: object.kind, metadata: object.metadata };
+}
+
+/** Those that are not as they should be. */
+export async function unwritten(
+  objects: ClusterObjects,
+  wanted: readonly WantedObject[],
+): Promise<readonly WantedObject[]> {
+  const found = await Promise.all(wanted.map(async (each) => [each, await isWritten(objects, each)] as const));
+  return found.filter(([, is]) => !is).map(([each]) => each);
+}
+
+async function isWritten(objects: ClusterObjects, wanted: WantedObject): Promise<boolean> {
+  const live = await objects.read(objectPath(wanted.object));
+  return live !== undefined && (await isComposed(objects, wanted, live));
+}
+
+/** If it seems to differ, the server is asked: it knows its default values best. */
+async function isComposed(objects: ClusterObjects, wanted: WantedObject, live: Fields): Promise<boolean> {
+  const composed = composeObject(wanted, live);
+  const [present, next] = [withoutServerFields(live, composed), withoutServerFields(composed, composed)];
+  if (isSame(present, next)) return true;
+  const tried = await tryReplacement(objects, wanted, live);
+  return contentHash(tried.after) === contentHash(tried.live);
+}
+
+const ATTEMPTS = 5;
+
+/** With the object that it was tried on: controllers report into objects all the time, which changes their version. */
+async function tryReplacement(objects: ClusterObjects, wanted: WantedObject, first: Fields) {
+  const path = objectPath(wanted.object);
+  let live = first;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return { live, after: await objects.replace(path, composeObject(wanted, live), { isDryRun: true }) };
+    } catch (failure) {
+      if (!isOutdated(failure) || attempt >= ATTEMPTS) throw failure;
+      live = (await objects.read(path)) ?? live;
+    }
+  }
+}
+
+function isOutdated(failure: unknown): boolean {
+  return failure instanceof PluginError && failure.kind === "resource-changed";
+}
+
+/** Returns whether it was written. Fails with `resource-changed` if somebody changes its content meanwhile. */
+export async function writeObject(objects: ClusterObjects, wanted: WantedObject): Promise<boolean> {
+  const path = objectPath(wanted.object);
+  const first = await objects.read(path);
+  if (first === undefined) {
+    await objects.apply(path, wanted.object, { force: true });
+    return true;
+  }
+  if (await isComposed(objects, wanted, first)) return false;
+  for (let live: Fields | undefined = first; ; live = await objects.read(path)) {
+    try {
+      await objects.replace(path, composeObject(wanted, live ?? first));
+      return true;
+    } catch (failure) {
+      if (!isOutdated(failure) || contentHash(await objects.read(path)) !== contentHash(first)) throw failure;
+    }
+  }
+}

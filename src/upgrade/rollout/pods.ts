@@ -1,0 +1,138 @@
+/** How far the pods of the node agents are, and why one is not further. Pure. */
+import type { Fields } from "../../kube/objects.ts";
+import { fieldsIn, itemsIn, named, podSpecOf, textIn } from "../manifest/workload.ts";
+
+export interface RolloutView {
+  readonly daemonSet: Fields;
+  /** Of the DaemonSet. */
+  readonly pods: readonly Fields[];
+  readonly nodes: readonly Fields[];
+  /** Label `controller-revision-hash` of pods with the present template; absent if it is not known. */
+  readonly revision?: string | undefined;
+  /** The name of our container. */
+  readonly container: string;
+  /** With etcd: a pod that runs counts, although not all of its containers are ready. */
+  readonly isPartlyReadyAccepted: boolean;
+  readonly now: Date;
+}
+
+/**
+ * "old": its pod has another template. "starting": its pod is new, but does not work yet. "accepted": not all containers are
+ * ready, which is enough. "ready".
+ */
+export interface NodeState {
+  readonly node: string;
+  readonly state: "absent" | "old" | "starting" | "accepted" | "ready";
+  readonly pod?: Fields;
+  /** Why it is not done; empty if it is, or waits for its turn. */
+  readonly why: string;
+}
+
+/** A container that does not become ready within this time is not expected to. */
+const PATIENCE_MILLISECONDS = 30_000;
+
+export function nodeStates(view: RolloutView): readonly NodeState[] {
+  const nodes = view.nodes.filter((node) => isWanted(view, node)).map(nameOf);
+  const withPods = view.pods.map((pod) => textIn(pod["spec"], "nodeName") ?? "").filter((name) => name !== "");
+  return [...new Set([...nodes, ...withPods])].toSorted().map((node) => stateOf(view, node));
+}
+
+/** Whether the DaemonSet has a pod for it: by its node selector, the only restriction that manifests have. */
+function isWanted({ daemonSet }: RolloutView, node: Fields): boolean {
+  const labels = fieldsIn(node, "metadata", "labels");
+  return Object.entries(fieldsIn(podSpecOf(daemonSet), "nodeSelector")).every(
+    ([name, value]) => labels[name] === value,
+  );
+}
+
+function stateOf(view: RolloutView, node: string): NodeState {
+  const pods = view.pods.filter((pod) => textIn(pod["spec"], "nodeName") === node);
+  const pod = pods.find((each) => isNew(view, each)) ?? pods[0];
+  const trouble = nodeTrouble(view, node);
+  if (pod === undefined) return { node, state: "absent", why: trouble || "it has no pod of the DaemonSet" };
+  if (!isNew(view, pod)) return { node, state: "old", pod, why: trouble || oldPodReason(view, pod) };
+  const problem = podProblem(pod);
+  const unready = unreadyContainers(pod);
+  if (problem === "" && unready.length === 0 && isRunning(pod)) return { node, state: "ready", pod, why: "" };
+  if (problem === "" && isAccepted(view, pod)) return { node, state: "accepted", pod, why: "" };
+  const waiting = unready.length === 0 ? "it does not run yet" : `not ready: ${unready.join(", ")}`;
+  return {
+    node,
+    state: "starting",
+    pod,
+    why: `pod ${nameOf(pod)}: ${problem || waiting}${trouble === "" ? "" : `; ${trouble}`}`,
+  };
+}
+
+function isNew({ daemonSet, revision }: RolloutView, pod: Fields): boolean {
+  if (revision !== undefined) return fieldsIn(pod, "metadata", "labels")["controller-revision-hash"] === revision;
+  return itemsIn(podSpecOf(daemonSet), "containers").every(
+    ({ name, image }) => named(itemsIn(pod["spec"], "containers"), String(name))?.["image"] === image,
+  );
+}
+
+function nodeTrouble({ nodes }: RolloutView, name: string): string {
+  const node = nodes.find((each) => nameOf(each) === name);
+  if (node === undefined) return "the Node does not exist";
+  const ready = itemsIn(node["status"], "conditions").find(({ type }) => type === "Ready");
+  if (ready?.["status"] === "True") return "";
+  return `the Node is not ready${detail(ready?.["reason"], ready?.["message"])}`;
+}
+
+function oldPodReason({ daemonSet }: RolloutView, pod: Fields): string {
+  const name = nameOf(pod);
+  if (fieldsIn(daemonSet, "spec", "updateStrategy")["type"] === "OnDelete") {
+    return `pod ${name} is of the earlier release, and the update strategy is OnDelete: delete the pod`;
+  }
+  return fieldsIn(pod, "metadata")["deletionTimestamp"] === undefined ? "" : `pod ${name} does not end`;
+}
+
+function isRunning(pod: Fields): boolean {
+  return fieldsIn(pod, "status")["phase"] === "Running" && fieldsIn(pod, "metadata")["deletionTimestamp"] === undefined;
+}
+
+/** The first that will not pass by itself. */
+function podProblem(pod: Fields): string {
+  const status = fieldsIn(pod, "status");
+  const statuses = [...itemsIn(status, "initContainerStatuses"), ...itemsIn(status, "containerStatuses")];
+  for (const each of statuses) {
+    const waiting = fieldsIn(each, "state", "waiting");
+    const reason = textIn(waiting, "reason");
+    if (reason === undefined || reason === "PodInitializing" || reason === "ContainerCreating") continue;
+    const last = fieldsIn(each, "lastState", "terminated");
+    const ended =
+      last["exitCode"] === undefined
+        ? ""
+        : `; it ended with ${last["exitCode"]}${detail(last["reason"], last["message"])}`;
+    return `container ${each["name"]}: ${reason}${detail(undefined, waiting["message"])}${ended}`;
+  }
+  const unscheduled = itemsIn(status, "conditions").find(
+    (each) => each["type"] === "PodScheduled" && each["status"] === "False",
+  );
+  if (unscheduled !== undefined) return `it is not scheduled${detail(unscheduled["reason"], unscheduled["message"])}`;
+  return status["phase"] === "Failed" ? `it has failed${detail(status["reason"], status["message"])}` : "";
+}
+
+function unreadyContainers(pod: Fields): readonly string[] {
+  const statuses = itemsIn(pod["status"], "containerStatuses");
+  return itemsIn(pod["spec"], "containers")
+    .map(({ name }) => String(name))
+    .filter((name) => named(statuses, name)?.["ready"] !== true);
+}
+
+/** Our container runs, and has done so long enough. */
+function isAccepted({ isPartlyReadyAccepted, container, now }: RolloutView, pod: Fields): boolean {
+  if (!isPartlyReadyAccepted || !isRunning(pod)) return false;
+  const running = fieldsIn(named(itemsIn(pod["status"], "containerStatuses"), container), "state", "running");
+  const startedAt = Date.parse(textIn(running, "startedAt") ?? "");
+  return now.getTime() - startedAt >= PATIENCE_MILLISECONDS;
+}
+
+function detail(reason: unknown, message: unknown): string {
+  const parts = [reason, message].filter((part) => typeof part === "string" && part !== "");
+  return parts.length === 0 ? "" : ` (${parts.join(": ")})`;
+}
+
+export function nameOf(object: Fields): string {
+  return textIn(object["metadata"], "name") ?? "";
+}

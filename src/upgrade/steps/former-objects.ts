@@ -1,0 +1,194 @@
+/** Rules 6 and 7: what earlier releases consisted of and this one does not is removed, after every node is new. */
+import type { ClusterObjects, Fields } from "../../kube/objects.ts";
+import type { KubeObject } from "../../operator/kube-object.ts";
+import { describeObject, objectPath } from "../../operator/object-kinds.ts";
+import { FORMER_API, FORMER_API_SERVER } from "../former-names.ts";
+import { FORMER_SETTINGS, formerObjects } from "../former-objects/prune-list.ts";
+import { finalRoles } from "../former-objects/roles.ts";
+import { daemonSetOf, isFormer, PATHS } from "../manifest/live-manifest.ts";
+import { targetNetwork } from "../manifest/plan-manifest.ts";
+import { readLiveManifest } from "../manifest/read-live.ts";
+import type { WantedObject } from "../manifest/wanted.ts";
+import { fieldsIn } from "../manifest/workload.ts";
+import { unwritten, writeObject } from "../manifest/write-objects.ts";
+import { readObjects } from "../observe-objects.ts";
+import { readBackedUp, restoreObject } from "../restore-objects.ts";
+import type { PlannedChange, PlanningSite, Step, StepPlan } from "../step.ts";
+import { stockManifest } from "../stock/stock-manifest.ts";
+
+const NAME = "former-objects";
+const API_SERVICE = `/apis/apiregistration.k8s.io/v1/apiservices/${FORMER_API_SERVER.apiService}`;
+/** With it, the API server keeps the APIService as its definitions are. */
+const MANAGED = "kube-aggregator.kubernetes.io/automanaged";
+const SETTINGS = [PATHS.settings, PATHS.canalSettings];
+
+export const formerObjectsStep: Step = {
+  name: NAME,
+  title: "Remove what only the earlier release used",
+  rule: 7,
+  why: "Every node runs this release: the API server, Typha and controllers of the earlier one, their roles and settings have no use any more.",
+
+  async plan(site): Promise<StepPlan | undefined> {
+    const { objects, facts } = site;
+    const found = await existing(objects, formerObjects(facts.namespace));
+    const deletions = found.map(({ what, path }): PlannedChange => ({ action: "delete", what, path }));
+    const settings = await settingsToRemove(objects);
+    const removals = settings.map(
+      ({ path, keys }): PlannedChange => ({
+        action: "update",
+        what: `ConfigMap ${nameIn(path)}: without ${keys.join(", ")}`,
+        path,
+      }),
+    );
+    const roles = await planRoles(site);
+    const narrowed = roles.map(
+      ({ object }): PlannedChange => ({
+        action: "update",
+        what: `${describeObject(object)}: without permissions of the earlier release`,
+        path: objectPath(object),
+      }),
+    );
+    const hasApiService = (await objects.read(API_SERVICE)) !== undefined && facts.storage === "former";
+    const handedOver: readonly PlannedChange[] = hasApiService
+      ? [{ action: "update", what: `APIService ${FORMER_API_SERVER.apiService}: managed by the API server` }]
+      : [];
+    const changes = [...handedOver, ...deletions, ...removals, ...narrowed];
+    if (changes.length === 0) return undefined;
+    return {
+      step: NAME,
+      changes,
+      obstacles: [],
+      notes: facts.storage === "former" ? [definitionsNote()] : [],
+      estimatedSeconds: 10,
+      data: { roles },
+    };
+  },
+
+  async remaining(site, plan) {
+    const { objects } = site;
+    const left = await existing(objects, deletionsOf(plan));
+    const settings = await settingsToRemove(objects);
+    const roles = await unwritten(objects, rolesOf(plan));
+    return [
+      ...left.map(({ what }) => `${what} exists`),
+      ...settings.map(({ path, keys }) => `ConfigMap ${nameIn(path)} has ${keys.join(", ")}`),
+      ...roles.map(({ object }) => `${describeObject(object)} has permissions of the earlier release`),
+      ...((await isUnmanaged(objects))
+        ? [`APIService ${FORMER_API_SERVER.apiService} is not managed by the API server`]
+        : []),
+    ];
+  },
+
+  async act(site, plan) {
+    const { objects } = site;
+    if (await isUnmanaged(objects)) await objects.patch(API_SERVICE, { metadata: { labels: { [MANAGED]: "true" } } });
+    for (const { path, keys } of await settingsToRemove(objects)) {
+      await objects.patch(path, { data: Object.fromEntries(keys.map((key) => [key, null])) });
+    }
+    for (const role of rolesOf(plan)) await writeObject(objects, role);
+    for (const { path, what } of deletionsOf(plan)) {
+      const live = await objects.read(path);
+      if (live === undefined || fieldsIn(live, "metadata")["deletionTimestamp"] !== undefined) continue;
+      const { uid } = fieldsIn(live, "metadata");
+      await objects.remove(path, { propagationPolicy: "Background", preconditions: { uid } });
+      site.progress(`${what} is deleted`);
+    }
+    await untilGone(site, plan);
+  },
+
+  /** The controllers come back without replicas: those of this release still run. */
+  async rollback(site, plan) {
+    const { objects, backups } = site;
+    const saved = await readBackedUp(backups);
+    const api = await objects.read(API_SERVICE);
+    if (api !== undefined && !isForeign(api))
+      await objects.patch(API_SERVICE, { metadata: { labels: { [MANAGED]: null } } });
+    const paths = plan.changes.flatMap(({ path }) => path ?? []).toReversed();
+    for (const path of paths) {
+      const before = saved[path];
+      if (before === undefined) continue;
+      await restoreObject(
+        objects,
+        path,
+        path === PATHS.formerControllers && before !== null ? stopped(before) : before,
+      );
+    }
+  },
+};
+
+function stopped(deployment: Fields): Fields {
+  return { ...deployment, spec: { ...fieldsIn(deployment, "spec"), replicas: 0 } };
+}
+
+/** Deletion takes a moment if an object has finalizers or pods. */
+async function untilGone(site: Parameters<Step["act"]>[0], plan: StepPlan): Promise<void> {
+  const limit = site.now().getTime() + site.options.stallSeconds * 1_000;
+  while ((await existing(site.objects, deletionsOf(plan))).length > 0 && site.now().getTime() < limit) {
+    site.signal.throwIfAborted();
+    await site.wait(500);
+  }
+}
+
+async function existing<Each extends { readonly path: string }>(
+  objects: ClusterObjects,
+  wanted: readonly Each[],
+): Promise<readonly Each[]> {
+  const live = await readObjects(
+    objects,
+    wanted.map(({ path }) => path),
+  );
+  return wanted.filter(({ path }) => live.get(path) !== undefined);
+}
+
+function deletionsOf({ changes }: StepPlan): readonly { readonly path: string; readonly what: string }[] {
+  return changes.flatMap(({ action, path, what }) =>
+    action === "delete" && path !== undefined ? [{ path, what }] : [],
+  );
+}
+
+function rolesOf({ data }: StepPlan): readonly WantedObject[] {
+  return (data as unknown as { readonly roles: readonly WantedObject[] }).roles;
+}
+
+async function settingsToRemove(objects: ClusterObjects) {
+  const live = await readObjects(objects, SETTINGS);
+  return [...live].flatMap(([path, object]) => {
+    const keys = Object.keys(fieldsIn(object, "data")).filter((key) => FORMER_SETTINGS.includes(key));
+    return keys.length === 0 ? [] : [{ path, keys }];
+  });
+}
+
+/** Only manifests: the operator keeps its own roles. */
+async function planRoles(site: PlanningSite): Promise<readonly WantedObject[]> {
+  const { objects, facts, release } = site;
+  const { method, datastore, version } = facts;
+  if (method.kind !== "manifest") return [];
+  const first = release.manifest({ datastore, network: method.network });
+  const live = await readLiveManifest(objects, [...first.settings, ...first.components]);
+  const daemonSet = daemonSetOf(live);
+  if (daemonSet === undefined || !isFormer(daemonSet)) return [];
+  const { components }: { components: readonly KubeObject[] } = release.manifest({
+    datastore,
+    network: targetNetwork(live, daemonSet, facts),
+  });
+  return finalRoles(components, live, await stockManifest(version, { datastore, network: method.network }));
+}
+
+async function isUnmanaged(objects: ClusterObjects): Promise<boolean> {
+  const api = await objects.read(API_SERVICE);
+  return api !== undefined && !isForeign(api) && fieldsIn(api, "metadata", "labels")[MANAGED] === undefined;
+}
+
+/** Served by a program, not by definitions. */
+function isForeign(api: Fields): boolean {
+  return fieldsIn(api, "spec")["service"] !== undefined;
+}
+
+function definitionsNote(): string {
+  const command = `kubectl get customresourcedefinitions --output name | grep '\\.${FORMER_API.group}$' | xargs kubectl delete`;
+  return `The definitions of ${FORMER_API.group} and what they store stay, for a rollback. When you are sure, delete them with: ${command}`;
+}
+
+function nameIn(path: string): string {
+  return path.replace(/^.*\/namespaces\/([^/]+)\/[^/]+\/(.+)$/, "$1/$2");
+}
