@@ -8,6 +8,7 @@ import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import { reasonOf } from "../config/config-files.ts";
 import { type DecodedConfig, decodeNetworkConfig } from "../config/decode.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../config/installed-network-list.ts";
+import { ownEntryOf } from "../config/own-entry.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { parseJson } from "../parse-json.ts";
@@ -92,7 +93,7 @@ function ownConfigIn(text: string): JsonObject | undefined {
   if (!isJsonObject(network)) return undefined;
   const { name, cniVersion, plugins = [network] } = network;
   const entries: readonly unknown[] = Array.isArray(plugins) ? plugins : [];
-  const own = entries.filter(isJsonObject).find(({ type }) => type === identity.product);
+  const own = entries.map(ownEntryOf).find((entry) => entry !== undefined);
   return own && { ...own, name, cniVersion };
 }
 

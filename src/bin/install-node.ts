@@ -2,7 +2,7 @@
  * `install`: brings the plugins and their network config to this node, as the init container of the agent's pod. What can
  * fail elsewhere (the API, the datastore) comes before the first change of a file; the network config comes last.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
 import { initialize } from "../admin/datastore/init.ts";
 import { createDefaultResources, defaultResources } from "../agent/install/default-resources.ts";
 import { isOfNetworkManager, KEEP_OFF_DIRECTORIES, keepOffEntries } from "../agent/install/keep-off.ts";
@@ -19,7 +19,13 @@ import {
 } from "../agent/install/layout.ts";
 import { type NodeNetworkList, nodeNetworkList } from "../agent/install/network-list.ts";
 import { NodeFiles } from "../agent/install/node-files.ts";
-import { hidingConfigs, namesBefore } from "../agent/install/other-networks.ts";
+import {
+  type ConfigFile,
+  hidingConfigs,
+  isFormerConfig,
+  namesBefore,
+  SET_ASIDE,
+} from "../agent/install/other-networks.ts";
 import { requestPluginToken } from "../agent/install/plugin-token.ts";
 import { type InstallSettings, readInstallSettings } from "../agent/install/settings.ts";
 import type { Environment } from "../cni/environment.ts";
@@ -72,7 +78,7 @@ export async function installNode(environment: Environment): Promise<void> {
     ...ownAccess,
     networkListEntry(listPath, list.text),
   ]);
-  if (managesCni) warnAboutOthers(settings);
+  if (managesCni) settleOthers(settings);
 }
 
 function readNetworkList(
@@ -152,11 +158,14 @@ async function writeFiles(entries: readonly InstalledEntry[]): Promise<void> {
   say(changed.length === 0 ? `${quoted(last)} is up to date` : `Wrote ${changed.map(quoted).join(", ")}`);
 }
 
-function warnAboutOthers({ configDirectory, binDirectory }: InstallSettings): void {
+function settleOthers({ configDirectory, binDirectory, formerNetworkConfig }: InstallSettings): void {
   const own = networkListPath(configDirectory);
   const before = namesBefore(own.slice(configDirectory.length + 1), readdirSync(configDirectory));
   const files = before.map((name) => ({ name, text: textOrNothing(`${configDirectory}/${name}`) }));
-  for (const warning of hidingConfigs(configDirectory, own, files)) say(warning, {}, "WARNING");
+  const isFormer = (file: ConfigFile) => isFormerConfig(file, formerNetworkConfig);
+  for (const { name } of files.filter(isFormer)) setAside(`${configDirectory}/${name}`);
+  const others = files.filter((file) => !isFormer(file));
+  for (const warning of hidingConfigs(configDirectory, own, others)) say(warning, {}, "WARNING");
   if (existsSync(`${binDirectory}/${LOOPBACK}`)) return;
   say(
     `The plugin ${quoted(`${binDirectory}/${LOOPBACK}`)} is missing, which container runtimes need for every pod: ` +
@@ -164,6 +173,12 @@ function warnAboutOthers({ configDirectory, binDirectory }: InstallSettings): vo
     {},
     "WARNING",
   );
+}
+
+/** After ours is in its place: at no moment is there none. */
+function setAside(file: string): void {
+  renameSync(file, `${file}${SET_ASIDE}`);
+  say(`${quoted(file)} is the network config of an earlier release: it is now ${quoted(`${file}${SET_ASIDE}`)}`);
 }
 
 /** `path`: as the container names the file. */

@@ -52,11 +52,16 @@ describe("vendor-node install", () => {
   test("installs plugins, kubeconfig and network config on a new node, and keeps what was there", async () => {
     site.host.writeFile(`${BIN}/portmap`, "portmap of others");
     site.host.writeFile(`${CONFIG_DIRECTORY}/05-other.conf`, '{"type":"ptp"}');
+    const former = JSON.stringify({ plugins: [{ type: "flannel", delegate: { type: product } }] });
+    site.host.writeFile(`${CONFIG_DIRECTORY}/10-canal.conflist`, former);
     await site.host.must(["mkdir", "-p", "/etc/NetworkManager/conf.d"]);
     await site.host.must(["rm", "-rf", "/etc/systemd/network"]);
     const audit = site.server.startAudit();
-    const { code, stderr } = await site.inPod("install", { environment: POOLS });
+    const formerName = { [`${environmentPrefix}FORMER_NETWORK_CONFIG`]: "10-canal.conflist" };
+    const { code, stderr } = await site.inPod("install", { environment: { ...POOLS, ...formerName } });
     expect([code, stderr]).toEqual([0, expect.stringContaining("Initialized the datastore")]);
+    expect(existsSync(site.host.view(`${CONFIG_DIRECTORY}/10-canal.conflist`))).toBe(false);
+    expect(site.read(`${CONFIG_DIRECTORY}/10-canal.conflist.former`)).toBe(former);
 
     expect(lstatSync(site.host.view(`${BIN}/${product}`)).size).toBeGreaterThan(10_000_000);
     expect(modeOf(`${BIN}/${product}`)).toBe("755");

@@ -42,6 +42,16 @@ describe("nodeNetworkList()", () => {
     expect(ownOf({ ...OWN, log_file_path: "/var/log/own.log" }).log_file_path).toBe("/var/log/own.log");
   });
 
+  test("completes the entry that another plugin calls, and leaves its IPAM to that plugin", () => {
+    const delegate = { type: identity.product, datastore_type: "etcdv3" };
+    const list = nodeNetworkList(listOf({ type: "flannel", delegate }, { type: "portmap" }), "config", VALUES);
+    const [flannel] = JSON.parse(list.text).plugins;
+
+    expect(flannel).toMatchObject({ type: "flannel", delegate: { ...delegate, nodename: "node-1" } });
+    expect(flannel.delegate.ipam).toBeUndefined();
+    expect(list.own).toMatchObject({ ...delegate, name: "pods", kubernetes: { kubeconfig: VALUES.kubeconfig } });
+  });
+
   test("replaces the endpoints of etcd, and names its files", () => {
     const etcdFiles = { etcd_ca_cert_file: "/tls/ca", etcd_cert_file: "/tls/cert", etcd_key_file: "/tls/key" };
     const own = ownOf(

@@ -1,6 +1,7 @@
 /** The network config as it is installed on a node: the cluster's, with what differs from node to node. Pure. */
 import { isJsonObject, type JsonObject } from "../../cni/json.ts";
 import { decodeNetworkConfig } from "../../config/decode.ts";
+import { mapOwnEntry, ownEntryOf } from "../../config/own-entry.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { parseJson } from "../../parse-json.ts";
@@ -27,14 +28,12 @@ export function nodeNetworkList(text: string, file: string, values: NodeValues):
   const list = parse(text, file);
   const { plugins } = list;
   const entries: readonly unknown[] = Array.isArray(plugins) ? plugins : [];
-  const isOwn = (entry: unknown) => isJsonObject(entry) && entry["type"] === identity.product;
-  if (entries.filter(isOwn).length !== 1) {
+  const completed = entries.map((entry) => mapOwnEntry(entry, (own) => withNodeValues(own, values)));
+  const [first, ...others] = completed.map(ownEntryOf).filter((entry) => entry !== undefined);
+  if (first === undefined || others.length > 0) {
     throw invalid(file, `its "plugins" do not have one entry of type "${identity.product}"`);
   }
-  const completed = entries.map((entry) =>
-    isJsonObject(entry) && isOwn(entry) ? withNodeValues(entry, values) : entry,
-  );
-  const own = { ...(completed.find(isOwn) as JsonObject), name: list["name"], cniVersion: list["cniVersion"] };
+  const own = { ...first, name: list["name"], cniVersion: list["cniVersion"] };
   const decoded = decodeNetworkConfig(own);
   if (!decoded.ok) throw invalid(file, decoded.problems.map(({ message }) => message).join("; "));
   return { text: `${JSON.stringify({ ...list, plugins: completed }, undefined, 2)}\n`, own };

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { hidingConfigs, namesBefore } from "./other-networks.ts";
+import { identity } from "../../identity.ts";
+import { hidingConfigs, isFormerConfig, namesBefore } from "./other-networks.ts";
 
 describe("namesBefore()", () => {
   test("returns the network configs that runtimes read before ours", () => {
@@ -24,5 +25,21 @@ describe("hidingConfigs()", () => {
       '"/etc/cni/net.d/07-c.conf" (not valid JSON)',
     ]);
     expect(messages[0]).toContain("remove or rename it");
+  });
+});
+
+describe("isFormerConfig()", () => {
+  const NAME = "10-canal.conflist";
+  const file = (...plugins: readonly object[]) => ({ name: NAME, text: JSON.stringify({ plugins }) });
+
+  test.each([
+    [true, file({ type: identity.product }, { type: "portmap" })],
+    [true, file({ type: "flannel", delegate: { type: identity.product } })],
+    [true, { name: NAME, text: JSON.stringify({ type: identity.product }) }],
+    [false, { ...file({ type: identity.product }), name: "05-mine.conflist" }],
+    [false, file({ type: "flannel", delegate: { type: "bridge" } })],
+    [false, { name: NAME, text: "{" }],
+  ])("is %p for %j", (expected, config) => {
+    expect(isFormerConfig(config, NAME)).toBe(expected);
   });
 });

@@ -3,6 +3,7 @@
  * of the names. Pure.
  */
 import { isJsonObject } from "../../cni/json.ts";
+import { ownEntryOf } from "../../config/own-entry.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
 
@@ -18,6 +19,17 @@ export function namesBefore(own: string, names: readonly string[]): readonly str
   return names.filter((name) => CONFIG_NAME.test(name) && name < own).sort();
 }
 
+/**
+ * Whether it is the file of an earlier release, which had another name, as with flannel: it runs our plugin. Its content is
+ * that of the earlier release, so it must not come before ours.
+ */
+export function isFormerConfig({ name, text }: ConfigFile, formerName: string | undefined): boolean {
+  return name === formerName && pluginsIn(text).some((entry) => ownEntryOf(entry) !== undefined);
+}
+
+/** Runtimes do not read files with other endings. */
+export const SET_ASIDE = ".former";
+
 /** One line for each, which says what to do. */
 export function hidingConfigs(directory: string, own: string, before: readonly ConfigFile[]): readonly string[] {
   return before.map(({ name, text }) => {
@@ -30,15 +42,22 @@ export function hidingConfigs(directory: string, own: string, before: readonly C
   });
 }
 
-/** Of a network config, or of a list. */
 function pluginTypes(text: string): readonly string[] {
+  const plugins = pluginsIn(text);
+  if (plugins.includes(NOT_JSON)) return ["not valid JSON"];
+  return plugins.filter(isJsonObject).flatMap(({ type }) => (typeof type === "string" ? [type] : []));
+}
+
+const NOT_JSON = Symbol("not JSON");
+
+/** Of a network config, or of a list. */
+function pluginsIn(text: string): readonly unknown[] {
   let config: unknown;
   try {
     config = parseJson(text);
   } catch {
-    return ["not valid JSON"];
+    return [NOT_JSON];
   }
   if (!isJsonObject(config)) return [];
-  const plugins: readonly unknown[] = Array.isArray(config["plugins"]) ? config["plugins"] : [config];
-  return plugins.filter(isJsonObject).flatMap(({ type }) => (typeof type === "string" ? [type] : []));
+  return Array.isArray(config["plugins"]) ? config["plugins"] : [config];
 }

@@ -1,5 +1,6 @@
 /** What the environment of the pod says about the installation on its node. Pure. */
 import type { Environment } from "../../cni/environment.ts";
+import { FORMER_NETWORK_CONFIG } from "../../config/former-network-config.ts";
 import { isNodeName } from "../../config/node-name.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
@@ -27,6 +28,8 @@ export interface InstallSettings {
   /** As given: specs of pools, and of the NodeAgentConfiguration, for a datastore that has none. */
   readonly defaultPools: readonly unknown[];
   readonly nodeAgentConfiguration?: unknown;
+  /** The name of the network config that an earlier release had installed, if it was another. */
+  readonly formerNetworkConfig?: string;
 }
 
 const PREFIX = identity.environmentPrefix;
@@ -53,6 +56,7 @@ export function readInstallSettings(environment: Environment): InstallSettings {
   }
   const etcdEndpoints = etcdEndpointsIn(value("ETCD_ENDPOINTS"));
   const nodeAgentConfiguration = jsonIn(environment, NODE_AGENT_CONFIGURATION);
+  const formerNetworkConfig = value(FORMER_NETWORK_CONFIG);
   return {
     ...placesIn(environment),
     nodeName,
@@ -61,6 +65,7 @@ export function readInstallSettings(environment: Environment): InstallSettings {
     ...(etcdEndpoints === undefined ? {} : { etcdEndpoints }),
     defaultPools: poolsIn(jsonIn(environment, DEFAULT_POOLS)),
     ...(nodeAgentConfiguration === undefined ? {} : { nodeAgentConfiguration }),
+    ...(formerNetworkConfig === undefined ? {} : { formerNetworkConfig }),
   };
 }
 

@@ -331,6 +331,10 @@ describe("wantedManifest() with flannel", () => {
     expect(spec.selector).toEqual({ matchLabels: { "k8s-app": "canal" } });
     expect(spec.template.spec.containers.map(({ name }: Any) => name)).toEqual([nodeAgent, "kube-flannel"]);
     expect(spec.template.spec.volumes.map(({ name }: Any) => name)).toContain("flannel-cfg");
+    expect(spec.template.spec.initContainers[0].env).toContainEqual({
+      name: `${PREFIX}FORMER_NETWORK_CONFIG`,
+      value: "10-canal.conflist",
+    });
     expect(networkList(wanted)).toMatchObject({ name: "k8s-pod-network" });
     expect(networkList(wanted).plugins[0].ipam).toEqual({ type: "host-local", ranges: [[{ subnet: "usePodCidr" }]] });
     expect(wanted.settings).toEqual({ routing: "Disabled", tablesRefreshInterval: "60s" });

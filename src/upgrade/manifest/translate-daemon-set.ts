@@ -2,6 +2,7 @@
  * The DaemonSet of an earlier release's node agents as that of this release. It keeps its name and its selector, so that the
  * orchestrator replaces its pods node by node, and whatever else runs in them, such as flannel. Pure.
  */
+import { FORMER_NETWORK_CONFIG } from "../../config/former-network-config.ts";
 import { identity } from "../../identity.ts";
 import type { Fields } from "../../kube/objects.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
@@ -38,7 +39,7 @@ export function translateDaemonSet(workloads: Workloads & { readonly release: Ku
   const podSpec = withOthers(podSpecOf(carried.workload), others, (own) => ({
     ...own,
     image: imageInPlaceOf(image, textIn(own, "image") ?? ""),
-    env: withDirectories(itemsIn(own, "env"), workloads),
+    env: [...withDirectories(itemsIn(own, "env"), workloads), ...(own["name"] === OURS ? [] : formerConfig(live))],
   }));
   const template = fieldsIn(release, "spec", "template", "metadata");
   const object = withPodSpec(
@@ -148,6 +149,15 @@ function withDirectories(env: readonly Fields[], { live }: Workloads): readonly 
     return value === undefined || isSame(each["value"], value) ? each : { ...each, value };
   });
   return [...changed, ...given.filter(({ name }) => named(env, String(name)) === undefined)];
+}
+
+/** A network config with another name would be read before that of this release: its installation sets it aside. */
+function formerConfig(live: Fields): readonly Fields[] {
+  const install = named(itemsIn(podSpecOf(live), "initContainers"), "install-cni");
+  const value = textIn(named(itemsIn(install, "env"), "CNI_CONF_NAME"), "value");
+  return value === undefined || value === `10-${identity.product}.conflist`
+    ? []
+    : [{ name: FORMER_NETWORK_CONFIG, value }];
 }
 
 function withMembers(name: string, members: Fields): Fields {
