@@ -76,7 +76,7 @@ async function readRun(run: Run): Promise<{ readonly plan: UpgradePlan; readonly
 async function obstaclesOf(run: Run, plan: UpgradePlan, steps: readonly PlannedStep[]): Promise<readonly Obstacle[]> {
   const all: Obstacle[] = [];
   for (const { step, plan: stepPlan } of steps) {
-    if (step.rollbackObstacles === undefined || actionOf(run, step) === "nothing") continue;
+    if (step.rollbackObstacles === undefined) continue;
     all.push(...(await step.rollbackObstacles(stepSite(run, plan, step.name), stepPlan)));
   }
   return all;
