@@ -57,6 +57,8 @@ export interface Command {
   readonly options?: readonly Option[];
   /** The command uses the datastore, and accepts the options that select one. */
   readonly needsDatastore?: true;
+  /** Absent: refuses to work on a cluster of a later release, and warns if it is an earlier one. "refuse": does not warn. */
+  readonly versionCheck?: "none" | "refuse";
   readonly examples: readonly Example[];
   run(context: Context, given: Given): Promise<ExitCode>;
 }

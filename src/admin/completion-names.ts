@@ -21,6 +21,7 @@ export function completionNames(commands: () => CommandGroup): Command {
     isHidden: true,
     summary: "Print the kinds or the names that can follow a command line; used by the completion scripts",
     operands: "-- WORD…",
+    versionCheck: "none",
     examples: [{ command: `${NAMES_COMMAND} -- get ippool ""`, does: "Print the names of all pools" }],
     async run(context, { operands }) {
       const before = operands.slice(0, -1);

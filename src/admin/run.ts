@@ -22,6 +22,7 @@ import { type Paint, paint, paintStderr } from "./paint.ts";
 import { reportError } from "./report-error.ts";
 import { withRequestLog } from "./request-log.ts";
 import { unknownCommand } from "./unknown-command.ts";
+import { checkingVersion } from "./version/version-check.ts";
 
 export async function runAdmin(args: readonly string[], context: Context): Promise<ExitCode> {
   const tool = [identity.adminTool];
@@ -108,7 +109,7 @@ async function runCommand(
   if (command.operands === undefined && unwanted !== undefined) {
     throw new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got ${quoted(unwanted)}`);
   }
-  return command.run(withRequestLog(context, given), given);
+  return command.run(withRequestLog(checkingVersion(context, given, command), given), given);
 }
 
 function pageOf({ terminalWidth }: Context, paint: Paint): Page {

@@ -4,6 +4,7 @@ import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";
+import { MISMATCH_OPTION } from "../version/compare-with-cluster.ts";
 
 export const CLUSTER_OPTIONS: readonly Option[] = [
   {
@@ -12,6 +13,7 @@ export const CLUSTER_OPTIONS: readonly Option[] = [
     summary: "kubeconfig file of the cluster (default: KUBECONFIG, then ~/.kube/config)",
   },
   { name: "context", value: "NAME", summary: "Context of the kubeconfig (default: its current context)" },
+  MISMATCH_OPTION,
 ];
 
 /** The same order as that of kubectl: the option, the variable, the account of the pod, the file in the home directory. */

@@ -32,6 +32,7 @@ export const datastoreCheck: Command = {
     "The exit code is 1 if a stage fails.",
   ].join("\n"),
   needsDatastore: true,
+  versionCheck: "none",
   examples: [
     { command: "datastore check", does: "Check the configured datastore" },
     {

@@ -3,6 +3,7 @@ import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import type { KubeAccess } from "../../config/kube-access.ts";
 import { identity } from "../../identity.ts";
 import type { Option } from "../option.ts";
+import { MISMATCH_OPTION } from "../version/compare-with-cluster.ts";
 
 export interface DatastoreSetting {
   readonly option: Option;
@@ -183,4 +184,5 @@ const CONFIG_OPTION: Option = {
 export const DATASTORE_OPTIONS: readonly Option[] = [
   ...DATASTORE_SETTINGS.filter(({ isFileOnly }) => !isFileOnly).map(({ option }) => option),
   CONFIG_OPTION,
+  MISMATCH_OPTION,
 ];

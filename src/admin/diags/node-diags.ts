@@ -18,6 +18,7 @@ export const nodeDiags: Command = {
     { name: "log-dir", value: "DIRECTORY", summary: `Directory with the logs (default: ${identity.logDirectory})` },
     ARCHIVE_OPTION,
   ],
+  versionCheck: "none",
   examples: [
     { command: "node diags", does: "Write diags-TIME.tar.gz" },
     { command: "node diags --archive /tmp/node-1.tar.gz", does: "Write it elsewhere" },

@@ -16,6 +16,7 @@ export const nodeCheck: Command = {
     "the product's own tables (NAT, floating IPs, spoofing, host ports, policy) and the reverse path filters of pods are in place.",
     "Reports each problem with the commands that fix it; changes nothing. The exit code is 1 if a check has failed.",
   ].join("\n"),
+  versionCheck: "none",
   examples: [
     { command: "node check", does: "Check this host" },
     { command: "node check -o json", does: "Check it in a script" },

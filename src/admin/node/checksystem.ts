@@ -19,6 +19,7 @@ export const nodeChecksystem: Command = {
       summary: "Accepted for scripts of other tools, and not read: the kernel itself is asked",
     },
   ],
+  versionCheck: "none",
   examples: [
     { command: "node checksystem", does: "Can this host be a node?" },
     { command: "node checksystem -o json", does: "As JSON for a script" },

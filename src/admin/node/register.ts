@@ -45,6 +45,7 @@ export const nodeRegister: Command = {
     { name: "for-agent", summary: "Do nothing without an installed network config, and print only changes" },
   ],
   needsDatastore: true,
+  versionCheck: "none",
   examples: [
     { command: "node register", does: "Register this host, so that it can be labelled and selected by pools" },
   ],

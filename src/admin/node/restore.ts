@@ -34,6 +34,7 @@ export const nodeRestore: Command = {
     { name: "for-agent", summary: "Do nothing without an installed network config, and print only changes" },
   ],
   needsDatastore: true,
+  versionCheck: "none",
   examples: [{ command: "node restore", does: "Write the tables again after another program flushed them" }],
   async run(context, given) {
     const isForAgent = given.switches.has("for-agent");

@@ -14,6 +14,7 @@ export const nodeStatus: Command = {
     "tunnels and all others. If BIRD does not run, the reason is shown: a node without peers needs none.",
     "The exit code is 1 if the node agent does not run, or if BIRD should run and does not.",
   ].join("\n"),
+  versionCheck: "none",
   examples: [
     { command: "node status", does: "Are the sessions of this node up?" },
     { command: "node status -o json", does: "As JSON for a script" },

@@ -22,6 +22,7 @@ export const upgradeApply: Command = {
     CONTEXT_OPTION,
   ],
   needsDatastore: true,
+  versionCheck: "refuse",
   examples: [
     { command: "upgrade apply", does: "Carry out the plan that was made last, or continue" },
     { command: "upgrade apply --plan upgrade.json -o json", does: "Carry out this plan, and print each event as JSON" },

@@ -16,6 +16,7 @@ export const upgradeDetect: Command = {
   ].join("\n"),
   options: [...DETECTION_OPTIONS, CONTEXT_OPTION],
   needsDatastore: true,
+  versionCheck: "refuse",
   examples: [
     { command: "upgrade detect", does: "What is installed here, and can it be upgraded?" },
     { command: "upgrade detect -o json", does: "The same for a script" },

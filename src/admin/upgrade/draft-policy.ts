@@ -30,6 +30,7 @@ export const draftPolicyCommand: Command = {
     },
     { name: "output", letter: "o", value: "FORMAT", oneOf: ["yaml", "json"], summary: "yaml (default) or json" },
   ],
+  versionCheck: "refuse",
   examples: [
     { command: "upgrade draft-policy --log /var/log/kern.log --selector \"role == 'edge'\"", does: "From a log file" },
     { command: "upgrade draft-policy --log - < packets.log", does: "From standard input" },

@@ -37,6 +37,7 @@ export const upgradePlan: Command = {
     CONTEXT_OPTION,
   ],
   needsDatastore: true,
+  versionCheck: "refuse",
   examples: [
     { command: "upgrade plan", does: `What would an upgrade of ${identity.title} do?` },
     { command: "upgrade plan --full --plan upgrade.json", does: "Show everything, and save it to another file" },

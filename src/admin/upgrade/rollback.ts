@@ -21,6 +21,7 @@ export const upgradeRollback: Command = {
     CONTEXT_OPTION,
   ],
   needsDatastore: true,
+  versionCheck: "refuse",
   examples: [
     { command: "upgrade rollback", does: "What would be undone, and what stays?" },
     { command: "upgrade rollback --yes", does: "Undo the upgrade" },

@@ -12,6 +12,7 @@ export const upgradeStatus: Command = {
   summary: "Show how far the upgrade is",
   description: "Reads the record of the upgrade in the cluster, whichever process carries it out.",
   options: [...CLUSTER_OPTIONS],
+  versionCheck: "refuse",
   examples: [{ command: "upgrade status", does: "Which steps are done?" }],
   async run(context, given) {
     const { ledger, holder } = await withCluster(context, given, async (client) => {

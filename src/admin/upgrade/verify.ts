@@ -11,6 +11,7 @@ export const upgradeVerify: Command = {
   description: "Reads only, and may be called at any time. The exit code is 1 if something is wrong.",
   options: [CONTEXT_OPTION],
   needsDatastore: true,
+  versionCheck: "refuse",
   examples: [{ command: "upgrade verify", does: "Is the cluster as the upgrade left it?" }],
   async run(context, given) {
     const results = await withReadingRun(context, given, (run) => verifyRun(run));

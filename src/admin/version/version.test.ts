@@ -114,7 +114,7 @@ describe("version", () => {
     const states = ["v3.29.1", "v3.29.1", "v3.29.2"];
     let waits = 0;
     const set = (version: string) =>
-      runInside(["apply", "-f", "-"], {
+      runInside(["apply", "-f", "-", "--allow-version-mismatch"], {
         store,
         stdin: JSON.stringify({
           apiVersion: API_VERSION,

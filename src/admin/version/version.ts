@@ -30,6 +30,7 @@ export const versionCommand: Command = {
     },
   ],
   needsDatastore: true,
+  versionCheck: "none",
   examples: [
     { command: "version", does: "Which versions are in use, and which node is behind?" },
     { command: "version --client", does: "Print the version of this tool alone" },

@@ -1,0 +1,119 @@
+/**
+ * Compares the release of the tool with that of the cluster before a command does anything. It costs no round trip of its own:
+ * the version is read with the first thing that the command reads. A version that cannot be read blocks nothing.
+ */
+import type { Datastore, Snapshot, Wanted } from "../../datastore/datastore.ts";
+import { transactOn } from "../../datastore/transact.ts";
+import { PluginError } from "../../errors.ts";
+import { API_VERSION } from "../../identity.ts";
+import type { KubeClient } from "../../kube/api.ts";
+import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
+import { resourceKey } from "../../model/keys.ts";
+import type { Command, Context, Given } from "../command.ts";
+import { ALLOW_MISMATCH, compareWithCluster } from "./compare-with-cluster.ts";
+
+const KEY = resourceKey("clusterinformations", { name: "default" });
+const PATH = `/apis/${API_VERSION}/clusterinformations/default`;
+
+/** The context of a command that refuses to work on a cluster of a later release. */
+export function checkingVersion(context: Context, given: Given, command: Command): Context {
+  if (command.versionCheck === "none" || given.switches.has(ALLOW_MISMATCH)) return context;
+  let isDone = false;
+  const judge = (value: string | undefined) => {
+    if (isDone) return;
+    isDone = true;
+    const comparison = compareWithCluster(context.version, versionIn(value));
+    if (comparison.kind === "tool is older") {
+      throw new PluginError("version-incompatible", comparison.message, { details: comparison.remedy });
+    }
+    if (comparison.kind === "tool is newer" && command.versionCheck !== "refuse") {
+      context.stderr(`Warning: ${comparison.message}\n`);
+    }
+  };
+  let hasDatastore = false;
+  return {
+    ...context,
+    async openDatastore(settings) {
+      hasDatastore = true;
+      const store = await context.openDatastore(settings);
+      return isDone ? store : checkedStore(store, judge);
+    },
+    async openKubeClient(access) {
+      const client = await context.openKubeClient(access);
+      if (!isDone && !hasDatastore) judge(await readFromApi(client));
+      return client;
+    },
+  };
+}
+
+function versionIn(value: string | undefined): string | undefined {
+  try {
+    return value === undefined ? undefined : clusterVersion(clusterInformation.read(value, KEY));
+  } catch {
+    return undefined;
+  }
+}
+
+async function readFromApi(client: KubeClient): Promise<string | undefined> {
+  try {
+    const { status, text } = await client.request({ method: "GET", path: PATH, attempt: "once" });
+    return status === 200 ? text : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function checkedStore(store: Datastore, judge: (value: string | undefined) => void): Datastore {
+  let isJudged = false;
+  const judgeOnce = (value: string | undefined) => {
+    isJudged = true;
+    judge(value);
+  };
+  const judgeFirst = async () => {
+    if (!isJudged) judgeOnce((await readOrNothing(store))?.answers[0]?.[0]?.value);
+  };
+  const checked: Datastore = {
+    ...(store.hasServices === undefined ? {} : { hasServices: store.hasServices }),
+    ...(store.prefetch === undefined ? {} : { prefetch: (prefixes) => store.prefetch?.(prefixes) }),
+    atomicity: store.atomicity,
+    async read(wanted, at) {
+      if (isJudged) return store.read(wanted, at);
+      const { value, snapshot } = await readBoth(store, wanted, at);
+      judgeOnce(value);
+      return snapshot;
+    },
+    async commit(changes) {
+      await judgeFirst();
+      return store.commit(changes);
+    },
+    transact: (wanted, decide) => (isJudged ? store.transact(wanted, decide) : transactOn(checked, wanted, decide)),
+    async *watch(prefix, from, signal) {
+      await judgeFirst();
+      yield* store.watch(prefix, from, signal);
+    },
+    close: () => store.close(),
+  };
+  return checked;
+}
+
+/** If the read fails with the version in it, whatever the reason is, it is made as the command asked for it. */
+async function readBoth(
+  store: Datastore,
+  wanted: readonly Wanted[],
+  at: string | undefined,
+): Promise<{ readonly value: string | undefined; readonly snapshot: Snapshot }> {
+  try {
+    const { revision, answers } = await store.read([...wanted, { kind: "key", key: KEY }], at);
+    return { value: answers.at(-1)?.[0]?.value, snapshot: { revision, answers: answers.slice(0, -1) } };
+  } catch {
+    return { value: undefined, snapshot: await store.read(wanted, at) };
+  }
+}
+
+async function readOrNothing(store: Datastore): Promise<Snapshot | undefined> {
+  try {
+    return await store.read([{ kind: "key", key: KEY }]);
+  } catch {
+    return undefined;
+  }
+}
