@@ -71,7 +71,7 @@ export const PEER_COMMANDS: readonly PeerCommand[] = [
   {
     theirs: "get -o custom-columns=A,B",
     ours: "get -o custom-columns=NAME,CIDR",
-    differs: "also kubectl's `HEADER:PATH`; names are those of the wide table",
+    differs: "also kubectl's `HEADER:PATH`; names are those of the wide table, and most of calicoctl's",
   },
   {
     theirs: "get -o go-template=…, -o go-template-file=…",

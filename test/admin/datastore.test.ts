@@ -1,5 +1,6 @@
 /** The admin tool on real datastores: the built executable, next to the built IPAM plugin, as an administrator uses them. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { API_VERSION, identity } from "../../src/identity.ts";
 import { type Certificate, makeRoot, makeSigned } from "../support/certificates.ts";
@@ -138,6 +139,29 @@ for (const [name, missing, start] of SITES) {
       expect(await json("ipam check")).toMatchObject({ ok: true, counts: { blocks: 0, handles: 0 } });
     });
 
+    test("divides a pool under a lock, draws its parts, and takes a report", async () => {
+      const lock = (isLocked: boolean) =>
+        must(`patch clusterinfo default -t json -p [{"op":"add","path":"/spec/datastoreReady","value":${!isLocked}}]`);
+      const report = join(directory.path, "report.json");
+      await must("apply -f -", pool("green", "10.78.0.0/24"));
+      const [{ address }] = JSON.parse((await plugin("ADD", "c2")).stdout).ips;
+      expect((await ctl("ipam split 4 --name green")).stderr).toContain("not locked");
+      await lock(true);
+      expect(JSON.parse((await plugin("ADD", "c3")).stdout).code).toBe(11);
+      expect(await must("ipam split 4 --name green")).toContain("ippool/split-green-3 10.78.0.192/26");
+      await must(`ipam check --report ${report}`);
+      expect(await must(`ipam release --from-report ${report}`)).toBe("Nothing to release: nothing is leaked\n");
+      await lock(false);
+      expect((await ctl(`ipam release --from-report ${report}`)).stderr).toContain("older than");
+
+      expect(await json(`ipam show --ip ${address.split("/")[0]}`)).toMatchObject({ handle: "net.c2" });
+      expect((await plugin("ADD", "c3")).exitCode).toBe(0);
+      expect(await must("ipam show --map --pool split-green-0")).toContain("split-green-0: 10.78.0.0/26, ");
+      expect(await json("ipam check")).toMatchObject({ ok: true, counts: { pools: 4, addresses: 2 } });
+      for (const container of ["c2", "c3"]) expect((await plugin("DEL", container)).exitCode).toBe(0);
+      await must("delete pools --all");
+    });
+
     test("releases the blocks of a deleted node; those in use are deleted with their last address", async () => {
       await must("apply -f -", pool("green", "10.78.0.0/24"));
       await must("apply -f -", { apiVersion: API_VERSION, kind: "Node", metadata: { name: "node-1" } });
@@ -256,5 +280,16 @@ describe.skipIf(!hasEtcd)(`datastore check on etcd with TLS${hasEtcd ? "" : " (s
     expect(await lastStage("--etcd-ca-cert-file", foreign.cert, ...own)).toBe("TLS");
     expect(await lastStage("--etcd-ca-cert-file", `${directory.path}/absent.pem`, ...own)).toBe("files");
     expect(await lastStage("--etcd-ca-cert-file", root.cert, ...own)).toBe("ready");
+  });
+
+  test("takes certificates that are in the configuration file themselves", async () => {
+    const file = `${directory.path}/settings.json`;
+    const pem = (path: string) => readFileSync(path, "utf8");
+    const spec = { etcdCACert: pem(root.cert), etcdCert: pem(client.cert), etcdKey: pem(client.key) };
+    writeFileSync(file, JSON.stringify({ apiVersion: API_VERSION, kind: "Settings", spec }));
+
+    expect(await lastStage("-c", file)).toBe("ready");
+    writeFileSync(file, JSON.stringify({ spec: { ...spec, etcdCACert: pem(foreign.cert) } }));
+    expect(await lastStage("-c", file)).toBe("TLS");
   });
 });

@@ -11,8 +11,8 @@ import type { AdminKind, StoredResource } from "./kind.ts";
 export const BGP_CONFIGURATION_ROW: AdminKind<BGPConfiguration> = {
   ...BGP_CONFIGURATION,
   columns: [
-    { header: "MESH", cell: ({ spec }) => `${spec.nodeToNodeMeshEnabled ?? ""}` },
-    { header: "ASN", cell: ({ spec }) => `${spec.asNumber ?? ""}` },
+    { header: "MESH", alias: "MESHENABLED", cell: ({ spec }) => `${spec.nodeToNodeMeshEnabled ?? ""}` },
+    { header: "ASN", alias: "ASNUMBER", cell: ({ spec }) => `${spec.asNumber ?? ""}` },
     { header: "PORT", cell: ({ spec }) => `${spec.listenPort ?? ""}`, isWide: true },
     { header: "SERVICES", cell: ({ spec }) => serviceNetworks(spec).join(","), isWide: true },
   ],
@@ -26,7 +26,7 @@ function serviceNetworks(spec: BGPConfiguration["spec"]): readonly string[] {
 export const BGP_PEER_ROW: AdminKind<BGPPeer> = {
   ...BGP_PEER,
   columns: [
-    { header: "PEER", cell: ({ spec }) => spec.peerIP ?? spec.peerSelector ?? "" },
+    { header: "PEER", alias: "PEERIP", cell: ({ spec }) => spec.peerIP ?? spec.peerSelector ?? "" },
     { header: "NODE", cell: ({ spec }) => spec.node ?? spec.nodeSelector ?? "(global)" },
     { header: "ASN", cell: ({ spec }) => `${spec.asNumber ?? ""}` },
     { header: "FILTERS", cell: ({ spec }) => (spec.filters ?? []).join(","), isWide: true },
@@ -36,10 +36,10 @@ export const BGP_PEER_ROW: AdminKind<BGPPeer> = {
 export const BGP_FILTER_ROW: AdminKind<BGPFilter> = {
   ...BGP_FILTER,
   columns: [
-    { header: "EXPORT V4", cell: ({ spec }) => `${spec.exportV4?.length ?? 0}` },
-    { header: "IMPORT V4", cell: ({ spec }) => `${spec.importV4?.length ?? 0}` },
-    { header: "EXPORT V6", cell: ({ spec }) => `${spec.exportV6?.length ?? 0}` },
-    { header: "IMPORT V6", cell: ({ spec }) => `${spec.importV6?.length ?? 0}` },
+    { header: "EXPORT V4", alias: "NUMEXPORTV4", cell: ({ spec }) => `${spec.exportV4?.length ?? 0}` },
+    { header: "IMPORT V4", alias: "NUMIMPORTV4", cell: ({ spec }) => `${spec.importV4?.length ?? 0}` },
+    { header: "EXPORT V6", alias: "NUMEXPORTV6", cell: ({ spec }) => `${spec.exportV6?.length ?? 0}` },
+    { header: "IMPORT V6", alias: "NUMIMPORTV6", cell: ({ spec }) => `${spec.importV6?.length ?? 0}` },
   ],
   usersOf: peersWithFilter,
   remedyIfInUse: "remove it from these peers first, or use --force: their sessions end, because a filter is missing",

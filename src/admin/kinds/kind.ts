@@ -16,6 +16,8 @@ import type { ActionResult } from "../resources/action-result.ts";
 /** A column of `get`; wide columns are shown only with `-o wide`. */
 export interface Column<R extends Resource = Resource> {
   readonly header: string;
+  /** Its heading in the peer's tool, for `-o custom-columns`. */
+  readonly alias?: string;
   readonly isWide?: true;
   // Methods, here and below, so that a row of one kind is assignable to the table of all kinds.
   cell(resource: R): string;

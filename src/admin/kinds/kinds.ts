@@ -40,7 +40,7 @@ const KUBE_CONTROLLERS_CONFIGURATION_ROW: AdminKind<KubeControllersConfiguration
 
 const RESERVATION_ROW: AdminKind<IPReservation> = {
   ...RESERVATION,
-  columns: [{ header: "RESERVED", cell: ({ spec }) => spec.reservedCIDRs.join(",") }],
+  columns: [{ header: "RESERVED", alias: "CIDRS", cell: ({ spec }) => spec.reservedCIDRs.join(",") }],
 };
 
 const IPAM_CONFIGURATION_ROW: AdminKind<IPAMConfiguration> = {
@@ -56,9 +56,9 @@ const CLUSTER_INFORMATION_ROW: AdminKind<ClusterInformation> = {
   ...CLUSTER_INFORMATION,
   columns: [
     { header: "CLUSTER GUID", cell: ({ spec }) => spec.clusterGUID ?? "" },
-    { header: "TYPE", cell: ({ spec }) => spec.clusterType ?? "" },
+    { header: "TYPE", alias: "CLUSTERTYPE", cell: ({ spec }) => spec.clusterType ?? "" },
     { header: "VERSION", cell: (information) => clusterVersion(information) ?? "" },
-    { header: "READY", cell: ({ spec }) => `${spec.datastoreReady ?? "unknown"}` },
+    { header: "READY", alias: "DATASTOREREADY", cell: ({ spec }) => `${spec.datastoreReady ?? "unknown"}` },
   ],
   remedyIfUnreadable: (remove) =>
     `${remove}, then initialize the datastore with "${identity.adminTool} datastore init"`,

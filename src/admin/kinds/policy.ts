@@ -79,7 +79,7 @@ export const HOST_ENDPOINT_ROW: AdminKind<HostEndpoint> = {
   columns: [
     { header: "NODE", cell: ({ spec }) => spec.node ?? "" },
     { header: "INTERFACE", cell: ({ spec }) => spec.interfaceName ?? "" },
-    { header: "ADDRESSES", cell: ({ spec }) => (spec.expectedIPs ?? []).join(",") },
+    { header: "ADDRESSES", alias: "IPS", cell: ({ spec }) => (spec.expectedIPs ?? []).join(",") },
     { header: "PROFILES", cell: ({ spec }) => (spec.profiles ?? []).join(","), isWide: true },
     { ...labelsColumn(), isWide: true },
   ],

@@ -81,6 +81,7 @@ describe("get", () => {
     expect((await ctl("get pools -o custom-columns=NAME,cidr,BlockSize,RACK:.metadata.labels.rack")).stdout).toBe(
       "NAME   CIDR          BLOCKSIZE   RACK\nblue   10.0.0.0/24   /26         a\n",
     );
+    expect((await ctl("get pools -o custom-columns=NAME,IPIPMODE")).stdout).toBe("NAME   IPIPMODE\nblue   Never\n");
     expect((await ctl("get pools -o custom-columns=NAME,COLOUR")).stderr).toContain("NAME, CIDR, BLOCKSIZE");
   });
 

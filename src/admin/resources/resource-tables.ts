@@ -95,7 +95,8 @@ function columnsOf(kind: AdminKind, layout: TableLayout, now: () => Date): reado
 export function cellNamed(kind: AdminKind, header: string): ((resource: Resource) => string) | undefined {
   if (header === "NAME") return ({ metadata }) => metadata.name;
   if (header === NAMESPACE_COLUMN.header && kind.namespaced) return ({ metadata }) => metadata.namespace ?? "";
-  const found = kind.columns.find((column) => column.header.replaceAll(" ", "") === header.replaceAll(" ", ""));
+  const wanted = header.replaceAll(" ", "");
+  const found = kind.columns.find((column) => [column.header.replaceAll(" ", ""), column.alias].includes(wanted));
   return found && ((resource) => found.cell(resource));
 }
 
