@@ -252,6 +252,10 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "application layer policy in a real pod with real Envoy: 100,000 random requests decided as by the slow judge, 40 edits under load, agent and sidecar killed 20 times each under load: no denied request gets through",
   },
   {
+    place: "src/upgrade/storage/storage.test.ts",
+    proves: "the move of an earlier storage killed at every write, before and after it took effect: the same end",
+  },
+  {
     place: "test/bandwidth/rates.test.ts",
     proves: "bandwidth limits from 1 Mbit/s to 1 Gbit/s in both directions, measured with iperf3",
   },

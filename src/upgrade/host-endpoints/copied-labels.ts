@@ -8,6 +8,7 @@ import type { Node } from "../../model/node.ts";
 import { orchestratorReference } from "../../model/node-reference.ts";
 import { quoted } from "../../quote.ts";
 import type { Labels } from "../../selector/selector.ts";
+import { isOrchestratorLabel, LABEL_RULE } from "../api-labels.ts";
 import type { Obstacle } from "../facts.ts";
 import { UPGRADE_MARK } from "../former-names.ts";
 
@@ -125,16 +126,9 @@ function conflicting({ metadata }: Node, [label, value]: readonly [string, strin
   };
 }
 
-const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
-const LABEL_NAME = /^(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
-
-function isOrchestratorLabel([label, value]: readonly [string, string]): boolean {
-  return LABEL_NAME.test(label) && LABEL_VALUE.test(value);
-}
-
 function notALabel(node: string, [label, value]: readonly [string, string]): Obstacle {
   return {
     message: `Label ${quoted(label)} with value ${quoted(value)} of a host endpoint of node ${quoted(node)} cannot be a label of the orchestrator's node`,
-    remedy: "rename it in the host endpoint and in the policies that select it: up to 63 letters, digits, -, _ and .",
+    remedy: `rename it in the host endpoint and in the policies that select it: ${LABEL_RULE}`,
   };
 }

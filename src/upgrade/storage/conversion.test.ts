@@ -6,6 +6,7 @@ import { clusterObjects } from "../../kube/objects.ts";
 import { GLOBAL_NETWORK_POLICY, NODE_AGENT_CONFIGURATION, TIER } from "../../model/kinds.ts";
 import { FORMER_UID } from "../former-names.ts";
 import { storageStep } from "../steps/storage.ts";
+import { duplicates } from "./conversion.ts";
 import { convertIpam } from "./convert-ipam.ts";
 import { convertResources } from "./convert-resources.ts";
 import { unknownKinds } from "./read-former.ts";
@@ -49,6 +50,25 @@ describe("convertResources()", () => {
       },
     ]);
     expect(notes).toEqual(['Tier "old" is being deleted, and not copied']);
+  });
+
+  test("refuses labels that objects of the API cannot have", () => {
+    const labels = { ok: "", "vendor.org/role": "db", role: "of/web" };
+    const hidden = former("security", { order: 1 }, { annotations: { [HIDDEN]: JSON.stringify({ labels }) } });
+    const { obstacles } = convertResources({ plural: "tiers", target: TIER }, [hidden]);
+
+    expect(obstacles.map(({ message }) => message)).toEqual([
+      expect.stringContaining('label "role" with value "of/web" cannot be one of an object of the API'),
+    ]);
+  });
+
+  test("refuses two policies that would become one", () => {
+    const kind = { plural: "globalnetworkpolicies", target: GLOBAL_NETWORK_POLICY };
+    const twice = ["default.web", "web"].map((name) => former(name, { selector: "all()" }));
+
+    expect(duplicates(convertResources(kind, twice).records).map(({ message }) => message)).toEqual([
+      'GlobalNetworkPolicy "default.web" and GlobalNetworkPolicy "web" cannot both be moved: they have the same name in the present storage',
+    ]);
   });
 
   test("names metadata that cannot be read", () => {

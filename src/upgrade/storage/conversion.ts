@@ -29,3 +29,21 @@ export function joined(parts: readonly Conversion[]): Conversion {
     obstacles: parts.flatMap(({ obstacles }) => obstacles),
   };
 }
+
+/** Two objects that would become one: earlier releases read a policy under its name with and without the tier. */
+export function duplicates(records: readonly CopiedRecord[]): readonly Obstacle[] {
+  const first = new Map<string, CopiedRecord>();
+  return records.flatMap((record): Obstacle[] => {
+    const other = first.get(record.key);
+    if (other === undefined) {
+      first.set(record.key, record);
+      return [];
+    }
+    return [
+      {
+        message: `${other.what} and ${record.what} cannot both be moved: they have the same name in the present storage`,
+        remedy: "delete one of them, or rename it",
+      },
+    ];
+  });
+}

@@ -10,6 +10,7 @@ import { CLUSTER_INFORMATION, HOST_ENDPOINT, NODE_AGENT_CONFIGURATION, type Publ
 import { formatProblems } from "../../model/problem.ts";
 import { findUnknownFields, isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
+import { isOrchestratorLabel, LABEL_RULE } from "../api-labels.ts";
 import { FORMER_CONTROLLERS } from "../former-names.ts";
 import { agentSettings, isOfNodes } from "./agent-settings.ts";
 import { type Conversion, joined, NOTHING } from "./conversion.ts";
@@ -49,8 +50,20 @@ function copyOf(target: PublicKind, object: ApiObject, what: string): Conversion
   return {
     records: [{ key, value: JSON.stringify(copy), what }],
     notes: [...notes, ...unknownFields(target, given, what)],
-    obstacles: decoded.ok ? [] : [obstacle(what, formatProblems(decoded.problems), target.plural, object)],
+    obstacles: [...(decoded.ok ? [] : [formatProblems(decoded.problems)]), ...labelProblems(metadata["labels"])].map(
+      (reason) => obstacle(what, reason, target.plural, object),
+    ),
   };
+}
+
+/** They were hidden in an annotation, where any text is possible. */
+function labelProblems(labels: unknown): readonly string[] {
+  const all = isObject(labels) ? Object.entries(labels) : [];
+  return all.flatMap(([name, value]) =>
+    isOrchestratorLabel([name, String(value)])
+      ? []
+      : [`label ${quoted(name)} with value ${quoted(value)} cannot be one of an object of the API; use ${LABEL_RULE}`],
+  );
 }
 
 /** Automatic host endpoints belong to the controllers, which have another name now. */

@@ -5,7 +5,7 @@ import { type ApiObject, parseList } from "../../datastore/kube/api.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import { FORMER_API } from "../former-names.ts";
-import { type Conversion, joined } from "./conversion.ts";
+import { type Conversion, duplicates, joined } from "./conversion.ts";
 import { convertIpam } from "./convert-ipam.ts";
 import { convertResources } from "./convert-resources.ts";
 import { FORMER_IPAM, FORMER_PLURALS, FORMER_RESOURCES } from "./former-kinds.ts";
@@ -20,7 +20,11 @@ export async function readFormer(objects: FormerObjects): Promise<Conversion> {
     resources.push(convertResources(kind, await listFormer(objects, kind.plural)));
   }
   const all = joined([...resources, await readFormerIpam(objects)]);
-  return { ...all, records: withPoolProtection(all.records) };
+  return {
+    ...all,
+    records: withPoolProtection(all.records),
+    obstacles: [...all.obstacles, ...duplicates(all.records)],
+  };
 }
 
 export async function readFormerIpam(objects: FormerObjects): Promise<Conversion> {
