@@ -10,16 +10,7 @@ import { NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
 import { blockKey, handleKey, resourceKey } from "../../model/keys.ts";
 import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { quoted } from "../../quote.ts";
-import {
-  type Command,
-  type Context,
-  EXIT_FAILED,
-  EXIT_OK,
-  type ExitCode,
-  type Given,
-  UsageError,
-  wantsJson,
-} from "../command.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { reportError } from "../report-error.ts";
 import { readOrExplain, withRemedy } from "../resources/unreadable-remedy.ts";
@@ -30,7 +21,7 @@ import { allocatorFor } from "./allocator.ts";
 import { allocationsOf, describeAllocation } from "./blocks.ts";
 import { isHandleOf } from "./endpoint-owner.ts";
 import { findPools } from "./pools.ts";
-import { readReports, releaseFromReports } from "./release-from-reports.ts";
+import { releaseReported } from "./release-reported.ts";
 import { requireAddress } from "./show-address.ts";
 
 export const ipamRelease: Command = {
@@ -87,26 +78,6 @@ export const ipamRelease: Command = {
     return result.failures.length === 0 ? EXIT_OK : EXIT_FAILED;
   },
 };
-
-async function releaseReported(context: Context, given: Given): Promise<ExitCode> {
-  if (given.lists.has("ip") || given.values.has("handle")) {
-    throw new UsageError("--from-report cannot be combined with --ip or --handle");
-  }
-  const reports = await readReports(context, given.lists.get("from-report") ?? []);
-  const isForced = given.switches.has("force");
-  const result = await withDatastore(context, given, (store) =>
-    releaseFromReports(store, context, { reports, isForced }),
-  );
-  const { released, kept, handles } = result;
-  if (wantsJson(given)) context.stdout(`${JSON.stringify(result, undefined, 2)}\n`);
-  else {
-    for (const address of released) context.stdout(`Released ${address}\n`);
-    for (const handle of handles) context.stdout(`Removed handle ${handle}\n`);
-    for (const { address, reason } of kept) context.stdout(`Kept ${address}: ${reason}\n`);
-    if (released.length + handles.length + kept.length === 0) context.stdout("Nothing to release: nothing is leaked\n");
-  }
-  return EXIT_OK;
-}
 
 /** What happens to an address that an endpoint names. */
 type InUse = "refuse" | "release";
