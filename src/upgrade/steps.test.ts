@@ -16,6 +16,7 @@ const ORDER = [
   "restore-owner-references",
   "cluster-version",
   "former-objects",
+  "operator-status",
   "release-secrets",
   "sidecars",
   "upgrade-policy",

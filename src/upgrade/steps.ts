@@ -8,6 +8,7 @@ import { hostEndpointsStep } from "./steps/host-endpoints.ts";
 import { manifestStep } from "./steps/manifest.ts";
 import { networkConfigStep } from "./steps/network-config.ts";
 import { operatorStep } from "./steps/operator.ts";
+import { operatorStatusStep } from "./steps/operator-status.ts";
 import { ownerReferencesStep } from "./steps/owner-references.ts";
 import { releaseOwnershipStep } from "./steps/release-ownership.ts";
 import { releaseSecretsStep } from "./steps/release-secrets.ts";
@@ -31,6 +32,7 @@ export const STEPS: readonly Step[] = [
   restoreOwnerReferencesStep,
   clusterVersionStep,
   formerObjectsStep,
+  operatorStatusStep,
   releaseSecretsStep,
   upgradePolicyStep,
   hostEndpointsStep,

@@ -1,8 +1,10 @@
 /** The objects of the operator for this cluster: its image comes from the registry of the Installation. */
+import type { ApiObject } from "../../datastore/kube/api.ts";
 import { apiVersionOf, identity, PRODUCT_API } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { DEFAULT_NAME, OVERLAY_NAME } from "../../model/installation/installation.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
+import { POOL } from "../../model/kinds.ts";
 import { formatProblem } from "../../model/problem.ts";
 import { isObject } from "../../model/shape.ts";
 import { completeInstallation } from "../../operator/complete.ts";
@@ -12,6 +14,8 @@ import { planPools } from "../../operator/pools.ts";
 import { imageName } from "../../operator/render/image.ts";
 import type { Obstacle } from "../facts.ts";
 import type { PlanningSite } from "../step.ts";
+import { convertResources } from "../storage/convert-resources.ts";
+import { FORMER_PATH } from "../storage/former-object.ts";
 import { translatedInstallations } from "./former-operator.ts";
 import { fieldsAt, listAt } from "./members.ts";
 
@@ -28,7 +32,7 @@ export async function effectiveInstallation(
   const named = (name: string) => found.find(({ path }) => path.endsWith(`/${name}`))?.wanted;
   const [base, overlay] = [named(DEFAULT_NAME), named(OVERLAY_NAME)];
   if (base === undefined) return { problems: [] };
-  const pools = site.facts.datastore === "etcd" ? undefined : await readPools(site.objects);
+  const pools = site.facts.datastore === "etcd" ? undefined : await readPools(site);
   const completed = completeInstallation(
     { default: asObject(base), ...(overlay === undefined ? {} : { overlay: asObject(overlay) }) },
     {
@@ -102,10 +106,17 @@ function changesOf({ metadata, spec }: IPPool, pools: readonly IPPool[]): string
     .join(", ");
 }
 
-/** Those that the operator could not read either are left out. */
-async function readPools(objects: ClusterObjects): Promise<readonly IPPool[]> {
+/** Before the storage has moved they may be served nowhere else. Those that the operator could not read are left out. */
+async function readPools({ objects, facts }: PlanningSite): Promise<readonly IPPool[]> {
   const found = await objects.list(POOLS);
+  if (found.length === 0 && facts.storage === "former") return readFormerPools(objects);
   return found.map((object) => ipPool.decode(object)).flatMap((decoded) => (decoded.ok ? [decoded.value] : []));
+}
+
+async function readFormerPools(objects: ClusterObjects): Promise<readonly IPPool[]> {
+  const found = await objects.list(`${FORMER_PATH}/${POOL.plural}`);
+  const { records } = convertResources({ plural: POOL.plural, target: POOL }, found as readonly ApiObject[]);
+  return records.map(({ key, value }) => POOL.codec.read(value, key));
 }
 
 function asObject(fields: Fields): KubeObject {
