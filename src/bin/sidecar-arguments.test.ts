@@ -8,12 +8,17 @@ describe("readSidecarArguments()", () => {
 
   test("reads options with the value after = or as the next argument", () => {
     const request = readSidecarArguments(
-      ["--agent", "/a.sock", "--listen=/b.sock", "--trust-domain=*"].concat("--health-port=0", "--log-level", "debug"),
+      ["--agent", "/a.sock", "--listen=/b.sock", "--also-listen=/c.sock", "--trust-domain=*"].concat(
+        "--health-port=0",
+        "--log-level",
+        "debug",
+      ),
     );
 
     const options = {
       agent: "/a.sock",
       listen: "/b.sock",
+      alsoListen: "/c.sock",
       trustDomain: "*",
       healthPort: 0,
       logLevel: "DEBUG",

@@ -8,6 +8,8 @@ export interface SidecarOptions {
   readonly agent: string;
   /** The socket that Envoy connects to. */
   readonly listen: string;
+  /** A second one, with the name that filters of earlier releases have. */
+  readonly alsoListen?: string;
   readonly trustDomain: string;
   readonly healthPort: number;
   readonly logLevel: LogLevel;
@@ -68,6 +70,7 @@ const PATH = "an absolute path";
 const OPTIONS: Readonly<Record<string, Option>> = {
   "--agent": { expected: PATH, decode: (agent) => (agent.startsWith("/") ? { agent } : undefined) },
   "--listen": { expected: PATH, decode: (listen) => (listen.startsWith("/") ? { listen } : undefined) },
+  "--also-listen": { expected: PATH, decode: (path) => (path.startsWith("/") ? { alsoListen: path } : undefined) },
   "--trust-domain": {
     expected: "the name of a trust domain in lower case, or * for every one",
     decode: (trustDomain) => (/^(\*|[a-z0-9._-]+)$/.test(trustDomain) ? { trustDomain } : undefined),

@@ -47,7 +47,8 @@ async function runUntilStopped(options: SidecarOptions): Promise<void> {
   const counters = new DecisionCounters();
   const link = new AgentLink({ path: options.agent, version: VERSION, judge, log, elapsed, wait });
   const stop = stopSignal();
-  let server: GrpcServer | undefined;
+  const servers: GrpcServer[] = [];
+  const connections = () => servers.reduce((sum, server) => sum + server.connections, 0);
   // First: a second sidecar that cannot have the port must not take the socket either.
   const closeHealth = serveHealth(options, () => {
     const since = link.disconnectedSince;
@@ -59,23 +60,23 @@ async function runUntilStopped(options: SidecarOptions): Promise<void> {
       isStopping: stop.aborted,
       decisions: counters.decisions,
       decisionSeconds: counters.milliseconds / 1000,
-      proxyConnections: server?.connections ?? 0,
+      proxyConnections: connections(),
       residentBytes: process.memoryUsage.rss(),
     };
   });
-  server = await serveGrpc(
-    { path: options.listen, mode: SOCKET_MODE },
-    authorizationHandlers({ judge, counters, log, elapsed }),
-  );
+  const handlers = authorizationHandlers({ judge, counters, log, elapsed });
+  for (const path of [options.listen, ...(options.alsoListen === undefined ? [] : [options.alsoListen])]) {
+    servers.push(await serveGrpc({ path, mode: SOCKET_MODE }, handlers));
+  }
   log.info("Started", { version: VERSION, listen: options.listen, trustDomain: options.trustDomain });
   const linked = new AbortController();
   const following = link.run(linked.signal);
   await aborted(stop);
   log.info("Told to stop: decides until the proxy has gone");
-  await proxyGone({ connections: () => server.connections, wait: (milliseconds) => wait(milliseconds, linked.signal) });
+  await proxyGone({ connections, wait: (milliseconds) => wait(milliseconds, linked.signal) });
   linked.abort();
   await following;
-  await server.close();
+  for (const server of servers) await server.close();
   closeHealth();
 }
 
@@ -123,6 +124,7 @@ whenever a request cannot be decided, it is denied.
 
   --agent=PATH            socket of the node agent (default ${agent})
   --listen=PATH           socket that the proxy asks (default ${listen})
+  --also-listen=PATH      second socket, while a mesh still has the filter of an earlier release
   --trust-domain=NAME     trust domain of the clients' certificates; * for every one (default ${trustDomain})
   --health-port=PORT      serves /liveness, /readiness and /metrics; 0 for none (default ${healthPort})
   --log-level=LEVEL       minimum severity to log: ERROR, WARNING, INFO, DEBUG (default ${logLevel}); DEBUG logs every

@@ -37,6 +37,19 @@ describe("insertSidecar()", () => {
     expect(kept.slice(next)).toEqual([]);
   });
 
+  test.each(MESH_MINORS)(
+    "lets the filter of an earlier release ask the sidecar, as long as it is there: mesh %s",
+    (minor) => {
+      const formerSocket = "/var/run/former/former.sock";
+      const both = insertSidecar(injectorConfig(minor), { minor, image: IMAGE, formerSocket }).config;
+      const after = insertSidecar(both, { minor, image: IMAGE });
+
+      expect(count(both, "--also-listen=/var/run/vendor/authorization/former.sock")).toBe(1);
+      expect(count(both, "mountPath: /var/run/former\n")).toBe(1);
+      expect(after.config).toBe(insertSidecar(injectorConfig(minor), { minor, image: IMAGE }).config);
+    },
+  );
+
   test.each(MESH_MINORS)("changes nothing at the second time: mesh %s", (minor) => {
     const first = insertSidecar(injectorConfig(minor), { minor, image: IMAGE });
     const second = insertSidecar(first.config, { minor, image: IMAGE });

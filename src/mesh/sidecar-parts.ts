@@ -30,16 +30,21 @@ export interface SidecarOptions {
   readonly image: string;
   /** A trust domain, or an expression of a template. */
   readonly trustDomain: string;
+  /** Where filters of earlier releases ask: the sidecar listens there too, until they are replaced. */
+  readonly formerSocket?: string | undefined;
 }
 
-export function sidecarContainer({ image, trustDomain }: SidecarOptions) {
+export function sidecarContainer({ image, trustDomain, formerSocket }: SidecarOptions) {
   const check = (path: string) => ({ httpGet: { path, port: SIDECAR_PORT } });
   return {
     name: identity.sidecar,
     image,
     imagePullPolicy: "IfNotPresent",
     command: [identity.sidecar],
-    args: [`--agent=${AGENT_SOCKET}`, `--listen=${AUTHORIZATION_SOCKET}`, `--trust-domain=${trustDomain}`],
+    args: [
+      ...[`--agent=${AGENT_SOCKET}`, `--listen=${AUTHORIZATION_SOCKET}`, `--trust-domain=${trustDomain}`],
+      ...(formerSocket === undefined ? [] : [`--also-listen=${AUTHORIZATION_DIRECTORY}/${nameIn(formerSocket)}`]),
+    ],
     env: Object.entries(SIDECAR_ENVIRONMENT).map(([name, value]) => ({ name, value })),
     livenessProbe: { ...check("/liveness"), initialDelaySeconds: 10, periodSeconds: 10, timeoutSeconds: 5 },
     readinessProbe: { ...check("/readiness"), periodSeconds: 3, timeoutSeconds: 3 },
@@ -60,9 +65,18 @@ export function sidecarContainer({ image, trustDomain }: SidecarOptions) {
   };
 }
 
-/** What the mesh's proxy mounts besides its own. */
-export function proxyMounts() {
-  return [{ name: AUTHORIZATION_VOLUME, mountPath: AUTHORIZATION_DIRECTORY, readOnly: true }];
+/** What the mesh's proxy mounts besides its own: the same directory twice, if a former socket is asked too. */
+export function proxyMounts(formerSocket?: string) {
+  const directories = [AUTHORIZATION_DIRECTORY, ...(formerSocket === undefined ? [] : [directoryIn(formerSocket)])];
+  return directories.map((mountPath) => ({ name: AUTHORIZATION_VOLUME, mountPath, readOnly: true }));
+}
+
+function directoryIn(path: string): string {
+  return path.slice(0, path.lastIndexOf("/"));
+}
+
+function nameIn(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
 }
 
 export function sidecarVolumes() {

@@ -8,6 +8,8 @@ import { PROXY_CONTAINER, proxyMounts, SIDECAR_PORT, sidecarContainer, sidecarVo
 export interface SidecarRelease {
   readonly minor: MeshMinor;
   readonly image: string;
+  /** Where filters of earlier releases ask. */
+  readonly formerSocket?: string | undefined;
 }
 
 /** The name of our own template, in meshes that merge several. */
@@ -18,7 +20,7 @@ export const MESH_TEMPLATE = "sidecar";
 
 /** Our template: what is merged into a pod that the mesh's own template was merged into. */
 export function ownTemplate(release: SidecarRelease): string {
-  const proxy = { name: PROXY_CONTAINER, volumeMounts: proxyMounts() };
+  const proxy = { name: PROXY_CONTAINER, volumeMounts: proxyMounts(release.formerSocket) };
   const containers = [proxy, containerFor(release)];
   return formatYaml({ spec: { containers, volumes: sidecarVolumes() } });
 }
@@ -41,13 +43,13 @@ export const PLACE_WORDS: Readonly<Record<Place, string>> = {
 export function insertedParts(release: SidecarRelease): readonly InsertedPart[] {
   return [
     { place: "containers", text: formatYaml([containerFor(release)]) },
-    { place: "proxy mounts", text: formatYaml(proxyMounts()) },
+    { place: "proxy mounts", text: formatYaml(proxyMounts(release.formerSocket)) },
     { place: "volumes", text: formatYaml(sidecarVolumes()) },
   ];
 }
 
-function containerFor({ minor, image }: SidecarRelease) {
-  return sidecarContainer({ image, trustDomain: `{{ ${rowOf(minor).trustDomain} }}` });
+function containerFor({ minor, image, formerSocket }: SidecarRelease) {
+  return sidecarContainer({ image, trustDomain: `{{ ${rowOf(minor).trustDomain} }}`, formerSocket });
 }
 
 /**

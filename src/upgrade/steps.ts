@@ -14,6 +14,7 @@ import { releaseOwnershipStep } from "./steps/release-ownership.ts";
 import { releaseSecretsStep } from "./steps/release-secrets.ts";
 import { restoreOwnerReferencesStep } from "./steps/restore-owner-references.ts";
 import { rolloutStep } from "./steps/rollout.ts";
+import { sidecarsStep } from "./steps/sidecars.ts";
 import { storageStep } from "./steps/storage.ts";
 import { unlockStep } from "./steps/unlock.ts";
 import { upgradePolicyStep } from "./steps/upgrade-policy.ts";
@@ -34,6 +35,7 @@ export const STEPS: readonly Step[] = [
   formerObjectsStep,
   operatorStatusStep,
   releaseSecretsStep,
+  sidecarsStep,
   upgradePolicyStep,
   hostEndpointsStep,
 ];

@@ -55,18 +55,29 @@ describe("the program of the sidecar", () => {
 
   testNeeding(root, program("setpriv"))("needs no privileges, and no other files than its socket", async () => {
     const directory = temporaryDirectory("sidecarprogram");
-    const [path, listen] = [join(directory.path, "agent.sock"), join(directory.path, "authorization.sock")];
+    const [path = "", listen = "", former = ""] = ["agent", "authorization", "former"].map((name) =>
+      join(directory.path, `${name}.sock`),
+    );
     chmodSync(directory.path, 0o777);
     using agent = startFakeAgent(path, [WELCOME, firstUpdate()]);
     chmodSync(path, 0o777);
     const privileges = ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--clear-groups"];
     const user = ["setpriv", `--reuid=${USER}`, `--regid=${USER}`, ...privileges];
-    const command = [...user, PROGRAM, `--agent=${path}`, `--listen=${listen}`, "--health-port=0"];
+    const command = [
+      ...user,
+      PROGRAM,
+      `--agent=${path}`,
+      `--listen=${listen}`,
+      `--also-listen=${former}`,
+      "--health-port=0",
+    ];
     const child = Bun.spawn(command, { env: {}, stderr: "pipe" });
     try {
       await agent.applied(1);
-      expect(statSync(listen)).toMatchObject({ uid: USER });
-      expect(statSync(listen).mode & 0o777).toBe(0o666);
+      for (const socket of [listen, former]) {
+        expect(statSync(socket)).toMatchObject({ uid: USER });
+        expect(statSync(socket).mode & 0o777).toBe(0o666);
+      }
     } finally {
       child.kill("SIGKILL");
       await child.exited;

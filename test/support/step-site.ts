@@ -32,6 +32,8 @@ export class StepCluster {
   whileWaiting: () => Promise<void> = async () => {};
   /** Instead of the API. */
   respond: (request: KubeRequest) => KubeResponse | undefined = () => undefined;
+  /** After a write of the step to the API. */
+  afterWrite: (request: KubeRequest) => Promise<void> = async () => {};
   facts: Facts;
   options: UpgradeOptions;
   private readonly memory = openMemory();
@@ -61,7 +63,11 @@ export class StepCluster {
       const response = this.respond(request);
       if (response !== undefined) return response;
       if (request.method === "GET") return this.alive(send);
-      return this.write(`${request.method} ${request.path}`, async () => send());
+      return this.write(`${request.method} ${request.path}`, async () => {
+        const sent = send();
+        await this.afterWrite(request);
+        return sent;
+      });
     });
     const openDatastore = async (): Promise<Datastore> => {
       if (this.facts.datastore === "kubernetes") return this.openKube(client);

@@ -23,8 +23,3 @@ export function givenImage(image: string): string {
     `--image ${quoted(image)} is not the name of an image; write it as REGISTRY/PATH:TAG or REGISTRY/PATH@DIGEST`,
   );
 }
-
-/** `mirror:5000/own/vendor:v1@sha256:…` in another release. */
-export function inRelease(image: string, version: string): string {
-  return `${image.replace(/@.*$/, "").replace(/:[^/:]*$/, "")}:${version}`;
-}

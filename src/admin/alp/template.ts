@@ -11,6 +11,7 @@ import {
   readInjector,
   readMeshVersion,
 } from "../../upgrade/sidecars/injector.ts";
+import { inRelease } from "../../upgrade/sidecars/sidecar-image.ts";
 import { formatYaml } from "../../yaml.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { defaultImage, findInstalledImage } from "../cluster/installed-image.ts";
@@ -18,7 +19,7 @@ import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../
 import { parseDocument } from "../resources/parse-document.ts";
 import { namespaceOf } from "../resources/reference.ts";
 import { readText } from "../resources/sources.ts";
-import { givenImage, inRelease } from "./sidecar-image.ts";
+import { givenImage } from "./sidecar-image.ts";
 
 const REMOVE = "remove";
 

@@ -27,9 +27,17 @@ export function decodeConfigMap(value: unknown, place: string): InjectorConfigMa
   });
 }
 
+export function injectorPath(place: MeshPlace): string {
+  return `/api/v1/namespaces/${place.namespace}/configmaps/${injectorName(place)}`;
+}
+
+function injectorName(place: MeshPlace): string {
+  return nameIn("istio-sidecar-injector", place);
+}
+
 export async function readInjector(objects: ClusterObjects, place: MeshPlace): Promise<InjectorConfigMap> {
-  const name = nameIn("istio-sidecar-injector", place);
-  const path = `/api/v1/namespaces/${place.namespace}/configmaps/${name}`;
+  const name = injectorName(place);
+  const path = injectorPath(place);
   const found = await objects.read(path);
   if (found === undefined) {
     throw new PluginError(

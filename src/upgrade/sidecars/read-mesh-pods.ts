@@ -5,6 +5,7 @@ import type { ClusterObjects } from "../../kube/objects.ts";
 import { PROXY_CONTAINER } from "../../mesh/sidecar-parts.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
+import { FORMER_SIDECAR } from "../former-names.ts";
 import { type MeshPod, type Owner, ownerKey } from "./mesh-pods.ts";
 
 /** `undefined`: all namespaces. */
@@ -54,6 +55,7 @@ export async function readMeshPods(
         name: own.name,
         labels: own.labels,
         hasProxy: containers.some(({ name }) => name === PROXY_CONTAINER),
+        hasFormerSidecar: containers.some(({ name }) => name === FORMER_SIDECAR),
         hasStarted: phase === "Running",
         ...(owner === undefined ? {} : { owner }),
         ...(sidecar === undefined ? {} : { sidecarImage: sidecar.image }),
