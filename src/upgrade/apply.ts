@@ -40,7 +40,9 @@ export async function applyPlan(run: Run, given: UpgradePlan | undefined): Promi
   refuseObstacles(plan);
   await begin(run, plan);
   for (const [index, each] of steps.entries()) {
-    run.report({ kind: "begun", step: each.step.name, title: each.step.title, number: index + 1, of: steps.length });
+    const { step, plan: stepPlan } = each;
+    const place = { number: index + 1, of: steps.length, estimatedSeconds: stepPlan.estimatedSeconds };
+    run.report({ kind: "begun", step: step.name, title: step.title, ...place });
     await carryOut(run, plan, each);
   }
   const ledger = requireLedger(run);

@@ -22,6 +22,8 @@ export type RunEvent =
   | { readonly kind: "backed-up"; readonly objects: number }
   | {
       readonly kind: "begun";
+      /** As it was planned; absent in a rollback. */
+      readonly estimatedSeconds?: number;
       readonly step: string;
       readonly title: string;
       readonly number: number;

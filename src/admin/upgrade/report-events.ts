@@ -1,5 +1,6 @@
 /** Prints the progress of a run: a line for each event, or JSON. */
 import { counted } from "../../counted.ts";
+import { durationText } from "../../upgrade/plan-text.ts";
 import type { RunEvent } from "../../upgrade/run.ts";
 import { type Context, type Given, wantsJson } from "../command.ts";
 import { paint } from "../paint.ts";
@@ -12,13 +13,19 @@ export function reportEvents(context: Context, given: Given): (event: RunEvent) 
       case "backed-up":
         return context.stdout(`Backed up ${counted(event.objects, "object")}\n`);
       case "begun":
-        return context.stdout(`${bold(`[${event.number}/${event.of}] ${event.title}`)}\n`);
+        return context.stdout(
+          `${bold(`[${event.number}/${event.of}] ${event.title}`)}${estimateText(event.estimatedSeconds)}\n`,
+        );
       case "progress":
         return context.stdout(`      ${event.line}\n`);
       case "done":
         return context.stdout(`      ${green(OUTCOMES[event.outcome])}${timeText(event.seconds)}\n`);
     }
   };
+}
+
+function estimateText(seconds: number | undefined): string {
+  return seconds === undefined ? "" : `, ${durationText(seconds)}`;
 }
 
 function timeText(seconds: number): string {
