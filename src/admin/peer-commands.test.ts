@@ -27,7 +27,7 @@ const OF_PEER = [
   ..."--show-blocks --show-borrowed --show-configuration --show-all-ips --show-problem-ips --from-report --strictaffinity".split(
     " ",
   ),
-  ..."--log-dir --kernel-config --since --max-logs --max-parallelism --focus-nodes --skip-temp-dir-cleanup --poll --context --config".split(
+  ..."--log-dir --kernel-config --since --max-logs --max-parallelism --focus-nodes --skip-temp-dir-cleanup --poll --context --config --allow-version-mismatch".split(
     " ",
   ),
 ];

@@ -26,6 +26,12 @@ export const PEER_COMMANDS: readonly PeerCommand[] = [
     differs:
       "a file does not hide the environment: each setting is taken from its option, then its variable, then the file",
   },
+  {
+    theirs: "--allow-version-mismatch",
+    ours: "get --allow-version-mismatch",
+    differs:
+      "only a tool that is older than the cluster is refused; a newer one warns. An unreadable version is no obstacle",
+  },
   { theirs: "exit code 1", differs: "2 for wrong usage, 130 and 143 after a signal" },
   { theirs: "-f FILE, -f DIRECTORY, -f -", ours: "apply -f FILE", differs: "can be repeated" },
   { theirs: "-R, --recursive", ours: "apply -R", differs: SAME },

@@ -47,6 +47,7 @@ export const clusterDiags: Command = {
     ARCHIVE_OPTION,
     ...CLUSTER_OPTIONS,
   ],
+  versionCheck: "none",
   examples: [
     { command: "cluster diags", does: "Write diags-TIME.tar.gz" },
     {
