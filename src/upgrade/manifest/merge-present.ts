@@ -2,10 +2,13 @@
 import type { Fields } from "../../kube/objects.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { describeObject } from "../../operator/object-kinds.ts";
+import type { Obstacle } from "../facts.ts";
+import { FORMER_CONFIG_MAP, FORMER_ETCD_SECRET } from "../former-names.ts";
 import { type MergeConflict, mergeThreeWay, UNKNOWN_BASE } from "../merge/three-way.ts";
 import { hashIn, withConfigHash, withHash } from "./config-hash.ts";
+import { etcdAccess } from "./etcd-access.ts";
 import { imageInPlaceOf } from "./image-place.ts";
-import { baseOf, comparable, type LiveManifest, liveOf } from "./live-manifest.ts";
+import { baseOf, comparable, daemonSetOf, type LiveManifest, liveOf, PATHS } from "./live-manifest.ts";
 import type { TranslatedManifest } from "./translate-former.ts";
 import { fieldsIn, itemsIn, named, podSpecOf, textIn, withPodSpec } from "./workload.ts";
 
@@ -14,15 +17,23 @@ export interface PresentInstallation {
   readonly release: readonly KubeObject[];
   /** Whether the live objects are of this very release. */
   readonly isSameVersion: boolean;
+  readonly isEtcd: boolean;
   readonly winner: "mine" | "theirs";
 }
 
-export function mergePresent({ live, release, isSameVersion, winner }: PresentInstallation): TranslatedManifest {
+export function mergePresent({
+  live,
+  release,
+  isSameVersion,
+  isEtcd,
+  winner,
+}: PresentInstallation): TranslatedManifest {
   const conflicts: MergeConflict[] = [];
   const objects = release.flatMap((object) => {
     const found = liveOf(live, object);
     if (found === undefined) return [object];
     if (object.kind === "Secret") return [];
+    if (isSettings(object)) return [withLiveSettings(object, found)];
     const { base } = isSameVersion ? { base: object } : baseOf(found, undefined);
     const merged = mergeObject({ object, found, base }, winner);
     conflicts.push(...merged.conflicts);
@@ -32,9 +43,23 @@ export function mergePresent({ live, release, isSameVersion, winner }: PresentIn
     objects: withConfigHash(objects.map((object) => ({ object, mode: "whole" }))),
     settings: {},
     notes: [],
-    obstacles: [],
+    obstacles: isEtcd ? etcdObstacles(live) : [],
     conflicts,
   };
+}
+
+function etcdObstacles(live: LiveManifest): readonly Obstacle[] {
+  const [settings, secret] = [live.get(PATHS.settings), live.get(PATHS.etcdSecret)];
+  return etcdAccess({ settings, secret, daemonSet: daemonSetOf(live) ?? {}, secretName: FORMER_ETCD_SECRET }).obstacles;
+}
+
+function isSettings({ kind, metadata }: KubeObject): boolean {
+  return kind === "ConfigMap" && metadata.name === FORMER_CONFIG_MAP;
+}
+
+/** They are what the administrator has to set: those of the release are examples and placeholders. */
+function withLiveSettings(object: KubeObject, found: Fields): KubeObject {
+  return { ...object, data: { ...fieldsIn(object, "data"), ...fieldsIn(found, "data") } };
 }
 
 interface ObjectVersions {

@@ -33,7 +33,8 @@ export function translateNetworkList({ base, live, release, mtu }: FormerLists):
   const { value } = mergeThreeWay(versions, "mine");
   const list = withHostLocal(isObject(value) ? value : {}, versions);
   // The state of host-local is in a directory of this name: with another one, addresses in use would be assigned again.
-  return printJsonText({ ...list, name: mine["name"] ?? theirs["name"] });
+  const { cniVersion, cniVersions } = theirs;
+  return printJsonText({ ...list, name: mine["name"] ?? theirs["name"], cniVersion, cniVersions });
 }
 
 /** Ranges of host-local that the user has changed are kept as a whole: it would use those of the release too. */

@@ -253,11 +253,13 @@ describe("wantedManifest() of an installation that was changed", () => {
             `"type": "${product}-ipam"`,
             `"type": "${product}-ipam", "assign_ipv6": "true", "ipv4_pools": ["10.0.0.0/8"]`,
           )
+          .replace('"cniVersion": "0.3.1"', '"cniVersion": "0.2.0"')
           .replace('"log_level": "info"', '"log_level": "debug"');
       }),
     });
 
     expect(typesOf(wanted)).toEqual([product, "tuning", "bandwidth"]);
+    expect(networkList(wanted)).toMatchObject({ cniVersion: "1.0.0", cniVersions: ["1.0.0", "1.1.0"] });
     expect(networkList(wanted).plugins[0]).toMatchObject({
       log_level: "debug",
       ipam: { type: `${product}-ipam`, assign_ipv4: "true", assign_ipv6: "true", ipv4_pools: ["10.0.0.0/8"] },
@@ -279,6 +281,7 @@ describe("wantedManifest() of an installation that was changed", () => {
     const agent = agentOf(object(wanted, "DaemonSet"));
 
     expect(agent.image).toBe(`registry.example.org/mirror/${product}:${TARGET}`);
+    expect(wanted.notes).toContain(`The image ${agent.image} has to be in your registry`);
     expect(agent.env).toContainEqual({ name: "CNI_BIN_DIR", value: "/usr/libexec/cni" });
     expect(agent.env).toContainEqual({ name: "KUBERNETES_SERVICE_HOST", value: "10.0.0.9" });
   });
@@ -433,6 +436,19 @@ describe("wantedManifest() of a former build of this release", () => {
 
     expect(wanted.obstacles).toEqual([]);
     expect(wanted.objects.map(({ object }) => object)).toEqual(build(TARGET));
+  });
+
+  test("settings are the administrator's: they are never asked about, and a placeholder is refused", () => {
+    const etcd = { datastore: "etcd", network: "own" } as const;
+    const { settings, components } = variantObjects(etcd, "v3.28.9");
+    const live = structuredClone([...settings, ...components]) as Any[];
+    expect(plan(live, { ...given("fail"), ...etcd }).obstacles).toHaveLength(1);
+    const { data } = find(live, "ConfigMap", `${product}-config`);
+    Object.assign(data, { etcd_endpoints: "http://10.0.0.1:2379", default_pools: '[{"cidr":"10.1.0.0/16"}]' });
+    const wanted = plan(live, { ...given("fail"), ...etcd });
+
+    expect(wanted.obstacles).toEqual([]);
+    expect(object(wanted, "ConfigMap", `${product}-config`).data).toEqual(data);
   });
 
   test("what differs is asked, and kept or not as the user says", () => {

@@ -30,7 +30,13 @@ export function wantedManifest({ live, daemonSet, facts, release, options, stock
   const winner = options.onConflict === "theirs" ? "theirs" : "mine";
   const { conflicts, ...wanted } = isFormer(daemonSet)
     ? translateFormer({ live, daemonSet, stock, release: objects, isEtcd: datastore === "etcd", winner })
-    : mergePresent({ live, release: objects, isSameVersion: facts.version === facts.target, winner });
+    : mergePresent({
+        live,
+        release: objects,
+        isSameVersion: facts.version === facts.target,
+        isEtcd: datastore === "etcd",
+        winner,
+      });
   const { notes, obstacles } = decided(conflicts, options.onConflict);
   return { ...wanted, notes: [...wanted.notes, ...notes], obstacles: [...wanted.obstacles, ...obstacles] };
 }

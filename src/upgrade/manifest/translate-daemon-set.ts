@@ -78,9 +78,14 @@ export function translateDaemonSet(workloads: Workloads & { readonly release: Ku
   });
   return {
     object,
-    notes: [...carried.kept.map((path) => `Kept: ${path}`), ...others.notes],
+    notes: [...carried.kept.map((path) => `Kept: ${path}`), ...others.notes, ...imageNotes(object, release)],
     conflicts: [...carried.conflicts, ...strategy.conflicts.map(place)],
   };
+}
+
+function imageNotes(object: Fields, release: Fields): readonly string[] {
+  const image = liveImage(object);
+  return image === liveImage(release) ? [] : [`The image ${image} has to be in your registry`];
 }
 
 export function liveImage(live: Fields): string | undefined {
