@@ -256,6 +256,11 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     proves: "the move of an earlier storage killed at every write, before and after it took effect: the same end",
   },
   {
+    place: "test/upgrade/whole.test.ts",
+    proves:
+      "clusters of v3.15, v3.22, v3.26 and v3.28 by each method are upgraded, killed after every step, and rolled back: pods keep their addresses, the end is that of an undisturbed run",
+  },
+  {
     place: "test/bandwidth/rates.test.ts",
     proves: "bandwidth limits from 1 Mbit/s to 1 Gbit/s in both directions, measured with iperf3",
   },

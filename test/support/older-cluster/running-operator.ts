@@ -1,0 +1,36 @@
+/** The operator of this release: it runs, in the test's process, as long as the pods of its Deployment would be of this release. */
+import { identity } from "../../../src/identity.ts";
+import { VERSION } from "../../../src/version.ts";
+import { startOperatorOn, type TestOperator } from "../operator-site.ts";
+import type { AnyObject } from "./former-object.ts";
+import type { OlderCluster } from "./older-cluster.ts";
+
+const DEPLOYMENT = `/apis/apps/v1/namespaces/${identity.operator}/deployments/${identity.operator}`;
+const PAUSE_MILLISECONDS = 500;
+
+/** Until it is disposed of. */
+export function runOperatorOfRelease(cluster: OlderCluster): AsyncDisposable {
+  let isEnding = false;
+  let operator: TestOperator | undefined;
+  const end = async () => {
+    await operator?.stop();
+    operator = undefined;
+  };
+  const follow = async () => {
+    while (!isEnding) {
+      const deployment: AnyObject = await cluster.objects.read(DEPLOYMENT).catch(() => undefined);
+      const image: string = deployment?.spec.template.spec.containers[0].image ?? "";
+      if (image.endsWith(`:${VERSION}`)) operator ??= await startOperatorOn(cluster);
+      else if (deployment !== undefined) await end();
+      await Bun.sleep(PAUSE_MILLISECONDS);
+    }
+    await end();
+  };
+  const following = follow();
+  return {
+    async [Symbol.asyncDispose]() {
+      isEnding = true;
+      await following;
+    },
+  };
+}

@@ -1,0 +1,123 @@
+/** Clusters of earlier releases, laid out whole: one of each way to install them, with pods that run. */
+import { join } from "node:path";
+import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
+import { stockManifest } from "../../src/upgrade/stock/stock-manifest.ts";
+import { makeHelm } from "../support/helm.ts";
+import { writeFormerChart } from "../support/older-cluster/chart.ts";
+import type { AnyObject } from "../support/older-cluster/former-object.ts";
+import { type OlderCluster, startOlderCluster } from "../support/older-cluster/older-cluster.ts";
+import {
+  createFormerComponents,
+  createFormerOperatorDefinitions,
+  type FormerVersion,
+  formerInstallation,
+  formerInstallationSpec,
+  formerOperator,
+} from "../support/older-cluster/operator.ts";
+import {
+  createFormerPods,
+  createFormerResources,
+  FORMER_PODS,
+  formerResources,
+} from "../support/older-cluster/resources.ts";
+import { pollUntil } from "../support/poll.ts";
+
+export interface Layout {
+  readonly title: string;
+  readonly method: "manifest" | "operator" | "chart";
+  start(): Promise<OlderCluster>;
+}
+
+const NODES = ["one", "two"];
+const POOL = "192.168.0.0/16";
+const INSTALLATIONS = `/apis/${apiVersionOf(OPERATOR_API)}/installations`;
+
+export function manifestLayout(version: FormerVersion, network: "own" | "other" | "fabric"): Layout {
+  return {
+    title: `the manifest "${network}" of ${version}`,
+    method: "manifest",
+    start: () =>
+      laidOut(version, async (cluster) => {
+        const objects = await stockManifest(version, { datastore: "kubernetes", network });
+        if (objects === undefined) throw new Error(`there is no manifest of ${version}`);
+        await cluster.apply(JSON.stringify(listOf(objects.map(servable))));
+      }),
+  };
+}
+
+export function operatorLayout(version: FormerVersion): Layout {
+  return {
+    title: `the operator of ${version}`,
+    method: "operator",
+    start: () =>
+      laidOut(version, async (cluster) => {
+        await createFormerOperatorDefinitions(cluster.objects);
+        await cluster.apply(JSON.stringify(listOf(formerOperator(version))));
+        await cluster.apply(JSON.stringify(formerInstallation(POOL)));
+        await createComponents(cluster, version);
+      }),
+  };
+}
+
+/** By the real Helm; before v3.23 in another namespace than the operator's. */
+export function chartLayout(version: FormerVersion): Layout {
+  return {
+    title: `the chart of ${version}`,
+    method: "chart",
+    start: () =>
+      laidOut(version, async (cluster) => {
+        await createFormerOperatorDefinitions(cluster.objects);
+        const helm = makeHelm("helm3", cluster.directory, cluster.adminKubeconfig);
+        const chart = writeFormerChart(join(cluster.directory, "former-chart"), version);
+        const values = join(cluster.directory, "values.json");
+        const installation = { enabled: true, ...formerInstallationSpec(POOL) };
+        await Bun.write(values, JSON.stringify({ installation, apiServer: { enabled: true } }));
+        const place = version < "v3.23" ? "default" : identity.operator;
+        await helm("install", "net", chart, `--namespace=${place}`, "--create-namespace", `--values=${values}`);
+        await createComponents(cluster, version);
+      }),
+  };
+}
+
+/** What the operator of that release made of the Installation. */
+async function createComponents({ objects, apply }: OlderCluster, version: FormerVersion): Promise<void> {
+  const installation = (await objects.read(`${INSTALLATIONS}/default`)) ?? {};
+  await createFormerComponents((object) => apply(JSON.stringify(object)), version, installation);
+}
+
+function listOf(items: readonly object[]): object {
+  return { apiVersion: "v1", kind: "List", items };
+}
+
+/** Versions of the API that present API servers have removed: what an upgraded API server shows instead. */
+function servable(object: AnyObject): AnyObject {
+  return object.apiVersion === "policy/v1beta1" ? { ...object, apiVersion: "policy/v1" } : object;
+}
+
+/** With resources of the release, and pods that run; ends the cluster if that fails. */
+async function laidOut(
+  version: FormerVersion,
+  install: (cluster: OlderCluster) => Promise<void>,
+): Promise<OlderCluster> {
+  const uids = version < "v3.28" ? "identity" : "bit-reversed";
+  const cluster = await startOlderCluster({ nodes: NODES, aggregatedApi: uids });
+  try {
+    // With an account, which pods need: the controller manager creates it later.
+    for (const namespace of new Set(FORMER_PODS.map((pod) => pod.namespace))) await cluster.createNamespace(namespace);
+    await createFormerPods(cluster.objects);
+    await createFormerResources(cluster.client, formerResources({ release: version }));
+    await install(cluster);
+    await pollUntil(() => isRunning(cluster), "the pods of the earlier release");
+    return cluster;
+  } catch (failure) {
+    await cluster.stop();
+    throw failure;
+  }
+}
+
+async function isRunning({ objects }: OlderCluster): Promise<boolean> {
+  const daemonSets: readonly AnyObject[] = await objects.list("/apis/apps/v1/daemonsets");
+  const pods: readonly AnyObject[] = await objects.list("/api/v1/pods");
+  const areAgentsReady = daemonSets.every(({ status }) => status.numberAvailable === NODES.length);
+  return areAgentsReady && pods.length > FORMER_PODS.length && pods.every(({ status }) => status.phase === "Running");
+}
