@@ -17,7 +17,7 @@ import type { NodeLabels } from "./copied-labels.ts";
 import { withoutUpgradePolicy } from "./migration.ts";
 import { changeLabels } from "./node-labels.ts";
 import { policyEffects, type Replacement } from "./policy-effects.ts";
-import { CONFIGURATION_KEY, readHosts } from "./read-hosts.ts";
+import { CONFIGURATION_KEY, readEndpoints } from "./read-hosts.ts";
 import type { SavedMigration } from "./saved-migration.ts";
 
 export interface Carrying {
@@ -62,8 +62,8 @@ export async function untilAutomatic({ site, store }: Carrying, labels: readonly
   let since = site.now().getTime();
   for (;;) {
     site.signal.throwIfAborted();
-    const { nodes, resources } = await readHosts(store, site.facts.datastore === "etcd");
-    const missing = nodesWithoutAutomatic(withLabels(nodes, labels), resources);
+    const { nodes, hostEndpoints } = await readEndpoints(store);
+    const missing = nodesWithoutAutomatic(withLabels(nodes, labels), hostEndpoints);
     if (missing.length === 0) return;
     if (missing.length < fewest) {
       fewest = missing.length;
@@ -85,7 +85,10 @@ function withLabels(nodes: readonly Node[], added: readonly NodeLabels[]): reado
   });
 }
 
-export function nodesWithoutAutomatic(nodes: readonly Node[], { hostEndpoints }: PolicyResources): readonly string[] {
+export function nodesWithoutAutomatic(
+  nodes: readonly Node[],
+  hostEndpoints: readonly HostEndpoint[],
+): readonly string[] {
   return nodes
     .filter(({ metadata: { name, labels = {} } }) => {
       const endpoint = automaticOf(name, hostEndpoints);

@@ -8,6 +8,8 @@ import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
 import { isBeforeRouting, policiesOf } from "../../policy/judge/judge.ts";
 import type { AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
+import { parseSelector } from "../../selector/parse.ts";
+import { selects } from "../../selector/selector.ts";
 
 const DIRECTIONS: readonly Direction[] = ["ingress", "egress"];
 
@@ -36,32 +38,50 @@ export function policyEffects(
   replacements: readonly Replacement[],
   resources: PolicyResources,
 ): readonly PolicyEffect[] {
-  return replacements.flatMap((each) => DIRECTIONS.map((direction) => effectOf(each, direction, resources)));
+  const candidates = candidatePolicies(resources);
+  return replacements.flatMap((each) => DIRECTIONS.map((direction) => effectOf(each, direction, candidates)));
+}
+
+type Candidates = (endpoint: HostEndpoint) => PolicyResources;
+
+/** Clusters have many policies, most of them for pods: those whose selector does not select a host are left out early. */
+function candidatePolicies(resources: PolicyResources): Candidates {
+  const parsed = resources.globalNetworkPolicies.map((policy) => ({
+    policy,
+    selector: parseSelector(policy.spec.selector ?? ""),
+  }));
+  return ({ metadata: { labels = {} }, spec }) => {
+    // Its profiles give it more labels.
+    if ((spec.profiles ?? []).some((name) => name !== DEFAULT_ALLOW_PROFILE)) return resources;
+    const isCandidate = ({ selector }: (typeof parsed)[number]) => !selector.ok || selects(selector.selector, labels);
+    return { ...resources, globalNetworkPolicies: parsed.filter(isCandidate).map(({ policy }) => policy) };
+  };
 }
 
 /** By title: the policies that select an endpoint. */
 function selectingPolicies(
   endpoints: readonly HostEndpoint[],
   direction: Direction,
-  resources: PolicyResources,
+  candidates: Candidates,
 ): readonly string[] {
-  return [...new Set(endpoints.flatMap((each) => policiesOf(each, direction, resources).map(policyTitle)))].sort();
+  const selecting = endpoints.flatMap((each) => policiesOf(each, direction, candidates(each)));
+  return [...new Set(selecting.map(policyTitle))].sort();
 }
 
 function policyTitle({ kind, metadata: { name, namespace } }: AnyPolicy): string {
   return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
 }
 
-function effectOf({ node, before, after }: Replacement, direction: Direction, resources: PolicyResources) {
-  const formerly = selectingPolicies(before, direction, resources);
-  const now = selectingPolicies([after], direction, resources);
+function effectOf({ node, before, after }: Replacement, direction: Direction, candidates: Candidates) {
+  const formerly = selectingPolicies(before, direction, candidates);
+  const now = selectingPolicies([after], direction, candidates);
   return {
     node,
     direction,
     kept: formerly.filter((title) => now.includes(title)),
     lost: formerly.filter((title) => !now.includes(title)),
     gained: now.filter((title) => !formerly.includes(title)),
-    isOpened: before.some(isNotAllowing) && !isDecided(after, direction, resources),
+    isOpened: before.some(isNotAllowing) && !isDecided(after, direction, candidates(after)),
   };
 }
 

@@ -5,8 +5,10 @@ import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
-import { BGP_PEER, HOST_ENDPOINT, KUBE_CONTROLLERS_CONFIGURATION, POOL } from "../../model/kinds.ts";
+import type { HostEndpoint } from "../../model/host-endpoint.ts";
+import { BGP_PEER, HOST_ENDPOINT, KUBE_CONTROLLERS_CONFIGURATION, NODE, POOL } from "../../model/kinds.ts";
 import type { KubeControllersConfiguration } from "../../model/kube-controllers-configuration.ts";
+import type { Node } from "../../model/node.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { readPolicy } from "../../policy/read-resources.ts";
 import type { NodeSelecting, Scheduled } from "./affected-selectors.ts";
@@ -32,6 +34,18 @@ export async function readHosts(store: Datastore, isEtcd: boolean): Promise<Read
     value === undefined ? undefined : KUBE_CONTROLLERS_CONFIGURATION.codec.read(value, CONFIGURATION_KEY);
   const sync = { isEtcd, syncsLabels: syncsLabels(configuration?.spec) };
   return { ...{ nodes, resources, configurations, configuration }, targetOf: (node) => labelTarget(node, sync) };
+}
+
+/** For repeated looks: without policies and pods. */
+export async function readEndpoints(
+  store: Datastore,
+): Promise<{ readonly nodes: readonly Node[]; readonly hostEndpoints: readonly HostEndpoint[] }> {
+  const nodes = await readAllEntries(store, NODE.prefix());
+  const endpoints = await readAllEntries(store, HOST_ENDPOINT.prefix());
+  return {
+    nodes: readEach(nodes, ({ key, value }) => NODE.codec.read(value, key)).readable,
+    hostEndpoints: readEach(endpoints, ({ key, value }) => HOST_ENDPOINT.codec.read(value, key)).readable,
+  };
 }
 
 export async function readNodeSelecting(objects: ClusterObjects, store: Datastore): Promise<NodeSelecting> {

@@ -99,7 +99,7 @@ function isDone(hosts: ReadHosts, { migrated }: Migration): boolean {
 }
 
 function remainingIn({ nodes, resources, configuration }: ReadHosts): readonly string[] {
-  const missing = nodesWithoutAutomatic(nodes, resources);
+  const missing = nodesWithoutAutomatic(nodes, resources.hostEndpoints);
   return [
     ...(autoCreateOf(configuration?.spec) === "Enabled" ? [] : ["enable automatic host endpoints"]),
     ...(missing.length === 0 ? [] : [`wait for the automatic host endpoint of ${listed(missing)}`]),
