@@ -145,6 +145,12 @@ export function mayHaveTakenEffect(error: unknown): boolean {
   return failure instanceof KubeFailure && failure.diagnosis.effect === "unknown";
 }
 
+/** Whether a request had no response for a reason that may be over soon. */
+export function isTemporary(error: unknown): boolean {
+  const failure = error instanceof PluginError ? error.cause : error;
+  return failure instanceof KubeFailure && failure.diagnosis.cure !== "repair";
+}
+
 /** `files`: quoted. */
 export function kubeconfigInvalid(files: string, state: string, fix = ""): PluginError {
   return new PluginError("config-invalid", `Cannot use kubeconfig ${files}: ${redact(state)}`, { details: fix });

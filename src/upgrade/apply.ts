@@ -7,6 +7,7 @@
  * step that fails stops the run; running it again continues there.
  */
 import { PluginError } from "../errors.ts";
+import { isTemporary } from "../kube/failure.ts";
 import { driftBeforeStep, driftSincePlan } from "./drift.ts";
 import type { Obstacle } from "./facts.ts";
 import { isUnfinished, type Ledger, type LedgerStep } from "./ledger.ts";
@@ -24,7 +25,7 @@ import {
   stepSite,
   writeStep,
 } from "./run.ts";
-import type { StepPlan } from "./step.ts";
+import type { StepPlan, StepSite } from "./step.ts";
 import { planDigest, type UpgradePlan } from "./upgrade-plan.ts";
 
 /** "complete": there is nothing to do, and nothing is written. A plan is carried out once; `upgrade verify` shows what was undone since. */
@@ -132,17 +133,11 @@ async function carryOut(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: P
   const startedAt = run.site.now().getTime();
   const site = stepSite(run, plan, name);
   try {
-    if (state === "pending") {
-      const live = await readObjects(site.objects, changedPaths([stepPlan]));
-      const drift = driftBeforeStep(plan, stepPlan, live);
-      if (drift.length > 0) throw drifted(drift);
-    }
-    const hasActed = await act(run, { step, plan: stepPlan }, site);
-    const wrong = (await step.verify?.(site, stepPlan)) ?? [];
-    if (wrong.length > 0) throw failed("resource-invalid", `Step "${name}" is done, but not as it should be`, wrong);
+    if (state === "pending") await refuseDriftOf(plan, stepPlan, site);
+    await whileTemporary(site, () => act(run, { step, plan: stepPlan }, site));
+    const outcome = stateOf(run, name) === "running" ? "changed" : "unchanged";
     const end = run.site.now();
     await writeStep(run, name, { state: "done", endedAt: end.toISOString(), problem: undefined });
-    const outcome = hasActed || state === "running" ? "changed" : "unchanged";
     run.report({ kind: "done", step: name, outcome, seconds: (end.getTime() - startedAt) / 1_000 });
   } catch (failure) {
     await recordProblem(run, name, failure);
@@ -150,15 +145,38 @@ async function carryOut(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: P
   }
 }
 
-async function act(run: Run, { step, plan }: PlannedStep, site: ReturnType<typeof stepSite>): Promise<boolean> {
-  if ((await step.remaining(site, plan)).length === 0) return false;
-  if (stateOf(run, step.name) === "pending") {
-    await writeStep(run, step.name, { state: "running", startedAt: run.site.now().toISOString() });
+async function refuseDriftOf(plan: UpgradePlan, step: StepPlan, { objects }: StepSite): Promise<void> {
+  const drift = driftBeforeStep(plan, step, await readObjects(objects, changedPaths([step])));
+  if (drift.length > 0) throw drifted(drift);
+}
+
+const RETRY_MILLISECONDS = [1_000, 2_000, 4_000, 8_000];
+
+/** A step may be carried out again after it was interrupted anywhere: an API that does not respond for a moment stops nothing. */
+async function whileTemporary<T>(site: StepSite, work: () => Promise<T>): Promise<T> {
+  for (const milliseconds of RETRY_MILLISECONDS) {
+    try {
+      return await work();
+    } catch (failure) {
+      if (site.signal.aborted || !(failure instanceof PluginError) || !isTemporary(failure)) throw failure;
+      site.progress(`Trying again in ${milliseconds / 1_000} s: ${failure.message}`);
+      await site.wait(milliseconds);
+    }
   }
-  await step.act(site, plan);
-  const left = await step.remaining(site, plan);
-  if (left.length > 0) throw failed("not-ready", `Step "${step.name}" is not done`, left);
-  return true;
+  return work();
+}
+
+async function act(run: Run, { step, plan }: PlannedStep, site: StepSite): Promise<void> {
+  if ((await step.remaining(site, plan)).length > 0) {
+    if (stateOf(run, step.name) === "pending") {
+      await writeStep(run, step.name, { state: "running", startedAt: run.site.now().toISOString() });
+    }
+    await step.act(site, plan);
+    const left = await step.remaining(site, plan);
+    if (left.length > 0) throw failed("not-ready", `Step "${step.name}" is not done`, left);
+  }
+  const wrong = (await step.verify?.(site, plan)) ?? [];
+  if (wrong.length > 0) throw failed("resource-invalid", `Step "${step.name}" is done, but not as it should be`, wrong);
 }
 
 /** For `upgrade status`. The failure itself is more important than that it could not be recorded. */

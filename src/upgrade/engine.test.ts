@@ -5,6 +5,7 @@ import { NO_OPTIONS, OPERATOR_FACTS, setting, settingPath, settingStep } from ".
 import { rejectionOf } from "../../test/support/thrown-by.ts";
 import { PluginError } from "../errors.ts";
 import type { KubeRequest } from "../kube/api.ts";
+import { KubeFailure } from "../kube/failure.ts";
 import { clusterObjects } from "../kube/objects.ts";
 import { applyPlan } from "./apply.ts";
 import { openBackups } from "./backups.ts";
@@ -357,6 +358,28 @@ describe("a step", () => {
       state: "running",
       problem: expect.stringContaining("crashes"),
     });
+  });
+
+  test("is repeated while the API does not respond, but not for ever", async () => {
+    const silent = { stage: "request", effect: "unknown", cure: "wait", advice: "" } as const;
+    let silences = 3;
+    const steps = [
+      settingStep("first", ["a"], {
+        async verify() {
+          silences -= 1;
+          if (silences < 0) return [];
+          throw new PluginError("api-unavailable", "no response", { cause: new KubeFailure(silent, "no response") });
+        },
+      }),
+    ];
+    const site = siteOn({}, steps);
+    await site.apply(await site.plan());
+    expect(site.events.filter(({ kind }) => kind === "progress")).toHaveLength(3);
+    expect(site.events.at(-1)).toMatchObject({ outcome: "changed" });
+    silences = 10;
+    const other = siteOn({}, steps);
+
+    expect(await failureOf(other.apply(await other.plan()))).toMatchObject({ kind: "api-unavailable" });
   });
 
   test("that is not done after it has acted stops the upgrade", async () => {

@@ -21,9 +21,10 @@ export async function verifyRun(run: Run): Promise<readonly StepVerification[]> 
 
 async function problemsOf(run: Run, whole: UpgradePlan, { step, plan }: PlannedStep): Promise<readonly string[]> {
   const state = stateOf(run, step.name);
+  if (state === "pending") return ["it has not begun"];
   if (state === "rolled-back" || (state === "done" && step.isTemporary)) return [];
   const site = stepSite(run, whole, step.name);
   const remaining = (await step.remaining(site, plan)).map((line) => `not done: ${line}`);
-  const wrong = state === "pending" ? [] : ((await step.verify?.(site, plan)) ?? []);
+  const wrong = (await step.verify?.(site, plan)) ?? [];
   return [...remaining, ...wrong];
 }
