@@ -182,7 +182,7 @@ describe("choosePods()", () => {
 });
 
 describe("node run", () => {
-  test.each([[[]], [["--ip", "192.0.2.1", "--backend", "bird", "--dryrun"]]])(
+  test.each([[[]], [["--ip", "192.0.2.1", "--backend", "bird", "--config", "f", "--dryrun"]]])(
     "%j is refused, and the alternative named",
     async (args) => {
       const { code, stderr } = await runInside(["node", "run", ...args]);

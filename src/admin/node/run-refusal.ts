@@ -13,6 +13,7 @@ const VALUES = [
   "log-dir",
   "node-image",
   "backend",
+  "config",
   "node-config",
   "felix-config",
 ];
