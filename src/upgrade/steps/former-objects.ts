@@ -2,7 +2,7 @@
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { describeObject, objectPath } from "../../operator/object-kinds.ts";
-import { FORMER_API, FORMER_API_SERVER } from "../former-names.ts";
+import { FORMER_API, FORMER_API_SERVER, FORMER_CONTROLLERS } from "../former-names.ts";
 import { FORMER_SETTINGS, formerObjects } from "../former-objects/prune-list.ts";
 import { finalRoles } from "../former-objects/roles.ts";
 import { daemonSetOf, isFormer, PATHS } from "../manifest/live-manifest.ts";
@@ -110,7 +110,7 @@ export const formerObjectsStep: Step = {
       await restoreObject(
         objects,
         path,
-        path === PATHS.formerControllers && before !== null ? stopped(before) : before,
+        path.endsWith(`/deployments/${FORMER_CONTROLLERS}`) && before !== null ? stopped(before) : before,
       );
     }
   },
