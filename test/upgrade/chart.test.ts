@@ -208,7 +208,7 @@ for (const version of WITH) {
         const waiting = await withoutHelm.carryOut(chartStep).catch((error) => error);
         expect(waiting.message).toContain("Waiting for the chart");
         const command = /run "helm (.*?)"/.exec(waiting.details)?.[1] ?? "";
-        await helm()(...command.split(" "));
+        await helm()(...command.split(" "), ...(version === "helm4" ? ["--force-conflicts"] : []));
         if (plan !== undefined) await chartStep.act(withoutHelm.site, plan);
         expect(await withoutHelm.plan(chartStep)).toBeUndefined();
         expect((await newestRelease(OPERATOR)).chart.metadata.version).toBe(CHART_VERSION);

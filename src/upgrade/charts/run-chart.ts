@@ -45,7 +45,7 @@ export async function runChart(site: StepSite, { name, values }: ChartRun): Prom
 function waiting(args: readonly string[], valuesFile: string): PluginError {
   const command = ["helm", ...args, "--values", valuesFile].join(" ");
   return new PluginError("try-again-later", "Waiting for the chart: there is no Helm here", {
-    details: `run "${command}", then "${identity.adminTool} upgrade apply" again; or name Helm with --helm PATH`,
+    details: `run "${command}" (with Helm 4 also --force-conflicts), then "${identity.adminTool} upgrade apply" again; or name Helm with --helm PATH`,
   });
 }
 
