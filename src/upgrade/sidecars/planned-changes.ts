@@ -4,10 +4,12 @@ import type { FilterForm } from "../../mesh/envoy-filter.ts";
 import { isObject } from "../../model/shape.ts";
 import { unifiedDiff } from "../../unified-diff.ts";
 import type { Obstacle } from "../facts.ts";
+import { FORMER_SIDECAR } from "../former-names.ts";
 import { listed } from "../listed.ts";
 import type { PlannedChange } from "../step.ts";
 import { replacementsOf } from "./former-filters.ts";
 import type { Injector } from "./injectors.ts";
+import { titleOf } from "./outdated-workloads.ts";
 import type { Mesh } from "./read-mesh.ts";
 
 export function formOf(injectors: readonly Injector[]): FilterForm {
@@ -43,6 +45,15 @@ export function filterNotes(mesh: Mesh): readonly string[] {
   return keepsFilters(mesh)
     ? [`${titles}: stays until the former sidecars are gone, or an injector inserts new ones; then plan again`]
     : [`${titles}: asks new sidecars too, until no former one is left and it is replaced`];
+}
+
+/** The protocol between agent and sidecar is another one since. */
+export function formerSidecarNotes({ outdated: { restarted, others } }: Mesh): readonly string[] {
+  const workloads = [...restarted, ...others.map(({ workload }) => workload)].filter((each) => each.hasFormerSidecar);
+  if (workloads.length === 0) return [];
+  return [
+    `${listed(workloads.map(titleOf))}: node agents of this release do not serve the container ${FORMER_SIDECAR}; from the update of a node until the restart of its pods, rules with "http" match nothing there`,
+  ];
 }
 
 export function isChanged({ config, wanted }: Injector): boolean {

@@ -16,6 +16,7 @@ import {
   changeOf,
   filterChanges,
   filterNotes,
+  formerSidecarNotes,
   formOf,
   isChanged,
   keepsFilters,
@@ -52,6 +53,7 @@ export const sidecarsStep: Step = {
       notes: [
         ...others.map(({ workload, reason }) => `${titleOf(workload)} has an older sidecar, and ${reason}`),
         ...filterNotes(mesh),
+        ...formerSidecarNotes(mesh),
       ],
       estimatedSeconds: 30 + SECONDS_PER_WORKLOAD * restarted.length,
       data: {},
