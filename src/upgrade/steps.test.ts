@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { join } from "node:path";
 import { STEPS } from "./steps.ts";
 
 /** The order of the whole upgrade; rows are added where they stand here. */
@@ -26,4 +27,12 @@ const ORDER = [
 test("the steps are in the order that each of them relies on", () => {
   const names = STEPS.map(({ name }) => name);
   expect(names).toEqual(ORDER.filter((name) => names.includes(name)));
+});
+
+test("the page about upgrades has every step", async () => {
+  const page = await Bun.file(join(import.meta.dir, "../../docs/upgrade.md")).text();
+  const rows = page.split("\n").filter((line) => /^\| \d/.test(line));
+  const named = rows.flatMap((row) => [...(row.split("|")[2] ?? "").matchAll(/`([a-z-]+)`/g)].map(([, name]) => name));
+
+  expect(named.sort()).toEqual(STEPS.map(({ name }) => name).sort());
 });
