@@ -117,6 +117,15 @@ describe("wantedManifest() of an installation that was not changed", () => {
     });
   });
 
+  test("the CSI driver of an earlier release stays as it is: its fields cannot be changed", async () => {
+    const spec = { attachRequired: true, podInfoOnMount: true, volumeLifecycleModes: ["Ephemeral"] };
+    const metadata = { name: identity.csiDriver };
+    const edit: Edit = (objects) =>
+      objects.push({ apiVersion: "storage.k8s.io/v1", kind: "CSIDriver", metadata, spec });
+
+    expect(object(await layOut({ ...OWN, edit }), "CSIDriver").spec).toEqual(spec);
+  });
+
   test("what pods of the earlier release need stays until they are gone", async () => {
     const wanted = await layOut(OWN);
     const modes = Object.fromEntries(

@@ -16,7 +16,7 @@ import { withConfigHash } from "./config-hash.ts";
 import { defaultPools } from "./default-pools.ts";
 import { type EtcdAccess, etcdAccess } from "./etcd-access.ts";
 import { flannelBinding } from "./flannel.ts";
-import { baseOf, comparable, formerSettings, type LiveManifest, PATHS } from "./live-manifest.ts";
+import { baseOf, comparable, formerSettings, type LiveManifest, liveOf, PATHS } from "./live-manifest.ts";
 import { translateNetworkList } from "./network-list.ts";
 import { translateControllers } from "./translate-controllers.ts";
 import { liveImage, translateDaemonSet } from "./translate-daemon-set.ts";
@@ -98,12 +98,19 @@ function translateObject(object: KubeObject, site: Site): Part {
     case "Secret":
       // What is there has the certificates: an empty one would take the place of the client's key.
       return site.live.has(PATHS.etcdSecret) ? { wanted: [] } : added(object);
-    case "PodDisruptionBudget":
     case "CSIDriver":
+      return { wanted: [{ object: withLiveSpec(object, site.live), mode: "whole" }] };
+    case "PodDisruptionBudget":
       return { wanted: [{ object, mode: "whole" }] };
     default:
       return added(object);
   }
+}
+
+/** Most of it cannot be changed. What an earlier release has there works for the volumes of sidecars, too. */
+function withLiveSpec(object: KubeObject, live: LiveManifest): KubeObject {
+  const found = liveOf(live, object);
+  return found === undefined ? object : { ...object, spec: fieldsIn(found, "spec") };
 }
 
 function added(object: KubeObject): Part {
