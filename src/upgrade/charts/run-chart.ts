@@ -36,6 +36,8 @@ export async function runChart(site: StepSite, { name, values }: ChartRun): Prom
         details: `helm history ${name} --namespace ${identity.operator}`,
       });
     }
+    // From now on a pending record is of somebody else.
+    await site.notes.write({});
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
