@@ -37,7 +37,9 @@ function describeDrift({ observed }: UpgradePlan, { path, what }: PlannedChange,
   const planned = path === undefined ? undefined : observed[path];
   if (path === undefined || planned === undefined) return [];
   const now = observedOf(live.get(path));
-  if (now.hash === planned.hash) return [];
+  // Of an object that nobody has written since, a new definition of its kind may show other fields.
+  const isSameWrite = now.resourceVersion !== undefined && now.resourceVersion === planned.resourceVersion;
+  if (isSameWrite || now.hash === planned.hash) return [];
   if (now.hash === ABSENT) return [`${what} has been deleted`];
   const writers = writersSince(planned.managers, now.managers);
   const by = writers.length === 0 ? "" : ` by ${writers.join(", ")}`;

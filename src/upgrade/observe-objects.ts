@@ -26,7 +26,13 @@ export async function readObjects(objects: ClusterObjects, paths: readonly strin
 }
 
 export function observedOf(object: Fields | undefined): ObservedObject {
-  return { hash: contentHash(object), managers: managersOf(object) };
+  const metadata = object?.["metadata"];
+  const resourceVersion = isObject(metadata) ? metadata["resourceVersion"] : undefined;
+  return {
+    hash: contentHash(object),
+    managers: managersOf(object),
+    ...(typeof resourceVersion === "string" ? { resourceVersion } : {}),
+  };
 }
 
 export function observedObjects(live: LiveObjects): Readonly<Record<string, ObservedObject>> {

@@ -27,6 +27,8 @@ export interface ObservedObject {
   readonly hash: string;
   /** When each field manager wrote last, by its name. */
   readonly managers: Readonly<Record<string, string>>;
+  /** Of the object as it is stored: it is shown otherwise when the definition of its kind changes. */
+  readonly resourceVersion?: string;
 }
 
 const PLAN_FORMAT = 1;

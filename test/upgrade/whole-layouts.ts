@@ -33,11 +33,12 @@ const POOL = "192.168.0.0/16";
 const INSTALLATIONS = `/apis/${apiVersionOf(OPERATOR_API)}/installations`;
 
 export function manifestLayout(version: FormerVersion, network: "own" | "other" | "fabric"): Layout {
+  const method = "manifest";
   return {
     title: `the manifest "${network}" of ${version}`,
-    method: "manifest",
+    method,
     start: () =>
-      laidOut(version, async (cluster) => {
+      laidOut({ version, method }, async (cluster) => {
         const objects = await stockManifest(version, { datastore: "kubernetes", network });
         if (objects === undefined) throw new Error(`there is no manifest of ${version}`);
         await cluster.apply(JSON.stringify(listOf(objects.map(servable))));
@@ -46,11 +47,12 @@ export function manifestLayout(version: FormerVersion, network: "own" | "other" 
 }
 
 export function operatorLayout(version: FormerVersion): Layout {
+  const method = "operator";
   return {
     title: `the operator of ${version}`,
-    method: "operator",
+    method,
     start: () =>
-      laidOut(version, async (cluster) => {
+      laidOut({ version, method }, async (cluster) => {
         await createFormerOperatorDefinitions(cluster.objects);
         await cluster.apply(JSON.stringify(listOf(formerOperator(version))));
         await cluster.apply(JSON.stringify(formerInstallation(POOL)));
@@ -61,11 +63,12 @@ export function operatorLayout(version: FormerVersion): Layout {
 
 /** By the real Helm; before v3.23 in another namespace than the operator's. */
 export function chartLayout(version: FormerVersion): Layout {
+  const method = "chart";
   return {
     title: `the chart of ${version}`,
-    method: "chart",
+    method,
     start: () =>
-      laidOut(version, async (cluster) => {
+      laidOut({ version, method }, async (cluster) => {
         await createFormerOperatorDefinitions(cluster.objects);
         const helm = makeHelm("helm3", cluster.directory, cluster.adminKubeconfig);
         const chart = writeFormerChart(join(cluster.directory, "former-chart"), version);
@@ -96,7 +99,7 @@ function servable(object: AnyObject): AnyObject {
 
 /** With resources of the release, and pods that run; ends the cluster if that fails. */
 async function laidOut(
-  version: FormerVersion,
+  { version, method }: { readonly version: FormerVersion; readonly method: Layout["method"] },
   install: (cluster: OlderCluster) => Promise<void>,
 ): Promise<OlderCluster> {
   const uids = version < "v3.28" ? "identity" : "bit-reversed";
@@ -105,7 +108,7 @@ async function laidOut(
     // With an account, which pods need: the controller manager creates it later.
     for (const namespace of new Set(FORMER_PODS.map((pod) => pod.namespace))) await cluster.createNamespace(namespace);
     await createFormerPods(cluster.objects);
-    await createFormerResources(cluster.client, formerResources({ release: version }));
+    await createFormerResources(cluster.client, formerResources({ release: version }).map(withPoolOf(method)));
     await install(cluster);
     await pollUntil(() => isRunning(cluster), "the pods of the earlier release");
     return cluster;
@@ -113,6 +116,17 @@ async function laidOut(
     await cluster.stop();
     throw failure;
   }
+}
+
+type FormerResource = ReturnType<typeof formerResources>[number];
+
+/** The operator has made the pool as the Installation declares it. */
+function withPoolOf(method: Layout["method"]): (resource: FormerResource) => FormerResource {
+  return (resource) => {
+    const { plural, object } = resource;
+    if (method === "manifest" || plural !== "ippools") return resource;
+    return { plural, object: { ...object, spec: { ...object.spec, ipipMode: "Never", vxlanMode: "CrossSubnet" } } };
+  };
 }
 
 async function isRunning({ objects }: OlderCluster): Promise<boolean> {

@@ -182,19 +182,25 @@ async function patch(request: Request, send: Send, { kind, storedPath }: Target,
 
 async function watch(request: Request, send: Send, { kind, storedPath }: Target, mode: UidMode): Promise<Response> {
   const response = await send(storedPath, { method: "GET", signal: request.signal });
-  if (!response.ok || response.body === null) return response;
-  let rest = "";
-  const lines = new TransformStream<string, string>({
-    transform(chunk, out) {
-      const parts = (rest + chunk).split("\n");
-      rest = parts.pop() ?? "";
-      for (const line of parts) out.enqueue(`${JSON.stringify(shownEvent(JSON.parse(line), request, kind, mode))}\n`);
+  const source = response.body;
+  if (!response.ok || source === null) return response;
+  const body = new ReadableStream<Uint8Array>({
+    async start(out) {
+      const decoder = new TextDecoder();
+      let rest = "";
+      try {
+        for await (const chunk of source) {
+          const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+          rest = lines.pop() ?? "";
+          const events = lines.map((line) => shownEvent(JSON.parse(line), request, kind, mode));
+          for (const event of events) out.enqueue(Buffer.from(`${JSON.stringify(event)}\n`));
+        }
+        out.close();
+      } catch {
+        // The API server, or who watches, is gone: a watch that ends is begun again.
+      }
     },
   });
-  const body = response.body
-    .pipeThrough(new TextDecoderStream())
-    .pipeThrough(lines)
-    .pipeThrough(new TextEncoderStream());
   return new Response(body, { headers: { "content-type": "application/json" } });
 }
 
