@@ -40,11 +40,24 @@ export async function restoreBackedUp(
   }
 }
 
+const ATTEMPTS = 5;
+
 /**
- * Returns whether something was written.
+ * Returns whether something was written. Programs of the release, such as the operator, may write the object meanwhile.
  * @public
  */
 export async function restoreObject(objects: ClusterObjects, path: string, before: Fields | null): Promise<boolean> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await restoreOnce(objects, path, before);
+    } catch (failure) {
+      const isLostRace = failure instanceof PluginError && failure.kind === "resource-changed";
+      if (!isLostRace || attempt === ATTEMPTS) throw failure;
+    }
+  }
+}
+
+async function restoreOnce(objects: ClusterObjects, path: string, before: Fields | null): Promise<boolean> {
   const live = await objects.read(path);
   if (before === null) return live === undefined ? false : objects.remove(path, withUid(live));
   if (contentHash(live) === contentHash(before)) return false;

