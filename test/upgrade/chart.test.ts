@@ -3,7 +3,8 @@
  * real Helm: before v3.23 (rule 4), after it (rule 5), and without Helm (rule 6). Kubelets are imitated; the new operator runs.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import type { Fields } from "../../src/kube/objects.ts";
 import { podLabels } from "../../src/operator/render/names.ts";
@@ -209,6 +210,7 @@ for (const version of WITH) {
         expect(waiting.message).toContain("Waiting for the chart");
         const command = /run "helm (.*?)"/.exec(waiting.details)?.[1] ?? "";
         await helm()(...command.split(" "), ...(version === "helm4" ? ["--force-conflicts"] : []));
+        rmSync(dirname(command.split(" ").at(-1) ?? ""), { recursive: true });
         if (plan !== undefined) await chartStep.act(withoutHelm.site, plan);
         expect(await withoutHelm.plan(chartStep)).toBeUndefined();
         expect((await newestRelease(OPERATOR)).chart.metadata.version).toBe(CHART_VERSION);
