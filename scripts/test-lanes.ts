@@ -33,7 +33,7 @@ export const ROUNDS: readonly (readonly LanePlan[])[] = [
         "test/bandwidth/",
         "test/firewall/",
         "test/portmap/",
-      ].concat(["test/alp/", "test/sidecar/", "test/grpc/", "test/admin/alp"]),
+      ].concat(["test/alp/", "test/sidecar/", "test/grpc/", "test/admin/alp", "test/upgrade/"]),
     },
     { name: "host", takes: "the rest" },
   ],
