@@ -13,6 +13,7 @@ import { connectivityTest } from "./connectivity/test-command.ts";
 import { convertCommand } from "./convert/convert.ts";
 import { datastoreCheck } from "./datastore/check.ts";
 import { datastoreInit } from "./datastore/init.ts";
+import { MIGRATE_COMMANDS } from "./datastore/migrate/group.ts";
 import { clusterDiags } from "./diags/cluster-diags.ts";
 import { nodeDiags } from "./diags/node-diags.ts";
 import { explainCommand } from "./explain/explain.ts";
@@ -74,8 +75,8 @@ export const COMMANDS: CommandGroup = {
     {
       kind: "group",
       name: "datastore",
-      summary: "Check and initialize the datastore",
-      commands: [datastoreCheck, datastoreInit],
+      summary: "Check, initialize and migrate the datastore",
+      commands: [datastoreCheck, datastoreInit, MIGRATE_COMMANDS],
     },
     {
       kind: "group",

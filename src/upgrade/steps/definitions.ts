@@ -104,14 +104,17 @@ function collectionPath({ spec }: KubeObject): string {
 const POLL_MILLISECONDS = 500;
 const POLLS = 120;
 
-async function untilEstablished(site: StepSite, definitions: readonly KubeObject[]): Promise<void> {
+export async function untilEstablished(
+  site: Pick<StepSite, "objects" | "wait">,
+  definitions: readonly KubeObject[],
+): Promise<void> {
   let missing: readonly string[] = [];
   for (let poll = 0; poll < POLLS; poll += 1) {
     missing = await unestablished(site.objects, definitions);
     if (missing.length === 0) return;
     await site.wait(POLL_MILLISECONDS);
   }
-  throw new PluginError("api-unavailable", `Cannot upgrade: the API does not serve ${missing.join(", ")}`, {
+  throw new PluginError("api-unavailable", `Cannot go on: the API does not serve ${missing.join(", ")}`, {
     details: `kubectl describe crd ${missing[0]}`,
   });
 }

@@ -1,0 +1,42 @@
+import { counted } from "../../../counted.ts";
+import { clusterObjects } from "../../../kube/objects.ts";
+import { applyForced } from "../../../upgrade/apply-forced.ts";
+import { checkData, importData } from "../../../upgrade/datastore-migration/migrate.ts";
+import { untilEstablished } from "../../../upgrade/steps/definitions.ts";
+import { type Command, EXIT_FAILED, EXIT_OK } from "../../command.ts";
+import { crdObjects } from "../../install/crds/definitions.ts";
+import { withDatastoreAndApi } from "../open.ts";
+import { EXPORT_OPTION, readExport } from "./read-export.ts";
+import { requireApi } from "./require-api.ts";
+
+export const migrateImport: Command = {
+  kind: "command",
+  name: "import",
+  summary: "Write an export to the orchestrator's API, which stays locked",
+  description: [
+    "Applies the custom resource definitions, writes the records, and compares them. If it is interrupted, the same call goes on where it",
+    "was; once it is done, the same call writes nothing. Refused if the datastore has other data, or is unlocked already.",
+  ].join("\n"),
+  options: [EXPORT_OPTION],
+  needsDatastore: true,
+  versionCheck: "none",
+  examples: [{ command: "datastore migrate import --datastore-type kubernetes -f export.jsonl", does: "Import it" }],
+  async run(context, given) {
+    const file = await readExport(context, given);
+    return withDatastoreAndApi(context, given, async (store, client, settings) => {
+      requireApi(settings, "import into");
+      const objects = clusterObjects(client, context.signal);
+      const definitions = crdObjects();
+      await applyForced(objects, definitions);
+      await untilEstablished({ objects, wait: context.wait }, definitions);
+      const notes = await importData(store, file, (line) => context.stderr(`${line}\n`));
+      for (const note of notes) context.stderr(`Note: ${note}\n`);
+      const differences = await checkData(store, file);
+      for (const line of differences) context.stderr(`${line}\n`);
+      if (differences.length > 0) return EXIT_FAILED;
+      const records = counted(file.records.length, "record");
+      context.stdout(`${records} of export ${file.run} are in the datastore, which is locked\n`);
+      return EXIT_OK;
+    });
+  },
+};

@@ -1,0 +1,27 @@
+/** The file of an export, which a command gets with `-f`. */
+import { reasonOf } from "../../../config/config-files.ts";
+import { PluginError } from "../../../errors.ts";
+import { quoted } from "../../../quote.ts";
+import { decodeExport, type ExportFile } from "../../../upgrade/datastore-migration/export-file.ts";
+import { type Context, type Given, UsageError } from "../../command.ts";
+import type { Option } from "../../option.ts";
+
+export const EXPORT_OPTION: Option = {
+  name: "filename",
+  letter: "f",
+  value: "FILE",
+  summary: "The export, or - for standard input",
+};
+
+export async function readExport(context: Context, given: Given): Promise<ExportFile> {
+  const file = given.values.get(EXPORT_OPTION.name);
+  if (file === undefined) throw new UsageError('Give the export with "-f FILE"');
+  if (file === "-") return decodeExport(await context.readStdin());
+  let text: string;
+  try {
+    text = await context.readFile(file);
+  } catch (cause) {
+    throw new PluginError("io-failure", `Cannot read the export ${quoted(file)}: ${reasonOf(cause)}`, { cause });
+  }
+  return decodeExport(text);
+}
