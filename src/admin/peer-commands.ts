@@ -176,4 +176,10 @@ export const PEER_COMMANDS: readonly PeerCommand[] = [
     ours: "version --poll 10s",
     differs: "also names the nodes that hold the version back; without the commit of the build",
   },
+  {
+    theirs: "datastore migrate lock, export, import, unlock",
+    ours: "datastore migrate lock, datastore migrate export, datastore migrate import, datastore migrate check, datastore migrate unlock",
+    differs:
+      "an import that was interrupted goes on; `check` compares every address; the file is another one (docs/datastore-migration.md)",
+  },
 ];

@@ -49,7 +49,7 @@ describe("runAdmin()", () => {
     [["gte"], 'did you mean "get"?'],
     [["list"], 'did you mean "get"?'],
     [["release"], 'did you mean "ipam release"?'],
-    [["check"], '"datastore check" or "ipam check" or "node check" or "config check"'],
+    [["check"], '"datastore check" or "datastore migrate check" or "ipam check" or "node check" or "config check"'],
     [["pools"], 'did you mean "get pools"?'],
     [["config", "chek"], '"check"'],
     [["config", "check"], "FILE"],

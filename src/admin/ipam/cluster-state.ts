@@ -6,7 +6,7 @@ import { CLUSTER_INFORMATION } from "../../model/kinds.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
 
 /** What to run before a command that needs a locked datastore. */
-export const LOCK_COMMAND = `${identity.adminTool} patch clusterinformation default -p '{"spec":{"datastoreReady":false}}'`;
+export const LOCK_COMMAND = `${identity.adminTool} datastore migrate lock`;
 
 export interface ClusterState {
   readonly clusterGUID: string;
