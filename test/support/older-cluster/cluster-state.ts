@@ -11,6 +11,7 @@ export type ClusterState = ReadonlyMap<string, AnyObject>;
 const DERIVED = new Set(["pods", "replicasets", "controllerrevisions", "leases", "endpoints", "endpointslices"]);
 const VOLATILE_METADATA = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink"];
 const VOLATILE_ANNOTATIONS = [
+  "kubectl.kubernetes.io/last-applied-configuration",
   "deployment.kubernetes.io/revision",
   "deprecated.daemonset.template.generation",
   // A random text for each write, and a time.

@@ -6,7 +6,16 @@ import type { AnyObject } from "./former-object.ts";
 import type { OlderCluster } from "./older-cluster.ts";
 
 const DEPLOYMENT = `/apis/apps/v1/namespaces/${identity.operator}/deployments/${identity.operator}`;
-const PAUSE_MILLISECONDS = 500;
+const PAUSE_MILLISECONDS = 100;
+
+/** Of the account that the upgrade has applied: it is not written again. */
+function existingAccount({ kubectl, credentials }: OlderCluster): OlderCluster["serviceAccount"] {
+  return async ({ name, namespace = "kube-system" }) => {
+    const token = (await kubectl(["create", "token", name, `--namespace=${namespace}`, "--duration=24h"])).trim();
+    const kubeconfig = credentials.writeKubeconfig(`${namespace}-${name}`, { token });
+    return { kubeconfig, token, user: `system:serviceaccount:${namespace}:${name}` };
+  };
+}
 
 /** Until it is disposed of. */
 export function runOperatorOfRelease(cluster: OlderCluster): AsyncDisposable {
@@ -19,9 +28,11 @@ export function runOperatorOfRelease(cluster: OlderCluster): AsyncDisposable {
   const follow = async () => {
     while (!isEnding) {
       const deployment: AnyObject = await cluster.objects.read(DEPLOYMENT).catch(() => undefined);
-      const image: string = deployment?.spec.template.spec.containers[0].image ?? "";
-      if (image.endsWith(`:${VERSION}`)) operator ??= await startOperatorOn(cluster);
-      else if (deployment !== undefined) await end();
+      const image: string =
+        deployment?.spec.replicas === 0 ? "" : (deployment?.spec.template.spec.containers[0].image ?? "");
+      if (image.endsWith(`:${VERSION}`))
+        operator ??= await startOperatorOn({ serviceAccount: existingAccount(cluster) });
+      else await end();
       await Bun.sleep(PAUSE_MILLISECONDS);
     }
     await end();
