@@ -19,7 +19,7 @@ const VOLATILE_ANNOTATIONS = [
   `${identity.labelPrefix}locked-since`,
 ];
 
-/** By path. Without records of the upgrade itself. */
+/** By path. Without records of the upgrade itself, and those of Helm, which have times in them. */
 export async function readClusterState(objects: ClusterObjects): Promise<ClusterState> {
   const resources = (await readApiResources(objects, [])).filter(({ plural }) => !DERIVED.has(plural));
   const lists = await Promise.all(
@@ -28,11 +28,12 @@ export async function readClusterState(objects: ClusterObjects): Promise<Cluster
       return items.map((item) => [pathOf({ apiVersion, plural, ...item.metadata }), settled(item)] as const);
     }),
   );
-  const isOfUpgrade = (path: string) => path.includes(`/${identity.product}-upgrade`);
+  const isRecord = (path: string) =>
+    path.includes(`/${identity.product}-upgrade`) || path.includes("/secrets/sh.helm.release.");
   return new Map(
     lists
       .flat()
-      .filter(([path]) => !isOfUpgrade(path))
+      .filter(([path]) => !isRecord(path))
       .sort(([one], [other]) => (one < other ? -1 : 1)),
   );
 }
