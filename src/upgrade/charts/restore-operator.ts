@@ -1,8 +1,12 @@
-/** Puts the former operator back: this one is stopped first, because the two would undo each other's work. */
+/**
+ * Puts the former operator back: this one is stopped first, because the two would undo each other's work. The former one then
+ * puts its node agents back, which is awaited: the step that goes back next deletes what agents of this release use.
+ */
 import { PluginError } from "../../errors.ts";
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import { isObject } from "../../model/shape.ts";
 import { readBackedUp, restoreBackedUp } from "../restore-objects.ts";
+import { waitForFormerAgents } from "../rollout/former-agents.ts";
 import type { PlannedChange, StepSite } from "../step.ts";
 import { OPERATOR_DEPLOYMENT } from "./former-operator.ts";
 import { listAt } from "./members.ts";
@@ -31,6 +35,8 @@ export async function restoreOperator(site: StepSite, changes: readonly PlannedC
   for (const path of [...paths.filter((each) => each !== OPERATOR_DEPLOYMENT), ...paths].filter(isFirst)) {
     await whenAccepted(site, () => restoreBackedUp(site, [path]));
   }
+  // Nothing of a storage that both releases use is deleted.
+  if (site.facts.storage !== "current") await waitForFormerAgents(site);
 }
 
 function isFirst(path: string, index: number, paths: readonly string[]): boolean {

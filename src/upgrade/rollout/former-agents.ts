@@ -1,0 +1,38 @@
+/**
+ * Waits until the former operator has put its node agents back. Agents of this release follow the copies of the resources: if
+ * these are deleted under them, they withdraw routes and policies.
+ */
+import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
+import type { Fields } from "../../kube/objects.ts";
+import { groupPath } from "../../operator/object-kinds.ts";
+import { quoted } from "../../quote.ts";
+import { itemsIn, named, podSpecOf, textIn } from "../manifest/workload.ts";
+import { type RolloutSite, waitForNodes } from "./wait.ts";
+
+const DAEMON_SET = `${groupPath("apps/v1")}/namespaces/${identity.systemNamespace}/daemonsets/${identity.nodeAgent}`;
+
+interface FormerSite extends RolloutSite {
+  readonly release: { readonly version: string };
+}
+
+export async function waitForFormerAgents(site: FormerSite): Promise<void> {
+  try {
+    await waitForNodes(site, DAEMON_SET, (daemonSet) => presentTemplate(daemonSet, site.release.version));
+  } catch (failure) {
+    if (!(failure instanceof PluginError) || failure.kind !== "not-ready") throw failure;
+    const logs = `kubectl --namespace ${identity.operator} logs deployment/${identity.operator}`;
+    throw new PluginError(
+      "not-ready",
+      `Cannot go back yet: node agents of ${site.release.version} still use the resources of this release, and the former operator does not replace them. ${failure.message}`,
+      { details: `see why (${logs}), and run upgrade rollback again`, cause: failure },
+    );
+  }
+}
+
+/** Empty if the template is not that of this release, whose operator names images by their tag. */
+function presentTemplate(daemonSet: Fields | undefined, version: string): string {
+  const image = textIn(named(itemsIn(podSpecOf(daemonSet), "containers"), identity.nodeAgent), "image");
+  if (image === undefined) return "The DaemonSet has no container of the node agent";
+  return image.endsWith(`:${version}`) ? `DaemonSet ${identity.nodeAgent} still has the image ${quoted(image)}` : "";
+}
