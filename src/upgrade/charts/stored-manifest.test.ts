@@ -31,6 +31,18 @@ describe("stripManifest()", () => {
     ]);
     expect(stripManifest(stripped.manifest, isServed)).toEqual({ manifest: stripped.manifest, removed: [] });
   });
+
+  test("takes out resources of the product, which the former node agents still use", () => {
+    const manifest = [
+      document("crd.vendor.org/v1", "FelixConfiguration", "default"),
+      document("vendor.org/v3", "IPPool", "pool"),
+    ].join("");
+
+    expect(stripManifest(manifest, isServed).removed.map((reason) => reason.split(":")[0])).toEqual([
+      "FelixConfiguration default",
+      "IPPool pool",
+    ]);
+  });
 });
 
 describe("withManifest()", () => {

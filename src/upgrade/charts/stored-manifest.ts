@@ -7,6 +7,7 @@ import { identity, OPERATOR_API } from "../../identity.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import { groupPath } from "../../operator/object-kinds.ts";
+import { FORMER_API } from "../former-names.ts";
 import { packRelease, unpackRelease } from "../release-record.ts";
 import { textAt } from "./members.ts";
 
@@ -55,12 +56,20 @@ const KEPT_KINDS: Readonly<Record<string, string>> = {
   APIServer: "it goes when nothing needs it any more",
 };
 
+/** A chart could have settings of the product, such as `defaultFelixConfiguration`. */
+const PRODUCT_GROUPS: ReadonlySet<string> = new Set([identity.apiGroup, FORMER_API.group]);
+
 function reasonToRemove(object: Readonly<Record<string, unknown>>, isServed: IsServed): string | undefined {
   const [kind, apiVersion] = [textAt(object, "kind"), textAt(object, "apiVersion")];
   if (!isServed(apiVersion) || kind === "PodSecurityPolicy") return `the API does not serve ${apiVersion} any more`;
+  if (PRODUCT_GROUPS.has(groupOf(apiVersion))) return "it is in use, and the chart of this release does not have it";
   if (kind === "APIServer" && !apiVersion.startsWith(OPERATOR_API.group)) return undefined;
   if (kind === "Namespace" && textAt(object, "metadata", "name") !== identity.operator) return undefined;
   return KEPT_KINDS[kind];
+}
+
+function groupOf(apiVersion: string): string {
+  return apiVersion.replace(/\/.*$/, "");
 }
 
 function splitManifest(manifest: string): readonly string[] {
