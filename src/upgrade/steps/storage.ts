@@ -10,6 +10,8 @@ import { counted } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { parseKey } from "../../model/keys.ts";
+import { CLUSTER_INFORMATION } from "../../model/kinds.ts";
+import type { Obstacle } from "../facts.ts";
 import { FORMER_API } from "../former-names.ts";
 import { removeOwnerReferences } from "../owner-references/remove.ts";
 import type { PlannedChange, PlanningSite, Step, StepPlan, StepSite } from "../step.ts";
@@ -95,7 +97,7 @@ async function planMove(site: PlanningSite): Promise<StepPlan> {
   return {
     step: NAME,
     changes,
-    obstacles,
+    obstacles: [...(await lockObstacles(site)), ...obstacles],
     notes: [
       ...notes,
       ...(await unknownKinds(site.objects)),
@@ -104,6 +106,18 @@ async function planMove(site: PlanningSite): Promise<StepPlan> {
     estimatedSeconds: 10 + Math.ceil(records.length / 100),
     data: {},
   };
+}
+
+/** A step that has begun is not planned again, so the lock is not that of this upgrade. */
+async function lockObstacles({ objects }: PlanningSite): Promise<readonly Obstacle[]> {
+  if ((await formerLock(objects)) !== "locked") return [];
+  const information = `${CLUSTER_INFORMATION.plural}.${FORMER_API.group} default`;
+  return [
+    {
+      message: "the datastore is locked already, by an administrator or a migration, and the upgrade would unlock it",
+      remedy: `when the work that it was locked for is complete: kubectl patch ${information} --type=merge --patch '{"spec":{"datastoreReady":true}}'`,
+    },
+  ];
 }
 
 /** `Copies of 12 resources and 40 records of IPAM (31 addresses)` */

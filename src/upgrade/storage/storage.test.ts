@@ -120,6 +120,19 @@ describe("the plan of the move", () => {
     expect((await rejectionOf(() => storageStep.act(siteOn(api), PLAN))).kind).toBe("resource-invalid");
   });
 
+  test("is refused if somebody else has locked the datastore: the upgrade would unlock it", async () => {
+    const api = await formerCluster();
+    const site = siteOn(api);
+    await site.objects.patch(`${FORMER}/clusterinformations/default`, { spec: { datastoreReady: false } });
+
+    expect((await storageStep.plan(site))?.obstacles).toEqual([
+      {
+        message: expect.stringContaining("the datastore is locked already"),
+        remedy: expect.stringContaining(`kubectl patch clusterinformations.crd.${identity.apiGroup} default`),
+      },
+    ]);
+  });
+
   test("is not needed by a cluster of the present storage", async () => {
     const objects = clusterObjects(startFakeApi().connect());
     const site = upgradeSite({ objects, facts: { storage: "current" } });
