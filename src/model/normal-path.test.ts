@@ -102,6 +102,7 @@ const AMBIGUOUS: readonly (readonly [string, string])[] = [
   ["/a/..(S(x))/b", LIKE_DOTS],
   ["/a/..c", LIKE_DOTS],
   ["/a/%20/../b", "has a segment of spaces"],
+  ["/a/%20%2e/../b", "has a segment of spaces"],
   ["/a/%C2%A0/../b", "has a segment of spaces"],
   // A folder that the text after its prefix is appended to.
   ["/a../b", LIKE_DOTS],

@@ -25,7 +25,8 @@ const NORMAL = /^(?:\/(?!\.)[\w.~!$&'()*+,:@=-]+)*\/?$/;
 const EMPTY_OR_DOTS_WITH_PARAMETERS = /^\.{0,2};/;
 /** Some servers ignore what follows or precedes the dots (Windows: spaces and further dots), or append the segment to a folder. */
 const LIKE_DOTS = /^\.\.|\.\.$|^\.[^\p{L}\p{N}_-]/u;
-const SPACES = /^\s+$/;
+/** Windows ignores spaces and dots at the end of a segment: nothing is left of this one. */
+const SPACES = /^\s[\s.]*$/;
 /** Characters that are converted to a slash, backslash, dot, semicolon or percent sign by some character sets and normal forms. */
 const LOOKS_LIKE_ANOTHER =
   /[\u037e\u2024-\u2026\u2044\u2215\u2216\u29f5\u29f8\u29f9\ufe19\ufe30\ufe52\ufe54\ufe68\ufe6a\uff05\uff0e\uff0f\uff1b\uff3c]/;
