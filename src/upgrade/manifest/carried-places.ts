@@ -5,7 +5,7 @@ import { type MergeConflict, UNKNOWN_BASE } from "../merge/three-way.ts";
 import { fieldsIn, itemsIn, named, podSpecOf, withPodSpec } from "./workload.ts";
 
 /** Fields of the spec of pods. */
-const OF_PODS = [
+export const CARRIED_POD_FIELDS = [
   "tolerations",
   "nodeSelector",
   "affinity",
@@ -24,6 +24,8 @@ const OF_PROGRAM = ["command", "args", "livenessProbe", "readinessProbe", "start
 
 export interface Workloads {
   readonly base: Fields | typeof UNKNOWN_BASE;
+  /** Whether the base is what was applied last: it has what the user had changed in the file. */
+  readonly isBaseApplied?: boolean;
   readonly live: Fields;
   readonly release: Fields;
   /** Of conflicts. */
@@ -39,15 +41,16 @@ export interface Carried {
 
 /** `formerContainer`, `container`: the names of our container in the live workload and in that of the release. */
 export function carryPlaces(
-  { base, live, release, winner }: Workloads,
+  { base, isBaseApplied = false, live, release, winner }: Workloads,
   { formerContainer, container }: { readonly formerContainer: string; readonly container: string },
 ): Carried {
   const kept: string[] = [];
   const conflicts: MergeConflict[] = [];
   const choose = (path: string, of: (workload: unknown) => unknown, ofRelease = of(release)): unknown => {
     const [mine, before] = [of(live), base === UNKNOWN_BASE ? UNKNOWN_BASE : of(base)];
-    if (isSame(mine, ofRelease) || (before !== UNKNOWN_BASE && isSame(mine, before))) return ofRelease;
-    if (before !== UNKNOWN_BASE) {
+    const isInstalled = before !== UNKNOWN_BASE && isSame(mine, before);
+    if (isSame(mine, ofRelease) || (isInstalled && !isBaseApplied)) return ofRelease;
+    if (before !== UNKNOWN_BASE && !isInstalled) {
       kept.push(path);
       return mine;
     }
@@ -55,7 +58,7 @@ export function carryPlaces(
     return winner === "mine" ? mine : ofRelease;
   };
   const pods = Object.fromEntries(
-    OF_PODS.map((name) => [name, choose(`spec.template.spec.${name}`, (each) => podSpecOf(each)[name])]),
+    CARRIED_POD_FIELDS.map((name) => [name, choose(`spec.template.spec.${name}`, (each) => podSpecOf(each)[name])]),
   );
   const ours = (workload: unknown) => named(itemsIn(podSpecOf(workload), "containers"), formerContainer);
   const releaseContainers = itemsIn(podSpecOf(release), "containers");

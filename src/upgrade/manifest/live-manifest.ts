@@ -54,15 +54,21 @@ export function formerSettings(live: LiveManifest): Fields | undefined {
 
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
+export interface Base {
+  readonly base: Fields | typeof UNKNOWN_BASE;
+  readonly source: "stock" | "last applied" | "unknown";
+}
+
+export function published(object: KubeObject): Base {
+  return { base: object, source: "stock" };
+}
+
 /** What was installed, of one object. */
-export function baseOf(
-  live: Fields,
-  stock: readonly KubeObject[] | undefined,
-): { readonly base: Fields | typeof UNKNOWN_BASE; readonly source: "stock" | "last applied" | "unknown" } {
+export function baseOf(live: Fields, stock: readonly KubeObject[] | undefined): Base {
   const { kind, metadata } = live;
   const name = textIn(metadata, "name");
-  const published = stock?.find((each) => each.kind === kind && each.metadata.name === name);
-  if (published !== undefined) return { base: published, source: "stock" };
+  const found = stock?.find((each) => each.kind === kind && each.metadata.name === name);
+  if (found !== undefined) return published(found);
   const applied = lastApplied(live);
   return applied === undefined ? { base: UNKNOWN_BASE, source: "unknown" } : { base: applied, source: "last applied" };
 }

@@ -8,7 +8,8 @@ import { type MergeConflict, mergeThreeWay, UNKNOWN_BASE } from "../merge/three-
 import { hashIn, withConfigHash, withHash } from "./config-hash.ts";
 import { etcdAccess } from "./etcd-access.ts";
 import { imageInPlaceOf } from "./image-place.ts";
-import { baseOf, comparable, daemonSetOf, type LiveManifest, liveOf, PATHS } from "./live-manifest.ts";
+import { baseOf, comparable, daemonSetOf, type LiveManifest, liveOf, PATHS, published } from "./live-manifest.ts";
+import { isPossibleEdit } from "./possible-edit.ts";
 import type { TranslatedManifest } from "./translate-former.ts";
 import { fieldsIn, itemsIn, named, podSpecOf, textIn, withPodSpec } from "./workload.ts";
 
@@ -34,8 +35,8 @@ export function mergePresent({
     if (found === undefined) return [object];
     if (object.kind === "Secret") return [];
     if (isSettings(object)) return [withLiveSettings(object, found)];
-    const { base } = isSameVersion ? { base: object } : baseOf(found, undefined);
-    const merged = mergeObject({ object, found, base }, winner);
+    const { base, source } = isSameVersion ? published(object) : baseOf(found, undefined);
+    const merged = mergeObject({ object, found, base, isBaseApplied: source === "last applied" }, winner);
     conflicts.push(...merged.conflicts);
     return [merged.object];
   });
@@ -66,17 +67,23 @@ interface ObjectVersions {
   readonly object: KubeObject;
   readonly found: Fields;
   readonly base: Fields | typeof UNKNOWN_BASE;
+  /** Whether the base is what was applied last. */
+  readonly isBaseApplied: boolean;
 }
 
 /** Images and the hash of the network config follow from the version: they are not edits. */
-function mergeObject({ object, found, base }: ObjectVersions, winner: "mine" | "theirs") {
+function mergeObject({ object, found, base, isBaseApplied }: ObjectVersions, winner: "mine" | "theirs") {
   const release = withImages(object, (name, image) => imageInPlaceOf(imageOf(found, name), image));
   const live = comparable(found, base, object);
   const levelled = withImages(live as KubeObject, (name, image) => imageOf(release, name) ?? image);
   const hash = hashIn(release);
   const mine = hash === undefined ? levelled : withHash(levelled, hash);
   const before = base === UNKNOWN_BASE ? base : levelledBase(base as KubeObject, release);
-  const { value, conflicts } = mergeThreeWay({ base: before, live: mine, release }, winner);
+  const { value, conflicts } = mergeThreeWay(
+    { base: before, live: mine, release },
+    winner,
+    isBaseApplied ? isPossibleEdit : undefined,
+  );
   const merged = value as KubeObject;
   const selector = fieldsIn(found, "spec", "selector");
   const isWorkload = fieldsIn(object, "spec", "template")["spec"] !== undefined;

@@ -17,12 +17,16 @@ export interface FormerLists {
   readonly release: string;
   /** As text; "0": detected. */
   readonly mtu: string;
+  /** Types of plugins of the release that are left out. */
+  readonly without?: readonly unknown[];
 }
 
 /** `undefined` if the live text cannot be read. */
-export function translateNetworkList({ base, live, release, mtu }: FormerLists): string | undefined {
-  const [mine, theirs] = [parseJsonText(live), parseJsonText(release)];
-  if (!isObject(mine) || !isObject(theirs)) return undefined;
+export function translateNetworkList({ base, live, release, mtu, without = [] }: FormerLists): string | undefined {
+  const [mine, published] = [parseJsonText(live), parseJsonText(release)];
+  if (!isObject(mine) || !isObject(published)) return undefined;
+  const plugins = itemsIn(published, "plugins").filter(({ type }) => !without.includes(type));
+  const theirs: Fields = { ...published, plugins };
   const before = base === undefined ? undefined : parseJsonText(base);
   const wrapped = wrapper(mine);
   const versions = {

@@ -81,6 +81,15 @@ const editSettings =
   (objects) =>
     change(find(objects, "ConfigMap").data);
 
+/** As `kubectl apply` leaves it. */
+function applied(each: Any): void {
+  const text = JSON.stringify(each);
+  each.metadata.annotations = {
+    ...each.metadata.annotations,
+    "kubectl.kubernetes.io/last-applied-configuration": text,
+  };
+}
+
 const OWN = { datastore: "kubernetes", network: "own" } as const;
 const VERSIONS = ["v3.15.1", "v3.22.0", "v3.26.4", "v3.28.2"];
 
@@ -324,6 +333,24 @@ describe("wantedManifest() of an installation that was changed", () => {
     expect(wanted.notes).toContainEqual(expect.stringContaining("compares with what was applied last"));
   });
 
+  test("what was applied last may have edits of the file: a missing plugin and other tolerations are asked", async () => {
+    const tolerations = [{ key: "x", operator: "Exists" }];
+    const edit: Edit = (objects) => {
+      editAgent((_, pod) => Object.assign(pod, { tolerations }))(objects);
+      editSettings((data) => {
+        data.cni_network_config = data.cni_network_config.replace(/,\s*{\s*"type": "portmap"[^}]*}\s*}/, "");
+      })(objects);
+      for (const each of objects) applied(each);
+    };
+    const messages = (await layOut({ ...OWN, edit, isStockKnown: false })).obstacles.map(({ message }) => message);
+    const mine = await layOut({ ...OWN, edit, isStockKnown: false, onConflict: "mine" });
+
+    expect(messages).toContainEqual(expect.stringContaining("plugins[portmap]"));
+    expect(messages).toContainEqual(expect.stringContaining("spec.template.spec.tolerations"));
+    expect(typesOf(mine)).not.toContain("portmap");
+    expect(object(mine, "DaemonSet").spec.template.spec.tolerations).toEqual(tolerations);
+  });
+
   test("without any base every difference is asked", async () => {
     const { obstacles } = await layOut({ ...OWN, isStockKnown: false });
     const messages = obstacles.map(({ message }) => message);
@@ -467,6 +494,41 @@ describe("wantedManifest() of a former build of this release", () => {
     expect(plan(live, given("fail")).obstacles).toHaveLength(1);
     expect(agentOf(object(plan(live, given("mine")), "DaemonSet")).resources).toEqual({ limits: { memory: "1Gi" } });
     expect(object(plan(live, given("theirs")), "DaemonSet")).toEqual(find(build(TARGET), "DaemonSet"));
+  });
+
+  describe("whose file was edited before it was applied", () => {
+    const tolerations = [{ key: "only", operator: "Exists" }];
+    const live = build("v3.28.9");
+    const config = find(live, "ConfigMap", "cni-config").data;
+    const list = JSON.parse(config.config);
+    config.config = JSON.stringify({ ...list, plugins: list.plugins.filter(({ type }: Any) => type !== "portmap") });
+    editAgent((agent, pod) => {
+      pod.tolerations = tolerations;
+      agent.resources = { limits: { memory: "2Gi" } };
+      agent.env.push({ name: "HTTPS_PROXY", value: "http://proxy:3128" });
+      agent.args = ["--old"];
+    })(live);
+    for (const each of live) applied(each);
+
+    test("is asked about plugins, pods, resources and variables, and not about what the program needs", () => {
+      const paths = plan(live, given("fail")).obstacles.map(({ message }) => message.split(": ")[2]?.split(" ")[0]);
+
+      expect(paths.toSorted()).toEqual([
+        "data.config.plugins[portmap]",
+        `spec.template.spec.containers[${nodeAgent}].env[HTTPS_PROXY]`,
+        `spec.template.spec.containers[${nodeAgent}].resources`,
+        "spec.template.spec.tolerations",
+      ]);
+    });
+
+    test("keeps its edits if the user says so", () => {
+      const wanted = plan(live, given("mine"));
+
+      expect(typesOf(wanted)).not.toContain("portmap");
+      expect(object(wanted, "DaemonSet").spec.template.spec.tolerations).toEqual(tolerations);
+      expect(agentOf(object(wanted, "DaemonSet")).resources).toEqual({ limits: { memory: "2Gi" } });
+      expect(agentOf(object(wanted, "DaemonSet")).args).toEqual(agentOf(find(build(TARGET), "DaemonSet")).args);
+    });
   });
 
   test("the same version stays as it is", () => {

@@ -12,11 +12,12 @@ import { FORMER_CONFIG_MAP, FORMER_ETCD_SECRET } from "../former-names.ts";
 import { parseJsonText, printJsonText } from "../merge/json-text.ts";
 import { type MergeConflict, UNKNOWN_BASE } from "../merge/three-way.ts";
 import { translateEnvironment } from "./agent-settings.ts";
+import type { Workloads } from "./carried-places.ts";
 import { withConfigHash } from "./config-hash.ts";
 import { defaultPools } from "./default-pools.ts";
 import { type EtcdAccess, etcdAccess } from "./etcd-access.ts";
 import { flannelBinding } from "./flannel.ts";
-import { baseOf, comparable, formerSettings, type LiveManifest, liveOf, PATHS } from "./live-manifest.ts";
+import { baseOf, comparable, formerSettings, type LiveManifest, liveOf, PATHS, published } from "./live-manifest.ts";
 import { translateNetworkList } from "./network-list.ts";
 import { translateControllers } from "./translate-controllers.ts";
 import { liveImage, translateDaemonSet } from "./translate-daemon-set.ts";
@@ -120,16 +121,25 @@ function added(object: KubeObject): Part {
 function daemonSetPart(release: KubeObject, { daemonSet, stock, etcd, winner }: Site): Part {
   const { base, source } = baseOf(daemonSet, stock);
   const live = comparable(daemonSet, base, release);
-  const { object, notes, conflicts } = translateDaemonSet({ base, live, release, winner });
+  const isBaseApplied = source === "last applied";
+  const { object, notes, conflicts } = translateDaemonSet({ base, isBaseApplied, live, release, winner });
   return { wanted: [{ object: withSource(object, etcd), mode: "whole" }], notes, conflicts, source };
 }
 
 function controllersPart(release: KubeObject, { live, daemonSet, stock, etcd, winner }: Site): Part {
   const former = live.get(PATHS.formerControllers);
   const place = { image: liveImage(daemonSet), certificateDirectories: etcd?.directories ?? [] };
-  const { base } = former === undefined ? { base: release } : baseOf(former, stock);
+  const { base, source } = former === undefined ? published(release) : baseOf(former, stock);
+  const isBaseApplied = source === "last applied";
   const current = former === undefined ? release : comparable(former, base, release);
-  const { object, notes, conflicts } = translateControllers({ base, live: current, release, winner }, place);
+  const workloads: Workloads & { readonly release: KubeObject } = {
+    base,
+    isBaseApplied,
+    live: current,
+    release,
+    winner,
+  };
+  const { object, notes, conflicts } = translateControllers(workloads, place);
   return { wanted: [{ object: withSource(object, etcd), mode: "whole" }], notes, conflicts };
 }
 
@@ -157,23 +167,28 @@ function settingsPart(release: KubeObject, { environment, etcd }: Site): Part {
   };
 }
 
-function networkConfigPart(release: KubeObject, { live, settings, stock }: Site): Part {
+function networkConfigPart(release: KubeObject, { live, settings, stock, winner }: Site): Part {
   const installed = live.get(PATHS.networkConfig);
   const former = textIn(fieldsIn(settings, "data"), "cni_network_config");
   // An upgrade that was interrupted has written it already.
   if (former === undefined)
     return { wanted: [{ object: installed === undefined ? release : adopted(release, installed), mode: "whole" }] };
-  const { base } = settings === undefined ? { base: UNKNOWN_BASE } : baseOf(settings, stock);
+  const { base, source } = baseOf(settings ?? {}, stock);
   const before = base === UNKNOWN_BASE ? undefined : textIn(fieldsIn(base, "data"), "cni_network_config");
   const theirs = textIn(fieldsIn(release, "data"), NETWORK_CONFIG_KEY) ?? "";
   const mtu = textIn(fieldsIn(settings, "data"), "veth_mtu") ?? "0";
-  const text = translateNetworkList({ base: before, live: former, release: theirs, mtu });
+  const questions = source === "stock" ? [] : pluginQuestions({ before, former, theirs });
+  const without = winner === "mine" ? questions.map(({ type }) => type) : [];
+  const text = translateNetworkList({ base: before, live: former, release: theirs, mtu, without });
   if (text === undefined) {
     const message = "The network config in cni_network_config is not valid JSON";
     return { wanted: [], obstacles: [{ message, remedy: "correct it in the ConfigMap" }] };
   }
   const object = { ...release, data: { [NETWORK_CONFIG_KEY]: text } };
-  const conflicts = before === undefined ? pluginQuestions(former, theirs) : [];
+  const conflicts = questions.map((each) => ({
+    path: `data.${NETWORK_CONFIG_KEY}.plugins[${each["type"]}]`,
+    release: each,
+  }));
   return { wanted: [{ object, mode: "whole" }], conflicts };
 }
 
@@ -181,15 +196,22 @@ function adopted(release: KubeObject, installed: Fields): KubeObject {
   return { ...release, data: fieldsIn(installed, "data") };
 }
 
-/** Without a base it is not known whether the user has removed a plugin, or the earlier release did not have it. */
-function pluginQuestions(former: string, theirs: string): readonly MergeConflict[] {
-  const typesOf = (text: string) => itemsIn(parseJsonText(text), "plugins").map(({ type }) => type);
+interface ListTexts {
+  /** What was applied last. */
+  readonly before: string | undefined;
+  readonly former: string;
+  readonly theirs: string;
+}
+
+/** Without the published list it is not known whether the user has removed a plugin, or the earlier release did not have it. */
+function pluginQuestions({ before, former, theirs }: ListTexts): readonly Fields[] {
+  const typesOf = (text: string | undefined) => itemsIn(parseJsonText(text), "plugins").map(({ type }) => type);
   const present = typesOf(former);
-  const missing = itemsIn(parseJsonText(theirs), "plugins").filter(({ type }) => !present.includes(type));
+  const known = new Set([...present, ...typesOf(before)]);
   const isWrapped = !present.includes(identity.product);
-  return missing
-    .filter(({ type }) => !(isWrapped && type === identity.product))
-    .map((each) => ({ path: `data.${NETWORK_CONFIG_KEY}.plugins[${each["type"]}]`, release: each }));
+  return itemsIn(parseJsonText(theirs), "plugins").filter(
+    ({ type }) => !known.has(type) && !(isWrapped && type === identity.product),
+  );
 }
 
 function within(object: KubeObject | undefined, conflict: MergeConflict): MergeConflict {
@@ -199,6 +221,6 @@ function within(object: KubeObject | undefined, conflict: MergeConflict): MergeC
 function sourceNotes(sources: ReadonlySet<unknown>): readonly string[] {
   if (!sources.has("last applied")) return [];
   return [
-    "This tool does not have the manifest that was installed: it compares with what was applied last. What you had changed in the file before you applied it looks like a part of the release: compare the saved manifest with your file",
+    "This tool does not have the manifest that was installed: it compares with what was applied last, and asks about settings that differ from this release. Other changes that you had made in the file before you applied it look like a part of the release: compare the saved manifest with your file",
   ];
 }

@@ -38,18 +38,26 @@ export interface Merged {
   readonly conflicts: readonly MergeConflict[];
 }
 
+/** Whether a value that is as it was installed may be an edit all the same: then it is a conflict with another one of the release. */
+type IsPossibleEdit = (path: string, versions: Versions) => boolean;
+
 /** In a conflict the value is the user's ("mine") or the release's ("theirs"). */
-export function mergeThreeWay(versions: Versions, winner: "mine" | "theirs"): Merged {
+export function mergeThreeWay(versions: Versions, winner: "mine" | "theirs", isPossibleEdit?: IsPossibleEdit): Merged {
   const conflicts: MergeConflict[] = [];
   const merge = (given: Versions, place: Place): unknown => {
     const { base, live, release } = given;
     if (isSame(live, release)) return live;
     if (base !== UNKNOWN_BASE) {
-      if (isSame(base, live)) return release;
+      if (isSame(base, live) && isPossibleEdit === undefined) return release;
       if (isSame(base, release)) return live;
     }
     const structured = mergeStructure(given, place, merge);
     if (structured !== undefined) return structured.value;
+    if (base !== UNKNOWN_BASE && isSame(base, live)) {
+      if (!isPossibleEdit?.(place.path, given)) return release;
+      conflicts.push(conflictOf({ ...given, base: UNKNOWN_BASE }, place));
+      return winner === "mine" ? live : release;
+    }
     if (live === undefined && place.rule?.doRemovalsStay && base !== UNKNOWN_BASE) return undefined;
     conflicts.push(conflictOf(given, place));
     return winner === "mine" ? live : release;
