@@ -6,6 +6,7 @@ import { identity } from "../../identity.ts";
 import { type NodeAgentConfigurationSpec, nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import { quoted } from "../../quote.ts";
 import type { Obstacle } from "../facts.ts";
+import type { UnreadVariable } from "./workload.ts";
 
 export interface TranslatedEnvironment {
   /** Fields of NodeAgentConfiguration `default`, if they differ from what a new installation does. */
@@ -95,7 +96,13 @@ const IRREPLACEABLE: Readonly<Record<string, string>> = {
   FELIX_WIREGUARDENABLEDV6: "traffic between nodes would not be encrypted any more: set it to false to accept that",
 };
 
-export function translateEnvironment(environment: ReadonlyMap<string, string>): TranslatedEnvironment {
+/** The address by which the orchestrator knows the node; the address of a node that is given comes before a way to detect it. */
+const HOST_ADDRESS = "fieldRef status.hostIP";
+
+export function translateEnvironment(
+  environment: ReadonlyMap<string, string>,
+  unread: readonly UnreadVariable[] = [],
+): TranslatedEnvironment {
   let settings: NodeAgentConfigurationSpec = {};
   const notes: string[] = [];
   const obstacles: Obstacle[] = [];
@@ -108,6 +115,18 @@ export function translateEnvironment(environment: ReadonlyMap<string, string>): 
     else if (isReachabilitySetting(name))
       obstacles.push(obstacle(name, value, "correct it, or remove it from the DaemonSet"));
     else notes.push(`Variable ${name}=${quoted(value)} of the node agent has no counterpart in this release`);
+  }
+  for (const { name, source } of unread) {
+    if (WITHOUT_NOTE.has(name)) continue;
+    const text = `Variable ${name} of the node agent comes from ${source}`;
+    if (name === "IP" && source === HOST_ADDRESS)
+      settings = { ...settings, ipv4AddressDetection: "kubernetes-internal-ip" };
+    else if (Object.hasOwn(TABLE, name) || IRREPLACEABLE[name] !== undefined || isReachabilitySetting(name))
+      obstacles.push({
+        message: `${text}, which is not read`,
+        remedy: "give it as a value in the DaemonSet, or remove it",
+      });
+    else notes.push(`${text}; it has no counterpart in this release`);
   }
   return { settings, notes, obstacles };
 }

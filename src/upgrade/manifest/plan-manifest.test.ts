@@ -236,6 +236,50 @@ describe("wantedManifest() of an installation that was changed", () => {
     ]);
   });
 
+  describe("variables that come from elsewhere", () => {
+    const setSource = (name: string, valueFrom: object) =>
+      editAgent((agent) => {
+        agent.env = [...agent.env.filter((each: Any) => each.name !== name), { name, valueFrom }];
+      });
+
+    test("the address of the host becomes the way to detect addresses", async () => {
+      const edit = setSource("IP", { fieldRef: { apiVersion: "v1", fieldPath: "status.hostIP" } });
+      const wanted = await layOut({ ...OWN, edit });
+
+      expect(wanted.settings).toEqual({ ipv4AddressDetection: "kubernetes-internal-ip" });
+      expect(wanted.obstacles).toEqual([]);
+    });
+
+    test.each([
+      ["IP", { fieldRef: { fieldPath: "metadata.annotations['address']" } }, "fieldRef"],
+      [
+        "IP_AUTODETECTION_METHOD",
+        { configMapKeyRef: { name: "other", key: "method" } },
+        "configMapKeyRef other/method",
+      ],
+      ["FELIX_BPFENABLED", { secretKeyRef: { name: "s", key: "k" } }, "secretKeyRef s/k"],
+    ])("%s stops the upgrade", async (name, valueFrom, source) => {
+      const { obstacles } = await layOut({ ...OWN, edit: setSource(name, valueFrom) });
+
+      expect(obstacles).toEqual([
+        {
+          message: expect.stringContaining(`${name} of the node agent comes from ${source}`),
+          remedy: expect.any(String),
+        },
+      ]);
+    });
+
+    test("others are reported", async () => {
+      const edit = setSource("HTTPS_PROXY", { secretKeyRef: { name: "proxy", key: "url" } });
+      const { notes, obstacles } = await layOut({ ...OWN, edit });
+
+      expect(notes).toEqual([
+        expect.stringContaining("HTTPS_PROXY of the node agent comes from secretKeyRef proxy/url"),
+      ]);
+      expect(obstacles).toEqual([]);
+    });
+  });
+
   test("a variable without a counterpart is reported", async () => {
     const { notes, obstacles } = await layOut({ ...OWN, edit: setVariable("FELIX_CHAININSERTMODE", "Append") });
 

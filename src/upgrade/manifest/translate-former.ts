@@ -22,7 +22,16 @@ import { translateNetworkList } from "./network-list.ts";
 import { translateControllers } from "./translate-controllers.ts";
 import { liveImage, translateDaemonSet } from "./translate-daemon-set.ts";
 import type { WantedManifest, WantedObject } from "./wanted.ts";
-import { environmentOf, fieldsIn, itemsIn, named, podSpecOf, textIn, withPodSpec } from "./workload.ts";
+import {
+  environmentOf,
+  fieldsIn,
+  itemsIn,
+  named,
+  podSpecOf,
+  textIn,
+  unreadVariables,
+  withPodSpec,
+} from "./workload.ts";
 
 export interface FormerInstallation {
   readonly live: LiveManifest;
@@ -43,8 +52,9 @@ export interface TranslatedManifest extends WantedManifest {
 export function translateFormer(given: FormerInstallation): TranslatedManifest {
   const settings = formerSettings(given.live);
   const agent = named(itemsIn(podSpecOf(given.daemonSet), "containers"), identity.nodeAgent);
-  const environment = environmentOf(agent, configMapsIn(given.live));
-  const translated = translateEnvironment(environment);
+  const configMaps = configMapsIn(given.live);
+  const environment = environmentOf(agent, configMaps);
+  const translated = translateEnvironment(environment, unreadVariables(agent, configMaps));
   const etcd = given.isEtcd ? etcdOf(given, settings) : undefined;
   const site: Site = { ...given, settings, environment, etcd };
   const parts = [

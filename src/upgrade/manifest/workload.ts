@@ -46,3 +46,23 @@ export function environmentOf(
   });
   return new Map(variables);
 }
+
+export interface UnreadVariable {
+  readonly name: string;
+  /** `fieldRef status.hostIP`, `secretKeyRef proxy/url` */
+  readonly source: string;
+}
+
+/** Variables whose values `environmentOf` leaves out. */
+export function unreadVariables(
+  container: Fields | undefined,
+  configMaps: Readonly<Record<string, Fields>>,
+): readonly UnreadVariable[] {
+  return itemsIn(container, "env").flatMap((variable) => {
+    const [kind, reference] = Object.entries(fieldsIn(variable, "valueFrom"))[0] ?? [];
+    // A key that a ConfigMap does not have is a variable that is not set.
+    if (kind === undefined || (kind === "configMapKeyRef" && configMaps[textIn(reference, "name") ?? ""])) return [];
+    const parts = ["name", "fieldPath", "resource", "key"].flatMap((part) => textIn(reference, part) ?? []);
+    return [{ name: textIn(variable, "name") ?? "", source: `${kind} ${parts.join("/")}` }];
+  });
+}
