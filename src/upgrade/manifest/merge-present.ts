@@ -7,7 +7,7 @@ import { FORMER_CONFIG_MAP, FORMER_ETCD_SECRET } from "../former-names.ts";
 import { type MergeConflict, mergeThreeWay, UNKNOWN_BASE } from "../merge/three-way.ts";
 import { hashIn, withConfigHash, withHash } from "./config-hash.ts";
 import { etcdAccess } from "./etcd-access.ts";
-import { imageInPlaceOf } from "./image-place.ts";
+import { imageConflicts, imageInPlaceOf } from "./image-place.ts";
 import { baseOf, comparable, daemonSetOf, type LiveManifest, liveOf, PATHS, published } from "./live-manifest.ts";
 import { isPossibleEdit } from "./possible-edit.ts";
 import type { TranslatedManifest } from "./translate-former.ts";
@@ -73,7 +73,7 @@ interface ObjectVersions {
 
 /** Images and the hash of the network config follow from the version: they are not edits. */
 function mergeObject({ object, found, base, isBaseApplied }: ObjectVersions, winner: "mine" | "theirs") {
-  const release = withImages(object, (name, image) => imageInPlaceOf(imageOf(found, name), image));
+  const release = withImages(object, (name, image) => imageInPlaceOf(imageOf(found, name), image, winner));
   const live = comparable(found, base, object);
   const levelled = withImages(live as KubeObject, (name, image) => imageOf(release, name) ?? image);
   const hash = hashIn(release);
@@ -90,8 +90,16 @@ function mergeObject({ object, found, base, isBaseApplied }: ObjectVersions, win
   const path = (each: MergeConflict) => ({ ...each, path: `${describeObject(object)}: ${each.path}` });
   return {
     object: isWorkload ? { ...merged, spec: { ...fieldsIn(merged, "spec"), selector } } : merged,
-    conflicts: conflicts.map(path),
+    conflicts: [...conflicts, ...renamedImages(object, found)].map(path),
   };
+}
+
+function renamedImages(object: KubeObject, found: Fields): readonly MergeConflict[] {
+  return LISTS.flatMap((list) =>
+    itemsIn(podSpecOf(object), list).flatMap(({ name, image }) =>
+      imageConflicts(`spec.template.spec.${list}[${name}].image`, imageOf(found, String(name)), String(image)),
+    ),
+  );
 }
 
 function levelledBase(base: KubeObject, release: KubeObject): KubeObject {

@@ -331,6 +331,20 @@ describe("wantedManifest() of an installation that was changed", () => {
     expect(annotations).not.toEqual(unedited);
   });
 
+  test("an image with another name is asked about: the release's may not be there", async () => {
+    const edit = editAgent((agent) => Object.assign(agent, { image: `harbor.internal/infra/${product}-node:v3.26.4` }));
+    const image = `harbor.internal/infra/${product}:${TARGET}`;
+
+    expect((await layOut({ ...OWN, edit })).obstacles).toEqual([
+      { message: expect.stringContaining(`image (with "mine": ${image}`), remedy: expect.any(String) },
+    ]);
+    const mine = await layOut({ ...OWN, edit, onConflict: "mine" });
+    expect(agentOf(object(mine, "DaemonSet")).image).toBe(image);
+    expect(mine.notes).toContainEqual(`The image ${image} has to be in your registry`);
+    const release = agentOf(object(await layOut(OWN), "DaemonSet")).image;
+    expect(agentOf(object(await layOut({ ...OWN, edit, onConflict: "theirs" }), "DaemonSet")).image).toBe(release);
+  });
+
   test("directories of the host, the registry of the images and the address of the API server stay", async () => {
     const wanted = await layOut({
       ...OWN,
@@ -538,6 +552,15 @@ describe("wantedManifest() of a former build of this release", () => {
     expect(plan(live, given("fail")).obstacles).toHaveLength(1);
     expect(agentOf(object(plan(live, given("mine")), "DaemonSet")).resources).toEqual({ limits: { memory: "1Gi" } });
     expect(object(plan(live, given("theirs")), "DaemonSet")).toEqual(find(build(TARGET), "DaemonSet"));
+  });
+
+  test("an image with another name is asked about", () => {
+    const live = build("v3.28.9");
+    editAgent((agent) => Object.assign(agent, { image: "harbor.internal/infra/net:1" }))(live);
+
+    expect(plan(live, given("fail")).obstacles.map(({ message }) => message)).toEqual([
+      expect.stringContaining(`containers[${nodeAgent}].image`),
+    ]);
   });
 
   describe("whose file was edited before it was applied", () => {

@@ -3,7 +3,7 @@ import { identity } from "../../identity.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { FORMER_CONTROLLERS } from "../former-names.ts";
 import { carryPlaces, type Workloads } from "./carried-places.ts";
-import { imageInPlaceOf } from "./image-place.ts";
+import { imageConflicts, imageInPlaceOf } from "./image-place.ts";
 import type { TranslatedWorkload } from "./translate-daemon-set.ts";
 import { itemsIn, named, podSpecOf, textIn, withPodSpec } from "./workload.ts";
 
@@ -28,7 +28,7 @@ export function translateControllers(
     const more = certificateDirectories.filter((path) => mounts.every(({ mountPath }) => mountPath !== path));
     return {
       ...each,
-      image: imageInPlaceOf(live, textIn(each, "image") ?? ""),
+      image: imageInPlaceOf(live, textIn(each, "image") ?? "", workloads.winner),
       ...(mounts.length + more.length === 0
         ? {}
         : {
@@ -43,6 +43,17 @@ export function translateControllers(
   return {
     object,
     notes: carried.kept.map((path) => `Kept: ${path} of the controllers`),
-    conflicts: carried.conflicts,
+    conflicts: [
+      ...carried.conflicts,
+      ...imageConflicts(
+        `spec.template.spec.containers[${FORMER_CONTROLLERS}].image`,
+        live,
+        ownImage(workloads.release),
+      ),
+    ],
   };
+}
+
+function ownImage(release: KubeObject): string {
+  return textIn(named(itemsIn(podSpecOf(release), "containers"), identity.controllers), "image") ?? "";
 }

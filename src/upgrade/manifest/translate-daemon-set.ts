@@ -9,7 +9,7 @@ import type { KubeObject } from "../../operator/kube-object.ts";
 import { isSame } from "../merge/canonical-json.ts";
 import { type MergeConflict, mergeThreeWay, UNKNOWN_BASE } from "../merge/three-way.ts";
 import { addedMembers, carryPlaces, type Workloads } from "./carried-places.ts";
-import { imageInPlaceOf } from "./image-place.ts";
+import { imageConflicts, imageInPlaceOf } from "./image-place.ts";
 import { fieldsIn, itemsIn, named, podSpecOf, textIn, withPodSpec } from "./workload.ts";
 
 /** Init containers of earlier releases; those of the user have other names. */
@@ -38,7 +38,7 @@ export function translateDaemonSet(workloads: Workloads & { readonly release: Ku
   const image = liveImage(live);
   const podSpec = withOthers(podSpecOf(carried.workload), others, (own) => ({
     ...own,
-    image: imageInPlaceOf(image, textIn(own, "image") ?? ""),
+    image: imageInPlaceOf(image, textIn(own, "image") ?? "", workloads.winner),
     env: [...withDirectories(itemsIn(own, "env"), workloads), ...(own["name"] === OURS ? [] : formerConfig(live))],
   }));
   const template = fieldsIn(release, "spec", "template", "metadata");
@@ -79,7 +79,11 @@ export function translateDaemonSet(workloads: Workloads & { readonly release: Ku
   return {
     object,
     notes: [...carried.kept.map((path) => `Kept: ${path}`), ...others.notes, ...imageNotes(object, release)],
-    conflicts: [...carried.conflicts, ...strategy.conflicts.map(place)],
+    conflicts: [
+      ...carried.conflicts,
+      ...strategy.conflicts.map(place),
+      ...imageConflicts(`spec.template.spec.containers[${OURS}].image`, image, liveImage(release) ?? ""),
+    ],
   };
 }
 
