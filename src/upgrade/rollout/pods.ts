@@ -1,6 +1,7 @@
 /** How far the pods of the node agents are, and why one is not further. Pure. */
 import type { Fields } from "../../kube/objects.ts";
 import { fieldsIn, itemsIn, named, podSpecOf, textIn } from "../manifest/workload.ts";
+import { isWantedOn } from "./wanted-nodes.ts";
 
 export interface RolloutView {
   readonly daemonSet: Fields;
@@ -32,17 +33,9 @@ export interface NodeState {
 const PATIENCE_MILLISECONDS = 30_000;
 
 export function nodeStates(view: RolloutView): readonly NodeState[] {
-  const nodes = view.nodes.filter((node) => isWanted(view, node)).map(nameOf);
+  const nodes = view.nodes.filter((node) => isWantedOn(view.daemonSet, node)).map(nameOf);
   const withPods = view.pods.map((pod) => textIn(pod["spec"], "nodeName") ?? "").filter((name) => name !== "");
   return [...new Set([...nodes, ...withPods])].toSorted().map((node) => stateOf(view, node));
-}
-
-/** Whether the DaemonSet has a pod for it: by its node selector, the only restriction that manifests have. */
-function isWanted({ daemonSet }: RolloutView, node: Fields): boolean {
-  const labels = fieldsIn(node, "metadata", "labels");
-  return Object.entries(fieldsIn(podSpecOf(daemonSet), "nodeSelector")).every(
-    ([name, value]) => labels[name] === value,
-  );
 }
 
 function stateOf(view: RolloutView, node: string): NodeState {
