@@ -80,4 +80,19 @@ describe("waitForNodes()", () => {
 
     expect(await waitForNodes(site, "/agents")).toBeUndefined();
   });
+
+  test("deletes no pod while another one is ending", async () => {
+    const pods: Any[] = [pod("a", "new", false), ...["b", "c", "d"].map((name) => pod(name, "old", false))];
+    const nodes = pods.map(({ metadata }) => readyNode(metadata.name));
+    const removed: string[] = [];
+    const onRemove = (name: string) => {
+      removed.push(name);
+      pods.find(({ metadata }) => metadata.name === name).metadata.deletionTimestamp = "2026-01-01T00:00:00Z";
+    };
+
+    await expect(waitForNodes(siteOf({ daemonSet: daemonSet(), nodes, pods, onRemove }), "/agents")).rejects.toThrow(
+      /pod b does not end/,
+    );
+    expect(removed).toEqual(["b"]);
+  });
 });

@@ -90,14 +90,16 @@ function stalled(seconds: number, lines: readonly string[]): PluginError {
 
 /**
  * The orchestrator does not continue while a pod is not ready. If that is as ready as it becomes, the next pod is deleted
- * here, one at a time.
+ * here, one at a time: not before the pod that was deleted last is gone and its successor runs.
  */
 async function replaceNext(
   { objects, progress }: RolloutSite,
-  { daemonSet }: RolloutView,
+  { daemonSet, pods }: RolloutView,
   states: readonly NodeState[],
 ): Promise<void> {
+  const isEnding = pods.some((pod) => fieldsIn(pod, "metadata")["deletionTimestamp"] !== undefined);
   const isBlocked =
+    !isEnding &&
     states.some(({ state }) => state === "accepted") &&
     states.every(({ state }) => state !== "starting" && state !== "absent");
   const next = states.find(({ state, why }) => state === "old" && why === "");
