@@ -64,7 +64,8 @@ function isNew({ daemonSet, revision }: RolloutView, pod: Fields): boolean {
   );
 }
 
-function nodeTrouble({ nodes }: RolloutView, name: string): string {
+/** Empty if the Node is ready. */
+export function nodeTrouble({ nodes }: Pick<RolloutView, "nodes">, name: string): string {
   const node = nodes.find((each) => nameOf(each) === name);
   if (node === undefined) return "the Node does not exist";
   const ready = itemsIn(node["status"], "conditions").find(({ type }) => type === "Ready");
@@ -99,11 +100,16 @@ function podProblem(pod: Fields): string {
         : `; it ended with ${last["exitCode"]}${detail(last["reason"], last["message"])}`;
     return `container ${each["name"]}: ${reason}${detail(undefined, waiting["message"])}${ended}`;
   }
-  const unscheduled = itemsIn(status, "conditions").find(
+  const unscheduled = schedulingProblem(pod);
+  if (unscheduled !== "") return unscheduled;
+  return status["phase"] === "Failed" ? `it has failed${detail(status["reason"], status["message"])}` : "";
+}
+
+export function schedulingProblem(pod: Fields): string {
+  const unscheduled = itemsIn(pod["status"], "conditions").find(
     (each) => each["type"] === "PodScheduled" && each["status"] === "False",
   );
-  if (unscheduled !== undefined) return `it is not scheduled${detail(unscheduled["reason"], unscheduled["message"])}`;
-  return status["phase"] === "Failed" ? `it has failed${detail(status["reason"], status["message"])}` : "";
+  return unscheduled === undefined ? "" : `it is not scheduled${detail(unscheduled["reason"], unscheduled["message"])}`;
 }
 
 function unreadyContainers(pod: Fields): readonly string[] {

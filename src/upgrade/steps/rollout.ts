@@ -1,12 +1,13 @@
 /** Rules 7 and 8, and for every way of installation: each node gets a node agent of this release. */
 import { identity } from "../../identity.ts";
-import type { ClusterObjects, Fields } from "../../kube/objects.ts";
-import { groupPath } from "../../operator/object-kinds.ts";
+import type { Fields } from "../../kube/objects.ts";
 import { quoted } from "../../quote.ts";
-import { FORMER_CANAL } from "../former-names.ts";
-import { fieldsIn, itemsIn, named, podSpecOf, textIn } from "../manifest/workload.ts";
+import { fieldsIn, textIn } from "../manifest/workload.ts";
+import { agentImage, agentsPath, daemonSetPath } from "../rollout/agents.ts";
+import { rolloutNotes, rolloutObstacles } from "../rollout/preflight.ts";
+import { readRollout } from "../rollout/read-view.ts";
 import { pendingNodes, waitForNodes } from "../rollout/wait.ts";
-import type { PlanningSite, Step } from "../step.ts";
+import type { PlanningSite, Step, StepPlan } from "../step.ts";
 
 const NAME = "rollout";
 const SECONDS_PER_NODE = 20;
@@ -25,8 +26,7 @@ export const rolloutStep: Step = {
     return {
       step: NAME,
       changes: [{ action: "restart", what: `${what}: ${facts.nodes.length} nodes, one at a time` }],
-      obstacles: [],
-      notes: [],
+      ...(await preflight(site, path)),
       estimatedSeconds: Math.max(1, facts.nodes.length) * SECONDS_PER_NODE,
       data: {},
     };
@@ -41,6 +41,19 @@ export const rolloutStep: Step = {
   },
 };
 
+/** Before the update: what would stop it later, usually while the datastore is locked. */
+async function preflight(
+  { objects, facts, release }: PlanningSite,
+  path: string | undefined,
+): Promise<Pick<StepPlan, "obstacles" | "notes">> {
+  const isPartlyReadyAccepted = facts.datastore === "etcd";
+  const view =
+    path === undefined ? undefined : await readRollout(objects, { path, isPartlyReadyAccepted, now: new Date() });
+  if (view === undefined) return { obstacles: [], notes: [] };
+  const isBegun = formerTemplate(view.daemonSet, release.version) === "";
+  return { obstacles: isBegun ? [] : rolloutObstacles(view), notes: rolloutNotes(view) };
+}
+
 async function leftOf(site: PlanningSite, now: () => Date): Promise<readonly string[]> {
   const { objects, facts, release, signal } = site;
   const path = await agentsPath(objects, facts.namespace);
@@ -48,24 +61,6 @@ async function leftOf(site: PlanningSite, now: () => Date): Promise<readonly str
   const former = formerTemplate(await objects.read(path), release.version);
   if (former !== "") return [former];
   return pendingNodes({ objects, facts, signal, now }, path);
-}
-
-function daemonSetPath(namespace: string, name: string): string {
-  return `${groupPath("apps/v1")}/namespaces/${namespace}/daemonsets/${name}`;
-}
-
-/** The DaemonSet whose pods are the node agents; an upgraded one with flannel keeps its name. */
-async function agentsPath(objects: ClusterObjects, namespace: string): Promise<string | undefined> {
-  for (const name of [identity.nodeAgent, FORMER_CANAL.daemonSet, FORMER_CANAL.etcdDaemonSet]) {
-    const path = daemonSetPath(namespace, name);
-    const daemonSet = await objects.read(path);
-    if (agentImage(daemonSet) !== undefined) return path;
-  }
-  return undefined;
-}
-
-function agentImage(daemonSet: Fields | undefined): string | undefined {
-  return textIn(named(itemsIn(podSpecOf(daemonSet), "containers"), identity.nodeAgent), "image");
 }
 
 /** Empty if the template is that of this release. An image that is named by its digest does not tell. */

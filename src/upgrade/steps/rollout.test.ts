@@ -1,0 +1,85 @@
+import { describe, expect, test } from "bun:test";
+import { objectTable } from "../../../test/support/object-table.ts";
+import { upgradeSite } from "../../../test/support/upgrade-site.ts";
+import { identity } from "../../identity.ts";
+import { rolloutStep } from "./rollout.ts";
+
+const OWNED = { ownerReferences: [{ uid: "agents" }] };
+const LONG_AGO = "2020-01-01T00:00:00Z";
+
+const node = (name: string, ready: object = {}) => ({
+  apiVersion: "v1",
+  kind: "Node",
+  metadata: { name },
+  status: { conditions: [{ type: "Ready", status: "True", ...ready }] },
+});
+const pod = (name: string, metadata: object = {}, status: object = { phase: "Running" }) => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name: `pod-${name}`, namespace: "kube-system", ...OWNED, ...metadata },
+  spec: { nodeName: name, containers: [] },
+  status,
+});
+function daemonSet(spec: object = {}, version = "v3.26.1") {
+  const containers = [{ name: identity.nodeAgent, image: `registry.example/node:${version}` }];
+  return {
+    apiVersion: "apps/v1",
+    kind: "DaemonSet",
+    metadata: { name: identity.nodeAgent, namespace: "kube-system", uid: "agents" },
+    spec: { selector: { matchLabels: {} }, template: { spec: { containers } }, ...spec },
+    status: { observedGeneration: 1 },
+  };
+}
+const planOf = (...items: readonly object[]) => rolloutStep.plan(upgradeSite({ objects: objectTable(items).objects }));
+const messages = async (...items: readonly object[]) =>
+  (await planOf(...items))?.obstacles.map(({ message, remedy }) => `${message}: ${remedy}`);
+
+describe("the plan of the rolling update", () => {
+  test("has no obstacle if all nodes can be updated", async () => {
+    expect(await messages(daemonSet(), node("one"), pod("one"))).toEqual([]);
+  });
+
+  test.each<[string, readonly object[], RegExp]>([
+    [
+      "a node that is down",
+      [node("two", { status: "Unknown", reason: "NodeStatusUnknown" }), pod("two")],
+      /^Node two cannot be updated: the Node is not ready \(NodeStatusUnknown\).*: repair the node, or delete the Node two/,
+    ],
+    ["a node without a pod", [node("two")], /^Node two cannot be updated: it has no pod of the DaemonSet/],
+    [
+      "a pod that does not end",
+      [node("two"), pod("two", { deletionTimestamp: LONG_AGO })],
+      /^Node two cannot be updated: pod pod-two does not end/,
+    ],
+    [
+      "a pod without room",
+      [
+        node("two"),
+        pod("two", {}, { conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable" }] }),
+      ],
+      /^Node two cannot be updated: pod pod-two: it is not scheduled \(Unschedulable\)/,
+    ],
+  ])("names %s", async (_, items, message) => {
+    expect(await messages(daemonSet(), node("one"), pod("one"), ...items)).toEqual([expect.stringMatching(message)]);
+  });
+
+  test.each<[string, readonly object[]]>([
+    [
+      "whose network plugin does not work, which the update may repair",
+      [
+        daemonSet(),
+        node("one", { status: "False", message: "container runtime: reason:NetworkPluginNotReady" }),
+        pod("one"),
+      ],
+    ],
+    ["when the update has begun", [daemonSet({}, "v3.29.0"), node("one", { status: "Unknown" })]],
+  ])("accepts a node %s", async (_, items) => {
+    expect(await messages(...items)).toEqual([]);
+  });
+
+  test("says who replaces the pods with OnDelete", async () => {
+    const plan = await planOf(daemonSet({ updateStrategy: { type: "OnDelete" } }), node("one"), pod("one"));
+
+    expect(plan?.notes).toEqual([expect.stringMatching(/OnDelete: while this step waits, delete its pods/)]);
+  });
+});
