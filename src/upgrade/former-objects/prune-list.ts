@@ -11,6 +11,9 @@ import {
 const { product } = identity;
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const CSI = "csi-node-driver";
+/** Other products use them too: see shared-names.ts. */
+export const SHARED_NAMES: readonly string[] = [CSI, FORMER_CANAL.daemonSet, FORMER_CANAL.etcdDaemonSet];
+export const CLUSTER_ROLE_BINDINGS = `${RBAC}/clusterrolebindings`;
 
 export interface FormerObject {
   /** `Deployment kube-system/vendor-typha` */

@@ -3,8 +3,9 @@ import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { describeObject, objectPath } from "../../operator/object-kinds.ts";
 import { FORMER_API, FORMER_API_SERVER, FORMER_CONTROLLERS } from "../former-names.ts";
-import { FORMER_SETTINGS, formerObjects } from "../former-objects/prune-list.ts";
+import { FORMER_SETTINGS, type FormerObject, formerObjects } from "../former-objects/prune-list.ts";
 import { finalRoles } from "../former-objects/roles.ts";
+import { isOfProduct, provingPaths } from "../former-objects/shared-names.ts";
 import { daemonSetOf, isFormer, PATHS } from "../manifest/live-manifest.ts";
 import { targetNetwork } from "../manifest/plan-manifest.ts";
 import { readLiveManifest } from "../manifest/read-live.ts";
@@ -30,8 +31,8 @@ export const formerObjectsStep: Step = {
 
   async plan(site): Promise<StepPlan | undefined> {
     const { objects, facts } = site;
-    const found = await existing(objects, formerObjects(facts.namespace));
-    const deletions = found.map(({ what, path }): PlannedChange => ({ action: "delete", what, path }));
+    const { own, foreign } = await findFormer(site);
+    const deletions = own.map(({ what, path }): PlannedChange => ({ action: "delete", what, path }));
     const settings = await settingsToRemove(objects);
     const removals = settings.map(
       ({ path, keys }): PlannedChange => ({
@@ -58,7 +59,7 @@ export const formerObjectsStep: Step = {
       step: NAME,
       changes,
       obstacles: [],
-      notes: facts.storage === "former" ? [definitionsNote()] : [],
+      notes: [...foreign.map(keptNote), ...(facts.storage === "former" ? [definitionsNote()] : [])],
       estimatedSeconds: 10,
       data: { roles },
     };
@@ -115,6 +116,24 @@ export const formerObjectsStep: Step = {
     }
   },
 };
+
+interface FoundObjects {
+  readonly own: readonly FormerObject[];
+  /** They have names of the prune list, but nothing shows that they are the product's. */
+  readonly foreign: readonly FormerObject[];
+}
+
+async function findFormer({ objects, facts: { namespace } }: PlanningSite): Promise<FoundObjects> {
+  const listed = formerObjects(namespace);
+  const live = await readObjects(objects, [...listed.map(({ path }) => path), ...provingPaths(namespace)]);
+  const found = listed.filter(({ path }) => live.get(path) !== undefined);
+  const isOwn = (each: FormerObject) => isOfProduct(each, { namespace, objects: live });
+  return { own: found.filter(isOwn), foreign: found.filter((each) => !isOwn(each)) };
+}
+
+function keptNote({ what }: FormerObject): string {
+  return `${what} is kept: nothing shows that it belongs to this product`;
+}
 
 function stopped(deployment: Fields): Fields {
   return { ...deployment, spec: { ...fieldsIn(deployment, "spec"), replicas: 0 } };
