@@ -8,6 +8,7 @@ import { insertSidecar, sidecarImageIn } from "../../mesh/insert-sidecar.ts";
 import { meshMinor, rowOf } from "../../mesh/mesh-minor.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { imageName } from "../../operator/render/image.ts";
+import { agentImage, agentsPath } from "../rollout/agents.ts";
 import type { PlanningSite } from "../step.ts";
 import { injectorPath, type MeshPlace, readMeshVersion } from "./injector.ts";
 import { hasFormerSidecar, removeFormerSidecar } from "./remove-former.ts";
@@ -80,7 +81,7 @@ async function wantedFor(
   try {
     const minor = meshMinor(await readMeshVersion(site.objects, place));
     const own = sidecarImageIn(config);
-    const image = own === undefined ? await agentImage(site) : inRelease(own, site.facts.target);
+    const image = own === undefined ? await imageOfAgents(site) : inRelease(own, site.facts.target);
     const inserted = insertSidecar(removeFormerSidecar(config), { minor, image, formerSocket });
     return { config: inserted.config, image, filter: rowOf(minor).filter };
   } catch (failure) {
@@ -89,20 +90,10 @@ async function wantedFor(
   }
 }
 
-const daemonSet = v.object({
-  spec: v.object({
-    template: v.object({
-      spec: v.object({ containers: v.array(v.object({ name: v.string(), image: v.optional(v.string(), "") })) }),
-    }),
-  }),
-});
-
 /** That of the node agents, if they are of this release already: it may come from a private registry. */
-async function agentImage({ objects, facts }: PlanningSite): Promise<string> {
-  const path = `/apis/apps/v1/namespaces/${facts.namespace}/daemonsets/${identity.nodeAgent}`;
-  const decoded = decodeShape(daemonSet, await objects.read(path));
-  const containers = decoded.ok ? decoded.value.spec.template.spec.containers : [];
-  const image = containers.find(({ name }) => name === identity.nodeAgent)?.image;
+async function imageOfAgents({ objects, facts }: PlanningSite): Promise<string> {
+  const path = await agentsPath(objects, facts.namespace);
+  const image = path === undefined ? undefined : agentImage(await objects.read(path));
   if (image?.endsWith(`:${facts.target}`)) return image;
   return imageName({ registry: identity.imageRegistry, path: "", prefix: "", pullSecrets: [] }, facts.target);
 }

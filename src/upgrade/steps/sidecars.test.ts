@@ -18,6 +18,8 @@ const OWN = (version: string) => `mirror.example.org/own/vendor:${version}`;
 interface MeshPlan {
   readonly config?: string;
   readonly version?: string;
+  /** The DaemonSet of the node agents. */
+  readonly agents?: string;
 }
 
 /** A mesh whose injector gives new pods what its ConfigMap says, a while after that has changed. */
@@ -26,7 +28,8 @@ class Mesh extends StepCluster {
   active = "";
   private waits = 0;
 
-  async lay({ config = formerInjectorConfig("1.15"), version = "1.15.3" }: MeshPlan = {}): Promise<this> {
+  async lay(plan: MeshPlan = {}): Promise<this> {
+    const { config = formerInjectorConfig("1.15"), version = "1.15.3", agents = identity.nodeAgent } = plan;
     await this.objects.create("/apis/apps/v1/namespaces/istio-system/deployments", {
       metadata: { name: "istiod", namespace: "istio-system", labels: { app: "istiod" } },
       spec: { template: { spec: { containers: [{ name: "discovery", image: `registry/pilot:${version}` }] } } },
@@ -36,7 +39,7 @@ class Mesh extends StepCluster {
       data: { config, values: "{}" },
     });
     await this.objects.create("/apis/apps/v1/namespaces/kube-system/daemonsets", {
-      metadata: { name: identity.nodeAgent, namespace: "kube-system" },
+      metadata: { name: agents, namespace: "kube-system" },
       spec: { template: { spec: { containers: [{ name: identity.nodeAgent, image: OWN(VERSION) }] } } },
     });
     this.active = config;
@@ -187,6 +190,15 @@ async function planned(on: StepCluster): Promise<StepPlan> {
 }
 
 describe("the step sidecars", () => {
+  test.each([identity.nodeAgent, "canal", "canal-node"])(
+    "takes the image of the agents of DaemonSet %s",
+    async (agents) => {
+      const [change] = (await planned(await mesh({ agents }))).changes;
+
+      expect(change?.diff).toMatch(new RegExp(`^\\+ *image: "?${OWN(VERSION)}"?$`, "m"));
+    },
+  );
+
   test("changes the template, waits until the mesh uses it, and restarts what has an older sidecar, once", async () => {
     const on = await mesh();
     const plan = await planned(on);
