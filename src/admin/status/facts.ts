@@ -13,6 +13,8 @@ export interface Condition {
 export interface Workload {
   readonly name: string;
   readonly namespace: string;
+  /** Of its pods: `k8s-app=vendor-node` */
+  readonly selector: string;
   readonly image: string;
   readonly desired: number;
   readonly ready: number;

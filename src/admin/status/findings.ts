@@ -79,13 +79,13 @@ function sayCondition({ reason, message }: Condition): string {
 
 function workloadFindings(workload: Workload | undefined): readonly StatusFinding[] {
   if (workload === undefined || workload.ready >= workload.desired) return [];
-  const { name, namespace, ready, desired } = workload;
+  const { name, namespace, selector, ready, desired } = workload;
   return [
     {
       state: ready === 0 ? "failed" : "warning",
       subject: name,
       message: `${ready} of ${desired} pods are ready`,
-      remedy: `kubectl --namespace ${namespace} describe pods --selector app.kubernetes.io/name=${name}`,
+      remedy: `kubectl --namespace ${namespace} describe pods --selector ${selector}`,
     },
   ];
 }

@@ -28,6 +28,7 @@ const workloadShape = v.object({
   metadata: v.object({ name: v.string(), namespace: v.string() }),
   spec: v.object({
     replicas: v.optional(v.number()),
+    selector: v.optional(v.object({ matchLabels: v.optional(v.record(v.string(), v.string()), {}) }), {}),
     template: v.object({ spec: v.object({ containers: v.array(v.object({ image: text })) }) }),
   }),
   status: v.optional(
@@ -62,8 +63,7 @@ export async function readStatusFacts(
     objects.list("/api/v1/nodes"),
   ]);
   const controllers = await findComponent(objects, `deployments/${controllersName}`);
-  const labelSelector = `app.kubernetes.io/name=${nodeAgent}`;
-  const pods = agents && (await objects.list(`/api/v1/namespaces/${agents.namespace}/pods`, { labelSelector }));
+  const pods = agents && (await podsOf(objects, agents));
   const own = installation && conditionsIn(installation);
   return {
     toolVersion,
@@ -88,17 +88,28 @@ async function findComponent(objects: ClusterObjects, place: string): Promise<Wo
   return undefined;
 }
 
+function podsOf(objects: ClusterObjects, { namespace, selector }: Workload) {
+  return objects.list(`/api/v1/namespaces/${namespace}/pods`, { labelSelector: selector });
+}
+
 async function readWorkload(objects: ClusterObjects, path: string): Promise<Workload | undefined> {
   const decoded = decodeShape(workloadShape, await objects.read(path));
   if (!decoded.ok) return undefined;
   const { metadata, spec, status } = decoded.value;
   return {
     ...metadata,
+    selector: labelSelectorOf(metadata.name, spec.selector.matchLabels ?? {}),
     image: spec.template.spec.containers[0]?.image ?? "",
     desired: status.desiredNumberScheduled ?? spec.replicas ?? 0,
     ready: (status.numberReady ?? 0) + (status.readyReplicas ?? 0),
     updated: (status.updatedNumberScheduled ?? 0) + (status.updatedReplicas ?? 0),
   };
+}
+
+/** Of its pods. Earlier releases had other labels. */
+function labelSelectorOf(name: string, labels: Readonly<Record<string, string>>): string {
+  const terms = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+  return terms.length === 0 ? `app.kubernetes.io/name=${name}` : terms.join(",");
 }
 
 function conditionsIn(object: unknown): { name: string; conditions: readonly Condition[] } | undefined {

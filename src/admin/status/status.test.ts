@@ -104,6 +104,29 @@ describe("status", () => {
     expect(code).toBe(EXIT_OK);
   });
 
+  test("finds the pods of an earlier release by the labels that its DaemonSet selects", async () => {
+    const former = `/apis/apps/v1/namespaces/kube-system/daemonsets/${nodeAgent}`;
+    const workloadOf = workload("kube-system", nodeAgent) as { spec: object };
+    const selector = { matchLabels: { "k8s-app": nodeAgent } };
+    const objects = {
+      "/api/v1/nodes/one": node("one"),
+      [former]: { ...workloadOf, spec: { ...workloadOf.spec, selector } },
+      "/api/v1/namespaces/kube-system/pods/a": agentPod("a", "one"),
+    };
+    const { client } = fakeCluster({ objects });
+    const selectors: unknown[] = [];
+    const openKubeClient: AdminSurroundings["openKubeClient"] = async () => ({
+      ...client,
+      request: (request) => {
+        if (request.path.endsWith("/pods")) selectors.push(request.query?.["labelSelector"]);
+        return client.request(request);
+      },
+    });
+    await status(objects, { openKubeClient });
+
+    expect(selectors).toEqual([`k8s-app=${nodeAgent}`]);
+  });
+
   test.each<[string, Objects, string]>([
     [
       "a degraded Installation",
