@@ -79,8 +79,11 @@ async function obstaclesOf(run: Run, plan: UpgradePlan, steps: readonly PlannedS
     if (step.rollbackObstacles === undefined) continue;
     all.push(...(await step.rollbackObstacles(stepSite(run, plan, step.name), stepPlan)));
   }
-  return all;
+  return requireLedger(run).phase === "complete" ? all.map((each) => ({ ...each, remedy: COMPLETE })) : all;
 }
+
+/** Instead of the advice to continue. */
+const COMPLETE = "the upgrade is complete, so there is nothing to continue: upgrade verify checks it";
 
 function refuse(obstacles: readonly Obstacle[]): void {
   if (obstacles.length === 0) return;
