@@ -10,6 +10,7 @@ import { STEPS } from "../../upgrade/steps.ts";
 import { encodePlan, type UpgradePlan } from "../../upgrade/upgrade-plan.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { paint } from "../paint.ts";
+import { isBlocked, nextCommand } from "./next-command.ts";
 import {
   CONTEXT_OPTION,
   DEFAULT_PLAN_FILE,
@@ -47,8 +48,8 @@ export const upgradePlan: Command = {
     const plan = await withUpgradeSite(context, given, (site) => planOf(site, context, given));
     await context.replacePrivateFile(file, encodePlan(plan));
     if (wantsJson(given)) context.stdout(encodePlan(plan));
-    else context.stdout(`${textOf(plan, context, given)}${nextCommand(file)}`);
-    return plan.steps.every(({ obstacles }) => obstacles.length === 0) ? EXIT_OK : EXIT_FAILED;
+    else context.stdout(`${textOf(plan, context, given)}${nextCommand(plan, file)}`);
+    return isBlocked(plan) ? EXIT_FAILED : EXIT_OK;
   },
 };
 
@@ -96,9 +97,4 @@ async function requireFacts(site: UpgradeSite, context: Context, given: Given): 
 
 function textOf(plan: UpgradePlan, context: Context, given: Given): string {
   return planText(plan, STEPS, { ...paint(context), isFull: given.switches.has("full") });
-}
-
-function nextCommand(file: string): string {
-  const option = file === DEFAULT_PLAN_FILE ? "" : ` --plan ${file}`;
-  return `The plan is saved in ${file}. Carry it out: ${identity.adminTool} upgrade apply${option}\n`;
 }
