@@ -99,3 +99,36 @@ test("a plan that has to be decided says what, and by which option", () => {
     "This plan cannot be applied yet:\n- first: two edits conflict\n  add --on-conflict\n",
   );
 });
+
+test("the head says how long pods cannot be started, and which step is the point of no return", () => {
+  const steps = [
+    settingStep("definitions", []),
+    settingStep("storage", []),
+    settingStep("rollout", []),
+    settingStep("unlock", [], { rollbackObstacles: async () => [] }),
+  ];
+  const moved = planWith(
+    { step: "definitions", estimatedSeconds: 500 },
+    { step: "storage", estimatedSeconds: 10 },
+    { step: "rollout", estimatedSeconds: 40 },
+    { step: "unlock", estimatedSeconds: 30 },
+  );
+  const head = (plan: typeof moved) => planText(plan, steps, { ...PAINT, isFull: false }).split("\n\n")[0];
+
+  expect(head(moved)).toBe(`\
+Upgrade from v3.26.0 to v3.29.0: installed by the operator, datastore the orchestrator's API
+4 steps, about 10 min in total. Run 1a2b3c4d.
+Pods cannot be started or removed from step 2 (storage) to step 4 (unlock): about 80 s. Running pods keep their network.
+Point of no return: step 4 (unlock). Until then rollback undoes everything but what a step below names as "Cannot be undone".`);
+  expect(head(planWith({ step: "storage" }, { step: "rollout" }))).not.toContain("Pods cannot");
+  expect(head(planWith({ step: "rollout" }))).not.toContain("Point of no return");
+});
+
+test("the head of a plan that cannot be applied says so", () => {
+  const obstacles = [{ message: "two edits conflict", remedy: "add --on-conflict" }];
+  const text = planText(planWith({ obstacles }), STEPS, { ...PAINT, isFull: false });
+
+  expect(text.split("\n\n")[0]).toEndWith(
+    "\nBLOCKED: 1 question has to be decided before it can be applied; see the end of the plan.",
+  );
+});

@@ -1,7 +1,7 @@
 /** A plan as a person reads it: what will happen, why, what cannot be undone, and how long it takes. Pure. */
 import { counted } from "../counted.ts";
-import type { Facts } from "./facts.ts";
-import { NETWORK_TITLES } from "./network-titles.ts";
+import { durationText } from "./duration-text.ts";
+import { headLines } from "./plan-head.ts";
 import type { PlannedChange, Step, StepPlan } from "./step.ts";
 import type { UpgradePlan } from "./upgrade-plan.ts";
 
@@ -22,28 +22,8 @@ const SHOWN_VALUE = 80;
 const GROUPED = 3;
 
 export function planText(plan: UpgradePlan, steps: readonly Step[], options: PlanTextOptions): string {
-  const { facts, run } = plan;
-  const seconds = plan.steps.reduce((sum, { estimatedSeconds }) => sum + estimatedSeconds, 0);
-  const head = [
-    options.bold(`Upgrade from ${facts.version} to ${facts.target}: ${methodText(facts)}`),
-    plan.steps.length === 0
-      ? "Nothing to do."
-      : `${counted(plan.steps.length, "step")}, ${durationText(seconds)} in total. Run ${run}.`,
-  ];
   const texts = plan.steps.map((each, index) => stepText(each, steps, index + 1, options));
-  return [...head, "", ...texts, ...obstacleLines(plan, options)].join("\n");
-}
-
-function methodText({ method, datastore }: Pick<Facts, "method" | "datastore">): string {
-  const store = datastore === "etcd" ? "etcd" : "the orchestrator's API";
-  switch (method.kind) {
-    case "chart":
-      return `Helm release "${method.release.name}" in namespace "${method.release.namespace}", datastore ${store}`;
-    case "operator":
-      return `installed by the operator, datastore ${store}`;
-    case "manifest":
-      return `installed by a manifest (${NETWORK_TITLES[method.network]}), datastore ${store}`;
-  }
+  return [...headLines(plan, steps, options), "", ...texts, ...obstacleLines(plan, options)].join("\n");
 }
 
 function stepText(plan: StepPlan, steps: readonly Step[], number: number, options: PlanTextOptions): string {
@@ -135,10 +115,4 @@ function obstacleLines({ steps }: UpgradePlan, options: PlanTextOptions): readon
     ...obstacles.flatMap(({ step, message, remedy }) => [`- ${step}: ${message}`, `  ${remedy}`]),
     "",
   ];
-}
-
-/** `about 40 s`, `about 3 min` */
-export function durationText(seconds: number): string {
-  if (seconds < 1) return "no time";
-  return seconds < 100 ? `about ${Math.ceil(seconds)} s` : `about ${Math.ceil(seconds / 60)} min`;
 }

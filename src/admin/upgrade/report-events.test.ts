@@ -10,6 +10,8 @@ const EVENTS: readonly RunEvent[] = [
   { kind: "done", step: "definitions", outcome: "changed", seconds: 12.3 },
   { kind: "begun", step: "chart", title: "Upgrade the chart", number: 2, of: 2 },
   { kind: "done", step: "chart", outcome: "unchanged", seconds: 0.2 },
+  { kind: "begun", step: "unlock", title: "Unlock", number: 3, of: 3, estimatedSeconds: 5 },
+  { kind: "begun", step: "unlock", title: "Unlock", number: 1, of: 3 },
 ];
 
 function printed(format: string): string {
@@ -29,6 +31,9 @@ Backed up 3 objects
       done in 12 s
 [2/2] Upgrade the chart
       nothing to do
+[3/3] Unlock, about 5 s
+      Point of no return: when this step has changed something, the upgrade cannot be rolled back any more
+[1/3] Unlock
 `);
 });
 

@@ -1,27 +1,38 @@
 /** Prints the progress of a run: a line for each event, or JSON. */
 import { counted } from "../../counted.ts";
-import { durationText } from "../../upgrade/plan-text.ts";
+import { durationText } from "../../upgrade/duration-text.ts";
+import { isPointOfNoReturn } from "../../upgrade/plan-head.ts";
 import type { RunEvent } from "../../upgrade/run.ts";
+import { STEPS } from "../../upgrade/steps.ts";
 import { type Context, type Given, wantsJson } from "../command.ts";
 import { paint } from "../paint.ts";
 
 export function reportEvents(context: Context, given: Given): (event: RunEvent) => void {
-  const { bold, green } = paint(context);
+  const { bold, green, yellow } = paint(context);
   if (wantsJson(given)) return (event) => context.stdout(`${JSON.stringify(event)}\n`);
   return (event) => {
     switch (event.kind) {
       case "backed-up":
         return context.stdout(`Backed up ${counted(event.objects, "object")}\n`);
       case "begun":
-        return context.stdout(
+        context.stdout(
           `${bold(`[${event.number}/${event.of}] ${event.title}`)}${estimateText(event.estimatedSeconds)}\n`,
         );
+        if (isWithoutReturn(event)) context.stdout(`      ${yellow("Point of no return:")} ${NO_RETURN}\n`);
+        return;
       case "progress":
         return context.stdout(`      ${event.line}\n`);
       case "done":
         return context.stdout(`      ${green(OUTCOMES[event.outcome])}${timeText(event.seconds)}\n`);
     }
   };
+}
+
+const NO_RETURN = "when this step has changed something, the upgrade cannot be rolled back any more";
+
+/** A rollback has no estimates. */
+function isWithoutReturn({ step, estimatedSeconds }: Extract<RunEvent, { kind: "begun" }>): boolean {
+  return estimatedSeconds !== undefined && STEPS.some((each) => each.name === step && isPointOfNoReturn(each));
 }
 
 function estimateText(seconds: number | undefined): string {

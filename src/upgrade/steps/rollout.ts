@@ -10,7 +10,7 @@ import { pendingNodes, waitForNodes } from "../rollout/wait.ts";
 import type { PlanningSite, Step, StepPlan } from "../step.ts";
 
 const NAME = "rollout";
-const SECONDS_PER_NODE = 20;
+export const SECONDS_PER_NODE = 20;
 
 export const rolloutStep: Step = {
   name: NAME,

@@ -4,6 +4,7 @@
  * copy, so IPAM is compared again, and corrected, later than any such ADD can end.
  */
 import { PluginError } from "../../errors.ts";
+import type { UpgradeOptions } from "../options.ts";
 import type { Step, StepSite } from "../step.ts";
 import { compareRecords, describeDifference } from "../storage/compare.ts";
 import { copyRecords } from "../storage/copy-records.ts";
@@ -11,6 +12,7 @@ import { formerLock, lockedSince, presentLock, unlockPresent } from "../storage/
 import { readFormerIpam } from "../storage/read-former.ts";
 import { isServedByDefinitions } from "../storage/served-api.ts";
 import { IPAM_PREFIXES, readRecords } from "../storage/stored-records.ts";
+import { SECONDS_PER_NODE } from "./rollout.ts";
 
 const NAME = "unlock";
 /** A backup that says that the end of the lock was begun. */
@@ -23,7 +25,7 @@ export const unlockStep: Step = {
   title: "Unlock the datastore",
   rule: 8,
   why: "All nodes have this release and use the present storage: pods can be started and removed again.",
-  async plan({ facts }) {
+  async plan({ facts, options }) {
     if (facts.storage !== "former") return undefined;
     return {
       step: NAME,
@@ -31,7 +33,7 @@ export const unlockStep: Step = {
       obstacles: [],
       notes: [],
       cannotBeUndone: "from here on the former storage is out of date, so the move cannot be undone any more",
-      estimatedSeconds: 5,
+      estimatedSeconds: 5 + Math.max(0, lockSecondsOf(options) - SECONDS_PER_NODE * facts.nodes.length),
       data: {},
     };
   },
@@ -86,9 +88,12 @@ async function requireMoved(site: StepSite): Promise<void> {
 
 async function untilAddsHaveEnded(site: StepSite): Promise<void> {
   const since = await lockedSince(await site.openDatastore());
-  const seconds = site.options.lockSeconds ?? LONGEST_ADD_SECONDS;
-  const left = (since?.getTime() ?? site.now().getTime()) + seconds * 1_000 - site.now().getTime();
+  const left = (since?.getTime() ?? site.now().getTime()) + lockSecondsOf(site.options) * 1_000 - site.now().getTime();
   if (left <= 0) return;
   site.progress(`Waiting ${Math.ceil(left / 1_000)} s until every ADD that had begun before the lock has ended`);
   await site.wait(left);
+}
+
+function lockSecondsOf({ lockSeconds = LONGEST_ADD_SECONDS }: UpgradeOptions): number {
+  return lockSeconds;
 }
