@@ -105,7 +105,7 @@ async function begin(run: Run, plan: UpgradePlan): Promise<void> {
   const begun = new Set(changedPaths(plan.steps.filter((step) => !isPending(step))));
   const live = await readObjects(run.site.objects, changedPaths(pending));
   const drift = driftSincePlan({ ...plan, steps: pending }, live);
-  if (drift.length > 0) throw drifted(drift);
+  if (drift.length > 0) throw drifted(drift, NEW_PLAN);
   const backups = run.backups(plan.run);
   await savePlan(backups, plan);
   const saved = new Map([...live].filter(([path]) => !begun.has(path)));
@@ -133,7 +133,8 @@ async function carryOut(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: P
   const startedAt = run.site.now().getTime();
   const site = stepSite(run, plan, name);
   try {
-    if (state === "pending") await refuseDriftOf(plan, stepPlan, site);
+    // Also of a step that was interrupted: what it has written itself is not drift.
+    await refuseDriftOf(plan, stepPlan, site, state === "pending" ? NEW_PLAN : ACCEPTING_PLAN);
     await whileTemporary(site, () => act(run, { step, plan: stepPlan }, site));
     const outcome = stateOf(run, name) === "running" ? "changed" : "unchanged";
     const end = run.site.now();
@@ -145,9 +146,14 @@ async function carryOut(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: P
   }
 }
 
-async function refuseDriftOf(plan: UpgradePlan, step: StepPlan, { objects }: StepSite): Promise<void> {
+const NEW_PLAN = "make a new plan, and read it: upgrade plan";
+/** A step that has begun is not planned again. */
+const ACCEPTING_PLAN =
+  "the step has begun, and writes these objects as it was planned: save the edits, and make a new plan to continue: upgrade plan";
+
+async function refuseDriftOf(plan: UpgradePlan, step: StepPlan, { objects }: StepSite, remedy: string): Promise<void> {
   const drift = driftBeforeStep(plan, step, await readObjects(objects, changedPaths([step])));
-  if (drift.length > 0) throw drifted(drift);
+  if (drift.length > 0) throw drifted(drift, remedy);
 }
 
 const RETRY_MILLISECONDS = [1_000, 2_000, 4_000, 8_000];
@@ -191,7 +197,7 @@ function failed(kind: "resource-invalid" | "not-ready", message: string, lines: 
   });
 }
 
-function drifted(lines: readonly string[]): PluginError {
+function drifted(lines: readonly string[], details: string): PluginError {
   const message = `Cannot apply the plan: the cluster has changed since it was made: ${lines.join("; ")}`;
-  return new PluginError("resource-changed", message, { details: "make a new plan, and read it: upgrade plan" });
+  return new PluginError("resource-changed", message, { details });
 }

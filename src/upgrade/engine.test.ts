@@ -326,6 +326,30 @@ describe("a plan", () => {
     expect(site.cluster.objects.get(settingPath("c"))?.data).toEqual({ value: "old", more: "1" });
   });
 
+  test("is refused if an object was edited while its step was interrupted, until a new plan accepts it", async () => {
+    const whole = settingStep("first", ["a", "b"]);
+    let isKilled = false;
+    const killed = settingStep("first", ["a", "b"], {
+      async act(site, plan) {
+        if (isKilled) return whole.act(site, plan);
+        isKilled = true;
+        await site.objects.apply(settingPath("a"), setting("a", "first"), { force: true });
+        throw new Killed();
+      },
+    });
+    const site = siteOn({}, [killed]);
+    expect(await failureOf(site.apply(await site.plan()))).toBeInstanceOf(Killed);
+    site.cluster.edit(settingPath("b"), { data: { value: "repaired" } });
+
+    expect(await failureOf(site.apply())).toMatchObject({
+      kind: "resource-changed",
+      message: expect.stringMatching(/ConfigMap b has been changed by kubectl-edit/),
+    });
+    expect(site.cluster.objects.get(settingPath("b"))?.data).toEqual({ value: "repaired" });
+    await site.apply(await site.plan());
+    expect(site.cluster.objects.get(settingPath("b"))?.data).toEqual({ value: "first" });
+  });
+
   test("with obstacles is refused, and names them", async () => {
     const blocked = settingStep("first", ["a"]);
     const steps: readonly Step[] = [
