@@ -134,7 +134,7 @@ async function carryOut(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: P
   const site = stepSite(run, plan, name);
   try {
     // Also of a step that was interrupted: what it has written itself is not drift.
-    await refuseDriftOf(plan, stepPlan, site, state === "pending" ? NEW_PLAN : ACCEPTING_PLAN);
+    await refuseDriftOf(run, plan, stepPlan, state === "pending" ? NEW_PLAN : ACCEPTING_PLAN);
     await whileTemporary(site, () => act(run, { step, plan: stepPlan }, site));
     const outcome = stateOf(run, name) === "running" ? "changed" : "unchanged";
     const end = run.site.now();
@@ -151,8 +151,10 @@ const NEW_PLAN = "make a new plan, and read it: upgrade plan";
 const ACCEPTING_PLAN =
   "the step has begun, and writes these objects as it was planned: save the edits, and make a new plan to continue: upgrade plan";
 
-async function refuseDriftOf(plan: UpgradePlan, step: StepPlan, { objects }: StepSite, remedy: string): Promise<void> {
-  const drift = driftBeforeStep(plan, step, await readObjects(objects, changedPaths([step])));
+async function refuseDriftOf(run: Run, plan: UpgradePlan, step: StepPlan, remedy: string): Promise<void> {
+  const live = await readObjects(run.site.objects, changedPaths([step]));
+  const begun = new Set(plan.steps.map((each) => each.step).filter((name) => stateOf(run, name) !== "pending"));
+  const drift = driftBeforeStep(plan, { step, begun, live });
   if (drift.length > 0) throw drifted(drift, remedy);
 }
 

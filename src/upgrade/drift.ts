@@ -1,7 +1,6 @@
 /** Whether the objects of a plan are still as they were when it was made. Pure. */
 
 import { identity } from "../identity.ts";
-import type { Fields } from "../kube/objects.ts";
 import { ABSENT } from "./object-content.ts";
 import { type LiveObjects, observedOf } from "./observe-objects.ts";
 import type { PlannedChange, StepPlan } from "./step.ts";
@@ -9,16 +8,18 @@ import type { ObservedObject, UpgradePlan } from "./upgrade-plan.ts";
 
 /** Carry out what the steps of an upgrade begin: their changes do not make the rest of the plan wrong. */
 const OWN_MANAGERS: ReadonlySet<string> = new Set([
-  identity.adminTool,
   // Writers of the datastore in the orchestrator's API.
   identity.product,
   identity.operator,
   identity.nodeAgent,
   identity.controllers,
-  "helm",
   "kube-controller-manager",
   "kube-apiserver",
 ]);
+
+const HELM = "helm";
+/** The one that runs Helm, or waits until somebody has run it. */
+const CHART_STEP = "chart";
 
 /** Before the first write: everything must be as it was planned. One line for each object that differs. */
 export function driftSincePlan(plan: UpgradePlan, live: LiveObjects): readonly string[] {
@@ -26,11 +27,17 @@ export function driftSincePlan(plan: UpgradePlan, live: LiveObjects): readonly s
   return [...new Set(lines)];
 }
 
-/** Before a step begins, when others are done: changes by the upgrade itself are expected. */
-export function driftBeforeStep(plan: UpgradePlan, step: StepPlan, live: LiveObjects): readonly string[] {
-  const isOther = (change: PlannedChange) =>
-    change.path !== undefined && !isOwnChange(plan, change, live.get(change.path));
-  return step.changes.filter(isOther).flatMap((change) => describeDrift(plan, change, live));
+export interface StepMoment {
+  readonly step: StepPlan;
+  /** The names of the steps that have begun. */
+  readonly begun: ReadonlySet<string>;
+  readonly live: LiveObjects;
+}
+
+/** Before a step begins or continues, when others are done: changes by the upgrade itself are expected. */
+export function driftBeforeStep(plan: UpgradePlan, moment: StepMoment): readonly string[] {
+  const isOther = (change: PlannedChange) => change.path !== undefined && !isOwnChange(plan, change, moment);
+  return moment.step.changes.filter(isOther).flatMap((change) => describeDrift(plan, change, moment.live));
 }
 
 function describeDrift({ observed }: UpgradePlan, { path, what }: PlannedChange, live: LiveObjects): readonly string[] {
@@ -46,12 +53,23 @@ function describeDrift({ observed }: UpgradePlan, { path, what }: PlannedChange,
   return [planned.hash === ABSENT ? `${what} has been created${by}` : `${what} has been changed${by}`];
 }
 
-function isOwnChange({ observed, steps }: UpgradePlan, change: PlannedChange, object: Fields | undefined): boolean {
-  const planned = observed[change.path ?? ""];
-  const now = observedOf(object);
-  if (now.hash === ABSENT) return isToBeDeleted(steps, change.path);
-  const writers = writersSince(planned?.managers ?? {}, now.managers);
-  return writers.length > 0 && writers.every((writer) => OWN_MANAGERS.has(writer));
+function isOwnChange(
+  { observed, steps }: UpgradePlan,
+  { path = "" }: PlannedChange,
+  { begun, live }: StepMoment,
+): boolean {
+  const now = observedOf(live.get(path));
+  if (now.hash === ABSENT) return isToBeDeleted(steps, path);
+  const begunSteps = steps.filter(({ step }) => begun.has(step));
+  const isOwn = (writer: string) => {
+    // People use these two as well.
+    if (writer === identity.adminTool)
+      return begunSteps.some(({ changes }) => changes.some((each) => each.path === path));
+    if (writer === HELM) return begun.has(CHART_STEP);
+    return OWN_MANAGERS.has(writer);
+  };
+  const writers = writersSince(observed[path]?.managers ?? {}, now.managers);
+  return writers.length > 0 && writers.every(isOwn);
 }
 
 function isToBeDeleted(steps: readonly StepPlan[], path: string | undefined): boolean {
