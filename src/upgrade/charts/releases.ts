@@ -30,6 +30,11 @@ export function isPending({ status }: Pick<ReleaseRecord, "status">): boolean {
   return status.startsWith("pending-");
 }
 
+/** The one that Helm compares with: the deployed one, although a later upgrade may have failed. `records`: newest first. */
+export function recordInUse(records: readonly ReleaseRecord[]): ReleaseRecord | undefined {
+  return records.find(({ status }) => status === "deployed") ?? records[0];
+}
+
 /** What the user gave Helm, without the defaults of the chart. */
 export function valuesOf({ record }: ReleaseRecord): Fields {
   const { config } = record;

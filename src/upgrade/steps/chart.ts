@@ -12,7 +12,7 @@ import {
 import { fieldsAt, textAt } from "../charts/members.ts";
 import { effectiveInstallation, operatorFor, poolNotes } from "../charts/operator-objects.ts";
 import { operatorWaitsFor, untilNone } from "../charts/operator-rollout.ts";
-import { isPending, releaseRecords, secretPath, valuesOf } from "../charts/releases.ts";
+import { isPending, recordInUse, releaseRecords, secretPath, valuesOf } from "../charts/releases.ts";
 import { restoreOperator } from "../charts/restore-operator.ts";
 import { helmArguments, pendingProblem, pendingRemedy, runChart } from "../charts/run-chart.ts";
 import { servedVersions, stripManifest, withManifest } from "../charts/stored-manifest.ts";
@@ -30,25 +30,29 @@ export const chartStep: Step = {
   async plan(site) {
     const release = releaseIn(site);
     if (release === undefined) return undefined;
-    const [newest] = await releaseRecords(site.objects, release);
+    const records = await releaseRecords(site.objects, release);
+    const [newest] = records;
+    const used = recordInUse(records);
     const isDone = (await chartWaitsFor(site, release)) === undefined;
-    if (newest === undefined || (isDone && (await operatorWaitsFor(site.objects)) === undefined)) return undefined;
+    if (newest === undefined || used === undefined || (isDone && (await operatorWaitsFor(site.objects)) === undefined))
+      return undefined;
     const former = await planFormerOperator(site);
-    const { notes, obstacles } = translateValues(valuesOf(newest), schemaOf(site));
+    const { notes, obstacles } = translateValues(valuesOf(used), schemaOf(site));
     const effective = await effectiveInstallation(site);
     const pools =
       "installation" in effective ? poolNotes(effective.installation, effective.pools) : { notes: [], obstacles: [] };
-    const stripped = await strippedManifest(site.objects, newest);
+    const stripped = await strippedManifest(site.objects, used);
     return {
       step: this.name,
       changes: [
         ...former.changes,
-        ...strippedChange(newest, stripped.removed),
+        ...strippedChange(used, stripped.removed),
         ...(await planObjects(site, former.changes)),
         runChange(site, release),
       ],
       obstacles: [...pendingObstacles(newest), ...former.obstacles, ...obstacles, ...pools.obstacles],
       notes: [
+        ...unusedNotes(newest, used),
         ...notes,
         ...former.notes,
         ...pools.notes,
@@ -112,9 +116,9 @@ async function installChart(site: StepSite, release: ChartRelease): Promise<void
   const [newest] = records;
   if (newest === undefined) return;
   if (release.namespace !== identity.operator && isPending(newest)) throw pendingProblem(newest);
-  const deployed = records.find(({ status }) => status === "deployed") ?? newest;
-  if (release.namespace === identity.operator) await stripStoredManifest(site, deployed);
-  const { values } = translateValues(valuesOf(deployed), schemaOf(site));
+  const used = recordInUse(records) ?? newest;
+  if (release.namespace === identity.operator) await stripStoredManifest(site, used);
+  const { values } = translateValues(valuesOf(used), schemaOf(site));
   await runChart(site, { name: release.name, values });
   site.progress(`release ${release.name} is installed in namespace ${identity.operator}`);
 }
@@ -140,6 +144,12 @@ async function stripStoredManifest(site: StepSite, record: ReleaseRecord): Promi
 function pendingObstacles(record: ReleaseRecord): readonly Obstacle[] {
   if (!isPending(record)) return [];
   return [{ message: pendingProblem(record).message, remedy: pendingRemedy(record.name, record.namespace) }];
+}
+
+function unusedNotes(newest: ReleaseRecord, used: ReleaseRecord): readonly string[] {
+  if (newest.revision === used.revision) return [];
+  const { revision, name, status } = newest;
+  return [`Revision ${revision} of release ${name} is ${status}: the values of revision ${used.revision} are used`];
 }
 
 function strippedChange(record: ReleaseRecord, removed: readonly string[]): readonly PlannedChange[] {
