@@ -20,8 +20,10 @@ const pod = (name: string, metadata: object = {}, status: object = { phase: "Run
   spec: { nodeName: name, containers: [] },
   status,
 });
-function daemonSet(spec: object = {}, version = "v3.26.1") {
-  const containers = [{ name: identity.nodeAgent, image: `registry.example/node:${version}` }];
+const PINNED = "registry.example/node@sha256:0123";
+
+function daemonSet(spec: object = {}, version = "v3.26.1", image = `registry.example/node:${version}`) {
+  const containers = [{ name: identity.nodeAgent, image }];
   return {
     apiVersion: "apps/v1",
     kind: "DaemonSet",
@@ -81,5 +83,33 @@ describe("the plan of the rolling update", () => {
     const plan = await planOf(daemonSet({ updateStrategy: { type: "OnDelete" } }), node("one"), pod("one"));
 
     expect(plan?.notes).toEqual([expect.stringMatching(/OnDelete: while this step waits, delete its pods/)]);
+  });
+});
+
+describe("the rolling update", () => {
+  const NEXT = PINNED.replace("0123", "4567");
+  const TAGGED = "registry.example/node:v3.26.1@sha256:0123";
+  const siteWith = (image: string, version?: string) => {
+    const container = { name: identity.nodeAgent, image };
+    const status = { phase: "Running", containerStatuses: [{ ...container, ready: true }] };
+    const running = { ...pod("one", {}, status), spec: { nodeName: "one", containers: [container] } };
+    const { objects } = objectTable([daemonSet({}, "", image), node("one"), running]);
+    return upgradeSite({ objects, facts: version === undefined ? {} : { version } });
+  };
+
+  test.each([PINNED, TAGGED])("is planned although the image %s does not tell its release", async (image) => {
+    expect(await rolloutStep.plan(siteWith(image))).toMatchObject({ step: "rollout" });
+  });
+
+  test("is not planned in a cluster of this release", async () => {
+    expect(await rolloutStep.plan(siteWith(PINNED, "v3.29.0"))).toBeUndefined();
+  });
+
+  test("is not complete while the DaemonSet has the image of the plan", async () => {
+    const plan = await rolloutStep.plan(siteWith(PINNED));
+    if (plan === undefined) throw new Error("nothing is planned");
+
+    expect(await rolloutStep.remaining(siteWith(PINNED), plan)).toEqual([expect.stringContaining(PINNED)]);
+    expect(await rolloutStep.remaining(siteWith(NEXT), plan)).toEqual([]);
   });
 });

@@ -21,23 +21,25 @@ export const rolloutStep: Step = {
   async plan(site) {
     const { objects, facts } = site;
     const path = await agentsPath(objects, facts.namespace);
-    if ((await leftOf(site, () => new Date())).length === 0) return undefined;
+    const formerImage = await pinnedImage(site, path);
+    if ((await leftOf(site, () => new Date(), formerImage)).length === 0) return undefined;
     const what = path === undefined ? "Node agents" : `DaemonSet ${facts.namespace}/${path.replace(/^.*\//, "")}`;
     return {
       step: NAME,
       changes: [{ action: "restart", what: `${what}: ${facts.nodes.length} nodes, one at a time` }],
-      ...(await preflight(site, path)),
+      ...(await preflight(site, path, formerImage)),
       estimatedSeconds: Math.max(1, facts.nodes.length) * SECONDS_PER_NODE,
-      data: {},
+      data: formerImage === undefined ? {} : { formerImage },
     };
   },
 
-  remaining: (site) => leftOf(site, site.now),
+  remaining: (site, plan) => leftOf(site, site.now, textIn(plan.data, "formerImage")),
 
-  async act(site) {
+  async act(site, plan) {
     const { objects, facts, release } = site;
     const path = (await agentsPath(objects, facts.namespace)) ?? daemonSetPath(facts.namespace, identity.nodeAgent);
-    await waitForNodes(site, path, (daemonSet) => formerTemplate(daemonSet, release.version));
+    const formerImage = textIn(plan.data, "formerImage");
+    await waitForNodes(site, path, (daemonSet) => formerTemplate(daemonSet, release.version, formerImage));
   },
 };
 
@@ -45,29 +47,49 @@ export const rolloutStep: Step = {
 async function preflight(
   { objects, facts, release }: PlanningSite,
   path: string | undefined,
+  formerImage: string | undefined,
 ): Promise<Pick<StepPlan, "obstacles" | "notes">> {
   const isPartlyReadyAccepted = facts.datastore === "etcd";
   const view =
     path === undefined ? undefined : await readRollout(objects, { path, isPartlyReadyAccepted, now: new Date() });
   if (view === undefined) return { obstacles: [], notes: [] };
-  const isBegun = formerTemplate(view.daemonSet, release.version) === "";
+  const isBegun = formerTemplate(view.daemonSet, release.version, formerImage) === "";
   return { obstacles: isBegun ? [] : rolloutObstacles(view), notes: rolloutNotes(view) };
 }
 
-async function leftOf(site: PlanningSite, now: () => Date): Promise<readonly string[]> {
+/** The image of an earlier release that is named only by its digest: another one has to take its place. */
+async function pinnedImage(
+  { objects, facts, release }: PlanningSite,
+  path: string | undefined,
+): Promise<string | undefined> {
+  if (path === undefined || facts.version === release.version) return undefined;
+  const image = agentImage(await objects.read(path));
+  return image !== undefined && isUntagged(image) ? image : undefined;
+}
+
+function isUntagged(image: string): boolean {
+  return image.includes("@") && !/:[^/@]+@/.test(image);
+}
+
+async function leftOf(
+  site: PlanningSite,
+  now: () => Date,
+  formerImage: string | undefined,
+): Promise<readonly string[]> {
   const { objects, facts, release, signal } = site;
   const path = await agentsPath(objects, facts.namespace);
   if (path === undefined) return ["There is no DaemonSet of the node agents"];
-  const former = formerTemplate(await objects.read(path), release.version);
+  const former = formerTemplate(await objects.read(path), release.version, formerImage);
   if (former !== "") return [former];
   return pendingNodes({ objects, facts, signal, now }, path);
 }
 
-/** Empty if the template is that of this release. An image that is named by its digest does not tell. */
-function formerTemplate(daemonSet: Fields | undefined, version: string): string {
+/** Empty if the template is that of this release. An image without a tag tells only if it is the former one. */
+function formerTemplate(daemonSet: Fields | undefined, version: string, formerImage: string | undefined): string {
   const image = agentImage(daemonSet);
   if (image === undefined) return "The DaemonSet has no container of the node agent";
-  if (image.includes("@") || image.endsWith(`:${version}`)) return "";
+  const isPresent = isUntagged(image) ? image !== formerImage : image.replace(/@.*$/, "").endsWith(`:${version}`);
+  if (isPresent) return "";
   const name = textIn(fieldsIn(daemonSet, "metadata"), "name");
   return `DaemonSet ${name} still has the image ${quoted(image)}`;
 }
