@@ -29,6 +29,8 @@ export interface Layout {
 }
 
 const NODES = ["one", "two"];
+/** A virtual kubelet: the user has excluded it from the DaemonSet of the node agents. */
+const EXCLUDED = { name: "virtual", labels: { "kubernetes.io/os": "linux", type: "virtual-kubelet" } };
 const POOL = "192.168.0.0/16";
 const INSTALLATIONS = `/apis/${apiVersionOf(OPERATOR_API)}/installations`;
 
@@ -41,7 +43,8 @@ export function manifestLayout(version: FormerVersion, network: "own" | "other" 
       laidOut({ version, method }, async (cluster) => {
         const objects = await stockManifest(version, { datastore: "kubernetes", network });
         if (objects === undefined) throw new Error(`there is no manifest of ${version}`);
-        await cluster.apply(JSON.stringify(listOf(objects.map(servable))));
+        await createExcludedNode(cluster);
+        await cluster.apply(JSON.stringify(listOf(objects.map(servable).map(withoutExcluded))));
       }),
   };
 }
@@ -95,6 +98,25 @@ function listOf(items: readonly object[]): object {
 /** Versions of the API that present API servers have removed: what an upgraded API server shows instead. */
 function servable(object: AnyObject): AnyObject {
   return object.apiVersion === "policy/v1beta1" ? { ...object, apiVersion: "policy/v1" } : object;
+}
+
+async function createExcludedNode({ objects }: OlderCluster): Promise<void> {
+  await objects.create("/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: EXCLUDED });
+  const conditions = [{ type: "Ready", status: "True", reason: "KubeletReady" }];
+  await objects.patch(`/api/v1/nodes/${EXCLUDED.name}/status`, { status: { conditions } });
+}
+
+/** DaemonSets as the user has edited them. */
+function withoutExcluded(object: AnyObject): AnyObject {
+  if (object.kind !== "DaemonSet") return object;
+  const expression = { key: "type", operator: "NotIn", values: [EXCLUDED.labels.type] };
+  const required = { nodeSelectorTerms: [{ matchExpressions: [expression] }] };
+  const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } };
+  const { template } = object.spec;
+  return {
+    ...object,
+    spec: { ...object.spec, template: { ...template, spec: { ...template.spec, affinity } } },
+  };
 }
 
 /** With resources of the release, and pods that run; ends the cluster if that fails. */
