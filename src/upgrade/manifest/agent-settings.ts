@@ -3,19 +3,30 @@
  * or gone. Pure.
  */
 import { identity } from "../../identity.ts";
-import { type NodeAgentConfigurationSpec, nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
+import {
+  type NodeAgentConfigurationSpec,
+  nodeAgentConfiguration,
+  nodeAgentSettings,
+} from "../../model/node-agent-configuration.ts";
 import { quoted } from "../../quote.ts";
 import type { Obstacle } from "../facts.ts";
+import { isSame } from "../merge/canonical-json.ts";
 import type { UnreadVariable } from "./workload.ts";
 
 export interface TranslatedEnvironment {
   /** Fields of NodeAgentConfiguration `default`, if they differ from what a new installation does. */
   readonly settings: NodeAgentConfigurationSpec;
+  /** Fields that are given with the value of a new installation. */
+  readonly usualSettings: NodeAgentConfigurationSpec;
+  /** What earlier releases did without a variable, if a new installation does otherwise. */
+  readonly formerDefaults: NodeAgentConfigurationSpec;
   readonly notes: readonly string[];
   readonly obstacles: readonly Obstacle[];
 }
 
 const PREFIX = identity.environmentPrefix;
+/** The published manifests set it: without it, the default of earlier releases was to drop. */
+const HOST_ACTION = "FELIX_DEFAULTENDPOINTTOHOSTACTION";
 const BACKEND = `${PREFIX}NETWORKING_BACKEND`;
 
 type Translate = (value: string, all: ReadonlyMap<string, string>) => Partial<NodeAgentConfigurationSpec> | undefined;
@@ -23,16 +34,16 @@ type Translate = (value: string, all: ReadonlyMap<string, string>) => Partial<No
 /** `undefined`: the value has no meaning here. */
 const TABLE: Readonly<Record<string, Translate>> = {
   [BACKEND]: backend,
-  IP_AUTODETECTION_METHOD: (value) => (value === "first-found" ? {} : { ipv4AddressDetection: value }),
-  IP6_AUTODETECTION_METHOD: (value) => (value === "first-found" ? {} : { ipv6AddressDetection: value }),
-  FELIX_DEFAULTENDPOINTTOHOSTACTION: hostAction,
-  FELIX_HEALTHENABLED: (value) => truth(value, "healthEnabled", true),
-  FELIX_HEALTHHOST: (value) => (value === "localhost" ? {} : { healthHost: value }),
-  FELIX_HEALTHPORT: (value) => port(value, "healthPort", 9099),
-  FELIX_PROMETHEUSMETRICSENABLED: (value) => truth(value, "prometheusMetricsEnabled", false),
-  FELIX_PROMETHEUSMETRICSHOST: (value) => (value === "" ? {} : { prometheusMetricsHost: value }),
-  FELIX_PROMETHEUSMETRICSPORT: (value) => port(value, "prometheusMetricsPort", 9091),
-  FELIX_INTERFACEPREFIX: (value) => (value === identity.interfacePrefix ? {} : { interfacePrefix: value }),
+  IP_AUTODETECTION_METHOD: (value) => ({ ipv4AddressDetection: value }),
+  IP6_AUTODETECTION_METHOD: (value) => ({ ipv6AddressDetection: value }),
+  [HOST_ACTION]: hostAction,
+  FELIX_HEALTHENABLED: (value) => truth(value, "healthEnabled"),
+  FELIX_HEALTHHOST: (value) => ({ healthHost: value }),
+  FELIX_HEALTHPORT: (value) => ({ healthPort: Number(value) }),
+  FELIX_PROMETHEUSMETRICSENABLED: (value) => truth(value, "prometheusMetricsEnabled"),
+  FELIX_PROMETHEUSMETRICSHOST: (value) => ({ prometheusMetricsHost: value }),
+  FELIX_PROMETHEUSMETRICSPORT: (value) => ({ prometheusMetricsPort: Number(value) }),
+  FELIX_INTERFACEPREFIX: (value) => ({ interfacePrefix: value }),
   FELIX_IPTABLESREFRESHINTERVAL: refreshInterval,
   FELIX_FAILSAFEINBOUNDHOSTPORTS: (value) => failsafe(value, "failsafeInboundHostPorts"),
   FELIX_FAILSAFEOUTBOUNDHOSTPORTS: (value) => failsafe(value, "failsafeOutboundHostPorts"),
@@ -128,7 +139,24 @@ export function translateEnvironment(
       });
     else notes.push(`${text}; it has no counterpart in this release`);
   }
-  return { settings, notes, obstacles };
+  const hasHostAction = environment.has(HOST_ACTION) || unread.some(({ name }) => name === HOST_ACTION);
+  return {
+    ...splitUsual(settings),
+    formerDefaults: hasHostAction ? {} : { defaultEndpointToHostAction: "Drop" },
+    notes,
+    obstacles,
+  };
+}
+
+/** Values of a new installation matter only if the resource has others. */
+function splitUsual(all: NodeAgentConfigurationSpec) {
+  const usual: Readonly<Record<string, unknown>> = nodeAgentSettings([], "");
+  const isUsual = ([name, value]: readonly [string, unknown]) => isSame(value, usual[name]);
+  const fields = Object.entries(all);
+  return {
+    settings: Object.fromEntries(fields.filter((each) => !isUsual(each))) as NodeAgentConfigurationSpec,
+    usualSettings: Object.fromEntries(fields.filter(isUsual)) as NodeAgentConfigurationSpec,
+  };
 }
 
 function obstacle(name: string, value: string, remedy: string): Obstacle {
@@ -161,7 +189,7 @@ function backend(value: string): ReturnType<Translate> {
 function hostAction(value: string): ReturnType<Translate> {
   switch (value.toLowerCase()) {
     case "accept":
-      return {};
+      return { defaultEndpointToHostAction: "Accept" };
     case "drop":
       return { defaultEndpointToHostAction: "Drop" };
     case "return":
@@ -171,13 +199,8 @@ function hostAction(value: string): ReturnType<Translate> {
   }
 }
 
-function truth(value: string, field: "healthEnabled" | "prometheusMetricsEnabled", usual: boolean) {
-  const is = /^(true|1|yes)$/i.test(value);
-  return is === usual ? {} : { [field]: is };
-}
-
-function port(value: string, field: "healthPort" | "prometheusMetricsPort", usual: number) {
-  return Number(value) === usual ? {} : { [field]: Number(value) };
+function truth(value: string, field: "healthEnabled" | "prometheusMetricsEnabled") {
+  return { [field]: /^(true|1|yes)$/i.test(value) };
 }
 
 function refreshInterval(value: string): ReturnType<Translate> {

@@ -236,6 +236,15 @@ describe("wantedManifest() of an installation that was changed", () => {
     ]);
   });
 
+  test("without the variable of the published manifests, packets to the host are dropped as before", async () => {
+    const edit = editAgent((agent) => {
+      agent.env = agent.env.filter(({ name }: Any) => name !== "FELIX_DEFAULTENDPOINTTOHOSTACTION");
+    });
+
+    expect((await layOut({ ...OWN, edit })).formerDefaults).toEqual({ defaultEndpointToHostAction: "Drop" });
+    expect((await layOut(OWN)).formerDefaults).toEqual({});
+  });
+
   describe("variables that come from elsewhere", () => {
     const setSource = (name: string, valueFrom: object) =>
       editAgent((agent) => {

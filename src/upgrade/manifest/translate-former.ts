@@ -65,6 +65,8 @@ export function translateFormer(given: FormerInstallation): TranslatedManifest {
   return {
     objects: withConfigHash(parts.flatMap(({ wanted }) => wanted)),
     settings: translated.settings,
+    usualSettings: translated.usualSettings,
+    formerDefaults: translated.formerDefaults,
     notes: [...translated.notes, ...parts.flatMap(({ notes = [] }) => notes), ...sourceNotes(sources)],
     obstacles: [
       ...translated.obstacles,

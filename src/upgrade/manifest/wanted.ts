@@ -12,11 +12,19 @@ export interface WantedObject {
   readonly mode: "whole" | "add";
 }
 
-export interface WantedManifest {
+/** Fields of NodeAgentConfiguration `default` that were variables before. */
+export interface WantedSettings {
+  /** Set, whatever the resource has. */
+  readonly settings: NodeAgentConfigurationSpec;
+  /** Values that are the usual ones: set only if the resource has another one. */
+  readonly usualSettings?: NodeAgentConfigurationSpec;
+  /** Set only if the resource has no value: usual in earlier releases, and other than those of this one. */
+  readonly formerDefaults?: NodeAgentConfigurationSpec;
+}
+
+export interface WantedManifest extends WantedSettings {
   /** In the order of application. */
   readonly objects: readonly WantedObject[];
-  /** Fields of NodeAgentConfiguration `default` that were variables before. */
-  readonly settings: NodeAgentConfigurationSpec;
   readonly notes: readonly string[];
   readonly obstacles: readonly Obstacle[];
 }

@@ -9,6 +9,7 @@ import {
 } from "../../model/node-agent-configuration.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { isSame } from "../merge/canonical-json.ts";
+import type { WantedSettings } from "./wanted.ts";
 
 const NAME = "default";
 const KEY = resourceKey("nodeagentconfigurations", { name: NAME });
@@ -17,12 +18,23 @@ const ATTEMPTS = 5;
 /** The names of the fields that differ. */
 export async function missingSettings(
   datastore: Pick<Datastore, "read">,
-  settings: NodeAgentConfigurationSpec,
+  wanted: WantedSettings,
 ): Promise<readonly string[]> {
   const { spec } = await readConfiguration(datastore);
-  return Object.entries(settings)
+  return Object.entries(nextSpec(spec, wanted))
     .filter(([name, value]) => !isSame(spec[name as keyof typeof spec], value))
     .map(([name]) => name);
+}
+
+export function hasSettings({ settings, usualSettings = {}, formerDefaults = {} }: WantedSettings): boolean {
+  return Object.keys({ ...settings, ...usualSettings, ...formerDefaults }).length > 0;
+}
+
+/** Variables came before the resource in earlier releases, so they do now, also if they have the usual value. */
+export function nextSpec(spec: NodeAgentConfigurationSpec, wanted: WantedSettings): NodeAgentConfigurationSpec {
+  const { settings, usualSettings = {}, formerDefaults = {} } = wanted;
+  const present = Object.entries(usualSettings).filter(([name]) => Object.hasOwn(spec, name));
+  return { ...formerDefaults, ...spec, ...Object.fromEntries(present), ...settings };
 }
 
 interface Origin {
@@ -30,15 +42,14 @@ interface Origin {
   readonly uuid: () => string;
 }
 
-/** Variables came before the resource in earlier releases, so they do now. */
 export async function writeSettings(
   datastore: Pick<Datastore, "read" | "commit">,
-  settings: NodeAgentConfigurationSpec,
+  wanted: WantedSettings,
   origin: Origin,
 ): Promise<void> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const { entry, metadata, spec } = await readConfiguration(datastore);
-    const next = { ...spec, ...settings };
+    const next = nextSpec(spec, wanted);
     if (isSame(spec, next)) return;
     const own = metadata ?? { name: NAME, uid: origin.uuid(), creationTimestamp: origin.now().toISOString() };
     const value = nodeAgentConfiguration.write(decoded(own, next), entry?.value);

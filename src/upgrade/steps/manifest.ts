@@ -7,9 +7,9 @@ import { areFormerControllersStopped, stopFormerControllers } from "../manifest/
 import { daemonSetOf, isFormer, PATHS } from "../manifest/live-manifest.ts";
 import { wantedManifest } from "../manifest/plan-manifest.ts";
 import { readLiveManifest } from "../manifest/read-live.ts";
-import type { WantedManifest } from "../manifest/wanted.ts";
+import type { WantedManifest, WantedSettings } from "../manifest/wanted.ts";
 import { planWrites, unwritten, writeObject } from "../manifest/write-objects.ts";
-import { missingSettings, writeSettings } from "../manifest/write-settings.ts";
+import { hasSettings, missingSettings, writeSettings } from "../manifest/write-settings.ts";
 import { restoreBackedUp } from "../restore-objects.ts";
 import { waitForNodes } from "../rollout/wait.ts";
 import type { PlannedChange, PlanningSite, Step, StepPlan, StepSite } from "../step.ts";
@@ -43,12 +43,17 @@ export const manifestStep: Step = {
       obstacles: wanted.obstacles,
       notes: [...wanted.notes, `The merged manifest is saved as ${MERGED} among the backups`],
       estimatedSeconds: 20,
-      data: { objects: wanted.objects, settings: wanted.settings },
+      data: {
+        objects: wanted.objects,
+        settings: wanted.settings,
+        usualSettings: wanted.usualSettings,
+        formerDefaults: wanted.formerDefaults,
+      },
     };
   },
 
   async remaining(site, plan) {
-    const { objects, settings } = wantedOf(plan);
+    const { objects, ...settings } = wantedOf(plan);
     const left = await unwritten(site.objects, objects);
     const fields = await withSettings(site, settings, (datastore) => missingSettings(datastore, settings));
     const areStopped = await areFormerControllersStopped(site.objects);
@@ -60,7 +65,7 @@ export const manifestStep: Step = {
   },
 
   async act(site, plan) {
-    const { objects, settings } = wantedOf(plan);
+    const { objects, ...settings } = wantedOf(plan);
     await site.backups.save(MERGED, objects.map(({ object }) => formatYaml(object)).join("---\n"));
     await withSettings(site, settings, async (datastore) => {
       await writeSettings(datastore, settings, { now: () => site.now(), uuid: () => crypto.randomUUID() });
@@ -108,11 +113,12 @@ function releaseObjects({ release, facts }: PlanningSite): readonly KubeObject[]
 
 async function planChanges(
   site: PlanningSite,
-  { objects, settings }: WantedManifest,
+  { objects, settings, formerDefaults = {} }: WantedManifest,
   hasFormerControllers: boolean,
 ): Promise<readonly PlannedChange[]> {
   const changes = await planWrites(site.objects, objects);
-  const fields = Object.entries(settings).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  const shown = (fields: object) => Object.entries(fields).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  const fields = [...shown(settings), ...shown(formerDefaults).map((each) => `${each} unless it is set`)];
   const resource: readonly PlannedChange[] =
     fields.length === 0 ? [] : [{ action: "update", what: `NodeAgentConfiguration default (${fields.join(", ")})` }];
   const stopped: PlannedChange = {
@@ -128,16 +134,16 @@ function isControllers({ kind, metadata }: KubeObject): boolean {
 }
 
 /** As `plan` has written it. */
-function wantedOf({ data }: StepPlan): Pick<WantedManifest, "objects" | "settings"> {
-  return data as unknown as Pick<WantedManifest, "objects" | "settings">;
+function wantedOf({ data }: StepPlan): WantedSettings & Pick<WantedManifest, "objects"> {
+  return data as unknown as WantedSettings & Pick<WantedManifest, "objects">;
 }
 
 async function withSettings(
   site: StepSite,
-  settings: WantedManifest["settings"],
+  settings: WantedSettings,
   work: (datastore: Awaited<ReturnType<StepSite["openDatastore"]>>) => Promise<readonly string[]>,
 ): Promise<readonly string[]> {
-  if (Object.keys(settings).length === 0) return [];
+  if (!hasSettings(settings)) return [];
   const datastore = await site.openDatastore();
   try {
     return await work(datastore);
