@@ -128,7 +128,7 @@ export function translateEnvironment(
     else notes.push(`Variable ${name}=${quoted(value)} of the node agent has no counterpart in this release`);
   }
   for (const { name, source } of unread) {
-    if (WITHOUT_NOTE.has(name)) continue;
+    if (WITHOUT_NOTE.has(name) && !name.startsWith("ETCD_")) continue;
     const text = `Variable ${name} of the node agent comes from ${source}`;
     if (name === "IP" && source === HOST_ADDRESS)
       settings = { ...settings, ipv4AddressDetection: "kubernetes-internal-ip" };
@@ -163,9 +163,9 @@ function obstacle(name: string, value: string, remedy: string): Obstacle {
   return { message: `Variable ${name}=${quoted(value)} of the node agent cannot be carried over`, remedy };
 }
 
-/** A wrong guess would change which addresses nodes have, or which ports of hosts stay open. */
+/** A wrong guess would change which addresses nodes have, where the datastore is, or which ports of hosts stay open. */
 function isReachabilitySetting(name: string): boolean {
-  return /^IP6?(_AUTODETECTION_METHOD)?$|^FELIX_FAILSAFE|^FELIX_INTERFACEPREFIX$/.test(name);
+  return /^IP6?(_AUTODETECTION_METHOD)?$|^ETCD_|^FELIX_FAILSAFE|^FELIX_INTERFACEPREFIX$/.test(name);
 }
 
 function isValid(spec: Partial<NodeAgentConfigurationSpec>): boolean {

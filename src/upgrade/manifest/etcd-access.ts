@@ -11,6 +11,14 @@ const FILES = [
   ["etcd_key", "etcd-key"],
 ] as const;
 
+/** Variables of the node agent that the settings are given to. */
+const VARIABLES: Readonly<Record<string, string>> = {
+  etcd_endpoints: "ETCD_ENDPOINTS",
+  etcd_ca: "ETCD_CA_CERT_FILE",
+  etcd_cert: "ETCD_CERT_FILE",
+  etcd_key: "ETCD_KEY_FILE",
+};
+
 export interface EtcdAccess {
   /** Keys of the settings. */
   readonly data: Readonly<Record<string, string>>;
@@ -18,19 +26,28 @@ export interface EtcdAccess {
   readonly directories: readonly string[];
   /** What the volume with the certificates comes from, if it is not the Secret of the manifests. */
   readonly source?: Fields;
+  readonly notes: readonly string[];
   readonly obstacles: readonly Obstacle[];
 }
 
 export interface EtcdSituation {
+  /** Of the node agent: what it has there is what it uses, whatever the settings say. */
+  readonly environment?: ReadonlyMap<string, string>;
   readonly settings: Fields | undefined;
   readonly secret: Fields | undefined;
   readonly daemonSet: Fields;
   readonly secretName: string;
 }
 
-export function etcdAccess({ settings, secret, daemonSet, secretName }: EtcdSituation): EtcdAccess {
+export function etcdAccess({ environment, settings, secret, daemonSet, secretName }: EtcdSituation): EtcdAccess {
   const given = fieldsIn(settings, "data");
-  const value = (key: string) => textIn(given, key) ?? "";
+  const variable = (key: string) => environment?.get(VARIABLES[key] ?? "");
+  const value = (key: string) => variable(key) ?? textIn(given, key) ?? "";
+  const others = Object.entries(VARIABLES).filter(([key]) => value(key) !== (textIn(given, key) ?? ""));
+  const notes = others.map(
+    ([key, name]) =>
+      `The setting ${key} becomes ${quoted(value(key))}, which the variable ${name} of the node agent is`,
+  );
   const files = FILES.filter(([key]) => value(key) !== "");
   const source = otherSource(daemonSet, secretName);
   const directories = [...new Set(files.map(([key]) => value(key).replace(/\/[^/]*$/, "")))];
@@ -44,7 +61,7 @@ export function etcdAccess({ settings, secret, daemonSet, secretName }: EtcdSitu
     etcd_endpoints: value("etcd_endpoints"),
     ...Object.fromEntries(FILES.map(([key]) => [key, value(key)])),
   };
-  return { data, directories, ...(source === undefined ? {} : { source }), obstacles };
+  return { data, directories, ...(source === undefined ? {} : { source }), notes, obstacles };
 }
 
 /** Certificates that the user has somewhere else, such as in a directory of the host. */

@@ -505,6 +505,20 @@ describe("wantedManifest() on etcd", () => {
     expect(obstacles.map((each) => each.message)).toContainEqual(expect.stringContaining(message));
   });
 
+  test("what the variables of the node agent say comes before the settings", async () => {
+    const edit = (value: object): Edit =>
+      editAgent((agent) => {
+        const others = agent.env.filter(({ name }: Any) => name !== "ETCD_ENDPOINTS");
+        agent.env = [...others, { name: "ETCD_ENDPOINTS", ...value }];
+      });
+    const wanted = await layOut({ ...ETCD, edit: edit({ value: "https://10.9.9.9:2379" }) });
+    const secret = await layOut({ ...ETCD, edit: edit({ valueFrom: { secretKeyRef: { name: "etcd", key: "url" } } }) });
+
+    expect(object(wanted, "ConfigMap", `${product}-config`).data.etcd_endpoints).toBe("https://10.9.9.9:2379");
+    expect(wanted.notes).toEqual([expect.stringContaining("etcd_endpoints")]);
+    expect(secret.obstacles.map(({ message }) => message)).toEqual([expect.stringContaining("ETCD_ENDPOINTS")]);
+  });
+
   test("certificates in a directory of the host stay there", async () => {
     const hostPath = { path: "/etc/etcd" };
     const edit: Edit = (objects) => {

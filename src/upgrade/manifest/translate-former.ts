@@ -55,7 +55,7 @@ export function translateFormer(given: FormerInstallation): TranslatedManifest {
   const configMaps = configMapsIn(given.live);
   const environment = environmentOf(agent, configMaps);
   const translated = translateEnvironment(environment, unreadVariables(agent, configMaps));
-  const etcd = given.isEtcd ? etcdOf(given, settings) : undefined;
+  const etcd = given.isEtcd ? etcdOf(given, settings, environment) : undefined;
   const site: Site = { ...given, settings, environment, etcd };
   const parts = [
     ...given.release.map((object) => translateObject(object, site)),
@@ -67,7 +67,12 @@ export function translateFormer(given: FormerInstallation): TranslatedManifest {
     settings: translated.settings,
     usualSettings: translated.usualSettings,
     formerDefaults: translated.formerDefaults,
-    notes: [...translated.notes, ...parts.flatMap(({ notes = [] }) => notes), ...sourceNotes(sources)],
+    notes: [
+      ...translated.notes,
+      ...(etcd?.notes ?? []),
+      ...parts.flatMap(({ notes = [] }) => notes),
+      ...sourceNotes(sources),
+    ],
     obstacles: [
       ...translated.obstacles,
       ...(etcd?.obstacles ?? []),
@@ -91,8 +96,13 @@ interface Part {
   readonly source?: ReturnType<typeof baseOf>["source"];
 }
 
-function etcdOf({ live, daemonSet }: FormerInstallation, settings: Fields | undefined): EtcdAccess {
-  return etcdAccess({ settings, secret: live.get(PATHS.etcdSecret), daemonSet, secretName: FORMER_ETCD_SECRET });
+function etcdOf(
+  { live, daemonSet }: FormerInstallation,
+  settings: Fields | undefined,
+  environment: ReadonlyMap<string, string>,
+): EtcdAccess {
+  const secret = live.get(PATHS.etcdSecret);
+  return etcdAccess({ environment, settings, secret, daemonSet, secretName: FORMER_ETCD_SECRET });
 }
 
 function configMapsIn(live: LiveManifest): Readonly<Record<string, Fields>> {
