@@ -20,7 +20,18 @@ export const CARRIED_POD_FIELDS = [
   "topologySpreadConstraints",
 ];
 /** Of the container of ours: they meant something to the program of that release. */
-const OF_PROGRAM = ["command", "args", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
+const OF_PROGRAM = [
+  "command",
+  "args",
+  "livenessProbe",
+  "readinessProbe",
+  "startupProbe",
+  "lifecycle",
+  "securityContext",
+  "envFrom",
+];
+/** The same, of its pods. */
+const OF_PROGRAM_PODS = ["securityContext"];
 
 export interface Workloads {
   readonly base: Fields | typeof UNKNOWN_BASE;
@@ -68,19 +79,26 @@ export function carryPlaces(
     (each) => ours(each)?.["resources"],
     named(releaseContainers, container)?.["resources"],
   );
+  // Without a base, what was meant for the program of that release is not carried over.
+  const decide = (path: string, of: (workload: unknown) => unknown, theirs: unknown): unknown => {
+    const [mine, before] = [of(live), base === UNKNOWN_BASE ? undefined : of(base)];
+    if (base === UNKNOWN_BASE || isSame(mine, before)) return theirs;
+    conflicts.push(conflict(path, { base: before, live: mine, release: theirs }));
+    return winner === "mine" ? mine : theirs;
+  };
   const program = OF_PROGRAM.map((name) => {
     const theirs = named(releaseContainers, container)?.[name];
-    const [mine, before] = [ours(live)?.[name], base === UNKNOWN_BASE ? undefined : ours(base)?.[name]];
-    // Without a base, what was meant for the program of that release is not carried over.
-    if (base === UNKNOWN_BASE || isSame(mine, before)) return [name, theirs] as const;
-    conflicts.push(conflict(`${place}.${name}`, { base: before, live: mine, release: theirs }));
-    return [name, winner === "mine" ? mine : theirs] as const;
+    return [name, decide(`${place}.${name}`, (each) => ours(each)?.[name], theirs)] as const;
+  });
+  const programPods = OF_PROGRAM_PODS.map((name) => {
+    const of = (workload: unknown) => podSpecOf(workload)[name];
+    return [name, decide(`spec.template.spec.${name}`, of, of(release))] as const;
   });
   const changes = { resources, ...Object.fromEntries(program) };
   const containers = releaseContainers.map((each) =>
     each["name"] === container ? defined({ ...each, ...changes }) : each,
   );
-  const spec = defined({ ...podSpecOf(release), ...pods, containers });
+  const spec = defined({ ...podSpecOf(release), ...pods, ...Object.fromEntries(programPods), containers });
   return { workload: withPodSpec(release, spec), kept, conflicts };
 }
 

@@ -289,6 +289,52 @@ describe("wantedManifest() of an installation that was changed", () => {
     });
   });
 
+  test.each<[string, (agent: Any, pod: Any) => void]>([
+    ["spec.template.spec.securityContext", (_, pod) => Object.assign(pod, { securityContext: { fsGroup: 1 } })],
+    [
+      `spec.template.spec.containers[${nodeAgent}].securityContext`,
+      (agent) => Object.assign(agent, { securityContext: { privileged: false } }),
+    ],
+    [
+      `spec.template.spec.containers[${nodeAgent}].envFrom`,
+      (agent) => Object.assign(agent, { envFrom: [{ configMapRef: { name: "mine" } }] }),
+    ],
+  ])("%s is a conflict", async (path, change) => {
+    const { obstacles } = await layOut({ ...OWN, edit: editAgent(change) });
+
+    expect(obstacles.map(({ message }) => message)).toEqual([expect.stringContaining(`: ${path} `)]);
+  });
+
+  test("directories of volumes and variables of the installation that have no place any more are reported", async () => {
+    const edit = editAgent((_, pod) => {
+      pod.volumes.find(({ name }: Any) => name === `var-lib-${product}`).hostPath.path = "/data";
+      pod.initContainers
+        .find(({ name }: Any) => name === "install-cni")
+        .env.push({ name: "SKIP_CNI_BINARIES", value: "bandwidth" });
+    });
+
+    expect((await layOut({ ...OWN, edit })).notes).toEqual([
+      expect.stringContaining(`Not carried over: volume var-lib-${product} (/data`),
+      "Not carried over: variable SKIP_CNI_BINARIES of container install-cni",
+    ]);
+  });
+
+  test("without a base, mounts of volumes that no release had are kept, and other sources of variables are reported", async () => {
+    const edit = editAgent((agent, pod) => {
+      agent.volumeMounts.push({ name: "extra", mountPath: "/extra" });
+      pod.volumes.push({ name: "extra", hostPath: { path: "/extra" } });
+      agent.envFrom = [...(agent.envFrom ?? []), { secretRef: { name: "mine" } }];
+    });
+    const wanted = await layOut({ ...OWN, edit, isStockKnown: false, onConflict: "theirs" });
+    const pod = object(wanted, "DaemonSet").spec.template.spec;
+
+    expect(pod.volumes.map(({ name }: Any) => name)).toEqual(["network-config", "extra"]);
+    expect(wanted.notes.filter((each) => /^(Kept: mount|Not)/.test(each))).toEqual([
+      `Kept: mount /extra of container ${nodeAgent}`,
+      `Not carried over: variables from mine (envFrom) of container ${nodeAgent}`,
+    ]);
+  });
+
   test("a variable without a counterpart is reported", async () => {
     const { notes, obstacles } = await layOut({ ...OWN, edit: setVariable("FELIX_CHAININSERTMODE", "Append") });
 

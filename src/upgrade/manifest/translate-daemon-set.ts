@@ -10,10 +10,29 @@ import { isSame } from "../merge/canonical-json.ts";
 import { type MergeConflict, mergeThreeWay, UNKNOWN_BASE } from "../merge/three-way.ts";
 import { addedMembers, carryPlaces, type Workloads } from "./carried-places.ts";
 import { imageConflicts, imageInPlaceOf } from "./image-place.ts";
+import { lostEdits } from "./lost-edits.ts";
 import { fieldsIn, itemsIn, named, podSpecOf, textIn, withPodSpec } from "./workload.ts";
 
 /** Init containers of earlier releases; those of the user have other names. */
 const FORMER_INIT = ["upgrade-ipam", "install-cni", "flexvol-driver", "mount-bpffs", "ebpf-bootstrap"];
+/** Volumes of earlier releases; those of the user have other names. */
+const FORMER_VOLUMES = [
+  "bpffs",
+  "cni-bin-dir",
+  "cni-log-dir",
+  "cni-net-dir",
+  "etcd-certs",
+  "flexvol-driver-host",
+  "host-local-net-dir",
+  "lib-modules",
+  "nodeproc",
+  "policysync",
+  "resolv",
+  "sys-fs",
+  `var-lib-${identity.product}`,
+  `var-run-${identity.product}`,
+  "xtables-lock",
+];
 const OURS = identity.nodeAgent;
 
 export interface TranslatedWorkload {
@@ -78,7 +97,12 @@ export function translateDaemonSet(workloads: Workloads & { readonly release: Ku
   });
   return {
     object,
-    notes: [...carried.kept.map((path) => `Kept: ${path}`), ...others.notes, ...imageNotes(object, release)],
+    notes: [
+      ...carried.kept.map((path) => `Kept: ${path}`),
+      ...others.notes,
+      ...lostEdits(workloads),
+      ...imageNotes(object, release),
+    ],
     conflicts: [
       ...carried.conflicts,
       ...strategy.conflicts.map(place),
@@ -106,14 +130,18 @@ interface OtherParts {
 }
 
 /** Containers that are not ours, mounts that the user has added to ours, and the volumes of both. */
-function otherParts({ base, live }: Workloads): OtherParts {
+function otherParts({ base, isBaseApplied, live }: Workloads): OtherParts {
   const pod = podSpecOf(live);
   const containers = itemsIn(pod, "containers").filter(({ name }) => name !== OURS);
   const initContainers = itemsIn(pod, "initContainers").filter(({ name }) => !FORMER_INIT.includes(String(name)));
   const mountsOf = (workload: unknown) =>
     itemsIn(named(itemsIn(podSpecOf(workload), "containers"), OURS), "volumeMounts");
-  const stock = base === UNKNOWN_BASE ? mountsOf(live) : mountsOf(base);
-  const mounts = mountsOf(live).filter((each) => !stock.some(({ mountPath }) => mountPath === each["mountPath"]));
+  const stock = base === UNKNOWN_BASE || isBaseApplied ? undefined : mountsOf(base);
+  const isStock = (mount: Fields) =>
+    stock === undefined
+      ? FORMER_VOLUMES.includes(String(mount["name"]))
+      : stock.some(({ mountPath }) => mountPath === mount["mountPath"]);
+  const mounts = mountsOf(live).filter((each) => !isStock(each));
   const used = new Set(
     [...[...containers, ...initContainers].flatMap((each) => itemsIn(each, "volumeMounts")), ...mounts].map(
       ({ name }) => name,
