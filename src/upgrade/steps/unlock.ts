@@ -1,17 +1,20 @@
 /**
  * Ends the lock of the present storage, once all nodes have this release: from here on addresses are assigned in it, and the
  * former one does not know them. An ADD that had begun before the former storage was locked may have written to it after the
- * copy, so IPAM is compared again, and corrected, later than any such ADD can end.
+ * copy, so IPAM is compared again, and corrected, later than any such ADD can end. Copies of resources that are gone by then
+ * are made again; those that were changed since stay as they are.
  */
+import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
+import { FORMER_API } from "../former-names.ts";
 import type { UpgradeOptions } from "../options.ts";
 import type { Step, StepSite } from "../step.ts";
-import { compareRecords, describeDifference } from "../storage/compare.ts";
+import { compareRecords, describeDifference, isIpam } from "../storage/compare.ts";
 import { copyRecords } from "../storage/copy-records.ts";
 import { formerLock, lockedSince, presentLock, unlockPresent } from "../storage/lock.ts";
-import { readFormerIpam } from "../storage/read-former.ts";
+import { readFormer } from "../storage/read-former.ts";
 import { isServedByDefinitions } from "../storage/served-api.ts";
-import { IPAM_PREFIXES, readRecords } from "../storage/stored-records.ts";
+import { ALL_PREFIXES, readRecords } from "../storage/stored-records.ts";
 import { SECONDS_PER_NODE } from "./rollout.ts";
 
 const NAME = "unlock";
@@ -45,18 +48,7 @@ export const unlockStep: Step = {
     if ((await presentLock(store)) === "unlocked") return;
     await requireMoved(site);
     await untilAddsHaveEnded(site);
-    const { records } = await readFormerIpam(site.objects);
-    await copyRecords(records, { store, prefixes: IPAM_PREFIXES, progress: (line) => site.progress(line) });
-    const left = compareRecords(records, await readRecords(store, IPAM_PREFIXES)).map(describeDifference);
-    if (left.length > 0) {
-      throw new PluginError(
-        "resource-changed",
-        `Cannot unlock the datastore: IPAM differs: ${left.slice(0, 5).join("; ")}`,
-        {
-          details: "something changes IPAM although it is locked; stop it, and run upgrade apply again",
-        },
-      );
-    }
+    await copyAgain(site, store);
     await site.backups.save(UNLOCKED, site.now().toISOString());
     await unlockPresent(store);
   },
@@ -71,6 +63,24 @@ export const unlockStep: Step = {
     ];
   },
 };
+
+async function copyAgain(site: StepSite, store: Datastore): Promise<void> {
+  const { records } = await readFormer(site.objects);
+  const present = await readRecords(store, ALL_PREFIXES);
+  const lost = records.filter(({ key }) => !isIpam(key) && !present.has(key));
+  for (const { what } of lost) site.progress(`${what} was deleted since it was copied, and is copied again`);
+  const wanted = [...lost, ...records.filter(({ key }) => isIpam(key))];
+  await copyRecords(wanted, { store, prefixes: ALL_PREFIXES, progress: (line) => site.progress(line) });
+  const left = compareRecords(wanted, await readRecords(store, ALL_PREFIXES)).map(describeDifference);
+  if (left.length === 0) return;
+  throw new PluginError(
+    "resource-changed",
+    `Cannot unlock the datastore: the copies differ from the former storage: ${left.slice(0, 5).join("; ")}`,
+    {
+      details: `something deletes or changes them although the datastore is locked; stop it, or delete the resource of ${FORMER_API.group} too, and run upgrade apply again`,
+    },
+  );
+}
 
 /** The present storage can only be looked at as long as no aggregated API hides it. */
 async function isUnlocked(site: StepSite): Promise<boolean> {

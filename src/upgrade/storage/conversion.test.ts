@@ -37,10 +37,11 @@ describe("convertResources()", () => {
     const all = [owner(API_VERSION), owner(`crd.${identity.apiGroup}/v1`), owner("apps/v1")];
     const annotations = { [HIDDEN]: JSON.stringify({ ownerReferences: all, annotations: { note: "n" } }) };
     const deleted = former("old", { order: 1 }, { deletionTimestamp: "2026-01-01T00:00:00Z" });
-    const { records, notes } = convertResources({ plural: "tiers", target: TIER }, [
-      former("security", { order: 100 }, { annotations }),
-      deleted,
-    ]);
+    const { records, notes } = convertResources(
+      { plural: "tiers", target: TIER },
+      [former("security", { order: 100 }, { annotations }), deleted],
+      () => true,
+    );
 
     expect(records.map(({ value }) => JSON.parse(value).metadata)).toEqual([
       {

@@ -15,13 +15,19 @@ import { FORMER_CONTROLLERS } from "../former-names.ts";
 import { agentSettings, isOfNodes } from "./agent-settings.ts";
 import { type Conversion, joined, NOTHING } from "./conversion.ts";
 import type { FormerResourceKind } from "./former-kinds.ts";
-import { copiedMetadata, formerResource } from "./former-object.ts";
+import { copiedMetadata, formerResource, hiddenOwners } from "./former-object.ts";
+import type { OwnerExists } from "./former-owners.ts";
 
-export function convertResources(kind: FormerResourceKind, objects: readonly ApiObject[]): Conversion {
-  return joined(objects.map((object) => convertOne(kind, object)));
+/** Owners that do not exist, or were not looked for, are left out. */
+export function convertResources(
+  kind: FormerResourceKind,
+  objects: readonly ApiObject[],
+  ownerExists: OwnerExists = () => false,
+): Conversion {
+  return joined(objects.map((object) => convertOne(kind, object, ownerExists)));
 }
 
-function convertOne({ plural, target }: FormerResourceKind, object: ApiObject): Conversion {
+function convertOne({ plural, target }: FormerResourceKind, object: ApiObject, ownerExists: OwnerExists): Conversion {
   const what = `${target.kind} ${quoted(placeOf(object))}`;
   if (object.metadata.deletionTimestamp !== undefined) {
     return { ...NOTHING, notes: [`${what} is being deleted, and not copied`] };
@@ -30,16 +36,28 @@ function convertOne({ plural, target }: FormerResourceKind, object: ApiObject): 
     return { ...NOTHING, notes: [`${plural} ${quoted(object.metadata.name)} applies to no node, and is not copied`] };
   }
   try {
-    return copyOf(target, object, what);
+    const owners = hiddenOwners(object);
+    const existing = owners.filter((owner) => ownerExists(owner, object.metadata.namespace));
+    const copy = copyOf(target, object, what, existing);
+    return { ...copy, notes: [...copy.notes, ...absentOwners(owners, existing, what)] };
   } catch (failure) {
     if (!(failure instanceof PluginError)) throw failure;
     return { ...NOTHING, obstacles: [obstacle(what, failure.message, plural, object)] };
   }
 }
 
-function copyOf(target: PublicKind, object: ApiObject, what: string): Conversion {
+function absentOwners(all: readonly Fields[], existing: readonly Fields[], what: string): readonly string[] {
+  return all
+    .filter((owner) => !existing.includes(owner))
+    .map(
+      ({ kind, name }) =>
+        `${what}: its owner ${kind} ${quoted(name)} does not exist any more; the reference to it is not copied`,
+    );
+}
+
+function copyOf(target: PublicKind, object: ApiObject, what: string, owners: readonly Fields[]): Conversion {
   const { codec, kind } = target;
-  const metadata = metadataFor(target, copiedMetadata(object, kind));
+  const metadata = metadataFor(target, copiedMetadata(object, kind, owners));
   const { spec: given, notes } = specOf(target, object);
   const stored = { apiVersion: codec.apiVersion, kind, metadata, spec: given };
   const { spec } = codec.readObject(stored, what);

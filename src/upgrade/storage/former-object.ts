@@ -22,12 +22,15 @@ export function formerResource(plural: string): string {
 }
 
 /** The metadata of the copy: as the user knows them, with the UID of the object that it was copied from. */
-export function copiedMetadata(object: ApiObject, kind: string): Fields & { readonly name: string } {
+export function copiedMetadata(
+  object: ApiObject,
+  kind: string,
+  owners: readonly Fields[],
+): Fields & { readonly name: string } {
   const { name, namespace, uid, annotations = {}, labels: real } = object.metadata;
   const hidden = hiddenMetadata(object, annotations[HIDDEN_METADATA]);
   const { [HIDDEN_METADATA]: _, ...plain } = annotations;
   const users = isObject(hidden["annotations"]) ? hidden["annotations"] : {};
-  const owners = foreignOwners(hidden["ownerReferences"]);
   const labels = isObject(hidden["labels"]) ? hidden["labels"] : real;
   return {
     name: userName(name, kind),
@@ -58,9 +61,13 @@ function hiddenMetadata({ metadata: { name } }: ApiObject, text: string | undefi
   );
 }
 
-/** Those of the product name objects that the move replaces; the step "owner-references" handles them. */
-function foreignOwners(value: unknown): readonly Fields[] {
-  const all = Array.isArray(value) ? value.filter(isObject) : [];
+/**
+ * The owners that its hidden metadata name, which the API server has never looked at. Those of the product are objects that the
+ * move replaces; the step "owner-references" handles them.
+ */
+export function hiddenOwners(object: ApiObject): readonly Fields[] {
+  const { ownerReferences } = hiddenMetadata(object, object.metadata.annotations?.[HIDDEN_METADATA]);
+  const all = Array.isArray(ownerReferences) ? ownerReferences.filter(isObject) : [];
   return all.filter(({ apiVersion }) => {
     const [group] = String(apiVersion).split("/");
     return group !== identity.apiGroup && group !== FORMER_API.group;

@@ -8,17 +8,21 @@ import { FORMER_API } from "../former-names.ts";
 import { type Conversion, duplicates, joined } from "./conversion.ts";
 import { convertIpam } from "./convert-ipam.ts";
 import { convertResources } from "./convert-resources.ts";
-import { FORMER_IPAM, FORMER_PLURALS, FORMER_RESOURCES } from "./former-kinds.ts";
+import { FORMER_IPAM, FORMER_PLURALS, FORMER_RESOURCES, type FormerResourceKind } from "./former-kinds.ts";
 import { FORMER_PATH } from "./former-object.ts";
+import { readOwners } from "./former-owners.ts";
 import { withPoolProtection } from "./pools-with-blocks.ts";
 
 export type FormerObjects = Pick<ClusterObjects, "read" | "readText" | "list">;
 
 export async function readFormer(objects: FormerObjects): Promise<Conversion> {
-  const resources: Conversion[] = [];
-  for (const kind of FORMER_RESOURCES) {
-    resources.push(convertResources(kind, await listFormer(objects, kind.plural)));
-  }
+  const found: { readonly kind: FormerResourceKind; readonly items: readonly ApiObject[] }[] = [];
+  for (const kind of FORMER_RESOURCES) found.push({ kind, items: await listFormer(objects, kind.plural) });
+  const ownerExists = await readOwners(
+    objects,
+    found.flatMap(({ items }) => items),
+  );
+  const resources = found.map(({ kind, items }) => convertResources(kind, items, ownerExists));
   const all = joined([...resources, await readFormerIpam(objects)]);
   return {
     ...all,
@@ -27,7 +31,7 @@ export async function readFormer(objects: FormerObjects): Promise<Conversion> {
   };
 }
 
-export async function readFormerIpam(objects: FormerObjects): Promise<Conversion> {
+async function readFormerIpam(objects: FormerObjects): Promise<Conversion> {
   return convertIpam({
     blocks: await listFormer(objects, FORMER_IPAM.blocks),
     affinities: await listFormer(objects, FORMER_IPAM.affinities),

@@ -46,6 +46,30 @@ async function formerCluster(resources = formerResources()): Promise<Api> {
   return api;
 }
 
+const OWNER_UID = "11111111-1111-4111-8111-111111111111";
+
+/** The owner of a policy exists; its UID is that of the reference, or another. */
+async function formerClusterWithOwner(isReferred: boolean): Promise<Api> {
+  const api = startFakeApi();
+  const objects = clusterObjects(api.connect());
+  const verbs = ["get", "list", "patch"];
+  await objects.create("/apis/apps", {
+    metadata: { name: "v1" },
+    resources: [{ name: "deployments", kind: "Deployment", namespaced: true, verbs }],
+  });
+  const { metadata } = await objects.create("/apis/apps/v1/namespaces/shop/deployments", { metadata: { name: "web" } });
+  const uid = isReferred ? String(Object(metadata).uid) : OWNER_UID;
+  const resources = formerResources().map(({ plural, object }) => {
+    const [[name, text] = ["", ""]] = Object.entries<string>(object.metadata.annotations ?? {});
+    const annotations = { [name]: text.replace(OWNER_UID, uid) };
+    return name === ""
+      ? { plural, object }
+      : { plural, object: { ...object, metadata: { ...object.metadata, annotations } } };
+  });
+  await createFormerResources(api.connect(), resources);
+  return api;
+}
+
 /** What the present storage contains, without what differs from run to run. */
 async function contents(api: Api) {
   const records = await readRecords(storeOn(api), ALL_PREFIXES);
@@ -159,7 +183,7 @@ describe("the move", () => {
   });
 
   test("copies what users see: names, labels, annotations, owners outside the product, and the former UID", async () => {
-    const api = await formerCluster();
+    const api = await formerClusterWithOwner(true);
     await moved(api);
     const policy = api.object(`${PRESENT}/namespaces/shop/networkpolicies/allow-web`);
     const former = api.object(`${FORMER}/namespaces/shop/networkpolicies/default.allow-web`);
@@ -181,6 +205,17 @@ describe("the move", () => {
     expect(api.object(`${PRESENT}/ippools/default-ipv4-ippool`)?.metadata["finalizers"]).toEqual([
       `${identity.labelPrefix}blocks`,
     ]);
+  });
+
+  test("leaves out owners that do not exist with this UID: the garbage collector would delete the copy", async () => {
+    for (const api of [await formerCluster(), await formerClusterWithOwner(false)]) {
+      expect((await storageStep.plan(siteOn(api)))?.notes).toContain(
+        'NetworkPolicy "shop/default.allow-web": its owner Deployment "web" does not exist any more; the reference to it is not copied',
+      );
+      await moved(api);
+      const policy = api.object(`${PRESENT}/namespaces/shop/networkpolicies/allow-web`);
+      expect(policy?.metadata["ownerReferences"]).toBeUndefined();
+    }
   });
 
   test("copies IPAM entry by entry, with exact sequence numbers, nodes of handles, and what nodes borrow", async () => {
@@ -287,6 +322,40 @@ describe("the end of the lock", () => {
     expect(world.handles.map(({ handleId }) => handleId)).toContain("k8s-pod-network.late");
     expect(findProblems(world)).toEqual([]);
     expect(await writesOf((around) => unlockStep.act(siteOn(api, around), PLAN))).toBe(0);
+  });
+
+  test("comes after copies that were deleted meanwhile are made again; changed ones stay", async () => {
+    const api = await formerCluster();
+    await moved(api);
+    const site = siteOn(api);
+    const policy = `${PRESENT}/namespaces/shop/networkpolicies/allow-web`;
+    await site.objects.remove(policy);
+    const peer = `${PRESENT}/bgppeers/rack-switch`;
+    await site.objects.patch(peer, { spec: { asNumber: 64999 } });
+    await unlockStep.act(site, PLAN);
+
+    expect(api.object(policy)?.["spec"]).toMatchObject({ selector: 'app == "web"' });
+    expect(api.object(peer)?.["spec"]).toMatchObject({ asNumber: 64999 });
+    expect(site.lines).toContain(
+      'NetworkPolicy "shop/default.allow-web" was deleted since it was copied, and is copied again',
+    );
+  });
+
+  test("does not come while something deletes a copy again and again", async () => {
+    const api = await formerCluster();
+    await moved(api);
+    const policy = `${PRESENT}/namespaces/shop/networkpolicies/allow-web`;
+    const collected: Around = async ({ method, path }, send) => {
+      const response = send();
+      if (method === "POST" && path.endsWith("/shop/networkpolicies"))
+        await clusterObjects(api.connect()).remove(policy);
+      return response;
+    };
+    await clusterObjects(api.connect()).remove(policy);
+
+    const refused = await rejectionOf(() => unlockStep.act(siteOn(api, collected), PLAN));
+    expect(refused.message).toContain('NetworkPolicy "shop/default.allow-web" is not copied yet');
+    expect(api.object(`${PRESENT}/clusterinformations/default`)?.["spec"]).toMatchObject({ datastoreReady: false });
   });
 
   test("killed at any write and started again it ends the same", async () => {
