@@ -12,12 +12,16 @@ import { FORMER_AGENT_CONFIGURATION } from "../former-names.ts";
 export interface AgentSettings {
   readonly spec: Fields;
   readonly notes: readonly string[];
+  /** What cannot be expressed, and would open hosts more widely if it were left out. */
+  readonly problems: readonly string[];
 }
 
 /** Fields with another name; the first that is set counts. */
 const RENAMED: Readonly<Record<string, readonly string[]>> = {
   tablesRefreshInterval: ["nftablesRefreshInterval", "iptablesRefreshInterval"],
 };
+/** Without one of their fields an entry opens more, and without all entries those of the default are open. */
+const FAILSAFE: readonly string[] = ["failsafeInboundHostPorts", "failsafeOutboundHostPorts"];
 /** Earlier releases accepted these values in capitals, too. */
 const WORDS = "defaultEndpointToHostAction";
 
@@ -38,8 +42,24 @@ export function agentSettings(name: string, former: unknown): AgentSettings {
     // Without the unknown ones, also those within known ones.
     spec: known.ok && isObject(known.value) ? known.value : {},
     notes: [
-      ...listed(name, "this release does not have", unknown.toSorted().join(", ")),
-      ...listed(name, "this release does not accept", formatProblems(wrong)),
+      ...listed(
+        name,
+        "this release does not have",
+        unknown
+          .filter((path) => !isFailsafe(path))
+          .toSorted()
+          .join(", "),
+      ),
+      ...listed(name, "this release does not accept", formatProblems(wrong.filter(({ path }) => !isFailsafe(path)))),
+    ],
+    problems: [
+      ...unknown
+        .filter(isFailsafe)
+        .map(
+          (path) =>
+            `this release does not have "${path}", and without it the entry would open the port more widely; remove the entry, or the field from it`,
+        ),
+      ...wrong.filter(({ path }) => isFailsafe(path)).map((problem) => formatProblems([problem])),
     ],
   };
 }
@@ -70,6 +90,10 @@ function problemsOf(schema: GenericSchema, spec: Fields): readonly Problem[] {
 /** `failsafeInboundHostPorts[0].port` is about `failsafeInboundHostPorts`. */
 function topField(path: string): string {
   return path.split(/[.[]/, 1)[0] ?? path;
+}
+
+function isFailsafe(path: string): boolean {
+  return FAILSAFE.includes(topField(path));
 }
 
 function without(fields: Fields, names: readonly string[]): Fields {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { rejectionOf } from "../../../test/support/thrown-by.ts";
 import { upgradeSite } from "../../../test/support/upgrade-site.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
@@ -130,6 +131,18 @@ describe("the settings of the node agent on etcd", () => {
     return { kind: "put", key: key(name), value } as const;
   };
   const PLAN = { step: "storage", changes: [], obstacles: [], notes: [], estimatedSeconds: 0, data: {} };
+
+  test("are not copied if failsafe ports would be open more widely", async () => {
+    const store = openMemory();
+    const objects = clusterObjects({ request: async () => ({ status: 404, text: "{}" }) });
+    const site = upgradeSite({ objects, store, facts: { storage: "etcd", datastore: "etcd" } });
+    await store.commit([put("node.two", { failsafeInboundHostPorts: [{ port: 2222, net: "10.0.0.0/8" }] })]);
+
+    expect((await storageStep.plan(site))?.obstacles.map(({ message }) => message)).toEqual([
+      expect.stringContaining('FelixConfiguration "node.two" cannot be copied: this release does not have'),
+    ]);
+    expect((await rejectionOf(() => storageStep.act(site, PLAN))).kind).toBe("resource-invalid");
+  });
 
   test("are copied beside the former ones, those of an administrator stay, and a rollback removes the copies", async () => {
     const store = openMemory();

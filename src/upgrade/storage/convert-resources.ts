@@ -38,7 +38,7 @@ function convertOne({ plural, target }: FormerResourceKind, object: ApiObject, o
   try {
     const owners = hiddenOwners(object);
     const existing = owners.filter((owner) => ownerExists(owner, object.metadata.namespace));
-    const copy = copyOf(target, object, what, existing);
+    const copy = copyOf({ plural, target }, object, what, existing);
     return { ...copy, notes: [...copy.notes, ...absentOwners(owners, existing, what)] };
   } catch (failure) {
     if (!(failure instanceof PluginError)) throw failure;
@@ -55,10 +55,15 @@ function absentOwners(all: readonly Fields[], existing: readonly Fields[], what:
     );
 }
 
-function copyOf(target: PublicKind, object: ApiObject, what: string, owners: readonly Fields[]): Conversion {
+function copyOf(
+  { plural, target }: FormerResourceKind,
+  object: ApiObject,
+  what: string,
+  owners: readonly Fields[],
+): Conversion {
   const { codec, kind } = target;
   const metadata = metadataFor(target, copiedMetadata(object, kind, owners));
-  const { spec: given, notes } = specOf(target, object);
+  const { spec: given, notes, problems } = specOf(target, object);
   const stored = { apiVersion: codec.apiVersion, kind, metadata, spec: given };
   const { spec } = codec.readObject(stored, what);
   const copy = { ...stored, spec };
@@ -68,9 +73,11 @@ function copyOf(target: PublicKind, object: ApiObject, what: string, owners: rea
   return {
     records: [{ key, value: JSON.stringify(copy), what }],
     notes: [...notes, ...unknownFields(target, given, what)],
-    obstacles: [...(decoded.ok ? [] : [formatProblems(decoded.problems)]), ...labelProblems(metadata["labels"])].map(
-      (reason) => obstacle(what, reason, target.plural, object),
-    ),
+    obstacles: [
+      ...problems,
+      ...(decoded.ok ? [] : [formatProblems(decoded.problems)]),
+      ...labelProblems(metadata["labels"]),
+    ].map((reason) => obstacle(what, reason, plural, object)),
   };
 }
 
@@ -98,13 +105,13 @@ const CREATED_BY = `${identity.labelPrefix}created-by`;
 function specOf(
   target: PublicKind,
   { spec = {}, metadata: { name } }: ApiObject,
-): { readonly spec: unknown; readonly notes: readonly string[] } {
+): { readonly spec: unknown; readonly notes: readonly string[]; readonly problems: readonly string[] } {
   if (target === (NODE_AGENT_CONFIGURATION as PublicKind)) return agentSettings(name, spec);
   // The copies are locked until all nodes have this release.
   if (target === (CLUSTER_INFORMATION as PublicKind) && isObject(spec)) {
-    return { spec: { ...spec, datastoreReady: false }, notes: [] };
+    return { spec: { ...spec, datastoreReady: false }, notes: [], problems: [] };
   }
-  return { spec, notes: [] };
+  return { spec, notes: [], problems: [] };
 }
 
 function unknownFields({ codec }: PublicKind, spec: unknown, what: string): readonly string[] {

@@ -7,6 +7,7 @@ import { NODE_AGENT_CONFIGURATION } from "../../model/kinds.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseStored } from "../../model/stored.ts";
 import { quoted } from "../../quote.ts";
+import type { Obstacle } from "../facts.ts";
 import { FORMER_AGENT_CONFIGURATION, FORMER_UID } from "../former-names.ts";
 import type { PlanningSite, StepPlan } from "../step.ts";
 import { agentSettings, isOfNodes } from "./agent-settings.ts";
@@ -17,13 +18,13 @@ type Site = Pick<PlanningSite, "openDatastore">;
 
 export async function planSettings(site: Site): Promise<StepPlan | undefined> {
   const store = await site.openDatastore();
-  const { records, notes } = await readSettings(store);
+  const { records, notes, obstacles } = await readSettings(store);
   const missing = await missingSettings(store, records);
   if (missing.length === 0) return undefined;
   return {
     step: "storage",
     changes: missing.map(({ what }) => ({ action: "create", what })),
-    obstacles: [],
+    obstacles: obstacles.filter(({ key }) => missing.some((record) => record.key === key)),
     notes,
     estimatedSeconds: 1,
     data: {},
@@ -39,9 +40,12 @@ export async function remainingSettings(site: Site): Promise<readonly string[]> 
 /** What exists already stays: an administrator may have written it. */
 export async function copySettings(site: Site): Promise<void> {
   const store = await site.openDatastore();
-  const { records } = await readSettings(store);
-  for (const { key, value } of await missingSettings(store, records))
+  const { records, obstacles } = await readSettings(store);
+  for (const { key, value } of await missingSettings(store, records)) {
+    const refused = obstacles.find((each) => each.key === key);
+    if (refused !== undefined) throw new PluginError("resource-invalid", refused.message, { details: refused.remedy });
     await store.commit([{ kind: "create", key, value }]);
+  }
 }
 
 /** Only copies. */
@@ -53,12 +57,18 @@ export async function removeSettings(site: Site): Promise<void> {
   }
 }
 
-async function readSettings(
-  store: Datastore,
-): Promise<{ readonly records: readonly CopiedRecord[]; readonly notes: readonly string[] }> {
+interface FormerSettings {
+  readonly records: readonly CopiedRecord[];
+  readonly notes: readonly string[];
+  /** `key`: of the record that cannot be written. */
+  readonly obstacles: readonly (Obstacle & { readonly key: string })[];
+}
+
+async function readSettings(store: Datastore): Promise<FormerSettings> {
   const entries = await readAllEntries(store, resourcesPrefix(FORMER_AGENT_CONFIGURATION.plural));
   const { codec, kind } = NODE_AGENT_CONFIGURATION;
   const notes: string[] = [];
+  const obstacles: FormerSettings["obstacles"][number][] = [];
   const records = entries.flatMap(({ key, value }): CopiedRecord[] => {
     const name = nameInKey(key);
     if (!isOfNodes(name)) return [];
@@ -67,6 +77,12 @@ async function readSettings(
     const { metadata } = former;
     const settings = agentSettings(name, former["spec"]);
     notes.push(...settings.notes);
+    const what = `${FORMER_AGENT_CONFIGURATION.kind} ${quoted(name)}`;
+    const copyKey = NODE_AGENT_CONFIGURATION.key({ name });
+    for (const reason of settings.problems) {
+      const message = `${what} cannot be copied: ${reason}`;
+      obstacles.push({ key: copyKey, message, remedy: "correct it with the admin tool of the earlier release" });
+    }
     const { uid, creationTimestamp } = isObject(metadata) ? metadata : {};
     const copy = {
       apiVersion: codec.apiVersion,
@@ -74,11 +90,9 @@ async function readSettings(
       metadata: { name, uid: crypto.randomUUID(), creationTimestamp, annotations: { [FORMER_UID]: String(uid ?? "") } },
       spec: settings.spec,
     };
-    return [
-      { key: NODE_AGENT_CONFIGURATION.key({ name }), value: JSON.stringify(copy), what: `${kind} ${quoted(name)}` },
-    ];
+    return [{ key: copyKey, value: JSON.stringify(copy), what: `${kind} ${quoted(name)}` }];
   });
-  return { records, notes };
+  return { records, notes, obstacles };
 }
 
 async function missingSettings(store: Datastore, records: readonly CopiedRecord[]): Promise<readonly CopiedRecord[]> {

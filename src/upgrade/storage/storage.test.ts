@@ -125,7 +125,7 @@ describe("the plan of the move", () => {
     expect(plan?.changes.at(-1)?.what).toBe("Copies of 15 resources and 15 records of IPAM (3 blocks)");
     const notes = plan?.notes.join("\n") ?? "";
     expect(notes).toContain(
-      'FelixConfiguration "default": fields that this release does not have are not copied: bpfLogLevel, failsafeInboundHostPorts[0].net, floatingIPs, logSeverityScreen, reportingInterval',
+      'FelixConfiguration "default": fields that this release does not have are not copied: bpfLogLevel, floatingIPs, logSeverityScreen, reportingInterval',
     );
     expect(await contents(api)).toEqual([]);
   });
@@ -142,6 +142,26 @@ describe("the plan of the move", () => {
       },
     ]);
     expect((await rejectionOf(() => storageStep.act(siteOn(api), PLAN))).kind).toBe("resource-invalid");
+  });
+
+  test("is refused for failsafe ports that would be open more widely", async () => {
+    const api = await formerCluster();
+    const site = siteOn(api);
+    const change = (entry: object) =>
+      site.objects.patch(`${FORMER}/felixconfigurations/default`, { spec: { failsafeInboundHostPorts: [entry] } });
+    const remedy = `correct or delete it: kubectl edit felixconfigurations.crd.${identity.apiGroup} default`;
+
+    await change({ protocol: "tcp", port: 2222, net: "10.0.0.0/8" });
+    const restricted = await storageStep.plan(site);
+    expect(restricted?.obstacles).toEqual([
+      { message: expect.stringContaining('does not have "failsafeInboundHostPorts[0].net"'), remedy },
+    ]);
+    // The default, which is what would apply instead, has more open ports.
+    await change({ protocol: "other", port: 2222 });
+    expect((await storageStep.plan(siteOn(api)))?.obstacles).toEqual([
+      { message: expect.stringContaining("failsafeInboundHostPorts[0].protocol"), remedy },
+    ]);
+    expect((await rejectionOf(() => storageStep.act(site, PLAN))).kind).toBe("resource-invalid");
   });
 
   test("is refused if somebody else has locked the datastore: the upgrade would unlock it", async () => {

@@ -165,7 +165,7 @@ function settings(): readonly FormerResource[] {
       healthPort: 9098,
       iptablesRefreshInterval: "60s",
       defaultEndpointToHostAction: "RETURN",
-      failsafeInboundHostPorts: [{ protocol: "tcp", port: 2222, net: "10.0.0.0/8" }],
+      failsafeInboundHostPorts: [{ protocol: "tcp", port: 2222 }],
       logSeverityScreen: "Info",
       reportingInterval: "0s",
     }),
