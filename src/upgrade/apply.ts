@@ -12,6 +12,7 @@ import { driftBeforeStep, driftSincePlan } from "./drift.ts";
 import type { Obstacle } from "./facts.ts";
 import { isUnfinished, type Ledger, type LedgerStep } from "./ledger.ts";
 import { changedPaths, readObjects } from "./observe-objects.ts";
+import { refuseUnusablePlan } from "./refuse-plan.ts";
 import { encodeObjects } from "./restore-objects.ts";
 import {
   objectsBackup,
@@ -33,6 +34,7 @@ export type Application = "applied" | "complete";
 
 /** `given`: absent if a run is to be continued. */
 export async function applyPlan(run: Run, given: UpgradePlan | undefined): Promise<Application> {
+  await refuseUnusablePlan(run, given);
   if (isComplete(run.ledger.current, given)) return "complete";
   const plan = await choosePlan(run, given);
   if (plan.steps.length === 0) return "complete";

@@ -216,6 +216,23 @@ describe("an upgrade", () => {
     expect(site.cluster.writes.length).toBe(before);
   });
 
+  test("a plan is refused for another cluster, and when its run was rolled back", async () => {
+    const namespace = { "/api/v1/namespaces/kube-system": { metadata: { name: "kube-system" } } };
+    // The order in which objects are stored decides their UIDs.
+    const site = siteOn({ objects: { ...namespace, ...OBJECTS } });
+    const other = siteOn({ objects: { ...OBJECTS, ...namespace } });
+    const plan = await site.plan();
+    expect((await rejectionOf(async () => other.apply(plan))).message).toContain("planned for another cluster");
+    expect(other.cluster.writes).toEqual([]);
+
+    await site.apply(plan);
+    expect((await rejectionOf(async () => other.apply(plan))).message).toContain("planned for another cluster");
+    await site.rollBack();
+    expect((await rejectionOf(async () => site.apply(plan))).message).toBe(
+      "Cannot apply the plan: upgrade 1234 was rolled back",
+    );
+  });
+
   test("a rollback that is killed at any write continues", async () => {
     const whole = siteOn();
     await whole.apply(await whole.plan());

@@ -2,6 +2,7 @@
 import { PluginError } from "../errors.ts";
 import { isUnfinished, type Ledger } from "./ledger.ts";
 import { changedPaths, observedObjects, readObjects } from "./observe-objects.ts";
+import { clusterUid } from "./refuse-plan.ts";
 import type { PlanningSite, Step, StepPlan } from "./step.ts";
 import { newPlan, planDigest, type UpgradePlan } from "./upgrade-plan.ts";
 
@@ -32,9 +33,11 @@ export async function makePlan(site: PlanningSite, request: PlanRequest): Promis
     if (plan !== undefined) planned.push(plan);
   }
   const live = await readObjects(site.objects, changedPaths(planned));
+  const cluster = await clusterUid(site.objects);
   return newPlan({
     run: earlier?.plan.run ?? run,
     ...(earlier === undefined ? {} : { continues: planDigest(earlier.plan) }),
+    ...(cluster === undefined ? {} : { cluster }),
     madeAt: now.toISOString(),
     facts: site.facts,
     options: site.options,

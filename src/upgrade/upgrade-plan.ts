@@ -14,6 +14,8 @@ export interface UpgradePlan {
   readonly run: string;
   /** Digest of the plan that it replaces in a run that has begun. */
   readonly continues?: string;
+  /** UID of the namespace `kube-system`. */
+  readonly cluster?: string;
   readonly madeAt: string;
   readonly facts: Facts;
   readonly options: UpgradeOptions;

@@ -1,0 +1,30 @@
+/** Refuses plans that are not for this cluster as it is now. Reads only. */
+import { PluginError } from "../errors.ts";
+import type { ClusterObjects } from "../kube/objects.ts";
+import { isObject } from "../model/shape.ts";
+import { UPGRADE_NAMESPACE } from "./ledger.ts";
+import type { Run } from "./run.ts";
+import type { UpgradePlan } from "./upgrade-plan.ts";
+
+/** Stays the same as long as the cluster exists; `undefined` if it cannot be found out. */
+export async function clusterUid(objects: ClusterObjects): Promise<string | undefined> {
+  const metadata = (await objects.read(`/api/v1/namespaces/${UPGRADE_NAMESPACE}`))?.["metadata"];
+  const uid = isObject(metadata) ? metadata["uid"] : undefined;
+  return typeof uid === "string" ? uid : undefined;
+}
+
+export async function refuseUnusablePlan({ site, ledger }: Run, plan: UpgradePlan | undefined): Promise<void> {
+  if (plan === undefined) return;
+  if (plan.cluster !== undefined && plan.cluster !== (await clusterUid(site.objects))) {
+    const message = `Cannot apply the plan: upgrade ${plan.run} was planned for another cluster`;
+    throw new PluginError("config-invalid", message, {
+      details: "check --kubeconfig and --context, or make a new plan for this cluster: upgrade plan",
+    });
+  }
+  const { current } = ledger;
+  if (current?.phase === "rolled-back" && current.run === plan.run) {
+    throw new PluginError("resource-changed", `Cannot apply the plan: upgrade ${plan.run} was rolled back`, {
+      details: "make a new plan: upgrade plan",
+    });
+  }
+}
