@@ -1,4 +1,6 @@
+import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { quoted } from "../../quote.ts";
 import { applyPlan } from "../../upgrade/apply.ts";
 import { decodePlan, type UpgradePlan } from "../../upgrade/upgrade-plan.ts";
 import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../command.ts";
@@ -45,8 +47,11 @@ async function givenPlan(context: Context, given: Given): Promise<UpgradePlan | 
   try {
     return decodePlan(await context.readFile(file), file);
   } catch (failure) {
-    if (named === undefined && isMissing(failure)) return undefined;
-    throw failure;
+    if (!isMissing(failure)) throw failure;
+    if (named === undefined) return undefined;
+    throw new PluginError("resource-missing", `Cannot apply the plan ${quoted(named)}: there is no such file`, {
+      details: `make it with ${identity.adminTool} upgrade plan --plan ${named}, or leave out --plan to continue an upgrade`,
+    });
   }
 }
 

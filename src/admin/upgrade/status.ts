@@ -31,6 +31,9 @@ export const upgradeStatus: Command = {
 interface Holder {
   readonly identity: string;
   readonly renewedAt: string;
+  readonly secondsSince: number;
+  /** Without a report for so long, it has ended. */
+  readonly limitSeconds: number;
   /** Whether it has renewed the Lease in time; by the clock of this machine. */
   readonly isAlive: boolean;
 }
@@ -40,8 +43,9 @@ async function leaseHolder(objects: ClusterObjects, now: Date): Promise<Holder |
   const path = `/apis/coordination.k8s.io/v1/namespaces/${UPGRADE_NAMESPACE}/leases/${UPGRADE_NAME}`;
   const { holderIdentity: identity = "", renewTime: renewedAt = "", ...spec } = leaseIn(await objects.read(path)).spec;
   if (identity === "") return undefined;
-  const age = now.getTime() - Date.parse(renewedAt);
-  return { identity, renewedAt, isAlive: age < (spec.leaseDurationSeconds ?? 0) * 1_000 };
+  const secondsSince = Math.round((now.getTime() - Date.parse(renewedAt)) / 1_000);
+  const limitSeconds = spec.leaseDurationSeconds ?? 0;
+  return { identity, renewedAt, secondsSince, limitSeconds, isAlive: secondsSince < limitSeconds };
 }
 
 const NEXT = {
@@ -51,11 +55,16 @@ const NEXT = {
   "rolled-back": "rolled back",
 } as const;
 
+/** A process that was killed a moment ago looks the same. */
+function holderText({ identity: name, secondsSince, limitSeconds }: Holder): string {
+  return `carried out by ${name}, which reported ${Math.max(0, secondsSince)} s ago (after ${limitSeconds} s without a report it has ended)`;
+}
+
 function statusText(ledger: Ledger, holder: Holder | undefined): string {
   const { run, from, to, phase, startedAt, endedAt, steps } = ledger;
   const rows = steps.map((step) => [step.name, step.state, step.endedAt ?? step.startedAt ?? "", step.problem ?? ""]);
   return [
-    `Upgrade ${run} from ${from} to ${to}: ${holder?.isAlive ? `carried out now by ${holder.identity}` : NEXT[phase]}`,
+    `Upgrade ${run} from ${from} to ${to}: ${holder?.isAlive ? holderText(holder) : NEXT[phase]}`,
     ...(holder === undefined || holder.isAlive
       ? []
       : [`${holder.identity} has not reported since ${holder.renewedAt}`]),

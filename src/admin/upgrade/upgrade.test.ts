@@ -99,7 +99,9 @@ definitions        running   2026-01-02T03:01:01.000Z   it is not established
     const renew = (renewTime: string) =>
       cluster.edit(LEASE, { metadata: {}, spec: { holderIdentity: "host/1", leaseDurationSeconds: 15, renewTime } });
     renew("2026-01-02T03:04:00.000000Z");
-    expect((await vendorctl("upgrade status")).stdout).toContain("carried out now by host/1");
+    expect((await vendorctl("upgrade status")).stdout).toContain(
+      "carried out by host/1, which reported 5 s ago (after 15 s without a report it has ended)",
+    );
     renew("2026-01-02T03:03:00.000000Z");
 
     expect((await vendorctl("upgrade status")).stdout).toContain("host/1 has not reported since 2026-01-02T03:03:00");
@@ -149,6 +151,14 @@ describe("upgrade apply", () => {
     expect(await refusalOf(encodePlan(plan).replace("v3.26.0", "v3.27.0"))).toContain("changed since it was made");
     expect(await refusalOf("{}")).toContain("it is not a plan");
     expect(await refusalOf(encodePlan(other))).toContain(`it is for v3.99.0, and this tool upgrades to ${VERSION}`);
+  });
+
+  test("says which file of a plan is missing", async () => {
+    const readFile = () => Promise.reject(Object.assign(new Error("ENOENT: no such file"), { code: "ENOENT" }));
+    const { stderr, code } = await toolOn().vendorctl("upgrade apply --plan nothere.json", { readFile });
+
+    expect(stderr).toContain('Cannot apply the plan "nothere.json": there is no such file');
+    expect(code).toBe(EXIT_FAILED);
   });
 
   test("is refused with another plan than that of a run that has begun, and while that is rolled back", async () => {
