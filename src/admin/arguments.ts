@@ -60,7 +60,7 @@ function checkedValue(option: Option, value: string | undefined): string {
   if (isAllowed) return value;
   const refusal = option.refusedValues?.get(value.split("=")[0] ?? "");
   if (refusal !== undefined) throw new UsageError(`"--${option.name}" is ${quoted(value)}: ${refusal}`);
-  throw new UsageError(`"--${option.name}" is ${quoted(value)}: must be ${allowed}`);
+  throw new UsageError(`"--${option.name}" is ${quoted(value)}: must be ${allowed}${option.otherValueHint ?? ""}`);
 }
 
 /** With two different values, one of them would be ignored silently. */

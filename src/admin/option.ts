@@ -11,6 +11,8 @@ export interface Option {
   readonly withArgument?: readonly string[];
   /** Values that other tools have and this one refuses, with or without an argument, with the alternative. */
   readonly refusedValues?: ReadonlyMap<string, string>;
+  /** For the refusal of any other value: what may have been meant. */
+  readonly otherValueHint?: string;
   /** The value of `--name` without `=VALUE`; the next word is then not its value. */
   readonly valueIfBare?: string;
   /** May be given several times; all its values are in `Given.lists`. */

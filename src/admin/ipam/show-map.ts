@@ -16,6 +16,7 @@ export const MAP_OPTION: Option = {
   value: "WHAT",
   oneOf: ["usage", "node"],
   valueIfBare: "usage",
+  otherValueHint: "; --pool NAME selects a pool",
   summary: "Draw the blocks of each pool as a map: how full they are (usage, the default), or who has them (node)",
 };
 

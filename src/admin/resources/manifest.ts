@@ -3,7 +3,9 @@
  * including lists of resources. All problems of all documents are reported
  * together, and nothing is done if there is any.
  */
+
 import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import { findKind } from "../../model/kinds.ts";
 import { nearestName } from "../../model/nearest-name.ts";
@@ -107,7 +109,8 @@ function decodeDocument(document: unknown, place: string, namespace: string | un
   if (!decoded.ok) {
     // A resource of another program may have any fields.
     const foreign = decoded.problems.filter(({ path }) => path === "apiVersion");
-    return refuse(...(foreign.length > 0 ? foreign : decoded.problems).map(formatProblem));
+    const hint = foreign.length > 0 && ORCHESTRATOR_POLICY.has(apiVersion) ? CONVERT_HINT : "";
+    return refuse(...(foreign.length > 0 ? foreign : decoded.problems).map((each) => `${formatProblem(each)}${hint}`));
   }
   const { namespace: own } = decoded.value.metadata;
   if (own !== undefined && namespace !== undefined && own !== namespace) {
@@ -116,6 +119,9 @@ function decodeDocument(document: unknown, place: string, namespace: string | un
   }
   return { ok: true, given: givenResource(kind, decoded.value, namespace ?? USUAL_NAMESPACE) };
 }
+
+const ORCHESTRATOR_POLICY: ReadonlySet<unknown> = new Set(["networking.k8s.io/v1", "extensions/v1beta1"]);
+const CONVERT_HINT = `; a policy of the orchestrator is applied with kubectl, or converted: ${identity.adminTool} convert`;
 
 function refusal(place: string, problems: readonly string[]): Parsed & { readonly ok: false } {
   return { ok: false, problems: problems.map((problem) => `${place}: ${problem}`) };

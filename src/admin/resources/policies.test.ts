@@ -39,6 +39,7 @@ describe("apply of a policy", () => {
 
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain(`apiVersion: "networking.k8s.io/v1" is not supported; use "${API_VERSION}"`);
+    expect(stderr).toContain("vendorctl convert");
     expect(stderr).not.toContain("podSelector");
   });
 

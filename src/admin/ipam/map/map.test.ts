@@ -151,6 +151,10 @@ describe("ipam show --map", () => {
   });
 });
 
+test("a pool as the value of --map is refused with the option that selects one", async () => {
+  expect((await ctl("ipam show --map=blue")).stderr).toContain("--pool");
+});
+
 describe("ipam show --show-borrowed", () => {
   test("lists addresses that nodes use from blocks of others", async () => {
     await seed(store, poolChange("blue", "10.0.0.0/30", { blockSize: 30 }));
