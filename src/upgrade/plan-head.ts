@@ -2,6 +2,7 @@
 import { counted } from "../counted.ts";
 import { durationText } from "./duration-text.ts";
 import type { Facts } from "./facts.ts";
+import { keptAndLost } from "./kept-and-lost.ts";
 import { NETWORK_TITLES } from "./network-titles.ts";
 import type { Step, StepPlan } from "./step.ts";
 import type { UpgradePlan } from "./upgrade-plan.ts";
@@ -23,6 +24,7 @@ export function headLines(plan: UpgradePlan, steps: readonly Step[], colors: Col
     ...lockLines(plan.steps, colors),
     ...noReturnLines(plan.steps, steps, colors),
     ...blockedLines(plan.steps, colors),
+    ...keptAndLost(plan.steps),
   ];
 }
 

@@ -41,7 +41,7 @@ test("a plan says what will happen, why, what is taken, what cannot be undone, a
         },
         { action: "create", what: "Installation default", isUnverified: true },
       ],
-      notes: ["nothing restarts"],
+      notes: ["nothing restarts", "Kept: spec.x"],
     },
     { step: "second", cannotBeUndone: "the old objects", estimatedSeconds: 300 },
   );
@@ -49,9 +49,11 @@ test("a plan says what will happen, why, what is taken, what cannot be undone, a
   expect(planText(plan, STEPS, { ...PAINT, isFull: false })).toBe(`\
 Upgrade from v3.26.0 to v3.29.0: installed by the operator, datastore the orchestrator's API
 2 steps, about 6 min in total. Run 1a2b3c4d.
+Your edits that are kept:
+- spec.x
 
 1. Set first
-   (first, rule 1, about 20 s)
+   (first, rule 1 of the upgrade procedure, about 20 s)
    Why: The test needs it.
    - create Namespace a
    - update DaemonSet a/b
@@ -66,9 +68,10 @@ ${lines
        … 7 more lines: --full shows them
    - create Installation default (not tried: its kind or namespace comes with an earlier step)
    Note: nothing restarts
+   Note: Kept: spec.x
 
 2. Set second
-   (second, rule 1, about 5 min)
+   (second, rule 1 of the upgrade procedure, about 5 min)
    Why: The test needs it.
    Cannot be undone: the old objects
 `);

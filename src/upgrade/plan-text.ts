@@ -28,7 +28,7 @@ export function planText(plan: UpgradePlan, steps: readonly Step[], options: Pla
 
 function stepText(plan: StepPlan, steps: readonly Step[], number: number, options: PlanTextOptions): string {
   const step = steps.find(({ name }) => name === plan.step);
-  const rule = step === undefined ? "" : `rule ${step.rule}, `;
+  const rule = step === undefined ? "" : `rule ${step.rule} of the upgrade procedure, `;
   const changes = groupsOf(plan.changes, options).map((group) => groupLines(group, options));
   const shown = options.isFull ? changes : changes.slice(0, SHOWN_CHANGES);
   const hidden = changes.length - shown.length;
