@@ -1,4 +1,5 @@
 /** The manifest of this release for an installation whose objects have its shapes: plain three-way merges. Pure. */
+import { identity } from "../../identity.ts";
 import type { Fields } from "../../kube/objects.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { describeObject } from "../../operator/object-kinds.ts";
@@ -30,16 +31,18 @@ export function mergePresent({
   winner,
 }: PresentInstallation): TranslatedManifest {
   const conflicts: MergeConflict[] = [];
-  const objects = release.flatMap((object) => {
-    const found = liveOf(live, object);
-    if (found === undefined) return [object];
-    if (object.kind === "Secret") return [];
-    if (isSettings(object)) return [withLiveSettings(object, found)];
-    const { base, source } = isSameVersion ? published(object) : baseOf(found, undefined);
-    const merged = mergeObject({ object, found, base, isBaseApplied: source === "last applied" }, winner);
-    conflicts.push(...merged.conflicts);
-    return [merged.object];
-  });
+  const objects = release
+    .map((object) => underLiveName(object, live))
+    .flatMap((object) => {
+      const found = liveOf(live, object);
+      if (found === undefined) return [object];
+      if (object.kind === "Secret") return [];
+      if (isSettings(object)) return [withLiveSettings(object, found)];
+      const { base, source } = isSameVersion ? published(object) : baseOf(found, undefined);
+      const merged = mergeObject({ object, found, base, isBaseApplied: source === "last applied" }, winner);
+      conflicts.push(...merged.conflicts);
+      return [merged.object];
+    });
   return {
     objects: withConfigHash(objects.map((object) => ({ object, mode: "whole" }))),
     settings: {},
@@ -47,6 +50,13 @@ export function mergePresent({
     obstacles: isEtcd ? etcdObstacles(live) : [],
     conflicts,
   };
+}
+
+/** Beside flannel the DaemonSet of the node agents keeps the name that it had in an earlier release: a second one must not appear. */
+function underLiveName(object: KubeObject, live: LiveManifest): KubeObject {
+  const name = textIn(fieldsIn(daemonSetOf(live), "metadata"), "name");
+  if (object.kind !== "DaemonSet" || object.metadata.name !== identity.nodeAgent || name === undefined) return object;
+  return { ...object, metadata: { ...object.metadata, name } };
 }
 
 function etcdObstacles(live: LiveManifest): readonly Obstacle[] {

@@ -495,6 +495,25 @@ describe("wantedManifest() with flannel", () => {
     ]);
   });
 
+  test.each(["v3.29.0", "v3.28.9"])("its next upgrade changes the same DaemonSet: from %s", async (version) => {
+    const upgraded = await layOut({ datastore: "kubernetes", network: "other", version: "v3.26.4" });
+    const live = upgraded.objects.map((each) => each.object);
+    const again = plan(live, {
+      version,
+      datastore: "kubernetes",
+      network: "fabric",
+      onConflict: "mine",
+      stock: undefined,
+    });
+    const daemonSets = again.objects.map((each) => each.object).filter(({ kind }) => kind === "DaemonSet");
+
+    expect(daemonSets.map(({ metadata }) => metadata.name)).toEqual(["canal"]);
+    expect(object(again, "DaemonSet").spec.template.spec.containers).toMatchObject([
+      { name: nodeAgent },
+      { name: "kube-flannel" },
+    ]);
+  });
+
   test.each(VERSIONS)("on etcd, flannel goes on calling our plugin, under the same name: %s", async (version) => {
     const wanted = await layOut({ datastore: "etcd", network: "other", version });
     const { name, plugins } = networkList(wanted);
