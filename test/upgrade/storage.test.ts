@@ -13,8 +13,10 @@ import { readWorld } from "../../src/ipam/world.ts";
 import type { KubeClient } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
 import { clusterObjects } from "../../src/kube/objects.ts";
+import { NODE_AGENT_CONFIGURATION } from "../../src/model/kinds.ts";
 import { FORMER_API, FORMER_API_SERVER, FORMER_UID } from "../../src/upgrade/former-names.ts";
 import type { StepPlan } from "../../src/upgrade/step.ts";
+import { formerObjectsStep } from "../../src/upgrade/steps/former-objects.ts";
 import { storageStep } from "../../src/upgrade/steps/storage.ts";
 import { unlockStep } from "../../src/upgrade/steps/unlock.ts";
 import { means, request, textsOf } from "../support/ipam.ts";
@@ -162,8 +164,14 @@ describe("the storage of an earlier release", () => {
     expect(await unlockStep.rollbackObstacles?.(site, plan)).toHaveLength(1);
   });
 
-  testCluster("needs no APIService: the API server creates its own when the former one is deleted", async () => {
-    await client.request({ method: "DELETE", path: API_SERVICE });
+  testCluster("needs no APIService: the API server creates its own, and discovery lists the new kinds", async () => {
+    const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    const listed = async () => (await client.request({ method: "GET", path: "/apis", accept })).text;
+    await formerObjectsStep.act(siteWith(), { ...plan, changes: [], data: { roles: [] } });
+    await pollUntil(
+      async () => (await listed()).includes(`"resource":"${NODE_AGENT_CONFIGURATION.plural}"`),
+      "the kinds of this release in the discovery",
+    );
     await pollUntil(async () => {
       const { metadata } = await readJson(API_SERVICE);
       return metadata?.labels?.["kube-aggregator.kubernetes.io/automanaged"] !== undefined;

@@ -82,7 +82,7 @@ export const formerObjectsStep: Step = {
 
   async act(site, plan) {
     const { objects } = site;
-    if (await isUnmanaged(objects)) await objects.patch(API_SERVICE, { metadata: { labels: { [MANAGED]: "true" } } });
+    await handOverApiService(objects);
     for (const { path, keys } of await settingsToRemove(objects)) {
       await objects.patch(path, { data: Object.fromEntries(keys.map((key) => [key, null])) });
     }
@@ -101,9 +101,6 @@ export const formerObjectsStep: Step = {
   async rollback(site, plan) {
     const { objects, backups } = site;
     const saved = await readBackedUp(backups);
-    const api = await objects.read(API_SERVICE);
-    if (api !== undefined && !isForeign(api))
-      await objects.patch(API_SERVICE, { metadata: { labels: { [MANAGED]: null } } });
     const paths = plan.changes.flatMap(({ path }) => path ?? []).toReversed();
     for (const path of paths) {
       const before = saved[path];
@@ -193,9 +190,25 @@ async function planRoles(site: PlanningSite): Promise<readonly WantedObject[]> {
   return finalRoles(components, live, await stockManifest(version, { datastore, network: method.network }));
 }
 
+/**
+ * It has no Service any more, but discovery still lists what the former API server told, and misses new kinds: only for an
+ * APIService of its own the API server lists its definitions. It creates that one as soon as this one is deleted, and serves
+ * the group in between.
+ */
+async function handOverApiService(objects: ClusterObjects): Promise<void> {
+  const api = await objects.read(API_SERVICE);
+  if (api === undefined || !isUnmanagedObject(api)) return;
+  const { uid } = fieldsIn(api, "metadata");
+  await objects.remove(API_SERVICE, { preconditions: { uid } });
+}
+
 async function isUnmanaged(objects: ClusterObjects): Promise<boolean> {
   const api = await objects.read(API_SERVICE);
-  return api !== undefined && !isForeign(api) && fieldsIn(api, "metadata", "labels")[MANAGED] === undefined;
+  return api !== undefined && isUnmanagedObject(api);
+}
+
+function isUnmanagedObject(api: Fields): boolean {
+  return !isForeign(api) && fieldsIn(api, "metadata", "labels")[MANAGED] === undefined;
 }
 
 /** Served by a program, not by definitions. */
