@@ -431,6 +431,22 @@ describe("a step", () => {
     expect(await failureOf(site.apply(await site.plan()))).toMatchObject({ kind: "not-ready" });
   });
 
+  test("that cannot be checked is reported by verify, and the others are checked", async () => {
+    let isServed = true;
+    const failing = async () => {
+      if (!isServed) throw new PluginError("resource-missing", "there is no such kind");
+      return [];
+    };
+    const site = siteOn({}, [settingStep("first", ["a"], { verify: failing }), ...STEPS.slice(1, 2)]);
+    await site.apply(await site.plan());
+    isServed = false;
+
+    expect((await verifyRun(await site.openRun())).map(({ problems }) => problems)).toEqual([
+      ["it cannot be checked: there is no such kind"],
+      [],
+    ]);
+  });
+
   test("is reported by verify when somebody undoes it later", async () => {
     const site = siteOn({}, STEPS.slice(0, 2));
     await site.apply(await site.plan());

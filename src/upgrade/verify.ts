@@ -1,4 +1,5 @@
 /** Whether an upgrade is done and right, step by step. Reads only. */
+import { PluginError } from "../errors.ts";
 import { type PlannedStep, plannedSteps, type Run, readPlan, requireLedger, stateOf, stepSite } from "./run.ts";
 import type { UpgradePlan } from "./upgrade-plan.ts";
 
@@ -24,7 +25,13 @@ async function problemsOf(run: Run, whole: UpgradePlan, { step, plan }: PlannedS
   if (state === "pending") return ["it has not begun"];
   if (state === "rolled-back" || (state === "done" && step.isTemporary)) return [];
   const site = stepSite(run, whole, step.name);
-  const remaining = (await step.remaining(site, plan)).map((line) => `not done: ${line}`);
-  const wrong = (await step.verify?.(site, plan)) ?? [];
-  return [...remaining, ...wrong];
+  try {
+    const remaining = (await step.remaining(site, plan)).map((line) => `not done: ${line}`);
+    const wrong = (await step.verify?.(site, plan)) ?? [];
+    return [...remaining, ...wrong];
+  } catch (failure) {
+    // In the middle of an upgrade, such as while a kind is not served yet; the other steps are shown.
+    if (failure instanceof PluginError) return [`it cannot be checked: ${failure.message}`];
+    throw failure;
+  }
 }
