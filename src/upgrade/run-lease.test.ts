@@ -88,6 +88,18 @@ describe("the Lease of a run", () => {
     expect(cluster.objects.get(PATH)?.spec.holderIdentity).toBe("");
   });
 
+  test("that cannot be acquired since the API is unreachable ends the command soon, with the reason", async () => {
+    const time = clock();
+    const request = () => Promise.reject(new Error("connection refused"));
+    const ended = failureOf(withRunLease(meansOn({ request }, time, "one").means, async () => "never"));
+    await time.run(11_000);
+
+    expect(await Promise.race([ended, Bun.sleep(100).then(() => "goes on")])).toMatchObject({
+      kind: "api-unavailable",
+      message: expect.stringContaining("connection refused"),
+    });
+  });
+
   test("is given back by a run that the user stops", async () => {
     const [cluster, time] = [imitateCluster(), clock()];
     const stop = new AbortController();

@@ -37,6 +37,7 @@ export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease
   const stop = new AbortController();
   const lost = new AbortController();
   let isHeld = false;
+  let problem = "";
   const elector = new Elector({
     ...means,
     namespace: UPGRADE_NAMESPACE,
@@ -45,11 +46,12 @@ export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease
   });
   const onWarning = (message: string) => {
     means.tell(message);
+    problem = message;
     if (isHeld && !elector.isLeading() && !stop.signal.aborted) lost.abort(lostLease());
   };
   const renewing = elector.run(stop.signal);
   try {
-    await acquire(elector, means);
+    await acquire(elector, means, () => problem);
     isHeld = true;
     return await work({
       signal: AbortSignal.any([means.signal, lost.signal]),
@@ -64,8 +66,13 @@ export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease
 }
 
 const POLL_MILLISECONDS = 100;
+/** Without a response at all, and in any case: a Lease that is not renewed expires sooner. */
+const LIMITS = { silentMilliseconds: 10_000, totalMilliseconds: 60_000 };
 
-async function acquire(elector: Elector, { wait, signal, tell }: LeaseMeans): Promise<void> {
+/** `problem`: the last one of the requests for the Lease. */
+async function acquire(elector: Elector, means: LeaseMeans, problem: () => string): Promise<void> {
+  const { wait, elapsed, signal, tell } = means;
+  const begun = elapsed();
   let first: { readonly holder: string; readonly renewTime: string } | undefined;
   while (!elector.isLeading()) {
     signal.throwIfAborted();
@@ -77,6 +84,8 @@ async function acquire(elector: Elector, { wait, signal, tell }: LeaseMeans): Pr
     if (first !== undefined && holder !== "" && (holder !== first.holder || renewTime !== first.renewTime)) {
       throw heldByOther(holder);
     }
+    const limit = holder === "" ? LIMITS.silentMilliseconds : LIMITS.totalMilliseconds;
+    if (elapsed() - begun >= limit) throw notAcquired(problem());
     await wait(POLL_MILLISECONDS, signal);
   }
 }
@@ -84,6 +93,13 @@ async function acquire(elector: Elector, { wait, signal, tell }: LeaseMeans): Pr
 function heldByOther(holder: string): PluginError {
   return new PluginError("resource-in-use", `Cannot begin: ${quoted(holder)} is upgrading this cluster now`, {
     details: "wait until it has ended; upgrade status shows how far it is",
+  });
+}
+
+function notAcquired(problem: string): PluginError {
+  const reason = problem === "" ? "the API does not respond" : problem;
+  return new PluginError("api-unavailable", `Cannot begin: the Lease of the upgrade cannot be acquired: ${reason}`, {
+    details: "nothing was written; check the address of the API and the permissions, and run the same command again",
   });
 }
 
