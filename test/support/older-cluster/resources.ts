@@ -6,6 +6,7 @@
 import { apiVersionOf, identity } from "../../../src/identity.ts";
 import type { ClusterObjects } from "../../../src/kube/objects.ts";
 import { FORMER_API } from "../../../src/upgrade/former-names.ts";
+import { pollUntil } from "../poll.ts";
 import type { AnyObject } from "./former-object.ts";
 
 export interface FormerPod {
@@ -330,6 +331,9 @@ export async function createFormerPods(objects: Pick<ClusterObjects, "create" | 
   for (const namespace of new Set(FORMER_PODS.map((pod) => pod.namespace))) {
     if ((await objects.read(`/api/v1/namespaces/${namespace}`)) !== undefined) continue;
     await objects.create("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+    // The controller manager creates it; without it a pod is refused.
+    const account = `/api/v1/namespaces/${namespace}/serviceaccounts/default`;
+    await pollUntil(async () => (await objects.read(account)) !== undefined, `the account of namespace ${namespace}`);
   }
   for (const { namespace, name, node, address, container } of FORMER_PODS) {
     const prefix = identity.annotationPrefix;
