@@ -104,6 +104,8 @@ const KEEP_RECORDS: readonly Rule[] = [
     verbs: ["get", "list", "watch", "update", "delete"],
   },
   { apiGroups: [PRODUCT_API.group], resources: ["ipamhandles"], verbs: ["get", "update", "delete"] },
+  // Whether the datastore is locked.
+  { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations"], verbs: ["get"] },
 ];
 
 /** In the namespace of the controllers alone. */
