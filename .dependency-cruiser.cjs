@@ -73,10 +73,10 @@ module.exports = {
     },
     {
       name: "no-test-in-product",
-      comment: "the product imports nothing from test/, bench/ or scripts/",
+      comment: "the product imports nothing from test/, sim/, bench/ or scripts/",
       severity: "error",
       from: { path: "^src/", pathNot: "\\.test\\.ts$" },
-      to: { path: ["^test/", "^bench/", "^scripts/", "\\.test\\.ts$"] },
+      to: { path: ["^test/", "^sim/", "^bench/", "^scripts/", "\\.test\\.ts$"] },
     },
     {
       name: "agent-state-in-agent-only",

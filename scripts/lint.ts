@@ -16,7 +16,7 @@ const STEPS: readonly (readonly [name: string, command: readonly string[]])[] = 
       ".dependency-cruiser.cjs",
       "--output-type",
       "err",
-      ...["src", "test", "scripts", "bench"].filter((folder) => existsSync(folder)),
+      ...["src", "test", "scripts", "bench", "sim"].filter((folder) => existsSync(folder)),
     ],
   ],
   ["unused code", [`${tools}/knip`, "--no-progress"]],

@@ -36,7 +36,7 @@ process.exit(gate && built && countsOf(total).failed === 0 ? 0 : 1);
 
 async function allTests(): Promise<TestReport> {
   let report = EMPTY_REPORT;
-  for (const lanes of assignFiles([...new Bun.Glob("{src,test}/**/*.test.ts").scanSync()])) {
+  for (const lanes of assignFiles([...new Bun.Glob("{src,test,sim}/**/*.test.ts").scanSync()])) {
     const output = lanes.length > 1 ? "blocks of a file" : "at once";
     const reports = await Promise.all(lanes.map(({ name, files }) => testGroup({ name, places: files, output })));
     report = reports.reduce(addReports, report);

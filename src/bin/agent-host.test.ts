@@ -101,7 +101,7 @@ describe("agentHost()", () => {
     const own = await first.withSocket((socket) => socket);
 
     expect(await first.withSocket((socket) => socket)).toBe(own);
-    expect((await second.withSocket((socket) => socket)).fd).not.toBe(own.fd);
+    expect((await second.withSocket((socket) => socket)).channel).not.toBe(own.channel);
     const failing = first.withSocket(() => {
       throw new RangeError("on the way");
     });

@@ -10,13 +10,8 @@ import { parseAddress } from "../ip/address.ts";
 import { forgetConnections } from "../linux/conntrack.ts";
 import { closeFile, openToRead, readText } from "../linux/files.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
-import {
-  closeNetlinkSocket,
-  type NetlinkProtocol,
-  type NetlinkSocket,
-  openNetlinkSocket,
-  perform,
-} from "../linux/netlink-socket.ts";
+import type { NetlinkProtocol } from "../linux/netlink-channel.ts";
+import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket, perform } from "../linux/netlink-socket.ts";
 import { runInNewNetns } from "../linux/netns.ts";
 import { commit } from "../linux/nftables/commit.ts";
 import type { Expression } from "../linux/nftables/expression.ts";

@@ -5,36 +5,17 @@
  */
 import { errnoOf } from "./errno.ts";
 import { KernelError } from "./kernel-error.ts";
-import * as libc from "./libc.ts";
 import { MessageCursor } from "./netlink/message-reader.ts";
-import {
-  AF_NETLINK,
-  type NetlinkSocket,
-  type OnMessage,
-  receiveOrErrno,
-  SO_RCVBUFFORCE,
-  SOL_NETLINK,
-  SOL_SOCKET,
-  setOption,
-} from "./netlink-socket.ts";
-
-const NETLINK_ADD_MEMBERSHIP = 1;
+import { type NetlinkSocket, type OnMessage, receiveOrErrno } from "./netlink-socket.ts";
 
 /** The address of the socket, which messages about its changes carry. The kernel assigns it with the first message. */
 export function portOf(socket: NetlinkSocket): number {
-  const address = new Uint32Array(3);
-  if (libc.getsockname(socket.fd, address, Uint32Array.of(address.byteLength)) === 0) return address[1] ?? 0;
-  throw new KernelError("read the address of a netlink socket", libc.lastErrno());
+  return socket.channel.port();
 }
 
 /** From now on the socket gets the messages that the kernel sends to these groups, as many as fit into the buffer. */
 export function joinGroups(socket: NetlinkSocket, groups: readonly number[], bufferBytes: number): void {
-  setOption(socket, SOL_SOCKET, SO_RCVBUFFORCE, Int32Array.of(bufferBytes));
-  // A socket without an address would get nothing.
-  const address = Uint32Array.of(AF_NETLINK, 0, 0);
-  if (libc.bind(socket.fd, address, address.byteLength) !== 0)
-    throw new KernelError(`bind a netlink socket (${socket.protocol})`, libc.lastErrno());
-  for (const group of groups) setOption(socket, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, Int32Array.of(group));
+  socket.channel.join(groups, bufferBytes);
 }
 
 /** Reads what has arrived. Returns `lost` if messages did not fit into the socket's buffer. */
@@ -54,26 +35,7 @@ export function drain(socket: NetlinkSocket, onMessage: OnMessage): "complete" |
  * did not fit into the socket's buffer.
  */
 export async function* arrivals(socket: NetlinkSocket, signal: AbortSignal): AsyncGenerator<MessageCursor | "lost"> {
-  while (!signal.aborted) {
-    const reader = Bun.file(socket.fd).stream().getReader();
-    const cancel = () => void reader.cancel().catch(() => {});
-    signal.addEventListener("abort", cancel, { once: true });
-    try {
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done) return;
-        yield new MessageCursor(value);
-      }
-    } catch (error) {
-      if (!hasCode(error, "ENOBUFS")) throw error;
-      yield "lost";
-    } finally {
-      signal.removeEventListener("abort", cancel);
-      cancel();
-    }
+  for await (const arrived of socket.channel.arrivals(signal)) {
+    yield arrived === "lost" ? arrived : new MessageCursor(arrived);
   }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }

@@ -1,36 +1,20 @@
 /**
  * One netlink socket: sends requests, reads the kernel's replies, turns a refusal into
- * an error. Synchronous: the kernel does the work inside `sendto`, so the reply has
- * arrived when it returns; a missing reply was lost (EAGAIN), and waiting is useless.
+ * an error. Synchronous: the kernel does the work while it takes a message, so the reply has
+ * arrived when `send` returns; a missing reply was lost (EAGAIN), and waiting is useless.
  *
  * A socket belongs to the network namespace in which it was opened, whichever
  * namespace the thread enters afterwards (see netns.ts).
  */
-import { loadOnce } from "../load-once.ts";
 import { errnoOf } from "./errno.ts";
-import { closeFile } from "./files.ts";
 import { isKernelError, KernelError } from "./kernel-error.ts";
-import * as libc from "./libc.ts";
 import { type Acknowledgement, readAcknowledgement } from "./netlink/acknowledgement.ts";
 import { MessageCursor } from "./netlink/message-reader.ts";
 import { MessageWriter } from "./netlink/message-writer.ts";
 import { encodeRequests, type NetlinkRequest, writeRequest } from "./netlink/request.ts";
 import { FLAG, MESSAGE } from "./netlink/wire.ts";
+import { type NetlinkChannel, type NetlinkProtocol, openNetlinkChannel } from "./netlink-channel.ts";
 
-const PROTOCOL = { route: 0, netfilter: 12 } as const;
-
-export type NetlinkProtocol = keyof typeof PROTOCOL;
-
-export const AF_NETLINK = 16;
-const SOCK_RAW_CLOEXEC = 3 | 0x80000;
-export const SOL_SOCKET = 1;
-const SO_SNDBUFFORCE = 32;
-export const SO_RCVBUFFORCE = 33;
-export const SOL_NETLINK = 270;
-const NETLINK_CAP_ACK = 10;
-const NETLINK_EXT_ACK = 11;
-const MSG_TRUNC = 0x20;
-const MSG_DONTWAIT = 0x40;
 const DUMP_ATTEMPTS = 10;
 const LATE_SEQUENCE = 0x8000_0000;
 /** The default receive buffer has room for about this many link descriptions with their acknowledgements. */
@@ -42,7 +26,7 @@ const DEFAULT_BUFFER = 160 * 1024;
 
 export interface NetlinkSocket {
   readonly protocol: NetlinkProtocol;
-  readonly fd: number;
+  readonly channel: NetlinkChannel;
   /** Numbers the messages, so that replies can be matched to requests. */
   nextSequence: number;
   sendBuffer: number;
@@ -50,21 +34,15 @@ export interface NetlinkSocket {
 
 /** Opens a socket in the current namespace of the thread. The kernel assigns its address with the first message. */
 export function openNetlinkSocket(protocol: NetlinkProtocol): NetlinkSocket {
-  const fd = libc.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, PROTOCOL[protocol]);
-  if (fd < 0) throw new KernelError(`open a netlink socket (${protocol})`, libc.lastErrno());
-  const socket = { protocol, fd, nextSequence: 1, sendBuffer: DEFAULT_BUFFER };
-  try {
-    setOption(socket, SOL_NETLINK, NETLINK_EXT_ACK, Int32Array.of(1));
-    setOption(socket, SOL_NETLINK, NETLINK_CAP_ACK, Int32Array.of(1));
-    return socket;
-  } catch (error) {
-    closeFile(fd);
-    throw error;
-  }
+  return socketOn(openNetlinkChannel(protocol), protocol);
+}
+
+export function socketOn(channel: NetlinkChannel, protocol: NetlinkProtocol): NetlinkSocket {
+  return { protocol, channel, nextSequence: 1, sendBuffer: DEFAULT_BUFFER };
 }
 
 export function closeNetlinkSocket(socket: NetlinkSocket): void {
-  closeFile(socket.fd);
+  socket.channel.close();
 }
 
 /** Called with each message of a reply; must copy what it keeps. */
@@ -104,8 +82,6 @@ function attemptAtOnce(
 /** Reused by every call: its content is sent at once. */
 let writer: MessageWriter | undefined;
 
-const loadFiles = loadOnce(() => import("node:fs"));
-
 /**
  * Like `attempt`, for a few requests that take the kernel milliseconds, in a process with other work to do
  * meanwhile: a thread of the language runtime sends them and waits.
@@ -114,14 +90,9 @@ export async function attemptInBackground(
   socket: NetlinkSocket,
   requests: readonly NetlinkRequest[],
 ): Promise<readonly (KernelError | undefined)[]> {
-  const { write } = await loadFiles();
   const first = reserveSequences(socket, requests.length);
-  const sent = Promise.withResolvers<void>();
-  write(socket.fd, encodeRequests(requests, first), (failure) => {
-    if (failure === null) sent.resolve();
-    else sent.reject(new KernelError(requests[0]?.action ?? "send nothing", Math.abs(failure.errno ?? 0)));
-  });
-  await sent.promise;
+  const errno = await socket.channel.sendInBackground(encodeRequests(requests, first));
+  if (errno !== 0) throw new KernelError(requests[0]?.action ?? "send nothing", errno);
   return collectOutcomes(socket, requests, first);
 }
 
@@ -242,13 +213,11 @@ export function reserveSequences(socket: NetlinkSocket, count: number): number {
 /** Sends one datagram of any size to the kernel: the socket's buffers are enlarged if needed. */
 function sendBytes(socket: NetlinkSocket, bytes: Uint8Array<ArrayBuffer>, action: string): void {
   if (bytes.length > socket.sendBuffer) {
-    const wanted = Int32Array.of(bytes.length * 2);
-    setOption(socket, SOL_SOCKET, SO_SNDBUFFORCE, wanted);
-    setOption(socket, SOL_SOCKET, SO_RCVBUFFORCE, wanted);
     socket.sendBuffer = bytes.length * 2;
+    socket.channel.enlarge(socket.sendBuffer);
   }
-  const sent = libc.sendto(socket.fd, bytes, bytes.length, 0);
-  if (sent < 0) throw new KernelError(action, libc.lastErrno());
+  const errno = socket.channel.send(bytes);
+  if (errno !== 0) throw new KernelError(action, errno);
 }
 
 let receiveBuffer: Uint8Array<ArrayBuffer> | undefined;
@@ -264,9 +233,9 @@ function receive(socket: NetlinkSocket): MessageCursor {
 export function receiveOrErrno(socket: NetlinkSocket): MessageCursor | number {
   receiveBuffer ??= new Uint8Array(RECEIVE_BUFFER);
   for (;;) {
-    const length = libc.recv(socket.fd, receiveBuffer, RECEIVE_BUFFER, MSG_TRUNC | MSG_DONTWAIT);
+    const length = socket.channel.receive(receiveBuffer);
     if (length >= 0 && length <= RECEIVE_BUFFER) return new MessageCursor(receiveBuffer, length);
-    const errno = length >= 0 ? errnoOf("EMSGSIZE") : libc.lastErrno();
+    const errno = length >= 0 ? errnoOf("EMSGSIZE") : -length;
     if (errno !== errnoOf("EINTR")) return errno;
   }
 }
@@ -274,9 +243,4 @@ export function receiveOrErrno(socket: NetlinkSocket): MessageCursor | number {
 function refusal({ action, whenNone }: NetlinkRequest, { errno, text }: Acknowledgement): KernelError | undefined {
   if (errno === 0 || (whenNone !== undefined && errno === errnoOf(whenNone))) return undefined;
   return new KernelError(action, errno, text);
-}
-
-export function setOption(socket: NetlinkSocket, level: number, name: number, value: Int32Array): void {
-  if (libc.setsockopt(socket.fd, level, name, value, value.byteLength) === 0) return;
-  throw new KernelError(`set option ${name} of a netlink socket`, libc.lastErrno());
 }

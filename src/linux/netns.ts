@@ -12,7 +12,8 @@ import { quoted } from "../quote.ts";
 import { closeFile, isSameFile, openToRead, placeOf } from "./files.ts";
 import { KernelError } from "./kernel-error.ts";
 import * as libc from "./libc.ts";
-import { type NetlinkProtocol, type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
+import type { NetlinkProtocol } from "./netlink-channel.ts";
+import { type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
 
 const OWN_NAMESPACES = "/proc/thread-self/ns";
 const NET = "net";

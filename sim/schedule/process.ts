@@ -1,0 +1,89 @@
+/**
+ * One process of a simulated cluster. Its clock, its randomness and all of its effects pass through here, so that it can be
+ * killed between any two of them: from then on nothing it does has an effect, and nothing it waits for happens.
+ */
+import type { Random } from "./random.ts";
+import type { Scheduler } from "./scheduler.ts";
+
+/** Thrown by an effect of a process that is dead: its code may run on to its next `await`, but reaches nothing. */
+export class ProcessKilled extends Error {}
+
+export class SimulatedProcess {
+  private isDead = false;
+  private effects = 0;
+  private killedAfter = Number.POSITIVE_INFINITY;
+  private readonly ending = new AbortController();
+  private readonly whenKilled: (() => void)[] = [];
+
+  constructor(
+    readonly name: string,
+    readonly scheduler: Scheduler,
+    readonly random: Random,
+  ) {}
+
+  get isAlive(): boolean {
+    return !this.isDead;
+  }
+
+  /** Aborted when the process is asked to end (SIGTERM). A killed process notices nothing. */
+  get signal(): AbortSignal {
+    return this.ending.signal;
+  }
+
+  readonly elapsed = (): number => this.scheduler.now;
+  readonly now = (): Date => this.scheduler.date;
+
+  /** Never resolves if the process is killed meanwhile. */
+  readonly wait = (milliseconds: number, signal?: AbortSignal): Promise<void> =>
+    this.unlessKilled(this.scheduler.wait(milliseconds, signal));
+
+  /** One synchronous effect, such as a message to the kernel or the writing of a file. */
+  effect<Value>(work: () => Value): Value {
+    this.refuseIfDead();
+    if (this.effects >= this.killedAfter) {
+      this.kill();
+      this.refuseIfDead();
+    }
+    this.effects += 1;
+    return work();
+  }
+
+  /** The answer to a request, or the silence that a dead process hears. */
+  unlessKilled<Value>(answer: Promise<Value>): Promise<Value> {
+    const { promise, resolve, reject } = Promise.withResolvers<Value>();
+    answer.then(
+      (value) => {
+        if (this.isAlive) resolve(value);
+      },
+      (failure: unknown) => {
+        if (this.isAlive) reject(failure);
+      },
+    );
+    return promise;
+  }
+
+  /** It dies instead of its next effect but this many. */
+  killAfter(effects: number): void {
+    this.killedAfter = this.effects + effects;
+  }
+
+  /** Called once, when the process dies: for what the kernel does then, such as closing its sockets. */
+  onKill(work: () => void): void {
+    this.whenKilled.push(work);
+  }
+
+  kill(): void {
+    if (this.isDead) return;
+    this.isDead = true;
+    for (const work of this.whenKilled) work();
+  }
+
+  /** Asks it to end. */
+  end(): void {
+    this.ending.abort();
+  }
+
+  private refuseIfDead(): void {
+    if (this.isDead) throw new ProcessKilled(`${this.name} is dead`);
+  }
+}
