@@ -1,0 +1,76 @@
+import { describe, expect, test } from "bun:test";
+import { HANDLES_PREFIX } from "../../src/model/keys.ts";
+import { address } from "../../test/support/ipam.ts";
+import { noAddressTwice, noLivingAddressFreed, soundRecords } from "./addresses.ts";
+import { type Invariant, violationsIn } from "./invariant.ts";
+import { SmallWorld } from "./small-world.ts";
+
+const all = (): readonly Invariant[] => [soundRecords(), noAddressTwice(), noLivingAddressFreed()];
+
+describe("the invariants of addresses", () => {
+  test("are content with a world that is right, and with what changes in it", async () => {
+    const world = await SmallWorld.make("node-1", "node-2");
+    const invariants = all();
+    for (const [name, node] of [
+      ["one", "node-1"],
+      ["two", "node-1"],
+      ["three", "node-2"],
+    ] as const) {
+      await world.addPod(name, node);
+      expect(violationsIn(world, invariants)).toEqual([]);
+    }
+  });
+
+  test("find records that contradict each other", async () => {
+    const world = await SmallWorld.make("node-1");
+    const sound = soundRecords();
+    await world.addPod("one", "node-1");
+    const [handle] = world.records.under(HANDLES_PREFIX);
+    world.table.commit([{ kind: "delete", key: handle?.key ?? "", revision: handle?.revision ?? "" }]);
+
+    expect(sound.check(world)).toEqual([
+      'Address 10.0.0.72 is held by handle "network.container-of-one", which does not know of it',
+    ]);
+  });
+
+  test("find an address that two living containers have, on one node or two", async () => {
+    const world = await SmallWorld.make("node-1", "node-2");
+    const one = await world.addPod("one", "node-1");
+    const two = await world.addPod("two", "node-2");
+    world.attach("node-2", { ...two, addresses: one.addresses });
+
+    expect(noAddressTwice().check(world)).toEqual([
+      "pod default/one (container container-of-one on node-1) and pod default/two (container container-of-two on node-2) both have 10.0.0.72",
+    ]);
+  });
+
+  test("find an address that was freed, or given to another, while its pod lives", async () => {
+    const world = await SmallWorld.make("node-1");
+    const freed = noLivingAddressFreed();
+    const one = await world.addPod("one", "node-1");
+    await world.addPod("two", "node-1");
+    expect(freed.check(world)).toEqual([]);
+
+    await world.allocator.releaseAddresses(one.addresses.map((text) => ({ address: address(text) })));
+    expect(freed.check(world)).toEqual([
+      "pod default/one (container container-of-one on node-1) has 10.0.0.72, which its block calls free",
+    ]);
+    world.attach("node-1", { ...one, addresses: ["10.0.0.73"] });
+    expect(freed.check(world)).toEqual([
+      'pod default/one (container container-of-one on node-1) has 10.0.0.73, which is recorded for "network.container-of-two"',
+    ]);
+  });
+
+  test("allow everything to somebody whose pod ends, or whose DEL has begun", async () => {
+    const world = await SmallWorld.make("node-1");
+    const one = await world.addPod("one", "node-1");
+    const pod = world.pods.get("default/one");
+    world.attach("node-1", { ...one, addresses: ["10.0.0.7"], state: "deleting" });
+    expect(violationsIn(world, all())).toEqual([]);
+    world.attach("node-1", { ...one, addresses: ["10.0.0.7"] });
+    if (pod) world.pods.set("default/one", { ...pod, isEnding: true });
+    expect(violationsIn(world, all())).toEqual([]);
+    if (pod) world.pods.set("default/one", { ...pod, uid: "of a later pod" });
+    expect(violationsIn(world, all())).toEqual([]);
+  });
+});

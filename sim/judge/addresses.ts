@@ -1,0 +1,69 @@
+/**
+ * No address twice: not in the records, where no order of writes and no crash may leave anything corrupt, and not among
+ * the containers that live. And none that lives is ever freed: its block says that it is the container's.
+ */
+import { findProblems } from "../../src/ipam/invariants.ts";
+import { type Invariant, type LivingAttachment, livingAttachments } from "./invariant.ts";
+import { type IpamState, ipamReader } from "./ipam-state.ts";
+
+/** What somebody who may delete and change pools as they like brings about without a fault of the product. */
+const OF_POOLS = ["pools-overlap", "allocation-outside-pools"];
+
+export function soundRecords(): Invariant {
+  const read = ipamReader();
+  let last: IpamState | undefined;
+  let found: readonly string[] = [];
+  return {
+    name: "sound records",
+    when: "after each step",
+    check({ records }) {
+      const state = read(records);
+      if (state === last) return found;
+      last = state;
+      found = findProblems(state)
+        .filter(({ kind, severity }) => severity === "corrupt" && !OF_POOLS.includes(kind))
+        .map(({ message }) => message);
+      return found;
+    },
+  };
+}
+
+export function noAddressTwice(): Invariant {
+  return {
+    name: "no address twice",
+    when: "after each step",
+    check(world) {
+      const holder = new Map<string, LivingAttachment>();
+      return livingAttachments(world).flatMap((attachment) =>
+        attachment.addresses.flatMap((address) => {
+          const other = holder.get(address);
+          holder.set(address, attachment);
+          return other === undefined ? [] : [`${title(other)} and ${title(attachment)} both have ${address}`];
+        }),
+      );
+    },
+  };
+}
+
+export function noLivingAddressFreed(): Invariant {
+  const read = ipamReader();
+  return {
+    name: "no living address freed",
+    when: "after each step",
+    check(world) {
+      const { holdings } = read(world.records);
+      return livingAttachments(world).flatMap((attachment) =>
+        attachment.addresses.flatMap((address) => {
+          const held = holdings.get(address);
+          if (held === undefined) return [`${title(attachment)} has ${address}, which its block calls free`];
+          if (held.handle?.endsWith(attachment.containerId) === true) return [];
+          return [`${title(attachment)} has ${address}, which is recorded for "${held.handle}"`];
+        }),
+      );
+    },
+  };
+}
+
+function title({ pod: { namespace, name }, containerId, node }: LivingAttachment): string {
+  return `pod ${namespace}/${name} (container ${containerId} on ${node})`;
+}

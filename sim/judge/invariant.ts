@@ -1,0 +1,78 @@
+/**
+ * What must hold in a simulated cluster, and what the invariants may look at: the truth, not what a part of the product
+ * believes. Whoever runs a simulation fills a `World` once, and its getters show the present state.
+ */
+import type { Records } from "./records.ts";
+
+export interface Violation {
+  readonly invariant: string;
+  readonly what: string;
+}
+
+/**
+ * "after each step": whatever faults there are. "at rest": all faults are healed, nobody changes anything, and longer ago
+ * than every bound that the product promises.
+ */
+export interface Invariant {
+  readonly name: string;
+  readonly when: "after each step" | "at rest";
+  /** Says everything that is wrong, in words. Cheap if nothing changed since the last call. */
+  check(world: World): readonly string[];
+}
+
+export interface World {
+  /** Milliseconds of virtual time. */
+  readonly now: number;
+  /** The product's records, in whichever datastore. */
+  readonly records: Records;
+  /** What the orchestrator says, by `NAMESPACE/NAME`. */
+  readonly pods: ReadonlyMap<string, WorldPod>;
+  /** The machines that are switched on, by the name of the node. */
+  readonly nodes: ReadonlyMap<string, WorldNode>;
+}
+
+export interface WorldPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly node: string;
+  /** It is being deleted, was evicted, or has ended: its addresses may be given back. */
+  readonly isEnding: boolean;
+}
+
+export interface WorldNode {
+  readonly name: string;
+  /** The orchestrator has a node of this name. */
+  readonly isRegistered: boolean;
+  /** What the runtime believes, by container. */
+  readonly attachments: ReadonlyMap<string, WorldAttachment>;
+}
+
+export interface WorldAttachment {
+  readonly pod: Pick<WorldPod, "namespace" | "name" | "uid">;
+  readonly containerId: string;
+  /** "attached": ADD succeeded, and no DEL was begun since. */
+  readonly state: "adding" | "attached" | "deleting" | "failed";
+  /** In the result of ADD: `10.0.0.5`, without a length. */
+  readonly addresses: readonly string[];
+}
+
+/** An attachment that somebody uses: the container runs, and its pod is not about to end. */
+export interface LivingAttachment extends WorldAttachment {
+  readonly node: string;
+}
+
+export function livingAttachments({ nodes, pods }: World): readonly LivingAttachment[] {
+  return Array.from(nodes.values()).flatMap(({ name: node, isRegistered, attachments }) =>
+    Array.from(attachments.values())
+      .filter(({ state, pod: { namespace, name, uid } }) => {
+        const pod = pods.get(`${namespace}/${name}`);
+        return isRegistered && state === "attached" && pod?.uid === uid && pod.node === node && !pod.isEnding;
+      })
+      .map((attachment) => ({ ...attachment, node })),
+  );
+}
+
+export function violationsIn(world: World, invariants: readonly Invariant[]): readonly Violation[] {
+  return invariants.flatMap((each) => each.check(world).map((what) => ({ invariant: each.name, what })));
+}

@@ -1,0 +1,89 @@
+/** The records of IPAM, decoded. Each record is decoded once, and everything is the same object until one changes. */
+import type { Entry } from "../../src/datastore/datastore.ts";
+import { formatAddress } from "../../src/ip/address.ts";
+import { addressAt, attributesOf } from "../../src/ipam/block.ts";
+import type { World as IpamRecords } from "../../src/ipam/invariants.ts";
+import { decodeBlock, decodePool } from "../../src/ipam/records.ts";
+import { readHandleEntry } from "../../src/ipam/world.ts";
+import { readAffinity } from "../../src/model/block-affinity.ts";
+import {
+  ALL_AFFINITIES_PREFIX,
+  blocksPrefix,
+  HANDLES_PREFIX,
+  parseKey,
+  resourcesPrefix,
+} from "../../src/model/keys.ts";
+import type { Records } from "./records.ts";
+
+/** An address that is held, as its block says. */
+export interface Holding {
+  readonly address: string;
+  readonly handle: string | undefined;
+  readonly secondary: Readonly<Record<string, string>>;
+}
+
+export interface IpamState extends IpamRecords {
+  /** By address. */
+  readonly holdings: ReadonlyMap<string, Holding>;
+}
+
+/** Returns the present state of these records. */
+export function ipamReader(): (records: Records) => IpamState {
+  const readPools = unchangedWhileSame([resourcesPrefix("ippools")], (entry) => decodePool(entry).cidr);
+  const readBlocks = unchangedWhileSame([blocksPrefix(4), blocksPrefix(6)], decodeBlock);
+  const readHandles = unchangedWhileSame([HANDLES_PREFIX], (entry) => readHandleEntry(entry));
+  const readAffinities = unchangedWhileSame([ALL_AFFINITIES_PREFIX], affinityOf);
+  let seen: string | undefined;
+  let last: IpamState | undefined;
+  return (records) => {
+    if (last !== undefined && seen === records.revision) return last;
+    seen = records.revision;
+    const [pools, blocks] = [readPools(records), readBlocks(records)];
+    const [handles, affinities] = [readHandles(records), readAffinities(records)];
+    const isSame =
+      last?.pools === pools && last.blocks === blocks && last.handles === handles && last.affinities === affinities;
+    if (last === undefined || !isSame) last = { pools, blocks, handles, affinities, holdings: holdingsOf(blocks) };
+    return last;
+  };
+}
+
+/** The decoded records below the prefixes: the same list again while none of them changes. */
+function unchangedWhileSame<Value>(
+  prefixes: readonly string[],
+  decode: (entry: Entry) => Value | undefined,
+): (records: Records) => readonly Value[] {
+  const decoded = new WeakMap<Entry, { readonly value: Value | undefined }>();
+  let before: readonly Entry[] | undefined;
+  let values: readonly Value[] = [];
+  return (records) => {
+    const entries = prefixes.flatMap((prefix) => records.under(prefix));
+    if (before?.length === entries.length && before.every((entry, index) => entry === entries[index])) return values;
+    before = entries;
+    values = entries.flatMap((entry) => {
+      const known = decoded.get(entry) ?? { value: decode(entry) };
+      decoded.set(entry, known);
+      return known.value === undefined ? [] : [known.value];
+    });
+    return values;
+  };
+}
+
+function affinityOf(entry: Entry): IpamRecords["affinities"][number] | undefined {
+  const parts = parseKey(entry.key);
+  if (parts?.kind !== "affinity") return undefined;
+  const { node, cidr, state } = readAffinity(entry.value, entry.key, parts);
+  return { node, cidr, state };
+}
+
+function holdingsOf(blocks: IpamRecords["blocks"]): ReadonlyMap<string, Holding> {
+  const holdings = new Map<string, Holding>();
+  for (const block of blocks) {
+    block.allocations.forEach((index, ordinal) => {
+      if (index === undefined) return;
+      const attributes = attributesOf(block, ordinal);
+      const address = formatAddress(addressAt(block, ordinal));
+      holdings.set(address, { address, handle: attributes?.handleId, secondary: attributes?.secondary ?? {} });
+    });
+  }
+  return holdings;
+}
