@@ -12,6 +12,7 @@ export class SimulatedProcess {
   private isDead = false;
   private effects = 0;
   private killedAfter = Number.POSITIVE_INFINITY;
+  private frozenUntil = Number.NEGATIVE_INFINITY;
   private readonly ending = new AbortController();
   private readonly whenKilled: (() => void)[] = [];
 
@@ -52,14 +53,27 @@ export class SimulatedProcess {
   unlessKilled<Value>(answer: Promise<Value>): Promise<Value> {
     const { promise, resolve, reject } = Promise.withResolvers<Value>();
     answer.then(
-      (value) => {
-        if (this.isAlive) resolve(value);
-      },
-      (failure: unknown) => {
-        if (this.isAlive) reject(failure);
-      },
+      (value) => this.deliver(() => resolve(value)),
+      (failure: unknown) => this.deliver(() => reject(failure)),
     );
     return promise;
+  }
+
+  /** Something reaches the process from outside: never if it is dead, and later if it is frozen. */
+  deliver(arrival: () => void): void {
+    if (!this.isAlive) return;
+    const left = this.frozenUntil - this.scheduler.now;
+    if (left > 0) this.scheduler.after(left, () => this.deliver(arrival));
+    else arrival();
+  }
+
+  /** It does not run for this long, and then goes on as if nothing had happened: a paused machine, or one that swaps. */
+  freeze(milliseconds: number): void {
+    this.frozenUntil = Math.max(this.frozenUntil, this.scheduler.now + milliseconds);
+  }
+
+  get isFrozen(): boolean {
+    return this.frozenUntil > this.scheduler.now;
   }
 
   /** It dies instead of its next effect but this many. */
@@ -80,7 +94,7 @@ export class SimulatedProcess {
 
   /** Asks it to end. */
   end(): void {
-    this.ending.abort();
+    this.deliver(() => this.ending.abort());
   }
 
   private refuseIfDead(): void {

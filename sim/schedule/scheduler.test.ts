@@ -86,4 +86,19 @@ describe("SimulatedProcess", () => {
 
     expect([endedAt, process.now().toISOString()]).toEqual([500, "2026-01-01T00:00:01.000Z"]);
   });
+
+  test("a frozen process hears nothing until it wakes up, and then everything", async () => {
+    const scheduler = new Scheduler(new Random(1));
+    const process = new SimulatedProcess("frozen", scheduler, new Random(2));
+    const heard: string[] = [];
+    void process.wait(10).then(() => heard.push(`waited until ${scheduler.now}`));
+    void process.wait(50, process.signal).then(() => heard.push(`ended at ${scheduler.now}`));
+    scheduler.after(5, () => process.freeze(100));
+    scheduler.after(20, () => process.end());
+    await scheduler.runUntil(60);
+    expect([heard, process.isFrozen]).toEqual([[], true]);
+    await scheduler.runUntil(200);
+
+    expect(heard.toSorted()).toEqual(["ended at 105", "waited until 105"]);
+  });
 });

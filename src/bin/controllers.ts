@@ -2,23 +2,17 @@
 import { hostname } from "node:os";
 import { chooseDatastore, environmentLayer } from "../admin/datastore/choice.ts";
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
-import { followConfiguration } from "../controllers/follow-configuration.ts";
-import type { RunningControllers } from "../controllers/run-controllers.ts";
 import { ReportServer } from "../controllers/serve-report.ts";
-import { type ControllerSettings, controllerSettings } from "../controllers/settings.ts";
-import { orchestratorMapping } from "../datastore/kube/orchestrator-mapping.ts";
-import { openKubeStore } from "../datastore/kube/store.ts";
+import { controllerSettings } from "../controllers/settings.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
-import { openAllocator } from "../ipam/allocator.ts";
 import { openKubeClient } from "../kube/client.ts";
-import { Elector } from "../kube/election/elector.ts";
-import { liveObjects } from "../kube/live-objects.ts";
 import { formatLine } from "../log/line.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
+import { ControllersProcess } from "./controllers-process.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -54,56 +48,30 @@ async function runUntil(signal: AbortSignal): Promise<void> {
     elapsed,
     program: identity.controllers,
   });
-  const orchestrator = openKubeStore({ api: client, mappings: orchestratorMapping(), close: () => client.close() });
   const store = await openDatastore(settings, { environment, warn });
-  const elector = new Elector({
+  const isEtcd = settings.kind === "etcd";
+  const controllers = new ControllersProcess({
     client,
-    namespace: environment["POD_NAMESPACE"] ?? "kube-system",
-    name: identity.controllers,
+    store,
+    isEtcd,
+    environment,
     identity: `${environment["POD_NAME"] ?? hostname()}_${crypto.randomUUID()}`,
     now: () => new Date(),
     elapsed,
     wait,
-    log,
-  });
-  const allocator = openAllocator(store, {
-    now: () => new Date(),
     random: Math.random,
-    wait: (milliseconds) => wait(milliseconds, signal),
+    signal,
+    log,
+    started: ({ running }) => server.listen(running),
   });
-  let running: RunningControllers | undefined;
-  const server = new ReportServer(
-    () => ({
-      controllers: running?.states,
-      collector: running?.collectorState,
-      usage: running?.usage,
-      isLeading: elector.isLeading(),
-      electedAt: elector.askedAt,
-      now: elapsed(),
-    }),
-    healthPortIn(environment),
-    warn,
-  );
-  const started = (settings: ControllerSettings, controllers: RunningControllers) => {
-    running = controllers;
-    server.listen(settings.running);
-  };
-  const isEtcd = settings.kind === "etcd";
+  const server = new ReportServer(() => controllers.report, healthPortIn(environment), warn);
   server.listen(controllerSettings(environment, undefined, { isEtcd }).running);
   const listening = setInterval(() => server.listenAgain(), LISTEN_AGAIN_MILLISECONDS);
-  // The lease outlives the writers.
-  const written = new AbortController();
-  const electing = elector.run(written.signal);
   try {
-    const means = { store, allocator, isEtcd, orchestrator, leadership: elector, ...liveObjects(client), environment };
-    await followConfiguration({ ...means, signal, elapsed, wait, log, started });
+    await controllers.run();
   } finally {
     clearInterval(listening);
     server.close();
-    written.abort();
-    await electing;
-    await store.close();
-    await orchestrator.close();
   }
 }
 

@@ -18,9 +18,10 @@ interface Running {
 
 /** Resolves when the signal is aborted. */
 export async function followConfiguration(means: FollowMeans): Promise<void> {
-  const { environment, isEtcd, store, signal } = means;
+  const { environment, isEtcd, store, signal, elapsed, wait, random } = means;
   const report = ({ message }: Error) => means.log(message, "WARNING");
-  const replica = startReplica(store, { configurations: STORED_KINDS.configurations }, { signal, report });
+  const options = { signal, report, clock: { now: elapsed, wait }, random };
+  const replica = startReplica(store, { configurations: STORED_KINDS.configurations }, options);
   let running: Running | undefined;
   for await (const { snapshot } of replica.updates()) {
     const held = snapshot.configurations.held(CONFIGURATION_KEY);

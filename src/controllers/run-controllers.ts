@@ -28,6 +28,8 @@ export interface ControllersMeans
   /** The orchestrator's objects, as `orchestratorMapping()` converts them. */
   readonly orchestrator: Datastore;
   readonly leadership: Leadership;
+  /** Spreads retries: a number from 0 up to 1. */
+  readonly random: () => number;
 }
 
 export class RunningControllers {
@@ -79,20 +81,19 @@ export class RunningControllers {
 }
 
 function startReplicas(followers: readonly Controller["follows"][], means: ControllersMeans): Replicas {
-  const { store, orchestrator, isEtcd, signal, log } = means;
+  const { store, orchestrator, isEtcd, signal, log, elapsed, wait, random } = means;
   const objects = new Set(followers.flatMap((follows) => follows.orchestrator));
   const records = new Set(followers.flatMap((follows) => follows.stored));
   const report = ({ message }: Error) => log(message, "WARNING");
+  const common = { signal, clock: { now: elapsed, wait }, random, report };
   return {
     orchestrator: startReplica(orchestrator, followedKinds(ORCHESTRATOR_KINDS, objects), {
-      signal,
+      ...common,
       watches: "per kind",
-      report,
     }),
     stored: startReplica(store, followedKinds(STORED_KINDS, records), {
-      signal,
+      ...common,
       watches: isEtcd ? "together" : "per kind",
-      report,
     }),
   };
 }

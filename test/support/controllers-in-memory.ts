@@ -44,6 +44,7 @@ export class ControllersInMemory {
       signal: this.stop.signal,
       elapsed: () => performance.now(),
       wait: SYSTEM_CLOCK.wait,
+      random: Math.random,
       log: (message) => this.logged.push(message),
     });
     this.ended = controllers.run();

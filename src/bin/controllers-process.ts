@@ -1,0 +1,77 @@
+/** The controllers of one process: the election, and what follows the datastore and the orchestrator. */
+import { type FollowMeans, followConfiguration } from "../controllers/follow-configuration.ts";
+import type { ControllersReport } from "../controllers/report.ts";
+import type { RunningControllers } from "../controllers/run-controllers.ts";
+import type { ControllerSettings } from "../controllers/settings.ts";
+import { orchestratorMapping } from "../datastore/kube/orchestrator-mapping.ts";
+import { openKubeStore } from "../datastore/kube/store.ts";
+import { identity } from "../identity.ts";
+import { openAllocator } from "../ipam/allocator.ts";
+import type { KubeClient } from "../kube/api.ts";
+import { Elector } from "../kube/election/elector.ts";
+import { liveObjects } from "../kube/live-objects.ts";
+
+type Inherited = "store" | "isEtcd" | "environment" | "signal" | "elapsed" | "wait" | "random" | "log";
+
+export interface ControllersProcessMeans extends Pick<FollowMeans, Inherited> {
+  /** Of the orchestrator's API. */
+  readonly client: KubeClient;
+  /** Of this process; unique. */
+  readonly identity: string;
+  readonly now: () => Date;
+  /** Called with the settings of each set of controllers that starts. */
+  readonly started: (settings: ControllerSettings) => void;
+}
+
+export class ControllersProcess {
+  readonly elector: Elector;
+  private running: RunningControllers | undefined;
+
+  constructor(private readonly means: ControllersProcessMeans) {
+    const { client, environment, now, elapsed, wait, log } = means;
+    const namespace = environment["POD_NAMESPACE"] ?? "kube-system";
+    const lease = { namespace, name: identity.controllers, identity: means.identity };
+    this.elector = new Elector({ client, ...lease, now, elapsed, wait, log });
+  }
+
+  /** For health and metrics. */
+  get report(): ControllersReport {
+    const { running, elector, means } = this;
+    return {
+      controllers: running?.states,
+      collector: running?.collectorState,
+      usage: running?.usage,
+      isLeading: elector.isLeading(),
+      electedAt: elector.askedAt,
+      now: means.elapsed(),
+    };
+  }
+
+  /** Resolves when the signal is aborted, and the lease is given back; closes the datastore and the client. */
+  async run(): Promise<void> {
+    const { client, store, now, random, wait, signal, started } = this.means;
+    const orchestrator = openKubeStore({ api: client, mappings: orchestratorMapping(), close: () => client.close() });
+    const allocator = openAllocator(store, { now, random, wait: (milliseconds) => wait(milliseconds, signal) });
+    // The lease outlives the writers.
+    const written = new AbortController();
+    const electing = this.elector.run(written.signal);
+    try {
+      await followConfiguration({
+        ...this.means,
+        allocator,
+        orchestrator,
+        leadership: this.elector,
+        ...liveObjects(client),
+        started: (settings, controllers) => {
+          this.running = controllers;
+          started(settings);
+        },
+      });
+    } finally {
+      written.abort();
+      await electing;
+      await store.close();
+      await orchestrator.close();
+    }
+  }
+}
