@@ -1,0 +1,194 @@
+/**
+ * A datastore server in memory, at either level of atomicity, behind a faulty network. It can be down for a while, forget
+ * its history, and let the watches of a place lag behind.
+ *
+ * A connection promises what the stores of the product promise: a request without an answer is sent again for a while, and
+ * then it is known whether its first copy took effect; only after that it fails, and then its last copy may still arrive.
+ */
+import type {
+  Atomicity,
+  Datastore,
+  DatastoreEvent,
+  Decide,
+  OrderedChange,
+  Snapshot,
+  Transacted,
+  Wanted,
+  Written,
+} from "../../src/datastore/datastore.ts";
+import { openMemory } from "../../src/datastore/memory/memory.ts";
+import { MemoryTable } from "../../src/datastore/memory/table.ts";
+import type { FaultyNetwork, Server } from "../faults/network.ts";
+import { persist, unavailable } from "../faults/persist.ts";
+import { FaultyStream } from "../faults/stream.ts";
+import type { SimulatedProcess } from "../schedule/process.ts";
+import type { Scheduler } from "../schedule/scheduler.ts";
+import { Traffic } from "./traffic.ts";
+
+/** The events of one commit below the prefix, and a bookmark. */
+type Batch = readonly DatastoreEvent[];
+
+interface Watcher {
+  readonly prefix: string;
+  readonly stream: FaultyStream<Batch>;
+}
+
+export class SimulatedStore implements Server {
+  readonly table = new MemoryTable();
+  readonly traffic = new Traffic();
+  private readonly watchers = new Set<Watcher>();
+  private readonly stalls = new Map<string, number>();
+  private upAgainAt = 0;
+  private seen = 1n;
+
+  constructor(
+    private readonly scheduler: Scheduler,
+    private readonly network: FaultyNetwork,
+    private readonly options: { readonly atomicity: Atomicity },
+  ) {
+    this.table.onCommit(() => this.announce());
+  }
+
+  get reads(): number {
+    return this.traffic.total.reads;
+  }
+
+  get writes(): number {
+    return this.traffic.total.writes;
+  }
+
+  isUp(): boolean {
+    return this.scheduler.now >= this.upAgainAt;
+  }
+
+  connect(process: SimulatedProcess, place: string): Datastore {
+    return new Connection(this, { process, place, network: this.network, atomicity: this.options.atomicity });
+  }
+
+  /** Forgets the history: a watch can only begin at what is present now. */
+  compact(): void {
+    this.table.forgetHistory();
+  }
+
+  /** Down for this long: requests are refused, and all watches break. */
+  restart(milliseconds: number): void {
+    this.upAgainAt = Math.max(this.upAgainAt, this.scheduler.now + milliseconds);
+    this.breakWatches();
+  }
+
+  /** Of one place, or of all. */
+  breakWatches(place?: string): void {
+    for (const { stream } of [...this.watchers]) {
+      if (place === undefined || stream.place === place) stream.break(unavailable("the watch is broken"));
+    }
+  }
+
+  /** Nothing arrives at the watches of this place until then. */
+  stallWatches(place: string, milliseconds: number): void {
+    this.stalls.set(place, this.scheduler.now + milliseconds);
+  }
+
+  /** Executed at the server. Throws `HistoryGone`. */
+  startWatch(prefix: string, from: string, stream: FaultyStream<Batch>): void {
+    const events = this.table.eventsAfter(BigInt(from)).filter((event) => isBelow(event, prefix));
+    stream.send([...events, { kind: "bookmark", revision: this.table.revision }]);
+    const watcher = { prefix, stream };
+    this.watchers.add(watcher);
+    stream.onClose(() => this.watchers.delete(watcher));
+  }
+
+  stalledUntil(place: string): number {
+    return this.stalls.get(place) ?? 0;
+  }
+
+  /** Like etcd, tells a watch nothing about commits elsewhere, not even by a bookmark. */
+  private announce(): void {
+    const { revision } = this.table;
+    const events = this.table.eventsAfter(this.seen);
+    this.seen = BigInt(revision);
+    for (const { prefix, stream } of this.watchers) {
+      const own = events.filter((event) => isBelow(event, prefix));
+      if (own.length > 0) stream.send([...own, { kind: "bookmark", revision }]);
+    }
+  }
+}
+
+interface ConnectionMeans {
+  readonly process: SimulatedProcess;
+  readonly place: string;
+  readonly network: FaultyNetwork;
+  readonly atomicity: Atomicity;
+}
+
+class Connection implements Datastore {
+  readonly atomicity: Atomicity;
+  private readonly memory: Datastore;
+  private readonly closing = new AbortController();
+
+  constructor(
+    private readonly server: SimulatedStore,
+    private readonly means: ConnectionMeans,
+  ) {
+    this.atomicity = means.atomicity;
+    const around = <Answer>(kind: "read" | "write", request: () => Answer) => this.send(kind, request);
+    this.memory = openMemory(server.table, { atomicity: means.atomicity, around });
+  }
+
+  read(wanted: readonly Wanted[]): Promise<Snapshot> {
+    return this.memory.read(wanted);
+  }
+
+  commit(changes: readonly OrderedChange[]): Promise<Written> {
+    return this.memory.commit(changes);
+  }
+
+  transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
+    return this.memory.transact(wanted, decide);
+  }
+
+  async *watch(prefix: string, from: string, signal: AbortSignal): AsyncGenerator<DatastoreEvent> {
+    const { process, place, network } = this.means;
+    const stop = AbortSignal.any([signal, this.closing.signal]);
+    if (stop.aborted) return;
+    const stream = new FaultyStream<Batch>({
+      network,
+      process,
+      place,
+      stalledUntil: () => this.server.stalledUntil(place),
+    });
+    try {
+      await this.send("read", () => this.server.startWatch(prefix, from, stream));
+      for await (const batch of stream.receive(stop)) {
+        for (const event of batch) {
+          yield event;
+          if (stop.aborted) return;
+        }
+      }
+    } finally {
+      stream.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closing.abort();
+  }
+
+  /** Every copy of a request that arrives gets the answer of the first one: that is how the clients of the product judge it. */
+  private send<Answer>(kind: "read" | "write", request: () => Answer): Promise<Answer> {
+    const { process, place, network } = this.means;
+    const { server } = this;
+    let first: { readonly answer: Answer } | undefined;
+    const execute = () => {
+      if (kind === "read") return request();
+      first ??= { answer: request() };
+      return first.answer;
+    };
+    server.traffic.count(place, kind);
+    return persist(process, (patience) => network.request(process, place, server, execute, patience));
+  }
+}
+
+function isBelow(event: DatastoreEvent, prefix: string): boolean {
+  if (event.kind === "bookmark") return false;
+  return (event.kind === "put" ? event.entry.key : event.key).startsWith(prefix);
+}
