@@ -2,10 +2,12 @@
  * How long it takes from the commit of a new block on one node until another node's kernel has the route to it. Runs in the
  * network of the datastore, as a process of its own: `bun block-times.process.ts PLAN`, which prints `BlockTimes`.
  */
+
 import type { DatastoreSettings } from "../../src/config/datastore-settings.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { blockSize } from "../../src/ip/block.ts";
 import { formatPrefix, type Prefix, parsePrefix } from "../../src/ip/prefix.ts";
+import { ownSockets } from "../../src/linux/netlink-socket.ts";
 import { type RouteEvent, watchRoutes } from "../../src/linux/rtnetlink/route-monitor.ts";
 import { hostAffinity, writeBlock } from "../../src/model/ipam-block.ts";
 import { blockKey } from "../../src/model/keys.ts";
@@ -90,7 +92,7 @@ function arrivalOf(kind: "put" | "delete", destination: string): Promise<number>
 }
 
 async function follow(): Promise<void> {
-  const events = watchRoutes(stop.signal);
+  const events = watchRoutes(ownSockets, stop.signal);
   // Its socket is opened by the first call.
   let next = insideNetns(watched, () => ({ value: events.next() })).value;
   for (;;) {

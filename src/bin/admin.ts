@@ -5,6 +5,7 @@ import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/interrupti
 import { runAdmin } from "../admin/run.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { identity } from "../identity.ts";
+import type { SocketOpener } from "../linux/netlink-socket.ts";
 import { VERSION } from "../version.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
 import { editText } from "./edit-text.ts";
@@ -52,10 +53,10 @@ export async function run(args: readonly string[]): Promise<number> {
       (await import("../linux/replace-file.ts")).replaceFile(path, text, "owner");
     },
     findProgram: (name) => findProgram(name, environment),
-    uplinkMtu: async () => (await import("./uplink-mtu.ts")).uplinkMtu(),
-    hostAddresses: async () => (await import("./host-addresses.ts")).hostAddresses(),
+    uplinkMtu: async () => (await import("./uplink-mtu.ts")).uplinkMtu(await ownSockets()),
+    hostAddresses: async () => (await import("./host-addresses.ts")).hostAddresses(await ownSockets()),
     sourceTowards: async (destination, family) =>
-      (await import("./host-addresses.ts")).sourceTowards(destination, family),
+      (await import("./host-addresses.ts")).sourceTowards(await ownSockets(), destination, family),
     hostLinks: async () => (await import("./host-links.ts")).readHostLinks(),
     machineIdentity: async () =>
       (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
@@ -163,4 +164,9 @@ function openOutput(stream: NodeJS.WriteStream, onFailure: (failure: Error) => v
 /** A reader that stops reading (`| head`) is not a failure; any other write error is. */
 function isEndOfReading(failure: Error): boolean {
   return "code" in failure && failure.code === "EPIPE";
+}
+
+/** Loaded only by the commands that read the kernel. */
+async function ownSockets(): Promise<SocketOpener> {
+  return (await import("../linux/netlink-socket.ts")).ownSockets;
 }

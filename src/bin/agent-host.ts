@@ -1,5 +1,7 @@
 import { shareIpamHost } from "../ipam/shared-ipam-host.ts";
 import type { OpenKubeClient } from "../kube/client.ts";
+import { ownKernel } from "../linux/host-kernel.ts";
+import { OWN_REMOVAL } from "../linux/rtnetlink/link-access.ts";
 import { shareLinks } from "../linux/rtnetlink/shared-links.ts";
 import { shareNetfilter } from "../linux/shared-netfilter.ts";
 import type { Host } from "./host.ts";
@@ -9,9 +11,14 @@ import type { Host } from "./host.ts";
  * `report`: tells of problems that are no call's own.
  */
 export function agentHost(report?: (problem: string) => void): Host {
-  const [ipam, links, netfilter] = [shareIpamHost(report), shareLinks(), shareNetfilter()];
+  const [ipam, links, netfilter] = [
+    shareIpamHost(ownKernel, report),
+    shareLinks(OWN_REMOVAL),
+    shareNetfilter(ownKernel),
+  ];
   return {
     ipam: async () => ipam,
+    kernel: async () => ownKernel,
     links: async () => links,
     netfilter: async () => netfilter,
     openKubeClient: shareKubeClientsWhenUsed(),

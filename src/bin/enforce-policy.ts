@@ -23,7 +23,7 @@ import type { SidecarVolumes } from "../agent/sidecars/sidecar-volumes.ts";
 import { applyFloating } from "../firewall/apply-floating.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
-import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
+import { closeNetlinkSocket } from "../linux/netlink-socket.ts";
 import { watchRoutes } from "../linux/rtnetlink/route-monitor.ts";
 import { millisecondsOf } from "../model/duration.ts";
 import { workloadPrefixes } from "../model/interface-prefix.ts";
@@ -52,7 +52,7 @@ const TRAFFIC_MILLISECONDS = 1_000;
 
 /** Rejects if it cannot go on. The kernel keeps the rules that it has. */
 export async function enforcePolicy(
-  { network, store, replica: whole, heard, wait, log, netfilter, routing, volumes }: EnforceMeans,
+  { kernel: host, network, store, replica: whole, heard, wait, log, netfilter, routing, volumes }: EnforceMeans,
   signal: AbortSignal,
 ): Promise<void> {
   const replica = whole.part(KINDS_OF_PARTS.policy);
@@ -60,14 +60,14 @@ export async function enforcePolicy(
   const ending = new AbortController();
   const stop = AbortSignal.any([signal, ending.signal]);
   const elapsed = () => performance.now();
-  const { kernel, counts } = countBatches(openKernelTable(), elapsed);
+  const { kernel, counts } = countBatches(openKernelTable(host), elapsed);
   const refused = onceEach((message) => log(message, "ERROR"));
   const { node } = network;
   const write = (addresses: readonly FloatingAddress[]) =>
     netfilter.withSocket((socket) => void applyFloating(socket, addresses));
   const compiler = new PolicyCompiler({ node, hasServices: store.hasServices });
   const isWanted = () => network.isPolicyRequired || compiler.policyCount + compiler.hostEndpointCount > 0;
-  const interfaces = new HostInterfaces((now) => keeper.updateInterfaces(now));
+  const interfaces = new HostInterfaces(host, (now) => keeper.updateInterfaces(now));
   const compiled = () => {
     const found = interfaces.follow(compiler.dependsOnAddresses);
     if (found !== undefined) compiler.setHostInterfaces(found);
@@ -76,16 +76,17 @@ export async function enforcePolicy(
   };
   const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn, compiled });
   const sidecars = feedSidecars({ volumes, network, store, compiler, keeper, elapsed, wait, log });
-  const routes = openKernelRoutes();
+  const routeEvents = (until: AbortSignal) => watchRoutes(host, until);
+  const routes = openKernelRoutes(host);
   const workloadLinks = new WorkloadLinks({
-    ...{ kernel: routes, events: watchRoutes, wait, report: onceEach(warn).report },
+    ...{ kernel: routes, events: routeEvents, wait, report: onceEach(warn).report },
     changed(now) {
       const moved = keeper.updateWorkloadLinks(now);
       if (isWanted()) status.update(moved, compiler.localEndpoints);
       sidecars.policyChanged();
     },
   });
-  const links = openNetlinkSocket("route");
+  const links = host.openSocket("route");
   const upOf = (names: readonly string[]) => linksUp(links, names);
   const status = new StatusFiles({
     directory: network.statusDirectory,
@@ -143,7 +144,7 @@ export async function enforcePolicy(
   const loops = [
     followRoutes(replica.updates(stop), {
       ...{ node, network: network.name, kernel: routes, recorded, report: warn, elapsed },
-      ...{ events: watchRoutes, wait, signal: stop },
+      ...{ events: routeEvents, wait, signal: stop },
     }),
     followFloating(replica.updates(stop), { node, write, report: warn, wait, signal: stop }),
     applyUpdates(replica.updates(stop), { keeper, wait, signal: stop, applied }),

@@ -2,6 +2,7 @@
 import type { Datastore } from "../datastore/datastore.ts";
 import type { KindTable } from "../datastore/replica/kinds.ts";
 import type { Replica } from "../datastore/replica.ts";
+import type { SocketOpener } from "../linux/netlink-socket.ts";
 import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";
 import { BGP_KINDS, type BgpValues } from "../routing/bgp/inputs.ts";
 import { ROUTING_KINDS, type RoutingValues } from "../routing/inputs.ts";
@@ -26,6 +27,7 @@ export const KINDS_OF_PARTS = {
 } as const satisfies Record<string, readonly (keyof NetworkValues)[]>;
 
 export interface FollowedNetwork {
+  readonly kernel: SocketOpener;
   readonly network: PolicyNetwork;
   readonly store: Datastore;
   readonly replica: Replica<NetworkValues>;

@@ -1,6 +1,7 @@
 /** The host's own addresses, and by which of them it reaches others. */
 import type { Address, Family } from "../ip/address.ts";
 import { parseAddress } from "../ip/address.ts";
+import type { SocketOpener } from "../linux/netlink-socket.ts";
 import { listAddresses } from "../linux/rtnetlink/address.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import { routeTowards } from "../linux/rtnetlink/route-lookup.ts";
@@ -10,8 +11,8 @@ import { isOwnDevice } from "./own-devices.ts";
 import { uplinksOf } from "./uplinks.ts";
 
 /** Those that other hosts may use, in the order of their links. */
-export function hostAddresses(): readonly HostAddress[] {
-  return withRouteSocket((socket) => {
+export function hostAddresses(kernel: SocketOpener): readonly HostAddress[] {
+  return withRouteSocket(kernel, (socket) => {
     const uplinks = uplinksOf(socket);
     const links = new Map(listLinks(socket).map(({ index, name, mtu }) => [index, { name, mtu }]));
     const usable = listAddresses(socket).filter(
@@ -32,9 +33,13 @@ export function hostAddresses(): readonly HostAddress[] {
 const FAMILIES: readonly Family[] = [4, 6];
 
 /** The source address of packets to an address or a name; `undefined` if there is no route, or no such name. */
-export async function sourceTowards(destination: string, family: Family): Promise<Address | undefined> {
+export async function sourceTowards(
+  kernel: SocketOpener,
+  destination: string,
+  family: Family,
+): Promise<Address | undefined> {
   const address = parseAddress(destination) ?? (await resolve(destination, family));
-  return address === undefined ? undefined : withRouteSocket((socket) => routeTowards(socket, address)?.source);
+  return address === undefined ? undefined : withRouteSocket(kernel, (socket) => routeTowards(socket, address)?.source);
 }
 
 async function resolve(name: string, family: Family): Promise<Address | undefined> {

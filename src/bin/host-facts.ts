@@ -12,6 +12,7 @@ import { identity } from "../identity.ts";
 import { readText } from "../linux/files.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
 import { directNetfilter } from "../linux/netfilter-access.ts";
+import { ownSockets } from "../linux/netlink-socket.ts";
 import { findTable } from "../linux/nftables/read.ts";
 import { type Link, listLinks } from "../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
@@ -55,7 +56,7 @@ async function readFacts(): Promise<HostFacts> {
 }
 
 function readPodLinks(allowed: readonly AllowedSource[]): readonly PodLinkFacts[] {
-  return withRouteSocket(listLinks)
+  return withRouteSocket(ownSockets, listLinks)
     .filter(({ name, kind }) => kind === "veth" && name.startsWith(identity.interfacePrefix))
     .map((link) => podLinkFacts(link, allowed));
 }

@@ -4,12 +4,16 @@ import type { HostLinks } from "../admin/command.ts";
 import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { addressBits, formatAddress } from "../ip/address.ts";
 import { isSameFile, readText } from "../linux/files.ts";
+import { ownSockets } from "../linux/netlink-socket.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import { listRoutes, type Route } from "../linux/rtnetlink/route.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 
 export function readHostLinks(): HostLinks {
-  const { links, routes } = withRouteSocket((socket) => ({ links: listLinks(socket), routes: listRoutes(socket) }));
+  const { links, routes } = withRouteSocket(ownSockets, (socket) => ({
+    links: listLinks(socket),
+    routes: listRoutes(socket),
+  }));
   const marks = links.flatMap(({ alias }) => alias ?? []);
   return {
     marks: new Set(marks),

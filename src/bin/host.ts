@@ -1,4 +1,5 @@
 import type { IpamHost } from "../ipam/ipam-host.ts";
+import type { HostKernel } from "../linux/host-kernel.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import type { LinkAccess } from "../linux/rtnetlink/link-access.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
@@ -9,12 +10,18 @@ import type { PluginHost } from "../plugin/plugin-host.ts";
  */
 export interface Host extends Pick<PluginHost, "noticeLostCaller" | "openKubeClient"> {
   ipam(): Promise<IpamHost>;
+  kernel(): Promise<HostKernel>;
   links(): Promise<LinkAccess>;
   netfilter(): Promise<NetfilterAccess>;
 }
 
 export async function pluginHostOf(host: Host): Promise<PluginHost> {
-  const [ipam, links, netfilter] = await Promise.all([host.ipam(), host.links(), host.netfilter()]);
+  const [ipam, kernel, links, netfilter] = await Promise.all([
+    host.ipam(),
+    host.kernel(),
+    host.links(),
+    host.netfilter(),
+  ]);
   const { noticeLostCaller, openKubeClient } = host;
-  return { ...ipam, links, netfilter, noticeLostCaller, openKubeClient };
+  return { ...ipam, kernel, links, netfilter, noticeLostCaller, openKubeClient };
 }

@@ -5,6 +5,7 @@ import type { Datastore } from "../datastore/datastore.ts";
 import { identity } from "../identity.ts";
 import { openAllocator } from "../ipam/allocator.ts";
 import type { OrchestratorNode } from "../kube/orchestrator-node.ts";
+import type { SocketOpener } from "../linux/netlink-socket.ts";
 import { replaceFile } from "../linux/replace-file.ts";
 import { isHostAddress } from "../linux/rtnetlink/host-address.ts";
 import { watchNetwork } from "../linux/rtnetlink/network-monitor.ts";
@@ -16,6 +17,7 @@ import type { PolicyNetwork } from "./policy-network.ts";
 import { uplinkMtu } from "./uplink-mtu.ts";
 
 interface Means {
+  readonly kernel: SocketOpener;
   readonly store: Datastore;
   readonly signal: AbortSignal;
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
@@ -25,7 +27,7 @@ interface Means {
 export function keepNodeRecord(
   updates: AsyncIterable<RecordUpdate>,
   { node, settings, orchestrator }: PolicyNetwork,
-  { store, signal, wait, log }: Means,
+  { kernel, store, signal, wait, log }: Means,
 ): Promise<void> {
   const problems = onceEach((message) => log(message, "WARNING"));
   const { report } = problems;
@@ -33,17 +35,20 @@ export function keepNodeRecord(
     now: () => new Date(),
     random: Math.random,
     wait: (milliseconds) => wait(milliseconds, signal),
-    isHostAddress,
+    isHostAddress: (address) => isHostAddress(kernel, address),
     warn: report,
   });
   const { access, nodeName = node, podCidrFamilies } = orchestrator;
   const read = access && ((name: string) => readNode(access, name, signal));
   return followNodeRecord(updates, {
     ...{ node, store, allocator, datastore: settings.kind, machineIdentity: ownMachine },
-    ...{ hostAddresses, sourceTowards, uplinkMtu, wait, signal, report },
+    ...{ wait, signal, report },
+    hostAddresses: () => hostAddresses(kernel),
+    sourceTowards: (destination, family) => sourceTowards(kernel, destination, family),
+    uplinkMtu: () => uplinkMtu(kernel),
     orchestratorNode: new OwnOrchestratorNode({ name: nodeName, families: podCidrFamilies, read, report }),
     writeMtu: (mtu) => replaceFile(POD_MTU_FILE, `${mtu}\n`),
-    events: (until) => watchNetwork({ signal: until, hasNeighbours: () => false }),
+    events: (until) => watchNetwork({ kernel, signal: until, hasNeighbours: () => false }),
     log: (message) => log(message, "INFO"),
     forgetProblems: () => problems.forget(),
   });

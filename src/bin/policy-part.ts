@@ -56,8 +56,11 @@ interface EnforceMeans extends Pick<Means, "wait" | "routed" | "volumes"> {
 
 /** Loaded only if a network is installed. */
 async function openNetfilter(): Promise<NetfilterAccess> {
-  const { shareNetfilter } = await import("../linux/shared-netfilter.ts");
-  return shareNetfilter();
+  const [{ shareNetfilter }, { ownSockets }] = await Promise.all([
+    import("../linux/shared-netfilter.ts"),
+    import("../linux/netlink-socket.ts"),
+  ]);
+  return shareNetfilter(ownSockets);
 }
 
 async function enforceUntilChanged(
@@ -65,10 +68,11 @@ async function enforceUntilChanged(
   { signal, wait, reader, netfilter, routed, volumes }: EnforceMeans,
 ): Promise<void> {
   const { runNetwork } = await import("./run-network.ts");
+  const { ownKernel: kernel } = await import("../linux/host-kernel.ts");
   const changed = new AbortController();
   const stop = AbortSignal.any([signal, changed.signal]);
   const log = (message: string, level: "INFO" | "WARNING" | "ERROR") => say(message, {}, level);
-  const running = runNetwork(network, { signal: stop, wait, log, netfilter, routed, volumes }).finally(() =>
+  const running = runNetwork(network, { kernel, signal: stop, wait, log, netfilter, routed, volumes }).finally(() =>
     changed.abort(),
   );
   while (!stop.aborted) {

@@ -11,7 +11,7 @@ import type { RecordedSources } from "../firewall/recorded-sources.ts";
 import { removeDeadSources, setAllowedSources } from "../firewall/source-prefixes.ts";
 import { isKernelError, KernelError } from "../linux/kernel-error.ts";
 import { directNetfilter } from "../linux/netfilter-access.ts";
-import type { NetlinkSocket } from "../linux/netlink-socket.ts";
+import { type NetlinkSocket, ownSockets } from "../linux/netlink-socket.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 
@@ -45,9 +45,9 @@ export async function restoreTables(
  * something was written.
  */
 function restoreSources(socket: NetlinkSocket, sources: readonly RecordedSources[]): boolean {
-  const wasCleared = removeDeadSources(socket);
+  const wasCleared = removeDeadSources(ownSockets, socket);
   if (sources.length === 0) return wasCleared;
-  const known = new Map(withRouteSocket(listLinks).map((link) => [link.alias, link]));
+  const known = new Map(withRouteSocket(ownSockets, listLinks).map((link) => [link.alias, link]));
   const links = sources.flatMap(({ mark, prefixes }) => {
     const link = known.get(mark);
     return link === undefined ? [] : [{ linkIndex: link.index, linkName: link.name, prefixes }];

@@ -49,7 +49,7 @@ async function route(
   note: (facts: RoutingFacts) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const { network, replica, wait, log } = followed;
+  const { kernel: host, network, replica, wait, log } = followed;
   const warn = (message: string) => log(message, "WARNING");
   const elapsed = () => performance.now();
   const ending = new AbortController();
@@ -60,7 +60,7 @@ async function route(
     watches: network.settings.kind === "orchestrator" ? "per kind" : "together",
     report: ({ message }) => lost.report(message),
   });
-  const [kernel, guard] = [openKernelNetwork(), openKernelGuard()];
+  const [kernel, guard] = [openKernelNetwork(host), openKernelGuard(host)];
   const keeper = new NetworkKeeper({
     ...{ kernel, guard, elapsed, report: warn },
     poolsOf: (tunnel) => poolsWith(tunnel, followed),
@@ -82,7 +82,8 @@ async function route(
   const loops = [
     followNetwork([resources(followed, stop), blocksOf(blocks.updates(stop))], {
       ...{ planner, keeper, applied, wait, report: warn, signal: stop },
-      events: (until) => watchNetwork({ signal: until, hasNeighbours: (linkIndex) => keeper.hasNeighbours(linkIndex) }),
+      events: (until) =>
+        watchNetwork({ kernel: host, signal: until, hasNeighbours: (linkIndex) => keeper.hasNeighbours(linkIndex) }),
       isGuardSuspect: () => guard.isSuspect(),
       planned: (plan, change) => {
         isPlanned = true;

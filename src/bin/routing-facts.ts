@@ -7,7 +7,7 @@ import { PluginError } from "../errors.ts";
 import { formatAddress } from "../ip/address.ts";
 import { formatPrefix } from "../ip/prefix.ts";
 import { readText } from "../linux/files.ts";
-import type { NetlinkSocket } from "../linux/netlink-socket.ts";
+import { type NetlinkSocket, ownSockets } from "../linux/netlink-socket.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import { listRoutes, MAIN_TABLE, ROUTE_PROTOCOL, type Route } from "../linux/rtnetlink/route.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
@@ -27,7 +27,7 @@ export async function readRoutingFacts(environment: Environment): Promise<Routin
     isAgentRunning: isServed(callSocketPath(environment)),
     state: state === undefined ? undefined : readBirdState(state),
     bird: await readBird(files.control),
-    kernelRoutes: withRouteSocket(readKernelRoutes),
+    kernelRoutes: withRouteSocket(ownSockets, readKernelRoutes),
   };
 }
 

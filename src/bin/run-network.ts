@@ -25,7 +25,7 @@ import type { PolicyNetwork } from "./policy-network.ts";
 import { needsRecordedEndpoints, recordEndpoints } from "./record-endpoints.ts";
 import { betweenNodes } from "./route-between-nodes.ts";
 
-interface RunMeans extends Pick<FollowedNetwork, "wait" | "log"> {
+interface RunMeans extends Pick<FollowedNetwork, "kernel" | "wait" | "log"> {
   readonly signal: AbortSignal;
   readonly netfilter: NetfilterAccess;
   /** Of the pods with a sidecar. */
@@ -36,7 +36,7 @@ interface RunMeans extends Pick<FollowedNetwork, "wait" | "log"> {
 
 /** Rejects if the datastore cannot be opened. The kernel keeps the rules and routes that it has. */
 export async function runNetwork(network: PolicyNetwork, means: RunMeans): Promise<void> {
-  const { signal, wait, log, netfilter, volumes } = means;
+  const { kernel, signal, wait, log, netfilter, volumes } = means;
   const warn = (message: string) => log(message, "WARNING");
   const store = await openDatastoreToFollow(network.settings, { environment: process.env, warn });
   const lost = onceEach(warn);
@@ -45,7 +45,7 @@ export async function runNetwork(network: PolicyNetwork, means: RunMeans): Promi
     watches: network.settings.kind === "orchestrator" ? "per kind" : "together",
     report: ({ message }) => lost.report(message),
   });
-  const followed: FollowedNetwork = { network, store, replica, heard: lost.forget, wait, log };
+  const followed: FollowedNetwork = { kernel, network, store, replica, heard: lost.forget, wait, log };
   const routing = betweenNodes(followed);
   means.routed(routing.arePodsRouted);
   const parts = [
@@ -57,7 +57,7 @@ export async function runNetwork(network: PolicyNetwork, means: RunMeans): Promi
       name: "the record of this node",
       run: (stop: AbortSignal) =>
         keepNodeRecord(replica.part(KINDS_OF_PARTS.nodeRecord).updates(stop), network, {
-          ...{ store, signal: stop, wait, log },
+          ...{ kernel, store, signal: stop, wait, log },
         }),
     },
     {

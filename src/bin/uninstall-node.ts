@@ -2,6 +2,7 @@
  * `uninstall`: removes from this node what `install` and the agent have brought, the network config first. The networks of
  * pods that still run stay, with what they need.
  */
+
 import { existsSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { birdFiles } from "../agent/bird/bird-files.ts";
 import { connectBird } from "../agent/bird/control.ts";
@@ -19,6 +20,7 @@ import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { lockFile, unlockFile } from "../linux/flock.ts";
 import { directNetfilter } from "../linux/netfilter-access.ts";
+import { ownSockets } from "../linux/netlink-socket.ts";
 import { OWN_PROGRAM } from "../linux/own-process.ts";
 import { ROUTE_PROTOCOL } from "../linux/rtnetlink/route.ts";
 import { renderEmptyBird } from "../routing/bird/render.ts";
@@ -41,7 +43,7 @@ const LOCK = `${identity.stateDirectory}/install.lock`;
 export async function uninstallNode(environment: Environment): Promise<void> {
   await removeFiles(environment);
   removeVolumes(environment);
-  const kernel = openKernelNetwork();
+  const kernel = openKernelNetwork(ownSockets);
   try {
     const left = podLinks(kernel);
     if (left.length > 0) {

@@ -1,4 +1,5 @@
 /** The smallest MTU of the links with a default route; without one, of all links that have an address of their own. */
+import type { SocketOpener } from "../linux/netlink-socket.ts";
 import { listAddresses } from "../linux/rtnetlink/address.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
@@ -7,8 +8,8 @@ import { uplinksOf } from "./uplinks.ts";
 
 const LOOPBACK = "lo";
 
-export function uplinkMtu(): number | undefined {
-  return withRouteSocket((socket) => {
+export function uplinkMtu(kernel: SocketOpener): number | undefined {
+  return withRouteSocket(kernel, (socket) => {
     const uplinks = Object.values(uplinksOf(socket)).filter((index) => index !== undefined);
     const addressed = listAddresses(socket).flatMap(({ scope, linkIndex }) =>
       scope === "universe" ? [linkIndex] : [],

@@ -7,7 +7,7 @@
 import { PluginError } from "../errors.ts";
 import { isKernelError, KernelError } from "../linux/kernel-error.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
-import type { NetlinkSocket } from "../linux/netlink-socket.ts";
+import type { NetlinkSocket, SocketOpener } from "../linux/netlink-socket.ts";
 import { tryCommit } from "../linux/nftables/commit.ts";
 import { listElements } from "../linux/nftables/read.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
@@ -32,10 +32,10 @@ export function setAllowedSources(socket: NetlinkSocket, links: readonly LinkSou
 }
 
 /** Removes what removed links have left; returns whether there was something. */
-export function removeDeadSources(socket: NetlinkSocket): boolean {
+export function removeDeadSources(kernel: SocketOpener, socket: NetlinkSocket): boolean {
   return write(socket, (present) => {
     if (present.length === 0) return { removed: [], added: [] };
-    const alive = new Set(withRouteSocket(listLinks).map(({ index }) => index));
+    const alive = new Set(withRouteSocket(kernel, listLinks).map(({ index }) => index));
     return { removed: present.filter(({ linkIndex }) => !alive.has(linkIndex)), added: [] };
   });
 }
@@ -57,9 +57,12 @@ export function allowSources(netfilter: NetfilterAccess, link: LinkSources): Pro
 }
 
 /** After links were removed. What stays if it fails permits nothing: an index is not used again. */
-export async function forgetSources(netfilter: NetfilterAccess, warn: (message: string) => void): Promise<void> {
+export async function forgetSources(
+  { kernel, netfilter }: { readonly kernel: SocketOpener; readonly netfilter: NetfilterAccess },
+  warn: (message: string) => void,
+): Promise<void> {
   try {
-    await netfilter.withSocket(removeDeadSources);
+    await netfilter.withSocket((socket) => removeDeadSources(kernel, socket));
   } catch (failure) {
     if (!(failure instanceof KernelError)) throw failure;
     warn(`Elements of removed links stay in table "${GUARD_TABLE.name}": ${failure.message}`);

@@ -1,7 +1,6 @@
 /** The allocator as every process of a host opens it: with the host's hints and its lock. */
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { Datastore } from "../datastore/datastore.ts";
-import { isHostAddress } from "../linux/rtnetlink/host-address.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
 import type { IpamHost } from "./ipam-host.ts";
 
@@ -30,7 +29,7 @@ export function openHostAllocator(
     now,
     random,
     wait,
-    isHostAddress,
+    isHostAddress: host.isHostAddress,
     warn: given.warn,
     hints: host.openHints(`${place}.hints`),
     turn: host.openTurn(`${place}.lock`, { now, random, wait }),

@@ -1,5 +1,7 @@
 /** For the node agent: its calls share open datastores, one queue for the host's lock, and decoded records. */
 import { shareDatastores } from "../datastore/shared-datastores.ts";
+import type { SocketOpener } from "../linux/netlink-socket.ts";
+import { isHostAddress } from "../linux/rtnetlink/host-address.ts";
 import { DecodedEntries } from "./facts.ts";
 import { type DecodeHints, decodeHints, openHintFile } from "./hint-file.ts";
 import { NO_HINTS } from "./hints.ts";
@@ -7,7 +9,7 @@ import type { IpamHost } from "./ipam-host.ts";
 import { SharedTurns } from "./shared-turns.ts";
 
 /** Each call returns a new one that shares nothing with others. `report`: tells of problems that are no call's own. */
-export function shareIpamHost(report?: (problem: string) => void): IpamHost {
+export function shareIpamHost(kernel: SocketOpener, report?: (problem: string) => void): IpamHost {
   const turns = new SharedTurns();
   const decoded = new DecodedEntries();
   const decode = rememberLatestHints();
@@ -15,6 +17,7 @@ export function shareIpamHost(report?: (problem: string) => void): IpamHost {
     openDatastore: shareDatastores(report),
     openTurn: (path, means) => turns.open(path, means),
     openHints: (path) => openHintFile(path, decode),
+    isHostAddress: (address) => isHostAddress(kernel, address),
     decodedEntries: () => decoded,
   };
 }

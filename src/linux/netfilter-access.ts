@@ -5,7 +5,7 @@
  * every other process that changes a ruleset waits too. A process that ends with its
  * call has to wait; an agent that stays keeps its socket open (shared-netfilter.ts).
  */
-import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
+import { closeNetlinkSocket, type NetlinkSocket, ownSockets, type SocketOpener } from "./netlink-socket.ts";
 
 export interface NetfilterAccess {
   /** The socket may be used until the work is done. */
@@ -13,13 +13,17 @@ export interface NetfilterAccess {
 }
 
 /** For a process that ends with its call. */
-export const directNetfilter: NetfilterAccess = {
-  async withSocket(work) {
-    const socket = openNetlinkSocket("netfilter");
-    try {
-      return await work(socket);
-    } finally {
-      closeNetlinkSocket(socket);
-    }
-  },
-};
+export function netfilterOf(kernel: SocketOpener): NetfilterAccess {
+  return {
+    async withSocket(work) {
+      const socket = kernel.openSocket("netfilter");
+      try {
+        return await work(socket);
+      } finally {
+        closeNetlinkSocket(socket);
+      }
+    },
+  };
+}
+
+export const directNetfilter = netfilterOf(ownSockets);

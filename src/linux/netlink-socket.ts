@@ -37,6 +37,14 @@ export function openNetlinkSocket(protocol: NetlinkProtocol): NetlinkSocket {
   return socketOn(openNetlinkChannel(protocol), protocol);
 }
 
+/** Whatever opens sockets to the namespace of the host. */
+export interface SocketOpener {
+  openSocket(protocol: NetlinkProtocol): NetlinkSocket;
+}
+
+/** For code that needs nothing else of the kernel (see host-kernel.ts). */
+export const ownSockets: SocketOpener = { openSocket: openNetlinkSocket };
+
 export function socketOn(channel: NetlinkChannel, protocol: NetlinkProtocol): NetlinkSocket {
   return { protocol, channel, nextSequence: 1, sendBuffer: DEFAULT_BUFFER };
 }

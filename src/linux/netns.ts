@@ -28,7 +28,8 @@ export interface Netns {
   readonly fd: number;
 }
 
-type Synchronous<Value> = Value extends PromiseLike<unknown> ? never : Value;
+/** What can run in another namespace. */
+export type Synchronous<Value> = Value extends PromiseLike<unknown> ? never : Value;
 
 /** Returns `undefined` if the path does not exist; whether it is a namespace is checked when it is entered. */
 export function openNetns(path: string): Netns | undefined {

@@ -1,9 +1,9 @@
 /** For an agent that stays: its calls share one netfilter socket, which is kept open between them. */
 import type { NetfilterAccess } from "./netfilter-access.ts";
-import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
+import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "./netlink-socket.ts";
 
-export function shareNetfilter(): NetfilterAccess {
-  return new SharedNetfilter();
+export function shareNetfilter(kernel: SocketOpener): NetfilterAccess {
+  return new SharedNetfilter(kernel);
 }
 
 class SharedNetfilter implements NetfilterAccess {
@@ -11,8 +11,10 @@ class SharedNetfilter implements NetfilterAccess {
   /** The number of calls that use a socket now. */
   private readonly users = new WeakMap<NetlinkSocket, number>();
 
+  constructor(private readonly kernel: SocketOpener) {}
+
   async withSocket<Value>(work: (socket: NetlinkSocket) => Value | Promise<Value>): Promise<Value> {
-    this.current ??= openNetlinkSocket("netfilter");
+    this.current ??= this.kernel.openSocket("netfilter");
     const socket = this.current;
     this.users.set(socket, (this.users.get(socket) ?? 0) + 1);
     try {

@@ -14,11 +14,11 @@ import { prepareHost } from "../firewall/prepare-host.ts";
 import { trackedConnections } from "../firewall/tracked-connections.ts";
 import { formatAddress } from "../ip/address.ts";
 import { type RequestedAddress, requestedAddresses } from "../ipam/requested-addresses.ts";
-import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { type AddRequest, NO_POD_FACTS } from "./add-request.ts";
 import type { FurtherSources } from "./further-sources.ts";
 import { loadPolicyTableCheck, loadPolicyWait } from "./load-policy-setup.ts";
 import { chooseMtu } from "./mtu.ts";
+import type { PluginHost } from "./plugin-host.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { awaitReadiness } from "./readiness-gates.ts";
 import { registerAttachment } from "./register-attachment.ts";
@@ -54,7 +54,7 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   // Reported when the facts are used; an earlier failure of the call has precedence.
   facts.catch(() => {});
   enterPhase("kernel");
-  const sandbox = openSandbox(call.netns);
+  const sandbox = openSandbox(session.surroundings.host.kernel, call.netns);
   const undo = new UndoList();
   try {
     const podFacts = await facts;
@@ -100,7 +100,7 @@ async function attach(
   const mtu = chooseMtu(config.mtu, surroundings.stateDirectory);
   const warn = (message: string) => log.warning(message);
   const { netfilter } = surroundings.host;
-  const further = await furtherSourcesOf(podFacts, found, { netfilter, warn });
+  const further = await furtherSourcesOf(podFacts, found, { host: surroundings.host, warn });
   if (config.readinessGates.length > 0) await awaitReadiness(config.readinessGates, { ...surroundings, signal });
   if (config.policyType !== undefined) await (await loadPolicyTableCheck()).requirePolicyTable(netfilter);
   surroundings.enterPhase("datastore");
@@ -154,9 +154,9 @@ async function attach(
 async function furtherSourcesOf(
   { requests: { sourcePrefixes } }: PodFacts,
   found: Found,
-  { netfilter, warn }: { readonly netfilter: NetfilterAccess; readonly warn: (message: string) => void },
+  { host, warn }: { readonly host: PluginHost; readonly warn: (message: string) => void },
 ): Promise<FurtherSources | undefined> {
   if (sourcePrefixes === undefined && !(found.kind === "own-links" && found.allowsSources)) return undefined;
   const { furtherSources } = await import("./further-sources.ts");
-  return furtherSources(sourcePrefixes, netfilter, warn);
+  return furtherSources(sourcePrefixes, host, warn);
 }

@@ -56,7 +56,7 @@ export async function check(call: CheckCall, session: Session): Promise<void> {
 }
 
 async function kernelDifferences(netns: string, plan: WiringPlan, session: Session): Promise<readonly string[]> {
-  const sandbox = openSandbox(netns);
+  const sandbox = openSandbox(session.surroundings.host.kernel, netns);
   try {
     const state = readWiring(plan, sandbox);
     return [...wiringDifferences(plan, state), ...(await sourceDifferences(plan, state.host.link, session))];

@@ -16,6 +16,7 @@ import { trackedConnections } from "../firewall/tracked-connections.ts";
 import { identity } from "../identity.ts";
 import { type Address, parseAddress } from "../ip/address.ts";
 import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
+import type { HostKernel } from "../linux/host-kernel.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { unregister } from "./registration.ts";
 import { addressesOnLink, removeLinks } from "./remove-links.ts";
@@ -34,8 +35,8 @@ export async function del(call: DelCall, session: Session): Promise<void> {
   enterPhase("kernel");
   const results = resultAddresses(call.prevResult);
   const tracked = await trackedConnections(host.netfilter, (message) => session.log.warning(message));
-  const known = tracked === undefined ? [] : knownAddresses(workload, results);
-  const link = await removeLinks(workload, call.netns, host.links);
+  const known = tracked === undefined ? [] : knownAddresses(workload, results, host.kernel);
+  const link = await removeLinks(workload, call.netns, host);
   await tracked?.forget(known);
   enterPhase("datastore");
   await releaseDelegated(call, session);
@@ -47,15 +48,15 @@ export async function del(call: DelCall, session: Session): Promise<void> {
 }
 
 /** A runtime that keeps no results leaves only the routes. */
-function knownAddresses(workload: Workload, results: readonly string[]): readonly Address[] {
+function knownAddresses(workload: Workload, results: readonly string[], kernel: HostKernel): readonly Address[] {
   const addresses = results.flatMap((text) => parseAddress(text) ?? []);
-  return addresses.length > 0 ? addresses : addressesOnLink(workload);
+  return addresses.length > 0 ? addresses : addressesOnLink(kernel, workload);
 }
 
 /** Loaded only after a pod that might use other sources than its addresses. */
 async function forgetSources({ surroundings, log }: Session): Promise<void> {
   const { forgetSources: forget } = await import("../firewall/source-prefixes.ts");
-  await forget(surroundings.host.netfilter, (message) => log.warning(message));
+  await forget(surroundings.host, (message) => log.warning(message));
 }
 
 /** Also if the namespace no longer exists. */

@@ -10,9 +10,10 @@ import { type AllowedSource, changesForLinks, type LinkSources } from "../firewa
 import { allowSources, forgetSources, readAllowedSources } from "../firewall/source-prefixes.ts";
 import { formatPrefix, type Prefix } from "../ip/prefix.ts";
 import { formatRange } from "../ip/range.ts";
+import type { Sysctls } from "../linux/host-kernel.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
-import { readSysctl } from "../linux/sysctl.ts";
 import type { Annotated } from "./annotations.ts";
+import type { PluginHost } from "./plugin-host.ts";
 
 const OF_ALL_LINKS = "net/ipv4/conf/all/rp_filter";
 const STRICT = "1";
@@ -28,18 +29,22 @@ export interface FurtherSources {
 /** Throws if the host would drop packets from these sources. `undefined`: a repeated ADD withdraws those of an earlier one. */
 export function furtherSources(
   annotated: Annotated<readonly Prefix[]> | undefined,
-  netfilter: NetfilterAccess,
+  host: Pick<PluginHost, "kernel" | "netfilter">,
   warn: (message: string) => void,
 ): FurtherSources {
-  if (annotated !== undefined) requireNoStrictFilter(annotated, warn);
-  return { allow: (link) => allowSources(netfilter, link), forget: () => forgetSources(netfilter, warn) };
+  if (annotated !== undefined) requireNoStrictFilter(annotated, host.kernel, warn);
+  return { allow: (link) => allowSources(host.netfilter, link), forget: () => forgetSources(host, warn) };
 }
 
 /** The kernel uses the larger value of the link and of all links: strict for all would drop what is allowed here. */
-function requireNoStrictFilter({ value, place }: Annotated<readonly Prefix[]>, warn: (message: string) => void): void {
+function requireNoStrictFilter(
+  { value, place }: Annotated<readonly Prefix[]>,
+  kernel: Sysctls,
+  warn: (message: string) => void,
+): void {
   const prefix = value.find(({ network }) => network.family === 4);
   if (prefix === undefined) return;
-  const setting = readSysctl(OF_ALL_LINKS);
+  const setting = kernel.readSysctl(OF_ALL_LINKS);
   const name = OF_ALL_LINKS.replaceAll("/", ".");
   if (setting === STRICT) {
     throw new PluginError(

@@ -22,7 +22,7 @@ import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
 import { type IsKept, releaseLeaked } from "../ipam/plugin/gc.ts";
 import { thisMachine } from "../ipam/session.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
-import type { LinkRemoval } from "../linux/rtnetlink/link-removal.ts";
+import type { LinkRemoval, RemovalMeans } from "../linux/rtnetlink/link-removal.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import { loadDelegation } from "./load-delegation.ts";
@@ -43,21 +43,21 @@ export async function gc(call: GcCall, session: Session): Promise<void> {
   const failures: Failures = [];
   const network = call.networkName;
   const valid = new Set(call.validAttachments.map((each) => formatMark({ network, ...each })));
-  const { netfilter, links } = session.surroundings.host;
+  const { host } = session.surroundings;
   const warn = (message: string) => session.log.warning(message);
-  const removal = await links.removal();
-  const remaining = await collectLinks(network, valid, { failures, removal });
+  const removal = await host.links.removal();
+  const remaining = await collectLinks(network, valid, { failures, removal, kernel: host.kernel });
   const kept = new Set([...valid, ...remaining]);
   const keep: Keep = {
     network,
     isKept: (containerId, ifname) => includesMarkOf(kept, { network, containerId, ifname }),
   };
-  const tracked = await trackedConnections(netfilter, warn);
+  const tracked = await trackedConnections(host.netfilter, warn);
   const forget = async (addresses: readonly Address[]) => tracked?.forget(addresses);
   const steps: readonly (() => Promise<void>)[] = [
     () => collectEndpoints({ ...keep, forget }, session, failures),
     () => releaseLeaked({ ...keep, forget }, session),
-    () => forgetSources(netfilter, warn),
+    () => forgetSources(host, warn),
     // Another IPAM plugin only gets the valid attachments: it would release the addresses of links that remain.
     ...(remaining.length === 0 ? [() => collectDelegated(call, session)] : []),
   ];
@@ -69,9 +69,16 @@ export async function gc(call: GcCall, session: Session): Promise<void> {
 async function collectLinks(
   network: string,
   valid: ReadonlySet<string>,
-  { failures, removal }: { readonly failures: Failures; readonly removal: LinkRemoval },
+  {
+    failures,
+    removal,
+    kernel,
+  }: Pick<RemovalMeans, "kernel"> & {
+    readonly failures: Failures;
+    readonly removal: LinkRemoval;
+  },
 ): Promise<readonly string[]> {
-  const stale = withRouteSocket(listLinks).filter(
+  const stale = withRouteSocket(kernel, listLinks).filter(
     ({ name, kind, alias }) =>
       kind === "veth" &&
       name.startsWith(identity.interfacePrefix) &&

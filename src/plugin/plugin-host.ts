@@ -1,10 +1,12 @@
 import type { IpamHost } from "../ipam/ipam-host.ts";
 import type { OpenKubeClient } from "../kube/client.ts";
+import type { HostKernel } from "../linux/host-kernel.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import type { LinkAccess } from "../linux/rtnetlink/link-access.ts";
 
 /** What differs for the plugin between a process that ends with its call and the long-running agent. */
 export interface PluginHost extends IpamHost {
+  readonly kernel: HostKernel;
   readonly links: LinkAccess;
   readonly netfilter: NetfilterAccess;
   /** For the orchestrator's API; loaded when it is first used. */

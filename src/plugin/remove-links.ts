@@ -1,12 +1,12 @@
 /** Removes the links of an attachment: found by their mark, so that no other links are touched. */
 import { PluginError } from "../errors.ts";
 import type { Address } from "../ip/address.ts";
-import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
-import { closeNetns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
+import type { HostKernel } from "../linux/host-kernel.ts";
+import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../linux/netlink-socket.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
-import type { LinkAccess } from "../linux/rtnetlink/link-access.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { addressesRoutedTo } from "./former-addresses.ts";
+import type { PluginHost } from "./plugin-host.ts";
 import { isOwn } from "./sandbox.ts";
 import { removeHostLink, removeLink } from "./wire.ts";
 import type { Workload } from "./workload.ts";
@@ -18,12 +18,12 @@ import type { Workload } from "./workload.ts";
 export async function removeLinks(
   workload: Workload,
   netns: string | undefined,
-  links: LinkAccess,
+  { kernel, links }: Pick<PluginHost, "kernel" | "links">,
 ): Promise<Link | undefined> {
-  const host = openNetlinkSocket("route");
+  const host = kernel.openSocket("route");
   try {
     const link = findOwnLink(host, workload);
-    if (link === undefined) removeInside(workload, netns);
+    if (link === undefined) removeInside(kernel, workload, netns);
     else await removeHostLink(link, () => links.remove(host, link));
     return link;
   } catch (failure) {
@@ -36,8 +36,8 @@ export async function removeLinks(
 }
 
 /** The addresses that are routed to the host's end; none if it does not exist. */
-export function addressesOnLink(workload: Workload): readonly Address[] {
-  return withRouteSocket((host) => {
+export function addressesOnLink(kernel: SocketOpener, workload: Workload): readonly Address[] {
+  return withRouteSocket(kernel, (host) => {
     const link = findOwnLink(host, workload);
     return link === undefined ? [] : addressesRoutedTo(host, link.index);
   });
@@ -55,11 +55,11 @@ function findOwnLink(host: NetlinkSocket, workload: Workload): Link | undefined 
 }
 
 /** The host's end may have another name: its prefix depends on the build's identity. */
-function removeInside(workload: Workload, path: string | undefined): void {
-  const netns = path === undefined ? undefined : openNetns(path);
+function removeInside(kernel: HostKernel, workload: Workload, path: string | undefined): void {
+  const netns = path === undefined ? undefined : kernel.openNetns(path);
   if (netns === undefined) return;
   try {
-    const container = openNetlinkSocketIn(netns, "route");
+    const container = kernel.openSocketIn(netns, "route");
     try {
       const link = findLink(container, workload.ifname);
       if (link !== undefined && isOwn(link, workload)) removeLink(container, link);
@@ -67,6 +67,6 @@ function removeInside(workload: Workload, path: string | undefined): void {
       closeNetlinkSocket(container);
     }
   } finally {
-    closeNetns(netns);
+    kernel.closeNetns(netns);
   }
 }

@@ -8,39 +8,41 @@ import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import type { Address } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
 import { isMarkOfInterface } from "../ipam/link-mark.ts";
-import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
-import { closeNetns, type Netns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
+import type { HostKernel } from "../linux/host-kernel.ts";
+import { closeNetlinkSocket, type NetlinkSocket } from "../linux/netlink-socket.ts";
+import type { Netns } from "../linux/netns.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
 import { quoted } from "../quote.ts";
 import { addressesRoutedTo } from "./former-addresses.ts";
 import type { Workload } from "./workload.ts";
 
 export interface Sandbox {
+  readonly kernel: HostKernel;
   readonly netns: Netns;
   readonly host: NetlinkSocket;
   readonly container: NetlinkSocket;
 }
 
-export function openSandbox(path: string): Sandbox {
-  const netns = openNetns(path);
+export function openSandbox(kernel: HostKernel, path: string): Sandbox {
+  const netns = kernel.openNetns(path);
   if (netns === undefined) {
     throw new PluginError("netns-invalid", `Cannot open network namespace ${quoted(path)}: no such file`);
   }
   let container: NetlinkSocket | undefined;
   try {
-    container = openNetlinkSocketIn(netns, "route");
-    return { netns, container, host: openNetlinkSocket("route") };
+    container = kernel.openSocketIn(netns, "route");
+    return { kernel, netns, container, host: kernel.openSocket("route") };
   } catch (failure) {
     if (container !== undefined) closeNetlinkSocket(container);
-    closeNetns(netns);
+    kernel.closeNetns(netns);
     throw failure;
   }
 }
 
-export function closeSandbox({ netns, host, container }: Sandbox): void {
+export function closeSandbox({ kernel, netns, host, container }: Sandbox): void {
   closeNetlinkSocket(host);
   closeNetlinkSocket(container);
-  closeNetns(netns);
+  kernel.closeNetns(netns);
 }
 
 /** What an ADD finds in the namespaces. */

@@ -13,10 +13,10 @@ import { effect, effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { formatPrefix, type InterfaceAddress, isSamePrefix, singlePrefix } from "../ip/prefix.ts";
+import type { Sysctls } from "../linux/host-kernel.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
 import { echoed, type NetlinkRequest } from "../linux/netlink/request.ts";
 import { attempt, type NetlinkSocket, perform } from "../linux/netlink-socket.ts";
-import { runInNetns } from "../linux/netns.ts";
 import { ensureAddress } from "../linux/rtnetlink/address.ts";
 import {
   changeLink,
@@ -32,7 +32,6 @@ import { setNeighbour } from "../linux/rtnetlink/neighbour.ts";
 import { addRoute, listRoutes, MAIN_TABLE, type Route, replaceRoute } from "../linux/rtnetlink/route.ts";
 import { addRule } from "../linux/rtnetlink/rule.ts";
 import { createVeth } from "../linux/rtnetlink/veth.ts";
-import { readSysctl, writeSysctl } from "../linux/sysctl.ts";
 import { leadsToNode } from "../routing/workload-route.ts";
 import { formerAddresses, unwireAddresses } from "./former-addresses.ts";
 import type { Found, Sandbox } from "./sandbox.ts";
@@ -103,7 +102,7 @@ export function wireLinks(plan: WiringPlan, sandbox: Sandbox, options: WiringOpt
       container: { socket: sandbox.container, linkIndex: container.index },
     });
   }
-  setSysctls(plan.host.sysctls, options);
+  setSysctls(plan.host.sysctls, sandbox.kernel, options);
   effect("wire the host", () => {
     const { neighbours, routes } = plan.host;
     const first = [
@@ -112,7 +111,7 @@ export function wireLinks(plan: WiringPlan, sandbox: Sandbox, options: WiringOpt
     ];
     performWithRoutes(sandbox.host, first, { link: host, planned: routes, whenTaken: "refuse" });
   });
-  runInNetns(sandbox.netns, () => setSysctls(plan.container.sysctls, options));
+  sandbox.kernel.withSysctlsOf(sandbox.netns, (inside) => setSysctls(plan.container.sysctls, inside, options));
   effect("wire the container", () => {
     const { addresses, neighbours, routes } = plan.container;
     const first = [
@@ -159,14 +158,14 @@ function linkNamed(socket: NetlinkSocket, name: string): Link {
   throw new PluginError("kernel-refused", `Cannot wire link "${name}": it has disappeared`);
 }
 
-function setSysctls(sysctls: readonly PlannedSysctl[], { made, warn }: WiringOptions): void {
+function setSysctls(sysctls: readonly PlannedSysctl[], kernel: Sysctls, { made, warn }: WiringOptions): void {
   for (const { name, value, need, whenNew } of sysctls) {
     const way = made === undefined ? undefined : whenNew;
     if (way === "set at creation") continue;
     try {
       // Writing some sysctls takes a lock of the whole kernel, even if the value is the same.
-      if (way !== "write without reading" && readSysctl(name) === value) continue;
-      const outcome = effect(`sysctl ${name}`, () => writeSysctl(name, value));
+      if (way !== "write without reading" && kernel.readSysctl(name) === value) continue;
+      const outcome = effect(`sysctl ${name}`, () => kernel.writeSysctl(name, value));
       if (outcome === "written" || need === "optional") continue;
       throw new PluginError(
         "kernel-refused",

@@ -1,11 +1,10 @@
 /** Reads what the kernel has in the places that a wiring plan concerns, for CHECK. */
+import type { Sysctls } from "../linux/host-kernel.ts";
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
-import { runInNetns } from "../linux/netns.ts";
 import { type KnownAddress, listAddresses } from "../linux/rtnetlink/address.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
 import { type KnownNeighbour, listNeighbours } from "../linux/rtnetlink/neighbour.ts";
 import { listRoutes, type Route } from "../linux/rtnetlink/route.ts";
-import { readSysctl } from "../linux/sysctl.ts";
 import type { Sandbox } from "./sandbox.ts";
 import type { PlannedSysctl, WiringPlan } from "./wiring-plan.ts";
 
@@ -24,11 +23,11 @@ export interface WiringState {
   readonly container: SideState;
 }
 
-export function readWiring(plan: WiringPlan, { host, container, netns }: Sandbox): WiringState {
+export function readWiring(plan: WiringPlan, { kernel, host, container, netns }: Sandbox): WiringState {
   return {
-    host: readSide(host, plan.host.name, () => readSysctls(plan.host.sysctls)),
+    host: readSide(host, plan.host.name, () => readSysctls(kernel, plan.host.sysctls)),
     container: readSide(container, plan.container.name, () =>
-      runInNetns(netns, () => readSysctls(plan.container.sysctls)),
+      kernel.withSysctlsOf(netns, (inside) => readSysctls(inside, plan.container.sysctls)),
     ),
   };
 }
@@ -46,6 +45,6 @@ function readSide(socket: NetlinkSocket, name: string, sysctls: () => SideState[
   };
 }
 
-function readSysctls(sysctls: readonly PlannedSysctl[]): SideState["sysctls"] {
-  return Object.fromEntries(sysctls.map(({ name }) => [name, readSysctl(name)]));
+function readSysctls(kernel: Sysctls, sysctls: readonly PlannedSysctl[]): SideState["sysctls"] {
+  return Object.fromEntries(sysctls.map(({ name }) => [name, kernel.readSysctl(name)]));
 }

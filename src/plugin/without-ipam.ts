@@ -11,7 +11,6 @@ import { readyForAssigning, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
 import { decodePool } from "../ipam/records.ts";
 import { thisMachine } from "../ipam/session.ts";
-import { isHostAddress } from "../linux/rtnetlink/host-address.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import type { AddRequest, Registered } from "./add-request.ts";
 import type { Annotated } from "./annotations.ts";
@@ -25,7 +24,7 @@ export async function registerWithoutIpam(
   { value: addresses, place }: Annotated<readonly Address[]>,
   session: Session,
 ): Promise<Registered> {
-  const ofHost = addresses.find(isHostAddress);
+  const ofHost = addresses.find(session.surroundings.host.isHostAddress);
   if (ofHost !== undefined) throw refusal(ofHost, place, "this host, or its gateway, has it");
   const store = await session.store();
   const { answers } = await store.read([

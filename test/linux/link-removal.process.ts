@@ -5,6 +5,7 @@
  */
 import { closeNetlinkSocket, openNetlinkSocket, perform } from "../../src/linux/netlink-socket.ts";
 import { deleteLink, findLink } from "../../src/linux/rtnetlink/link.ts";
+import { OWN_REMOVAL } from "../../src/linux/rtnetlink/link-access.ts";
 import { openLinkRemoval } from "../../src/linux/rtnetlink/link-removal.ts";
 
 const [first, ...rest] = process.argv.slice(2);
@@ -20,6 +21,6 @@ const links = names.map((name) => {
 if (isGone) perform(socket, links.slice(0, 1).map(deleteLink));
 closeNetlinkSocket(socket);
 
-const removal = openLinkRemoval();
+const removal = openLinkRemoval(OWN_REMOVAL);
 const refusals = await Promise.all(links.map((link) => removal.remove(link)));
 console.log(refusals.filter((refusal) => refusal !== undefined).length);

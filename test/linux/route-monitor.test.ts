@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { formatPrefix } from "../../src/ip/prefix.ts";
+import { ownSockets } from "../../src/linux/netlink-socket.ts";
 import { closeNetns, type Netns, runInNetns } from "../../src/linux/netns.ts";
 import { type RouteEvent, watchRoutes } from "../../src/linux/rtnetlink/route-monitor.ts";
 import { requireNetns } from "../support/namespace-sockets.ts";
@@ -22,7 +23,7 @@ describe.skipIf(!canMakeNetns)(`watchRoutes()${canMakeNetns ? "" : " (skipped: n
 
   /** The socket is opened by the first request. */
   const watch = (signal: AbortSignal) => {
-    const events = watchRoutes(signal)[Symbol.asyncIterator]();
+    const events = watchRoutes(ownSockets, signal)[Symbol.asyncIterator]();
     return { events, first: runInNetns(netns, () => ({ value: events.next() })).value };
   };
   const described = (event: RouteEvent) =>

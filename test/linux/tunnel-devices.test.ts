@@ -2,7 +2,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readChecksumOffload, setChecksumOffload } from "../../src/linux/checksum-offload.ts";
 import { isKernelError } from "../../src/linux/kernel-error.ts";
-import { attempt, closeNetlinkSocket, type NetlinkSocket, perform } from "../../src/linux/netlink-socket.ts";
+import {
+  attempt,
+  closeNetlinkSocket,
+  type NetlinkSocket,
+  ownSockets,
+  perform,
+} from "../../src/linux/netlink-socket.ts";
 import { closeNetns, type Netns, openNetlinkSocketIn, runInNetns } from "../../src/linux/netns.ts";
 import {
   deleteForwardingEntry,
@@ -125,7 +131,7 @@ describe.skipIf(!canMakeNetns)(`tunnel devices${canMakeNetns ? "" : " (skipped: 
     const stop = new AbortController();
     let vxlanIndex = -1;
     const hasNeighbours = (linkIndex: number) => linkIndex === vxlanIndex;
-    const events = watchNetwork({ signal: stop.signal, hasNeighbours })[Symbol.asyncIterator]();
+    const events = watchNetwork({ kernel: ownSockets, signal: stop.signal, hasNeighbours })[Symbol.asyncIterator]();
     const first = runInNetns(netns, () => ({ value: events.next() })).value;
     const seen: NetworkEvent[] = [];
     const reading = (async () => {

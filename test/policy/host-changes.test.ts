@@ -1,6 +1,8 @@
 /** No forwarded packet that policies of hosts allow before and after a change is lost during it, and no other passes. */
+
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type KernelTable, openKernelTable } from "../../src/agent/policy/kernel-table.ts";
+import { ownSockets } from "../../src/linux/netlink-socket.ts";
 import type { GlobalNetworkPolicy } from "../../src/model/global-network-policy.ts";
 import { hostEndpoint } from "../../src/model/host-endpoint.ts";
 import { globalPolicy } from "../support/global-policy.ts";
@@ -89,7 +91,7 @@ describe.skipIf(floodProblem !== undefined)(
     });
     afterAll(() => site[Symbol.dispose]());
     beforeEach(() => {
-      kernel = insideNetns(site.host.path, openKernelTable);
+      kernel = insideNetns(site.host.path, () => openKernelTable(ownSockets));
     });
     afterEach(() => kernel.close());
 

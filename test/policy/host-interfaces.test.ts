@@ -1,8 +1,10 @@
 /** The agent follows the interfaces of the host and their addresses, in a real kernel. */
+
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { HostInterfaces } from "../../src/agent/policy/host-interfaces.ts";
 import { identity } from "../../src/identity.ts";
 import { formatAddress } from "../../src/ip/address.ts";
+import { ownSockets } from "../../src/linux/netlink-socket.ts";
 import type { HostInterface } from "../../src/policy/host-interface.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
@@ -25,7 +27,7 @@ describe.skipIf(!canMakeNetns)(`HostInterfaces in a private namespace${why}`, ()
     ip("address add 192.0.2.7/24 dev eth0");
     calls = [];
     stop = new AbortController();
-    interfaces = new HostInterfaces((now) => void calls.push(now));
+    interfaces = new HostInterfaces(ownSockets, (now) => void calls.push(now));
     ended = interfaces.run(stop.signal);
   });
   afterEach(async () => {

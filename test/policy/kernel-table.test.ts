@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { type KernelTable, openKernelTable } from "../../src/agent/policy/kernel-table.ts";
 import { POLICY_TABLE } from "../../src/firewall/policy-table.ts";
 import { identity } from "../../src/identity.ts";
-import { closeNetlinkSocket, openNetlinkSocket } from "../../src/linux/netlink-socket.ts";
+import { closeNetlinkSocket, openNetlinkSocket, ownSockets } from "../../src/linux/netlink-socket.ts";
 import { commit } from "../../src/linux/nftables/commit.ts";
 import { tier } from "../../src/model/tier.ts";
 import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
@@ -31,7 +31,7 @@ describe.skipIf(!able)(`the policy table in a private namespace${why}`, () => {
   afterAll(() => area.sweep());
   beforeEach(() => {
     place = area.create();
-    kernel = insideNetns(place.path, openKernelTable);
+    kernel = insideNetns(place.path, () => openKernelTable(ownSockets));
   });
   afterEach(() => {
     kernel.close();

@@ -4,7 +4,12 @@ import { type KernelTable, openKernelTable } from "../../src/agent/policy/kernel
 import { TableKeeper } from "../../src/agent/policy/table-keeper.ts";
 import { POLICY_TABLE } from "../../src/firewall/policy-table.ts";
 import { identity } from "../../src/identity.ts";
-import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../../src/linux/netlink-socket.ts";
+import {
+  closeNetlinkSocket,
+  type NetlinkSocket,
+  openNetlinkSocket,
+  ownSockets,
+} from "../../src/linux/netlink-socket.ts";
 import { commit } from "../../src/linux/nftables/commit.ts";
 import { globalNetworkSet } from "../../src/model/global-network-set.ts";
 import { type NetworkPolicySpec, networkPolicy } from "../../src/model/network-policy.ts";
@@ -116,7 +121,7 @@ describe.skipIf(floodProblem !== undefined)(
     });
     afterAll(() => site[Symbol.dispose]());
     beforeEach(() => {
-      kernel = insideNetns(site.host.path, openKernelTable);
+      kernel = insideNetns(site.host.path, () => openKernelTable(ownSockets));
       socket = insideNetns(site.host.path, () => openNetlinkSocket("netfilter"));
     });
     afterEach(() => {

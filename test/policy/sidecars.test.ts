@@ -1,8 +1,10 @@
 /** A rule with http lets connections through to a pod whose sidecar reports, on the real kernel. */
+
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { type KernelTable, openKernelTable } from "../../src/agent/policy/kernel-table.ts";
 import { readSidecarInterfaces } from "../../src/agent/sidecars/former-sidecars.ts";
 import { identity } from "../../src/identity.ts";
+import { ownSockets } from "../../src/linux/netlink-socket.ts";
 import { writeSysctl } from "../../src/linux/sysctl.ts";
 import { ENDPOINT } from "../../src/model/kinds.ts";
 import { networkPolicy } from "../../src/model/network-policy.ts";
@@ -61,7 +63,7 @@ describe("a rule with http", () => {
     const pods = [area.create("server"), area.create("other")];
     for (const [index, pod] of [client, ...pods].entries()) connect(pod, index);
     insideNetns(host.path, () => writeSysctl("net/ipv4/ip_forward", "1"));
-    kernel = insideNetns(host.path, openKernelTable);
+    kernel = insideNetns(host.path, () => openKernelTable(ownSockets));
     servers = pods.flatMap(({ path }) => [PORT, PORT + 1].map((port) => serveTcp(path, "pod", port)));
   });
   afterAll(() => {

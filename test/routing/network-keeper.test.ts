@@ -1,4 +1,5 @@
 /** Tunnel devices, entries, routes and the guard of one node in the kernel, from the plan of a small cluster. */
+
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { followNetwork } from "../../src/agent/routing/follow-network.ts";
 import { openKernelGuard } from "../../src/agent/routing/kernel-guard.ts";
@@ -7,6 +8,7 @@ import { NetworkKeeper } from "../../src/agent/routing/network-keeper.ts";
 import { SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
 import { formatPrefix } from "../../src/ip/prefix.ts";
 import { readChecksumOffload } from "../../src/linux/checksum-offload.ts";
+import { ownSockets } from "../../src/linux/netlink-socket.ts";
 import { closeNetns, type Netns, runInNetns } from "../../src/linux/netns.ts";
 import { type NetworkEvent, watchNetwork } from "../../src/linux/rtnetlink/network-monitor.ts";
 import { type FactChanges, RoutePlanner } from "../../src/routing/planner.ts";
@@ -70,7 +72,10 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
   const sh = (script: string) => runIn(host, ["sh", "-ec", script]);
   const open = (more: { readonly needsOwnChecksums?: boolean } = {}) => {
     const reports: string[] = [];
-    const { kernel, ...opened } = runInNetns(netns, () => ({ kernel: openKernelNetwork(), guard: openKernelGuard() }));
+    const { kernel, ...opened } = runInNetns(netns, () => ({
+      kernel: openKernelNetwork(ownSockets),
+      guard: openKernelGuard(ownSockets),
+    }));
     const guard: typeof opened.guard = {
       ...opened.guard,
       apply: (plan) => runInNetns(netns, () => opened.guard.apply(plan)),
@@ -177,7 +182,9 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
   const collectEvents = () => {
     const stop = new AbortController();
     const seen: NetworkEvent[] = [];
-    const events = watchNetwork({ signal: stop.signal, hasNeighbours: () => true })[Symbol.asyncIterator]();
+    const events = watchNetwork({ kernel: ownSockets, signal: stop.signal, hasNeighbours: () => true })[
+      Symbol.asyncIterator
+    ]();
     const first = runInNetns(netns, () => ({ value: events.next() })).value;
     const reading = (async () => {
       for (let next = await first; !next.done; next = await events.next()) {
@@ -412,7 +419,11 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
       }
       const { blocks, ...resources } = CLUSTER;
       const events = (signal: AbortSignal) => {
-        const iterator = watchNetwork({ signal, hasNeighbours: (index) => keeper.hasNeighbours(index) });
+        const iterator = watchNetwork({
+          kernel: ownSockets,
+          signal,
+          hasNeighbours: (index) => keeper.hasNeighbours(index),
+        });
         const first = runInNetns(netns, () => ({ value: iterator.next() })).value;
         return (async function* () {
           for (let next = await first; !next.done; next = await iterator.next()) yield next.value;

@@ -3,6 +3,7 @@
  * naming its interface. Otherwise nothing is read, and the agent is not woken when links come and go.
  */
 import { identity } from "../../identity.ts";
+import type { SocketOpener } from "../../linux/netlink-socket.ts";
 import { InterfaceMonitor } from "../../linux/rtnetlink/interface-monitor.ts";
 import type { HostInterface } from "../../policy/host-interface.ts";
 
@@ -11,7 +12,10 @@ export class HostInterfaces {
   private readonly failure = Promise.withResolvers<never>();
 
   /** `changed` is called with all interfaces after each change, while they are followed. */
-  constructor(private readonly changed: (interfaces: readonly HostInterface[]) => void) {}
+  constructor(
+    private readonly kernel: SocketOpener,
+    private readonly changed: (interfaces: readonly HostInterface[]) => void,
+  ) {}
 
   /** Returns the interfaces if they are followed from now on. */
   follow(isNeeded: boolean): readonly HostInterface[] | undefined {
@@ -19,7 +23,7 @@ export class HostInterfaces {
     this.listening?.abort();
     this.listening = isNeeded ? new AbortController() : undefined;
     if (this.listening === undefined) return undefined;
-    const monitor = new InterfaceMonitor(isOfHost);
+    const monitor = new InterfaceMonitor(this.kernel, isOfHost);
     const interfaces = monitor.read();
     void this.listen(monitor, interfaces, this.listening.signal);
     return interfaces;

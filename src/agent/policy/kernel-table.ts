@@ -1,7 +1,7 @@
 /** The policy table in the kernel: replaced as a whole, or changed by what differs. */
 import { POLICY_TABLE } from "../../firewall/policy-table.ts";
 import { portOf } from "../../linux/netlink-group.ts";
-import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
+import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
 import { commit, type Refusal, readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
 import { type Noticed, TableMonitor } from "../../linux/nftables/monitor.ts";
 import { listRuleCounts } from "../../linux/nftables/read.ts";
@@ -33,9 +33,8 @@ export interface KernelTable {
   close(): void;
 }
 
-/** Of the network namespace of this process. */
-export function openKernelTable(): KernelTable {
-  return new NetfilterTable(openNetlinkSocket("netfilter"));
+export function openKernelTable(kernel: SocketOpener): KernelTable {
+  return new NetfilterTable(kernel);
 }
 
 /** More chains than this are read with the whole table. */
@@ -48,13 +47,17 @@ class NetfilterTable implements KernelTable {
   /** Of rules that are gone. */
   private readonly departed = new DepartedCounts();
 
-  constructor(private readonly socket: NetlinkSocket) {}
+  private readonly socket: NetlinkSocket;
+
+  constructor(private readonly kernel: SocketOpener) {
+    this.socket = kernel.openSocket("netfilter");
+  }
 
   adopt(table: DesiredTable): boolean {
     const delta = changesOfFormer(this.socket, table);
     if (delta === undefined || this.change(table, delta) !== undefined) return false;
     this.stopListening();
-    this.monitor = new TableMonitor(POLICY_TABLE, portOf(this.socket));
+    this.monitor = new TableMonitor(this.kernel, POLICY_TABLE, portOf(this.socket));
     this.mayHaveMissed = true;
     return true;
   }
@@ -66,7 +69,7 @@ class NetfilterTable implements KernelTable {
     const { changes, left } = carryCounts(wholeTable(POLICY_TABLE, table, TABLE_COMMENT), this.readCounts());
     commit(this.socket, changes);
     this.departed.add(left);
-    this.monitor = new TableMonitor(POLICY_TABLE, portOf(this.socket));
+    this.monitor = new TableMonitor(this.kernel, POLICY_TABLE, portOf(this.socket));
     this.mayHaveMissed = readGeneration(this.socket) !== generation + 1;
   }
 

@@ -2,7 +2,7 @@
 import type { Address } from "../../ip/address.ts";
 import type { KernelError } from "../../linux/kernel-error.ts";
 import type { NetlinkRequest } from "../../linux/netlink/request.ts";
-import { attempt, closeNetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
+import { attempt, closeNetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
 import { findLink, findLinkByIndex, type Link, listLinks } from "../../linux/rtnetlink/link.ts";
 import { addRoute, deleteRoute, listHostRoutes, type Route } from "../../linux/rtnetlink/route.ts";
 import { routeTowards } from "../../linux/rtnetlink/route-lookup.ts";
@@ -20,8 +20,8 @@ export interface RouteKernel {
   close(): void;
 }
 
-export function openKernelRoutes(): RouteKernel {
-  const socket = openNetlinkSocket("route");
+export function openKernelRoutes(kernel: SocketOpener): RouteKernel {
+  const socket = kernel.openSocket("route");
   return {
     state: () => ({ links: listLinks(socket), routes: listHostRoutes(socket) }),
     linkNamed: (name) => findLink(socket, name),

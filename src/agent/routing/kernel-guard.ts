@@ -3,7 +3,7 @@ import { applyTunnelGuard, changeSenders, type GuardedTunnels } from "../../fire
 import { TUNNEL_TABLE } from "../../firewall/tunnel-table.ts";
 import { parseAddress } from "../../ip/address.ts";
 import { portOf } from "../../linux/netlink-group.ts";
-import { closeNetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
+import { closeNetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
 import { TableMonitor } from "../../linux/nftables/monitor.ts";
 import type { Guarded, TunnelGuard } from "./network-keeper.ts";
 import { TUNNEL_NAMES } from "./tunnel-device.ts";
@@ -14,15 +14,14 @@ export interface KernelGuard extends TunnelGuard {
   close(): void;
 }
 
-/** Of the network namespace of this process. */
-export function openKernelGuard(): KernelGuard {
-  const socket = openNetlinkSocket("netfilter");
+export function openKernelGuard(kernel: SocketOpener): KernelGuard {
+  const socket = kernel.openSocket("netfilter");
   let monitor: TableMonitor | undefined;
   const apply = (plan: Guarded) => {
     const wanted = guardedTunnels(plan);
     const isWritten = applyTunnelGuard(socket, wanted);
     // A host without tunnels does not listen: rulesets of megabytes may be loaded on it.
-    if (wanted.tunnels.length > 0) monitor ??= new TableMonitor(TUNNEL_TABLE, portOf(socket));
+    if (wanted.tunnels.length > 0) monitor ??= new TableMonitor(kernel, TUNNEL_TABLE, portOf(socket));
     else if (isWritten) {
       monitor?.close();
       monitor = undefined;

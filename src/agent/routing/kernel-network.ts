@@ -2,7 +2,7 @@
 import { setChecksumOffload } from "../../linux/checksum-offload.ts";
 import type { KernelError } from "../../linux/kernel-error.ts";
 import type { NetlinkRequest } from "../../linux/netlink/request.ts";
-import { attempt, closeNetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
+import { attempt, closeNetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
 import { type KnownAddress, listAddresses } from "../../linux/rtnetlink/address.ts";
 import { listForwardingEntries } from "../../linux/rtnetlink/forwarding-entry.ts";
 import { type Link, listLinks } from "../../linux/rtnetlink/link.ts";
@@ -24,9 +24,8 @@ export interface NetworkKernel {
   close(): void;
 }
 
-/** Of the network namespace of this process. */
-export function openKernelNetwork(): NetworkKernel {
-  const socket = openNetlinkSocket("route");
+export function openKernelNetwork(kernel: SocketOpener): NetworkKernel {
+  const socket = kernel.openSocket("route");
   return {
     addresses: () => ({ links: listLinks(socket), addresses: listAddresses(socket) }),
     device: (name) => findVxlan(socket, name),

@@ -2,7 +2,7 @@
 import type { CheckCall } from "../../cni/call.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { PluginError } from "../../errors.ts";
-import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
+import { type NetlinkSocket, ownSockets } from "../../linux/netlink-socket.ts";
 import {
   bufferTicks,
   findRootQdisc,
@@ -21,7 +21,7 @@ import { tokenBucketOf } from "./token-bucket.ts";
 
 /** Throws one error that lists every difference. */
 export function checkShaping(call: CheckCall, result: CniResult, bandwidth: Bandwidth): void {
-  const differences = withRouteSocket((socket) => {
+  const differences = withRouteSocket(ownSockets, (socket) => {
     const at = { veth: requireHostVeth(socket, call, result), names: ifbNamesOf(call) };
     return [...ingressDifferences(socket, at, bandwidth), ...egressDifferences(socket, at, bandwidth)];
   });

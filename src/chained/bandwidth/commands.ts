@@ -3,7 +3,7 @@ import type { AddCall, DelCall, GcCall } from "../../cni/call.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { PluginError } from "../../errors.ts";
 import { formatMac } from "../../ip/mac.ts";
-import { closeNetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
+import { closeNetlinkSocket, openNetlinkSocket, ownSockets } from "../../linux/netlink-socket.ts";
 import { listLinks } from "../../linux/rtnetlink/link.ts";
 import type { LinkAccess } from "../../linux/rtnetlink/link-access.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
@@ -14,7 +14,7 @@ import { applyShaping, detachShaping, findIfbs, removeShaping } from "./shaping.
 
 /** Returns the result of the previous plugins plus the device that shapes what the container sends. */
 export function addShaping(call: AddCall, result: CniResult, bandwidth: Bandwidth): CniResult {
-  return withRouteSocket((socket) => {
+  return withRouteSocket(ownSockets, (socket) => {
     const at = { veth: requireHostVeth(socket, call, result), names: ifbNamesOf(call) };
     const ifb = applyShaping(socket, at, bandwidth);
     if (ifb === undefined) return result;
@@ -44,7 +44,7 @@ export async function delShaping(call: DelCall, links: LinkAccess): Promise<bool
 export function collectGarbage({ networkName, validAttachments }: GcCall): void {
   if (validAttachments === undefined) return;
   const failures: string[] = [];
-  withRouteSocket((socket) => {
+  withRouteSocket(ownSockets, (socket) => {
     for (const link of listLinks(socket)) {
       if (!isStrayIfb(link, networkName, validAttachments)) continue;
       try {

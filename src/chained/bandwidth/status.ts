@@ -1,7 +1,7 @@
 /** STATUS: whether this process may shape traffic, and whether the kernel supports it. */
 import { PluginError } from "../../errors.ts";
 import { isKernelError } from "../../linux/kernel-error.ts";
-import { attempt } from "../../linux/netlink-socket.ts";
+import { attempt, ownSockets } from "../../linux/netlink-socket.ts";
 import { createIfb } from "../../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 
@@ -10,7 +10,7 @@ const IMPOSSIBLE_NAME = "a/b";
 
 export function requireShapingSupport(): void {
   const probe = createIfb({ name: IMPOSSIBLE_NAME, mtu: 1500, state: "down" });
-  const [error] = withRouteSocket((socket) => attempt(socket, [probe]));
+  const [error] = withRouteSocket(ownSockets, (socket) => attempt(socket, [probe]));
   if (isKernelError(error, "EOPNOTSUPP")) throw unable("the kernel has no IFB support; load the module ifb", error);
   if (isKernelError(error, "EPERM")) throw unable("the capability NET_ADMIN is missing", error);
 }

@@ -9,7 +9,7 @@
  * pods for which it was switched on, and with the last of them it is switched off again.
  */
 import { type Address, addressBytes } from "../../ip/address.ts";
-import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
+import { type NetlinkSocket, ownSockets } from "../../linux/netlink-socket.ts";
 import { commit, tryCommit } from "../../linux/nftables/commit.ts";
 import { listElements } from "../../linux/nftables/read.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
@@ -34,7 +34,7 @@ export function allowLoopbackSources(socket: NetlinkSocket, link: PodLink, pod: 
     const elements = [{ key: keyOf(link.name, pod) }];
     commit(socket, [{ kind: "add-elements", table: tableOf(4), set: SET.loopbackLinks, elements }]);
   } else if (isAllowed) return;
-  withRouteSocket((route) => reflectLoopback(route, link));
+  withRouteSocket(ownSockets, (route) => reflectLoopback(route, link));
   if (!isAllowed) writeSysctl(settingOf(link.name), "1");
 }
 
@@ -67,7 +67,7 @@ function switchOffUnlessUsed(socket: NetlinkSocket, name: string): void {
     writeSysctl(settingOf(name), "1");
     return;
   }
-  withRouteSocket((route) => {
+  withRouteSocket(ownSockets, (route) => {
     const link = findLink(route, name);
     if (link === undefined) return;
     removeLoopbackFilters(route, link);

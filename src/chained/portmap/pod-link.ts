@@ -1,5 +1,6 @@
 /** The link through which the host reaches a pod. */
 import { type Address, parseAddress } from "../../ip/address.ts";
+import { ownSockets } from "../../linux/netlink-socket.ts";
 import { findLinkByIndex } from "../../linux/rtnetlink/link.ts";
 import { linkTowards } from "../../linux/rtnetlink/route-lookup.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
@@ -12,7 +13,7 @@ const KINDS_TO_PODS: readonly (string | undefined)[] = ["veth", "bridge"];
 
 /** `undefined` if there is no route to the pod. */
 export function findPodLink(pod: Address): PodLink | undefined {
-  return withRouteSocket((socket) => {
+  return withRouteSocket(ownSockets, (socket) => {
     const index = linkTowards(socket, pod);
     const link = index === undefined ? undefined : findLinkByIndex(socket, index);
     if (link === undefined) return undefined;

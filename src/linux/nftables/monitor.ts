@@ -4,7 +4,7 @@
  */
 import type { MessageCursor } from "../netlink/message-reader.ts";
 import { drain, joinGroups } from "../netlink-group.ts";
-import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
+import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../netlink-socket.ts";
 import type { TableReference } from "./ruleset.ts";
 import * as wire from "./wire.ts";
 
@@ -26,10 +26,11 @@ export class TableMonitor {
 
   /** `ownPort`: the address of the socket whose changes are expected. */
   constructor(
+    kernel: SocketOpener,
     private readonly table: TableReference,
     private readonly ownPort: number,
   ) {
-    this.socket = openNetlinkSocket("netfilter");
+    this.socket = kernel.openSocket("netfilter");
     joinGroups(this.socket, [GROUP], BUFFER_BYTES);
   }
 

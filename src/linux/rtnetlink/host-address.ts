@@ -4,6 +4,7 @@
  * for an address in a network that the host is in: a gateway is always in one.
  */
 import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
+import type { SocketOpener } from "../netlink-socket.ts";
 import { listGateways } from "./gateways.ts";
 import { type FoundRoute, routeTowards } from "./route-lookup.ts";
 import { withRouteSocket } from "./route-socket.ts";
@@ -12,8 +13,8 @@ import { withRouteSocket } from "./route-socket.ts";
 const ELSEWHERE = { 4: "203.0.113.1", 6: "2001:db8:ffff::1" } as const;
 
 /** Whether the address is one of this host (a broadcast address included) or of a gateway that a route leads through. */
-export function isHostAddress(address: Address): boolean {
-  return withRouteSocket((socket) => {
+export function isHostAddress(kernel: SocketOpener, address: Address): boolean {
+  return withRouteSocket(kernel, (socket) => {
     const route = routeTowards(socket, address);
     if (route?.isLocal === true) return true;
     const elsewhere = parseAddress(ELSEWHERE[address.family]);

@@ -5,7 +5,7 @@
 import type { Address } from "../../ip/address.ts";
 import type { MessageCursor } from "../netlink/message-reader.ts";
 import { arrivals, joinGroups } from "../netlink-group.ts";
-import { closeNetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
+import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../netlink-socket.ts";
 import { RTM as ADDRESS, listAddresses } from "./address.ts";
 import { listLinks, readLink } from "./link.ts";
 import { RTM as LINK } from "./link-wire.ts";
@@ -22,13 +22,18 @@ export interface InterfaceAddresses {
 }
 
 export class InterfaceMonitor {
-  private readonly socket = openNetlinkSocket("route");
-  private readonly listener = openNetlinkSocket("route");
+  private readonly socket: NetlinkSocket;
+  private readonly listener: NetlinkSocket;
   /** Index -> name, as read last. */
   private known: ReadonlyMap<number, string> = new Map();
 
-  /** Of the current namespace of the thread. `isWanted`: by the name of the interface. */
-  constructor(private readonly isWanted: (name: string) => boolean) {
+  /** `isWanted`: by the name of the interface. */
+  constructor(
+    kernel: SocketOpener,
+    private readonly isWanted: (name: string) => boolean,
+  ) {
+    this.socket = kernel.openSocket("route");
+    this.listener = kernel.openSocket("route");
     joinGroups(this.listener, GROUPS, BUFFER_BYTES);
   }
 

@@ -4,9 +4,9 @@
  * (shared-links.ts).
  */
 import { isKernelError, type KernelError } from "../kernel-error.ts";
-import { attempt, type NetlinkSocket } from "../netlink-socket.ts";
+import { attempt, type NetlinkSocket, ownSockets } from "../netlink-socket.ts";
 import { deleteLink } from "./link.ts";
-import type { KnownLink, LinkRemoval } from "./link-removal.ts";
+import type { KnownLink, LinkRemoval, RemovalMeans } from "./link-removal.ts";
 
 export interface LinkAccess {
   /**
@@ -19,10 +19,16 @@ export interface LinkAccess {
 }
 
 /** For a process that ends with its call. */
-export const directLinks: LinkAccess = {
-  async remove(socket, link) {
-    const [refusal] = attempt(socket, [deleteLink(link)]);
-    return isKernelError(refusal, "ENODEV") ? undefined : refusal;
-  },
-  removal: async () => (await import("./link-removal.ts")).openLinkRemoval(),
-};
+export function linksOf(means: RemovalMeans): LinkAccess {
+  return {
+    async remove(socket, link) {
+      const [refusal] = attempt(socket, [deleteLink(link)]);
+      return isKernelError(refusal, "ENODEV") ? undefined : refusal;
+    },
+    removal: async () => (await import("./link-removal.ts")).openLinkRemoval(means),
+  };
+}
+
+export const OWN_REMOVAL: RemovalMeans = { kernel: ownSockets, random: Math.random, wait: Bun.sleep };
+
+export const directLinks = linksOf(OWN_REMOVAL);

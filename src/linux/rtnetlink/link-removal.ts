@@ -12,7 +12,7 @@
  */
 import { isKernelError, type KernelError } from "../kernel-error.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
-import { attempt, attemptInBackground, closeNetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
+import { attempt, attemptInBackground, closeNetlinkSocket, type SocketOpener } from "../netlink-socket.ts";
 import { changeLink, deleteLink, deleteLinkGroup, hasLink } from "./link.ts";
 import { withRouteSocket } from "./route-socket.ts";
 
@@ -41,14 +41,22 @@ const MAXIMUM_WAITING = 4;
 const FIRST_CHECKS = 3;
 const CHECK_MILLISECONDS = 1;
 
-export function openLinkRemoval(): LinkRemoval {
-  return new GroupedRemoval();
+export interface RemovalMeans {
+  readonly kernel: SocketOpener;
+  readonly random: () => number;
+  readonly wait: (milliseconds: number) => Promise<void>;
+}
+
+export function openLinkRemoval(means: RemovalMeans): LinkRemoval {
+  return new GroupedRemoval(means);
 }
 
 class GroupedRemoval implements LinkRemoval {
   private pending: PendingRemoval[] = [];
   private isBusy = false;
   private readonly waiting = new Set<Promise<unknown>>();
+
+  constructor(private readonly means: RemovalMeans) {}
 
   remove(link: KnownLink): Promise<KernelError | undefined> {
     return new Promise((settle) => {
@@ -69,7 +77,7 @@ class GroupedRemoval implements LinkRemoval {
   }
 
   private async removeBatch(batch: readonly PendingRemoval[]): Promise<void> {
-    const group = batch.length > 1 ? joinGroup(batch) : undefined;
+    const group = batch.length > 1 ? joinGroup(batch, this.means) : undefined;
     if (group !== undefined && (await this.removeNow(deleteLinkGroup(group), batch)).refusal === undefined) {
       for (const { settle } of batch) settle(undefined);
       return;
@@ -80,7 +88,7 @@ class GroupedRemoval implements LinkRemoval {
 
   /** Returns when the links are gone, or the kernel has refused. */
   private async removeNow(removal: NetlinkRequest, batch: readonly PendingRemoval[]): Promise<Outcome> {
-    const socket = openNetlinkSocket("route");
+    const socket = this.means.kernel.openSocket("route");
     const returned = attemptInBackground(socket, [removal])
       .then(([refusal]): Outcome => ({ refusal: isGone(refusal) ? undefined : refusal }))
       .finally(() => {
@@ -90,7 +98,7 @@ class GroupedRemoval implements LinkRemoval {
     this.waiting.add(returned);
     const check = { isOver: false };
     try {
-      return await Promise.race([returned, whenGone(batch, check)]);
+      return await Promise.race([returned, whenGone(batch, check, this.means)]);
     } finally {
       check.isOver = true;
     }
@@ -98,9 +106,9 @@ class GroupedRemoval implements LinkRemoval {
 }
 
 /** `undefined` if a link cannot join. */
-function joinGroup(batch: readonly PendingRemoval[]): number | undefined {
-  const group = LOWEST_GROUP + Math.floor(Math.random() * LOWEST_GROUP);
-  const refusals = withRouteSocket((socket) =>
+function joinGroup(batch: readonly PendingRemoval[], { kernel, random }: RemovalMeans): number | undefined {
+  const group = LOWEST_GROUP + Math.floor(random() * LOWEST_GROUP);
+  const refusals = withRouteSocket(kernel, (socket) =>
     attempt(
       socket,
       batch.map(({ link }) => changeLink(link, { group })),
@@ -110,11 +118,15 @@ function joinGroup(batch: readonly PendingRemoval[]): number | undefined {
 }
 
 /** All links of a batch disappear at the same time, under one lock of the kernel. */
-async function whenGone(batch: readonly PendingRemoval[], check: { readonly isOver: boolean }): Promise<Outcome> {
-  const socket = openNetlinkSocket("route");
+async function whenGone(
+  batch: readonly PendingRemoval[],
+  check: { readonly isOver: boolean },
+  { kernel, wait }: RemovalMeans,
+): Promise<Outcome> {
+  const socket = kernel.openSocket("route");
   try {
     for (let checks = 0; ; checks += 1) {
-      await Bun.sleep(checks < FIRST_CHECKS ? 0 : CHECK_MILLISECONDS);
+      await wait(checks < FIRST_CHECKS ? 0 : CHECK_MILLISECONDS);
       if (check.isOver || !batch.some(({ link }) => hasLink(socket, link.index))) return { refusal: undefined };
     }
   } finally {

@@ -4,7 +4,7 @@
  */
 import type { MessageCursor } from "../netlink/message-reader.ts";
 import { arrivals, joinGroups } from "../netlink-group.ts";
-import { closeNetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
+import { closeNetlinkSocket, type SocketOpener } from "../netlink-socket.ts";
 import { type AddressChange, readAddressChange } from "./address.ts";
 import { type KnownForwardingEntry, readForwardingChange } from "./forwarding-entry.ts";
 import { type Link, readLink } from "./link.ts";
@@ -29,6 +29,7 @@ export type NetworkEvent =
   | ({ readonly kind: "address" } & AddressChange);
 
 export interface NetworkMonitorOptions {
+  readonly kernel: SocketOpener;
   readonly signal: AbortSignal;
   /** Neighbours of other links are ignored: those of pods change all the time. */
   readonly hasNeighbours: (linkIndex: number) => boolean;
@@ -36,10 +37,11 @@ export interface NetworkMonitorOptions {
 
 /** Until the signal is aborted. `lost`: messages did not fit into the buffer, and anything may have changed. */
 export async function* watchNetwork({
+  kernel,
   signal,
   hasNeighbours,
 }: NetworkMonitorOptions): AsyncGenerator<readonly NetworkEvent[] | "lost"> {
-  const socket = openNetlinkSocket("route");
+  const socket = kernel.openSocket("route");
   try {
     joinGroups(socket, GROUPS, BUFFER_BYTES);
     for await (const messages of arrivals(socket, signal)) {

@@ -5,7 +5,7 @@
 
 import type { MessageCursor } from "../netlink/message-reader.ts";
 import { arrivals, joinGroups } from "../netlink-group.ts";
-import { closeNetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
+import { closeNetlinkSocket, type SocketOpener } from "../netlink-socket.ts";
 import { type Link, readLink } from "./link.ts";
 import { type Route, readRouteChange } from "./route.ts";
 
@@ -20,8 +20,11 @@ export type RouteEvent =
   | { readonly kind: "link"; readonly link: Link };
 
 /** Until the signal is aborted. `lost`: messages did not fit into the buffer, and anything may have changed. */
-export async function* watchRoutes(signal: AbortSignal): AsyncGenerator<readonly RouteEvent[] | "lost"> {
-  const socket = openNetlinkSocket("route");
+export async function* watchRoutes(
+  kernel: SocketOpener,
+  signal: AbortSignal,
+): AsyncGenerator<readonly RouteEvent[] | "lost"> {
+  const socket = kernel.openSocket("route");
   try {
     joinGroups(socket, GROUPS, BUFFER_BYTES);
     for await (const messages of arrivals(socket, signal)) yield messages === "lost" ? messages : eventsIn(messages);

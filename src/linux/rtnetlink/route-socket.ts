@@ -1,8 +1,8 @@
-import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
+import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../netlink-socket.ts";
 
 /** Runs the work with a socket to the host's own namespace. */
-export function withRouteSocket<Value>(work: (socket: NetlinkSocket) => Value): Value {
-  const socket = openNetlinkSocket("route");
+export function withRouteSocket<Value>(kernel: SocketOpener, work: (socket: NetlinkSocket) => Value): Value {
+  const socket = kernel.openSocket("route");
   try {
     return work(socket);
   } finally {
