@@ -3,6 +3,9 @@ import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { MemoryTable } from "../../src/datastore/memory/table.ts";
 import { formatAddress } from "../../src/ip/address.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
+import { ENDPOINT } from "../../src/model/kinds.ts";
+import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
+import { workloadEndpointName } from "../../src/model/workload-endpoint-name.ts";
 import { means, nodeChange, poolChange, request, seed } from "../../test/support/ipam.ts";
 import type { World, WorldAttachment, WorldPod } from "./invariant.ts";
 import { type Records, recordsOfTable } from "./records.ts";
@@ -42,6 +45,17 @@ export class SmallWorld implements World {
       state: "attached",
       addresses: addresses.map(({ address }) => formatAddress(address)),
     });
+  }
+
+  /** The endpoint of the container, as the plugin records it. */
+  putEndpoint({ pod: { namespace, name: pod }, containerId, addresses }: WorldAttachment, node: string): void {
+    const made = workloadEndpointName({ node, orchestrator: "k8s", workload: pod, endpoint: "eth0" });
+    const name = { namespace, name: made.ok ? made.name : "" };
+    const endpoint = workloadEndpoint.make(name, {
+      ...{ node, pod, orchestrator: "k8s", endpoint: "eth0", containerID: containerId },
+      ipNetworks: addresses.map((text) => `${text}/${text.includes(":") ? 128 : 32}`),
+    });
+    this.table.commit([{ kind: "put", key: ENDPOINT.key(name), value: ENDPOINT.codec.write(endpoint) }]);
   }
 
   attach(node: string, attachment: WorldAttachment): WorldAttachment {
