@@ -1,0 +1,113 @@
+/**
+ * Plays the simulation of a cluster.
+ *
+ *   bun sim/main.ts --seed 7 [--trace] [--save FILE]     one seed; a failure is made smaller, and stored if wanted
+ *   bun sim/main.ts --script FILE [--trace]              a stored script
+ *   bun sim/main.ts --seeds 1-1000                       these, on as many processes as there are cores
+ *   bun sim/main.ts --minutes 60 [--first 1]             as many as there is time for
+ *
+ * Exits with 1 if something was violated.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
+import { runScript } from "./run/run-script.ts";
+import type { SeedsReport } from "./run/run-seeds.ts";
+import {
+  addSeeds,
+  describeFailure,
+  describeSeeds,
+  EMPTY_SEEDS_REPORT,
+  runSeeds,
+  shrinkFailure,
+} from "./run/run-seeds.ts";
+import { generateScript } from "./script/generate.ts";
+import type { Script } from "./script/operation.ts";
+
+const { values: given } = parseArgs({
+  options: {
+    seed: { type: "string" },
+    script: { type: "string" },
+    seeds: { type: "string" },
+    minutes: { type: "string" },
+    first: { type: "string", default: "1" },
+    every: { type: "string", default: "1" },
+    processes: { type: "string", default: String(availableParallelism()) },
+    trace: { type: "boolean", default: false },
+    save: { type: "string" },
+    /** One of several processes: the report goes to stdout as JSON, everything else to stderr. */
+    part: { type: "boolean", default: false },
+  },
+});
+
+const began = performance.now();
+const isOk = await run();
+process.exit(isOk ? 0 : 1);
+
+async function run(): Promise<boolean> {
+  if (given.script !== undefined) return playOne(JSON.parse(readFileSync(given.script, "utf8")) as Script);
+  if (given.seed !== undefined) return playOne(generateScript(Number(given.seed)));
+  if (given.part) return playPart();
+  return playInProcesses();
+}
+
+async function playOne(script: Script): Promise<boolean> {
+  const outcome = await runScript(script, given.trace ? { trace: (line) => console.log(line) } : {});
+  if (outcome.violations.length === 0) {
+    const { steps, virtualMilliseconds, traceHash } = outcome;
+    console.log(
+      `seed ${script.seed}: nothing violated in ${steps} steps, ${virtualMilliseconds / 1_000} s (trace ${traceHash})`,
+    );
+    return true;
+  }
+  const failure = await shrinkFailure(script, outcome);
+  console.log(describeFailure(failure));
+  if (given.save !== undefined) writeFileSync(given.save, `${JSON.stringify(failure.shrunk, undefined, 2)}\n`);
+  return false;
+}
+
+/** Its share of the seeds: every n-th of them. */
+async function playPart(): Promise<boolean> {
+  const [first, last] = range();
+  const limit = given.minutes === undefined ? Number.POSITIVE_INFINITY : Number(given.minutes) * 60_000;
+  const seeds = function* () {
+    for (let seed = first; seed <= last; seed += Number(given.every)) yield seed;
+  };
+  const report = await runSeeds({
+    seeds: seeds(),
+    isOver: () => performance.now() - began > limit,
+    print: (line) => console.error(line),
+  });
+  console.log(JSON.stringify(report));
+  return report.failed.length === 0;
+}
+
+function range(): readonly [first: number, last: number] {
+  if (given.seeds === undefined) return [Number(given.first), Number.POSITIVE_INFINITY];
+  const [first = 1, last = first] = given.seeds.split("-").map(Number);
+  return [first, last];
+}
+
+async function playInProcesses(): Promise<boolean> {
+  const processes = Math.max(1, Number(given.processes));
+  const [first, last] = range();
+  const limits = given.minutes === undefined ? [] : ["--minutes", given.minutes];
+  const parts = Array.from({ length: processes }, async (_, index) => {
+    const share =
+      last === Number.POSITIVE_INFINITY ? ["--first", String(first + index)] : ["--seeds", `${first + index}-${last}`];
+    const command = [process.execPath, import.meta.path, "--part", ...share, "--every", String(processes), ...limits];
+    const child = Bun.spawn(command, { stdout: "pipe", stderr: "inherit", stdin: "ignore" });
+    const [text, code] = [await new Response(child.stdout).text(), await child.exited];
+    return { text, code };
+  });
+  let report: SeedsReport = EMPTY_SEEDS_REPORT;
+  let crashed = 0;
+  for (const { text, code } of await Promise.all(parts)) {
+    if (text.trim() === "") {
+      crashed += 1;
+      console.error(`a process ended with exit code ${code}, without a report`);
+    } else report = addSeeds(report, JSON.parse(text) as SeedsReport);
+  }
+  console.log(describeSeeds(report, performance.now() - began));
+  return crashed === 0 && report.failed.length === 0;
+}

@@ -1,0 +1,128 @@
+/** Makes an operation of a script happen in a cluster. What it is about may be gone: then nothing happens. */
+import { UNDISTURBED } from "../faults/network.ts";
+import type { Action, FaultAction, RuntimeAction, UserAction } from "../script/operation.ts";
+import { isFault } from "../script/operation.ts";
+import type { Cluster } from "./cluster.ts";
+import { COVERED_OPERATIONS, type CoveredOperation } from "./coverage.ts";
+
+/** How long something that is over at once counts as in progress. */
+const SHORT_WHILE = 5_000;
+
+export async function playOperation(cluster: Cluster, action: Action): Promise<void> {
+  if (isFault(action)) return playFault(cluster, action);
+  if (isCovered(action.kind)) cluster.scheduler.after(SHORT_WHILE, cluster.coverage.begin(action.kind));
+  if (isOfRuntime(action)) return playRuntime(cluster, action);
+  return playUser(cluster, action);
+}
+
+async function playUser(cluster: Cluster, action: UserAction): Promise<void> {
+  const { orchestrator } = cluster;
+  switch (action.kind) {
+    case "create pod":
+      await orchestrator.createPod(action);
+      return cluster.announcePods(action.node);
+    case "delete pod": {
+      const pod = orchestrator.pods.get(`${action.namespace}/${action.name}`);
+      if (pod === undefined) return;
+      if (action.how === "without DEL") loseSandbox(cluster, action);
+      if (action.how === "gracefully") await orchestrator.deletePod(pod);
+      else await orchestrator.forgetPod(pod);
+      return cluster.announcePods(pod.node);
+    }
+    case "label pod":
+      return orchestrator.labelPod(action, action.labels);
+    case "apply namespace":
+      return orchestrator.applyNamespace(action.name, action.labels);
+    case "apply policy":
+      return orchestrator.applyPolicy(action.namespace, action.name, action.spec);
+    case "delete policy":
+      return orchestrator.deletePolicy(action.namespace, action.name);
+    case "apply pool":
+      return cluster.applyPool(action.pool);
+    case "delete pool":
+      return cluster.deletePool(action.name);
+    case "join node":
+      return cluster.joinNode(action.node);
+    case "delete node":
+      return cluster.deleteNode(action.node);
+  }
+}
+
+async function playRuntime(cluster: Cluster, action: RuntimeAction): Promise<void> {
+  switch (action.kind) {
+    case "lose sandbox":
+      return loseSandbox(cluster, action);
+    case "repeat call":
+    case "collect garbage":
+      return;
+  }
+}
+
+function loseSandbox(
+  cluster: Cluster,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+): void {
+  const pod = cluster.pods.get(`${namespace}/${name}`);
+  const machine = cluster.machines.get(pod?.node ?? "");
+  const containerId = machine?.kubelet.sandboxOf(pod?.uid ?? "");
+  if (pod === undefined || machine === undefined || containerId === undefined) return;
+  machine.node.attachments.delete(containerId);
+  machine.kubelet.loseSandbox(pod.uid);
+}
+
+async function playFault(cluster: Cluster, fault: FaultAction): Promise<void> {
+  const { network, store } = cluster;
+  const machine = "node" in fault ? cluster.machines.get(fault.node) : undefined;
+  const during = (begin: () => void, end: () => void = () => {}) => {
+    begin();
+    cluster.addFault(fault.kind, "lasts" in fault ? Math.max(fault.lasts, SHORT_WHILE) : SHORT_WHILE, end);
+  };
+  switch (fault.kind) {
+    case "disturb requests": {
+      const { delay, lostRequest, lostAnswer } = fault;
+      return during(
+        () => {
+          network.disturbance = { ...UNDISTURBED, delay, lostRequest, lostAnswer };
+        },
+        () => {
+          network.disturbance = UNDISTURBED;
+        },
+      );
+    }
+    case "cut":
+      return during(
+        () => network.cut(fault.place),
+        () => network.heal(fault.place),
+      );
+    case "restart datastore":
+      return during(() => store.restart(fault.lasts));
+    case "restart API":
+      return during(() => cluster.restartApi(fault.lasts));
+    case "compact datastore":
+      return during(() => store.compact());
+    case "stall watches":
+      return during(() => store.stallWatches(fault.place, fault.lasts));
+    case "kill call":
+      return during(() => machine?.node.killNextCall(fault.afterEffects));
+    case "reboot node":
+      if (machine === undefined || !machine.isOn) return;
+      return during(
+        () => cluster.switchOff(machine),
+        () => cluster.switchOn(machine),
+      );
+    case "compact API":
+    case "kill agent":
+    case "kill controllers":
+    case "lose kernel events":
+    case "foreign change":
+      return;
+  }
+}
+
+function isOfRuntime(action: UserAction | RuntimeAction): action is RuntimeAction {
+  return action.kind === "lose sandbox" || action.kind === "repeat call" || action.kind === "collect garbage";
+}
+
+function isCovered(kind: string): kind is CoveredOperation {
+  return (COVERED_OPERATIONS as readonly string[]).includes(kind);
+}

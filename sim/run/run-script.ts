@@ -1,0 +1,103 @@
+/**
+ * Plays a script: assembles the cluster, lets everything happen that the script says, heals all faults, waits until
+ * everything is at rest, and looks after every event whether what must hold does hold.
+ */
+import { type Invariant, type Violation, violationsIn } from "../judge/invariant.ts";
+import type { Operation, Script } from "../script/operation.ts";
+import { Cluster } from "./cluster.ts";
+import type { CoverageCounts } from "./coverage.ts";
+import { invariantsOfRun } from "./invariants-of-run.ts";
+import { playOperation } from "./play-operation.ts";
+
+export interface RunOptions {
+  /** Gets a line for each thing that happens. */
+  readonly trace?: (line: string) => void;
+}
+
+export interface RunOutcome {
+  readonly violations: readonly Violation[];
+  /** When the first violation was seen, in virtual milliseconds. */
+  readonly violatedAt?: number;
+  readonly steps: number;
+  readonly virtualMilliseconds: number;
+  readonly coverage: CoverageCounts;
+  /** The same for the same script: of all events and all records. */
+  readonly traceHash: number;
+}
+
+/** Until the agents and controllers have begun. */
+const WARM_UP = 30_000;
+/** A leak is found within two grace periods, and a period of reconciliation is shorter. */
+const UNTIL_REST = 45 * 60_000;
+
+export async function runScript(script: Script, { trace }: RunOptions = {}): Promise<RunOutcome> {
+  const cluster = new Cluster(script);
+  const { scheduler } = cluster;
+  const watch = new Watch(cluster);
+  const log = (text: string) => trace?.(`${(scheduler.now / 1_000).toFixed(3).padStart(9)} s  ${text}`);
+  await cluster.start();
+  await watch.runUntil(WARM_UP);
+  const begin = scheduler.now;
+  for (const operation of script.operations) {
+    scheduler.after(operation.at, () => {
+      log(describeOperation(operation));
+      void playOperation(cluster, operation);
+    });
+  }
+  await watch.runUntil(begin + Math.max(0, ...script.operations.map(({ at }) => at)));
+  log("all faults are healed");
+  cluster.healAll();
+  await watch.runUntil(scheduler.now + UNTIL_REST);
+  watch.checkAtRest();
+  for (const { invariant, what } of watch.violations) log(`violated: ${invariant}: ${what}`);
+  return {
+    violations: watch.violations,
+    ...(watch.violatedAt === undefined ? {} : { violatedAt: watch.violatedAt }),
+    steps: scheduler.steps,
+    virtualMilliseconds: scheduler.now,
+    coverage: cluster.coverage.counts,
+    traceHash: watch.hash,
+  };
+}
+
+/** Looks at the cluster after each event, until something is violated. */
+class Watch {
+  violations: readonly Violation[] = [];
+  violatedAt: number | undefined;
+  hash = 0;
+  private readonly eachStep: readonly Invariant[];
+  private readonly atRest: readonly Invariant[];
+
+  constructor(private readonly cluster: Cluster) {
+    const all = invariantsOfRun();
+    this.eachStep = all.filter(({ when }) => when === "after each step");
+    this.atRest = all.filter(({ when }) => when === "at rest");
+  }
+
+  async runUntil(time: number): Promise<void> {
+    if (this.violatedAt !== undefined) return;
+    await this.cluster.scheduler.runUntil(time, () => this.look());
+  }
+
+  checkAtRest(): void {
+    if (this.violatedAt === undefined) this.judge(this.atRest);
+  }
+
+  private look(): void {
+    const { scheduler, records } = this.cluster;
+    this.hash = Bun.hash.murmur32v3(`${scheduler.now} ${records.revision}`, this.hash);
+    if (this.violatedAt === undefined) this.judge(this.eachStep);
+  }
+
+  private judge(invariants: readonly Invariant[]): void {
+    const found = violationsIn(this.cluster, invariants);
+    if (found.length === 0) return;
+    this.violations = found;
+    this.violatedAt = this.cluster.now;
+  }
+}
+
+function describeOperation({ at: _at, kind, ...rest }: Operation): string {
+  const details = Object.entries(rest).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+  return [kind, ...details].join(" ");
+}

@@ -1,0 +1,134 @@
+/**
+ * What happens to a simulated cluster, as plain data: a script can be printed, made smaller, stored as a file and played
+ * again. Every operation names what it concerns; one whose object does not exist (any more) does nothing, so that any
+ * operation can be left out of a script.
+ */
+
+/** A NetworkPolicy of the orchestrator, as far as scripts write them. */
+export interface PolicySpec {
+  readonly podSelector: LabelSelector;
+  readonly policyTypes: readonly ("Ingress" | "Egress")[];
+  readonly ingress?: readonly { readonly from?: readonly PolicyPeer[]; readonly ports?: readonly PolicyPort[] }[];
+  readonly egress?: readonly { readonly to?: readonly PolicyPeer[]; readonly ports?: readonly PolicyPort[] }[];
+}
+
+export interface LabelSelector {
+  readonly matchLabels?: Labels;
+}
+
+export interface PolicyPeer {
+  readonly podSelector?: LabelSelector;
+  readonly namespaceSelector?: LabelSelector;
+  readonly ipBlock?: { readonly cidr: string };
+}
+
+export interface PolicyPort {
+  readonly protocol: "TCP" | "UDP";
+  readonly port: number;
+}
+
+export type Labels = Readonly<Record<string, string>>;
+
+export interface PoolPlan {
+  readonly name: string;
+  readonly cidr: string;
+  readonly blockSize: number;
+  readonly encapsulation: "none" | "IPIP" | "IPIP between subnets" | "VXLAN" | "VXLAN between subnets";
+  readonly disabled?: boolean;
+}
+
+/** What users and the orchestrator do. */
+export type UserAction =
+  | {
+      readonly kind: "create pod";
+      readonly namespace: string;
+      readonly name: string;
+      readonly node: string;
+      readonly labels: Labels;
+    }
+  /** "by force": the API forgets the pod at once, its sandbox ends later. "without DEL": the runtime loses the sandbox. */
+  | {
+      readonly kind: "delete pod";
+      readonly namespace: string;
+      readonly name: string;
+      readonly how: "gracefully" | "by force" | "without DEL";
+    }
+  | { readonly kind: "label pod"; readonly namespace: string; readonly name: string; readonly labels: Labels }
+  | { readonly kind: "apply namespace"; readonly name: string; readonly labels: Labels }
+  | { readonly kind: "apply policy"; readonly namespace: string; readonly name: string; readonly spec: PolicySpec }
+  | { readonly kind: "delete policy"; readonly namespace: string; readonly name: string }
+  | { readonly kind: "apply pool"; readonly pool: PoolPlan }
+  | { readonly kind: "delete pool"; readonly name: string }
+  | { readonly kind: "join node"; readonly node: string }
+  /** Its pods go with it, without a DEL. */
+  | { readonly kind: "delete node"; readonly node: string };
+
+/** What the runtime of a node does beside the pods that it is told to start and to end. */
+export type RuntimeAction =
+  /** The sandbox of a pod vanishes, and its kubelet starts another one. */
+  | { readonly kind: "lose sandbox"; readonly namespace: string; readonly name: string }
+  | {
+      readonly kind: "repeat call";
+      readonly namespace: string;
+      readonly name: string;
+      readonly call: "ADD" | "DEL" | "CHECK";
+    }
+  | { readonly kind: "collect garbage"; readonly node: string };
+
+export const FOREIGN_CHANGES = ["delete a route", "delete a link", "delete the policy table", "delete a rule"] as const;
+
+export type ForeignChange = (typeof FOREIGN_CHANGES)[number];
+
+/** A fault lasts `lasts` milliseconds, or is over at once. `place`: a node, or a copy of the controllers. */
+export type FaultAction =
+  | {
+      readonly kind: "disturb requests";
+      readonly delay: readonly [least: number, most: number];
+      readonly lostRequest: number;
+      readonly lostAnswer: number;
+      readonly lasts: number;
+    }
+  | { readonly kind: "cut"; readonly place: string; readonly lasts: number }
+  | { readonly kind: "restart datastore"; readonly lasts: number }
+  | { readonly kind: "restart API"; readonly lasts: number }
+  | { readonly kind: "compact datastore" }
+  | { readonly kind: "compact API" }
+  | { readonly kind: "stall watches"; readonly place: string; readonly lasts: number }
+  /** Dies after that many effects, and is started again after `lasts`. */
+  | { readonly kind: "kill agent"; readonly node: string; readonly afterEffects: number; readonly lasts: number }
+  /** The next call of the runtime on that node dies after that many effects. */
+  | { readonly kind: "kill call"; readonly node: string; readonly afterEffects: number }
+  | { readonly kind: "kill controllers"; readonly place: string; readonly afterEffects: number; readonly lasts: number }
+  | { readonly kind: "reboot node"; readonly node: string; readonly lasts: number }
+  | { readonly kind: "lose kernel events"; readonly node: string; readonly probability: number; readonly lasts: number }
+  | { readonly kind: "foreign change"; readonly node: string; readonly what: ForeignChange; readonly choice: number };
+
+export type Action = UserAction | RuntimeAction | FaultAction;
+
+/** `at`: virtual milliseconds since the cluster was at rest for the first time. */
+export type Operation = { readonly at: number } & Action;
+
+export const DATASTORES = ["etcd", "one object", "orchestrator"] as const;
+
+export type DatastoreKind = (typeof DATASTORES)[number];
+
+export interface Script {
+  readonly seed: number;
+  readonly datastore: DatastoreKind;
+  readonly flavour: "realistic" | "hostile";
+  readonly nodes: readonly string[];
+  readonly pools: readonly PoolPlan[];
+  readonly operations: readonly Operation[];
+}
+
+export const FAULTS = [
+  ...(["disturb requests", "cut", "restart datastore", "restart API", "compact datastore", "compact API"] as const),
+  ...(["stall watches", "kill agent", "kill call", "kill controllers", "reboot node", "lose kernel events"] as const),
+  ...(["foreign change"] as const),
+] satisfies readonly FaultAction["kind"][];
+
+export type FaultKind = (typeof FAULTS)[number];
+
+export function isFault(action: Action): action is FaultAction {
+  return (FAULTS as readonly string[]).includes(action.kind);
+}

@@ -1,0 +1,144 @@
+/** Writes a script: knows what exists at the moment it writes of, so that most operations meet what they are about. */
+import type { Random } from "../schedule/random.ts";
+import type { Action, Labels, Operation, PolicySpec, PoolPlan, Script } from "./operation.ts";
+
+export const NAMESPACES = ["red", "blue"];
+export const APPS = ["web", "db", "cache"];
+export const CONTROLLERS = ["controllers-1", "controllers-2"];
+
+export interface ScriptPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly node: string;
+}
+
+/** The third is in another subnet. */
+const ENCAPSULATIONS = ["none", "IPIP", "IPIP between subnets", "VXLAN", "VXLAN between subnets"] as const;
+
+export class ScriptWriter {
+  readonly operations: Operation[] = [];
+  readonly pods: ScriptPod[] = [];
+  readonly nodes: Set<string>;
+  readonly pools: Map<string, PoolPlan>;
+  readonly policies: { readonly namespace: string; readonly name: string }[] = [];
+  now = 0;
+  private names = 0;
+
+  constructor(
+    readonly random: Random,
+    given: Pick<Script, "nodes" | "pools">,
+  ) {
+    this.nodes = new Set(given.nodes);
+    this.pools = new Map(given.pools.map((pool) => [pool.name, pool]));
+  }
+
+  /** Time passes. */
+  pass(least: number, most: number): void {
+    this.now += least + this.random.below(most - least);
+  }
+
+  write(action: Action): void {
+    this.operations.push({ at: this.now, ...action });
+  }
+
+  createPod(
+    more: { readonly namespace?: string; readonly name?: string; readonly app?: string } = {},
+  ): ScriptPod | undefined {
+    const { random } = this;
+    if (this.nodes.size === 0) return undefined;
+    const { namespace = random.pick(NAMESPACES), app = random.pick(APPS) } = more;
+    this.names += 1;
+    const pod = { namespace, name: more.name ?? `${app}-${this.names}`, node: random.pick([...this.nodes]) };
+    this.pods.push(pod);
+    this.write({ kind: "create pod", ...pod, labels: { app } });
+    return pod;
+  }
+
+  deletePod(pod: ScriptPod, how: "gracefully" | "by force" | "without DEL" = "gracefully"): void {
+    this.forget(pod);
+    this.write({ kind: "delete pod", namespace: pod.namespace, name: pod.name, how });
+  }
+
+  applyPolicy(): void {
+    const { random } = this;
+    const known = random.chance(0.4) && this.policies.length > 0 ? random.pick(this.policies) : undefined;
+    const policy = known ?? { namespace: random.pick(NAMESPACES), name: `policy-${this.policies.length}` };
+    if (known === undefined) this.policies.push(policy);
+    this.write({ kind: "apply policy", ...policy, spec: randomPolicy(random) });
+  }
+
+  deletePolicy(): void {
+    if (this.policies.length === 0) return;
+    const policy = this.random.pick(this.policies);
+    this.policies.splice(this.policies.indexOf(policy), 1);
+    this.write({ kind: "delete policy", ...policy });
+  }
+
+  applyPool(pool: PoolPlan): void {
+    this.pools.set(pool.name, pool);
+    this.write({ kind: "apply pool", pool });
+  }
+
+  deletePool(name: string): void {
+    this.pools.delete(name);
+    this.write({ kind: "delete pool", name });
+  }
+
+  joinNode(): void {
+    const node = ["node-1", "node-2", "node-3", "node-4", "node-5"].find((name) => !this.nodes.has(name));
+    if (node === undefined) return;
+    this.nodes.add(node);
+    this.write({ kind: "join node", node });
+  }
+
+  /** Its pods are gone with it. */
+  deleteNode(node: string): void {
+    this.nodes.delete(node);
+    for (const pod of this.pods.filter((each) => each.node === node)) this.forget(pod);
+    this.write({ kind: "delete node", node });
+  }
+
+  private forget(pod: ScriptPod): void {
+    const at = this.pods.indexOf(pod);
+    if (at >= 0) this.pods.splice(at, 1);
+  }
+}
+
+/** Small, so that blocks run out, are borrowed from, and addresses are soon used again. */
+export function randomPools(random: Random): readonly PoolPlan[] {
+  const encapsulation = random.pick(ENCAPSULATIONS);
+  const first: PoolPlan = { name: "pool-1", cidr: "10.10.0.0/25", blockSize: random.pick([28, 29, 30]), encapsulation };
+  if (random.chance(0.6)) return [first];
+  return [first, { name: "pool-2", cidr: "10.20.0.0/26", blockSize: 29, encapsulation: random.pick(ENCAPSULATIONS) }];
+}
+
+export function furtherPool(random: Random, name: string, index: number): PoolPlan {
+  const encapsulation = random.pick(ENCAPSULATIONS);
+  return { name, cidr: `10.${30 + index}.0.0/26`, blockSize: random.pick([28, 29, 30]), encapsulation };
+}
+
+function randomPolicy(random: Random): PolicySpec {
+  const podSelector = random.chance(0.3) ? {} : { matchLabels: appOf(random) };
+  const ports = random.chance(0.5) ? [{ protocol: random.pick(["TCP", "UDP"] as const), port: 80 }] : undefined;
+  const peers = () =>
+    random.pick([
+      () => [{ podSelector: { matchLabels: appOf(random) } }],
+      () => [{ namespaceSelector: { matchLabels: { team: random.pick(["one", "two"]) } } }],
+      () => [{ namespaceSelector: {}, podSelector: { matchLabels: appOf(random) } }],
+      () => [{ ipBlock: { cidr: random.pick(["10.10.0.0/26", "10.0.0.0/8", "172.18.0.0/16"]) } }],
+    ])();
+  const rule = () => (ports === undefined ? {} : { ports });
+  const isIngress = random.chance(0.7);
+  const isEgress = !isIngress || random.chance(0.3);
+  const rules = () => (random.chance(0.25) ? 0 : 1 + random.below(2));
+  return {
+    podSelector,
+    policyTypes: [...(isIngress ? (["Ingress"] as const) : []), ...(isEgress ? (["Egress"] as const) : [])],
+    ...(isIngress ? { ingress: Array.from({ length: rules() }, () => ({ ...rule(), from: peers() })) } : {}),
+    ...(isEgress ? { egress: Array.from({ length: rules() }, () => ({ ...rule(), to: peers() })) } : {}),
+  };
+}
+
+function appOf(random: Random): Labels {
+  return { app: random.pick(APPS) };
+}
