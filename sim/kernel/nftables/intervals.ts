@@ -1,0 +1,97 @@
+/** When a new element of a set with intervals conflicts with those that are there, as the kernel decides it. Pure. */
+
+import { typeLength } from "../../../src/linux/nftables/data-type.ts";
+import type { NftElement } from "../../../src/linux/nftables/set.ts";
+import type { ModelSet } from "./state.ts";
+import { placeOf } from "./transaction.ts";
+
+export type Conflict = { readonly kind: "same"; readonly element: NftElement } | { readonly kind: "overlap" };
+
+/**
+ * Each end of a range is an element of its own, so only the nearest neighbours are compared: two beginnings, or two ends, one
+ * after another.
+ */
+export function conflictOfEnd(set: ModelSet, added: NftElement): Conflict | undefined {
+  const { above, below } = neighbours(set.ordered, added);
+  if (above !== undefined && isSameEnd(above, added)) return { kind: "same", element: above };
+  if (below !== undefined && isSameEnd(below, added)) return { kind: "same", element: below };
+  const isBeginning = added.interval !== "end";
+  if (!set.isAnonymous && below !== undefined && below.interval !== "end" && isBeginning) return { kind: "overlap" };
+  if (below?.interval === "end" && !isBeginning) return { kind: "overlap" };
+  if (above?.interval === "end" && !isBeginning) return { kind: "overlap" };
+  return undefined;
+}
+
+interface Neighbours {
+  /** The least that is not less than the element. */
+  readonly above?: NftElement | undefined;
+  /** The greatest that is not greater. */
+  readonly below?: NftElement | undefined;
+}
+
+function neighbours(ordered: readonly NftElement[], added: NftElement): Neighbours {
+  let above: NftElement | undefined;
+  // One before the place is greater; those with the same key follow.
+  const start = Math.max(0, placeOf(ordered, { key: added.key }) - 1);
+  for (let index = start; index < ordered.length; index++) {
+    const other = ordered[index];
+    if (other === undefined) break;
+    const order = Buffer.compare(other.key, added.key);
+    if (order < 0) return { above, below: other };
+    if (order === 0 && other.interval === "end") return { above, below: other };
+    above = other;
+  }
+  return { above };
+}
+
+function isSameEnd(left: NftElement, right: NftElement): boolean {
+  return Buffer.compare(left.key, right.key) === 0 && (left.interval === "end") === (right.interval === "end");
+}
+
+/** Of concatenations: the kernel looks whether the first or the last key is in another range, nothing else. */
+export function conflictOfRange(set: ModelSet, added: NftElement): Conflict | undefined {
+  const last = added.keyEnd ?? added.key;
+  const first = rangeWith(set, added.key);
+  if (first !== undefined) {
+    const isSame = Buffer.compare(first.key, added.key) === 0 && Buffer.compare(first.keyEnd ?? first.key, last) === 0;
+    return isSame ? { kind: "same", element: first } : { kind: "overlap" };
+  }
+  return rangeWith(set, last) === undefined ? undefined : { kind: "overlap" };
+}
+
+/** The range of a set of concatenations that contains the key: field by field. */
+export function rangeWith(set: ModelSet, key: Uint8Array): NftElement | undefined {
+  for (const element of set.elements.values()) if (containsFields(set, element, key)) return element;
+  return undefined;
+}
+
+function containsFields(set: ModelSet, element: NftElement, key: Uint8Array): boolean {
+  const last = element.keyEnd ?? element.key;
+  return fieldsOf(set).every(
+    ({ start, end }) =>
+      Buffer.compare(key.subarray(start, end), element.key.subarray(start, end)) >= 0 &&
+      Buffer.compare(key.subarray(start, end), last.subarray(start, end)) <= 0,
+  );
+}
+
+/** Whether each field of the first key is at most that of the last. */
+export function isRange(set: ModelSet, { key, keyEnd = key }: NftElement): boolean {
+  return fieldsOf(set).every(
+    ({ start, end }) => Buffer.compare(key.subarray(start, end), keyEnd.subarray(start, end)) <= 0,
+  );
+}
+
+function fieldsOf({ key }: ModelSet): readonly { readonly start: number; readonly end: number }[] {
+  let next = 0;
+  return key.map((field) => {
+    const start = next;
+    next += (typeLength([field]) + 3) & ~3;
+    return { start, end: start + typeLength([field]) };
+  });
+}
+
+/** The range that contains the key, in a set with ordered keys: its beginning. */
+export function beginningOf({ ordered }: Pick<ModelSet, "ordered">, key: Uint8Array): NftElement | undefined {
+  const found = ordered[placeOf(ordered, { key })];
+  return found?.interval === "end" ? undefined : found;
+}

@@ -1,0 +1,79 @@
+/**
+ * The rulesets of one network namespace, as the kernel has them: plain data, in the product's own terms, so that a test can
+ * read them and `verdict.ts` can judge packets by them. Only `Transaction` changes them.
+ */
+import type { Expression } from "../../../src/linux/nftables/expression.ts";
+import type { BaseChain, NftFamily } from "../../../src/linux/nftables/ruleset.ts";
+import type { NftElement, NftSet } from "../../../src/linux/nftables/set.ts";
+import { NetfilterFaults } from "./faults.ts";
+
+export class NetfilterState {
+  /** By family and name, in the order of creation. */
+  readonly tables = new Map<string, ModelTable>();
+  /** Incremented by every batch that changes something. */
+  generation = 1;
+  /** How many batches have changed something: the work that was done. */
+  changes = 0;
+  lastTableHandle = 0n;
+  readonly faults = new NetfilterFaults();
+}
+
+export interface ModelTable {
+  readonly family: NftFamily;
+  readonly name: string;
+  readonly handle: bigint;
+  readonly comment?: string;
+  /** The address of the socket with which it is deleted. */
+  readonly owner?: number;
+  readonly chains: Map<string, ModelChain>;
+  /** With the anonymous ones. */
+  readonly sets: Map<string, ModelSet>;
+  /** Of chains, rules and sets. It never falls, not even if a batch is refused. */
+  lastHandle: bigint;
+}
+
+export interface ModelChain {
+  readonly name: string;
+  readonly handle: bigint;
+  readonly comment?: string;
+  readonly base?: { -readonly [Field in keyof BaseChain]: BaseChain[Field] };
+  rules: ModelRule[];
+  /** How many rules and elements jump here. */
+  jumps: number;
+}
+
+export interface ModelRule {
+  readonly handle: bigint;
+  readonly comment?: string;
+  /** A set is always its name. Counters have their present values. */
+  readonly expressions: readonly Expression[];
+}
+
+export interface ModelSet extends Omit<NftSet, "name" | "comment"> {
+  readonly name: string;
+  readonly handle: bigint;
+  readonly comment?: string;
+  /** Part of one rule, and gone with it. */
+  readonly isAnonymous: boolean;
+  /** By `elementKey`. */
+  readonly elements: Map<string, NftElement>;
+  /** In an interval set of single fields, from the greatest key to the least. */
+  readonly ordered: NftElement[];
+  /** How many rules look something up in it. */
+  lookups: number;
+}
+
+export function tableKey(family: NftFamily, name: string): string {
+  return `${family} ${name}`;
+}
+
+/** The same text for equal keys. */
+export function elementKey({ key, keyEnd, interval }: NftElement): string {
+  if (keyEnd !== undefined) return `${key.toHex()}-${keyEnd.toHex()}`;
+  return interval === "end" ? `${key.toHex()}-` : key.toHex();
+}
+
+/** Ranges are elements of their own, one for each end. */
+export function hasOrderedKeys({ key, holdsIntervals }: ModelSet | NftSet): boolean {
+  return holdsIntervals === true && key.length === 1;
+}
