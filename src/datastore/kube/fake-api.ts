@@ -1,26 +1,12 @@
 /**
- * An API server in memory, for unit tests: objects with UIDs and
+ * An API server in memory, for unit tests and simulations: objects with UIDs and
  * resourceVersions, lists in pages, watches with a history, conflicts,
  * finalizers, JSON patches. It accepts any resource.
  */
 import type { KubeClient, KubeRequest, KubeResponse, WatchEvent } from "../../kube/api.ts";
 import { quoteSequenceNumbers } from "../../model/sequence-numbers.ts";
-
-interface Stored {
-  readonly path: string;
-  readonly object: FakeObject;
-}
-
-interface FakeObject {
-  readonly metadata: Readonly<Record<string, unknown>>;
-  readonly [field: string]: unknown;
-}
-
-interface Change {
-  readonly revision: number;
-  readonly type: "ADDED" | "MODIFIED" | "DELETED";
-  readonly stored: Stored;
-}
+import { type Change, FakeObjects, type Query, type Stored } from "./fake-objects.ts";
+import { applyPatch, type FakeObject, mergePatch } from "./fake-patches.ts";
 
 /** What a request is about. */
 interface Target {
@@ -34,89 +20,86 @@ interface Target {
 export interface FakeApi {
   /** A connection to it; `around` sees every request, and may fail before or after it. */
   connect(around?: Around): KubeClient;
+  /** What the server responds, at once. */
+  respond(request: KubeRequest): KubeResponse;
+  /**
+   * Tells about the events of a watch since the `resourceVersion` of its query, and then about each when it happens, until
+   * the returned function is called. `undefined` if the history since then is gone.
+   */
+  follow(path: string, query: Query, listener: (event: WatchEvent) => void): (() => void) | undefined;
+  /** The event that says what a watch has seen: everything up to now. */
+  bookmark(): WatchEvent;
   /** Discards the history of changes up to now. */
   forgetHistory(): void;
   /** The state of an object, for a test to look at. */
   object(path: string): FakeObject | undefined;
+  /** The objects of a collection, sorted by path. */
+  list(collection: string): readonly FakeObject[];
 }
 
 export type Around = (request: KubeRequest, send: () => KubeResponse) => Promise<KubeResponse>;
 
-export function startFakeApi(): FakeApi {
-  const objects = new Map<string, Stored>();
-  let history: Change[] = [];
-  let revision = 100;
-  let forgottenUntil = 0;
+export function startFakeApi(now: () => Date = () => new Date(0)): FakeApi {
+  const objects = new FakeObjects();
   let uids = 0;
-  let news = Promise.withResolvers<void>();
 
-  const record = (type: Change["type"], path: string, object: FakeObject): FakeObject => {
-    revision += 1;
-    const versioned = { ...object, metadata: { ...object.metadata, resourceVersion: String(revision) } };
-    const stored = { path, object: versioned };
-    if (type === "DELETED") objects.delete(path);
-    else objects.set(path, stored);
-    history.push({ revision, type, stored });
-    const { resolve } = news;
-    news = Promise.withResolvers();
-    resolve();
-    return versioned;
-  };
-
-  const create = ({ collection }: Target, body: FakeObject): KubeResponse => {
+  const create = (collection: string, body: FakeObject): KubeResponse => {
     const path = `${collection}/${body.metadata["name"]}`;
-    if (objects.has(path)) return status(409, "AlreadyExists");
+    if (objects.get(path)) return status(409, "AlreadyExists");
     uids += 1;
-    const metadata = { ...body.metadata, uid: `uid-${uids}`, creationTimestamp: new Date(0).toISOString() };
-    return ok(record("ADDED", path, { ...body, metadata }), 201);
+    const metadata = { ...body.metadata, uid: `uid-${uids}`, creationTimestamp: now().toISOString() };
+    return { status: 201, text: objects.record("ADDED", path, { ...body, metadata }).text };
   };
 
-  const replace = ({ object: before, path }: Stored, body: FakeObject): KubeResponse => {
+  const replace = (stored: Stored, body: FakeObject): KubeResponse => {
+    const { object: before, path } = stored;
     const { resourceVersion, uid, creationTimestamp, deletionTimestamp } = before.metadata;
     const given = body.metadata["resourceVersion"];
     if (given !== undefined && given !== resourceVersion) return status(409, "Conflict");
     if (body.metadata["uid"] !== undefined && body.metadata["uid"] !== uid) return status(409, "Conflict");
     const fixed = { resourceVersion, uid, creationTimestamp, ...(deletionTimestamp ? { deletionTimestamp } : {}) };
-    const after = { ...body, metadata: { ...body.metadata, ...fixed } };
-    if (Bun.deepEquals(JSON.parse(JSON.stringify(after)), before)) return ok(before);
-    const isOver = deletionTimestamp !== undefined && isEmpty(after.metadata["finalizers" as never]);
-    return ok(record(isOver ? "DELETED" : "MODIFIED", path, JSON.parse(JSON.stringify(after))));
+    const after = JSON.parse(JSON.stringify({ ...body, metadata: { ...body.metadata, ...fixed } })) as FakeObject;
+    if (Bun.deepEquals(after, before)) return { status: 200, text: stored.text };
+    const isOver = deletionTimestamp !== undefined && isEmpty(after.metadata["finalizers"]);
+    return { status: 200, text: objects.record(isOver ? "DELETED" : "MODIFIED", path, after).text };
   };
 
-  const remove = ({ object, path }: Stored, options: Readonly<Record<string, unknown>>): KubeResponse => {
+  const remove = (stored: Stored, options: Readonly<Record<string, unknown>>): KubeResponse => {
+    const { object, path } = stored;
     const wanted = (options["preconditions"] ?? {}) as Readonly<Record<string, unknown>>;
     for (const field of ["uid", "resourceVersion"]) {
       if (wanted[field] !== undefined && wanted[field] !== object.metadata[field]) return status(409, "Conflict");
     }
     if (isEmpty(object.metadata["finalizers"])) {
-      record("DELETED", path, object);
-      return { status: 200, text: JSON.stringify({ kind: "Status", status: "Success" }) };
+      objects.record("DELETED", path, object);
+      return ok({ kind: "Status", status: "Success" });
     }
-    const metadata = { ...object.metadata, deletionTimestamp: new Date(0).toISOString() };
-    return ok(record("MODIFIED", path, { ...object, metadata }));
+    if (object.metadata["deletionTimestamp"] !== undefined) return { status: 200, text: stored.text };
+    const metadata = { ...object.metadata, deletionTimestamp: now().toISOString() };
+    return { status: 200, text: objects.record("MODIFIED", path, { ...object, metadata }).text };
   };
 
-  const list = ({ collection }: Target, query: Readonly<Record<string, string>>): KubeResponse => {
+  const list = ({ collection }: Target, query: Query): KubeResponse => {
     const { limit, continue: token } = query;
+    const { revision } = objects;
     const at =
       token === undefined ? { revision, start: 0 } : (JSON.parse(token) as { revision: number; start: number });
-    if (at.revision < forgottenUntil) return status(410, "Expired");
-    const all = [...objects.values()]
-      .filter(({ path, object }) => isIn(path, collection) && isSelected(object, query))
-      .toSorted((left, right) => (left.path < right.path ? -1 : 1));
+    if (at.revision < objects.forgottenUntil) return status(410, "Expired");
+    const all = objects.list(collection, query);
     const end = limit === undefined ? all.length : at.start + Number(limit);
     const next = end < all.length ? { continue: JSON.stringify({ revision: at.revision, start: end }) } : {};
-    const metadata = { resourceVersion: String(at.revision), ...next };
-    return ok({ metadata, items: all.slice(at.start, end).map(({ object }) => object) });
+    const metadata = JSON.stringify({ resourceVersion: String(at.revision), ...next });
+    const items = all.slice(at.start, end).map(({ text }) => text);
+    return { status: 200, text: `{"metadata":${metadata},"items":[${items.join(",")}]}` };
   };
 
   const respond = ({ method, path: requested, query = {}, body, contentType }: KubeRequest): KubeResponse => {
     const target = targetOf(requested, objects);
     const stored = objects.get(target.path);
-    if (method === "POST") return create({ ...target, collection: target.path }, bodyOf(body));
+    if (method === "POST") return create(target.path, bodyOf(body));
     if (method === "GET" && stored === undefined && target.name === undefined) return list(target, query);
     if (stored === undefined) return status(404, "NotFound");
-    if (method === "GET") return ok(stored.object);
+    if (method === "GET") return { status: 200, text: stored.text };
     if (method === "PUT") return replace(stored, bodyOf(body));
     if (method === "DELETE") return remove(stored, bodyOf(body));
     const isMerged = contentType === "application/merge-patch+json";
@@ -126,25 +109,41 @@ export function startFakeApi(): FakeApi {
       : replace(stored, patched);
   };
 
-  async function* watch(
-    path: string,
-    query: Readonly<Record<string, string>>,
-    signal: AbortSignal,
-  ): AsyncGenerator<WatchEvent> {
-    let seen = Number(query["resourceVersion"]);
-    if (seen < forgottenUntil) return yield { type: "ERROR", text: JSON.stringify({ kind: "Status", code: 410 }) };
-    const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-    while (!signal.aborted) {
-      const { promise } = news;
-      const due = history.filter((change) => change.revision > seen);
-      for (const { type, stored, revision: at } of due) {
-        seen = at;
-        if (!isIn(stored.path, path) || !isSelected(stored.object, query)) continue;
-        yield { type, text: JSON.stringify(stored.object) };
-        if (signal.aborted) return;
+  const bookmark = (): WatchEvent => {
+    // Of an object of the kind that is watched, a real server fills only this field.
+    const metadata = { resourceVersion: String(objects.revision), creationTimestamp: null };
+    return { type: "BOOKMARK", text: JSON.stringify({ metadata }) };
+  };
+
+  const follow: FakeApi["follow"] = (path, query, listener) => {
+    const tell = (change: Change) => {
+      const event = objects.eventOf(change, path, query);
+      if (event) listener(event);
+    };
+    const missed = objects.changesAfter(Number(query["resourceVersion"]));
+    missed?.forEach(tell);
+    return missed && objects.onChange(path, tell);
+  };
+
+  async function* watch(path: string, query: Query, signal: AbortSignal): AsyncGenerator<WatchEvent> {
+    const due: WatchEvent[] = [];
+    let wake = () => {};
+    const forget = follow(path, query, (event) => {
+      due.push(event);
+      wake();
+    });
+    if (forget === undefined) return yield { type: "ERROR", text: JSON.stringify({ kind: "Status", code: 410 }) };
+    signal.addEventListener("abort", () => wake(), { once: true });
+    try {
+      while (!signal.aborted) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        wake = resolve;
+        if (due.length === 0) await promise;
+        for (let next = due.shift(); next !== undefined && !signal.aborted; next = due.shift()) yield next;
+        if (query["allowWatchBookmarks"] === "true" && !signal.aborted) yield bookmark();
       }
-      if (due.length === 0) await Promise.race([promise, aborted]);
-      else if (query["allowWatchBookmarks"] === "true") yield { type: "BOOKMARK", text: bookmark(seen) };
+    } finally {
+      forget();
     }
   }
 
@@ -157,17 +156,13 @@ export function startFakeApi(): FakeApi {
       watch,
       close: async () => {},
     }),
-    forgetHistory: () => {
-      history = [];
-      forgottenUntil = revision;
-    },
+    respond,
+    follow,
+    bookmark,
+    forgetHistory: () => objects.forgetHistory(),
     object: (path) => objects.get(path)?.object,
+    list: (collection) => objects.list(collection, {}).map(({ object }) => object),
   };
-}
-
-/** Of an object of the kind that is watched, a real server fills only this field. */
-function bookmark(revision: number): string {
-  return JSON.stringify({ metadata: { resourceVersion: String(revision), creationTimestamp: null } });
 }
 
 /** Numbers beyond 2^53 become strings, which every reader accepts too. */
@@ -176,9 +171,9 @@ function bodyOf(text = "{}"): FakeObject {
 }
 
 /** An object has a path of an even number of steps below its API; a subresource is only known below an object. */
-function targetOf(path: string, objects: ReadonlyMap<string, unknown>): Target {
+function targetOf(path: string, objects: FakeObjects): Target {
   const parent = path.slice(0, path.lastIndexOf("/"));
-  const whole = path.endsWith("/status") && objects.has(parent) ? parent : path;
+  const whole = path.endsWith("/status") && objects.get(parent) !== undefined ? parent : path;
   if (isCollection(whole)) return { collection: whole, path: whole };
   const at = whole.lastIndexOf("/");
   return { collection: whole.slice(0, at), name: whole.slice(at + 1), path: whole };
@@ -190,72 +185,12 @@ function isCollection(path: string): boolean {
   return steps.length === 1 || steps.length === 3;
 }
 
-/** Also of all namespaces. */
-function isIn(path: string, collection: string): boolean {
-  const parent = path.slice(0, path.lastIndexOf("/"));
-  return parent === collection || parent.replace(/\/namespaces\/[^/]+(?=\/)/, "") === collection;
-}
-
-function isSelected(object: FakeObject, { labelSelector, fieldSelector }: Readonly<Record<string, string>>): boolean {
-  const labels = (object.metadata["labels"] ?? {}) as Readonly<Record<string, string>>;
-  const matches = (selector: string | undefined, fieldOf: (name: string) => unknown) =>
-    (selector ?? "").split(",").every((term) => {
-      const [name = "", value] = term.split("=");
-      return term === "" || fieldOf(name) === value;
-    });
-  return (
-    matches(labelSelector, (name) => labels[name]) &&
-    matches(fieldSelector, (name) => name.split(".").reduce<unknown>((part, step) => memberOf(part, step), object))
-  );
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return (value as Readonly<Record<string, unknown>> | undefined)?.[name];
-}
-
-interface Operation {
-  readonly op: "add" | "replace" | "remove" | "test";
-  readonly path: string;
-  readonly value?: unknown;
-}
-
-/** `undefined` if a test fails or a parent is missing. */
-function applyPatch(object: FakeObject, operations: readonly Operation[]): FakeObject | undefined {
-  const copy = structuredClone(object) as Record<string, unknown> & FakeObject;
-  for (const { op, path, value } of operations) {
-    const steps = path
-      .split("/")
-      .slice(1)
-      .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
-    const last = steps.pop() ?? "";
-    let parent: unknown = copy;
-    for (const step of steps) parent = (parent as Record<string, unknown> | undefined)?.[step];
-    if (parent === undefined) return undefined;
-    const members = parent as Record<string, unknown>;
-    if (op === "test" && !Bun.deepEquals(members[last] ?? null, value ?? null)) return undefined;
-    if (op === "remove") delete members[last];
-    if (op === "add" || op === "replace") members[last] = value;
-  }
-  return copy;
-}
-
-function mergePatch(object: FakeObject, patch: Readonly<Record<string, unknown>>): FakeObject {
-  const merged: Record<string, unknown> = { ...object };
-  for (const [name, value] of Object.entries(patch)) {
-    if (value === null) delete merged[name];
-    else if (typeof value === "object" && !Array.isArray(value))
-      merged[name] = mergePatch((merged[name] ?? {}) as FakeObject, value as FakeObject);
-    else merged[name] = value;
-  }
-  return merged as FakeObject;
-}
-
 function isEmpty(list: unknown): boolean {
   return !Array.isArray(list) || list.length === 0;
 }
 
-function ok(value: unknown, code = 200): KubeResponse {
-  return { status: code, text: JSON.stringify(value) };
+function ok(value: unknown): KubeResponse {
+  return { status: 200, text: JSON.stringify(value) };
 }
 
 function status(code: number, reason: string): KubeResponse {
