@@ -15,7 +15,7 @@ function makeWorld(atomicity: Atomicity, seed = 1) {
   const random = new Random(seed);
   const scheduler = new Scheduler(random.fork("order"));
   const network = new FaultyNetwork(scheduler, random.fork("network"));
-  const store = new SimulatedStore(scheduler, network, { atomicity });
+  const store = new SimulatedStore(network, { atomicity });
   const start = (name: string) => {
     const process = new SimulatedProcess(name, scheduler, random.fork(name));
     return { process, connection: store.connect(process, name) };

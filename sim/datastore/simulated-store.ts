@@ -18,12 +18,12 @@ import type {
 } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { MemoryTable } from "../../src/datastore/memory/table.ts";
-import type { FaultyNetwork, Server } from "../faults/network.ts";
-import { persist, unavailable } from "../faults/persist.ts";
-import { FaultyStream } from "../faults/stream.ts";
+import { PluginError } from "../../src/errors.ts";
+import { FaultyServer } from "../faults/faulty-server.ts";
+import type { FaultyNetwork, RequestFailed } from "../faults/network.ts";
+import { type Persistence, persist } from "../faults/persist.ts";
+import type { FaultyStream } from "../faults/stream.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
-import type { Scheduler } from "../schedule/scheduler.ts";
-import { Traffic } from "./traffic.ts";
 
 /** The events of one commit below the prefix, and a bookmark. */
 type Batch = readonly DatastoreEvent[];
@@ -33,59 +33,25 @@ interface Watcher {
   readonly stream: FaultyStream<Batch>;
 }
 
-export class SimulatedStore implements Server {
+export class SimulatedStore extends FaultyServer {
   readonly table = new MemoryTable();
-  readonly traffic = new Traffic();
   private readonly watchers = new Set<Watcher>();
-  private readonly stalls = new Map<string, number>();
-  private upAgainAt = 0;
   private seen = 1n;
 
   constructor(
-    private readonly scheduler: Scheduler,
-    private readonly network: FaultyNetwork,
+    network: FaultyNetwork,
     private readonly options: { readonly atomicity: Atomicity },
   ) {
+    super(network);
     this.table.onCommit(() => this.announce());
-  }
-
-  get reads(): number {
-    return this.traffic.total.reads;
-  }
-
-  get writes(): number {
-    return this.traffic.total.writes;
-  }
-
-  isUp(): boolean {
-    return this.scheduler.now >= this.upAgainAt;
   }
 
   connect(process: SimulatedProcess, place: string): Datastore {
     return new Connection(this, { process, place, network: this.network, atomicity: this.options.atomicity });
   }
 
-  /** Forgets the history: a watch can only begin at what is present now. */
   compact(): void {
     this.table.forgetHistory();
-  }
-
-  /** Down for this long: requests are refused, and all watches break. */
-  restart(milliseconds: number): void {
-    this.upAgainAt = Math.max(this.upAgainAt, this.scheduler.now + milliseconds);
-    this.breakWatches();
-  }
-
-  /** Of one place, or of all. */
-  breakWatches(place?: string): void {
-    for (const { stream } of [...this.watchers]) {
-      if (place === undefined || stream.place === place) stream.break(unavailable("the watch is broken"));
-    }
-  }
-
-  /** Nothing arrives at the watches of this place until then. */
-  stallWatches(place: string, milliseconds: number): void {
-    this.stalls.set(place, this.scheduler.now + milliseconds);
   }
 
   /** Executed at the server. Throws `HistoryGone`. */
@@ -97,8 +63,8 @@ export class SimulatedStore implements Server {
     stream.onClose(() => this.watchers.delete(watcher));
   }
 
-  stalledUntil(place: string): number {
-    return this.stalls.get(place) ?? 0;
+  protected brokenWatch(): PluginError {
+    return unavailable("the watch is broken");
   }
 
   /** Like etcd, tells a watch nothing about commits elsewhere, not even by a bookmark. */
@@ -147,15 +113,10 @@ class Connection implements Datastore {
   }
 
   async *watch(prefix: string, from: string, signal: AbortSignal): AsyncGenerator<DatastoreEvent> {
-    const { process, place, network } = this.means;
+    const { process, place } = this.means;
     const stop = AbortSignal.any([signal, this.closing.signal]);
     if (stop.aborted) return;
-    const stream = new FaultyStream<Batch>({
-      network,
-      process,
-      place,
-      stalledUntil: () => this.server.stalledUntil(place),
-    });
+    const stream = this.server.openStream<Batch>(process, place);
     try {
       await this.send("read", () => this.server.startWatch(prefix, from, stream));
       for await (const batch of stream.receive(stop)) {
@@ -184,8 +145,19 @@ class Connection implements Datastore {
       return first.answer;
     };
     server.traffic.count(place, kind);
-    return persist(process, (patience) => network.request(process, place, server, execute, patience));
+    return persist(process, PERSISTENCE, (patience) => network.request(process, place, server, execute, patience));
   }
+}
+
+/** As of the product's client of etcd. */
+const PERSISTENCE: Persistence = {
+  firstAttemptMilliseconds: 1_000,
+  mayRepeat: () => true,
+  failureOf: ({ message }: RequestFailed) => unavailable(message),
+};
+
+function unavailable(reason: string): PluginError {
+  return new PluginError("datastore-unavailable", `Cannot use the datastore: ${reason}`);
 }
 
 function isBelow(event: DatastoreEvent, prefix: string): boolean {

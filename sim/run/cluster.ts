@@ -47,7 +47,7 @@ export class Cluster implements World {
     this.scheduler = new Scheduler(this.random.fork("order"));
     this.network = new FaultyNetwork(this.scheduler, this.random.fork("network"));
     const atomicity = script.datastore === "etcd" ? "all changes" : "one object";
-    this.store = new SimulatedStore(this.scheduler, this.network, { atomicity });
+    this.store = new SimulatedStore(this.network, { atomicity });
     this.records = recordsOfTable(this.store.table);
     this.userStore = openMemory(this.store.table);
     this.orchestrator = new Orchestrator(startFakeApi().connect());

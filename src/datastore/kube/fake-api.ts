@@ -70,7 +70,9 @@ export function startFakeApi(now: () => Date = () => new Date(0)): FakeApi {
     for (const field of ["uid", "resourceVersion"]) {
       if (wanted[field] !== undefined && wanted[field] !== object.metadata[field]) return status(409, "Conflict");
     }
-    if (isEmpty(object.metadata["finalizers"])) {
+    // Containers of a pod may run on for a while.
+    const isSlow = options["gracePeriodSeconds"] !== undefined && options["gracePeriodSeconds"] !== 0;
+    if (isEmpty(object.metadata["finalizers"]) && !isSlow) {
       objects.record("DELETED", path, object);
       return ok({ kind: "Status", status: "Success" });
     }

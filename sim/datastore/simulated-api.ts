@@ -1,0 +1,126 @@
+/**
+ * The orchestrator's API in memory, behind a faulty network. Users change objects at the server itself; processes connect
+ * to it, by a client that repeats requests and ends watches as that of the product does.
+ */
+import type { Datastore } from "../../src/datastore/datastore.ts";
+import { type FakeApi, startFakeApi } from "../../src/datastore/kube/fake-api.ts";
+import { productMapping } from "../../src/datastore/kube/product-mapping.ts";
+import { openKubeStore } from "../../src/datastore/kube/store.ts";
+import type { ErrorKind } from "../../src/errors.ts";
+import type { KubeClient, KubeRequest, WatchEvent } from "../../src/kube/api.ts";
+import { FaultyServer } from "../faults/faulty-server.ts";
+import { type FaultyNetwork, RequestFailed } from "../faults/network.ts";
+import type { FaultyStream } from "../faults/stream.ts";
+import type { SimulatedProcess } from "../schedule/process.ts";
+import { type ApiServer, failureOf, SimulatedKubeClient } from "./simulated-kube-client.ts";
+
+type Query = Readonly<Record<string, string>>;
+/** An object of any kind. */
+export type ApiObject = NonNullable<ReturnType<FakeApi["object"]>>;
+
+/** How often a server tells its watches how far they are. */
+const BOOKMARK_MILLISECONDS = 60_000;
+
+export class SimulatedApi extends FaultyServer implements ApiServer {
+  private readonly api: FakeApi;
+  private readonly bookmarked = new Set<FaultyStream<WatchEvent>>();
+  private lastBookmark = "";
+
+  constructor(network: FaultyNetwork) {
+    super(network);
+    this.api = startFakeApi(() => network.scheduler.date);
+    this.sendBookmarks();
+  }
+
+  connect(process: SimulatedProcess, place: string, unavailableAs: ErrorKind = "api-unavailable"): KubeClient {
+    return new SimulatedKubeClient(this, { process, place, network: this.network, unavailableAs });
+  }
+
+  /** The product's datastore on this API, with a connection of its own. */
+  connectStore(process: SimulatedProcess, place: string): Datastore {
+    const api = this.connect(process, place, "datastore-unavailable");
+    const marks = process.random.fork("marks");
+    const mappings = productMapping(() => String(marks.next()));
+    return openKubeStore({ api, mappings, close: () => api.close() });
+  }
+
+  object(path: string): ApiObject | undefined {
+    return this.api.object(path);
+  }
+
+  /** `/api/v1/pods`, of all namespaces, or `/api/v1/namespaces/NAME/pods`. */
+  list(collection: string): readonly ApiObject[] {
+    return this.api.list(collection);
+  }
+
+  /** As a user: at once, and it must succeed. */
+  create(collection: string, object: ApiObject): ApiObject {
+    return this.do({ method: "POST", path: collection, body: JSON.stringify(object) });
+  }
+
+  replace(path: string, object: ApiObject): ApiObject {
+    return this.do({ method: "PUT", path, body: JSON.stringify(object) });
+  }
+
+  /** A merge patch: `null` removes a field. */
+  patch(path: string, patch: object): ApiObject {
+    const contentType = "application/merge-patch+json";
+    return this.do({ method: "PATCH", path, body: JSON.stringify(patch), contentType });
+  }
+
+  /** It stays, marked, while it has finalizers. Nothing if there is no such object. */
+  remove(path: string): void {
+    if (this.object(path)) this.do({ method: "DELETE", path });
+  }
+
+  /** It only is marked, until `remove()`: as a pod whose containers still run. */
+  startRemoval(path: string): void {
+    if (this.object(path)) this.do({ method: "DELETE", path, body: JSON.stringify({ gracePeriodSeconds: 30 }) });
+  }
+
+  compact(): void {
+    this.api.forgetHistory();
+  }
+
+  respond(request: KubeRequest): ReturnType<FakeApi["respond"]> {
+    return this.api.respond(request);
+  }
+
+  /** Executed at the server. */
+  startWatch(path: string, query: Query, stream: FaultyStream<WatchEvent>): void {
+    const forget = this.api.follow(path, query, (event) => stream.send(event));
+    if (forget === undefined) {
+      stream.send({ type: "ERROR", text: JSON.stringify({ kind: "Status", code: 410 }) });
+      stream.end();
+      return;
+    }
+    const hasBookmarks = query["allowWatchBookmarks"] === "true";
+    if (hasBookmarks) this.bookmarked.add(stream);
+    const end = this.network.scheduler.after(Number(query["timeoutSeconds"]) * 1_000, () => {
+      if (hasBookmarks) stream.send(this.api.bookmark());
+      stream.end();
+    });
+    stream.onClose(() => {
+      end();
+      forget();
+      this.bookmarked.delete(stream);
+    });
+  }
+
+  protected brokenWatch(): Error {
+    return failureOf(new RequestFailed("reset", "unknown"), "api-unavailable");
+  }
+
+  private do(request: KubeRequest): ApiObject {
+    const { status, text } = this.api.respond(request);
+    if (status >= 300) throw new Error(`Cannot ${request.method} ${request.path}: ${text}`);
+    return JSON.parse(text);
+  }
+
+  private sendBookmarks(): void {
+    const bookmark = this.api.bookmark();
+    if (bookmark.text !== this.lastBookmark) for (const stream of this.bookmarked) stream.send(bookmark);
+    this.lastBookmark = bookmark.text;
+    this.network.scheduler.after(BOOKMARK_MILLISECONDS, () => this.sendBookmarks());
+  }
+}

@@ -1,0 +1,62 @@
+/** What every simulated server has: it can be down, break its watches or let those of a place lag, and counts its requests. */
+import type { SimulatedProcess } from "../schedule/process.ts";
+import type { FaultyNetwork, Server } from "./network.ts";
+import { FaultyStream } from "./stream.ts";
+import { Traffic } from "./traffic.ts";
+
+interface OpenStream {
+  readonly place: string;
+  break(failure: unknown): void;
+}
+
+export abstract class FaultyServer implements Server {
+  readonly traffic = new Traffic();
+  private readonly streams = new Set<OpenStream>();
+  private readonly stalls = new Map<string, number>();
+  private upAgainAt = 0;
+
+  constructor(protected readonly network: FaultyNetwork) {}
+
+  /** Forgets the history: a watch can only begin at what is present now. */
+  abstract compact(): void;
+  /** What a client of this server hears if its watch breaks. */
+  protected abstract brokenWatch(): unknown;
+
+  get reads(): number {
+    return this.traffic.total.reads;
+  }
+
+  get writes(): number {
+    return this.traffic.total.writes;
+  }
+
+  isUp(): boolean {
+    return this.network.scheduler.now >= this.upAgainAt;
+  }
+
+  /** Down for this long: requests are refused, and all watches break. */
+  restart(milliseconds: number): void {
+    this.upAgainAt = Math.max(this.upAgainAt, this.network.scheduler.now + milliseconds);
+    this.breakWatches();
+  }
+
+  /** Of one place, or of all. */
+  breakWatches(place?: string): void {
+    for (const stream of [...this.streams]) {
+      if (place === undefined || stream.place === place) stream.break(this.brokenWatch());
+    }
+  }
+
+  /** Nothing arrives at the watches of this place for so long. */
+  stallWatches(place: string, milliseconds: number): void {
+    this.stalls.set(place, this.network.scheduler.now + milliseconds);
+  }
+
+  openStream<Item>(process: SimulatedProcess, place: string): FaultyStream<Item> {
+    const stalledUntil = () => this.stalls.get(place) ?? 0;
+    const stream = new FaultyStream<Item>({ network: this.network, process, place, stalledUntil });
+    this.streams.add(stream);
+    stream.onClose(() => this.streams.delete(stream));
+    return stream;
+  }
+}
