@@ -3,6 +3,7 @@
  * to it, by a client that repeats requests and ends watches as that of the product does.
  */
 import type { Datastore } from "../../src/datastore/datastore.ts";
+import type { ApiObject } from "../../src/datastore/kube/api.ts";
 import { type FakeApi, startFakeApi } from "../../src/datastore/kube/fake-api.ts";
 import { productMapping } from "../../src/datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../src/datastore/kube/store.ts";
@@ -15,8 +16,11 @@ import type { SimulatedProcess } from "../schedule/process.ts";
 import { type ApiServer, failureOf, SimulatedKubeClient } from "./simulated-kube-client.ts";
 
 type Query = Readonly<Record<string, string>>;
-/** An object of any kind. */
-export type ApiObject = NonNullable<ReturnType<FakeApi["object"]>>;
+/** An object that a user gives. */
+interface GivenObject {
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly [field: string]: unknown;
+}
 
 /** How often a server tells its watches how far they are. */
 const BOOKMARK_MILLISECONDS = 60_000;
@@ -44,8 +48,31 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
     return openKubeStore({ api, mappings, close: () => api.close() });
   }
 
+  /** Of a user who nothing can keep from the server. */
+  get user(): KubeClient {
+    return this.api.connect();
+  }
+
+  get userStore(): Datastore {
+    return openKubeStore({
+      api: this.user,
+      mappings: productMapping(() => `user-${this.revision}`),
+      close: async () => {},
+    });
+  }
+
+  /** Of the last change. */
+  get revision(): string {
+    return this.api.revision;
+  }
+
   object(path: string): ApiObject | undefined {
     return this.api.object(path);
+  }
+
+  /** By path. */
+  all(): Iterable<{ readonly path: string; readonly object: ApiObject }> {
+    return this.api.all();
   }
 
   /** `/api/v1/pods`, of all namespaces, or `/api/v1/namespaces/NAME/pods`. */
@@ -54,11 +81,11 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
   }
 
   /** As a user: at once, and it must succeed. */
-  create(collection: string, object: ApiObject): ApiObject {
+  create(collection: string, object: GivenObject): ApiObject {
     return this.do({ method: "POST", path: collection, body: JSON.stringify(object) });
   }
 
-  replace(path: string, object: ApiObject): ApiObject {
+  replace(path: string, object: GivenObject): ApiObject {
     return this.do({ method: "PUT", path, body: JSON.stringify(object) });
   }
 

@@ -25,6 +25,8 @@ export class Scheduler {
   private time = 0;
   /** How many events were executed. */
   steps = 0;
+  /** Called before each event: for a trace of everything that happens. */
+  onEvent: ((time: number, tie: number) => void) | undefined;
 
   constructor(private readonly random: Random) {}
 
@@ -75,6 +77,7 @@ export class Scheduler {
     if (event === undefined) return false;
     this.time = event.time;
     this.steps += 1;
+    this.onEvent?.(event.time, event.tie);
     event.action();
     await allThatFollows();
     return true;

@@ -5,6 +5,7 @@
  */
 import type { KubeClient, KubeRequest, KubeResponse, WatchEvent } from "../../kube/api.ts";
 import { quoteSequenceNumbers } from "../../model/sequence-numbers.ts";
+import type { ApiObject } from "./api.ts";
 import { type Change, FakeObjects, type Query, type Stored } from "./fake-objects.ts";
 import { applyPatch, type FakeObject, mergePatch } from "./fake-patches.ts";
 
@@ -31,10 +32,13 @@ export interface FakeApi {
   bookmark(): WatchEvent;
   /** Discards the history of changes up to now. */
   forgetHistory(): void;
+  /** The resourceVersion of the last change. */
+  readonly revision: string;
   /** The state of an object, for a test to look at. */
-  object(path: string): FakeObject | undefined;
+  object(path: string): ApiObject | undefined;
   /** The objects of a collection, sorted by path. */
-  list(collection: string): readonly FakeObject[];
+  list(collection: string): readonly ApiObject[];
+  all(): Iterable<{ readonly path: string; readonly object: ApiObject }>;
 }
 
 export type Around = (request: KubeRequest, send: () => KubeResponse) => Promise<KubeResponse>;
@@ -162,7 +166,11 @@ export function startFakeApi(now: () => Date = () => new Date(0)): FakeApi {
     follow,
     bookmark,
     forgetHistory: () => objects.forgetHistory(),
+    get revision() {
+      return String(objects.revision);
+    },
     object: (path) => objects.get(path)?.object,
+    all: () => objects.all(),
     list: (collection) => objects.list(collection, {}).map(({ object }) => object),
   };
 }

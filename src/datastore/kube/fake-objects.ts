@@ -1,12 +1,14 @@
 /** The objects of an API server in memory, by collection, and what has changed. */
 import type { WatchEvent } from "../../kube/api.ts";
+import type { ApiObject } from "./api.ts";
 import type { FakeObject } from "./fake-patches.ts";
 
 export type Query = Readonly<Record<string, string>>;
 
 export interface Stored {
   readonly path: string;
-  readonly object: FakeObject;
+  /** The server has given it the metadata that every object has. */
+  readonly object: FakeObject & ApiObject;
   /** As JSON. */
   readonly text: string;
 }
@@ -36,7 +38,7 @@ export class FakeObjects {
   record(type: Change["type"], path: string, object: FakeObject): Stored {
     this.revision += 1;
     const versioned = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.revision) } };
-    const stored = { path, object: versioned, text: JSON.stringify(versioned) };
+    const stored = { path, object: versioned as FakeObject & ApiObject, text: JSON.stringify(versioned) };
     const change = { revision: this.revision, type, stored, before: this.objects.get(path) };
     if (type === "DELETED") this.objects.delete(path);
     else this.objects.set(path, stored);
@@ -51,6 +53,10 @@ export class FakeObjects {
       for (const tell of [...(this.listeners.get(collection) ?? [])]) tell(change);
     }
     return stored;
+  }
+
+  all(): Iterable<Stored> {
+    return this.objects.values();
   }
 
   /** Sorted by path. */

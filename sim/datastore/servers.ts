@@ -1,0 +1,33 @@
+/** The three datastores of a simulation, with the same handles for all of them. */
+import type { Datastore } from "../../src/datastore/datastore.ts";
+import { openMemory } from "../../src/datastore/memory/memory.ts";
+import type { FaultyServer } from "../faults/faulty-server.ts";
+import type { FaultyNetwork } from "../faults/network.ts";
+import { type Records, recordsOfApi, recordsOfTable } from "../judge/records.ts";
+import type { SimulatedProcess } from "../schedule/process.ts";
+import { SimulatedApi } from "./simulated-api.ts";
+import { SimulatedStore } from "./simulated-store.ts";
+
+export const DATASTORES = ["etcd", "one object", "orchestrator"] as const;
+export type DatastoreKind = (typeof DATASTORES)[number];
+
+export interface DatastoreServer {
+  readonly server: FaultyServer;
+  readonly connect: (process: SimulatedProcess, place: string) => Datastore;
+  /** Of a user, without faults. */
+  readonly user: Datastore;
+  /** What it holds. */
+  readonly records: Records;
+}
+
+export function startDatastore(kind: DatastoreKind, network: FaultyNetwork): DatastoreServer {
+  if (kind === "orchestrator") {
+    const server = new SimulatedApi(network);
+    const connect: DatastoreServer["connect"] = (process, place) => server.connectStore(process, place);
+    return { server, connect, user: server.userStore, records: recordsOfApi(server) };
+  }
+  const atomicity = kind === "etcd" ? "all changes" : "one object";
+  const server = new SimulatedStore(network, { atomicity });
+  const connect: DatastoreServer["connect"] = (process, place) => server.connect(process, place);
+  return { server, connect, user: openMemory(server.table, { atomicity }), records: recordsOfTable(server.table) };
+}
