@@ -9,7 +9,6 @@ import { HostInterfaces } from "../agent/policy/host-interfaces.ts";
 import { openKernelTable } from "../agent/policy/kernel-table.ts";
 import { linksUp } from "../agent/policy/links-up.ts";
 import { applyUpdates, guardTable } from "../agent/policy/policy-loop.ts";
-import { serveFacts } from "../agent/policy/serve-facts.ts";
 import { StatusFiles } from "../agent/policy/status-files.ts";
 import { TableKeeper } from "../agent/policy/table-keeper.ts";
 import { sumTraffic } from "../agent/policy/traffic.ts";
@@ -35,7 +34,6 @@ import { enforcementLog } from "./enforcement-log.ts";
 import { feedSidecars } from "./feed-sidecars.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "./followed-network.ts";
 import { onceEach } from "./once-each.ts";
-import { readServedCalls } from "./served-calls-file.ts";
 import { uplinkNames } from "./uplinks.ts";
 
 export interface EnforceMeans extends FollowedNetwork {
@@ -52,14 +50,15 @@ const TRAFFIC_MILLISECONDS = 1_000;
 
 /** Rejects if it cannot go on. The kernel keeps the rules that it has. */
 export async function enforcePolicy(
-  { kernel: host, network, store, replica: whole, heard, wait, log, netfilter, routing, volumes }: EnforceMeans,
+  { means, network, store, replica: whole, heard, log, netfilter, routing, volumes }: EnforceMeans,
   signal: AbortSignal,
 ): Promise<void> {
   const replica = whole.part(KINDS_OF_PARTS.policy);
   const warn = (message: string) => log(message, "WARNING");
   const ending = new AbortController();
   const stop = AbortSignal.any([signal, ending.signal]);
-  const elapsed = () => performance.now();
+  const { kernel: host, files } = means;
+  const { elapsed, wait } = means.clock;
   const { kernel, counts } = countBatches(openKernelTable(host), elapsed);
   const refused = onceEach((message) => log(message, "ERROR"));
   const { node } = network;
@@ -75,7 +74,7 @@ export async function enforcePolicy(
     compiler.setWorkloadLinks(workloadLinks.follow(compiler.addressesToFind));
   };
   const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn, compiled });
-  const sidecars = feedSidecars({ volumes, network, store, compiler, keeper, elapsed, wait, log });
+  const sidecars = feedSidecars({ means, volumes, network, store, compiler, keeper, log });
   const routeEvents = (until: AbortSignal) => watchRoutes(host, until);
   const routes = openKernelRoutes(host);
   const workloadLinks = new WorkloadLinks({
@@ -89,7 +88,7 @@ export async function enforcePolicy(
   const links = host.openSocket("route");
   const upOf = (names: readonly string[]) => linksUp(links, names);
   const status = new StatusFiles({
-    directory: network.statusDirectory,
+    folder: files.statusFolder(network.statusDirectory),
     upOf,
     wait,
     elapsed,
@@ -154,11 +153,10 @@ export async function enforcePolicy(
     reportUnplaced({ unplaced: () => compiler.unplacedEndpoints, prefixes, report: warn, wait, signal: stop }),
     status.run(stop),
     sidecars.run(stop),
-    serveFacts({
+    means.serveFacts({
       facts,
       routing,
       sidecars: () => sidecars.facts,
-      servedCalls: () => readServedCalls(process.env),
       settings: () => settings,
       wait,
       signal: stop,

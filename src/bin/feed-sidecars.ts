@@ -8,20 +8,17 @@ import { SidecarAnnotations } from "../agent/sidecars/sidecar-annotations.ts";
 import { type FeedFacts, SidecarFeed, type SidecarReleases } from "../agent/sidecars/sidecar-feed.ts";
 import type { SidecarVolumes } from "../agent/sidecars/sidecar-volumes.ts";
 import { annotateEndpoint, annotatePod } from "../agent/sidecars/write-annotation.ts";
-import { identity } from "../identity.ts";
 import type { KubeClient } from "../kube/api.ts";
-import { openKubeClient } from "../kube/client.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 import type { PolicyCompiler } from "../policy/compile/compiler.ts";
 import { VERSION } from "../version.ts";
 import type { FollowedNetwork } from "./followed-network.ts";
 import { onceEach } from "./once-each.ts";
 
-export interface SidecarMeans extends Pick<FollowedNetwork, "network" | "store" | "wait" | "log"> {
+export interface SidecarMeans extends Pick<FollowedNetwork, "means" | "network" | "store" | "log"> {
   readonly volumes: SidecarVolumes;
   readonly compiler: PolicyCompiler;
   readonly keeper: Pick<TableKeeper, "updateSidecars">;
-  readonly elapsed: () => number;
 }
 
 export interface FedSidecars {
@@ -35,18 +32,19 @@ export interface FedSidecars {
 /** How long the sidecars of a former agent may take to report again, from the first time that they can. */
 const AGAIN_MILLISECONDS = 2_000;
 
-export function feedSidecars(means: SidecarMeans): FedSidecars {
-  const { volumes, compiler, keeper, elapsed, wait, log, network } = means;
+export function feedSidecars(given: SidecarMeans): FedSidecars {
+  const { volumes, compiler, keeper, log, network, means } = given;
+  const { elapsed, wait } = means.clock;
   const warn = (message: string) => log(message, "WARNING");
   const endpoints = () => compiler.localEndpoints;
   const hasPodUids = network.settings.kind === "orchestrator";
   // By its name alone a pod cannot be distinguished from the one that it replaced while no agent was there.
-  const former = new FormerSidecars(readSidecarInterfaces(), hasPodUids ? volumes.recovered : new Set());
+  const former = new FormerSidecars(readSidecarInterfaces(means.kernel), hasPodUids ? volumes.recovered : new Set());
   const begun = Promise.withResolvers<void>();
   let releases: SidecarReleases = new Map();
   const reporting = () => former.with(new Set(releases.keys()), endpoints());
   compiler.setSidecars(reporting());
-  const writer = annotationWriter(means);
+  const writer = annotationWriter(given);
   const annotations = new SidecarAnnotations({
     ...{ endpoints, elapsed, wait, report: onceEach(warn).report },
     releases: () => releases,
@@ -98,7 +96,7 @@ interface AnnotationWriter {
   close(): Promise<void>;
 }
 
-function annotationWriter({ network, store, log }: SidecarMeans): AnnotationWriter {
+function annotationWriter({ means, network, store, log }: SidecarMeans): AnnotationWriter {
   const { settings } = network;
   if (settings.kind !== "orchestrator") {
     return { write: (key, _, release) => annotateEndpoint(store, key, release), close: async () => {} };
@@ -106,13 +104,7 @@ function annotationWriter({ network, store, log }: SidecarMeans): AnnotationWrit
   let client: KubeClient | undefined;
   return {
     async write(_, endpoint, release) {
-      client ??= await openKubeClient(settings.access, {
-        environment: process.env,
-        warn: (message) => log(message, "WARNING"),
-        now: () => new Date(),
-        elapsed: () => performance.now(),
-        program: identity.nodeAgent,
-      });
+      client ??= await means.openKubeClient(settings.access, (message) => log(message, "WARNING"));
       await annotatePod(client, endpoint, release);
     },
     async close() {

@@ -15,7 +15,7 @@ import { runDirectoryOf } from "./agent-socket.ts";
 import { BIRD_SETTINGS } from "./bird-settings.ts";
 import { pathInContainer } from "./container-root.ts";
 
-interface BgpMeans {
+export interface BgpMeans {
   readonly node: string;
   /** To the orchestrator's API, if the network config gives it. */
   readonly kube: KubeAccess | undefined;
@@ -23,7 +23,10 @@ interface BgpMeans {
   readonly log: (message: string, level: "INFO" | "WARNING" | "ERROR") => void;
 }
 
-export function followerOfBgp({ node, kube, wait, log }: BgpMeans): BgpFollower {
+/** What the routes between nodes need of it. */
+export type FollowedBgp = Pick<BgpFollower, "isAnnouncing" | "announce" | "run">;
+
+export function followerOfBgp({ node, kube, wait, log }: BgpMeans): FollowedBgp {
   const { logFile } = BIRD_SETTINGS;
   const keeper = new BirdKeeper({
     program: birdProgram(birdFiles(runDirectoryOf(process.env)), { logFile, command: birdOfHostOrContainer }),

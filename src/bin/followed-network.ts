@@ -2,10 +2,10 @@
 import type { Datastore } from "../datastore/datastore.ts";
 import type { KindTable } from "../datastore/replica/kinds.ts";
 import type { Replica } from "../datastore/replica.ts";
-import type { SocketOpener } from "../linux/netlink-socket.ts";
 import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";
 import { BGP_KINDS, type BgpValues } from "../routing/bgp/inputs.ts";
 import { ROUTING_KINDS, type RoutingValues } from "../routing/inputs.ts";
+import type { AgentMeans } from "./agent-means.ts";
 import type { PolicyNetwork } from "./policy-network.ts";
 
 export type NetworkValues = PolicyValues & RoutingValues & BgpValues;
@@ -27,12 +27,11 @@ export const KINDS_OF_PARTS = {
 } as const satisfies Record<string, readonly (keyof NetworkValues)[]>;
 
 export interface FollowedNetwork {
-  readonly kernel: SocketOpener;
+  readonly means: AgentMeans;
   readonly network: PolicyNetwork;
   readonly store: Datastore;
   readonly replica: Replica<NetworkValues>;
   /** An update has arrived: if the datastore is lost again, that is news. */
   readonly heard: () => void;
-  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   readonly log: (message: string, level: "INFO" | "WARNING" | "ERROR") => void;
 }

@@ -2,7 +2,7 @@
 import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import { identity } from "../identity.ts";
-import { placeOf } from "../linux/files.ts";
+import { placeOf, readText } from "../linux/files.ts";
 import { cniPlugin } from "../plugin/plugin.ts";
 import type { Surroundings } from "../plugin/session.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
@@ -30,6 +30,8 @@ export async function pluginSurroundings(context: CallContext): Promise<Surround
     executablePlace,
     runDirectory: runDirectoryOf(environment),
     stateDirectory: identity.stateDirectory,
+    readText,
+    waitForFile: async (path, wait) => (await import("../linux/wait-for-file.ts")).waitForFile(path, wait),
     host: await pluginHostOf(context.host),
     now: () => new Date(),
     elapsed: () => performance.now(),

@@ -1,6 +1,6 @@
 /** What the installed network config says about policy: the datastore, the name of this node, and whether policy is required. */
 import { readdir, readFile } from "node:fs/promises";
-import { findInstalledNetwork, isForAgentOnly } from "../admin/installed-network.ts";
+import { findInstalledNetwork, type InstalledNetwork, isForAgentOnly } from "../admin/installed-network.ts";
 import { readNodeName } from "../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
 import { type KubeAccess, kubeAccess } from "../config/kube-access.ts";
@@ -43,7 +43,10 @@ export async function readPolicyNetwork(
     stderr,
     env: process.env,
   });
-  if (installed === undefined) return undefined;
+  return installed === undefined ? undefined : policyNetworkOf(installed, account);
+}
+
+async function policyNetworkOf(installed: InstalledNetwork, account: string | undefined): Promise<PolicyNetwork> {
   const { config } = installed.decoded;
   const settings = datastoreSettings(config);
   const given = kubeAccess(config);

@@ -68,11 +68,11 @@ async function enforceUntilChanged(
   { signal, wait, reader, netfilter, routed, volumes }: EnforceMeans,
 ): Promise<void> {
   const { runNetwork } = await import("./run-network.ts");
-  const { ownKernel: kernel } = await import("../linux/host-kernel.ts");
+  const { ownAgentMeans: means } = await import("./agent-means.ts");
   const changed = new AbortController();
   const stop = AbortSignal.any([signal, changed.signal]);
   const log = (message: string, level: "INFO" | "WARNING" | "ERROR") => say(message, {}, level);
-  const running = runNetwork(network, { kernel, signal: stop, wait, log, netfilter, routed, volumes }).finally(() =>
+  const running = runNetwork(network, { means, signal: stop, log, netfilter, routed, volumes }).finally(() =>
     changed.abort(),
   );
   while (!stop.aborted) {

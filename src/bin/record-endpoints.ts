@@ -5,8 +5,6 @@ import { openKubeStore } from "../datastore/kube/store.ts";
 import type { KindTable } from "../datastore/replica/kinds.ts";
 import { startReplica } from "../datastore/replica.ts";
 import { PluginError } from "../errors.ts";
-import { identity } from "../identity.ts";
-import { openKubeClient } from "../kube/client.ts";
 import { POD_RECORDS_PREFIX, type PodRecord, readPodRecord } from "../model/pod-record.ts";
 import type { FollowedNetwork } from "./followed-network.ts";
 import { onceEach } from "./once-each.ts";
@@ -22,7 +20,7 @@ export function needsRecordedEndpoints({ network }: Pick<FollowedNetwork, "netwo
 
 /** Until the signal is aborted. Rejects if it cannot go on. */
 export async function recordEndpoints(
-  { network, store, replica, wait, log }: FollowedNetwork,
+  { means, network, store, replica, log }: FollowedNetwork,
   signal: AbortSignal,
 ): Promise<void> {
   const { access, nodeName = network.node } = network.orchestrator;
@@ -32,19 +30,16 @@ export async function recordEndpoints(
     });
   }
   const warn = (message: string) => log(message, "WARNING");
-  const client = await openKubeClient(access, {
-    environment: process.env,
-    warn,
-    now: () => new Date(),
-    elapsed: () => performance.now(),
-    program: identity.nodeAgent,
-  });
+  const client = await means.openKubeClient(access, warn);
+  const { elapsed, random, wait } = means.clock;
   const ending = new AbortController();
   const stop = AbortSignal.any([signal, ending.signal]);
   const problems = onceEach(warn);
   const orchestrator = openKubeStore({ api: client, mappings: [podRecords(nodeName)], close: () => client.close() });
   const pods = startReplica(orchestrator, POD_KINDS, {
     signal: stop,
+    random,
+    clock: { now: elapsed, wait },
     watches: "per kind",
     report: ({ message }) => problems.report(message),
   });

@@ -6,7 +6,6 @@ import { NetworkKeeper } from "../agent/routing/network-keeper.ts";
 import { ProblemReport } from "../agent/routing/problem-report.ts";
 import { arePodsRouted, type RoutingFacts } from "../agent/routing/routing-facts.ts";
 import { startReplica } from "../datastore/replica.ts";
-import { readText } from "../linux/files.ts";
 import { watchNetwork } from "../linux/rtnetlink/network-monitor.ts";
 import { sendsWrongVxlanChecksums } from "../routing/checksum-release.ts";
 import { blockFacts, FollowedSettings, ROUTED_BLOCK_KINDS, resourceFacts } from "../routing/inputs.ts";
@@ -14,11 +13,8 @@ import { tunnelName } from "../routing/next-hop.ts";
 import type { TunnelName } from "../routing/plan.ts";
 import { type FactChanges, RoutePlanner } from "../routing/planner.ts";
 import { routedPool } from "../routing/routed-pool.ts";
-import { followerOfBgp } from "./follow-bgp.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "./followed-network.ts";
 import { onceEach } from "./once-each.ts";
-
-const KERNEL_RELEASE = "/proc/sys/kernel/osrelease";
 
 export interface BetweenNodes {
   /** An embedded datastore has one node only. */
@@ -49,14 +45,17 @@ async function route(
   note: (facts: RoutingFacts) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const { kernel: host, network, replica, wait, log } = followed;
+  const { means, network, replica, log } = followed;
+  const { kernel: host, files } = means;
+  const { elapsed, random, wait } = means.clock;
   const warn = (message: string) => log(message, "WARNING");
-  const elapsed = () => performance.now();
   const ending = new AbortController();
   const stop = AbortSignal.any([signal, ending.signal]);
   const lost = onceEach(warn);
   const blocks = startReplica(followed.store, ROUTED_BLOCK_KINDS, {
     signal: stop,
+    random,
+    clock: { now: elapsed, wait },
     watches: network.settings.kind === "orchestrator" ? "per kind" : "together",
     report: ({ message }) => lost.report(message),
   });
@@ -64,10 +63,10 @@ async function route(
   const keeper = new NetworkKeeper({
     ...{ kernel, guard, elapsed, report: warn },
     poolsOf: (tunnel) => poolsWith(tunnel, followed),
-    needsOwnChecksums: sendsWrongVxlanChecksums(readText(KERNEL_RELEASE) ?? ""),
+    needsOwnChecksums: sendsWrongVxlanChecksums(files.kernelRelease()),
   });
   const planner = new RoutePlanner(network.node, { isEnabled: true, isBgpEnabled: true });
-  const bgp = followerOfBgp({ node: network.node, kube: network.orchestrator.access, wait, log });
+  const bgp = means.followerOfBgp({ node: network.node, kube: network.orchestrator.access, wait, log });
   const hasOtherNodes = () => (replica.part(["nodes"]).snapshot?.nodes.size ?? 0) > 1;
   const problems = new ProblemReport({ report: warn, isOfInterest: hasOtherNodes });
   let isPlanned = false;

@@ -13,7 +13,6 @@
 import { followNat } from "../agent/nat/follow-nat.ts";
 import type { SidecarVolumes } from "../agent/sidecars/sidecar-volumes.ts";
 import { superviseParts } from "../agent/supervise.ts";
-import { openDatastoreToFollow } from "../datastore/open.ts";
 import { startReplica } from "../datastore/replica.ts";
 import { applyNat } from "../firewall/apply-nat.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
@@ -25,7 +24,7 @@ import type { PolicyNetwork } from "./policy-network.ts";
 import { needsRecordedEndpoints, recordEndpoints } from "./record-endpoints.ts";
 import { betweenNodes } from "./route-between-nodes.ts";
 
-interface RunMeans extends Pick<FollowedNetwork, "kernel" | "wait" | "log"> {
+interface RunMeans extends Pick<FollowedNetwork, "means" | "log"> {
   readonly signal: AbortSignal;
   readonly netfilter: NetfilterAccess;
   /** Of the pods with a sidecar. */
@@ -35,19 +34,24 @@ interface RunMeans extends Pick<FollowedNetwork, "kernel" | "wait" | "log"> {
 }
 
 /** Rejects if the datastore cannot be opened. The kernel keeps the rules and routes that it has. */
-export async function runNetwork(network: PolicyNetwork, means: RunMeans): Promise<void> {
-  const { kernel, signal, wait, log, netfilter, volumes } = means;
+export async function runNetwork(
+  network: PolicyNetwork,
+  { means, signal, log, netfilter, volumes, routed }: RunMeans,
+): Promise<void> {
+  const { elapsed, random, wait } = means.clock;
   const warn = (message: string) => log(message, "WARNING");
-  const store = await openDatastoreToFollow(network.settings, { environment: process.env, warn });
+  const store = await means.openDatastore(network.settings, warn);
   const lost = onceEach(warn);
   const replica = startReplica(store, NETWORK_KINDS, {
     signal,
+    random,
+    clock: { now: elapsed, wait },
     watches: network.settings.kind === "orchestrator" ? "per kind" : "together",
     report: ({ message }) => lost.report(message),
   });
-  const followed: FollowedNetwork = { kernel, network, store, replica, heard: lost.forget, wait, log };
+  const followed: FollowedNetwork = { means, network, store, replica, heard: lost.forget, log };
   const routing = betweenNodes(followed);
-  means.routed(routing.arePodsRouted);
+  routed(routing.arePodsRouted);
   const parts = [
     {
       name: "the enforcement of network policy",
@@ -57,7 +61,7 @@ export async function runNetwork(network: PolicyNetwork, means: RunMeans): Promi
       name: "the record of this node",
       run: (stop: AbortSignal) =>
         keepNodeRecord(replica.part(KINDS_OF_PARTS.nodeRecord).updates(stop), network, {
-          ...{ kernel, store, signal: stop, wait, log },
+          ...{ means, store, signal: stop, log },
         }),
     },
     {
@@ -75,7 +79,7 @@ export async function runNetwork(network: PolicyNetwork, means: RunMeans): Promi
     ...(routing.isNeeded ? [{ name: "the routes between nodes", run: routing.run }] : []),
   ];
   try {
-    await superviseParts(parts, { signal, report: warn, elapsed: () => performance.now(), wait });
+    await superviseParts(parts, { signal, report: warn, elapsed, wait });
   } finally {
     await replica.ended;
     await store.close();

@@ -6,7 +6,7 @@
  * optimization: a process that cannot get the lock in time, or at all, continues
  * without it, and the preconditions of the commit protect the data.
  */
-import { type FileLock, tryLockFile, unlockFile } from "../linux/flock.ts";
+import { tryLockFile, unlockFile } from "../linux/flock.ts";
 
 /** Longer than a hundred waiting processes need; shorter than the timeout of a runtime. */
 export const LOCK_TIMEOUT_MILLISECONDS = 10_000;
@@ -20,10 +20,25 @@ const BRIEFLY = { until: 30, pause: 4 } as const;
 const WHILE_OTHERS_WAIT = { pause: 10, shortest: 3, oldAfter: 3_000 } as const;
 
 export interface TurnMeans {
+  /** Lock files if absent. */
+  readonly locks?: HostLocks;
   readonly now: () => Date;
   readonly random: () => number;
   readonly wait: (milliseconds: number) => Promise<void>;
 }
+
+/** The locks that the processes of a host share. Both may throw. */
+export interface HostLocks {
+  /** Returns the function that unlocks it, or `undefined` if another process has the lock. */
+  tryLock(path: string): (() => void) | undefined;
+}
+
+const FILE_LOCKS: HostLocks = {
+  tryLock(path) {
+    const lock = tryLockFile(path);
+    return lock && (() => unlockFile(lock));
+  },
+};
 
 /** Does the work while it has the lock. The work may release the lock early and continue without it. */
 export type Turn = <T>(work: (leave: () => void) => Promise<T>) => Promise<T>;
@@ -39,10 +54,10 @@ export async function workWithLock<T>(
   means: TurnMeans & { readonly start: number },
   work: (leave: () => void) => Promise<T>,
 ): Promise<T> {
-  let lock = await takeLock(path, means);
+  let unlock = await takeLock(path, means);
   const leave = () => {
-    if (lock) unlockFile(lock);
-    lock = undefined;
+    unlock?.();
+    unlock = undefined;
   };
   try {
     return await work(leave);
@@ -53,11 +68,11 @@ export async function workWithLock<T>(
 
 async function takeLock(
   path: string,
-  { now, random, wait, start }: TurnMeans & { readonly start: number },
-): Promise<FileLock | undefined> {
+  { locks = FILE_LOCKS, now, random, wait, start }: TurnMeans & { readonly start: number },
+): Promise<(() => void) | undefined> {
   try {
     for (;;) {
-      const lock = tryLockFile(path);
+      const lock = locks.tryLock(path);
       const waited = now().getTime() - start;
       if (lock || waited >= LOCK_TIMEOUT_MILLISECONDS) return lock;
       await wait(2 * random() * meanPause(waited));

@@ -97,7 +97,7 @@ async function attach(
 ): Promise<CniResult> {
   const { config, surroundings, signal, log } = session;
   const found = findExisting(sandbox, workload);
-  const mtu = chooseMtu(config.mtu, surroundings.stateDirectory);
+  const mtu = chooseMtu(config.mtu, surroundings);
   const warn = (message: string) => log.warning(message);
   const { netfilter } = surroundings.host;
   const further = await furtherSourcesOf(podFacts, found, { host: surroundings.host, warn });

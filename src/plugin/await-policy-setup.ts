@@ -3,7 +3,6 @@
  * in the kernel. Loaded only if the config has it.
  */
 import { hasPolicyTable } from "../firewall/policy-table.ts";
-import { waitForFile } from "../linux/wait-for-file.ts";
 import { isStatusOf, statusFileName } from "../model/endpoint-status.ts";
 import type { Session } from "./session.ts";
 import type { Workload } from "./workload.ts";
@@ -18,7 +17,7 @@ export async function awaitPolicySetup(
   if (policyType === undefined && !(await hasPolicyTable(surroundings.host.netfilter))) return;
   const { orchestrator, namespace, pod, containerId, ifname: endpoint } = workload;
   const file = `${directory}/${statusFileName({ orchestrator, namespace, pod, containerId, endpoint })}`;
-  const outcome = await waitForFile(file, {
+  const outcome = await surroundings.waitForFile(file, {
     limitMilliseconds: seconds * 1_000,
     isWanted: (text) => isStatusOf(text, containerId),
     signal,

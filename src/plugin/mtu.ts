@@ -1,11 +1,14 @@
 /** The MTU of the links: from the config, else from the node agent's file, else the kernel's default. */
 import { PluginError } from "../errors.ts";
-import { readText } from "../linux/files.ts";
 import { quoted } from "../quote.ts";
+import type { Surroundings } from "./session.ts";
 
 const FILE = "mtu";
 
-export function chooseMtu(configured: number | undefined, stateDirectory: string): number | undefined {
+export function chooseMtu(
+  configured: number | undefined,
+  { stateDirectory, readText }: Pick<Surroundings, "stateDirectory" | "readText">,
+): number | undefined {
   if (configured !== undefined) return configured;
   const path = `${stateDirectory}/${FILE}`;
   const text = readText(path);

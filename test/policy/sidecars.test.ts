@@ -91,7 +91,9 @@ describe("a rule with http", () => {
     const report = (...pods: readonly string[]) => {
       compiler.setSidecars({ endpoints: new Set(pods.map(keyOf)) });
       expect(kernel.change(compiler.table, compiler.takeDelta())).toBeUndefined();
-      expect(insideNetns(host.path, readSidecarInterfaces)).toEqual(new Set(pods.map(() => interfaceOf(1))));
+      expect(insideNetns(host.path, () => readSidecarInterfaces(ownSockets))).toEqual(
+        new Set(pods.map(() => interfaceOf(1))),
+      );
     };
     const passes = async (address: string, port: number, patience = 300) =>
       (await askTcpWithin(patience, client.path, address, port)).startsWith("pod ");

@@ -6,11 +6,10 @@
  *
  * The interface usually appears a few milliseconds after the rules: until then it is looked for, less and less often.
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { type EndpointStatus, isStatusOf, statusFileName } from "../../model/endpoint-status.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { LocalEndpoint } from "../../policy/compile/workload-endpoints.ts";
+import type { StatusFolder } from "./status-folder.ts";
 
 const FIRST_PAUSE = 2;
 const LONGEST_PAUSE = 1_000;
@@ -18,7 +17,7 @@ const LONGEST_PAUSE = 1_000;
 const COMPARE_MILLISECONDS = 10_000;
 
 export interface StatusMeans {
-  readonly directory: string;
+  readonly folder: StatusFolder;
   /** Those of the interfaces that exist and are up. */
   readonly upOf: (interfaceNames: readonly string[]) => ReadonlySet<string>;
   /** Resolves early if the signal is aborted. */
@@ -119,7 +118,7 @@ export class StatusFiles {
 
   /** Deletes files of others, and writes again what is missing or belongs to another container. */
   private compare(): void {
-    const { directory } = this.means;
+    const { folder } = this.means;
     const change = this.changeOfFolder();
     if (!this.isFirst && change !== undefined && change === this.rightSince) return;
     // Two changes within one tick of the clock have the same time: the files count as right when they are compared later.
@@ -127,9 +126,8 @@ export class StatusFiles {
     this.seenChange = change;
     const wanted = new Map(Array.from(this.files, ([key, file]) => [file.name, { key, file }]));
     let names: readonly string[] = [];
-    this.attempt(`list "${directory}"`, () => {
-      mkdirSync(directory, { recursive: true, mode: 0o755 });
-      names = readdirSync(directory);
+    this.attempt(`list "${folder.path}"`, () => {
+      names = folder.list();
     });
     for (const name of names) if (!wanted.has(name)) this.delete(name);
     const present = new Set(names);
@@ -140,10 +138,10 @@ export class StatusFiles {
   }
 
   private changeOfFolder(): bigint | undefined {
-    const { directory } = this.means;
+    const { folder } = this.means;
     let change: bigint | undefined;
-    this.attempt(`inspect "${directory}"`, () => {
-      change = statSync(directory, { bigint: true, throwIfNoEntry: false })?.mtimeNs;
+    this.attempt(`inspect "${folder.path}"`, () => {
+      change = folder.changedAt();
     });
     return change;
   }
@@ -151,25 +149,19 @@ export class StatusFiles {
   private isWritten({ name, status }: StatusFile): boolean {
     let text = "";
     this.attempt(`read "${name}"`, () => {
-      text = readFileSync(join(this.means.directory, name), "utf8");
+      text = this.means.folder.read(name);
     });
     return isStatusOf(text, status.containerID);
   }
 
-  /** No reader sees half of it. */
   private write({ name, text }: StatusFile): boolean {
-    const path = join(this.means.directory, name);
-    return this.attempt(`write "${path}"`, () => {
-      mkdirSync(this.means.directory, { recursive: true, mode: 0o755 });
-      const unfinished = join(this.means.directory, UNFINISHED);
-      writeFileSync(unfinished, text);
-      renameSync(unfinished, path);
-    });
+    const { folder } = this.means;
+    return this.attempt(`write "${folder.path}/${name}"`, () => folder.write(name, text));
   }
 
   private delete(name: string): void {
-    const path = join(this.means.directory, name);
-    this.attempt(`remove "${path}"`, () => rmSync(path, { force: true }));
+    const { folder } = this.means;
+    this.attempt(`remove "${folder.path}/${name}"`, () => folder.remove(name));
   }
 
   private attempt(action: string, work: () => void): boolean {
@@ -184,9 +176,6 @@ export class StatusFiles {
     }
   }
 }
-
-/** Names of endpoints have two blanks. */
-const UNFINISHED = ".unfinished";
 
 function statusFileOf({ metadata, spec }: WorkloadEndpoint, interfaceName: string): StatusFile {
   const { orchestrator = "", pod, containerID = "", endpoint = "", mac, ipNetworks = [] } = spec;

@@ -3,15 +3,15 @@
  * their interfaces stay until they have had the time to report again.
  */
 import { POLICY_TABLE } from "../../firewall/policy-table.ts";
-import { closeNetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
+import { closeNetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
 import { listElements } from "../../linux/nftables/read.ts";
 import type { ReportingSidecars } from "../../policy/compile/sidecar-interfaces.ts";
 import type { LocalEndpoint } from "../../policy/compile/workload-endpoints.ts";
 import { SIDECARS } from "../../policy/render/base-chains.ts";
 
-/** Of the network namespace of this process. None if there is no such set. */
-export function readSidecarInterfaces(): ReadonlySet<string> {
-  const socket = openNetlinkSocket("netfilter");
+/** None if there is no such set. */
+export function readSidecarInterfaces(kernel: SocketOpener): ReadonlySet<string> {
+  const socket = kernel.openSocket("netfilter");
   try {
     return new Set(listElements(socket, POLICY_TABLE, SIDECARS).map(({ key }) => nameIn(key)));
   } finally {

@@ -1,6 +1,6 @@
 /** Opens the orchestrator's API as the datastore of this product. */
 import type { KubeAccess } from "../../config/kube-access.ts";
-import { type OpenKubeClient, openKubeClient } from "../../kube/client.ts";
+import { type KubeMeans, type OpenKubeClient, openKubeClient } from "../../kube/client.ts";
 import type { Datastore } from "../datastore.ts";
 import { productMapping } from "./product-mapping.ts";
 import { openKubeStore } from "./store.ts";
@@ -12,6 +12,9 @@ export interface KubeOpenOptions {
   readonly warn?: (message: string) => void;
   /** For a connection that is used for more than the datastore; by default it has its own. */
   readonly openClient?: OpenKubeClient;
+  /** Those of the process if absent. */
+  readonly clock?: Pick<KubeMeans, "now" | "elapsed">;
+  readonly uuid?: () => string;
 }
 
 export interface KubeMemory {
@@ -21,6 +24,8 @@ export interface KubeMemory {
   readonly report?: (problem: string) => void;
 }
 
+const PROCESS_CLOCK = { now: () => new Date(), elapsed: () => performance.now() };
+
 /** Connects with the first request. */
 export async function openKube(
   access: KubeAccess,
@@ -28,6 +33,8 @@ export async function openKube(
     environment = {},
     warn = () => {},
     openClient = openKubeClient,
+    clock = PROCESS_CLOCK,
+    uuid = () => crypto.randomUUID(),
     copiesRecords = false,
     report,
   }: KubeOpenOptions & KubeMemory,
@@ -35,13 +42,12 @@ export async function openKube(
   const client = await openClient(access, {
     environment,
     warn,
-    now: () => new Date(),
-    elapsed: () => performance.now(),
+    ...clock,
     unavailableAs: "datastore-unavailable",
   });
   const means = {
     api: client,
-    mappings: productMapping(() => crypto.randomUUID()),
+    mappings: productMapping(uuid),
     close: () => client.close(),
   };
   if (!copiesRecords) return openKubeStore(means);

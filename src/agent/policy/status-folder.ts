@@ -1,0 +1,40 @@
+/** The folder of the status files. */
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Every method throws if it is refused. */
+export interface StatusFolder {
+  readonly path: string;
+  /** The names of its files. It is created if it does not exist. */
+  list(): readonly string[];
+  read(name: string): string;
+  /** No reader sees half of it. */
+  write(name: string, text: string): void;
+  /** A file that does not exist is not an error. */
+  remove(name: string): void;
+  /** When a file was last written or removed; `undefined` if the folder does not exist. */
+  changedAt(): bigint | undefined;
+}
+
+/** Names of endpoints have two blanks. */
+const UNFINISHED = ".unfinished";
+
+export function statusFolder(path: string): StatusFolder {
+  const create = () => mkdirSync(path, { recursive: true, mode: 0o755 });
+  return {
+    path,
+    list() {
+      create();
+      return readdirSync(path);
+    },
+    read: (name) => readFileSync(join(path, name), "utf8"),
+    write(name, text) {
+      create();
+      const unfinished = join(path, UNFINISHED);
+      writeFileSync(unfinished, text);
+      renameSync(unfinished, join(path, name));
+    },
+    remove: (name) => rmSync(join(path, name), { force: true }),
+    changedAt: () => statSync(path, { bigint: true, throwIfNoEntry: false })?.mtimeNs,
+  };
+}
