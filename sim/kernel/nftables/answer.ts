@@ -98,7 +98,7 @@ export class Answer {
     for (const table of this.#tables()) {
       if (name !== undefined && table.name !== name) continue;
       for (const chain of table.chains.values()) {
-        if (only !== undefined && chain.name !== only) continue;
+        if (only !== undefined && chain.chain.name !== only) continue;
         for (const rule of chain.rules)
           this.#put(wire.MESSAGE.newRule, table, (writer) => describeRule(writer, table, chain, rule));
       }

@@ -38,7 +38,7 @@ function isExclusive(request: Request): boolean {
 
 function conflictOf(set: ModelSet, element: NftElement): Conflict | undefined {
   if (hasOrderedKeys(set)) return conflictOfEnd(set, element);
-  if (set.holdsIntervals === true) {
+  if (set.set.holdsIntervals === true) {
     const conflict = conflictOfRange(set, element);
     if (conflict === undefined && !isRange(set, element)) throw new Refused("EINVAL");
     return conflict;
@@ -54,7 +54,7 @@ function hasSameData({ data }: NftElement, other: NftElement): boolean {
 function checkElement(table: ModelTable, set: ModelSet, element: NftElement): void {
   const { data, interval, comment } = element;
   checkKey(set, element);
-  if (set.data === undefined ? data !== undefined : data === undefined && interval !== "end")
+  if (set.set.data === undefined ? data !== undefined : data === undefined && interval !== "end")
     throw new Refused("EINVAL");
   if (interval === "end" && (data !== undefined || comment !== undefined)) throw new Refused("EINVAL");
   if (data !== undefined) checkData(table, set, data);
@@ -62,12 +62,12 @@ function checkElement(table: ModelTable, set: ModelSet, element: NftElement): vo
 
 function checkKey(set: ModelSet, { key, keyEnd, interval }: NftElement): void {
   if (interval === "end" && !hasOrderedKeys(set)) throw new Refused("EINVAL");
-  if (keyEnd !== undefined && (set.holdsIntervals !== true || hasOrderedKeys(set))) throw new Refused("EINVAL");
-  const length = typeLength(set.key);
+  if (keyEnd !== undefined && (set.set.holdsIntervals !== true || hasOrderedKeys(set))) throw new Refused("EINVAL");
+  const length = typeLength(set.set.key);
   if (key.length !== length || (keyEnd !== undefined && keyEnd.length !== length)) throw new Refused("EINVAL");
 }
 
-function checkData(table: ModelTable, set: ModelSet, data: Exclude<NftElement["data"], undefined>): void {
+function checkData(table: ModelTable, { set }: ModelSet, data: Exclude<NftElement["data"], undefined>): void {
   if (data instanceof Uint8Array) {
     if (set.data === undefined || set.data === "verdict" || data.length !== typeLength(set.data))
       throw new Refused("EINVAL");
@@ -97,7 +97,7 @@ export function deleteElements(transaction: Transaction, request: Request, port:
 
 function elementToDelete(set: ModelSet, wanted: NftElement): NftElement | undefined {
   // The kernel compares only the first key with the ranges.
-  if (set.holdsIntervals === true && !hasOrderedKeys(set)) return rangeWith(set, wanted.key);
+  if (set.set.holdsIntervals === true && !hasOrderedKeys(set)) return rangeWith(set, wanted.key);
   return set.elements.get(elementKey(wanted));
 }
 
@@ -105,7 +105,7 @@ function elementToDelete(set: ModelSet, wanted: NftElement): NftElement | undefi
 export function elementAt(set: ModelSet, wanted: NftElement): NftElement | undefined {
   checkKey(set, wanted);
   if (hasOrderedKeys(set)) return beginningOf(set, wanted.key);
-  if (set.holdsIntervals === true) return rangeWith(set, wanted.key);
+  if (set.set.holdsIntervals === true) return rangeWith(set, wanted.key);
   return set.elements.get(elementKey(wanted));
 }
 

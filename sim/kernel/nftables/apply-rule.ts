@@ -60,7 +60,7 @@ function resolve(
 ): Expression {
   if (expression.kind === "counter") return { kind: "counter", packets, bytes };
   if (expression.kind !== "lookup" || typeof expression.set !== "string") return expression;
-  return { ...expression, set: findSet(transaction, table, expression.set, setNumber).name };
+  return { ...expression, set: findSet(transaction, table, expression.set, setNumber).set.name };
 }
 
 function detailsOf(request: Request): readonly Details[] {

@@ -18,16 +18,14 @@ export function addSet(transaction: Transaction, request: Request, port: number)
   const existing = table.sets.get(name);
   if (existing !== undefined) {
     if (request.hasFlag(FLAG.exclusive)) throw new Refused("EEXIST");
-    if (!hasSameShape(existing, shape)) throw new Refused("EEXIST");
+    if (!hasSameShape(existing.set, shape)) throw new Refused("EEXIST");
     transaction.tell({ kind: "set", table, set: existing, isNew: true });
     return;
   }
   if (!request.hasFlag(FLAG.create)) throw new Refused("ENOENT");
   const set: ModelSet = {
-    ...shape,
-    name: freeName(table, name),
+    set: { name: freeName(table, name), ...shape, ...commentOf(request.bytes(wire.SET.userdata), SET_COMMENT) },
     handle: ++table.lastHandle,
-    ...commentOf(request.bytes(wire.SET.userdata), SET_COMMENT),
     isAnonymous: (flags & wire.SET_FLAG.anonymous) !== 0,
     elements: new Map(),
     ordered: [],

@@ -56,7 +56,7 @@ export function addChain(transaction: Transaction, request: Request, port: numbe
   const existing = table.chains.get(name);
   const hook = request.nested(wire.CHAIN.hook);
   const policy = readPolicy(request);
-  if (policy !== undefined && (existing === undefined ? hook === undefined : existing.base === undefined))
+  if (policy !== undefined && (existing === undefined ? hook === undefined : existing.chain.base === undefined))
     throw new Refused("EOPNOTSUPP");
   if (existing !== undefined) {
     if (request.hasFlag(FLAG.exclusive)) throw new Refused("EEXIST");
@@ -66,10 +66,15 @@ export function addChain(transaction: Transaction, request: Request, port: numbe
   }
   const base = hook === undefined ? {} : { base: readBase(table.family, request) };
   const comment = commentOf(request.bytes(wire.CHAIN.userdata));
-  transaction.addChain(table, { name, handle: ++table.lastHandle, ...comment, ...base, rules: [], jumps: 0 });
+  transaction.addChain(table, {
+    chain: { name, ...base, ...comment },
+    handle: ++table.lastHandle,
+    rules: [],
+    jumps: 0,
+  });
 }
 
-function requireSameHook({ base }: ModelChain, wanted: BaseChain): void {
+function requireSameHook({ chain: { base } }: ModelChain, wanted: BaseChain): void {
   const isSame =
     base !== undefined && base.type === wanted.type && base.hook === wanted.hook && base.priority === wanted.priority;
   if (!isSame) throw new Refused("EEXIST");

@@ -122,14 +122,15 @@ function setOf(table: ModelTable, { set }: Of<"lookup">): ModelSet {
   return required(typeof set === "string" ? table.sets.get(set) : undefined, "ENOENT");
 }
 
-function checkLookup(registers: Registers, { from, to, isInverted }: Of<"lookup">, set: ModelSet): void {
+function checkLookup(registers: Registers, { from, to, isInverted }: Of<"lookup">, found: ModelSet): void {
+  const { set } = found;
   registers.load(from, typeLength(set.key));
   if (to !== undefined) {
     if (isInverted === true || set.data === undefined) throw new Refused("EINVAL");
     if ((to === "verdict") !== (set.data === "verdict")) throw new Refused("EINVAL");
     if (to !== "verdict" && set.data !== "verdict") registers.store(to, typeLength(set.data));
   } else if (set.data !== undefined) throw new Refused("EINVAL");
-  if (set.isAnonymous && set.lookups > 0) throw new Refused("EBUSY");
+  if (found.isAnonymous && found.lookups > 0) throw new Refused("EBUSY");
 }
 
 function checkNat(table: ModelTable, registers: Registers, { family, address, port }: Of<"nat">): void {

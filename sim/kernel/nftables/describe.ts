@@ -27,10 +27,10 @@ export function describeTable(writer: MessageWriter, table: ModelTable): void {
 const CHAIN_USE = 6;
 
 export function describeChain(writer: MessageWriter, table: ModelTable, chain: ModelChain): void {
-  const { name, handle, base, comment } = chain;
+  const { name, base, comment } = chain.chain;
   writer.text(wire.CHAIN.table, table.name);
   writer.text(wire.CHAIN.name, name);
-  writer.u64Big(wire.CHAIN.handle, handle);
+  writer.u64Big(wire.CHAIN.handle, chain.handle);
   if (base !== undefined) {
     const hook = writer.open(wire.CHAIN.hook);
     writer.u32Big(wire.HOOK.number, wire.HOOK_NUMBER[base.hook]);
@@ -45,7 +45,7 @@ export function describeChain(writer: MessageWriter, table: ModelTable, chain: M
 
 export function describeRule(writer: MessageWriter, table: ModelTable, chain: ModelChain, rule: ModelRule): void {
   writer.text(wire.RULE.table, table.name);
-  writer.text(wire.RULE.chain, chain.name);
+  writer.text(wire.RULE.chain, chain.chain.name);
   writer.u64Big(wire.RULE.handle, rule.handle);
   const list = writer.open(wire.RULE.expressions);
   for (const expression of rule.expressions) {
@@ -59,7 +59,7 @@ export function describeRule(writer: MessageWriter, table: ModelTable, chain: Mo
 export function describeSet(writer: MessageWriter, table: ModelTable, set: ModelSet): void {
   writer.text(wire.SET.table, table.name);
   const anonymous = set.isAnonymous ? wire.SET_FLAG.anonymous | wire.SET_FLAG.constant : 0;
-  writeSet(writer, set, { name: set.name, id: 0 }, anonymous);
+  writeSet(writer, set.set, { name: set.set.name, id: 0 }, anonymous);
   writer.u64Big(wire.SET.handle, set.handle);
 }
 
@@ -74,7 +74,7 @@ export function describeElements(
   elements: readonly NftElement[],
 ): number {
   writer.text(wire.ELEMENT_LIST.table, table.name);
-  writer.text(wire.ELEMENT_LIST.set, set.name);
+  writer.text(wire.ELEMENT_LIST.set, set.set.name);
   const list = writer.open(wire.ELEMENT_LIST.elements);
   let count = 0;
   for (const element of elements) {

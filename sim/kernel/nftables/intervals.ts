@@ -81,7 +81,7 @@ export function isRange(set: ModelSet, { key, keyEnd = key }: NftElement): boole
   );
 }
 
-function fieldsOf({ key }: ModelSet): readonly { readonly start: number; readonly end: number }[] {
+function fieldsOf({ set: { key } }: ModelSet): readonly { readonly start: number; readonly end: number }[] {
   let next = 0;
   return key.map((field) => {
     const start = next;

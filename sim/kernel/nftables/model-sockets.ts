@@ -1,15 +1,19 @@
 /** Netfilter sockets to a ruleset of its own, without the rest of a host: for tests. */
 import { errnoOf } from "../../../src/linux/errno.ts";
 import type { NetlinkChannel } from "../../../src/linux/netlink-channel.ts";
-import { type NetlinkSocket, socketOn } from "../../../src/linux/netlink-socket.ts";
+import { type NetlinkSocket, type SocketOpener, socketOn } from "../../../src/linux/netlink-socket.ts";
 import type { Author } from "./describe.ts";
 import { handleNetfilter, releaseTables } from "./handle.ts";
 import { NetfilterState } from "./state.ts";
 
-export class ModelSockets {
+export class ModelSockets implements SocketOpener {
   readonly state = new NetfilterState();
   readonly #channels = new Set<ModelChannel>();
   #lastPort = 1000;
+
+  openSocket(): NetlinkSocket {
+    return this.open();
+  }
 
   open(author: Author = { processId: 1, processName: "bun" }): NetlinkSocket {
     const channel = new ModelChannel(++this.#lastPort, author, this);

@@ -2,9 +2,9 @@
  * The rulesets of one network namespace, as the kernel has them: plain data, in the product's own terms, so that a test can
  * read them and `verdict.ts` can judge packets by them. Only `Transaction` changes them.
  */
-import type { Expression } from "../../../src/linux/nftables/expression.ts";
-import type { BaseChain, NftFamily } from "../../../src/linux/nftables/ruleset.ts";
-import type { NftElement, NftSet } from "../../../src/linux/nftables/set.ts";
+import type { NftChain, NftFamily } from "../../../src/linux/nftables/ruleset.ts";
+import type { NftElement } from "../../../src/linux/nftables/set.ts";
+import type { DesiredChain, DesiredRule, DesiredSet, DesiredTable } from "../../../src/policy/table/desired-table.ts";
 import { NetfilterFaults } from "./faults.ts";
 
 export class NetfilterState {
@@ -18,7 +18,7 @@ export class NetfilterState {
   readonly faults = new NetfilterFaults();
 }
 
-export interface ModelTable {
+export interface ModelTable extends DesiredTable {
   readonly family: NftFamily;
   readonly name: string;
   readonly handle: bigint;
@@ -32,27 +32,21 @@ export interface ModelTable {
   lastHandle: bigint;
 }
 
-export interface ModelChain {
-  readonly name: string;
+export interface ModelChain extends DesiredChain {
   readonly handle: bigint;
-  readonly comment?: string;
-  readonly base?: { -readonly [Field in keyof BaseChain]: BaseChain[Field] };
+  chain: NftChain;
   rules: ModelRule[];
   /** How many rules and elements jump here. */
   jumps: number;
 }
 
-export interface ModelRule {
+/** In its instructions, a set is always its name, and counters have their present values. */
+export interface ModelRule extends DesiredRule {
   readonly handle: bigint;
-  readonly comment?: string;
-  /** A set is always its name. Counters have their present values. */
-  readonly expressions: readonly Expression[];
 }
 
-export interface ModelSet extends Omit<NftSet, "name" | "comment"> {
-  readonly name: string;
+export interface ModelSet extends DesiredSet {
   readonly handle: bigint;
-  readonly comment?: string;
   /** Part of one rule, and gone with it. */
   readonly isAnonymous: boolean;
   /** By `elementKey`. */
@@ -74,6 +68,6 @@ export function elementKey({ key, keyEnd, interval }: NftElement): string {
 }
 
 /** Ranges are elements of their own, one for each end. */
-export function hasOrderedKeys({ key, holdsIntervals }: ModelSet | NftSet): boolean {
+export function hasOrderedKeys({ set: { key, holdsIntervals } }: DesiredSet): boolean {
   return holdsIntervals === true && key.length === 1;
 }

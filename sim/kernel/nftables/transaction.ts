@@ -60,25 +60,24 @@ export class Transaction {
   }
 
   addChain(table: ModelTable, chain: ModelChain): void {
-    this.#insert(table.chains, chain.name, chain);
+    this.#insert(table.chains, chain.chain.name, chain);
     this.tell({ kind: "chain", table, chain, isNew: true });
   }
 
   /** An existing chain is added again. */
   updateChain(table: ModelTable, chain: ModelChain, policy: "accept" | "drop" | undefined): void {
-    const { base } = chain;
-    if (base !== undefined && policy !== undefined) {
-      const before = base.policy;
-      base.policy = policy;
+    const before = chain.chain;
+    if (before.base !== undefined && policy !== undefined) {
+      chain.chain = { ...before, base: { ...before.base, policy } };
       this.#undo.push(() => {
-        base.policy = before;
+        chain.chain = before;
       });
     }
     this.tell({ kind: "chain", table, chain, isNew: true });
   }
 
   removeChain(table: ModelTable, chain: ModelChain): void {
-    this.#remove(table.chains, chain.name, chain);
+    this.#remove(table.chains, chain.chain.name, chain);
     this.tell({ kind: "chain", table, chain, isNew: false });
   }
 
@@ -110,14 +109,14 @@ export class Transaction {
   }
 
   addSet(table: ModelTable, set: ModelSet, number: number | undefined): void {
-    this.#insert(table.sets, set.name, set);
+    this.#insert(table.sets, set.set.name, set);
     if (number !== undefined) this.setsByNumber.set(number, { table, set });
     this.tell({ kind: "set", table, set, isNew: true });
   }
 
   removeSet(table: ModelTable, set: ModelSet): void {
     for (const { data } of set.elements.values()) this.#jumpTo(table, data, -1);
-    this.#remove(table.sets, set.name, set);
+    this.#remove(table.sets, set.set.name, set);
     this.tell({ kind: "set", table, set, isNew: false });
   }
 

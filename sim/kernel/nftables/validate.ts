@@ -13,12 +13,15 @@ export function validateJump(table: ModelTable, verdict: Verdict): void {
   if (!("chain" in verdict)) return;
   const target = table.chains.get(verdict.chain);
   if (target === undefined) throw new Refused("ENOENT");
-  if (target.base !== undefined) throw new Refused("EOPNOTSUPP");
+  if (target.chain.base !== undefined) throw new Refused("EOPNOTSUPP");
 }
 
 /** Of all chains that packets enter. */
 export function validateTable(table: ModelTable): void {
-  for (const chain of table.chains.values()) if (chain.base !== undefined) new Walk(table, chain.base).enter(chain, 0);
+  for (const chain of table.chains.values()) {
+    const { base } = chain.chain;
+    if (base !== undefined) new Walk(table, base).enter(chain, 0);
+  }
 }
 
 class Walk {
@@ -49,7 +52,7 @@ function* targetsOf(table: ModelTable, expression: Expression): Generator<string
   if (expression.kind === "verdict") yield* targetOf(expression.verdict);
   if (expression.kind !== "lookup" || typeof expression.set !== "string") return;
   const set = table.sets.get(expression.set);
-  if (set?.data !== "verdict") return;
+  if (set?.set.data !== "verdict") return;
   for (const { data } of set.elements.values()) yield* targetOf(data);
 }
 

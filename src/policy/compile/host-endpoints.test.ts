@@ -9,9 +9,10 @@ import { node } from "../../model/node.ts";
 import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import { profile } from "../../model/profile.ts";
 import type { PolicyChanges } from "../inputs.ts";
-import { interpret, unmarked } from "../interpret/interpret.ts";
+import { interpret } from "../interpret/interpret.ts";
 import { interpretPassage } from "../interpret/interpret-passage.ts";
 import { packetBytes } from "../interpret/packet-bytes.ts";
+import { unmarked } from "../interpret/packet-marks.ts";
 import type { Passage } from "../judge/host-judge.ts";
 import type { Packet } from "../judge/packet.ts";
 import type { PolicyResources } from "../judge/resources.ts";
@@ -242,7 +243,7 @@ describe("doNotTrack policies", () => {
   test("neither failsafe ports nor replies of them are untracked", () => {
     const compiler = compile({ hostEndpoints: [ETH0], globalNetworkPolicies: [untracked] });
     const isUntracked = (given: Packet) => {
-      const marks = { mark: new Uint8Array(4), state: "new" as "new" | "untracked" };
+      const marks = unmarked();
       interpret(compiler.table, { hook: "prerouting", iifname: "eth0", packet: packetBytes(given) }, marks);
       return marks.state === "untracked";
     };

@@ -2,8 +2,9 @@
 import type { Hook } from "../../linux/nftables/ruleset.ts";
 import type { Passage } from "../judge/host-judge.ts";
 import type { DesiredTable } from "../table/desired-table.ts";
-import { type Interpreted, interpret, unmarked } from "./interpret.ts";
+import { type Interpreted, interpret } from "./interpret.ts";
 import type { PacketBytes } from "./packet-bytes.ts";
+import { unmarked } from "./packet-marks.ts";
 
 const HOOKS: Readonly<Record<Passage["kind"], readonly Hook[]>> = {
   "to host": ["prerouting", "input"],
