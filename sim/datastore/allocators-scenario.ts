@@ -9,15 +9,19 @@ import { findProblems } from "../../src/ipam/invariants.ts";
 import { podRequest, poolChange, seed as seedRecords } from "../../test/support/ipam.ts";
 import { FaultyNetwork, UNDISTURBED } from "../faults/network.ts";
 import { type IpamState, ipamReader } from "../judge/ipam-state.ts";
+import { loadModules } from "../schedule/load-modules.ts";
 import { SimulatedProcess } from "../schedule/process.ts";
 import { Random } from "../schedule/random.ts";
 import { Scheduler } from "../schedule/scheduler.ts";
+import { Follower } from "./follower.ts";
 import { type DatastoreKind, type DatastoreServer, startDatastore } from "./servers.ts";
 
 const NODES = ["node-1", "node-2", "node-3"];
 const OPERATIONS = 60;
 /** A runtime waits that long for its plugin. */
 const CALL_MILLISECONDS = 30_000;
+/** A replica trusts a silent watch that long. */
+const LONGEST_SILENCE_MILLISECONDS = 20 * 60_000;
 
 export interface AllocatorsOutcome {
   readonly violations: readonly string[];
@@ -47,6 +51,7 @@ class AllocatorsScenario {
   private readonly scheduler: Scheduler;
   private readonly network: FaultyNetwork;
   private readonly datastore: DatastoreServer;
+  private readonly followers: readonly Follower[];
   private readonly readState = ipamReader();
   private checked: IpamState | undefined;
   private readonly containers = new Map<string, Container>();
@@ -68,15 +73,21 @@ class AllocatorsScenario {
     };
     this.network = new FaultyNetwork(this.scheduler, random.fork("network"));
     this.datastore = startDatastore(kind, this.network);
+    const { scheduler, datastore } = this;
+    this.followers = NODES.map(
+      (place) => new Follower({ place, scheduler, random: random.fork("followers"), connect: datastore.connect }),
+    );
   }
 
   async run(): Promise<AllocatorsOutcome> {
     const { scheduler, random } = this;
+    await loadModules();
     await seedRecords(
       this.datastore.user,
       poolChange("blue", "10.0.0.0/27", { blockSize: 29 }),
       poolChange("six", "fd00::/120", { blockSize: 125 }),
     );
+    for (const follower of this.followers) follower.start();
     for (let count = 0; count < OPERATIONS; count++) {
       await scheduler.runUntil(scheduler.now + random.below(4_000), () => this.check());
       this.act();
@@ -87,6 +98,10 @@ class AllocatorsScenario {
       for (const container of this.containers.values()) if (container.state !== "deleting") this.delete(container);
     }
     if (this.containers.size > 0) this.violations.add(`${this.containers.size} containers cannot be deleted`);
+    await scheduler.runUntil(scheduler.now + LONGEST_SILENCE_MILLISECONDS, () => this.check());
+    for (const follower of this.followers) {
+      for (const difference of follower.differences(this.datastore.records)) this.violations.add(difference);
+    }
     const { assigned, released, trace } = this;
     const leaked = this.readState(this.datastore.records).holdings.size;
     return { violations: [...this.violations], steps: scheduler.steps, trace, assigned, released, leaked };
@@ -106,6 +121,10 @@ class AllocatorsScenario {
       [2, () => this.disturb()],
       [1, () => server.restart(random.below(20_000))],
       [1, () => server.compact()],
+      [1, () => server.stallWatches(place, random.below(60_000))],
+      [1, () => server.breakWatches(place)],
+      [1, () => server.loseWatches(place)],
+      [1, () => random.pick(this.followers).start()],
       [1, () => void scheduler.after(random.below(5_000), () => this.heal())],
     ];
     let left = random.below(acts.reduce((sum, [weight]) => sum + weight, 0));

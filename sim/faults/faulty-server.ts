@@ -6,6 +6,7 @@ import { Traffic } from "./traffic.ts";
 
 interface OpenStream {
   readonly place: string;
+  silence(): void;
   break(failure: unknown): void;
 }
 
@@ -45,6 +46,11 @@ export abstract class FaultyServer implements Server {
     for (const stream of [...this.streams]) {
       if (place === undefined || stream.place === place) stream.break(this.brokenWatch());
     }
+  }
+
+  /** The server forgets them, and their clients hear nothing of it. */
+  loseWatches(place?: string): void {
+    for (const stream of [...this.streams]) if (place === undefined || stream.place === place) stream.silence();
   }
 
   /** Nothing arrives at the watches of this place for so long. */

@@ -53,6 +53,12 @@ export class FaultyStream<Item> {
     this.put({ kind: "failure", failure });
   }
 
+  /** Nothing is sent any more, and the client does not notice. */
+  silence(): void {
+    this.underWay.length = 0;
+    this.close();
+  }
+
   /** The client has gone. */
   close(): void {
     if (this.isClosed) return;
