@@ -1,0 +1,66 @@
+/** Which route a packet takes: rules, then tables, then the longest prefix, then the lowest priority. */
+import { type Address, isSameAddress } from "../../../src/ip/address.ts";
+import { prefixContains } from "../../../src/ip/prefix.ts";
+import type { ErrnoName } from "../../../src/linux/errno.ts";
+import type { ModelRoute, NetworkNamespace, RouteKind } from "../model.ts";
+import { TABLE } from "../wire.ts";
+
+export interface Packet {
+  readonly destination: Address;
+  readonly source?: Address;
+  /** Only through this link. */
+  readonly linkIndex?: number;
+  /** Only by routes of at least this scope. */
+  readonly scope?: number;
+}
+
+const ERROR: Partial<Record<RouteKind, ErrnoName>> = {
+  blackhole: "EINVAL",
+  unreachable: "EHOSTUNREACH",
+  prohibit: "EACCES",
+};
+
+/** The route, or why there is none. */
+export function lookUp(namespace: NetworkNamespace, packet: Packet): ModelRoute | ErrnoName {
+  const { family } = packet.destination;
+  for (const rule of namespace.rules) {
+    if (rule.family !== family) continue;
+    if (rule.source !== undefined && !isFrom(rule.source, packet.source)) continue;
+    const found = lookUpIn(namespace, rule.table, packet);
+    if (found === undefined || found.kind === "throw") continue;
+    return ERROR[found.kind] ?? found;
+  }
+  return "ENETUNREACH";
+}
+
+function isFrom(prefix: { readonly network: Address; readonly length: number }, source: Address | undefined): boolean {
+  return source !== undefined && prefixContains(prefix, source);
+}
+
+/** In one table only. */
+export function lookUpIn(namespace: NetworkNamespace, table: number, packet: Packet): ModelRoute | undefined {
+  let best: ModelRoute | undefined;
+  for (const route of namespace.routes) {
+    if (route.table !== table || !prefixContains(route.destination, packet.destination)) continue;
+    if (packet.scope !== undefined && route.scope < packet.scope) continue;
+    const isError = route.kind === "throw" || ERROR[route.kind] !== undefined;
+    if (packet.linkIndex !== undefined && route.linkIndex !== packet.linkIndex && !isError) continue;
+    // Routes of one destination stand in the order of their priorities.
+    if (best === undefined || route.destination.length > best.destination.length) best = route;
+  }
+  return best;
+}
+
+/** What the local table says about an address. */
+export function kindOfAddress(namespace: NetworkNamespace, address: Address): RouteKind {
+  if (address.family === 4 && address.value >> 28n === 0xen) return "multicast";
+  if (address.family === 4 && (address.value === 0n || address.value === 0xffff_ffffn)) return "broadcast";
+  return lookUpIn(namespace, TABLE.local, { destination: address })?.kind ?? "unicast";
+}
+
+/** Whether the namespace has the address itself. */
+export function isOwnAddress(namespace: NetworkNamespace, address: Address, linkIndex?: number): boolean {
+  return namespace.addresses.some(
+    (each) => isSameAddress(each.address, address) && (linkIndex === undefined || each.linkIndex === linkIndex),
+  );
+}
