@@ -3,8 +3,8 @@
  *
  *   bun sim/main.ts --seed 7 [--trace] [--save FILE]     one seed; a failure is made smaller, and stored if wanted
  *   bun sim/main.ts --script FILE [--trace]              a stored script
- *   bun sim/main.ts --seeds 1-1000                       these, on as many processes as there are cores
- *   bun sim/main.ts --minutes 60 [--first 1]             as many as there is time for
+ *   bun sim/main.ts [--seeds 1-100]                      these, on as many processes as there are cores
+ *   bun sim/main.ts --minutes 60 [--first 1]             as many as there is time for, others each time
  *
  * Exits with 1 if something was violated.
  */
@@ -30,13 +30,15 @@ const { values: given } = parseArgs({
     script: { type: "string" },
     seeds: { type: "string" },
     minutes: { type: "string" },
-    first: { type: "string", default: "1" },
+    first: { type: "string" },
     every: { type: "string", default: "1" },
     processes: { type: "string", default: String(availableParallelism()) },
     trace: { type: "boolean", default: false },
     save: { type: "string" },
     /** One of several processes: the report goes to stdout as JSON, everything else to stderr. */
     part: { type: "boolean", default: false },
+    /** The first failure is enough, and is not made smaller. */
+    "until-failure": { type: "boolean", default: false },
   },
 });
 
@@ -76,6 +78,7 @@ async function playPart(): Promise<boolean> {
   const report = await runSeeds({
     seeds: seeds(),
     isOver: () => performance.now() - began > limit,
+    ...(given["until-failure"] ? { mostFailures: 1, attemptsToShrink: 0 } : {}),
     print: (line) => console.error(line),
   });
   console.log(JSON.stringify(report));
@@ -83,8 +86,11 @@ async function playPart(): Promise<boolean> {
 }
 
 function range(): readonly [first: number, last: number] {
-  if (given.seeds === undefined) return [Number(given.first), Number.POSITIVE_INFINITY];
-  const [first = 1, last = first] = given.seeds.split("-").map(Number);
+  if (given.minutes !== undefined && given.seeds === undefined) {
+    // Other ones each day, and the same on a day.
+    return [Number(given.first ?? Math.floor(Date.now() / 86_400_000) * 100_000), Number.POSITIVE_INFINITY];
+  }
+  const [first = 1, last = first] = (given.seeds ?? "1-100").split("-").map(Number);
   return [first, last];
 }
 

@@ -1,19 +1,26 @@
 import { describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { proofSize } from "../test/support/proof-size.ts";
 import { runScript } from "./run/run-script.ts";
 import { describeSeeds, runSeeds } from "./run/run-seeds.ts";
 import { generateScript } from "./script/generate.ts";
+import type { Script } from "./script/operation.ts";
 
 const SEEDS = Array.from({ length: 100 }, (_, index) => index + 1);
+const MINUTES = process.env["MINUTES"] ?? "60";
+const REGRESSIONS = join(import.meta.dir, "regressions");
 
 describe("a cluster in one process", () => {
-  test("a hundred seeds violate nothing", async () => {
-    const print = (line: string) => console.log(line);
-    const report = await runSeeds({ seeds: SEEDS, print });
-    console.log(describeSeeds(report, 0));
+  test(
+    "nothing is violated",
+    async () => {
+      const isOk = await proofSize({ everyDay: playHundredSeeds, soak: playForAnHour })();
 
-    expect(report.failed).toEqual([]);
-    expect(report.seeds).toBe(SEEDS.length);
-  }, 300_000);
+      expect(isOk).toBe(true);
+    },
+    (Number(MINUTES) + 30) * 60_000,
+  );
 
   test("the same seed gives the same events, another seed others", async () => {
     const hashes: number[] = [];
@@ -22,4 +29,26 @@ describe("a cluster in one process", () => {
     expect(hashes[0]).toBe(hashes[1] as number);
     expect(hashes[0]).not.toBe(hashes[2] as number);
   });
+
+  for (const file of readdirSync(REGRESSIONS).filter((name) => name.endsWith(".json"))) {
+    test(`what once failed does not: ${file}`, async () => {
+      const script = JSON.parse(readFileSync(join(REGRESSIONS, file), "utf8")) as Script;
+
+      expect((await runScript(script)).violations).toEqual([]);
+    });
+  }
 });
+
+async function playHundredSeeds(): Promise<boolean> {
+  const began = performance.now();
+  const report = await runSeeds({ seeds: SEEDS, print: (line) => console.log(line) });
+  console.log(describeSeeds(report, performance.now() - began));
+  return report.seeds === SEEDS.length && report.failed.length === 0;
+}
+
+/** In several processes. */
+async function playForAnHour(): Promise<boolean> {
+  const command = [process.execPath, join(import.meta.dir, "main.ts"), "--minutes", MINUTES];
+  const child = Bun.spawn(command, { stdout: "inherit", stderr: "inherit", stdin: "ignore" });
+  return (await child.exited) === 0;
+}

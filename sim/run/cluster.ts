@@ -1,56 +1,48 @@
 /**
- * A simulated cluster, put together: the servers, the network to them, the machines with their kubelets, and the truth
- * that the invariants look at.
+ * A simulated cluster, put together: the servers, the network to them, the machines with their kubelets, the controllers,
+ * and the truth that the invariants look at.
  */
-import type { Datastore } from "../../src/datastore/datastore.ts";
-import { startFakeApi } from "../../src/datastore/kube/fake-api.ts";
-import { openMemory } from "../../src/datastore/memory/memory.ts";
+import { CONFIGURATION_KEY } from "../../src/controllers/configuration.ts";
 import { resourceKey } from "../../src/model/keys.ts";
-import { nodeChange, poolChange } from "../../test/support/ipam.ts";
-import { SimulatedStore } from "../datastore/simulated-store.ts";
+import { kubeControllersConfiguration } from "../../src/model/kube-controllers-configuration.ts";
+import { poolChange } from "../../test/support/ipam.ts";
+import { SimulatedControllers } from "../control/simulated-controllers.ts";
 import { FaultyNetwork } from "../faults/network.ts";
 import type { World, WorldNode } from "../judge/invariant.ts";
-import { type Records, recordsOfTable } from "../judge/records.ts";
+import type { Records } from "../judge/records.ts";
 import { Random } from "../schedule/random.ts";
 import { Scheduler } from "../schedule/scheduler.ts";
 import type { FaultKind, PoolPlan, Script } from "../script/operation.ts";
-import { BareNode } from "./bare-node.ts";
+import { CONTROLLERS } from "../script/script-writer.ts";
 import { Coverage } from "./coverage.ts";
-import { Kubelet } from "./kubelet.ts";
+import { Machine } from "./machine.ts";
 import { Orchestrator } from "./orchestrator.ts";
+import { type Servers, startServers } from "./servers.ts";
 
-/** A node and its kubelet. */
-export interface Machine {
-  readonly name: string;
-  readonly node: BareNode;
-  readonly kubelet: Kubelet;
-  isOn: boolean;
-}
+/** Shorter than usual, so that less has to be simulated until everything is at rest. */
+export const CONTROLLERS_PERIODS = { reconcilerPeriod: "1m", leakGracePeriod: "4m" };
 
 export class Cluster implements World {
-  readonly random: Random;
   readonly scheduler: Scheduler;
   readonly network: FaultyNetwork;
-  readonly store: SimulatedStore;
+  readonly servers: Servers;
   readonly orchestrator: Orchestrator;
-  readonly coverage = new Coverage();
+  readonly controllers: ReadonlyMap<string, SimulatedControllers>;
   readonly machines = new Map<string, Machine>();
+  readonly coverage = new Coverage();
   readonly records: Records;
-  /** The datastore of a user, without faults. */
-  private readonly userStore: Datastore;
+  private readonly random: Random;
   private readonly faults = new Set<() => void>();
-  private apiDownUntil = 0;
   private machinesMade = 0;
 
   constructor(readonly script: Script) {
     this.random = new Random(script.seed).fork("cluster");
     this.scheduler = new Scheduler(this.random.fork("order"));
     this.network = new FaultyNetwork(this.scheduler, this.random.fork("network"));
-    const atomicity = script.datastore === "etcd" ? "all changes" : "one object";
-    this.store = new SimulatedStore(this.network, { atomicity });
-    this.records = recordsOfTable(this.store.table);
-    this.userStore = openMemory(this.store.table);
-    this.orchestrator = new Orchestrator(startFakeApi().connect());
+    this.servers = startServers(script.datastore, this.network);
+    this.records = this.servers.records;
+    this.orchestrator = new Orchestrator(this.servers.api);
+    this.controllers = new Map(CONTROLLERS.map((name) => [name, this.newControllers(name)]));
   }
 
   get now(): number {
@@ -64,64 +56,51 @@ export class Cluster implements World {
   get nodes(): ReadonlyMap<string, WorldNode> {
     const on = [...this.machines.values()].filter(({ isOn }) => isOn);
     return new Map(
-      on.map(({ name, node: { attachments } }) => [
-        name,
-        { name, isRegistered: this.orchestrator.nodes.has(name), attachments },
-      ]),
+      on.map(({ name, attachments }) => [name, { name, isRegistered: this.orchestrator.nodes.has(name), attachments }]),
     );
   }
 
   async start(): Promise<void> {
+    const spec = { controllers: { node: CONTROLLERS_PERIODS } };
+    const value = kubeControllersConfiguration.write(kubeControllersConfiguration.make({ name: "default" }, spec));
+    await this.servers.userStore.commit([{ kind: "put", key: CONFIGURATION_KEY, value }]);
     for (const pool of this.script.pools) await this.applyPool(pool);
-    for (const name of this.script.nodes) await this.joinNode(name);
+    for (const name of this.script.nodes) this.joinNode(name);
+    for (const controllers of this.controllers.values()) controllers.start();
   }
 
   async applyPool(pool: PoolPlan): Promise<void> {
     const { name, cidr, blockSize, disabled = false, encapsulation } = pool;
     const mode = encapsulation.endsWith("between subnets") ? "CrossSubnet" : "Always";
-    const tunnel = encapsulation.startsWith("IPIP") ? { ipipMode: mode } : { vxlanMode: mode };
-    const more = encapsulation === "none" ? {} : (tunnel as { ipipMode: "Always" });
-    await this.userStore.commit([poolChange(name, cidr, { blockSize, disabled, ...more })]);
+    const tunnel = encapsulation.startsWith("IPIP") ? ({ ipipMode: mode } as const) : ({ vxlanMode: mode } as const);
+    const more = encapsulation === "none" ? {} : tunnel;
+    await this.servers.userStore.commit([poolChange(name, cidr, { blockSize, disabled, ...more })]);
   }
 
   async deletePool(name: string): Promise<void> {
-    await this.deleteRecord(resourceKey("ippools", { name }));
+    const { userStore } = this.servers;
+    const key = resourceKey("ippools", { name });
+    const entry = (await userStore.read([{ kind: "key", key }])).answers[0]?.[0];
+    if (entry !== undefined) await userStore.commit([{ kind: "delete", key, revision: entry.revision }]);
   }
 
-  async joinNode(name: string): Promise<void> {
+  /** Nothing if there is a machine of this name. */
+  joinNode(name: string): void {
     if (this.machines.has(name)) return;
     this.machinesMade += 1;
+    const { scheduler, servers, orchestrator, network, coverage } = this;
     const random = this.random.fork(`${name} ${this.machinesMade}`);
-    const { scheduler } = this;
-    const openStore = (process: Parameters<SimulatedStore["connect"]>[0]) => this.store.connect(process, name);
-    const node = new BareNode({ name, scheduler, random, openStore });
-    const kubelet = new Kubelet({ node: name, scheduler, random, runtime: this.observed(node), api: this.podApi() });
-    this.machines.set(name, { name, node, kubelet, isOn: true });
-    await this.orchestrator.registerNode(name, `172.18.0.${10 + Number(name.slice(name.lastIndexOf("-") + 1))}`);
-    await this.userStore.commit([nodeChange(name)]);
-    kubelet.hear();
+    const machine = new Machine({ name, scheduler, random, servers, orchestrator, network, coverage });
+    this.machines.set(name, machine);
+    this.orchestrator.registerNode(name, machine.address);
+    machine.start();
   }
 
   /** The machine is switched off for good, and the orchestrator forgets it. */
-  async deleteNode(name: string): Promise<void> {
-    const machine = this.machines.get(name);
-    if (machine === undefined) return;
-    this.switchOff(machine);
+  deleteNode(name: string): void {
+    this.machines.get(name)?.switchOff();
     this.machines.delete(name);
-    await this.orchestrator.deleteNode(name);
-  }
-
-  switchOff(machine: Machine): void {
-    machine.isOn = false;
-    machine.kubelet.switchOff();
-    machine.node.killCalls();
-    machine.node.attachments.clear();
-  }
-
-  switchOn(machine: Machine): void {
-    if (this.machines.get(machine.name) !== machine) return;
-    machine.isOn = true;
-    machine.kubelet.switchOn();
+    this.orchestrator.deleteNode(name);
   }
 
   /** A fault that has begun: it ends after this time, or when all are healed. */
@@ -138,50 +117,15 @@ export class Cluster implements World {
 
   healAll(): void {
     for (const heal of [...this.faults]) heal();
+    for (const controllers of this.controllers.values()) controllers.start();
   }
 
-  restartApi(milliseconds: number): void {
-    this.apiDownUntil = Math.max(this.apiDownUntil, this.now + milliseconds);
-  }
-
-  /** Kubelets hear of changes of pods. */
-  announcePods(node?: string): void {
-    for (const { name, kubelet } of this.machines.values()) if (node === undefined || node === name) kubelet.hear();
-  }
-
-  private observed(node: BareNode) {
-    return {
-      add: (...call: Parameters<BareNode["add"]>) => this.during("ADD", node.add(...call)),
-      del: (...call: Parameters<BareNode["del"]>) => this.during("DEL", node.del(...call)),
-    };
-  }
-
-  private during<Answer>(operation: "ADD" | "DEL", answer: Promise<Answer>): Promise<Answer> {
-    return answer.finally(this.coverage.begin(operation));
-  }
-
-  private podApi() {
-    const { orchestrator } = this;
-    const isReachable = (node: string) => this.now >= this.apiDownUntil && !this.network.isCut(node);
-    return {
-      podsOf: (node: string) => (isReachable(node) ? orchestrator.podsOf(node) : undefined),
-      report: (pod: Parameters<Orchestrator["reportAddresses"]>[0], addresses: readonly string[]) => {
-        const node = orchestrator.pods.get(`${pod.namespace}/${pod.name}`)?.node;
-        if (node !== undefined && !isReachable(node)) return false;
-        void orchestrator.reportAddresses(pod, addresses);
-        return true;
-      },
-      forget: (pod: Parameters<Orchestrator["forgetPod"]>[0]) => {
-        const node = orchestrator.pods.get(`${pod.namespace}/${pod.name}`)?.node;
-        if (node !== undefined && !isReachable(node)) return false;
-        void orchestrator.forgetPod(pod);
-        return true;
-      },
-    };
-  }
-
-  private async deleteRecord(key: string): Promise<void> {
-    const entry = (await this.userStore.read([{ kind: "key", key }])).answers[0]?.[0];
-    if (entry !== undefined) await this.userStore.commit([{ kind: "delete", key, revision: entry.revision }]);
+  private newControllers(name: string): SimulatedControllers {
+    const { scheduler, servers } = this;
+    return new SimulatedControllers({
+      ...{ name, scheduler, random: this.random.fork(name), isEtcd: servers.isEtcd },
+      openStore: (process) => servers.connectStore(process, name),
+      openApi: (process) => servers.connectApi(process, name),
+    });
   }
 }

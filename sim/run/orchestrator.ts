@@ -1,5 +1,5 @@
 /** The orchestrator as users and kubelets see it: namespaces, pods, nodes and policies, and what of them is true now. */
-import type { KubeClient } from "../../src/kube/api.ts";
+import type { SimulatedApi } from "../datastore/simulated-api.ts";
 import type { WorldPod } from "../judge/invariant.ts";
 import type { Labels, PolicySpec } from "../script/operation.ts";
 import type { KubeletPod } from "./kubelet.ts";
@@ -13,128 +13,102 @@ export interface RunningPod extends WorldPod {
 
 const POLICIES = "/apis/networking.k8s.io/v1";
 
+interface Named {
+  readonly namespace: string;
+  readonly name: string;
+}
+
 export class Orchestrator {
   readonly pods = new Map<string, RunningPod>();
   readonly nodes = new Set<string>();
 
-  /** `user`: a connection without faults. */
-  constructor(private readonly user: KubeClient) {}
+  constructor(private readonly api: SimulatedApi) {}
 
-  async createPod(pod: Pick<RunningPod, "namespace" | "name" | "node" | "labels">): Promise<void> {
+  createPod(pod: Pick<RunningPod, "namespace" | "name" | "node" | "labels">): void {
     const { namespace, name, node, labels } = pod;
     if (this.pods.has(`${namespace}/${name}`) || !this.nodes.has(node)) return;
-    const created = await this.request("POST", `/api/v1/namespaces/${namespace}/pods`, {
+    const { metadata } = this.api.create(`/api/v1/namespaces/${namespace}/pods`, {
+      ...{ apiVersion: "v1", kind: "Pod" },
       metadata: { namespace, name, labels, finalizers: [FINALIZER] },
       spec: { nodeName: node, serviceAccountName: "default", containers: [{ name: "main" }] },
       status: { phase: "Pending" },
     });
-    const uid = String(created?.metadata?.["uid"]);
-    this.pods.set(`${namespace}/${name}`, { ...pod, uid, isEnding: false });
+    this.pods.set(`${namespace}/${name}`, { ...pod, uid: String(metadata["uid"]), isEnding: false });
   }
 
   /** A kubelet ends it, and forgets it then. */
-  async deletePod({ namespace, name }: Named): Promise<void> {
+  deletePod({ namespace, name }: Named): void {
     const pod = this.pods.get(`${namespace}/${name}`);
     if (pod === undefined) return;
     this.pods.set(`${namespace}/${name}`, { ...pod, isEnding: true });
-    await this.request("DELETE", podPath(pod));
+    this.api.remove(podPath(pod));
   }
 
   /** The API has no such pod any more. */
-  async forgetPod(pod: Named & { readonly uid?: string }): Promise<void> {
-    const { namespace, name } = pod;
-    const known = this.pods.get(`${namespace}/${name}`);
-    if (known === undefined || (pod.uid !== undefined && pod.uid !== known.uid)) return;
+  forgetPod({ namespace, name, uid }: Named & { readonly uid: string }): void {
+    const pod = this.pods.get(`${namespace}/${name}`);
+    if (pod?.uid !== uid) return;
     this.pods.delete(`${namespace}/${name}`);
-    await this.change(podPath(pod), (object) => ({
-      ...object,
-      metadata: { ...object.metadata, finalizers: [] },
-    }));
-    await this.request("DELETE", podPath(pod));
+    this.api.patch(podPath(pod), { metadata: { finalizers: [] } });
+    this.api.remove(podPath(pod));
   }
 
-  async reportAddresses(pod: KubeletPod, addresses: readonly string[]): Promise<void> {
+  reportAddresses(pod: KubeletPod, addresses: readonly string[]): void {
     if (this.pods.get(`${pod.namespace}/${pod.name}`)?.uid !== pod.uid) return;
     const status = { phase: "Running", podIP: addresses[0] ?? "", podIPs: addresses.map((ip) => ({ ip })) };
-    await this.change(podPath(pod), (object) => ({ ...object, status }));
+    this.api.patch(podPath(pod), { status });
   }
 
-  async labelPod({ namespace, name }: Named, labels: Labels): Promise<void> {
+  labelPod({ namespace, name }: Named, labels: Labels): void {
     const pod = this.pods.get(`${namespace}/${name}`);
     if (pod === undefined) return;
     this.pods.set(`${namespace}/${name}`, { ...pod, labels });
-    await this.change(podPath(pod), (object) => ({ ...object, metadata: { ...object.metadata, labels } }));
+    this.api.patch(podPath(pod), { metadata: { labels } });
   }
 
-  async applyNamespace(name: string, labels: Labels): Promise<void> {
-    await this.apply("/api/v1/namespaces", { metadata: { name, labels } });
-    const account = { metadata: { namespace: name, name: "default" } };
-    await this.apply(`/api/v1/namespaces/${name}/serviceaccounts`, account);
+  applyNamespace(name: string, labels: Labels): void {
+    this.apply("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name, labels } });
+    const account = { apiVersion: "v1", kind: "ServiceAccount", metadata: { namespace: name, name: "default" } };
+    this.apply(`/api/v1/namespaces/${name}/serviceaccounts`, account);
   }
 
-  async applyPolicy(namespace: string, name: string, spec: PolicySpec): Promise<void> {
-    await this.apply(`${POLICIES}/namespaces/${namespace}/networkpolicies`, { metadata: { namespace, name }, spec });
+  applyPolicy(namespace: string, name: string, spec: PolicySpec): void {
+    const kind = { apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy" };
+    const collection = `${POLICIES}/namespaces/${namespace}/networkpolicies`;
+    this.apply(collection, { ...kind, metadata: { namespace, name }, spec });
   }
 
-  async deletePolicy(namespace: string, name: string): Promise<void> {
-    await this.request("DELETE", `${POLICIES}/namespaces/${namespace}/networkpolicies/${name}`);
+  deletePolicy(namespace: string, name: string): void {
+    this.api.remove(`${POLICIES}/namespaces/${namespace}/networkpolicies/${name}`);
   }
 
-  async registerNode(name: string, address: string): Promise<void> {
+  registerNode(name: string, address: string): void {
     this.nodes.add(name);
     const addresses = [
       { type: "InternalIP", address },
       { type: "Hostname", address: name },
     ];
-    await this.apply("/api/v1/nodes", { metadata: { name }, spec: {}, status: { addresses } });
+    const kind = { apiVersion: "v1", kind: "Node" };
+    this.apply("/api/v1/nodes", { ...kind, metadata: { name }, spec: {}, status: { addresses } });
   }
 
   /** Its pods go, too. */
-  async deleteNode(name: string): Promise<void> {
+  deleteNode(name: string): void {
     this.nodes.delete(name);
-    await this.request("DELETE", `/api/v1/nodes/${name}`);
-    for (const pod of [...this.pods.values()]) if (pod.node === name) await this.forgetPod(pod);
+    this.api.remove(`/api/v1/nodes/${name}`);
+    for (const pod of this.podsOf(name)) this.forgetPod(pod);
   }
 
   podsOf(node: string): readonly RunningPod[] {
     return [...this.pods.values()].filter((pod) => pod.node === node);
   }
 
-  private async apply(collection: string, object: ApiObject): Promise<void> {
-    const created = await this.request("POST", collection, object);
-    if (created !== undefined) return;
-    await this.change(`${collection}/${object.metadata?.["name"]}`, (before) => ({
-      ...before,
-      ...object,
-      metadata: { ...before.metadata, ...object.metadata },
-    }));
+  private apply(collection: string, object: Parameters<SimulatedApi["create"]>[1]): void {
+    const path = `${collection}/${object.metadata["name"]}`;
+    const before = this.api.object(path);
+    if (before === undefined) this.api.create(collection, object);
+    else this.api.replace(path, { ...before, ...object, metadata: { ...before.metadata, ...object.metadata } });
   }
-
-  private async change(path: string, edit: (object: ApiObject) => ApiObject): Promise<void> {
-    const before = await this.request("GET", path);
-    if (before !== undefined) await this.request("PUT", path, edit(before));
-  }
-
-  /** `undefined` if it is refused. */
-  private async request(
-    method: "GET" | "POST" | "PUT" | "DELETE",
-    path: string,
-    body?: ApiObject,
-  ): Promise<ApiObject | undefined> {
-    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-    const { status, text } = await this.user.request({ method, path, ...sent });
-    return status < 300 ? (JSON.parse(text) as ApiObject) : undefined;
-  }
-}
-
-interface Named {
-  readonly namespace: string;
-  readonly name: string;
-}
-
-interface ApiObject {
-  readonly metadata?: Readonly<Record<string, unknown>>;
-  readonly [field: string]: unknown;
 }
 
 function podPath({ namespace, name }: Named): string {

@@ -16,18 +16,19 @@ export async function playOperation(cluster: Cluster, action: Action): Promise<v
 }
 
 async function playUser(cluster: Cluster, action: UserAction): Promise<void> {
-  const { orchestrator } = cluster;
+  const { orchestrator, machines } = cluster;
   switch (action.kind) {
     case "create pod":
-      await orchestrator.createPod(action);
-      return cluster.announcePods(action.node);
+      orchestrator.createPod(action);
+      return machines.get(action.node)?.kubelet.hear();
     case "delete pod": {
       const pod = orchestrator.pods.get(`${action.namespace}/${action.name}`);
       if (pod === undefined) return;
-      if (action.how === "without DEL") loseSandbox(cluster, action);
-      if (action.how === "gracefully") await orchestrator.deletePod(pod);
-      else await orchestrator.forgetPod(pod);
-      return cluster.announcePods(pod.node);
+      const machine = machines.get(pod.node);
+      if (action.how === "without DEL") machine?.loseSandbox(pod.uid);
+      if (action.how === "gracefully") orchestrator.deletePod(pod);
+      else orchestrator.forgetPod(pod);
+      return machine?.kubelet.hear();
     }
     case "label pod":
       return orchestrator.labelPod(action, action.labels);
@@ -50,28 +51,20 @@ async function playUser(cluster: Cluster, action: UserAction): Promise<void> {
 
 async function playRuntime(cluster: Cluster, action: RuntimeAction): Promise<void> {
   switch (action.kind) {
-    case "lose sandbox":
-      return loseSandbox(cluster, action);
+    case "lose sandbox": {
+      const pod = cluster.pods.get(`${action.namespace}/${action.name}`);
+      if (pod !== undefined) cluster.machines.get(pod.node)?.loseSandbox(pod.uid);
+      return;
+    }
     case "repeat call":
     case "collect garbage":
       return;
   }
 }
 
-function loseSandbox(
-  cluster: Cluster,
-  { namespace, name }: { readonly namespace: string; readonly name: string },
-): void {
-  const pod = cluster.pods.get(`${namespace}/${name}`);
-  const machine = cluster.machines.get(pod?.node ?? "");
-  const containerId = machine?.kubelet.sandboxOf(pod?.uid ?? "");
-  if (pod === undefined || machine === undefined || containerId === undefined) return;
-  machine.node.attachments.delete(containerId);
-  machine.kubelet.loseSandbox(pod.uid);
-}
-
 async function playFault(cluster: Cluster, fault: FaultAction): Promise<void> {
-  const { network, store } = cluster;
+  const { network, controllers } = cluster;
+  const { store, api } = cluster.servers;
   const machine = "node" in fault ? cluster.machines.get(fault.node) : undefined;
   const during = (begin: () => void, end: () => void = () => {}) => {
     begin();
@@ -97,22 +90,34 @@ async function playFault(cluster: Cluster, fault: FaultAction): Promise<void> {
     case "restart datastore":
       return during(() => store.restart(fault.lasts));
     case "restart API":
-      return during(() => cluster.restartApi(fault.lasts));
+      return during(() => api.restart(fault.lasts));
     case "compact datastore":
       return during(() => store.compact());
     case "stall watches":
-      return during(() => store.stallWatches(fault.place, fault.lasts));
+      return during(() => {
+        store.stallWatches(fault.place, fault.lasts);
+        api.stallWatches(fault.place, fault.lasts);
+      });
     case "kill call":
       return during(() => machine?.node.killNextCall(fault.afterEffects));
     case "reboot node":
       if (machine === undefined || !machine.isOn) return;
       return during(
-        () => cluster.switchOff(machine),
-        () => cluster.switchOn(machine),
+        () => machine.switchOff(),
+        () => {
+          if (cluster.machines.get(machine.name) === machine) machine.switchOn();
+        },
       );
     case "compact API":
+      return during(() => api.compact());
+    case "kill controllers": {
+      const killed = controllers.get(fault.place);
+      return during(
+        () => killed?.process?.killAfter(fault.afterEffects),
+        () => killed?.start(),
+      );
+    }
     case "kill agent":
-    case "kill controllers":
     case "lose kernel events":
     case "foreign change":
       return;

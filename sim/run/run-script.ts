@@ -2,11 +2,13 @@
  * Plays a script: assembles the cluster, lets everything happen that the script says, heals all faults, waits until
  * everything is at rest, and looks after every event whether what must hold does hold.
  */
+import { controllerSettings } from "../../src/controllers/settings.ts";
+import { allInvariants } from "../judge/all.ts";
 import { type Invariant, type Violation, violationsIn } from "../judge/invariant.ts";
+import { boundOfLeaks } from "../judge/leaks.ts";
 import type { Operation, Script } from "../script/operation.ts";
-import { Cluster } from "./cluster.ts";
+import { Cluster, CONTROLLERS_PERIODS } from "./cluster.ts";
 import type { CoverageCounts } from "./coverage.ts";
-import { invariantsOfRun } from "./invariants-of-run.ts";
 import { playOperation } from "./play-operation.ts";
 
 export interface RunOptions {
@@ -27,8 +29,9 @@ export interface RunOutcome {
 
 /** Until the agents and controllers have begun. */
 const WARM_UP = 30_000;
-/** A leak is found within two grace periods, and a period of reconciliation is shorter. */
-const UNTIL_REST = 45 * 60_000;
+/** Longer than the product promises to need for anything. */
+const UNTIL_REST =
+  boundOfLeaks(controllerSettings({}, { controllers: { node: CONTROLLERS_PERIODS } }, { isEtcd: true })) + 60_000;
 
 export async function runScript(script: Script, { trace }: RunOptions = {}): Promise<RunOutcome> {
   const cluster = new Cluster(script);
@@ -69,7 +72,7 @@ class Watch {
   private readonly atRest: readonly Invariant[];
 
   constructor(private readonly cluster: Cluster) {
-    const all = invariantsOfRun();
+    const all = allInvariants();
     this.eachStep = all.filter(({ when }) => when === "after each step");
     this.atRest = all.filter(({ when }) => when === "at rest");
   }

@@ -18,6 +18,8 @@ export interface SeedsPlan {
   readonly print: (line: string) => void;
   /** How many scripts may be tried to make a failed one smaller. */
   readonly attemptsToShrink?: number;
+  /** Enough of them. */
+  readonly mostFailures?: number;
 }
 
 /** Sums; plain data, so that processes can pass them on. */
@@ -31,10 +33,13 @@ export interface SeedsReport {
 
 export const EMPTY_SEEDS_REPORT: SeedsReport = { seeds: 0, failed: [], steps: 0, virtualMilliseconds: 0, coverage: {} };
 
+/** What fails that often need not be played on. */
+const MOST_FAILURES = 20;
+
 export async function runSeeds(plan: SeedsPlan): Promise<SeedsReport> {
   let report = EMPTY_SEEDS_REPORT;
   for (const seed of plan.seeds) {
-    if (plan.isOver?.() === true) break;
+    if (plan.isOver?.() === true || report.failed.length >= (plan.mostFailures ?? MOST_FAILURES)) break;
     const script = generateScript(seed);
     const outcome = await runScript(script);
     const isFailed = outcome.violations.length > 0;
