@@ -90,7 +90,16 @@ export class Cluster implements World {
     this.machinesMade += 1;
     const { scheduler, servers, orchestrator, network, coverage } = this;
     const random = this.random.fork(`${name} ${this.machinesMade}`);
-    const machine = new Machine({ name, scheduler, random, servers, orchestrator, network, coverage });
+    const machine = new Machine({
+      name,
+      serial: this.machinesMade,
+      scheduler,
+      random,
+      servers,
+      orchestrator,
+      network,
+      coverage,
+    });
     this.machines.set(name, machine);
     this.orchestrator.registerNode(name, machine.address);
     machine.start();

@@ -37,6 +37,8 @@ export interface PodApi {
 
 export interface KubeletMeans {
   readonly node: string;
+  /** Identifiers of containers are never used again, not even by another machine of the same name. */
+  readonly containerPrefix: string;
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly runtime: PodRuntime;
@@ -156,7 +158,7 @@ export class Kubelet {
 
   private async start(pod: KubeletPod, life: number): Promise<boolean> {
     this.containers += 1;
-    const containerId = `${this.means.node}-${this.containers}`;
+    const containerId = `${this.means.containerPrefix}-${this.containers}`;
     const outcome = await this.means.runtime.add(pod, containerId);
     if (life !== this.life) return false;
     if (outcome.ok) {

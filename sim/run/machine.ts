@@ -14,6 +14,8 @@ import type { Servers } from "./servers.ts";
 
 export interface MachineMeans {
   readonly name: string;
+  /** Another one for each machine. */
+  readonly serial: number;
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly servers: Servers;
@@ -30,7 +32,8 @@ export class Machine {
   constructor(private readonly means: MachineMeans) {
     const { name, scheduler, random, servers } = means;
     this.node = new BareNode({ name, scheduler, random, openStore: (process) => servers.connectStore(process, name) });
-    const kubelet = { node: name, scheduler, random: random.fork("kubelet") };
+    const containerPrefix = `${name}-${means.serial}`;
+    const kubelet = { node: name, containerPrefix, scheduler, random: random.fork("kubelet") };
     this.kubelet = new Kubelet({ ...kubelet, runtime: this.runtime(), api: this.podApi() });
   }
 

@@ -13,6 +13,6 @@ export function generateScript(seed: number): Script {
   const writer = new ScriptWriter(random, given);
   if (flavour === "realistic") writeRealistic(writer);
   else writeHostile(writer);
-  const datastore = DATASTORES[Math.floor(seed / 3) % DATASTORES.length] ?? "etcd";
+  const datastore = DATASTORES[Math.floor(seed / 3) % 2] ?? "etcd";
   return { seed, datastore, flavour, ...given, operations: writer.operations };
 }
