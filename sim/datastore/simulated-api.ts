@@ -5,6 +5,7 @@
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import type { ApiObject } from "../../src/datastore/kube/api.ts";
 import { type FakeApi, startFakeApi } from "../../src/datastore/kube/fake-api.ts";
+import type { ServerRules } from "../../src/datastore/kube/fake-rules.ts";
 import { productMapping } from "../../src/datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../src/datastore/kube/store.ts";
 import type { ErrorKind } from "../../src/errors.ts";
@@ -30,9 +31,10 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
   private readonly bookmarked = new Set<FaultyStream<WatchEvent>>();
   private lastBookmark = "";
 
-  constructor(network: FaultyNetwork) {
+  /** `rules`: what the server does besides storing; absent: nothing. */
+  constructor(network: FaultyNetwork, rules?: ServerRules) {
     super(network);
-    this.api = startFakeApi(() => network.scheduler.date);
+    this.api = startFakeApi(() => network.scheduler.date, rules);
     this.sendBookmarks();
   }
 

@@ -80,10 +80,11 @@ export class FaultyNetwork {
     patience = 5_000,
   ): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const hear = (listen: () => void) => {
-      // It may die exactly between the effect of its request and the answer.
-      if (from.isAlive && hasEffect(from)) listen();
-    };
+    const hear = (listen: () => void) =>
+      from.deliver(() => {
+        // It may die exactly between the effect of its request and the answer.
+        if (hasEffect(from)) listen();
+      });
     if (!from.isAlive || !hasEffect(from)) return promise;
 
     const { scheduler, random, disturbance } = this;

@@ -73,7 +73,7 @@ export class FaultyStream<Item> {
   /** The client's end; it ends, without an error, when the signal fires. */
   async *receive(signal: AbortSignal): AsyncGenerator<Item> {
     const { process } = this.means;
-    const stop = () => this.wake();
+    const stop = () => this.means.process.deliver(() => this.wake());
     signal.addEventListener("abort", stop, { once: true });
     try {
       while (!signal.aborted) {
@@ -121,7 +121,7 @@ export class FaultyStream<Item> {
   private deliver(): void {
     const first = this.underWay.shift();
     if (first !== undefined) this.arrived.push(first);
-    this.wake();
+    this.means.process.deliver(() => this.wake());
     if (this.underWay.length > 0) this.pumpAfter(this.means.network.delay(), FIRST_REPEAT_MILLISECONDS);
   }
 }

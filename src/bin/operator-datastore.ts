@@ -17,12 +17,14 @@ export interface DatastoreMeans {
   readonly client: KubeClient;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly warn: (message: string) => void;
+  /** Marks a write, so that it is recognized; by default a random UUID. */
+  readonly newMark?: () => string;
 }
 
 export function openInstallationDatastore(means: DatastoreMeans): OpenPlace {
   return async ({ datastore, files }) => {
     if (datastore.type === "Etcd") return openEtcd(datastore, files, means);
-    const mappings = productMapping(() => crypto.randomUUID());
+    const mappings = productMapping(means.newMark ?? (() => crypto.randomUUID()));
     // The connection is the operator's own.
     return openKubeStore({ api: means.client, mappings, close: async () => {} });
   };

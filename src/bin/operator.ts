@@ -6,15 +6,14 @@ import { LocalServer } from "../health/local-server.ts";
 import { healthPages, metricsPages } from "../health/pages.ts";
 import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
-import { Elector } from "../kube/election/elector.ts";
 import { formatLine } from "../log/line.ts";
 import { deleteInstallations } from "../operator/delete-installation.ts";
 import { livenessOf, metricsText, readinessOf } from "../operator/reconcile/report.ts";
-import { RunningOperator } from "../operator/reconcile/run-operator.ts";
 import { OPERATOR_HEALTH_PORT } from "../operator/render/names.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
 import { openInstallationDatastore } from "./operator-datastore.ts";
+import { OperatorProcess } from "./operator-process.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 const METRICS_PORT = 9097;
@@ -55,22 +54,11 @@ async function runUntil(signal: AbortSignal, environment: Environment): Promise<
   };
   const program = identity.operator;
   const client = await openKubeClient(kubeAccessIn(environment), { environment, warn, now, elapsed, program });
-  const namespace = environment["POD_NAMESPACE"] ?? identity.operator;
-  const leadership = new Elector({
+  const operator = new OperatorProcess({
     client,
-    namespace,
-    name: identity.operator,
-    identity: `${environment["POD_NAME"] ?? hostname()}_${crypto.randomUUID()}`,
-    now,
-    elapsed,
-    wait,
-    log,
-  });
-  const operator = new RunningOperator({
-    client,
+    environment,
     openDatastore: openInstallationDatastore({ client, environment, warn }),
-    namespaces: { operator: namespace, components: identity.systemNamespace },
-    leadership,
+    identity: `${environment["POD_NAME"] ?? hostname()}_${crypto.randomUUID()}`,
     signal,
     now,
     elapsed,
@@ -79,12 +67,7 @@ async function runUntil(signal: AbortSignal, environment: Environment): Promise<
     newName: () => crypto.randomUUID(),
     log,
   });
-  const report = () => ({
-    state: operator.state,
-    isLeading: leadership.isLeading(),
-    electedAt: leadership.askedAt,
-    now: elapsed(),
-  });
+  const report = () => operator.report;
   const pages = { liveness: () => livenessOf(report()), readiness: () => readinessOf(report()) };
   const health = new LocalServer(healthPages(pages), warn);
   const metrics = new LocalServer(
@@ -93,14 +76,9 @@ async function runUntil(signal: AbortSignal, environment: Environment): Promise<
   );
   health.listen({ host: ALL_ADDRESSES, port: ports.health });
   metrics.listen({ host: ALL_ADDRESSES, port: ports.metrics });
-  // The lease outlives the writer.
-  const written = new AbortController();
-  const electing = leadership.run(written.signal);
   try {
     await operator.run();
   } finally {
-    written.abort();
-    await electing;
     health.close();
     metrics.close();
     await client.close();

@@ -8,6 +8,7 @@ import { quoteSequenceNumbers } from "../../model/sequence-numbers.ts";
 import type { ApiObject } from "./api.ts";
 import { type Change, FakeObjects, type Query, type Stored } from "./fake-objects.ts";
 import { applyPatch, type FakeObject, mergePatch } from "./fake-patches.ts";
+import { isRefusal, type ServerRules } from "./fake-rules.ts";
 
 /** What a request is about. */
 interface Target {
@@ -43,27 +44,33 @@ export interface FakeApi {
 
 export type Around = (request: KubeRequest, send: () => KubeResponse) => Promise<KubeResponse>;
 
-export function startFakeApi(now: () => Date = () => new Date(0)): FakeApi {
+export function startFakeApi(now: () => Date = () => new Date(0), rules?: ServerRules): FakeApi {
   const objects = new FakeObjects();
   let uids = 0;
 
-  const create = (collection: string, body: FakeObject): KubeResponse => {
-    const path = `${collection}/${body.metadata["name"]}`;
+  const create = (path: string, body: FakeObject, request: KubeRequest): KubeResponse => {
     if (objects.get(path)) return status(409, "AlreadyExists");
+    const metadata = { ...body.metadata, uid: `uid-${uids + 1}`, creationTimestamp: now().toISOString() };
+    const given = { ...body, metadata };
+    const after = rules?.admit({ request, path, before: undefined, after: given }) ?? given;
+    if (isRefusal(after)) return after;
+    if (isDryRun(request)) return ok(after, 201);
     uids += 1;
-    const metadata = { ...body.metadata, uid: `uid-${uids}`, creationTimestamp: now().toISOString() };
-    return { status: 201, text: objects.record("ADDED", path, { ...body, metadata }).text };
+    return { status: 201, text: objects.record("ADDED", path, after).text };
   };
 
-  const replace = (stored: Stored, body: FakeObject): KubeResponse => {
+  const replace = (stored: Stored, body: FakeObject, request: KubeRequest): KubeResponse => {
     const { object: before, path } = stored;
     const { resourceVersion, uid, creationTimestamp, deletionTimestamp } = before.metadata;
     const given = body.metadata["resourceVersion"];
     if (given !== undefined && given !== resourceVersion) return status(409, "Conflict");
     if (body.metadata["uid"] !== undefined && body.metadata["uid"] !== uid) return status(409, "Conflict");
     const fixed = { resourceVersion, uid, creationTimestamp, ...(deletionTimestamp ? { deletionTimestamp } : {}) };
-    const after = JSON.parse(JSON.stringify({ ...body, metadata: { ...body.metadata, ...fixed } })) as FakeObject;
+    const wanted = JSON.parse(JSON.stringify({ ...body, metadata: { ...body.metadata, ...fixed } })) as FakeObject;
+    const after = rules?.admit({ request, path, before, after: wanted }) ?? wanted;
+    if (isRefusal(after)) return after;
     if (Bun.deepEquals(after, before)) return { status: 200, text: stored.text };
+    if (isDryRun(request)) return ok(after);
     const isOver = deletionTimestamp !== undefined && isEmpty(after.metadata["finalizers"]);
     return { status: 200, text: objects.record(isOver ? "DELETED" : "MODIFIED", path, after).text };
   };
@@ -99,20 +106,34 @@ export function startFakeApi(now: () => Date = () => new Date(0)): FakeApi {
     return { status: 200, text: `{"metadata":${metadata},"items":[${items.join(",")}]}` };
   };
 
-  const respond = ({ method, path: requested, query = {}, body, contentType }: KubeRequest): KubeResponse => {
+  /** Creates or changes the object, or says with whom it is in conflict. */
+  const apply = (path: string, stored: Stored | undefined, request: KubeRequest): KubeResponse => {
+    if (rules === undefined) return status(415, "UnsupportedMediaType");
+    const after = rules.apply({ request, path, before: stored?.object, after: bodyOf(request.body) });
+    if (isRefusal(after)) return after;
+    return stored === undefined ? create(path, after, request) : replace(stored, after, request);
+  };
+
+  const respond = (request: KubeRequest): KubeResponse => {
+    const { method, path: requested, query = {}, body, contentType } = request;
     const target = targetOf(requested, objects);
     const stored = objects.get(target.path);
-    if (method === "POST") return create(target.path, bodyOf(body));
+    if (method === "POST") {
+      const given = bodyOf(body);
+      return create(`${target.path}/${given.metadata["name"]}`, given, request);
+    }
+    if (method === "PATCH" && contentType === "application/apply-patch+yaml")
+      return apply(target.path, stored, request);
     if (method === "GET" && stored === undefined && target.name === undefined) return list(target, query);
     if (stored === undefined) return status(404, "NotFound");
     if (method === "GET") return { status: 200, text: stored.text };
-    if (method === "PUT") return replace(stored, bodyOf(body));
+    if (method === "PUT") return replace(stored, bodyOf(body), request);
     if (method === "DELETE") return remove(stored, bodyOf(body));
     const isMerged = contentType === "application/merge-patch+json";
     const patched = (isMerged ? mergePatch : applyPatch)(stored.object, JSON.parse(body ?? "[]"));
     return patched === undefined
       ? status(422, "the server rejected our request due to an error in our request")
-      : replace(stored, patched);
+      : replace(stored, patched, request);
   };
 
   const bookmark = (): WatchEvent => {
@@ -175,6 +196,11 @@ export function startFakeApi(now: () => Date = () => new Date(0)): FakeApi {
   };
 }
 
+/** Nothing is stored. */
+function isDryRun({ query }: KubeRequest): boolean {
+  return query?.["dryRun"] !== undefined;
+}
+
 /** Numbers beyond 2^53 become strings, which every reader accepts too. */
 function bodyOf(text = "{}"): FakeObject {
   return JSON.parse(quoteSequenceNumbers(text));
@@ -199,8 +225,8 @@ function isEmpty(list: unknown): boolean {
   return !Array.isArray(list) || list.length === 0;
 }
 
-function ok(value: unknown): KubeResponse {
-  return { status: 200, text: JSON.stringify(value) };
+function ok(value: unknown, code = 200): KubeResponse {
+  return { status: code, text: JSON.stringify(value) };
 }
 
 function status(code: number, reason: string): KubeResponse {

@@ -4,6 +4,7 @@
  */
 import type { KindMapping } from "../../datastore/kube/kind-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
+import type { Clock } from "../../datastore/replica/clock.ts";
 import type { KindTable } from "../../datastore/replica/kinds.ts";
 import { type Replica, type ReplicaSnapshot, startReplica } from "../../datastore/replica.ts";
 import { PluginError } from "../../errors.ts";
@@ -71,16 +72,26 @@ export interface FollowMeans {
   readonly client: Pick<KubeClient, "request" | "watch">;
   readonly namespaces: Namespaces;
   readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly random: () => number;
   readonly warn: (message: string) => void;
 }
 
-export function followObjects({ client, namespaces, signal, warn }: FollowMeans): Replica<FollowedValues> {
+export function followObjects({
+  client,
+  namespaces,
+  signal,
+  clock,
+  random,
+  warn,
+}: FollowMeans): Replica<FollowedValues> {
   const rows = Object.entries(rowsIn(namespaces)) as readonly (readonly [FollowedRow, Row])[];
   const mappings = rows.map(([name, row]) => mappingOf(name, row));
   const store = openKubeStore({ api: client, mappings, close: async () => {} });
   const sources = rows.map(([name]) => [name, { prefix: prefixOf(name), decode }] as const);
   const table: KindTable<FollowedValues> = tableOf(sources);
-  return startReplica(store, table, { signal, watches: "per kind", report: ({ message }) => warn(message) });
+  const report = ({ message }: Error) => warn(message);
+  return startReplica(store, table, { signal, clock, random, watches: "per kind", report });
 }
 
 function rowsIn({ operator, components }: Namespaces): Readonly<Record<FollowedRow, Row>> {

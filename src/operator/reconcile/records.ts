@@ -3,6 +3,7 @@
  * is the one of the Installation, so it is opened again whenever that changes.
  */
 import type { Datastore, OrderedChange } from "../../datastore/datastore.ts";
+import type { Clock } from "../../datastore/replica/clock.ts";
 import type { KindTable } from "../../datastore/replica/kinds.ts";
 import { type Replica, startReplica } from "../../datastore/replica.ts";
 import { effectOf } from "../../effect.ts";
@@ -48,7 +49,8 @@ export interface RecordsMeans {
   /** Called when a record has changed. */
   readonly changed: () => void;
   readonly requireLeading: () => void;
-  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  readonly clock: Clock;
+  readonly random: () => number;
   readonly warn: (message: string) => void;
 }
 
@@ -100,11 +102,13 @@ export class RecordsFollower {
   }
 
   private async openAt(place: DatastorePlace, key: string): Promise<Opened> {
-    const { open, warn } = this.means;
+    const { open, clock, random, warn } = this.means;
     const store = await open(place);
     const stop = new AbortController();
     const replica = startReplica(store, KINDS, {
       signal: stop.signal,
+      clock,
+      random,
       watches: "per kind",
       report: ({ message }) => warn(message),
     });
@@ -121,7 +125,7 @@ export class RecordsFollower {
     const limit = new AbortController();
     const updates = replica.updates(limit.signal)[Symbol.asyncIterator]();
     const first = updates.next();
-    await Promise.race([first, this.means.wait(LIST_MILLISECONDS, limit.signal)]);
+    await Promise.race([first, this.means.clock.wait(LIST_MILLISECONDS, limit.signal)]);
     limit.abort();
     await first;
   }

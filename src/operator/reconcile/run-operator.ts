@@ -65,9 +65,10 @@ export class RunningOperator {
       if (!leadership.isLeading() || signal.aborted) throw new PluginError("try-again-later", "The lease is lost");
     };
     this.backoff = new Backoff(RETRIES, random);
-    this.objects = followObjects({ client, namespaces, signal, warn });
+    const clock = { now: elapsed, wait };
+    this.objects = followObjects({ client, namespaces, signal, clock, random, warn });
     const changed = () => this.wake();
-    this.records = new RecordsFollower({ open: means.openDatastore, changed, requireLeading, wait, warn });
+    this.records = new RecordsFollower({ open: means.openDatastore, changed, requireLeading, clock, random, warn });
     const applier = new Applier({ client, requireLeading, elapsed, log });
     const events = { client, now, newName, warn };
     this.reconciler = new Reconciler({
