@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { runAllocators } from "./allocators-scenario.ts";
 import { DATASTORES } from "./servers.ts";
 
-const SEEDS = Array.from({ length: 8 }, (_, index) => index + 1);
+const SEEDS = Array.from({ length: 4 }, (_, index) => index + 1);
 
 describe.each(DATASTORES)("allocators under all faults: %s", (kind) => {
   test("no address is held twice, and whoever was told one holds it", async () => {
@@ -14,8 +14,8 @@ describe.each(DATASTORES)("allocators under all faults: %s", (kind) => {
       released += outcome.released;
     }
 
-    expect(assigned).toBeGreaterThan(50);
-    expect(released).toBeGreaterThan(100);
+    expect(assigned).toBeGreaterThan(20);
+    expect(released).toBeGreaterThan(40);
   });
 
   test("the same seed gives the same events, another one others", async () => {

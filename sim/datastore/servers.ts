@@ -6,6 +6,7 @@ import type { FaultyNetwork } from "../faults/network.ts";
 import { type Records, recordsOfApi, recordsOfTable } from "../judge/records.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
 import { SimulatedApi } from "./simulated-api.ts";
+import { SimulatedEtcd } from "./simulated-etcd.ts";
 import { SimulatedStore } from "./simulated-store.ts";
 
 export const DATASTORES = ["etcd", "one object", "orchestrator"] as const;
@@ -26,8 +27,9 @@ export function startDatastore(kind: DatastoreKind, network: FaultyNetwork): Dat
     const connect: DatastoreServer["connect"] = (process, place) => server.connectStore(process, place);
     return { server, connect, user: server.userStore, records: recordsOfApi(server) };
   }
-  const atomicity = kind === "etcd" ? "all changes" : "one object";
-  const server = new SimulatedStore(network, { atomicity });
+  const server =
+    kind === "etcd" ? new SimulatedEtcd(network) : new SimulatedStore(network, { atomicity: "one object" });
   const connect: DatastoreServer["connect"] = (process, place) => server.connect(process, place);
+  const atomicity = kind === "etcd" ? "all changes" : "one object";
   return { server, connect, user: openMemory(server.table, { atomicity }), records: recordsOfTable(server.table) };
 }

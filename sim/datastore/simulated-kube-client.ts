@@ -2,10 +2,12 @@
 import type { ErrorKind, PluginError } from "../../src/errors.ts";
 import type { KubeClient, KubeRequest, KubeResponse, WatchEvent } from "../../src/kube/api.ts";
 import { failureOfConnection, unavailable } from "../../src/kube/failure.ts";
+import { connectionError } from "../faults/connection-error.ts";
 import type { FaultyServer } from "../faults/faulty-server.ts";
 import { type FaultyNetwork, RequestFailed } from "../faults/network.ts";
 import { persist } from "../faults/persist.ts";
 import type { FaultyStream } from "../faults/stream.ts";
+import { untilAborted } from "../faults/until-aborted.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
 
 const WATCH_SECONDS = 300;
@@ -82,23 +84,6 @@ export class SimulatedKubeClient implements KubeClient {
 }
 
 /** As the product's client reports it. */
-export function failureOf({ reason, message }: RequestFailed, kind: ErrorKind): PluginError {
-  const error =
-    reason === "silence"
-      ? Object.assign(new Error(message), { name: "TimeoutError" })
-      : Object.assign(new Error(message), { code: reason === "refused" ? "ECONNREFUSED" : "ECONNRESET" });
-  return unavailable(failureOfConnection(error), { server: "https://simulated", kind });
-}
-
-function untilAborted<Answer>(answer: Promise<Answer>, signals: readonly (AbortSignal | undefined)[]): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const abort = () => reject(new RequestFailed("silence", "unknown"));
-  for (const signal of signals) {
-    if (signal?.aborted) abort();
-    signal?.addEventListener("abort", abort, { once: true });
-  }
-  answer.then(resolve, reject).finally(() => {
-    for (const signal of signals) signal?.removeEventListener("abort", abort);
-  });
-  return promise;
+export function failureOf(failure: RequestFailed, kind: ErrorKind): PluginError {
+  return unavailable(failureOfConnection(connectionError(failure)), { server: "https://simulated", kind });
 }

@@ -69,15 +69,14 @@ export class FaultyNetwork {
   }
 
   /**
-   * One request, once. Fails with `RequestFailed`, without an answer at the latest after `patience` milliseconds. A
-   * process that is dead, or dies meanwhile, never hears of it again; what it has sent is executed nevertheless.
+   * One request, once. Fails with `RequestFailed`, without an answer after `patience` milliseconds, if any. A process that is dead, or dies meanwhile, never hears of it again; what it has sent is executed nevertheless.
    */
   request<Answer>(
     from: SimulatedProcess,
     place: string,
     server: Server,
     action: () => Answer,
-    patience = 5_000,
+    patience?: number,
   ): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const hear = (listen: () => void) =>
@@ -88,7 +87,8 @@ export class FaultyNetwork {
     if (!from.isAlive || !hasEffect(from)) return promise;
 
     const { scheduler, random, disturbance } = this;
-    const giveUp = scheduler.after(patience, () => hear(() => reject(new RequestFailed("silence", "unknown"))));
+    const silence = () => hear(() => reject(new RequestFailed("silence", "unknown")));
+    const giveUp = patience === undefined ? () => {} : scheduler.after(patience, silence);
     const fail = (failure: RequestFailed) => {
       giveUp();
       hear(() => reject(failure));

@@ -109,16 +109,21 @@ export class FaultyStream<Item> {
   }
 
   private pump(repeatAfter: number): void {
-    const { network, place, stalledUntil = () => 0 } = this.means;
+    const { network, process, place, stalledUntil = () => 0 } = this.means;
     this.isPumping = false;
     if (this.isClosed || this.underWay.length === 0) return;
     const stalled = stalledUntil() - network.scheduler.now;
     if (network.isCut(place)) this.pumpAfter(repeatAfter, Math.min(repeatAfter * 2, LONGEST_REPEAT_MILLISECONDS));
     else if (stalled > 0) this.pumpAfter(stalled, FIRST_REPEAT_MILLISECONDS);
-    else this.deliver();
+    else {
+      // A process that is frozen receives everything later, in order.
+      this.isPumping = true;
+      process.deliver(() => this.deliver());
+    }
   }
 
   private deliver(): void {
+    this.isPumping = false;
     const first = this.underWay.shift();
     if (first !== undefined) this.arrived.push(first);
     this.means.process.deliver(() => this.wake());

@@ -10,7 +10,7 @@ import { EtcdFailure, failureOfConnection, isAuthenticationOff, isGrpcOff, isSil
 import { GatewayTransport } from "./gateway.ts";
 import type { GrpcTransport } from "./grpc.ts";
 import { GrpcUpgrade } from "./grpc-upgrade.ts";
-import { type Limits, RetryBudget } from "./retry-budget.ts";
+import { type Limits, RetryBudget, SYSTEM_TIMERS, type Timers } from "./retry-budget.ts";
 import type { TlsFiles } from "./tls-files.ts";
 import type { Call, Transaction, TransactionResponse, Transport } from "./transport.ts";
 
@@ -27,6 +27,9 @@ export type Repeat = "any failure" | "harmless failures";
 export interface ClientOptions {
   readonly limits: Limits;
   readonly upgradesToGrpc?: true;
+  /** Instead of the JSON gateway. */
+  readonly transport?: Transport;
+  readonly timers?: Timers;
 }
 
 export class EtcdClient {
@@ -42,8 +45,12 @@ export class EtcdClient {
     private readonly tls: TlsFiles,
     private readonly options: ClientOptions,
   ) {
-    this.gateway = new GatewayTransport(tls);
+    this.gateway = options.transport ?? new GatewayTransport(tls);
     if (options.upgradesToGrpc) this.grpcUpgrade = new GrpcUpgrade(() => this.openGrpc(), this.closed);
+  }
+
+  get timers(): Timers {
+    return this.options.timers ?? SYSTEM_TIMERS;
   }
 
   /** Fires when the client is closed. */
@@ -52,7 +59,7 @@ export class EtcdClient {
   }
 
   startRetries(stop: AbortSignal = this.closed): RetryBudget {
-    return new RetryBudget(this.options.limits, stop);
+    return new RetryBudget(this.options.limits, stop, this.timers);
   }
 
   /**

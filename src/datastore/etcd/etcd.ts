@@ -21,12 +21,12 @@ import { asOneTransaction } from "../ordered-changes.ts";
 import { MOST_IN_ONE_REQUEST } from "../preconditions.ts";
 import { transactOn } from "../transact.ts";
 import type { CachingDatastore } from "./caching-datastore.ts";
-import { EtcdClient, OutcomeUnknown, unavailable } from "./client.ts";
+import { type ClientOptions, EtcdClient, OutcomeUnknown, unavailable } from "./client.ts";
 import { findOwnCommit, guardsItself, type OwnCommit } from "./commit-outcome.ts";
 import { EndpointRing, parseEndpoint } from "./endpoints.ts";
 import { EtcdFailure, isCompacted, isFuture } from "./failure.ts";
-import { LIMITS, type Limits, type RetryBudget } from "./retry-budget.ts";
-import { readTlsFiles, type TlsPaths } from "./tls-files.ts";
+import { LIMITS, type Limits, type RetryBudget, type Timers } from "./retry-budget.ts";
+import { readTlsFiles, type TlsFiles, type TlsPaths } from "./tls-files.ts";
 import {
   commitTransaction,
   readTransaction,
@@ -35,7 +35,7 @@ import {
   toWritten,
   verifiedTransaction,
 } from "./transactions.ts";
-import type { Transaction, TransactionResponse } from "./transport.ts";
+import type { Transaction, TransactionResponse, Transport } from "./transport.ts";
 import type { AssumedRead, VerifiedCommit, VerifyingDatastore } from "./verified-commit.ts";
 import { WATCH_LIMITS, type WatchLimits, watchPrefix } from "./watch.ts";
 
@@ -54,6 +54,8 @@ export interface EtcdOptions {
   readonly cachesReads?: true;
   /** For a long-running process: requests use gRPC once it is connected, which is faster. */
   readonly upgradesToGrpc?: true;
+  /** For a simulation, which has no real time. */
+  readonly timers?: Timers;
 }
 
 /** Reads the certificates and finds the endpoints. Starts to connect, but sends no request before the first read or commit. */
@@ -69,6 +71,16 @@ export async function openCachingEtcd(settings: EtcdSettings, options: EtcdOptio
   return cachingDatastore(store, () => ring.failures);
 }
 
+/** On a transport of the caller's, without files and addresses. `failures`: see `cachingDatastore()`. */
+export function openEtcdThrough(
+  transport: Transport,
+  options: EtcdOptions = {},
+): { readonly store: VerifyingDatastore; readonly failures: () => number } {
+  const ring = new EndpointRing([{ url: "transport", user: undefined }]);
+  const store = storeOf(ring, {}, { ...options, transport });
+  return { store, failures: () => ring.failures };
+}
+
 /** For the tests of `commitIfUnchanged()`, which only this store has. */
 export async function openVerifyingEtcd(
   settings: EtcdSettings,
@@ -78,11 +90,19 @@ export async function openVerifyingEtcd(
 }
 
 async function connect(settings: EtcdSettings, options: EtcdOptions) {
-  const { random = Math.random, limits = {}, watchLimits = {} } = options;
+  const { random = Math.random } = options;
   const [tls, ring] = await Promise.all([readTlsFiles(settings), findEndpoints(settings.source, random)]);
   connectEarly(ring.current.url);
+  return { ring, store: storeOf(ring, tls, options) };
+}
+
+function storeOf(
+  ring: EndpointRing,
+  tls: TlsFiles,
+  { limits, watchLimits, ...options }: EtcdOptions & Pick<ClientOptions, "transport">,
+): VerifyingDatastore {
   const client = new EtcdClient(ring, tls, { ...options, limits: { ...LIMITS, ...limits } });
-  return { ring, store: new EtcdDatastore(client, { ...WATCH_LIMITS, ...watchLimits }) };
+  return new EtcdDatastore(client, { ...WATCH_LIMITS, ...watchLimits });
 }
 
 /** Connects while the process prepares its first request, which uses the connection; a failure is reported then. */
@@ -117,20 +137,7 @@ class EtcdDatastore implements VerifyingDatastore {
 
   async read(wanted: readonly Wanted[], at?: string): Promise<Snapshot> {
     const retries = this.client.startRetries();
-    const readPart = async (part: readonly Wanted[], revision?: string) => {
-      const transaction = readTransaction(part, revision);
-      const answer = await this.client.transact(transaction, "any failure", retries).catch((error) => {
-        throw revision !== undefined && isOutOfHistory(error) ? new HistoryGone(revision, error) : error;
-      });
-      return toSnapshot(part, revision === undefined ? answer : { ...answer, revision });
-    };
-
-    const { revision, answers } = await readPart(wanted.slice(0, MOST_IN_ONE_REQUEST), at);
-    const more: Snapshot[] = [];
-    for (let start = MOST_IN_ONE_REQUEST; start < wanted.length; start += MOST_IN_ONE_REQUEST) {
-      more.push(await readPart(wanted.slice(start, start + MOST_IN_ONE_REQUEST), revision));
-    }
-    return { revision, answers: [...answers, ...more.flatMap((part) => part.answers)] };
+    return this.readWithin(retries, wanted, at).finally(() => retries.end());
   }
 
   async commit(given: readonly OrderedChange[]): Promise<Written> {
@@ -173,11 +180,35 @@ class EtcdDatastore implements VerifyingDatastore {
     await this.client.close();
   }
 
+  private async readWithin(retries: RetryBudget, wanted: readonly Wanted[], at: string | undefined): Promise<Snapshot> {
+    const readPart = async (part: readonly Wanted[], revision?: string) => {
+      const transaction = readTransaction(part, revision);
+      const answer = await this.client.transact(transaction, "any failure", retries).catch((error) => {
+        throw revision !== undefined && isOutOfHistory(error) ? new HistoryGone(revision, error) : error;
+      });
+      return toSnapshot(part, revision === undefined ? answer : { ...answer, revision });
+    };
+
+    const { revision, answers } = await readPart(wanted.slice(0, MOST_IN_ONE_REQUEST), at);
+    const more: Snapshot[] = [];
+    for (let start = MOST_IN_ONE_REQUEST; start < wanted.length; start += MOST_IN_ONE_REQUEST) {
+      more.push(await readPart(wanted.slice(start, start + MOST_IN_ONE_REQUEST), revision));
+    }
+    return { revision, answers: [...answers, ...more.flatMap((part) => part.answers)] };
+  }
+
   /** If the response is lost, finds out whether the commit took effect. */
   private async commitWithKnownOutcome<Answer extends { readonly ok: boolean }>(
     request: CommitRequest<Answer>,
   ): Promise<Answer | OwnCommit> {
     const retries = this.client.startRetries();
+    return this.commitWithin(retries, request).finally(() => retries.end());
+  }
+
+  private async commitWithin<Answer extends { readonly ok: boolean }>(
+    retries: RetryBudget,
+    request: CommitRequest<Answer>,
+  ): Promise<Answer | OwnCommit> {
     try {
       return await this.commitOnce(request, retries);
     } catch (error) {

@@ -18,27 +18,53 @@ export const LIMITS: Limits = {
   briefMilliseconds: 2_000,
 };
 
+/** The timers of a client; a simulation has its own. */
+export interface Timers {
+  /** A signal that fires after this time, unless it is cancelled. */
+  timeout(milliseconds: number): Timeout;
+  /** Returns a function that cancels it. */
+  after(milliseconds: number, action: () => void): () => void;
+}
+
+interface Timeout {
+  readonly signal: AbortSignal;
+  readonly cancel: () => void;
+}
+
+export const SYSTEM_TIMERS: Timers = {
+  // Nothing waits for such a signal, so it need not be cancelled.
+  timeout: (milliseconds) => ({ signal: AbortSignal.timeout(milliseconds), cancel: () => {} }),
+  after: (milliseconds, action) => {
+    const timer = setTimeout(action, milliseconds);
+    return () => clearTimeout(timer);
+  },
+};
+
 const FIRST_PAUSE_MILLISECONDS = 50;
 const LONGEST_PAUSE_MILLISECONDS = 500;
 
 export class RetryBudget {
+  private attemptLimit: Timeout | undefined;
+  private wholeTimeout: Timeout | undefined;
   private wholeLimit: AbortSignal | undefined;
-  private briefLimit: AbortSignal | undefined;
+  private briefLimit: Timeout | undefined;
   private attemptMilliseconds: number;
   private pauseMilliseconds = FIRST_PAUSE_MILLISECONDS;
 
   constructor(
     private readonly limits: Limits,
     private readonly stop: AbortSignal,
+    private readonly timers: Timers = SYSTEM_TIMERS,
   ) {
     this.attemptMilliseconds = limits.firstAttemptMilliseconds;
   }
 
   /** The limit of the next attempt, longer than the one before. */
   nextAttempt(): AbortSignal {
-    const limit = AbortSignal.timeout(this.attemptMilliseconds);
+    this.attemptLimit?.cancel();
+    this.attemptLimit = this.timers.timeout(this.attemptMilliseconds);
     this.attemptMilliseconds = Math.min(this.attemptMilliseconds * 2, this.limits.longestAttemptMilliseconds);
-    return AbortSignal.any([limit, this.wholeLimit ?? this.stop]);
+    return AbortSignal.any([this.attemptLimit.signal, this.wholeLimit ?? this.stop]);
   }
 
   /** Whether time is left to retry after a failure with this cure. */
@@ -52,23 +78,29 @@ export class RetryBudget {
 
   /** The longer limits start at the first failure: an operation that succeeds at once needs no timers for them. */
   private get whole(): AbortSignal {
-    this.wholeLimit ??= AbortSignal.any([AbortSignal.timeout(this.limits.wholeMilliseconds), this.stop]);
+    this.wholeTimeout ??= this.timers.timeout(this.limits.wholeMilliseconds);
+    this.wholeLimit ??= AbortSignal.any([this.wholeTimeout.signal, this.stop]);
     return this.wholeLimit;
   }
 
   private get brief(): AbortSignal {
-    this.briefLimit ??= AbortSignal.timeout(this.limits.briefMilliseconds);
-    return this.briefLimit;
+    this.briefLimit ??= this.timers.timeout(this.limits.briefMilliseconds);
+    return this.briefLimit.signal;
+  }
+
+  /** The operation is over: nothing of its limits is left. */
+  end(): void {
+    for (const limit of [this.attemptLimit, this.wholeTimeout, this.briefLimit]) limit?.cancel();
   }
 
   /** Ends early when the operation is stopped. */
   async pause(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = () => resolve();
-    const timer = setTimeout(wake, this.pauseMilliseconds);
+    const cancel = this.timers.after(this.pauseMilliseconds, wake);
     this.stop.addEventListener("abort", wake, { once: true });
     await promise;
-    clearTimeout(timer);
+    cancel();
     this.stop.removeEventListener("abort", wake);
     this.pauseMilliseconds = Math.min(this.pauseMilliseconds * 2, LONGEST_PAUSE_MILLISECONDS);
   }

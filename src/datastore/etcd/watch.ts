@@ -38,7 +38,7 @@ export async function* watchPrefix(
       for await (const event of watchAt(client, endpoint, { prefix, from: bookmark, stop, limits })) {
         if (event.kind === "bookmark") {
           bookmark = event.revision;
-          if (failures.size > 0) retries = client.startRetries(stop);
+          if (failures.size > 0) retries.end();
           failures.clear();
         }
         yield event;
@@ -52,7 +52,10 @@ export async function* watchPrefix(
       failures.set(endpoint, failure);
       client.ring.giveUp(endpoint);
       const { cure } = failure.diagnosis;
-      if (cure === "repair" ? failures.size >= client.ring.size : !retries.allow("wait")) throw unavailable(failures);
+      if (cure === "repair" ? failures.size >= client.ring.size : !retries.allow("wait")) {
+        retries.end();
+        throw unavailable(failures);
+      }
       await retries.pause();
     }
   }
@@ -93,7 +96,7 @@ async function openStream(
   { stream, signal }: { stream: AbortController; signal: AbortSignal },
 ): Promise<AsyncIterator<WatchResponse>> {
   const request = { ...prefixRange(prefix), startRevision: String(BigInt(from) + 1n) };
-  const timer = setTimeout(() => stream.abort(), limits.probeMilliseconds);
+  const cancel = client.timers.after(limits.probeMilliseconds, () => stream.abort());
   try {
     return await client.attempt(endpoint, signal, async (transport, call) => {
       const answers = transport.watch(call, request)[Symbol.asyncIterator]();
@@ -104,14 +107,15 @@ async function openStream(
       return answers;
     });
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
 }
 
 /** A single member may lag behind. If the cluster has not reached the revision, it was restored from an older copy. */
 async function requireReached(client: EtcdClient, from: string, revision: string): Promise<void> {
   if (BigInt(revision) >= BigInt(from)) return;
-  const now = await client.transact(readTransaction([]), "any failure", client.startRetries());
+  const retries = client.startRetries();
+  const now = await client.transact(readTransaction([]), "any failure", retries).finally(() => retries.end());
   if (BigInt(now.revision) < BigInt(from)) throw new HistoryGone(from);
 }
 
@@ -131,21 +135,22 @@ async function* withProbes(
     const next = answers.next();
     // If the consumer stops, this response and its failure are ignored.
     next.catch(() => {});
-    const answer = await whileProbing(next, limits, () => probe(client, endpoint, limits));
+    const answer = await whileProbing(client, next, limits, () => probe(client, endpoint, limits));
     if (answer.done) return;
     yield answer.value;
   }
 }
 
 async function whileProbing<Answer>(
+  { timers }: EtcdClient,
   answer: Promise<Answer>,
   limits: WatchLimits,
   ask: () => Promise<unknown>,
 ): Promise<Answer> {
   for (let quietTimes = 0; quietTimes < limits.mostQuietTimes; quietTimes++) {
     const quiet = Promise.withResolvers<"quiet">();
-    const timer = setTimeout(() => quiet.resolve("quiet"), limits.quietMilliseconds);
-    const first = await Promise.race([answer, quiet.promise]).finally(() => clearTimeout(timer));
+    const cancel = timers.after(limits.quietMilliseconds, () => quiet.resolve("quiet"));
+    const first = await Promise.race([answer, quiet.promise]).finally(cancel);
     if (first !== "quiet") return first;
     await ask();
   }
@@ -153,8 +158,10 @@ async function whileProbing<Answer>(
 }
 
 async function probe(client: EtcdClient, endpoint: Endpoint, limits: WatchLimits): Promise<void> {
-  const signal = AbortSignal.any([AbortSignal.timeout(limits.probeMilliseconds), client.closed]);
-  await client.attempt(endpoint, signal, (transport, call) => transport.transact(call, readTransaction([])));
+  const limit = client.timers.timeout(limits.probeMilliseconds);
+  const signal = AbortSignal.any([limit.signal, client.closed]);
+  const read = client.attempt(endpoint, signal, (transport, call) => transport.transact(call, readTransaction([])));
+  await read.finally(limit.cancel);
 }
 
 function toEvent(change: WatchedChange): DatastoreEvent {

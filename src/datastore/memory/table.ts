@@ -36,6 +36,13 @@ export class MemoryTable {
     return entry ? [entry] : [];
   }
 
+  /** From the key on, up to `end`; to the last key if there is no end. */
+  range(from: string, end?: string, limit = Number.POSITIVE_INFINITY): readonly Entry[] {
+    const start = this.positionOf(from);
+    const stop = end === undefined ? this.sortedKeys.length : this.positionOf(end);
+    return this.sortedKeys.slice(start, Math.min(stop, start + limit)).flatMap((key) => this.entries.get(key) ?? []);
+  }
+
   commit(changes: readonly Change[]): Written {
     const refusal = findRefusal(changes, (key) => this.entries.get(key)?.revision);
     if (refusal) return refusal;
@@ -61,6 +68,10 @@ export class MemoryTable {
     if (from < this.forgottenUpTo || from > this.currentRevision) throw new HistoryGone(String(from));
     const first = this.history.findLastIndex((commit) => commit.revision <= from) + 1;
     return this.history.slice(first).flatMap((commit) => commit.events);
+  }
+
+  get forgotten(): bigint {
+    return this.forgottenUpTo;
   }
 
   forgetHistory(): void {

@@ -1,0 +1,70 @@
+/** The requests of the product's etcd client on their way to the simulated etcd. */
+import { failureOfConnection } from "../../src/datastore/etcd/failure.ts";
+import type {
+  Call,
+  Transaction,
+  TransactionResponse,
+  Transport,
+  WatchRequest,
+  WatchResponse,
+} from "../../src/datastore/etcd/transport.ts";
+import { connectionError } from "../faults/connection-error.ts";
+import type { FaultyServer } from "../faults/faulty-server.ts";
+import { type FaultyNetwork, RequestFailed } from "../faults/network.ts";
+import type { FaultyStream } from "../faults/stream.ts";
+import { untilAborted } from "../faults/until-aborted.ts";
+import type { SimulatedProcess } from "../schedule/process.ts";
+import type { EtcdVersions } from "./etcd-versions.ts";
+
+/** What etcd does with a request that arrives. */
+export interface EtcdServer extends FaultyServer {
+  readonly versions: Pick<EtcdVersions, "transact">;
+  startWatch(request: WatchRequest, stream: FaultyStream<WatchResponse>): void;
+}
+
+interface TransportMeans {
+  readonly process: SimulatedProcess;
+  readonly place: string;
+  readonly network: FaultyNetwork;
+}
+
+export class EtcdTransport implements Transport {
+  constructor(
+    private readonly server: EtcdServer,
+    private readonly means: TransportMeans,
+  ) {}
+
+  transact({ signal }: Call, transaction: Transaction): Promise<TransactionResponse> {
+    const writes = transaction.success.some(({ kind }) => kind !== "range");
+    this.server.traffic.count(this.means.place, writes ? "write" : "read");
+    return this.send(() => this.server.versions.transact(transaction), signal);
+  }
+
+  async *watch({ signal }: Call, request: WatchRequest): AsyncGenerator<WatchResponse> {
+    const { process, place } = this.means;
+    this.server.traffic.count(place, "read");
+    const stream = this.server.openStream<WatchResponse>(process, place);
+    try {
+      await this.send(() => this.server.startWatch(request, stream), signal);
+      yield* stream.receive(signal);
+      if (signal.aborted) throw failureOfConnection(connectionError(new RequestFailed("silence", "unknown")));
+    } finally {
+      stream.close();
+    }
+  }
+
+  authenticate(): Promise<string> {
+    throw new Error("the simulated etcd has no users");
+  }
+
+  close(): void {}
+
+  private async send<Answer>(action: () => Answer, signal: AbortSignal): Promise<Answer> {
+    const { process, place, network } = this.means;
+    try {
+      return await untilAborted(network.request(process, place, this.server, action), [signal]);
+    } catch (failure) {
+      throw failure instanceof RequestFailed ? failureOfConnection(connectionError(failure)) : failure;
+    }
+  }
+}
