@@ -1,6 +1,7 @@
 /** What the installed network config says about policy: the datastore, the name of this node, and whether policy is required. */
 import { readdir, readFile } from "node:fs/promises";
-import { findInstalledNetwork, type InstalledNetwork, isForAgentOnly } from "../admin/installed-network.ts";
+import type { Context } from "../admin/command.ts";
+import { findInstalledNetwork, isForAgentOnly } from "../admin/installed-network.ts";
 import { readNodeName } from "../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
 import { type KubeAccess, kubeAccess } from "../config/kube-access.ts";
@@ -29,6 +30,16 @@ export interface PolicyNetwork {
   };
 }
 
+/** Where the network config is found, and the name of the host. */
+type NetworkFiles = Pick<Context, "listFolder" | "readFile" | "env" | "hostName">;
+
+const OWN_FILES: NetworkFiles = {
+  listFolder: async (path) => (await readdir(path)).sort(),
+  readFile: (path) => readFile(path, "utf8"),
+  env: process.env,
+  hostName,
+};
+
 /**
  * `undefined` if no network is installed. Throws if the plugin would refuse its config. `account`: a kubeconfig, which
  * replaces that of the plugin.
@@ -36,17 +47,10 @@ export interface PolicyNetwork {
 export async function readPolicyNetwork(
   stderr: (text: string) => void,
   account: string | undefined,
+  files = OWN_FILES,
 ): Promise<PolicyNetwork | undefined> {
-  const installed = await findInstalledNetwork({
-    listFolder: async (path) => (await readdir(path)).sort(),
-    readFile: (path) => readFile(path, "utf8"),
-    stderr,
-    env: process.env,
-  });
-  return installed === undefined ? undefined : policyNetworkOf(installed, account);
-}
-
-async function policyNetworkOf(installed: InstalledNetwork, account: string | undefined): Promise<PolicyNetwork> {
+  const installed = await findInstalledNetwork({ ...files, stderr });
+  if (installed === undefined) return undefined;
   const { config } = installed.decoded;
   const settings = datastoreSettings(config);
   const given = kubeAccess(config);
@@ -56,7 +60,7 @@ async function policyNetworkOf(installed: InstalledNetwork, account: string | un
     settings:
       settings.kind === "orchestrator" && ownAccess !== undefined ? { ...settings, access: ownAccess } : settings,
     // The registration writes the file if there is none yet.
-    node: await readNodeName({ node: { ...config.node, nameFileOptional: true } }, hostName),
+    node: await readNodeName({ node: { ...config.node, nameFileOptional: true } }, files.hostName),
     isPolicyRequired: config.policyType !== undefined,
     isForAgentOnly: isForAgentOnly(installed),
     statusDirectory: config.endpointStatusDirectory,

@@ -29,6 +29,8 @@ export interface LinkRemoval {
 interface PendingRemoval {
   readonly link: KnownLink;
   readonly settle: (refusal: KernelError | undefined) => void;
+  /** It is not known what the kernel did. */
+  readonly fail: (failure: unknown) => void;
 }
 
 type Outcome = { readonly refusal: KernelError | undefined };
@@ -59,8 +61,8 @@ class GroupedRemoval implements LinkRemoval {
   constructor(private readonly means: RemovalMeans) {}
 
   remove(link: KnownLink): Promise<KernelError | undefined> {
-    return new Promise((settle) => {
-      this.pending.push({ link, settle });
+    return new Promise((settle, fail) => {
+      this.pending.push({ link, settle, fail });
       if (!this.isBusy) void this.removeAll();
     });
   }
@@ -71,7 +73,11 @@ class GroupedRemoval implements LinkRemoval {
       while (this.waiting.size >= MAXIMUM_WAITING) await Promise.race(this.waiting);
       const batch = this.pending;
       this.pending = [];
-      await this.removeBatch(batch);
+      try {
+        await this.removeBatch(batch);
+      } catch (failure) {
+        for (const { fail } of batch) fail(failure);
+      }
     }
     this.isBusy = false;
   }

@@ -1,0 +1,79 @@
+/** The node agent of a simulated machine: the product's own loops, with the kernel, clock and files of the machine. */
+import { superviseParts } from "../../src/agent/supervise.ts";
+import type { AgentMeans } from "../../src/bin/agent-means.ts";
+import { readPolicyNetwork } from "../../src/bin/policy-network.ts";
+import { runNetwork } from "../../src/bin/run-network.ts";
+import { shareNetfilter } from "../../src/linux/shared-netfilter.ts";
+import { POD_MTU_FILE } from "../../src/routing/pod-mtu.ts";
+import type { SimulatedProcess } from "../schedule/process.ts";
+import type { MachineMeans } from "./node-means.ts";
+
+/** Later than all that need a remedy. */
+const KERNEL_RELEASE = "6.12.0";
+
+export interface AgentWork {
+  readonly means: MachineMeans;
+  readonly log: (message: string) => void;
+}
+
+/** Until the process is asked to end. */
+export async function runAgent(process: SimulatedProcess, { means, log }: AgentWork): Promise<void> {
+  const agentMeans = agentMeansOf(process, means);
+  const { elapsed, wait } = agentMeans.clock;
+  const netfilter = shareNetfilter(agentMeans.kernel);
+  const run = async (signal: AbortSignal) => {
+    const network = await readPolicyNetwork(log, undefined, {
+      listFolder: async (path) => means.files.list(path),
+      readFile: async (path) => means.files.read(path) ?? "",
+      env: {},
+      hostName: async () => means.name,
+    });
+    if (network === undefined) throw new Error("no network is installed");
+    await runNetwork(network, { means: agentMeans, signal, log, netfilter, volumes: NO_VOLUMES, routed: () => {} });
+  };
+  await superviseParts([{ name: "the installed network", run }], {
+    signal: process.signal,
+    report: log,
+    elapsed,
+    wait,
+  });
+}
+
+/** Without HTTP and BIRD. */
+function agentMeansOf(process: SimulatedProcess, means: MachineMeans): AgentMeans {
+  const { files, machineIdentity } = means;
+  const random = process.random.fork("agent");
+  return {
+    kernel: means.kernelFor(process),
+    clock: { elapsed: process.elapsed, now: process.now, random: () => random.next(), wait: process.wait },
+    files: {
+      machineIdentity: () => machineIdentity,
+      kernelRelease: () => KERNEL_RELEASE,
+      writePodMtu: (mtu) => replaceText(process, means, { path: POD_MTU_FILE, text: `${mtu}\n` }),
+      statusFolder: (path) => files.statusFolder(process, path),
+    },
+    openDatastore: async () => means.openStore(process),
+    openKubeClient: async () => means.openApi(process),
+    serveFacts: ({ signal }) => aborted(signal),
+    followerOfBgp: () => ({ isAnnouncing: true, announce: () => {}, run: (_, signal) => aborted(signal) }),
+  };
+}
+
+const NO_VOLUMES = { all: new Map(), recovered: new Set<string>(), follow: () => () => {} };
+
+function replaceText(
+  process: SimulatedProcess,
+  { files }: MachineMeans,
+  { path, text }: { readonly path: string; readonly text: string },
+): boolean {
+  if (files.read(path) === text) return false;
+  process.effect(() => files.write(path, text));
+  return true;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (signal.aborted) resolve();
+  signal.addEventListener("abort", () => resolve(), { once: true });
+  return promise;
+}

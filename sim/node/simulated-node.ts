@@ -1,0 +1,235 @@
+/**
+ * One machine of a simulated cluster: a kernel, files, the node agent, the server of calls, and a runtime that calls the
+ * plugin. All programs are the product's.
+ *
+ *   runtime ── call ──▶ the server of calls, if it runs and is used; else a process of its own ──▶ kernel, datastore
+ *   node agent ───────────────────────────────────────────────────────────────────────────────▶ kernel, datastore
+ */
+import type { Datastore } from "../../src/datastore/datastore.ts";
+import { identity } from "../../src/identity.ts";
+import { parseAddress } from "../../src/ip/address.ts";
+import { type InterfaceAddress, parsePrefix } from "../../src/ip/prefix.ts";
+import type { KubeClient } from "../../src/kube/api.ts";
+import { perform } from "../../src/linux/netlink-socket.ts";
+import { addRoute } from "../../src/linux/rtnetlink/route.ts";
+import type { PluginHost } from "../../src/plugin/plugin-host.ts";
+import type { WorldAttachment } from "../judge/invariant.ts";
+import { SimulatedHost } from "../kernel/simulated-host.ts";
+import { SimulatedProcess } from "../schedule/process.ts";
+import type { Random } from "../schedule/random.ts";
+import type { Scheduler } from "../schedule/scheduler.ts";
+import "./loaded-parts.ts";
+import { hostOfManyCalls, hostOfOneCall } from "./call-hosts.ts";
+import { NETWORK_FILE, type NetworkOptions, networkList } from "./network-config.ts";
+import { NodeFiles } from "./node-files.ts";
+import type { MachineMeans } from "./node-means.ts";
+import { callPlugin, type GivenCall } from "./plugin-call.ts";
+import { runAgent } from "./simulated-agent.ts";
+import { type CallOutcome, SimulatedRuntime } from "./simulated-runtime.ts";
+
+export interface SimulatedNodeMeans {
+  readonly name: string;
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  /** New connections, for each process that starts. */
+  readonly openStore: (process: SimulatedProcess) => Datastore;
+  readonly openApi: (process: SimulatedProcess) => KubeClient;
+  readonly network: Omit<NetworkOptions, "node">;
+  /** Of its network card. */
+  readonly addresses: readonly InterfaceAddress[];
+  readonly gateway?: string;
+  /** Who executes calls while the agent runs; "itself" if absent. */
+  readonly calls?: "itself" | "server";
+}
+
+interface Serving {
+  readonly process: SimulatedProcess;
+  readonly host: PluginHost;
+}
+
+/** A runtime waits that long for its plugin. */
+const CALL_MILLISECONDS = 120_000;
+const STATUS_FOLDER = `${identity.runDirectory}/endpoint-status`;
+const LINES_KEPT = 200;
+
+export class SimulatedNode {
+  readonly files = new NodeFiles();
+  readonly runtime: SimulatedRuntime;
+  /** What the programs of this machine logged, the latest last. */
+  readonly logged: string[] = [];
+  private machine: SimulatedHost;
+  private running: SimulatedProcess | undefined;
+  private serving: Serving | undefined;
+  private readonly calls = new Set<SimulatedProcess>();
+  private nextKill: number | undefined;
+  private processes = 0;
+  private boots = 0;
+
+  constructor(private readonly means: SimulatedNodeMeans) {
+    this.files.write(NETWORK_FILE, networkList({ ...means.network, node: means.name }));
+    this.machine = this.boot();
+    this.runtime = new SimulatedRuntime({
+      network: () => this.files.read(NETWORK_FILE) ?? "",
+      call: (call) => this.call(call),
+      hasNamespace: (path) => this.machine.namespaceAt(path) !== undefined,
+      makeNamespace: (path) => void this.machine.makeNamespace(path),
+      removeNamespace: (path) => this.machine.removeNamespace(path),
+    });
+  }
+
+  get name(): string {
+    return this.means.name;
+  }
+
+  /** The kernel. Another one after each start of the machine. */
+  get host(): SimulatedHost {
+    return this.machine;
+  }
+
+  get attachments(): ReadonlyMap<string, WorldAttachment> {
+    return this.runtime.attachments;
+  }
+
+  /** `undefined` while none runs. */
+  get agent(): SimulatedProcess | undefined {
+    return this.running;
+  }
+
+  /** By the name of the file. */
+  get statusFiles(): ReadonlyMap<string, string> {
+    return this.files.in(STATUS_FOLDER);
+  }
+
+  startAgent(): void {
+    if (this.running !== undefined) return;
+    const process = this.newProcess("agent");
+    this.running = process;
+    process.onKill(() => {
+      if (this.running === process) this.running = undefined;
+    });
+    const log = (message: string) => this.log(message);
+    void runAgent(process, { means: this.machineMeans(), log }).catch((failure: unknown) => {
+      if (process.isAlive) this.log(`the agent has ended: ${failure}`);
+      process.kill();
+    });
+    if (this.means.calls === "server") this.startServer();
+  }
+
+  /** With the server of calls, which is its child. */
+  killAgent(): void {
+    this.running?.kill();
+    this.serving?.process.kill();
+  }
+
+  restartAgent(): void {
+    this.killAgent();
+    this.startAgent();
+  }
+
+  /** The next call dies after that many effects. */
+  killNextCall(afterEffects: number): void {
+    this.nextKill = afterEffects;
+  }
+
+  killCalls(): void {
+    for (const process of [...this.calls]) process.kill();
+  }
+
+  /** Everything stops half way; the kernel and what was in memory are gone. */
+  switchOff(): void {
+    this.killAgent();
+    this.killCalls();
+    this.attachmentsLost();
+  }
+
+  switchOn(): void {
+    this.files.forgetMemory();
+    this.machine = this.boot();
+  }
+
+  private attachmentsLost(): void {
+    this.runtime.attachments.clear();
+  }
+
+  private boot(): SimulatedHost {
+    const { name, random, addresses, gateway } = this.means;
+    this.boots += 1;
+    const host = new SimulatedHost({ name, random: random.fork(`boot ${this.boots}`) });
+    host.addHardware({ name: "eth0", addresses });
+    const [towards, everything] = [parseAddress(gateway ?? ""), parsePrefix("0.0.0.0/0")];
+    if (towards !== undefined && everything !== undefined) {
+      perform(host.directKernel().openSocket("route"), [addRoute({ destination: everything, gateway: towards })]);
+    }
+    return host;
+  }
+
+  private startServer(): void {
+    const process = this.newProcess("calls");
+    const serving = { process, host: hostOfManyCalls(process, this.machineMeans()) };
+    this.serving = serving;
+    process.onKill(() => {
+      if (this.serving === serving) this.serving = undefined;
+    });
+  }
+
+  /** If the server of calls dies, the process that handed the call over does it itself. */
+  private async call(call: GivenCall): Promise<CallOutcome> {
+    const kill = this.nextKill;
+    this.nextKill = undefined;
+    const { serving } = this;
+    if (serving !== undefined) {
+      if (kill !== undefined) serving.process.killAfter(kill);
+      const outcome = await this.callIn(serving, call);
+      if (outcome.kind !== "died") return outcome;
+    }
+    const process = this.newProcess("call");
+    if (serving === undefined && kill !== undefined) process.killAfter(kill);
+    this.calls.add(process);
+    const cancel = this.means.scheduler.after(CALL_MILLISECONDS, () => process.kill());
+    try {
+      return await this.callIn({ process, host: hostOfOneCall(process, this.machineMeans()) }, call);
+    } finally {
+      cancel();
+      this.calls.delete(process);
+      // What it has open is closed.
+      process.kill();
+    }
+  }
+
+  private async callIn({ process, host }: Serving, call: GivenCall): Promise<CallOutcome> {
+    const died = Promise.withResolvers<CallOutcome>();
+    process.onKill(() => died.resolve({ kind: "died" }));
+    const log = (text: string) => this.log(text.trim());
+    const reply = callPlugin(call, process, { means: this.machineMeans(), host, log }).then(
+      ({ exitCode, stdout }): CallOutcome =>
+        exitCode === 0 ? { kind: "done", stdout } : { kind: "failed", reason: reasonIn(stdout) },
+    );
+    return Promise.race([reply, died.promise]);
+  }
+
+  private newProcess(kind: string): SimulatedProcess {
+    this.processes += 1;
+    const title = `${kind} ${this.processes} on ${this.name}`;
+    return new SimulatedProcess(title, this.means.scheduler, this.means.random.fork(title));
+  }
+
+  private machineMeans(): MachineMeans {
+    const { name, openStore, openApi } = this.means;
+    const { machine } = this;
+    return {
+      ...{ name, openStore, openApi, files: this.files },
+      kernelFor: (process) => machine.kernelFor(process),
+      machineIdentity: `machine of ${name}`,
+    };
+  }
+
+  private log(line: string): void {
+    this.logged.push(line);
+    if (this.logged.length > LINES_KEPT) this.logged.shift();
+  }
+}
+
+function reasonIn(stdout: string): string {
+  const { msg, details } = JSON.parse(stdout);
+  return details === undefined ? msg : `${msg} (${details})`;
+}
