@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { HANDLES_PREFIX } from "../../src/model/keys.ts";
 import { address } from "../../test/support/ipam.ts";
-import { noAddressTwice, noLivingAddressFreed, soundRecords } from "./addresses.ts";
+import { noAddressTwice, noAddressTwiceInKernels, noLivingAddressFreed, soundRecords } from "./addresses.ts";
 import { type Invariant, violationsIn } from "./invariant.ts";
-import { SmallWorld } from "./small-world.ts";
+import { HandMadeNamespace } from "./packets/hand-made-network.ts";
+import { emptyHost, SmallWorld } from "./small-world.ts";
 
 const all = (): readonly Invariant[] => [soundRecords(), noAddressTwice(), noLivingAddressFreed()];
 
@@ -41,6 +42,25 @@ describe("the invariants of addresses", () => {
 
     expect(noAddressTwice().check(world)).toEqual([
       "pod default/one (container container-of-one on node-1) and pod default/two (container container-of-two on node-2) both have 10.0.0.72",
+    ]);
+  });
+
+  test("find an address that two living containers have in their namespaces", async () => {
+    const world = await SmallWorld.make();
+    const invariant = noAddressTwiceInKernels();
+    const containers = new Map([1, 2].map((number) => [`/netns/${number}`, new HandMadeNamespace()]));
+    for (const [number, name] of ["node-1", "node-2"].entries()) {
+      const host = { ...emptyHost(), namespaceAt: (path: string) => containers.get(path) };
+      world.nodes.set(name, { name, isRegistered: true, attachments: new Map(), host });
+      const attachment = await world.addPod(`pod-${number + 1}`, name);
+      const netnsPath = `/netns/${number + 1}`;
+      world.attach(name, { ...attachment, netnsPath });
+      containers.get(netnsPath)?.addAddress(2, `10.0.0.${number}`);
+    }
+    expect(invariant.check(world)).toEqual([]);
+    containers.get("/netns/2")?.addAddress(2, "10.0.0.0");
+    expect(invariant.check(world)).toEqual([
+      "pod default/pod-1 (container container-of-pod-1 on node-1) and pod default/pod-2 (container container-of-pod-2 on node-2) both have 10.0.0.0 in their namespaces",
     ]);
   });
 

@@ -2,7 +2,9 @@
  * No address twice: not in the records, where no order of writes and no crash may leave anything corrupt, and not among
  * the containers that live. And none that lives is ever freed: its block says that it is the container's.
  */
+import { formatAddress } from "../../src/ip/address.ts";
 import { findProblems } from "../../src/ipam/invariants.ts";
+import type { ModelAddress } from "../kernel/model.ts";
 import { type Invariant, type LivingAttachment, livingAttachments } from "./invariant.ts";
 import { type IpamState, ipamReader } from "./ipam-state.ts";
 
@@ -43,6 +45,44 @@ export function noAddressTwice(): Invariant {
       );
     },
   };
+}
+
+/** No two living containers have an address in common, whatever the results of their ADDs said. */
+export function noAddressTwiceInKernels(): Invariant {
+  let changes = -1;
+  let found: readonly string[] = [];
+  return {
+    name: "no address twice in kernels",
+    when: "after each step",
+    check(world) {
+      const living = livingAttachments(world).flatMap((attachment) => {
+        const { host } = world.nodes.get(attachment.node) ?? {};
+        const namespace = attachment.netnsPath === undefined ? undefined : host?.namespaceAt(attachment.netnsPath);
+        return namespace === undefined ? [] : [{ attachment, namespace }];
+      });
+      const now = living.reduce((sum, { namespace }) => sum + 1 + namespace.changes, 0);
+      if (now === changes) return found;
+      changes = now;
+      const holder = new Map<string, LivingAttachment>();
+      found = living.flatMap(({ attachment, namespace }) =>
+        namespace.addresses.filter(isGlobal).flatMap(({ address }) => {
+          const text = formatAddress(address);
+          const other = holder.get(text);
+          holder.set(text, attachment);
+          return other === undefined || other === attachment
+            ? []
+            : [`${title(other)} and ${title(attachment)} both have ${text} in their namespaces`];
+        }),
+      );
+      return found;
+    },
+  };
+}
+
+const GLOBAL_SCOPE = 0;
+
+function isGlobal({ scope }: ModelAddress): boolean {
+  return scope === GLOBAL_SCOPE;
 }
 
 export function noLivingAddressFreed(): Invariant {

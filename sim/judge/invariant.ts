@@ -2,6 +2,7 @@
  * What must hold in a simulated cluster, and what the invariants may look at: the truth, not what a part of the product
  * believes. Whoever runs a simulation fills a `World` once, and its getters show the present state.
  */
+import type { NetworkNamespace } from "../kernel/model.ts";
 import type { Records } from "./records.ts";
 
 export interface Violation {
@@ -38,6 +39,10 @@ export interface WorldPod {
   readonly node: string;
   /** It is being deleted, was evicted, or has ended: its addresses may be given back. */
   readonly isEnding: boolean;
+  /** Why its ADD cannot succeed: what it asks for is not possible. */
+  readonly excuse?: string;
+  /** What the last ADD said that failed. */
+  readonly failure?: string;
 }
 
 export interface WorldNode {
@@ -46,11 +51,27 @@ export interface WorldNode {
   readonly isRegistered: boolean;
   /** What the runtime believes, by container. */
   readonly attachments: ReadonlyMap<string, WorldAttachment>;
+  /** Absent if no kernel is simulated. */
+  readonly host?: WorldHost;
+}
+
+export interface WorldHost {
+  readonly root: NetworkNamespace;
+  /** The namespace of a container; `undefined` if there is none. */
+  namespaceAt(path: string): NetworkNamespace | undefined;
+  /** Hosts of one segment reach each other without a router. */
+  readonly segment: string;
+  /** In the directory of endpoint status, by file name. */
+  readonly statusFiles: ReadonlyMap<string, string>;
+  /** When somebody else last changed what the product has set, in virtual milliseconds. */
+  readonly tamperedAt?: number;
 }
 
 export interface WorldAttachment {
   readonly pod: Pick<WorldPod, "namespace" | "name" | "uid">;
   readonly containerId: string;
+  /** Of its network namespace; absent if no kernel is simulated. */
+  readonly netnsPath?: string;
   /** "attached": ADD succeeded, and no DEL was begun since. */
   readonly state: "adding" | "attached" | "deleting" | "failed";
   /** In the result of ADD: `10.0.0.5`, without a length. */

@@ -11,6 +11,8 @@ import type { MemoryTable } from "../../src/datastore/memory/table.ts";
 export interface Records {
   /** Another one after every write. */
   readonly revision: string;
+  /** Only the orchestrator's API contains services. */
+  readonly hasServices: boolean;
   /** An unchanged record is the same object each time. */
   under(prefix: string): readonly Entry[];
 }
@@ -20,6 +22,7 @@ export function recordsOfTable(table: MemoryTable): Records {
     get revision() {
       return table.revision;
     },
+    hasServices: false,
     under: (prefix) => table.answer({ kind: "prefix", prefix }),
   };
 }
@@ -52,6 +55,7 @@ export function recordsOfApi(api: ApiObjects): Records {
     get revision() {
       return api.revision;
     },
+    hasServices: true,
     // Selectors of collections only narrow down what a list returns.
     under: (prefix) =>
       mappingsBelow(mappings, prefix)

@@ -7,8 +7,21 @@ import { ENDPOINT } from "../../src/model/kinds.ts";
 import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import { workloadEndpointName } from "../../src/model/workload-endpoint-name.ts";
 import { means, nodeChange, poolChange, request, seed } from "../../test/support/ipam.ts";
-import type { World, WorldAttachment, WorldPod } from "./invariant.ts";
+import type { World, WorldAttachment, WorldNode, WorldPod } from "./invariant.ts";
+import { HandMadeNamespace } from "./packets/hand-made-network.ts";
 import { type Records, recordsOfTable } from "./records.ts";
+
+interface SmallNode extends WorldNode {
+  isRegistered: boolean;
+  readonly attachments: Map<string, WorldAttachment>;
+}
+
+/** A host on which nothing happened yet. */
+export function emptyHost() {
+  const root = new HandMadeNamespace();
+  const statusFiles = new Map<string, string>();
+  return { root, segment: "one", statusFiles, namespaceAt: () => root };
+}
 
 export class SmallWorld implements World {
   now = 0;
@@ -17,10 +30,7 @@ export class SmallWorld implements World {
   readonly allocator = openAllocator(this.store, means());
   records: Records = recordsOfTable(this.table);
   readonly pods = new Map<string, WorldPod>();
-  readonly nodes = new Map<
-    string,
-    { name: string; isRegistered: boolean; attachments: Map<string, WorldAttachment> }
-  >();
+  readonly nodes = new Map<string, SmallNode>();
 
   static async make(...names: readonly string[]): Promise<SmallWorld> {
     const world = new SmallWorld();

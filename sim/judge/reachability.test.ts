@@ -1,0 +1,156 @@
+import { describe, expect, test } from "bun:test";
+import { openKernelTable } from "../../src/agent/policy/kernel-table.ts";
+import { defaultAllowProfile } from "../../src/model/default-allow-profile.ts";
+import { globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
+import { ENDPOINT, GLOBAL_NETWORK_POLICY, NODE } from "../../src/model/kinds.ts";
+import { node } from "../../src/model/node.ts";
+import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
+import { workloadEndpointName } from "../../src/model/workload-endpoint-name.ts";
+import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
+import { poolChange } from "../../test/support/ipam.ts";
+import { changesBetween, NO_RESOURCES } from "../../test/support/policy-changes.ts";
+import { ModelSockets } from "../kernel/nftables/model-sockets.ts";
+import { handMadeHosts } from "./packets/hand-made-network.ts";
+import type { EnterHost } from "./packets/network.ts";
+import { policyStateOf } from "./policy-state.ts";
+import { reachableWhereAllowed } from "./reachability.ts";
+import { emptyHost, SmallWorld } from "./small-world.ts";
+
+const acceptAll: EnterHost = () => () => ({ verdict: "accept" });
+const dropIngress: EnterHost =
+  () =>
+  ({ hook, oif }) => ({
+    verdict: hook === "forward" && oif?.name.startsWith("vend") === true ? "drop" : "accept",
+  });
+
+function twoHosts() {
+  const world = new SmallWorld();
+  const hosts = handMadeHosts();
+  world.table.commit([poolChange("blue", "10.0.0.0/16", { vxlanMode: "Always" })]);
+  hosts.forEach(({ name, root, container, segment }, index) => {
+    const number = index + 1;
+    const spec = {
+      bgp: { ipv4Address: `192.0.2.${number}/24` },
+      ...{ ipv4VXLANTunnelAddr: `10.0.${number}.0`, vxlanTunnelMACAddr: `66:00:00:00:00:0${number}` },
+    };
+    const value = NODE.codec.write(node.make({ name }, spec));
+    world.table.commit([{ kind: "put", key: NODE.key({ name }), value }]);
+    const host = { ...emptyHost(), root, segment, namespaceAt: () => container };
+    world.nodes.set(name, { name, isRegistered: true, attachments: new Map(), host });
+    addPod(world, `pod-${number}`, name, `10.0.${number}.5`);
+  });
+  return { world, hosts };
+}
+
+function addPod(world: SmallWorld, name: string, on: string, address: string, labels = {}): void {
+  const pod = { namespace: "default", name, uid: name };
+  world.pods.set(`default/${name}`, { ...pod, node: on, isEnding: false });
+  world.attach(on, { pod, containerId: name, state: "attached", addresses: [address], netnsPath: name });
+  const made = workloadEndpointName({ node: on, orchestrator: "k8s", workload: name, endpoint: "eth0" });
+  const names = { namespace: "default", name: made.ok ? made.name : "" };
+  const endpoint = workloadEndpoint.make(
+    { ...names, labels },
+    {
+      ...{ node: on, pod: name, orchestrator: "k8s", endpoint: "eth0", containerID: name },
+      ...{
+        interfaceName: `vend${name.slice(-1)}`,
+        ipNetworks: [`${address}/32`],
+        profiles: [defaultAllowProfile.metadata.name],
+      },
+    },
+  );
+  world.table.commit([{ kind: "put", key: ENDPOINT.key(names), value: ENDPOINT.codec.write(endpoint) }]);
+}
+
+function denyAll(world: SmallWorld, selector = "all()"): void {
+  const spec = {
+    tier: "default",
+    selector,
+    types: ["Ingress" as const],
+    ingress: [{ action: "Deny" as const }],
+  };
+  const policy = globalNetworkPolicy.make(
+    { name: "deny" },
+    { ...spec, doNotTrack: false, preDNAT: false, applyOnForward: false },
+  );
+  const value = GLOBAL_NETWORK_POLICY.codec.write(policy);
+  world.table.commit([{ kind: "put", key: GLOBAL_NETWORK_POLICY.key({ name: "deny" }), value }]);
+}
+
+describe("reachableWhereAllowed()", () => {
+  test("is content if everything is open, or if everything is closed, as policy says", () => {
+    const { world } = twoHosts();
+    expect(reachableWhereAllowed(acceptAll).check(world)).toEqual([]);
+    denyAll(world);
+    expect(reachableWhereAllowed(dropIngress).check(world)).toEqual([]);
+  });
+
+  test("is content with the tables that the product compiles, and notices that one is gone", () => {
+    const { world, hosts } = twoHosts();
+    denyAll(world, "has(closed)");
+    addPod(world, "pod-1", "node-1", "10.0.1.5", { closed: "" });
+    for (const { name, root } of hosts) {
+      const sockets = new ModelSockets();
+      const compiler = new PolicyCompiler({ node: name, hasServices: false });
+      compiler.update(changesBetween(NO_RESOURCES, policyStateOf(world.records).resources));
+      openKernelTable(sockets).replace(compiler.table);
+      root.nftables = sockets.state;
+    }
+    expect(reachableWhereAllowed().check(world)).toEqual([]);
+    hosts[0].root.nftables.tables.clear();
+
+    expect(reachableWhereAllowed().check(world)[0]).toContain("to pod default/pod-1 on node-1 arrives, but must not");
+  });
+
+  test("finds packets that arrive against policy, and says why they must not", () => {
+    const { world } = twoHosts();
+    denyAll(world);
+
+    expect(reachableWhereAllowed(acceptAll).check(world)[0]).toBe(
+      'TCP 9 (10.0.2.0 → 10.0.1.5) from node node-2 to pod default/pod-1 on node-1 arrives, but must not (pool "blue" has a vxlan tunnel; ' +
+        'ingress deny: GlobalNetworkPolicy "deny", ingress rule 1 (spec.ingress[0]): deny everything); its way: ' +
+        "node-2: 10.0.1.0/24 via 10.0.1.0 dev vxlan.vend | tunnel 192.0.2.2 → 192.0.2.1 | node-1: 10.0.1.5/32 dev vend1",
+    );
+  });
+
+  test("finds packets that do not arrive although they may", () => {
+    const { world, hosts } = twoHosts();
+    expect(reachableWhereAllowed(dropIngress).check(world)[0]).toContain("does not arrive, but must");
+    hosts[1].root.forwarding.splice(0);
+    expect(reachableWhereAllowed(acceptAll).check(world)[0]).toContain(
+      "from node node-2 to pod default/pod-1 on node-1 does not arrive, but must",
+    );
+  });
+
+  test("finds a reply that does not arrive", () => {
+    const { world } = twoHosts();
+    const dropReplies: EnterHost =
+      () =>
+      ({ hook, packet }) => ({
+        verdict: hook === "forward" && packet.sourcePort === 9 ? "drop" : "accept",
+      });
+    expect(reachableWhereAllowed(dropReplies).check(world)[0]).toStartWith(
+      "The reply to TCP 9 (10.0.2.0 → 10.0.1.5) from node node-2 to pod default/pod-1 on node-1 does not arrive",
+    );
+  });
+
+  test("finds a pod without a namespace or an endpoint", () => {
+    const { world } = twoHosts();
+    const one = world.nodes.get("node-1")?.attachments.get("pod-1");
+    if (one) world.attach("node-1", { ...one, addresses: ["10.0.1.6"] });
+
+    expect(reachableWhereAllowed(acceptAll).check(world)).toEqual([
+      "pod default/pod-1 on node-1 has no endpoint of its addresses",
+    ]);
+  });
+
+  test("expects nothing where a node has no tunnel, and finds packets that arrive there", () => {
+    const { world } = twoHosts();
+    const value = NODE.codec.write(node.make({ name: "node-2" }, { bgp: { ipv4Address: "192.0.2.2/24" } }));
+    world.table.commit([{ kind: "put", key: NODE.key({ name: "node-2" }), value }]);
+
+    expect(reachableWhereAllowed(acceptAll).check(world)[0]).toContain(
+      'arrives, but must not (node "node-2" has no vxlan address',
+    );
+  });
+});

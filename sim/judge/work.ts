@@ -1,0 +1,40 @@
+/**
+ * Work at rest is zero: if nobody changes anything for a while, nothing is written, nothing in a kernel changes, and
+ * nobody asks for anything, but for what is periodical by design.
+ */
+
+/** How often something happened since the beginning, by kind and place: `"store write node-1" -> 12`. */
+export type WorkCounts = ReadonlyMap<string, number>;
+
+interface Allowance {
+  readonly kind: RegExp;
+  /** One in so many milliseconds. */
+  readonly period: number;
+  readonly reason: string;
+}
+
+/** What an idle cluster does, and why. */
+const PERIODICAL: readonly Allowance[] = [
+  {
+    kind: /^api (read|write) controllers-/,
+    period: 1_000,
+    reason: "the leader renews its lease, and the others look at it",
+  },
+];
+
+/** What happened between two moments, more often than is periodical. */
+export function workBetween(
+  before: WorkCounts,
+  after: WorkCounts,
+  milliseconds: number,
+  allowed: readonly Allowance[] = PERIODICAL,
+): readonly string[] {
+  return [...after].flatMap(([kind, count]) => {
+    const done = count - (before.get(kind) ?? 0);
+    const most = allowed
+      .filter((each) => each.kind.test(kind))
+      .reduce((sum, { period }) => sum + Math.ceil(milliseconds / period) + 1, 0);
+    if (done <= most) return [];
+    return [`${kind}: ${done} times in ${milliseconds / 60_000} minutes at rest, at most ${most} are periodical`];
+  });
+}
