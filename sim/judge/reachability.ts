@@ -12,13 +12,15 @@ import type { NetworkNamespace } from "../kernel/model.ts";
 import { type Invariant, type LivingAttachment, livingAttachments, type World } from "./invariant.ts";
 import { kernelRules } from "./packets/kernel-rules.ts";
 import type { EnterHost, Machine, Network } from "./packets/network.ts";
-import { probesFor, replyTo, titleOf } from "./packets/probes.ts";
+import { type Probes, probesFor, replyTo, titleOf } from "./packets/probes.ts";
 import { promiseOf } from "./packets/promise.ts";
 import { chosenSource, walk } from "./packets/walk.ts";
 import { type PolicyState, policyStateOf } from "./policy-state.ts";
 
 /** More would only say the same again. */
 const MOST_VIOLATIONS = 5;
+/** Each costs about a millisecond. */
+const MOST_WAYS = 250;
 
 export function reachableWhereAllowed(enter: EnterHost = kernelRules): Invariant {
   return {
@@ -43,6 +45,12 @@ interface Station {
   readonly end: PacketEnd;
   /** Of a pod; a host chooses by its routes. */
   readonly addresses: readonly Address[];
+}
+
+interface Way {
+  readonly from: Station;
+  readonly to: Station;
+  readonly destination: Address;
 }
 
 class Survey {
@@ -75,36 +83,42 @@ class Survey {
       else if (pod !== undefined) pods.push(pod);
     }
     const probes = probesFor(this.state.resources);
-    for (const to of pods) {
-      for (const from of [...this.hosts, ...pods].filter((each) => each !== to)) {
-        for (const destination of to.addresses) {
-          const source =
-            from.addresses.length === 0
-              ? chosenSource(from.namespace, destination)
-              : from.addresses.find(({ family }) => family === destination.family);
-          const promised = promiseOf(this.state.routing, from.machine.name, to.machine.name, destination);
-          if (promised.kind === "unknown") continue;
-          if (source === undefined) {
-            if (from.addresses.length === 0 && promised.kind === "reachable")
-              yield `${from.title} has no route to ${to.title} (${formatAddress(destination)})`;
-            continue;
-          }
-          for (const packet of probes(source, destination)) {
-            const violation = this.tryPacket({ from, to, packet }, promised);
-            if (violation !== undefined) yield violation;
-          }
-        }
-      }
+    const ways = pods.flatMap((to) =>
+      [...this.hosts, ...pods]
+        .filter((from) => from !== to)
+        .flatMap((from) => to.addresses.map((destination) => ({ from, to, destination }))),
+    );
+    // Each time others, if there are too many.
+    const every = Math.ceil(ways.length / MOST_WAYS);
+    for (const [index, way] of ways.entries())
+      if ((index + this.world.now) % every === 0) yield* this.tryWay(way, probes);
+  }
+
+  private *tryWay({ from, to, destination }: Way, probes: Probes): Generator<string> {
+    const promised = promiseOf(this.state.routing, from.machine.name, to.machine.name, destination);
+    if (promised.kind === "unknown") return;
+    const isHost = from.addresses.length === 0;
+    const source = isHost
+      ? chosenSource(from.namespace, destination)
+      : from.addresses.find(({ family }) => family === destination.family);
+    if (source === undefined) {
+      if (isHost && promised.kind === "reachable")
+        yield `${from.title} has no route to ${to.title} (${formatAddress(destination)})`;
+      return;
+    }
+    for (const packet of probes(source, destination)) {
+      const violation = this.tryPacket({ from, to, packet }, promised);
+      if (violation !== undefined) yield violation;
     }
   }
 
   private podStation(attachment: LivingAttachment): Station | string | undefined {
     const { node, containerId, netnsPath, pod } = attachment;
     const { host } = this.world.nodes.get(node) ?? {};
-    if (host === undefined || netnsPath === undefined) return undefined;
+    if (host === undefined) return undefined;
     const title = `pod ${pod.namespace}/${pod.name} on ${node}`;
     const machine = this.network.machines.find(({ name }) => name === node);
-    const namespace = host.namespaceAt(netnsPath);
+    const namespace = netnsPath === undefined ? undefined : host.namespaceAt(netnsPath);
     if (machine === undefined || namespace === undefined) return `${title} has no network namespace`;
     const addresses = attachment.addresses.flatMap((text) => parseAddress(text) ?? []);
     const workload = this.state.resources.endpoints.find(({ spec }) => spec.containerID === containerId);

@@ -59,7 +59,7 @@ export class SimulatedRuntime {
     const sandbox = this.sandboxes.get(containerId) ?? { pod, netns };
     this.sandboxes.set(containerId, sandbox);
     const before = this.attachments.get(containerId);
-    const attachment = { pod: { namespace, name, uid }, containerId, addresses: [] };
+    const attachment = { pod: { namespace, name, uid }, containerId, netnsPath: netns, addresses: [] };
     if (before === undefined) this.attachments.set(containerId, { ...attachment, state: "adding" });
     const outcome = await this.call("ADD", containerId, sandbox);
     const isKnown = this.sandboxes.get(containerId) === sandbox && this.attachments.has(containerId);
