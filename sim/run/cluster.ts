@@ -2,14 +2,13 @@
  * A simulated cluster, put together: the servers, the network to them, the machines with their kubelets, the controllers,
  * and the truth that the invariants look at.
  */
-import { CONFIGURATION_KEY } from "../../src/controllers/configuration.ts";
 import { resourceKey } from "../../src/model/keys.ts";
-import { kubeControllersConfiguration } from "../../src/model/kube-controllers-configuration.ts";
-import { poolChange } from "../../test/support/ipam.ts";
+import { poolChange, seed } from "../../test/support/ipam.ts";
 import { SimulatedControllers } from "../control/simulated-controllers.ts";
 import { FaultyNetwork } from "../faults/network.ts";
 import type { World, WorldNode } from "../judge/invariant.ts";
 import type { Records } from "../judge/records.ts";
+import { loadModules } from "../schedule/load-modules.ts";
 import { Random } from "../schedule/random.ts";
 import { Scheduler } from "../schedule/scheduler.ts";
 import type { FaultKind, PoolPlan, Script } from "../script/operation.ts";
@@ -18,9 +17,7 @@ import { Coverage } from "./coverage.ts";
 import { Machine } from "./machine.ts";
 import { Orchestrator } from "./orchestrator.ts";
 import { type Servers, startServers } from "./servers.ts";
-
-/** Shorter than usual, so that less has to be simulated until everything is at rest. */
-export const CONTROLLERS_PERIODS = { reconcilerPeriod: "1m", leakGracePeriod: "4m" };
+import { settingsOfCluster } from "./settings.ts";
 
 export class Cluster implements World {
   readonly scheduler: Scheduler;
@@ -40,7 +37,7 @@ export class Cluster implements World {
     this.scheduler = new Scheduler(this.random.fork("order"));
     this.network = new FaultyNetwork(this.scheduler, this.random.fork("network"));
     this.servers = startServers(script.datastore, this.network);
-    this.records = this.servers.records;
+    this.records = this.servers.store.records;
     this.orchestrator = new Orchestrator(this.servers.api);
     this.controllers = new Map(CONTROLLERS.map((name) => [name, this.newControllers(name)]));
   }
@@ -55,15 +52,12 @@ export class Cluster implements World {
 
   get nodes(): ReadonlyMap<string, WorldNode> {
     const on = [...this.machines.values()].filter(({ isOn }) => isOn);
-    return new Map(
-      on.map(({ name, attachments }) => [name, { name, isRegistered: this.orchestrator.nodes.has(name), attachments }]),
-    );
+    return new Map(on.map((machine) => [machine.name, machine.world]));
   }
 
   async start(): Promise<void> {
-    const spec = { controllers: { node: CONTROLLERS_PERIODS } };
-    const value = kubeControllersConfiguration.write(kubeControllersConfiguration.make({ name: "default" }, spec));
-    await this.servers.userStore.commit([{ kind: "put", key: CONFIGURATION_KEY, value }]);
+    await loadModules();
+    await seed(this.servers.store.user, ...settingsOfCluster());
     for (const pool of this.script.pools) await this.applyPool(pool);
     for (const name of this.script.nodes) this.joinNode(name);
     for (const controllers of this.controllers.values()) controllers.start();
@@ -74,25 +68,26 @@ export class Cluster implements World {
     const mode = encapsulation.endsWith("between subnets") ? "CrossSubnet" : "Always";
     const tunnel = encapsulation.startsWith("IPIP") ? ({ ipipMode: mode } as const) : ({ vxlanMode: mode } as const);
     const more = encapsulation === "none" ? {} : tunnel;
-    await this.servers.userStore.commit([poolChange(name, cidr, { blockSize, disabled, ...more })]);
+    await this.servers.store.user.commit([poolChange(name, cidr, { blockSize, disabled, ...more })]);
   }
 
   async deletePool(name: string): Promise<void> {
-    const { userStore } = this.servers;
+    const { user } = this.servers.store;
     const key = resourceKey("ippools", { name });
-    const entry = (await userStore.read([{ kind: "key", key }])).answers[0]?.[0];
-    if (entry !== undefined) await userStore.commit([{ kind: "delete", key, revision: entry.revision }]);
+    const entry = (await user.read([{ kind: "key", key }])).answers[0]?.[0];
+    if (entry !== undefined) await user.commit([{ kind: "delete", key, revision: entry.revision }]);
   }
 
   /** Nothing if there is a machine of this name. */
   joinNode(name: string): void {
     if (this.machines.has(name)) return;
     this.machinesMade += 1;
-    const { scheduler, servers, orchestrator, network, coverage } = this;
+    const { script, scheduler, servers, orchestrator, network, coverage } = this;
     const random = this.random.fork(`${name} ${this.machinesMade}`);
     const machine = new Machine({
       name,
       serial: this.machinesMade,
+      script,
       scheduler,
       random,
       servers,
@@ -127,14 +122,15 @@ export class Cluster implements World {
   healAll(): void {
     for (const heal of [...this.faults]) heal();
     for (const controllers of this.controllers.values()) controllers.start();
+    for (const machine of this.machines.values()) machine.startAgent();
   }
 
   private newControllers(name: string): SimulatedControllers {
     const { scheduler, servers } = this;
     return new SimulatedControllers({
       ...{ name, scheduler, random: this.random.fork(name), isEtcd: servers.isEtcd },
-      openStore: (process) => servers.connectStore(process, name),
-      openApi: (process) => servers.connectApi(process, name),
+      openStore: (process) => servers.store.connect(process, name),
+      openApi: (process) => servers.api.connect(process, name),
     });
   }
 }

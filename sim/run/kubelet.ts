@@ -23,6 +23,8 @@ export interface PodRuntime {
   add(pod: KubeletPod, containerId: string): Promise<AddResult>;
   /** `false`: to be tried again. */
   del(containerId: string): Promise<boolean>;
+  /** Of a container whose DEL has succeeded. */
+  delAgain(pod: KubeletPod, containerId: string): Promise<boolean>;
 }
 
 /** The API, as the kubelet reaches it. */
@@ -49,6 +51,8 @@ interface Sandbox {
   readonly containerId: string;
   readonly addresses: readonly string[];
   isReported: boolean;
+  /** Its DEL is called once more than needed. */
+  isDeletedTwice?: boolean;
 }
 
 const FIRST_RETRY = 1_000;
@@ -88,6 +92,12 @@ export class Kubelet {
   loseSandbox(uid: string): void {
     this.sandboxes.delete(uid);
     this.workers.get(uid)?.wake();
+  }
+
+  /** When the sandbox ends, its DEL is called twice. */
+  repeatDel(uid: string): void {
+    const sandbox = this.sandboxes.get(uid);
+    if (sandbox !== undefined) sandbox.isDeletedTwice = true;
   }
 
   /** The machine is switched off: everything stops half way. */
@@ -143,6 +153,7 @@ export class Kubelet {
       } else if (!isWanted && sandbox !== undefined) {
         await this.endContainer(sandbox.containerId, life);
         if (life === this.life && this.sandboxes.get(uid) === sandbox) this.sandboxes.delete(uid);
+        if (sandbox.isDeletedTwice) void this.means.runtime.delAgain(pod, sandbox.containerId);
       } else if (!isWanted) {
         if (current !== undefined && !this.means.api.forget(current)) await this.pause(uid, FIRST_RETRY);
         else break;

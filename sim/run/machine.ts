@@ -1,14 +1,16 @@
 /** A machine of the cluster: a node, and the kubelet that tells its runtime what to do. */
-import { resourceKey } from "../../src/model/keys.ts";
-import { node } from "../../src/model/node.ts";
+import { parseInterfaceAddress } from "../../src/ip/prefix.ts";
+import { NODE } from "../../src/model/kinds.ts";
+import { MACHINE_ANNOTATION } from "../../src/model/machine-annotation.ts";
 import { withOrchestratorReference } from "../../src/model/node-reference.ts";
 import type { FaultyNetwork } from "../faults/network.ts";
-import type { WorldAttachment } from "../judge/invariant.ts";
+import type { WorldNode } from "../judge/invariant.ts";
+import { SimulatedNode } from "../node/simulated-node.ts";
 import type { Random } from "../schedule/random.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
-import { BareNode } from "./bare-node.ts";
+import type { Script } from "../script/operation.ts";
 import type { Coverage, CoveredOperation } from "./coverage.ts";
-import { Kubelet, type KubeletPod, type PodApi, type PodRuntime } from "./kubelet.ts";
+import { Kubelet, type PodApi, type PodRuntime } from "./kubelet.ts";
 import type { Orchestrator } from "./orchestrator.ts";
 import type { Servers } from "./servers.ts";
 
@@ -16,6 +18,7 @@ export interface MachineMeans {
   readonly name: string;
   /** Another one for each machine. */
   readonly serial: number;
+  readonly script: Script;
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly servers: Servers;
@@ -25,13 +28,23 @@ export interface MachineMeans {
 }
 
 export class Machine {
-  readonly node: BareNode;
+  readonly node: SimulatedNode;
   readonly kubelet: Kubelet;
   isOn = true;
+  /** When somebody else last changed what the product has set. */
+  tamperedAt: number | undefined;
 
   constructor(private readonly means: MachineMeans) {
-    const { name, scheduler, random, servers } = means;
-    this.node = new BareNode({ name, scheduler, random, openStore: (process) => servers.connectStore(process, name) });
+    const { name, scheduler, random, servers, script } = means;
+    const { policySetupSeconds, calls, datastore } = script;
+    const own = parseInterfaceAddress(`${this.address}/24`);
+    this.node = new SimulatedNode({
+      ...{ name, scheduler, random, calls, gateway: `${this.segment}.1` },
+      addresses: own === undefined ? [] : [own],
+      network: { datastore: datastore === "orchestrator" ? "orchestrator" : "etcd", policySetupSeconds },
+      openStore: (process) => servers.store.connect(process, name),
+      openApi: (process) => servers.api.connect(process, name),
+    });
     const containerPrefix = `${name}-${means.serial}`;
     const kubelet = { node: name, containerPrefix, scheduler, random: random.fork("kubelet") };
     this.kubelet = new Kubelet({ ...kubelet, runtime: this.runtime(), api: this.podApi() });
@@ -41,48 +54,101 @@ export class Machine {
     return this.means.name;
   }
 
-  /** The nodes 3 and 4 are in another subnet than 1 and 2. */
   get address(): string {
-    const index = Number(this.name.slice(this.name.lastIndexOf("-") + 1));
-    return `172.18.${index <= 2 ? 0 : 1}.${10 + index}`;
+    return `${this.segment}.${10 + this.index}`;
   }
 
-  get attachments(): ReadonlyMap<string, WorldAttachment> {
-    return this.node.attachments;
+  /** Hosts of one segment reach each other without a router. */
+  private get segment(): string {
+    return this.means.script.subnets === 2 && this.index > 2 ? "172.18.1" : "172.18.0";
+  }
+
+  private get index(): number {
+    return Number(this.name.slice(this.name.lastIndexOf("-") + 1));
+  }
+
+  /** What the invariants look at. */
+  get world(): WorldNode {
+    const { node, tamperedAt } = this;
+    const { host } = node;
+    return {
+      name: this.name,
+      isRegistered: this.means.orchestrator.nodes.has(this.name),
+      attachments: node.attachments,
+      host: {
+        root: host.root,
+        namespaceAt: (path) => host.namespaceAt(path),
+        segment: this.segment,
+        statusFiles: node.statusFiles,
+        ...(tamperedAt === undefined ? {} : { tamperedAt }),
+      },
+    };
   }
 
   start(): void {
-    const record = node.make({ name: this.name }, withOrchestratorReference({}, this.name));
-    const key = resourceKey("nodes", { name: this.name });
-    void this.means.servers.userStore.commit([{ kind: "put", key, value: node.write(record) }]);
+    this.register();
+    this.node.startAgent();
     this.kubelet.hear();
   }
 
   switchOff(): void {
     this.isOn = false;
     this.kubelet.switchOff();
-    this.node.killCalls();
-    this.node.attachments.clear();
+    this.node.switchOff();
   }
 
   switchOn(): void {
     if (this.isOn) return;
     this.isOn = true;
+    this.node.switchOn();
+    this.register();
+    this.node.startAgent();
     this.kubelet.switchOn();
+  }
+
+  /** As the upkeep of the agent does, now and then. */
+  private register(): void {
+    const { scheduler, servers } = this.means;
+    if (!this.isOn || !servers.isEtcd) return;
+    const key = NODE.key({ name: this.name });
+    const annotations = { [MACHINE_ANNOTATION]: `machine of ${this.name}` };
+    const record = NODE.codec.make({ name: this.name, annotations }, withOrchestratorReference({}, this.name));
+    void servers.store.user.commit([{ kind: "create", key, value: NODE.codec.write(record) }]);
+    scheduler.after(60_000, () => this.register());
+  }
+
+  /** Nothing if the machine is off. */
+  startAgent(): void {
+    if (this.isOn) this.node.startAgent();
   }
 
   /** The sandbox vanishes, without a call of the plugin. */
   loseSandbox(uid: string): void {
     const containerId = this.kubelet.sandboxOf(uid);
     if (containerId === undefined) return;
-    this.node.attachments.delete(containerId);
+    this.node.runtime.forget(containerId);
     this.kubelet.loseSandbox(uid);
+  }
+
+  repeatCall(uid: string, call: "ADD" | "DEL" | "CHECK"): void {
+    const { runtime } = this.node;
+    const containerId = this.kubelet.sandboxOf(uid);
+    const attachment = containerId === undefined ? undefined : runtime.attachments.get(containerId);
+    if (containerId === undefined || attachment === undefined) return;
+    if (call === "ADD") void this.during("ADD", runtime.add(attachment.pod, containerId));
+    if (call === "CHECK") void this.during("CHECK", runtime.check(containerId));
+    if (call === "DEL") this.kubelet.repeatDel(uid);
+  }
+
+  collectGarbage(): void {
+    if (this.isOn) void this.during("GC", this.node.runtime.gc());
   }
 
   private runtime(): PodRuntime {
     return {
-      add: (pod, containerId) => this.during("ADD", this.node.add(pod, containerId)),
-      del: (containerId) => this.during("DEL", this.node.del(containerId)),
+      add: (pod, containerId) => this.during("ADD", this.node.runtime.add(pod, containerId)),
+      del: (containerId) => this.during("DEL", this.node.runtime.del(containerId)),
+      delAgain: (pod, containerId) => this.during("DEL", this.node.runtime.repeatDel(pod, containerId)),
     };
   }
 
@@ -92,17 +158,16 @@ export class Machine {
 
   private podApi(): PodApi {
     const { orchestrator, servers, network } = this.means;
-    const ifReachable = <Answer>(answer: () => Answer): Answer | undefined =>
-      servers.api.isUp() && !network.isCut(this.name) ? answer() : undefined;
+    const isReachable = () => servers.api.isUp() && !network.isCut(this.name);
     const attempt = (work: () => void): boolean => {
-      const isReachable = ifReachable(() => true) ?? false;
-      if (isReachable) work();
-      return isReachable;
+      if (!isReachable()) return false;
+      work();
+      return true;
     };
     return {
-      podsOf: (node) => ifReachable(() => orchestrator.podsOf(node)),
-      report: (pod: KubeletPod, addresses) => attempt(() => orchestrator.reportAddresses(pod, addresses)),
-      forget: (pod: KubeletPod) => attempt(() => orchestrator.forgetPod(pod)),
+      podsOf: (node) => (isReachable() ? orchestrator.podsOf(node) : undefined),
+      report: (pod, addresses) => attempt(() => orchestrator.reportAddresses(pod, addresses)),
+      forget: (pod) => attempt(() => orchestrator.forgetPod(pod)),
     };
   }
 }

@@ -4,6 +4,7 @@ import type { Action, FaultAction, RuntimeAction, UserAction } from "../script/o
 import { isFault } from "../script/operation.ts";
 import type { Cluster } from "./cluster.ts";
 import { COVERED_OPERATIONS, type CoveredOperation } from "./coverage.ts";
+import { changeKernel } from "./foreign-change.ts";
 
 /** How long something that is over at once counts as in progress. */
 const SHORT_WHILE = 5_000;
@@ -56,15 +57,20 @@ async function playRuntime(cluster: Cluster, action: RuntimeAction): Promise<voi
       if (pod !== undefined) cluster.machines.get(pod.node)?.loseSandbox(pod.uid);
       return;
     }
-    case "repeat call":
-    case "collect garbage":
+    case "repeat call": {
+      const pod = cluster.pods.get(`${action.namespace}/${action.name}`);
+      if (pod !== undefined) cluster.machines.get(pod.node)?.repeatCall(pod.uid, action.call);
       return;
+    }
+    case "collect garbage":
+      return cluster.machines.get(action.node)?.collectGarbage();
   }
 }
 
 async function playFault(cluster: Cluster, fault: FaultAction): Promise<void> {
   const { network, controllers } = cluster;
-  const { store, api } = cluster.servers;
+  const { api } = cluster.servers;
+  const store = cluster.servers.store.server;
   const machine = "node" in fault ? cluster.machines.get(fault.node) : undefined;
   const during = (begin: () => void, end: () => void = () => {}) => {
     begin();
@@ -118,9 +124,26 @@ async function playFault(cluster: Cluster, fault: FaultAction): Promise<void> {
       );
     }
     case "kill agent":
+      return during(
+        () => machine?.node.agent?.killAfter(fault.afterEffects),
+        () => machine?.startAgent(),
+      );
     case "lose kernel events":
+      if (machine === undefined) return;
+      return during(
+        () => {
+          machine.node.host.faults.lostEvents = fault.probability;
+        },
+        () => {
+          machine.node.host.faults.lostEvents = 0;
+        },
+      );
     case "foreign change":
-      return;
+      if (machine === undefined || !machine.isOn) return;
+      return during(() => {
+        machine.tamperedAt = cluster.now;
+        changeKernel(machine.node.host, fault);
+      });
   }
 }
 

@@ -2,15 +2,15 @@
  * Plays a script: assembles the cluster, lets everything happen that the script says, heals all faults, waits until
  * everything is at rest, and looks after every event whether what must hold does hold.
  */
-import { controllerSettings } from "../../src/controllers/settings.ts";
 import { allInvariants } from "../judge/all.ts";
 import { type Invariant, type Violation, violationsIn } from "../judge/invariant.ts";
 import { boundOfLeaks } from "../judge/leaks.ts";
 import type { Operation, Script } from "../script/operation.ts";
-import { Cluster, CONTROLLERS_PERIODS } from "./cluster.ts";
+import { Cluster } from "./cluster.ts";
 import type { CoverageCounts } from "./coverage.ts";
 import { isKnownGap } from "./known-gaps.ts";
 import { playOperation } from "./play-operation.ts";
+import { CONTROLLER_SETTINGS } from "./settings.ts";
 
 export interface RunOptions {
   /** Gets a line for each thing that happens. */
@@ -31,8 +31,7 @@ export interface RunOutcome {
 /** Until the agents and controllers have begun. */
 const WARM_UP = 30_000;
 /** Longer than the product promises to need for anything. */
-const UNTIL_REST =
-  boundOfLeaks(controllerSettings({}, { controllers: { node: CONTROLLERS_PERIODS } }, { isEtcd: true })) + 60_000;
+const UNTIL_REST = boundOfLeaks(CONTROLLER_SETTINGS) + 60_000;
 
 export async function runScript(script: Script, { trace }: RunOptions = {}): Promise<RunOutcome> {
   const cluster = new Cluster(script);

@@ -1,6 +1,6 @@
 /** Everything at once, at the worst time: faults overlap with one another and with everything that users and runtimes do. */
 import { FOREIGN_CHANGES } from "./operation.ts";
-import { APPS, CONTROLLERS, furtherPool, NAMESPACES, type ScriptWriter } from "./script-writer.ts";
+import { APPS, CONTROLLERS, NAMESPACES, type ScriptWriter } from "./script-writer.ts";
 
 const SECOND = 1_000;
 
@@ -68,7 +68,7 @@ function hostilePool(writer: ScriptWriter, count: number): void {
   const { random, pools } = writer;
   const others = [...pools.values()].filter(({ name }) => name !== "pool-1");
   if (others.length === 0) {
-    writer.applyPool(furtherPool(random, `pool-${3 + count}`, count));
+    writer.addPool(count);
     return;
   }
   const pool = random.pick([...pools.values()]);

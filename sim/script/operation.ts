@@ -3,6 +3,7 @@
  * again. Every operation names what it concerns; one whose object does not exist (any more) does nothing, so that any
  * operation can be left out of a script.
  */
+import type { DatastoreKind } from "../datastore/servers.ts";
 
 /** A NetworkPolicy of the orchestrator, as far as scripts write them. */
 export interface PolicySpec {
@@ -75,7 +76,10 @@ export type RuntimeAction =
     }
   | { readonly kind: "collect garbage"; readonly node: string };
 
-export const FOREIGN_CHANGES = ["delete a route", "delete a link", "delete the policy table", "delete a rule"] as const;
+export const FOREIGN_CHANGES = [
+  ...(["delete a route", "delete a tunnel", "delete a neighbour", "delete a forwarding entry"] as const),
+  ...(["delete a table"] as const),
+];
 
 export type ForeignChange = (typeof FOREIGN_CHANGES)[number];
 
@@ -108,14 +112,16 @@ export type Action = UserAction | RuntimeAction | FaultAction;
 /** `at`: virtual milliseconds since the cluster was at rest for the first time. */
 export type Operation = { readonly at: number } & Action;
 
-export const DATASTORES = ["etcd", "one object", "orchestrator"] as const;
-
-export type DatastoreKind = (typeof DATASTORES)[number];
-
 export interface Script {
   readonly seed: number;
   readonly datastore: DatastoreKind;
   readonly flavour: "realistic" | "hostile";
+  /** Of the nodes: all in one, or the third and further ones in another. */
+  readonly subnets: 1 | 2;
+  /** How long an ADD waits for the rules of its pod; 0: it does not. */
+  readonly policySetupSeconds: number;
+  /** Who executes calls of the plugin while the agent runs. */
+  readonly calls: "itself" | "server";
   readonly nodes: readonly string[];
   readonly pools: readonly PoolPlan[];
   readonly operations: readonly Operation[];

@@ -2,7 +2,7 @@
  * A cluster as people run it: deployments that scale and roll, nodes that join and are drained, policies and pools that
  * change, a restart of the agents now and then. Faults come one at a time, and far apart.
  */
-import { CONTROLLERS, furtherPool, NAMESPACES, type ScriptPod, type ScriptWriter } from "./script-writer.ts";
+import { CONTROLLERS, NAMESPACES, type ScriptPod, type ScriptWriter } from "./script-writer.ts";
 
 const SECOND = 1_000;
 
@@ -86,7 +86,7 @@ function changePools(writer: ScriptWriter, phase: number): void {
   const { random, pools } = writer;
   const spare = [...pools.values()].find(({ name }) => name !== "pool-1");
   if (spare === undefined || random.chance(0.4)) {
-    writer.applyPool(furtherPool(random, `pool-${3 + phase}`, phase));
+    writer.addPool(phase);
   } else {
     writer.applyPool({ ...spare, disabled: spare.disabled !== true });
   }

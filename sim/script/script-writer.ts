@@ -12,7 +12,6 @@ export interface ScriptPod {
   readonly node: string;
 }
 
-/** The third is in another subnet. */
 const ENCAPSULATIONS = ["none", "IPIP", "IPIP between subnets", "VXLAN", "VXLAN between subnets"] as const;
 
 export class ScriptWriter {
@@ -26,7 +25,7 @@ export class ScriptWriter {
 
   constructor(
     readonly random: Random,
-    given: Pick<Script, "nodes" | "pools">,
+    private readonly given: Pick<Script, "nodes" | "pools" | "subnets">,
   ) {
     this.nodes = new Set(given.nodes);
     this.pools = new Map(given.pools.map((pool) => [pool.name, pool]));
@@ -79,6 +78,14 @@ export class ScriptWriter {
     this.write({ kind: "apply pool", pool });
   }
 
+  /** One more. */
+  addPool(index: number): void {
+    const { random } = this;
+    const encapsulation = randomEncapsulation(random, this.given.subnets);
+    const blockSize = random.pick([28, 29, 30]);
+    this.applyPool({ name: `pool-${3 + index}`, cidr: `10.${30 + index}.0.0/26`, blockSize, encapsulation });
+  }
+
   deletePool(name: string): void {
     this.pools.delete(name);
     this.write({ kind: "delete pool", name });
@@ -105,16 +112,17 @@ export class ScriptWriter {
 }
 
 /** Small, so that blocks run out, are borrowed from, and addresses are soon used again. */
-export function randomPools(random: Random): readonly PoolPlan[] {
-  const encapsulation = random.pick(ENCAPSULATIONS);
+export function randomPools(random: Random, subnets: Script["subnets"]): readonly PoolPlan[] {
+  const encapsulation = randomEncapsulation(random, subnets);
   const first: PoolPlan = { name: "pool-1", cidr: "10.10.0.0/25", blockSize: random.pick([28, 29, 30]), encapsulation };
   if (random.chance(0.6)) return [first];
-  return [first, { name: "pool-2", cidr: "10.20.0.0/26", blockSize: 29, encapsulation: random.pick(ENCAPSULATIONS) }];
+  const other = randomEncapsulation(random, subnets);
+  return [first, { name: "pool-2", cidr: "10.20.0.0/26", blockSize: 29, encapsulation: other }];
 }
 
-export function furtherPool(random: Random, name: string, index: number): PoolPlan {
-  const encapsulation = random.pick(ENCAPSULATIONS);
-  return { name, cidr: `10.${30 + index}.0.0/26`, blockSize: random.pick([28, 29, 30]), encapsulation };
+/** Without a tunnel, pods of another subnet could not be reached. */
+function randomEncapsulation(random: Random, subnets: Script["subnets"]): PoolPlan["encapsulation"] {
+  return random.pick(subnets === 1 ? ENCAPSULATIONS : ENCAPSULATIONS.filter((each) => each !== "none"));
 }
 
 function randomPolicy(random: Random): PolicySpec {
