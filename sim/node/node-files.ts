@@ -21,6 +21,11 @@ export class NodeFiles {
   private readonly listeners = new Set<() => void>();
   private changes = 0n;
 
+  /** Another one after each change of a file. */
+  get revision(): bigint {
+    return this.changes;
+  }
+
   read(path: string): string | undefined {
     return this.texts.get(path);
   }
@@ -53,6 +58,7 @@ export class NodeFiles {
   /** The machine was switched off. */
   forgetMemory(): void {
     const isInMemory = (path: string) => IN_MEMORY.some((start) => path.startsWith(start));
+    this.changes += 1n;
     for (const map of [this.texts, this.hints, this.locks, this.folders]) {
       for (const path of [...map.keys()]) if (isInMemory(path)) map.delete(path);
     }

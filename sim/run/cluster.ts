@@ -31,6 +31,8 @@ export class Cluster implements World {
   private readonly random: Random;
   private readonly faults = new Set<() => void>();
   private machinesMade = 0;
+  private knownOn: readonly Machine[] = [];
+  private knownNodes: ReadonlyMap<string, WorldNode> = new Map();
 
   constructor(readonly script: Script) {
     this.random = new Random(script.seed).fork("cluster");
@@ -52,7 +54,17 @@ export class Cluster implements World {
 
   get nodes(): ReadonlyMap<string, WorldNode> {
     const on = [...this.machines.values()].filter(({ isOn }) => isOn);
-    return new Map(on.map((machine) => [machine.name, machine.world]));
+    if (on.length !== this.knownOn.length || on.some((machine, index) => machine !== this.knownOn[index])) {
+      this.knownOn = on;
+      this.knownNodes = new Map(on.map((machine) => [machine.name, machine.world]));
+    }
+    return this.knownNodes;
+  }
+
+  /** Another one after each change that an invariant could see. */
+  get revision(): string {
+    const machines = Array.from(this.machines.values(), ({ name, isOn, revision }) => `${name} ${isOn} ${revision}`);
+    return [this.records.revision, this.servers.api.revision, this.orchestrator.nodes.size, ...machines].join(" ");
   }
 
   async start(): Promise<void> {

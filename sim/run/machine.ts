@@ -4,7 +4,7 @@ import { NODE } from "../../src/model/kinds.ts";
 import { MACHINE_ANNOTATION } from "../../src/model/machine-annotation.ts";
 import { withOrchestratorReference } from "../../src/model/node-reference.ts";
 import type { FaultyNetwork } from "../faults/network.ts";
-import type { WorldNode } from "../judge/invariant.ts";
+import type { WorldHost, WorldNode } from "../judge/invariant.ts";
 import { SimulatedNode } from "../node/simulated-node.ts";
 import type { Random } from "../schedule/random.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
@@ -31,10 +31,12 @@ export class Machine {
   readonly node: SimulatedNode;
   readonly kubelet: Kubelet;
   isOn = true;
+  private callChanges = 0;
   /** When somebody else last changed what the product has set. */
   tamperedAt: number | undefined;
 
   constructor(private readonly means: MachineMeans) {
+    this.world = this.newWorld();
     const { name, scheduler, random, servers, script } = means;
     const { policySetupSeconds, calls, datastore } = script;
     const own = parseInterfaceAddress(`${this.address}/24`);
@@ -67,22 +69,13 @@ export class Machine {
     return Number(this.name.slice(this.name.lastIndexOf("-") + 1));
   }
 
-  /** What the invariants look at. */
-  get world(): WorldNode {
-    const { node, tamperedAt } = this;
-    const { host } = node;
-    return {
-      name: this.name,
-      isRegistered: this.means.orchestrator.nodes.has(this.name),
-      attachments: node.attachments,
-      host: {
-        root: host.root,
-        namespaceAt: (path) => host.namespaceAt(path),
-        segment: this.segment,
-        statusFiles: node.statusFiles,
-        ...(tamperedAt === undefined ? {} : { tamperedAt }),
-      },
-    };
+  /** What the invariants look at: the same object each time, with the present state. */
+  readonly world: WorldNode;
+
+  /** Another one after each change that an invariant could see. */
+  get revision(): string {
+    const { host, files } = this.node;
+    return `${this.callChanges} ${host.root.changes} ${host.root.nftables.changes} ${files.revision}`;
   }
 
   start(): void {
@@ -126,6 +119,7 @@ export class Machine {
   loseSandbox(uid: string): void {
     const containerId = this.kubelet.sandboxOf(uid);
     if (containerId === undefined) return;
+    this.callChanges += 1;
     this.node.runtime.forget(containerId);
     this.kubelet.loseSandbox(uid);
   }
@@ -152,8 +146,40 @@ export class Machine {
     };
   }
 
+  private newWorld(): WorldNode {
+    const machine = this;
+    const host: WorldHost = {
+      get root() {
+        return machine.node.host.root;
+      },
+      namespaceAt: (path) => machine.node.host.namespaceAt(path),
+      segment: this.segment,
+      get statusFiles() {
+        return machine.node.statusFiles;
+      },
+      get tamperedAt() {
+        return machine.tamperedAt ?? Number.NEGATIVE_INFINITY;
+      },
+    };
+    return {
+      name: this.name,
+      get isRegistered() {
+        return machine.means.orchestrator.nodes.has(machine.name);
+      },
+      get attachments() {
+        return machine.node.attachments;
+      },
+      host,
+    };
+  }
+
   private during<Answer>(operation: CoveredOperation, answer: Promise<Answer>): Promise<Answer> {
-    return answer.finally(this.means.coverage.begin(operation));
+    const end = this.means.coverage.begin(operation);
+    this.callChanges += 1;
+    return answer.finally(() => {
+      this.callChanges += 1;
+      end();
+    });
   }
 
   private podApi(): PodApi {

@@ -68,6 +68,7 @@ class Watch {
   violations: readonly Violation[] = [];
   violatedAt: number | undefined;
   hash = 0;
+  private seen = "";
   private readonly eachStep: readonly Invariant[];
   private readonly atRest: readonly Invariant[];
 
@@ -87,9 +88,11 @@ class Watch {
   }
 
   private look(): void {
-    const { scheduler, records } = this.cluster;
-    this.hash = Bun.hash.murmur32v3(`${scheduler.now} ${records.revision}`, this.hash);
-    if (this.violatedAt === undefined) this.judge(this.eachStep);
+    const { scheduler, revision } = this.cluster;
+    this.hash = Bun.hash.murmur32v3(`${scheduler.now} ${revision}`, this.hash);
+    if (this.violatedAt !== undefined || revision === this.seen) return;
+    this.seen = revision;
+    this.judge(this.eachStep);
   }
 
   private judge(invariants: readonly Invariant[]): void {

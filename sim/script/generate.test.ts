@@ -26,6 +26,6 @@ describe("generateScript()", () => {
     const kinds = new Set(scripts.flatMap(({ operations }) => operations.map(({ kind }) => kind)));
 
     expect(FAULTS.filter((fault) => !kinds.has(fault))).toEqual([]);
-    expect(new Set(scripts.map(({ datastore, flavour }) => `${datastore}, ${flavour}`)).size).toBe(4);
+    expect(new Set(scripts.map(({ datastore, flavour }) => `${datastore}, ${flavour}`)).size).toBe(6);
   });
 });
