@@ -76,11 +76,14 @@ function prepareDevice(
   if (underlying === undefined) return `no interface of this host has the address ${formatAddress(tunnel.local)}`;
   const step = deviceStep(tunnel, underlying, kernel.device(deviceName));
   if (step.kind === "problem") return step.reason;
-  const refusal = send(kernel, step.requests);
+  let refusal = send(kernel, step.requests);
+  // Loading the module of IPIP creates the device, which is down: then there is nothing to create, but something to change.
+  if (refusal !== undefined && isKernelError(refusal, "EEXIST")) {
+    const change = deviceStep(tunnel, underlying, kernel.device(deviceName));
+    if (change.kind === "requests" && !change.isNew) refusal = send(kernel, change.requests);
+  }
+  if (refusal !== undefined) return describeRefusal(refusal, tunnel.name);
   const link = kernel.device(deviceName)?.link;
-  // Loading the module of IPIP creates the device, and then there is nothing to create.
-  if (refusal !== undefined && !(isKernelError(refusal, "EEXIST") && link?.kind === kind))
-    return describeRefusal(refusal, tunnel.name);
   if (link === undefined) return `interface "${deviceName}" was removed at once`;
   if (step.isNew && kind === "vxlan" && needsOwnChecksums) kernel.turnOffChecksumOffload(deviceName);
   const wrong = addressRequests(tunnel, link, addresses);
