@@ -63,7 +63,8 @@ function align(cell: string, widths: readonly number[], column: number): string 
   return column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0);
 }
 
-function environment() {
+/** The commit and the host of a measurement that is made now. */
+export function environment() {
   const commit = Bun.spawnSync(["git", "rev-parse", "--short", "HEAD"], { stderr: "ignore" }).stdout.toString().trim();
   return {
     time: new Date().toISOString(),

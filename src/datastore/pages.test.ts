@@ -23,6 +23,17 @@ describe("pagesBelow()", () => {
     expect(sizes).toEqual(expected);
   });
 
+  test.each([
+    [350, [100, 200, 350, 350, 1]],
+    [50, [100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 1]],
+  ])("yields pages of twice the size up to the largest of %d entries", async (largest, expected) => {
+    const sizes: number[] = [];
+    const paging = { size: 100, largest };
+    for await (const { entries } of pagesBelow(await fullStore(), "/k/", paging)) sizes.push(entries.length);
+
+    expect(sizes).toEqual(expected);
+  });
+
   test("yields one empty page with its revision if there are no entries", async () => {
     const store = openMemory();
     const pages = await Array.fromAsync(pagesBelow(store, "/k/"));

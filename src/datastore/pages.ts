@@ -5,6 +5,7 @@
 import type { Datastore, Entry, Wanted } from "./datastore.ts";
 
 const PAGE_SIZE = 500;
+const LARGEST_PAGE = 2_000;
 
 export interface Page {
   readonly entries: readonly Entry[];
@@ -14,6 +15,11 @@ export interface Page {
 
 export interface Paging {
   readonly size?: number;
+  /**
+   * Each page is twice as large as the one before, up to this size: etcd counts all that is left for each page, so the cost of
+   * pages of one size grows with the square of the number of records. Absent: all have the same size.
+   */
+  readonly largest?: number;
   /**
    * The revision to read: a given one, or that of the first page for all others. A store that does not keep old values
    * reads the present state anyway (see `Datastore.read()`). Absent: each page has its own revision.
@@ -29,7 +35,8 @@ export async function* pagesBelow(
   prefix: string,
   paging: Paging = {},
 ): AsyncGenerator<Page> {
-  const { size = PAGE_SIZE, node } = paging;
+  const { node } = paging;
+  let { size = PAGE_SIZE } = paging;
   let at = paging.at === "first page" ? undefined : paging.at;
   let after: string | undefined;
   for (;;) {
@@ -46,12 +53,13 @@ export async function* pagesBelow(
     after = entries.at(-1)?.key;
     if (entries.length < size || after === undefined) return;
     if (paging.at === "first page") at ??= revision;
+    size = Math.max(size, Math.min(2 * size, paging.largest ?? size));
   }
 }
 
 /** The pages may have different revisions. */
 export async function readAllEntries(store: Datastore, prefix: string): Promise<readonly Entry[]> {
   const all: Entry[] = [];
-  for await (const { entries } of pagesBelow(store, prefix)) all.push(...entries);
+  for await (const { entries } of pagesBelow(store, prefix, { largest: LARGEST_PAGE })) all.push(...entries);
   return all;
 }

@@ -26,6 +26,7 @@ const LIMITS: ReplicaLimits = {
   longestPauseMilliseconds: 10_000,
   quietMilliseconds: 15 * 60_000,
   pageSize: 500,
+  largestPageSize: 2_000,
 };
 
 export interface ReplicaOptions {

@@ -55,7 +55,7 @@ function compactIfNew(endpoint: string): void {
 
 describe.skipIf(!hasEtcd)(`a replica of a failing etcd${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
   const kinds = { things: { prefix: "/k/", decode: ({ value }: { readonly value: string }) => value } };
-  const limits = { firstPauseMilliseconds: 20, longestPauseMilliseconds: 200, pageSize: 50 };
+  const limits = { firstPauseMilliseconds: 20, longestPauseMilliseconds: 200, pageSize: 50, largestPageSize: 100 };
   const brief = { limits: { wholeMilliseconds: 1_000, briefMilliseconds: 200, firstAttemptMilliseconds: 500 } };
   let cleanups: (() => Promise<unknown>)[] = [];
   afterEach(async () => {

@@ -83,7 +83,10 @@ describe("startReplica()", () => {
     stop = new AbortController();
   });
   const start = (store: FollowedStore, clock: Clock, pageSize = 500, report?: ReplicaOptions["report"]) => {
-    const sized = { limits: { ...limits, pageSize }, ...(report === undefined ? {} : { report }) };
+    const sized = {
+      limits: { ...limits, pageSize, largestPageSize: pageSize },
+      ...(report === undefined ? {} : { report }),
+    };
     const options = { signal: stop.signal, clock, random: () => 1, ...sized };
     const replica = startReplica(store, kinds, options);
     started = replica;

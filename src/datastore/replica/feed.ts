@@ -13,7 +13,9 @@ import { FeedStatus } from "./status.ts";
 export interface ReplicaLimits extends BackoffLimits {
   /** A watch that delivers nothing for this time is opened again; etcd reports progress every ten minutes. */
   readonly quietMilliseconds: number;
+  /** Of the first page of a list. */
   readonly pageSize: number;
+  readonly largestPageSize: number;
 }
 
 /** The part of a datastore that a replica needs. */
@@ -93,7 +95,7 @@ export class Feed {
     let moment: string | undefined;
     this.copy.startOver();
     for (const [kind, { prefix }] of this.plan.kinds) {
-      const paging = { size: limits.pageSize, at: moment ?? "first page" };
+      const paging = { size: limits.pageSize, largest: limits.largestPageSize, at: moment ?? "first page" };
       for await (const page of pagesBelow(reader, prefix, paging)) {
         moment ??= page.revision;
         this.copy.addPage(kind, page);

@@ -18,7 +18,7 @@ import {
 } from "./recorded-history.ts";
 
 /** Short pauses and small pages, so that a test has many of each. */
-export const IMPATIENT = { firstPauseMilliseconds: 1, longestPauseMilliseconds: 20, pageSize: 3 };
+export const IMPATIENT = { firstPauseMilliseconds: 1, longestPauseMilliseconds: 20, pageSize: 3, largestPageSize: 6 };
 
 /** A random history continues until the replica has shown this many of its states. */
 const ENOUGH_UPDATES = 10;

@@ -1,0 +1,30 @@
+/** The file with all measurements of scale. Each part is measured on its own, so each has its own time, commit and host. */
+import { join } from "node:path";
+import type { Measured } from "../../sim/scale/measured.ts";
+import { environment } from "./report.ts";
+
+const FILE = join(import.meta.dir, "../../docs/scale.json");
+
+async function readScale(): Promise<Partial<Measured>> {
+  const file = Bun.file(FILE);
+  return (await file.exists()) ? await file.json() : {};
+}
+
+export async function writeAgent(name: string, found: object): Promise<void> {
+  const { agents = {}, ...parts } = await readScale();
+  await write({ ...parts, agents: { ...agents, [name]: { ...environment(), ...found } } });
+}
+
+export async function writePart(name: Exclude<keyof Measured, "agents">, found: object): Promise<void> {
+  await write({ ...(await readScale()), [name]: { ...environment(), ...found } });
+}
+
+async function write(all: object): Promise<void> {
+  await Bun.write(FILE, `${JSON.stringify(all, shortened, 2)}\n`);
+  console.log("written to docs/scale.json");
+}
+
+/** More digits than a measurement has would only be noise in the file. */
+function shortened(_key: string, value: unknown): unknown {
+  return typeof value === "number" ? Number(value.toPrecision(6)) : value;
+}

@@ -1,0 +1,128 @@
+/** What the benchmark of scale has measured: the content of docs/scale.json, from which everything else is computed. */
+import type { ClusterSize } from "./cluster-records.ts";
+import type { StoreCounts } from "./counted-store.ts";
+
+export interface Measured {
+  /** One real agent, in clusters of several sizes. */
+  readonly agents: Readonly<Record<string, AgentAtScale & Place>>;
+  /** Many agents in one process, on a datastore that counts. */
+  readonly many: ManyAgents & Place;
+  readonly fanOut: FanOut & Place;
+  /** Real agents on one machine. */
+  readonly real: RealAgents & Place;
+}
+
+/** When, of which commit and where a part was measured. */
+export interface Place {
+  readonly time: string;
+  readonly commit: string;
+  readonly host: {
+    readonly processor: string;
+    readonly processors: number;
+    readonly kernel: string;
+    readonly bun: string;
+  };
+}
+
+export interface Spent {
+  readonly wallMilliseconds: number;
+  /** CPU time of the agent with its children, and of etcd. */
+  readonly agentMilliseconds: number;
+  readonly etcdMilliseconds: number;
+  /** What etcd sent to all clients, and the unary requests that it got. */
+  readonly sentBytes: number;
+  readonly requests: number;
+}
+
+/** `writingMilliseconds`: how long the writes took, in large transactions as fast as etcd takes them, or at a given pace. */
+export interface Burst extends Spent {
+  readonly writingMilliseconds: number;
+  /** Of the agent, afterwards. */
+  readonly residentBytes: number;
+}
+
+export interface Memory {
+  readonly residentBytes: number;
+  readonly peakBytes: number;
+}
+
+export interface AgentAtScale {
+  readonly size: ClusterSize;
+  readonly records: { readonly count: number; readonly bytes: number };
+  readonly first: Spent;
+  readonly restart: Spent;
+  readonly kernel: { readonly sets: number; readonly elements: number; readonly routes: number };
+  readonly memory: {
+    readonly settled: Memory;
+    readonly afterChanges: Memory;
+    readonly afterwards: Memory;
+    readonly etcdBytes: number;
+  };
+  readonly idle: { readonly seconds: number; readonly agentMilliseconds: number; readonly requests: number };
+  readonly changes: {
+    readonly allowedPod: readonly Spent[];
+    readonly policy: readonly Spent[];
+    readonly node: readonly Spent[];
+    readonly unrelatedPods: Spent & { readonly count: number };
+  };
+  readonly zone: { readonly nodes: number; readonly pods: number; readonly fails: Burst; readonly returns: Burst };
+  readonly upgrade: Burst & { readonly nodes: number; readonly perSecond: number };
+}
+
+export interface ManyAgents {
+  readonly size: ClusterSize;
+  readonly residentBytes: number;
+  readonly phases: Readonly<Record<PhaseName, Phase>>;
+}
+
+export type PhaseName = "start" | "pods start" | "at rest" | "zone fails" | "zone returns" | "rolling upgrade";
+
+export interface Phase {
+  /** What happened: agents, pods or nodes. */
+  readonly count: number;
+  /** Of all agents together. */
+  readonly agents: StoreCounts;
+  /** Of the runtimes, the controllers and whoever else changes records. */
+  readonly others: StoreCounts;
+  /** Elements and chains that the kernels would have got. */
+  readonly kernelChanges: number;
+  /** Of the whole process. */
+  readonly cpuMilliseconds: number;
+}
+
+export interface FanOut {
+  readonly rounds: readonly FanOutRound[];
+}
+
+export interface FanOutRound {
+  readonly watchers: number;
+  readonly writes: number;
+  readonly bytesPerEvent: number;
+  readonly etcdMilliseconds: number;
+  readonly etcdResidentBytes: number;
+  /** Of this process, which has all watchers. */
+  readonly clientMilliseconds: number;
+}
+
+export interface RealAgents {
+  readonly nodes: number;
+  readonly podsPerNode: number;
+  /** The agents start on nodes that the datastore does not know. */
+  readonly first: RealPhase;
+  readonly pods: RealPhase;
+  /** One pod more, until every node allows it. */
+  readonly changes: readonly RealPhase[];
+  readonly idle: RealPhase;
+  readonly residentBytesPerAgent: number;
+  readonly proportionalBytesPerAgent: number;
+}
+
+export interface RealPhase {
+  readonly wallMilliseconds: number;
+  /** CPU time. */
+  readonly agentMilliseconds: number;
+  readonly etcdMilliseconds: number;
+  readonly requests: number;
+  readonly sentBytes: number;
+  readonly puts: number;
+}
