@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { NETWORK_KINDS } from "../../src/bin/followed-network.ts";
+import { networkKinds } from "../../src/bin/followed-network.ts";
 import { MemoryTable } from "../../src/datastore/memory/table.ts";
 import { ROUTED_BLOCK_KINDS } from "../../src/routing/inputs.ts";
 import { applicationOf, nodesOfZone, peerOf, podAddress, recordsOfNode, sharedRecords } from "./cluster-records.ts";
@@ -11,7 +11,7 @@ const SIZE = { nodes: 4, podsPerNode: 50, policies: 200 };
 describe("records of a cluster", () => {
   test("can all be read, and each has its own key", () => {
     const records = [...sharedRecords(SIZE), ...[0, 1, 2, 3].flatMap((node) => recordsOfNode(node, SIZE))];
-    const kinds = Object.values({ ...NETWORK_KINDS, ...ROUTED_BLOCK_KINDS });
+    const kinds = Object.values({ ...networkKinds("node-0"), ...ROUTED_BLOCK_KINDS });
     const read = records.map(({ key, value }) => {
       const kind = kinds.find(({ prefix }) => key.startsWith(prefix));
       return kind?.decode({ key, value, revision: "1" });

@@ -2,6 +2,7 @@
 import type { Datastore } from "../datastore/datastore.ts";
 import type { KindTable } from "../datastore/replica/kinds.ts";
 import type { Replica } from "../datastore/replica.ts";
+import { followedEndpoints } from "../policy/followed-endpoints.ts";
 import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";
 import { BGP_KINDS, type BgpValues } from "../routing/bgp/inputs.ts";
 import { ROUTING_KINDS, type RoutingValues } from "../routing/inputs.ts";
@@ -10,7 +11,10 @@ import type { PolicyNetwork } from "./policy-network.ts";
 
 export type NetworkValues = PolicyValues & RoutingValues & BgpValues;
 
-export const NETWORK_KINDS: KindTable<NetworkValues> = { ...POLICY_KINDS, ...ROUTING_KINDS, ...BGP_KINDS };
+/** `node`: the name of the node that follows them. */
+export function networkKinds(node: string): KindTable<NetworkValues> {
+  return { ...POLICY_KINDS, ...ROUTING_KINDS, ...BGP_KINDS, endpoints: followedEndpoints(node) };
+}
 
 /** The kinds that each part of the agent needs: one that cannot be listed stops only the parts that need it. */
 export const KINDS_OF_PARTS = {

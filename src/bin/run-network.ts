@@ -17,7 +17,7 @@ import { startReplica } from "../datastore/replica.ts";
 import { applyNat } from "../firewall/apply-nat.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { enforcePolicy } from "./enforce-policy.ts";
-import { type FollowedNetwork, KINDS_OF_PARTS, NETWORK_KINDS } from "./followed-network.ts";
+import { type FollowedNetwork, KINDS_OF_PARTS, networkKinds } from "./followed-network.ts";
 import { keepNodeRecord } from "./keep-node-record.ts";
 import { onceEach } from "./once-each.ts";
 import type { PolicyNetwork } from "./policy-network.ts";
@@ -42,7 +42,7 @@ export async function runNetwork(
   const warn = (message: string) => log(message, "WARNING");
   const store = await means.openDatastore(network.settings, warn);
   const lost = onceEach(warn);
-  const replica = startReplica(store, NETWORK_KINDS, {
+  const replica = startReplica(store, networkKinds(network.node), {
     signal,
     random,
     clock: { now: elapsed, wait },

@@ -37,16 +37,33 @@ function ownLabels(labels: Labels = {}): Labels {
   return Object.fromEntries(Object.entries(labels).filter(([name]) => !INHERITED.test(name)));
 }
 
-export function workloadEntity({ metadata, spec, status }: WorkloadEndpoint): Entity {
-  return {
-    labels: ownLabels(metadata.labels),
-    parents: spec.profiles ?? [],
-    addresses: (isFinished({ status }) ? [] : (spec.ipNetworks ?? [])).flatMap(
+/** Most pods of a large cluster are not selected on a node: the addresses of a pod are only read when they are needed. */
+class WorkloadEntity implements Entity {
+  readonly prefixes = NONE;
+
+  constructor(
+    readonly labels: Labels,
+    private readonly endpoint: WorkloadEndpoint,
+  ) {}
+
+  get parents(): readonly string[] {
+    return this.endpoint.spec.profiles ?? NONE;
+  }
+
+  get addresses(): readonly Address[] {
+    const { spec, status } = this.endpoint;
+    return (isFinished({ status }) ? [] : (spec.ipNetworks ?? [])).flatMap(
       (text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? [],
-    ),
-    prefixes: NONE,
-    ports: portsOf(spec.ports),
-  };
+    );
+  }
+
+  get ports(): readonly EntityPort[] {
+    return portsOf(this.endpoint.spec.ports);
+  }
+}
+
+export function workloadEntity(endpoint: WorkloadEndpoint): Entity {
+  return new WorkloadEntity(ownLabels(endpoint.metadata.labels), endpoint);
 }
 
 export function hostEntity({ metadata, spec }: HostEndpoint): Entity {

@@ -48,6 +48,7 @@ export class LabelIndex {
   /** Of the labels that a selector has required: names by value. */
   private readonly byLabel = new Map<string, Map<string, Set<string>>>();
   private readonly parents = new Map<string, Labels>();
+  private readonly inherited = new InheritedLabels((parent) => this.parents.get(parent));
   private readonly children = new Map<string, Set<string>>();
   private readonly selectors = new Map<SelectorText, Registered>();
   private readonly filed = new LabelTable();
@@ -92,7 +93,7 @@ export class LabelIndex {
   put(name: string, { labels, parents }: LabelledEntity): void {
     const before = this.entities.get(name);
     if (before !== undefined) this.unfile(name, before);
-    const effective = this.effectiveLabels(labels, parents);
+    const effective = this.inherited.effective(labels, parents);
     const entity: Entity = { labels, parents, effective, matches: before?.matches ?? [] };
     this.entities.set(name, entity);
     for (const parent of parents) addTo(this.children, parent, name);
@@ -119,6 +120,7 @@ export class LabelIndex {
     if (Bun.deepEquals(this.parents.get(parent), labels)) return;
     if (labels === undefined) this.parents.delete(parent);
     else this.parents.set(parent, labels);
+    this.inherited.forget();
     for (const name of [...(this.children.get(parent) ?? NONE)]) {
       const entity = this.entities.get(name);
       if (entity !== undefined) this.put(name, entity);
@@ -131,12 +133,6 @@ export class LabelIndex {
       const names = this.byLabel.get(label);
       if (names !== undefined) removeFrom(names, effective[label] ?? "", name);
     }
-  }
-
-  private effectiveLabels(own: Labels, parents: readonly string[]): Labels {
-    // Of two parents with the same label the first wins.
-    const inherited = parents.map((parent) => this.parents.get(parent)).filter((labels) => labels !== undefined);
-    return inherited.length === 0 ? own : Object.assign({}, ...inherited.toReversed(), own);
   }
 
   private evaluate(name: string, entity: Entity): void {
@@ -199,6 +195,31 @@ export class LabelIndex {
       if (count < fewest) [best, fewest] = [alternatives, count];
     }
     return best;
+  }
+}
+
+/**
+ * The labels of entities with those that they inherit. The pods of one application have the same ones, and if these are one
+ * object, so are the results.
+ */
+class InheritedLabels {
+  private known = new WeakMap<Labels, { readonly parents: readonly string[]; readonly effective: Labels }>();
+
+  constructor(private readonly labelsOf: (parent: string) => Labels | undefined) {}
+
+  effective(own: Labels, parents: readonly string[]): Labels {
+    const known = this.known.get(own);
+    if (known !== undefined && known.parents === parents) return known.effective;
+    // Of two parents with the same label the first wins.
+    const inherited = parents.map(this.labelsOf).filter((labels) => labels !== undefined);
+    const effective = inherited.length === 0 ? own : Object.assign({}, ...inherited.toReversed(), own);
+    this.known.set(own, { parents, effective });
+    return effective;
+  }
+
+  /** The labels of a parent have changed. */
+  forget(): void {
+    this.known = new WeakMap();
   }
 }
 

@@ -34,10 +34,11 @@ interface Member extends NftElement {
   readonly identity: string;
 }
 
-/** What an entity adds to the sets of the selectors that select it. */
-interface Contribution extends Pick<Entity, "prefixes" | "ports"> {
-  readonly addresses: readonly Member[];
-}
+/**
+ * What an entity adds to the sets of the selectors that select it. Few pods of a large cluster are selected on one node, so
+ * elements are made only for those that are.
+ */
+type Contribution = Pick<Entity, "addresses" | "prefixes" | "ports">;
 
 interface ActiveSet {
   readonly reference: AnyReference;
@@ -79,10 +80,8 @@ export class MemberSets {
   putEntity(name: string, entity: Entity): void {
     this.withdraw(name);
     this.index.put(name, entity);
-    const { addresses, prefixes, ports } = entity;
-    const contribution = { addresses: addresses.map(addressMember), prefixes, ports };
-    this.contributions.set(name, contribution);
-    this.contributeEverywhere(name, contribution, 1);
+    this.contributions.set(name, entity);
+    this.contributeEverywhere(name, entity, 1);
   }
 
   deleteEntity(name: string): void {
@@ -198,7 +197,7 @@ export class MemberSets {
       for (const member of namedPortMembers(set.reference, contribution)) this.count(set, member, sign);
       return;
     }
-    for (const address of contribution.addresses) this.count(set, address, sign);
+    for (const address of contribution.addresses) this.count(set, addressMember(address), sign);
     for (const prefix of contribution.prefixes) this.countPrefix(set, prefix, sign);
   }
 
@@ -281,7 +280,7 @@ function keyOf(reference: AnyReference, family: Family): readonly DataType[] {
 function namedPortMembers({ names, protocol }: NamedPortReference, contribution: Contribution): readonly Member[] {
   return contribution.ports
     .filter((port) => names.includes(port.name) && port.protocol === protocol)
-    .flatMap((port) => contribution.addresses.map((address) => portMember(address, port)));
+    .flatMap((port) => contribution.addresses.map((address) => portMember(addressMember(address), port)));
 }
 
 function addressMember(address: Address): Member {

@@ -1,0 +1,59 @@
+/**
+ * Endpoints as an agent follows them. Those of other nodes are most of its memory in a large cluster: of them only what rules
+ * can depend on is kept, and labels and profiles that many pods have in common are kept once.
+ */
+import { type KindSource, sourceOf } from "../datastore/replica/kinds.ts";
+import { ENDPOINT } from "../model/kinds.ts";
+import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
+
+/** `node`: the node of the agent, whose endpoints are kept whole. */
+export function followedEndpoints(node: string): KindSource<WorkloadEndpoint> {
+  const { prefix, decode } = sourceOf(ENDPOINT);
+  const shared = new SharedValues();
+  return {
+    prefix,
+    decode(entry) {
+      const endpoint = decode(entry);
+      return endpoint === undefined || endpoint.spec.node === node ? endpoint : remoteEndpoint(endpoint, shared);
+    },
+  };
+}
+
+function remoteEndpoint(endpoint: WorkloadEndpoint, shared: SharedValues): WorkloadEndpoint {
+  const { apiVersion, kind, metadata, spec, status } = endpoint;
+  const { name, namespace, labels } = metadata;
+  const { node, ipNetworks, profiles, ports } = spec;
+  return {
+    ...{ apiVersion, kind },
+    metadata: {
+      name,
+      ...(namespace === undefined ? {} : { namespace: shared.value(namespace) }),
+      ...(labels === undefined ? {} : { labels: shared.value(labels) }),
+    },
+    spec: {
+      ...(node === undefined ? {} : { node: shared.value(node) }),
+      ...(ipNetworks === undefined ? {} : { ipNetworks }),
+      ...(profiles === undefined ? {} : { profiles: shared.value(profiles) }),
+      ...(ports === undefined ? {} : { ports: shared.value(ports) }),
+    },
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+/** Labels that differ from pod to pod must not be remembered for ever. */
+const MOST_REMEMBERED = 20_000;
+
+/** One object for all values with the same content. */
+class SharedValues {
+  private readonly known = new Map<string, unknown>();
+
+  value<Value>(value: Value): Value {
+    const text = JSON.stringify(value);
+    const known = this.known.get(text);
+    // The same text is the same value, so also the same type.
+    if (known !== undefined) return known as Value;
+    if (this.known.size >= MOST_REMEMBERED) this.known.clear();
+    this.known.set(text, value);
+    return value;
+  }
+}
