@@ -9,6 +9,8 @@ export interface ReplicaMeans {
   readonly name: string;
   readonly scheduler: Scheduler;
   readonly random: Random;
+  /** Gets what its processes log. */
+  readonly onLog?: (line: string) => void;
 }
 
 interface Program {
@@ -66,7 +68,10 @@ export class SimulatedReplica<Started extends Program> {
     this.starts += 1;
     const { name, scheduler, random } = this.means;
     const process = new SimulatedProcess(name, scheduler, random.fork(`${name} ${this.starts}`));
-    const log = (message: string) => this.logged.push(`${process.now().toISOString()} ${message}`);
+    const log = (message: string) => {
+      this.means.onLog?.(message);
+      this.logged.push(`${process.now().toISOString()} ${message}`);
+    };
     const running = { process, program: this.open({ process, identity: `${name}_${this.starts}`, log }) };
     this.running = running;
     process.onKill(() => this.forget(running));

@@ -38,6 +38,8 @@ export interface SimulatedNodeMeans {
   /** Of its network card. */
   readonly addresses: readonly InterfaceAddress[];
   readonly gateway?: string;
+  /** Gets what the programs of this machine log. */
+  readonly onLog?: (line: string) => void;
   /** Who executes calls while the agent runs; "itself" if absent. */
   readonly calls?: "itself" | "server";
 }
@@ -224,6 +226,7 @@ export class SimulatedNode {
   }
 
   private log(line: string): void {
+    this.means.onLog?.(line);
     this.logged.push(line);
     if (this.logged.length > LINES_KEPT) this.logged.shift();
   }

@@ -8,6 +8,7 @@ import { SimulatedControllers } from "../control/simulated-controllers.ts";
 import { FaultyNetwork } from "../faults/network.ts";
 import type { World, WorldNode } from "../judge/invariant.ts";
 import type { Records } from "../judge/records.ts";
+import type { WorkCounts } from "../judge/work.ts";
 import { loadModules } from "../schedule/load-modules.ts";
 import { Random } from "../schedule/random.ts";
 import { Scheduler } from "../schedule/scheduler.ts";
@@ -34,7 +35,11 @@ export class Cluster implements World {
   private knownOn: readonly Machine[] = [];
   private knownNodes: ReadonlyMap<string, WorldNode> = new Map();
 
-  constructor(readonly script: Script) {
+  /** `trace`: gets a line for each thing that happens, and who says it. */
+  constructor(
+    readonly script: Script,
+    readonly trace: (who: string, line: string) => void = () => {},
+  ) {
     this.random = new Random(script.seed).fork("cluster");
     this.scheduler = new Scheduler(this.random.fork("order"));
     this.network = new FaultyNetwork(this.scheduler, this.random.fork("network"));
@@ -67,6 +72,24 @@ export class Cluster implements World {
     return [this.records.revision, this.servers.api.revision, this.orchestrator.nodes.size, ...machines].join(" ");
   }
 
+  /** How often something happened since the beginning, by kind and place. */
+  get work(): WorkCounts {
+    const { api, store } = this.servers;
+    const places = [...this.machines.keys(), ...this.controllers.keys()];
+    const servers = Object.entries(api === store.server ? { api } : { api, store: store.server });
+    const requests = servers.flatMap(([name, { traffic }]) =>
+      places.flatMap((place) => {
+        const { reads, writes } = traffic.of(place);
+        return [[`${name} read ${place}`, reads] as const, [`${name} write ${place}`, writes] as const];
+      }),
+    );
+    const kernels = [...this.machines.values()].flatMap(({ name, node: { host } }) => [
+      [`kernel ${name}`, host.root.changes] as const,
+      [`netfilter ${name}`, host.root.nftables.changes] as const,
+    ]);
+    return new Map([...requests, ...kernels]);
+  }
+
   async start(): Promise<void> {
     await loadModules();
     await seed(this.servers.store.user, ...settingsOfCluster());
@@ -94,7 +117,7 @@ export class Cluster implements World {
   joinNode(name: string): void {
     if (this.machines.has(name)) return;
     this.machinesMade += 1;
-    const { script, scheduler, servers, orchestrator, network, coverage } = this;
+    const { script, scheduler, servers, orchestrator, network, coverage, trace } = this;
     const random = this.random.fork(`${name} ${this.machinesMade}`);
     const machine = new Machine({
       name,
@@ -106,6 +129,7 @@ export class Cluster implements World {
       orchestrator,
       network,
       coverage,
+      trace,
     });
     this.machines.set(name, machine);
     this.orchestrator.registerNode(name, machine.address);
@@ -141,6 +165,7 @@ export class Cluster implements World {
     const { scheduler, servers } = this;
     return new SimulatedControllers({
       ...{ name, scheduler, random: this.random.fork(name), isEtcd: servers.isEtcd },
+      onLog: (line) => this.trace(name, line),
       openStore: (process) => servers.store.connect(process, name),
       openApi: (process) => servers.api.connect(process, name),
     });

@@ -25,6 +25,7 @@ export interface MachineMeans {
   readonly orchestrator: Orchestrator;
   readonly network: FaultyNetwork;
   readonly coverage: Coverage;
+  readonly trace: (who: string, line: string) => void;
 }
 
 export class Machine {
@@ -43,6 +44,7 @@ export class Machine {
     this.node = new SimulatedNode({
       ...{ name, scheduler, random, calls, gateway: `${this.segment}.1` },
       addresses: own === undefined ? [] : [own],
+      onLog: (line) => means.trace(name, line),
       network: { datastore: datastore === "orchestrator" ? "orchestrator" : "etcd", policySetupSeconds },
       openStore: (process) => servers.store.connect(process, name),
       openApi: (process) => servers.api.connect(process, name),
@@ -139,9 +141,21 @@ export class Machine {
   }
 
   private runtime(): PodRuntime {
+    const { name, trace, orchestrator } = this.means;
     return {
-      add: (pod, containerId) => this.during("ADD", this.node.runtime.add(pod, containerId)),
-      del: (containerId) => this.during("DEL", this.node.runtime.del(containerId)),
+      add: async (pod, containerId) => {
+        trace(name, `ADD of ${containerId} for pod ${pod.namespace}/${pod.name} (${pod.uid}) begins`);
+        const outcome = await this.during("ADD", this.node.runtime.add(pod, containerId));
+        trace(name, `ADD of ${containerId}: ${outcome.ok ? outcome.addresses.join(" ") : outcome.reason}`);
+        orchestrator.noteOutcome(pod, outcome.ok ? undefined : outcome.reason);
+        return outcome;
+      },
+      del: async (containerId) => {
+        trace(name, `DEL of ${containerId} begins`);
+        const isDone = await this.during("DEL", this.node.runtime.del(containerId));
+        trace(name, `DEL of ${containerId}: ${isDone ? "done" : "failed"}`);
+        return isDone;
+      },
       delAgain: (pod, containerId) => this.during("DEL", this.node.runtime.repeatDel(pod, containerId)),
     };
   }

@@ -59,6 +59,14 @@ export class Orchestrator {
     this.api.patch(podPath(pod), { status });
   }
 
+  /** Of its last ADD. */
+  noteOutcome({ namespace, name, uid }: KubeletPod, failure: string | undefined): void {
+    const pod = this.pods.get(`${namespace}/${name}`);
+    if (pod?.uid !== uid || pod.failure === failure) return;
+    const { failure: _former, ...rest } = pod;
+    this.pods.set(`${namespace}/${name}`, failure === undefined ? rest : { ...rest, failure });
+  }
+
   labelPod({ namespace, name }: Named, labels: Labels): void {
     const pod = this.pods.get(`${namespace}/${name}`);
     if (pod === undefined) return;

@@ -5,6 +5,7 @@
 import { allInvariants } from "../judge/all.ts";
 import { type Invariant, type Violation, violationsIn } from "../judge/invariant.ts";
 import { boundOfLeaks } from "../judge/leaks.ts";
+import { workBetween } from "../judge/work.ts";
 import type { Operation, Script } from "../script/operation.ts";
 import { Cluster } from "./cluster.ts";
 import type { CoverageCounts } from "./coverage.ts";
@@ -32,27 +33,31 @@ export interface RunOutcome {
 const WARM_UP = 30_000;
 /** Longer than the product promises to need for anything. */
 const UNTIL_REST = boundOfLeaks(CONTROLLER_SETTINGS) + 60_000;
+/** How long the cluster is watched at rest. */
+const REST = 10 * 60_000;
 
 export async function runScript(script: Script, { trace }: RunOptions = {}): Promise<RunOutcome> {
-  const cluster = new Cluster(script);
+  const cluster = new Cluster(script, (who, line) => log(who, line));
   const { scheduler } = cluster;
   const watch = new Watch(cluster);
-  const log = (text: string) => trace?.(`${(scheduler.now / 1_000).toFixed(3).padStart(9)} s  ${text}`);
+  const log = (who: string, text: string) =>
+    trace?.(`${(scheduler.now / 1_000).toFixed(3).padStart(9)} s  ${who.padEnd(13)}  ${text}`);
   await cluster.start();
   await watch.runUntil(WARM_UP);
   const begin = scheduler.now;
   for (const operation of script.operations) {
     scheduler.after(operation.at, () => {
-      log(describeOperation(operation));
+      log("script", describeOperation(operation));
       void playOperation(cluster, operation);
     });
   }
   await watch.runUntil(begin + Math.max(0, ...script.operations.map(({ at }) => at)));
-  log("all faults are healed");
+  log("script", "all faults are healed");
   cluster.healAll();
   await watch.runUntil(scheduler.now + UNTIL_REST);
   watch.checkAtRest();
-  for (const { invariant, what } of watch.violations) log(`violated: ${invariant}: ${what}`);
+  await watch.checkWork();
+  for (const { invariant, what } of watch.violations) log("VIOLATED", `${invariant}: ${what}`);
   return {
     violations: watch.violations,
     ...(watch.violatedAt === undefined ? {} : { violatedAt: watch.violatedAt }),
@@ -87,6 +92,14 @@ class Watch {
     if (this.violatedAt === undefined) this.judge(this.atRest);
   }
 
+  /** At rest there is nothing to do. */
+  async checkWork(): Promise<void> {
+    if (this.violatedAt !== undefined) return;
+    const before = this.cluster.work;
+    await this.runUntil(this.cluster.now + REST);
+    this.note(workBetween(before, this.cluster.work, REST).map((what) => ({ invariant: "no work at rest", what })));
+  }
+
   private look(): void {
     const { scheduler, revision } = this.cluster;
     this.hash = Bun.hash.murmur32v3(`${scheduler.now} ${revision}`, this.hash);
@@ -96,7 +109,11 @@ class Watch {
   }
 
   private judge(invariants: readonly Invariant[]): void {
-    const found = violationsIn(this.cluster, invariants).filter((violation) => !isKnownGap(violation));
+    this.note(violationsIn(this.cluster, invariants));
+  }
+
+  private note(all: readonly Violation[]): void {
+    const found = all.filter((violation) => !isKnownGap(violation));
     if (found.length === 0) return;
     this.violations = found;
     this.violatedAt = this.cluster.now;
