@@ -20,6 +20,11 @@ const PERIODICAL: readonly Allowance[] = [
     period: 1_000,
     reason: "the leader renews its lease, and the others look at it",
   },
+  {
+    kind: /^store read /,
+    period: 10_000,
+    reason: "a client of etcd probes the member of a silent watch",
+  },
 ];
 
 /** What happened between two moments, more often than is periodical. */
