@@ -6,7 +6,7 @@ import { clusterInformation } from "../../src/model/cluster-information.ts";
 import type { IPPoolSpec } from "../../src/model/ip-pool.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { NODE } from "../../src/model/kinds.ts";
-import { MACHINE_ANNOTATION } from "../../src/model/machine-annotation.ts";
+import { hashMachineId, MACHINE_ANNOTATION } from "../../src/model/machine-annotation.ts";
 import { withOrchestratorReference } from "../../src/model/node-reference.ts";
 import { poolChange, seed } from "../../test/support/ipam.ts";
 import { SimulatedControllers } from "../control/simulated-controllers.ts";
@@ -38,7 +38,7 @@ async function startCluster(datastore: DatastoreKind, pool: Partial<IPPoolSpec>)
   }).start();
   const nodes = SUBNETS.map((subnet, index) => {
     const name = `node-${index + 1}`;
-    const annotations = { [MACHINE_ANNOTATION]: `machine of ${name}` };
+    const annotations = { [MACHINE_ANNOTATION]: hashMachineId(`machine-of-${name}`) };
     api.create("/api/v1/nodes", { metadata: { name, annotations }, spec: {} });
     const record = NODE.codec.make({ name, annotations }, withOrchestratorReference({}, name));
     if (isEtcd) void store.user.commit([{ kind: "put", key: NODE.key({ name }), value: NODE.codec.write(record) }]);

@@ -14,6 +14,7 @@ export interface MachineMeans {
   readonly openStore: (process: SimulatedProcess) => Datastore;
   readonly openApi: (process: SimulatedProcess) => KubeClient;
   readonly machineIdentity: string;
+  readonly bootedAt: Date;
 }
 
 /** As `crypto.randomUUID()`, from the numbers of the process. */

@@ -21,6 +21,7 @@ export interface SiteOptions {
 }
 
 const NODE = "node-1";
+const MACHINE = "0123";
 
 export async function startSite({ seed: number = 1, datastore = "etcd", calls, network: options }: SiteOptions = {}) {
   const random = new Random(number);
@@ -29,12 +30,16 @@ export async function startSite({ seed: number = 1, datastore = "etcd", calls, n
   const store = startDatastore(datastore, network);
   const api = store.server instanceof SimulatedApi ? store.server : new SimulatedApi(network);
   api.create("/api/v1/namespaces", { metadata: { name: "shop" } });
-  api.create("/api/v1/nodes", { metadata: { name: NODE }, spec: {} });
+  api.create("/api/v1/nodes", {
+    metadata: { name: NODE },
+    spec: {},
+    status: { nodeInfo: { machineID: MACHINE } },
+  });
   const pool = poolChange("pool", "10.1.0.0/24", { blockSize: 26 });
   await seed(store.user, pool, readyCluster(), ...(datastore === "orchestrator" ? [] : [nodeChange(NODE)]));
   const address = parseInterfaceAddress("172.18.0.11/24");
   const node = new SimulatedNode({
-    ...{ name: NODE, scheduler, random: random.fork(NODE), gateway: "172.18.0.1" },
+    ...{ name: NODE, machineId: MACHINE, scheduler, random: random.fork(NODE), gateway: "172.18.0.1" },
     ...(calls === undefined ? {} : { calls }),
     addresses: address === undefined ? [] : [address],
     openStore: (process) => store.connect(process, NODE),

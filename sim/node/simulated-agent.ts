@@ -3,8 +3,10 @@ import { superviseParts } from "../../src/agent/supervise.ts";
 import type { AgentMeans } from "../../src/bin/agent-means.ts";
 import { readPolicyNetwork } from "../../src/bin/policy-network.ts";
 import { runNetwork } from "../../src/bin/run-network.ts";
+import { upkeepPart } from "../../src/bin/upkeep-part.ts";
 import { shareNetfilter } from "../../src/linux/shared-netfilter.ts";
 import { POD_MTU_FILE } from "../../src/routing/pod-mtu.ts";
+import type { AdminRun } from "../../test/support/admin-context.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
 import type { MachineMeans } from "./node-means.ts";
 
@@ -14,10 +16,12 @@ const KERNEL_RELEASE = "6.12.0";
 export interface AgentWork {
   readonly means: MachineMeans;
   readonly log: (message: string) => void;
+  /** A command of the admin tool, in a process of its own. */
+  readonly runAdminTool: (args: readonly string[]) => Promise<AdminRun>;
 }
 
 /** Until the process is asked to end. */
-export async function runAgent(process: SimulatedProcess, { means, log }: AgentWork): Promise<void> {
+export async function runAgent(process: SimulatedProcess, { means, log, runAdminTool }: AgentWork): Promise<void> {
   const agentMeans = agentMeansOf(process, means);
   const { elapsed, wait } = agentMeans.clock;
   const netfilter = shareNetfilter(agentMeans.kernel);
@@ -31,12 +35,16 @@ export async function runAgent(process: SimulatedProcess, { means, log }: AgentW
     if (network === undefined) throw new Error("no network is installed");
     await runNetwork(network, { means: agentMeans, signal, log, netfilter, volumes: NO_VOLUMES, routed: () => {} });
   };
-  await superviseParts([{ name: "the installed network", run }], {
-    signal: process.signal,
-    report: log,
-    elapsed,
+  const upkeep = upkeepPart({
     wait,
+    log,
+    async run(command) {
+      const { code, stdout, stderr } = await process.unlessKilled(runAdminTool(command));
+      return { exitCode: code, output: (code === 0 ? stdout : stderr).trim() };
+    },
   });
+  const supervision = { signal: process.signal, report: log, elapsed, wait };
+  await superviseParts([upkeep, { name: "the installed network", run }], supervision);
 }
 
 /** Without HTTP and BIRD. */

@@ -12,7 +12,9 @@ import { type InterfaceAddress, parsePrefix } from "../../src/ip/prefix.ts";
 import type { KubeClient } from "../../src/kube/api.ts";
 import { perform } from "../../src/linux/netlink-socket.ts";
 import { addRoute } from "../../src/linux/rtnetlink/route.ts";
+import { hashMachineId } from "../../src/model/machine-annotation.ts";
 import type { PluginHost } from "../../src/plugin/plugin-host.ts";
+import type { AdminRun } from "../../test/support/admin-context.ts";
 import type { WorldAttachment } from "../judge/invariant.ts";
 import { SimulatedHost } from "../kernel/simulated-host.ts";
 import { SimulatedProcess } from "../schedule/process.ts";
@@ -26,6 +28,7 @@ import type { MachineMeans } from "./node-means.ts";
 import { callPlugin, type GivenCall } from "./plugin-call.ts";
 import { runAgent } from "./simulated-agent.ts";
 import { type CallOutcome, SimulatedRuntime } from "./simulated-runtime.ts";
+import { runAdminTool } from "./simulated-upkeep.ts";
 
 export interface SimulatedNodeMeans {
   readonly name: string;
@@ -35,6 +38,8 @@ export interface SimulatedNodeMeans {
   readonly openStore: (process: SimulatedProcess) => Datastore;
   readonly openApi: (process: SimulatedProcess) => KubeClient;
   readonly network: Omit<NetworkOptions, "node">;
+  /** As in its `/etc/machine-id`, which its kubelet reports; named after the node if absent. */
+  readonly machineId?: string;
   /** Of its network card. */
   readonly addresses: readonly InterfaceAddress[];
   readonly gateway?: string;
@@ -62,10 +67,13 @@ export class SimulatedNode {
   private machine: SimulatedHost;
   private running: SimulatedProcess | undefined;
   private serving: Serving | undefined;
+  /** Tools that the agent has started. */
+  private readonly children = new Set<SimulatedProcess>();
   private readonly calls = new Set<SimulatedProcess>();
   private nextKill: number | undefined;
   private processes = 0;
   private boots = 0;
+  private bootedAt = new Date(0);
 
   constructor(private readonly means: SimulatedNodeMeans) {
     this.files.write(NETWORK_FILE, networkList({ ...means.network, node: means.name }));
@@ -81,6 +89,10 @@ export class SimulatedNode {
 
   get name(): string {
     return this.means.name;
+  }
+
+  get machineId(): string {
+    return this.means.machineId ?? `machine-of-${this.name}`;
   }
 
   /** The kernel. Another one after each start of the machine. */
@@ -110,7 +122,8 @@ export class SimulatedNode {
       if (this.running === process) this.running = undefined;
     });
     const log = (message: string) => this.log(message);
-    void runAgent(process, { means: this.machineMeans(), log }).catch((failure: unknown) => {
+    const runAdminTool = (args: readonly string[]) => this.runAdminTool(args);
+    void runAgent(process, { means: this.machineMeans(), log, runAdminTool }).catch((failure: unknown) => {
       if (process.isAlive) this.log(`the agent has ended: ${failure}`);
       process.kill();
     });
@@ -141,6 +154,8 @@ export class SimulatedNode {
   switchOff(): void {
     this.killAgent();
     this.killCalls();
+    for (const process of [...this.children]) process.kill();
+    this.children.clear();
     this.attachmentsLost();
   }
 
@@ -156,6 +171,7 @@ export class SimulatedNode {
   private boot(): SimulatedHost {
     const { name, random, addresses, gateway } = this.means;
     this.boots += 1;
+    this.bootedAt = this.means.scheduler.date;
     const host = new SimulatedHost({ name, random: random.fork(`boot ${this.boots}`) });
     host.addHardware({ name: "eth0", addresses });
     const [towards, everything] = [parseAddress(gateway ?? ""), parsePrefix("0.0.0.0/0")];
@@ -209,6 +225,18 @@ export class SimulatedNode {
     return Promise.race([reply, died.promise]);
   }
 
+  /** A child of the agent, which lives on without it. */
+  private async runAdminTool(args: readonly string[]): Promise<AdminRun> {
+    const process = this.newProcess("tool");
+    this.children.add(process);
+    try {
+      return await runAdminTool(args, process, this.machineMeans());
+    } finally {
+      this.children.delete(process);
+      process.kill();
+    }
+  }
+
   private newProcess(kind: string): SimulatedProcess {
     this.processes += 1;
     const title = `${kind} ${this.processes} on ${this.name}`;
@@ -221,7 +249,8 @@ export class SimulatedNode {
     return {
       ...{ name, openStore, openApi, files: this.files },
       kernelFor: (process) => machine.kernelFor(process),
-      machineIdentity: `machine of ${name}`,
+      machineIdentity: hashMachineId(this.machineId),
+      bootedAt: this.bootedAt,
     };
   }
 

@@ -132,7 +132,7 @@ export class Cluster implements World {
       trace,
     });
     this.machines.set(name, machine);
-    this.orchestrator.registerNode(name, machine.address);
+    this.orchestrator.registerNode(name, { address: machine.address, machineId: machine.node.machineId });
     machine.start();
   }
 

@@ -1,8 +1,5 @@
 /** A machine of the cluster: a node, and the kubelet that tells its runtime what to do. */
 import { parseInterfaceAddress } from "../../src/ip/prefix.ts";
-import { NODE } from "../../src/model/kinds.ts";
-import { MACHINE_ANNOTATION } from "../../src/model/machine-annotation.ts";
-import { withOrchestratorReference } from "../../src/model/node-reference.ts";
 import type { FaultyNetwork } from "../faults/network.ts";
 import type { WorldHost, WorldNode } from "../judge/invariant.ts";
 import { SimulatedNode } from "../node/simulated-node.ts";
@@ -81,7 +78,6 @@ export class Machine {
   }
 
   start(): void {
-    this.register();
     this.node.startAgent();
     this.kubelet.hear();
   }
@@ -96,20 +92,8 @@ export class Machine {
     if (this.isOn) return;
     this.isOn = true;
     this.node.switchOn();
-    this.register();
     this.node.startAgent();
     this.kubelet.switchOn();
-  }
-
-  /** As the upkeep of the agent does, now and then. */
-  private register(): void {
-    const { scheduler, servers } = this.means;
-    if (!this.isOn || !servers.isEtcd) return;
-    const key = NODE.key({ name: this.name });
-    const annotations = { [MACHINE_ANNOTATION]: `machine of ${this.name}` };
-    const record = NODE.codec.make({ name: this.name, annotations }, withOrchestratorReference({}, this.name));
-    void servers.store.user.commit([{ kind: "create", key, value: NODE.codec.write(record) }]);
-    scheduler.after(60_000, () => this.register());
   }
 
   /** Nothing if the machine is off. */

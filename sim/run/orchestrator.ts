@@ -90,14 +90,16 @@ export class Orchestrator {
     this.api.remove(`${POLICIES}/namespaces/${namespace}/networkpolicies/${name}`);
   }
 
-  registerNode(name: string, address: string): void {
+  /** As a kubelet does. */
+  registerNode(name: string, { address, machineId }: { readonly address: string; readonly machineId: string }): void {
     this.nodes.add(name);
     const addresses = [
       { type: "InternalIP", address },
       { type: "Hostname", address: name },
     ];
     const kind = { apiVersion: "v1", kind: "Node" };
-    this.apply("/api/v1/nodes", { ...kind, metadata: { name }, spec: {}, status: { addresses } });
+    const status = { addresses, nodeInfo: { machineID: machineId } };
+    this.apply("/api/v1/nodes", { ...kind, metadata: { name }, spec: {}, status });
   }
 
   /** Its pods go, too. */

@@ -73,7 +73,8 @@ export async function run(args: readonly string[]): Promise<number> {
     readRoutingFacts: async () => (await import("./routing-facts.ts")).readRoutingFacts(environment),
     readPolicyCounts: async () => (await import("./policy-kernel.ts")).readPolicyCounts(),
     openTracer: async (alternatives) => (await import("./policy-kernel.ts")).openTracer(alternatives, process.pid),
-    restoreTables: async (wanted, warn) => (await import("./restore-tables.ts")).restoreTables(wanted, warn),
+    restoreTables: async (wanted, warn) =>
+      (await import("./restore-tables.ts")).restoreTables(await ownSockets(), wanted, warn),
     forgetConnections: async (addresses) => {
       const [{ trackedConnections }, { directNetfilter }] = await Promise.all([
         import("../firewall/tracked-connections.ts"),

@@ -4,13 +4,22 @@ import type { HostLinks } from "../admin/command.ts";
 import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { addressBits, formatAddress } from "../ip/address.ts";
 import { isSameFile, readText } from "../linux/files.ts";
-import { ownSockets } from "../linux/netlink-socket.ts";
+import { ownSockets, type SocketOpener } from "../linux/netlink-socket.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import { listRoutes, type Route } from "../linux/rtnetlink/route.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 
 export function readHostLinks(): HostLinks {
-  const { links, routes } = withRouteSocket(ownSockets, (socket) => ({
+  const links = readLinks(ownSockets);
+  return {
+    ...links,
+    bootedAt: new Date(bootSeconds() * 1000),
+    isHostNamespace: isNetworkOfFirstProcess() && (isFirstProcessOfMachine() || links.marks.size > 0),
+  };
+}
+
+export function readLinks(kernel: SocketOpener): Pick<HostLinks, "marks" | "marksWithSources" | "routed"> {
+  const { links, routes } = withRouteSocket(kernel, (socket) => ({
     links: listLinks(socket),
     routes: listRoutes(socket),
   }));
@@ -21,8 +30,6 @@ export function readHostLinks(): HostLinks {
       links.flatMap(({ alias, group }) => (alias !== undefined && group === ALLOWED_SOURCES_GROUP ? alias : [])),
     ),
     routed: new Set(routes.filter(isToOneAddress).map(({ destination }) => formatAddress(destination.network))),
-    bootedAt: new Date(bootSeconds() * 1000),
-    isHostNamespace: isNetworkOfFirstProcess() && (isFirstProcessOfMachine() || marks.length > 0),
   };
 }
 

@@ -10,21 +10,22 @@ import { NAT_TABLE } from "../firewall/nat-table.ts";
 import type { RecordedSources } from "../firewall/recorded-sources.ts";
 import { removeDeadSources, setAllowedSources } from "../firewall/source-prefixes.ts";
 import { isKernelError, KernelError } from "../linux/kernel-error.ts";
-import { directNetfilter } from "../linux/netfilter-access.ts";
-import { type NetlinkSocket, ownSockets } from "../linux/netlink-socket.ts";
+import { netfilterOf } from "../linux/netfilter-access.ts";
+import type { NetlinkSocket, SocketOpener } from "../linux/netlink-socket.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 
 /** Returns the names of the tables that were written. A kernel that cannot do it is warned about unless a pool or a pod needs NAT. */
 export async function restoreTables(
+  kernel: SocketOpener,
   { pools, sources, floating, hasGuard }: WantedTables,
   warn: (message: string) => void,
 ): Promise<readonly string[]> {
   try {
-    return await directNetfilter.withSocket(async (socket) => {
+    return await netfilterOf(kernel).withSocket(async (socket) => {
       const nat = (await applyNat(socket, pools)) ? [NAT_TABLE] : [];
       const isGuardNew = hasGuard && (await applyGuard(socket, warn));
-      const guard = hasGuard && (restoreSources(socket, sources) || isGuardNew) ? [GUARD_TABLE] : [];
+      const guard = hasGuard && (restoreSources(kernel, socket, sources) || isGuardNew) ? [GUARD_TABLE] : [];
       const translated = floating !== undefined && applyFloating(socket, floating) ? [FLOATING_TABLE] : [];
       return [...nat, ...translated, ...guard].map(({ family, name }) => `${family} ${name}`);
     });
@@ -44,10 +45,10 @@ export async function restoreTables(
  * A pod may have joined since its records were read, so only links with a record are changed. Returns whether
  * something was written.
  */
-function restoreSources(socket: NetlinkSocket, sources: readonly RecordedSources[]): boolean {
-  const wasCleared = removeDeadSources(ownSockets, socket);
+function restoreSources(kernel: SocketOpener, socket: NetlinkSocket, sources: readonly RecordedSources[]): boolean {
+  const wasCleared = removeDeadSources(kernel, socket);
   if (sources.length === 0) return wasCleared;
-  const known = new Map(withRouteSocket(ownSockets, listLinks).map((link) => [link.alias, link]));
+  const known = new Map(withRouteSocket(kernel, listLinks).map((link) => [link.alias, link]));
   const links = sources.flatMap(({ mark, prefixes }) => {
     const link = known.get(mark);
     return link === undefined ? [] : [{ linkIndex: link.index, linkName: link.name, prefixes }];
