@@ -108,6 +108,9 @@ export interface NetworkNamespace {
   readonly addresses: readonly Readonly<ModelAddress>[];
   readonly routes: readonly Readonly<ModelRoute>[];
   readonly rules: readonly ModelRule[];
+  /** Somebody has added a rule of IPv4 at some time. */
+  readonly hasOwnIpv4Rules?: boolean;
+  readonly hasLocalIpv4Table?: boolean;
   readonly neighbours: readonly Readonly<ModelNeighbour>[];
   readonly forwarding: readonly Readonly<ModelForwardingEntry>[];
   readonly sysctls: ReadonlyMap<string, string>;

@@ -44,8 +44,14 @@ export class Namespace implements ModelNamespace {
     { family: 6, priority: 0, table: TABLE.local },
     { family: 6, priority: 32_766, table: TABLE.main },
   ];
+  hasOwnIpv4Rules = false;
+  hasLocalIpv4Table = false;
+  /** The IPv6 tables that were ever used. */
+  readonly ipv6Tables = new Set<number>([TABLE.main, TABLE.local]);
   readonly neighbours: ModelNeighbour[] = [];
   readonly forwarding: ModelForwardingEntry[] = [];
+  /** Link and MAC: what links that are not VXLAN devices were told to listen to. */
+  readonly filteredMacs = new Set<string>();
   readonly nftables = new NetfilterState();
   readonly sysctls: Map<string, string> = initialSettings();
   readonly listeners = new Set<Listener>();

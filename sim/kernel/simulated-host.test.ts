@@ -75,10 +75,10 @@ describe("SimulatedHost", () => {
     const { host, kernel, netns, outside } = site();
     perform(outside, [createVeth({ host: { name: "veth1", state: "up" }, peer: { name: "eth0", netnsFd: netns.fd } })]);
     host.removeNamespace(POD);
-    host.settle();
+    host.settle(100);
     expect([kernel.openNetns(POD), findLink(outside, "veth1")?.name]).toEqual([undefined, "veth1"]);
     kernel.closeNetns(netns);
-    host.settle();
+    host.settle(100);
     expect(findLink(outside, "veth1")).toBeUndefined();
   });
 

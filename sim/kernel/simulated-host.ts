@@ -16,7 +16,7 @@ import type { Scheduler } from "../schedule/scheduler.ts";
 import { type ChannelOwner, ModelChannel } from "./channel.ts";
 import { KernelFaults } from "./faults.ts";
 import type { LinkKind, NetworkNamespace } from "./model.ts";
-import { type KernelClock, Namespace } from "./namespace.ts";
+import { type KernelClock, Namespace, removeWhere } from "./namespace.ts";
 import { addIpipDevice, type KernelDevices, registerHardware } from "./rtnetlink/create-link.ts";
 import { addIpv4 } from "./rtnetlink/ipv4-addresses.ts";
 import { addIpv6 } from "./rtnetlink/ipv6-addresses.ts";
@@ -64,7 +64,7 @@ export class SimulatedHost {
   private nextProcess = FIRST_PROCESS;
   private scheduler: Scheduler | undefined;
   /** What waits for a clock, if there is none yet. */
-  private postponed: (() => void)[] = [];
+  private readonly postponed: { readonly milliseconds: number; readonly work: () => void }[] = [];
 
   constructor(options: HostOptions) {
     this.random = options.random.fork(options.name);
@@ -114,9 +114,13 @@ export class SimulatedHost {
     return linkIndex;
   }
 
-  /** All of this kernel's own work that is still to be done is done now: for tests without a clock. */
-  settle(): void {
-    while (this.postponed.length > 0) for (const work of this.postponed.splice(0)) work();
+  /** For tests without a clock: what the kernel itself would do within this time is done now. */
+  settle(milliseconds: number): void {
+    for (;;) {
+      const due = removeWhere(this.postponed, (each) => each.milliseconds <= milliseconds);
+      if (due.length === 0) return;
+      for (const { work } of due) work();
+    }
   }
 
   /** The calls of a process. What it sends is an effect of its own; its sockets are closed when it dies. */
@@ -216,14 +220,14 @@ export class SimulatedHost {
   }
 
   private later(work: () => void, milliseconds: number): void {
-    if (this.scheduler === undefined) this.postponed.push(work);
+    if (this.scheduler === undefined) this.postponed.push({ milliseconds, work });
     else this.scheduler.after(milliseconds, work);
   }
 
   private useClock(scheduler: Scheduler): void {
     if (this.scheduler !== undefined) return;
     this.scheduler = scheduler;
-    for (const work of this.postponed.splice(0)) scheduler.after(0, work);
+    for (const { milliseconds, work } of this.postponed.splice(0)) scheduler.after(milliseconds, work);
   }
 
   private randomMac(): Uint8Array {

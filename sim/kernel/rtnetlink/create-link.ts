@@ -7,7 +7,7 @@ import { IFLA, INFO, LINK_KINDS, VETH_PEER } from "../wire.ts";
 import { announceLink } from "./link-message.ts";
 import type { LinkRequest } from "./link-request.ts";
 import { bringUp, watchCarrier } from "./link-state.ts";
-import { cappedMtu, readNewVxlan } from "./vxlan.ts";
+import { cappedMtu, readNewVxlan, validateVxlan } from "./vxlan.ts";
 
 const LONGEST_NAME = 15;
 const LINK_HEADER_LENGTH = 16;
@@ -34,7 +34,6 @@ export function createLink(namespace: Namespace, asked: LinkRequest, devices: Ke
   const info = nestedAttributes(attributes.get(IFLA.linkInfo));
   const kind = LINK_KINDS.find((each) => each === textIn(info, INFO.kind));
   if (kind === undefined || !devices.kinds.has(kind)) throw new Refusal("EOPNOTSUPP", "Unknown device type");
-  validate(attributes, kind);
   const data = nestedAttributes(info.get(INFO.data));
   const link = kind === "veth" ? createPair(namespace, asked, { data, devices }) : undefined;
   const created = link ?? createSingle(namespace, attributes, { kind, data, devices });
@@ -63,7 +62,6 @@ function createPair(
   { data, devices }: { readonly data: Attributes; readonly devices: KernelDevices },
 ): ModelLink {
   const peerAttributes = nestedAttributes(data.get(VETH_PEER), LINK_HEADER_LENGTH);
-  validate(peerAttributes, "veth");
   const descriptor = numberIn(peerAttributes, IFLA.netnsFd);
   const other = descriptor === undefined ? namespace : devices.namespaceOf(descriptor);
   if (other === undefined) throw new Refusal("EBADF");
@@ -140,7 +138,14 @@ function requireName(attributes: Attributes): string {
   return name;
 }
 
-function validate(attributes: Attributes, kind: LinkKind): void {
+/** What the kernel checks before it looks whether the link exists. */
+export function validateLink(attributes: Attributes, kind: string, data: Attributes): void {
+  validate(attributes, kind);
+  if (kind === "veth" && data.has(VETH_PEER)) validate(nestedAttributes(data.get(VETH_PEER), LINK_HEADER_LENGTH), kind);
+  if (kind === "vxlan") validateVxlan(data);
+}
+
+function validate(attributes: Attributes, kind: string): void {
   const mac = attributes.get(IFLA.address);
   if (mac !== undefined && kind !== "ipip") {
     if (mac.length !== MAC_LENGTH) throw new Refusal("EINVAL");

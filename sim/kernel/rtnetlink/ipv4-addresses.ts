@@ -55,13 +55,18 @@ interface OwnRoute {
 }
 
 function addOwnRoute(namespace: Namespace, link: ModelLink, { kind, destination, source }: OwnRoute): void {
+  const table = kind === "unicast" ? TABLE.main : TABLE.local;
+  if (table === TABLE.local) namespace.hasLocalIpv4Table = true;
+  // The source of packets must be a local address already.
+  const isToSource = kind === "local" && isSameAddress(destination.network, source);
+  if (!isToSource && kindOfAddress(namespace, source) !== "local") return;
   try {
     insertRoute(
       namespace,
       {
         destination,
         kind,
-        table: kind === "unicast" ? TABLE.main : TABLE.local,
+        table,
         priority: 0,
         protocol: KERNEL_PROTOCOL,
         scope: kind === "local" ? SCOPE.host : SCOPE.link,

@@ -75,7 +75,7 @@ function addAutomatic(
   const flags = ADDRESS_FLAG.permanent | (link.name === "lo" ? 0 : ADDRESS_FLAG.tentative);
   const added: ModelAddress = { linkIndex: link.index, address, length, scope: scopeOf(address), flags };
   namespace.addresses.push(added);
-  addPrefixRoute(namespace, link, networkOf(added));
+  if (link.name !== "lo") addPrefixRoute(namespace, link, networkOf(added));
   detectDuplicates(namespace, link, added);
 }
 

@@ -4,7 +4,7 @@ import { type Attributes, type KernelRequest, nestedAttributes, numberIn, Refusa
 import type { ModelLink } from "../model.ts";
 import type { Namespace } from "../namespace.ts";
 import { AF, GROUP, IFLA, INFO } from "../wire.ts";
-import { createLink, type KernelDevices } from "./create-link.ts";
+import { createLink, type KernelDevices, validateLink } from "./create-link.ts";
 import { announceLink, linkMessage } from "./link-message.ts";
 import { type LinkRequest, readLinkRequest } from "./link-request.ts";
 import { bringDown, bringUp, deleteLinks } from "./link-state.ts";
@@ -23,6 +23,7 @@ export function newLink(namespace: Namespace, request: KernelRequest, devices: K
   const info = nestedAttributes(asked.attributes.get(IFLA.linkInfo));
   const kind = textIn(info, INFO.kind);
   if (kind === "ipip") devices.loadIpip();
+  if (kind !== undefined) validateLink(asked.attributes, kind, nestedAttributes(info.get(INFO.data)));
   const link = findLink(namespace, asked);
   if (link !== undefined) {
     if ((request.flags & FLAG.exclusive) !== 0) throw new Refusal("EEXIST");
@@ -81,7 +82,7 @@ function changeLink(namespace: Namespace, link: ModelLink, asked: LinkRequest): 
 
 function setMac(namespace: Namespace, link: ModelLink, mac: Uint8Array): void {
   if (mac.length !== link.mac.length) throw new Refusal("EINVAL");
-  if (link.isUp && link.kind === "ifb") throw new Refusal("EBUSY");
+  if (link.kind === "ifb") throw new Refusal("EOPNOTSUPP");
   if (((mac[0] ?? 0) & 1) !== 0 || mac.every((byte) => byte === 0)) throw new Refusal("EADDRNOTAVAIL");
   link.mac = mac;
   flushNeighbours(namespace, 4, link.index);

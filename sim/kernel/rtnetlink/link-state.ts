@@ -1,5 +1,5 @@
 /** What happens when a link goes up or down, gets or loses its carrier, or is deleted. */
-import { parseAddress } from "../../../src/ip/address.ts";
+import { isSameAddress, parseAddress } from "../../../src/ip/address.ts";
 import type { ModelLink } from "../model.ts";
 import { Namespace, removeWhere } from "../namespace.ts";
 import { removeLinkSettings } from "../settings.ts";
@@ -39,12 +39,11 @@ export function bringUp({ namespace, link }: PlacedLink): void {
 }
 
 function startIpv4(namespace: Namespace, link: ModelLink): void {
-  const own = addressesOf(namespace, link.index);
   const loopback = parseAddress("127.0.0.1");
-  if (link.name === "lo" && own.length === 0 && loopback !== undefined) {
+  const own = addressesOf(namespace, link.index);
+  if (link.name === "lo" && loopback !== undefined && !own.some(({ address }) => isSameAddress(address, loopback))) {
     const address = { linkIndex: link.index, address: loopback, length: 8, scope: SCOPE.host };
     addIpv4(namespace, address, { flags: 0 });
-    return;
   }
   for (const address of own) addRoutesOf(namespace, address);
 }
@@ -65,7 +64,7 @@ export function bringDown({ namespace, link }: PlacedLink): void {
 
 /** The routes to its own addresses stay. */
 function stopIpv4(namespace: Namespace, { index }: ModelLink): void {
-  flushRoutes(namespace, 4, (route) => route.linkIndex === index && route.kind !== "local");
+  flushRoutes(namespace, 4, (route) => route.linkIndex === index && route.scope < SCOPE.host);
   flushNeighbours(namespace, 4, index);
 }
 

@@ -39,23 +39,36 @@ function isFrom(prefix: { readonly network: Address; readonly length: number }, 
 
 /** In one table only. */
 export function lookUpIn(namespace: NetworkNamespace, table: number, packet: Packet): ModelRoute | undefined {
+  const isMerged = packet.destination.family === 4 && MERGED.includes(table) && namespace.hasOwnIpv4Rules !== true;
   let best: ModelRoute | undefined;
   for (const route of namespace.routes) {
-    if (route.table !== table || !prefixContains(route.destination, packet.destination)) continue;
+    if (!(route.table === table || (isMerged && MERGED.includes(route.table)))) continue;
+    if (!prefixContains(route.destination, packet.destination)) continue;
     if (packet.scope !== undefined && route.scope < packet.scope) continue;
     const isError = route.kind === "throw" || ERROR[route.kind] !== undefined;
     if (packet.linkIndex !== undefined && route.linkIndex !== packet.linkIndex && !isError) continue;
-    // Routes of one destination stand in the order of their priorities.
-    if (best === undefined || route.destination.length > best.destination.length) best = route;
+    if (best === undefined || isBetter(route, best)) best = route;
   }
   return best;
+}
+
+/** IPv4 has both in one tree, until somebody adds a rule: then the longer prefix wins, whichever table it is in. */
+const MERGED: readonly number[] = [TABLE.local, TABLE.main];
+
+/** Routes of one destination in one table stand in the order of their priorities. */
+function isBetter(route: ModelRoute, best: ModelRoute): boolean {
+  if (route.destination.length !== best.destination.length) return route.destination.length > best.destination.length;
+  return route.table === TABLE.local && best.table === TABLE.main;
 }
 
 /** What the local table says about an address. */
 export function kindOfAddress(namespace: NetworkNamespace, address: Address): RouteKind {
   if (address.family === 4 && address.value >> 28n === 0xen) return "multicast";
   if (address.family === 4 && (address.value === 0n || address.value === 0xffff_ffffn)) return "broadcast";
-  return lookUpIn(namespace, TABLE.local, { destination: address })?.kind ?? "unicast";
+  // Before its first route the table does not exist.
+  if (address.family === 4 && namespace.hasLocalIpv4Table === false) return "broadcast";
+  const kind = lookUpIn(namespace, TABLE.local, { destination: address })?.kind ?? "unicast";
+  return kind === "throw" || ERROR[kind] !== undefined ? "unicast" : kind;
 }
 
 /** Whether the namespace has the address itself. */

@@ -71,6 +71,8 @@ function findNeighbour(namespace: Namespace, linkIndex: number, address: Address
 
 function newEntry(namespace: Namespace, request: KernelRequest): boolean {
   const { link, mac, remote, state } = readEntry(namespace, request);
+  if (link.vxlan === undefined) return addFilteredMac(namespace, link.index, mac);
+  if (remote.family !== link.vxlan.family) throw new Refusal("EAFNOSUPPORT");
   const existing = namespace.forwarding.find((each) => each.linkIndex === link.index && isSameMac(each.mac, mac));
   if (existing !== undefined && (request.flags & FLAG.exclusive) !== 0) throw new Refusal("EEXIST");
   if (isGroupMac(mac) && (request.flags & FLAG.replace) !== 0) throw new Refusal("EOPNOTSUPP");
@@ -90,12 +92,24 @@ function newEntry(namespace: Namespace, request: KernelRequest): boolean {
 
 function deleteEntry(namespace: Namespace, request: KernelRequest): boolean {
   const { link, mac, remote } = readEntry(namespace, request);
+  if (link.vxlan === undefined) return removeFilteredMac(namespace, link.index, mac);
   const at = namespace.forwarding.findIndex(
     (each) => each.linkIndex === link.index && isSameMac(each.mac, mac) && isSameAddress(each.remote, remote),
   );
   const [gone] = at === -1 ? [] : namespace.forwarding.splice(at, 1);
   if (gone === undefined) throw new Refusal("ENOENT");
   announceEntry(namespace, gone, "delete");
+  return true;
+}
+
+/** Links of other kinds have a list of further MACs that they listen to, without a destination. */
+function addFilteredMac(namespace: Namespace, linkIndex: number, mac: Uint8Array): boolean {
+  namespace.filteredMacs.add(`${linkIndex} ${mac.toHex()}`);
+  return true;
+}
+
+function removeFilteredMac(namespace: Namespace, linkIndex: number, mac: Uint8Array): boolean {
+  if (!namespace.filteredMacs.delete(`${linkIndex} ${mac.toHex()}`)) throw new Refusal("ENOENT");
   return true;
 }
 
@@ -107,10 +121,10 @@ function readEntry(namespace: Namespace, request: KernelRequest) {
   if (link === undefined) throw new Refusal("ENODEV", "unknown ifindex");
   const mac = attributes.get(NDA.mac);
   if (mac === undefined || mac.length !== MAC_LENGTH) throw new Refusal("EINVAL", "invalid address");
-  if (link.vxlan === undefined) throw new Refusal("EOPNOTSUPP");
+  if (link.name === "lo" || link.kind === "ipip")
+    throw new Refusal("EINVAL", "FDB add only supported for Ethernet devices");
   const remote = addressFromBytes(attributes.get(NDA.address) ?? new Uint8Array());
   if (remote === undefined) throw new Refusal("EINVAL");
-  if (remote.family !== link.vxlan.family) throw new Refusal("EAFNOSUPPORT");
   return { link, mac, remote, state: request.payload.getUint16(8, true) };
 }
 

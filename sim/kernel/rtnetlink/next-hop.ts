@@ -4,7 +4,7 @@ import type { Prefix } from "../../../src/ip/prefix.ts";
 import { Refusal } from "../message.ts";
 import type { ModelLink, ModelRoute } from "../model.ts";
 import type { Namespace } from "../namespace.ts";
-import { SCOPE } from "../wire.ts";
+import { SCOPE, TABLE } from "../wire.ts";
 import { isOwnAddress, kindOfAddress, lookUp, lookUpIn } from "./lookup.ts";
 
 export interface NextHop {
@@ -39,7 +39,6 @@ function onLinkGateway(namespace: Namespace, hop: NextHop, gateway: Address): nu
 }
 
 function routedGateway(namespace: Namespace, hop: NextHop, gateway: Address): number {
-  if (hop.scope >= SCOPE.link) throw new Refusal("EINVAL", "Nexthop has invalid scope");
   if (hop.linkIndex !== undefined) requireKnown(namespace, hop.linkIndex);
   const packet = {
     destination: gateway,
@@ -81,7 +80,7 @@ export interface NextHop6 extends NextHop {
 export function checkNextHop6(namespace: Namespace, hop: NextHop6): number {
   const asked = hop.linkIndex === undefined ? undefined : existing(namespace, hop.linkIndex);
   if (hop.isOnLink) {
-    if (asked === undefined) throw new Refusal("EINVAL", "Nexthop device required for onlink");
+    if (asked === undefined) throw new Refusal("ENODEV", "Nexthop device required for onlink");
     requireUp(asked);
   }
   if (hop.isDiscarding) return LOOPBACK;
@@ -92,24 +91,38 @@ export function checkNextHop6(namespace: Namespace, hop: NextHop6): number {
   return requireUp(link).index;
 }
 
-function checkGateway6(namespace: Namespace, hop: NextHop6, gateway: Address): number | undefined {
-  if (isOwnAddress(namespace, gateway, isLinkLocal(gateway) ? hop.linkIndex : undefined))
+/** Returns the index of the link that the gateway is reached by. */
+function checkGateway6(namespace: Namespace, hop: NextHop6, gateway: Address): number {
+  const isOwn = (linkIndex: number) => isOwnAddress(namespace, gateway, isLinkLocal(gateway) ? linkIndex : undefined);
+  if (hop.linkIndex !== undefined && isOwn(hop.linkIndex))
     throw new Refusal("EINVAL", "Gateway can not be a local address");
-  if (isLinkLocal(gateway)) {
-    if (hop.linkIndex === undefined) throw new Refusal("EINVAL", "Invalid gateway address");
+  const linkIndex = isLinkLocal(gateway) ? hop.linkIndex : linkOfGateway(namespace, hop, gateway);
+  if (linkIndex === undefined) throw new Refusal("EINVAL", "Egress device not specified");
+  if (linkIndex === LOOPBACK) throw new Refusal("EINVAL", "Egress device can not be loopback device for this route");
+  if (hop.linkIndex === undefined && isOwn(linkIndex))
+    throw new Refusal("EINVAL", "Gateway can not be a local address");
+  return linkIndex;
+}
+
+function linkOfGateway(namespace: Namespace, hop: NextHop6, gateway: Address): number | undefined {
+  if (gateway.value >> 120n === 0xffn || gateway.value === 0n) throw new Refusal("EINVAL", "Invalid gateway address");
+  if (hop.isOnLink) {
+    const other = lookUpIn(namespace, TABLE.main, { destination: gateway });
+    const isMismatch = isDirect(other) && other.destination.network.value !== 0n && other.linkIndex !== hop.linkIndex;
+    if (isMismatch) throw new Refusal("EINVAL", "Nexthop has invalid gateway or device mismatch");
     return hop.linkIndex;
   }
-  if (gateway.value >> 120n === 0xffn) throw new Refusal("EINVAL", "Invalid gateway address");
-  const packet = {
-    destination: gateway,
-    ...(hop.linkIndex === undefined ? {} : { linkIndex: hop.linkIndex }),
-  };
-  if (hop.isOnLink) return hop.linkIndex;
+  const packet = { destination: gateway, ...(hop.linkIndex === undefined ? {} : { linkIndex: hop.linkIndex }) };
   const inTable = lookUpIn(namespace, hop.table, packet);
-  const found = inTable ?? lookUp(namespace, packet);
-  const isReachable = typeof found !== "string" && found.gateway === undefined && found.kind !== "local";
-  if (!isReachable) throw new Refusal("EHOSTUNREACH");
+  const found = isDirect(inTable) ? inTable : lookUp(namespace, packet);
+  if (!isDirect(found)) throw new Refusal("EHOSTUNREACH");
   return hop.linkIndex ?? found.linkIndex;
+}
+
+/** Without a gateway of its own. Routes through the loopback interface discard. */
+function isDirect(route: ModelRoute | string | undefined): route is ModelRoute {
+  if (route === undefined || typeof route === "string" || route.gateway !== undefined) return false;
+  return route.kind === "local" || route.linkIndex !== LOOPBACK;
 }
 
 export function isLinkLocal({ family, value }: Address): boolean {

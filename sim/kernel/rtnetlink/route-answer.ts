@@ -6,6 +6,7 @@ import type { ModelAddress, ModelRoute } from "../model.ts";
 import { type Namespace, writeHeader } from "../namespace.ts";
 import { ADDRESS_FLAG, familyOf, MESSAGE, numberOf, ROUTE_FLAG, ROUTE_KIND, RTA, SCOPE, TABLE } from "../wire.ts";
 import { lookUp } from "./lookup.ts";
+import { isLinkLocal } from "./next-hop.ts";
 
 const HEADER_LENGTH = 12;
 const LOOPBACK = 1;
@@ -25,6 +26,8 @@ function foundMessage(namespace: Namespace, route: ModelRoute, destination: Addr
   const { family } = destination;
   const linkIndex = route.kind === "local" || route.kind === "anycast" ? LOOPBACK : route.linkIndex;
   const source = route.preferredSource ?? chooseSource(namespace, route, destination);
+  const isLoopback = source?.family === 4 && source.value >> 24n === 127n;
+  if (isLoopback && linkIndex !== LOOPBACK) throw new Refusal("EINVAL");
   return {
     type: MESSAGE.newRoute,
     write(writer) {
@@ -63,17 +66,46 @@ function chooseSource(namespace: Namespace, route: ModelRoute, destination: Addr
   return (fitting ?? onLink[0] ?? elsewhere)?.address;
 }
 
-/** Of the same scope, of the same link, with the longest common prefix. */
+/** By the rules of RFC 6724 that can make a difference here. A link has its newest address first. */
 function chooseSource6(usable: readonly ModelAddress[], route: ModelRoute, destination: Address): Address | undefined {
-  const score = ({ address, scope, linkIndex }: ModelAddress) => {
-    const sameLink = linkIndex === route.linkIndex ? 2 : 0;
-    const bits = 128 - (address.value ^ destination.value).toString(2).length;
-    return (scope === SCOPE.universe ? 4_000 : 0) + sameLink * 500 + bits;
-  };
-  let best: ModelAddress | undefined;
-  for (const each of usable) {
-    if (each.scope === SCOPE.link && each.linkIndex !== route.linkIndex) continue;
-    if (best === undefined || score(each) > score(best)) best = each;
-  }
-  return best?.address;
+  const wanted = reachOf(destination);
+  const candidates = usable
+    .filter(({ linkIndex }) => wanted === REACH.global || linkIndex === route.linkIndex)
+    .toReversed()
+    .toSorted((one, other) => one.linkIndex - other.linkIndex || reachOf(other.address) - reachOf(one.address));
+  const [best] = candidates
+    .map((each) => ({ each, score: scoreOf(each, route, destination) }))
+    .toSorted((one, other) => compareScores(other.score, one.score));
+  return best?.each.address;
+}
+
+const REACH = { link: 2, site: 5, global: 14 } as const;
+
+function reachOf(address: Address): number {
+  if (address.value === 1n || isLinkLocal(address)) return REACH.link;
+  return address.value >> 118n === 0x3fbn ? REACH.site : REACH.global;
+}
+
+/** One number for each rule, the most important first. */
+function scoreOf({ address, length, linkIndex }: ModelAddress, route: ModelRoute, to: Address): readonly number[] {
+  const reach = reachOf(address);
+  const isEnough = reach >= reachOf(to);
+  const common = address.value === to.value ? 128 : 128 - (address.value ^ to.value).toString(2).length;
+  return [
+    address.value === to.value ? 1 : 0,
+    isEnough ? -reach : reach - 128,
+    linkIndex === route.linkIndex ? 1 : 0,
+    labelOf(address) === labelOf(to) ? 1 : 0,
+    Math.min(common, length),
+  ];
+}
+
+function compareScores(one: readonly number[], other: readonly number[]): number {
+  for (const [rule, score] of one.entries()) if (score !== other[rule]) return score - (other[rule] ?? 0);
+  return 0;
+}
+
+function labelOf({ value }: Address): string {
+  if (value === 1n) return "loopback";
+  return value >> 121n === 0x7en ? "unique local" : "other";
 }

@@ -4,13 +4,15 @@ import { hasHostBits, isSamePrefix, type Prefix, prefixAround } from "../../../s
 import { attributesOf, type KernelRequest, nestedAttributes, numberIn, Refusal } from "../message.ts";
 import type { ModelRoute, RouteKind } from "../model.ts";
 import type { Namespace } from "../namespace.ts";
-import { familyOf, METRIC, ROUTE_FLAG, ROUTE_KIND, RTA, SCOPE, TABLE } from "../wire.ts";
+import { ADDRESS_FLAG, familyOf, METRIC, ROUTE_FLAG, ROUTE_KIND, RTA, SCOPE, TABLE } from "../wire.ts";
+import { kindOfAddress } from "./lookup.ts";
 import { checkNextHop4, checkNextHop6, type NextHop } from "./next-hop.ts";
 import { deleteFirst, insertRoute, isSame } from "./route-table.ts";
 
 const HEADER_LENGTH = 12;
 /** What IPv6 uses if no priority is given. */
 const USER_PRIORITY = 1024;
+const LOOPBACK = 1;
 const LARGEST_MTU = 65_535 - 15;
 const LARGEST_SEGMENT = 65_535 - 40;
 const DISCARDING: readonly RouteKind[] = ["blackhole", "unreachable", "prohibit", "throw"];
@@ -42,6 +44,7 @@ function checked4(namespace: Namespace, asked: AskedRoute): ModelRoute {
   const { kind, scope, destination } = asked;
   if (hasHostBits({ address: destination.network, length: destination.length }))
     throw new Refusal("EINVAL", "Invalid prefix for given prefix length");
+  if (asked.table === TABLE.local) namespace.hasLocalIpv4Table = true;
   if (kind === undefined || scope < (LEAST_SCOPE[kind] ?? SCOPE.universe)) throw new Refusal("EINVAL", "Invalid scope");
   if (DISCARDING.includes(kind)) {
     if (asked.linkIndex === undefined && asked.gateway === undefined) return routeOf(asked, { kind, scope });
@@ -49,29 +52,36 @@ function checked4(namespace: Namespace, asked: AskedRoute): ModelRoute {
   }
   const linkIndex = checkNextHop4(namespace, asked);
   const { preferredSource } = asked;
-  if (preferredSource !== undefined && !isLocal(namespace, preferredSource))
+  if (preferredSource !== undefined && kindOfAddress(namespace, preferredSource) !== "local")
     throw new Refusal("EINVAL", "Invalid prefsrc address");
   return routeOf(asked, { kind, scope, linkIndex });
-}
-
-function isLocal(namespace: Namespace, address: Address): boolean {
-  return namespace.routes.some(
-    ({ table, kind, destination }) =>
-      table === TABLE.local && kind === "local" && isSamePrefix(destination, prefixAround(address, destination.length)),
-  );
 }
 
 function checked6(namespace: Namespace, asked: AskedRoute): ModelRoute {
   const destination = prefixAround(asked.destination.network, asked.destination.length);
   const priority = asked.priority === 0 ? USER_PRIORITY : asked.priority;
   const { kind = "unicast" } = asked;
+  namespace.ipv6Tables.add(asked.table);
   const more = { kind, scope: SCOPE.universe };
   const isDiscarding = DISCARDING.includes(kind);
   const linkIndex = checkNextHop6(namespace, { ...asked, destination, isDiscarding });
+  const { preferredSource } = asked;
+  if (preferredSource !== undefined && !isUsableSource(namespace, preferredSource, linkIndex))
+    throw new Refusal("EINVAL", "Invalid source address");
   const route = routeOf({ ...asked, destination, priority }, { ...more, linkIndex });
   if (!isDiscarding) return route;
   const { gateway: _none, ...rest } = route;
-  return { ...rest, isOnLink: false };
+  return rest;
+}
+
+/** An address of its link only for packets through this link. */
+function isUsableSource(namespace: Namespace, source: Address, linkIndex: number): boolean {
+  return namespace.addresses.some(
+    (each) =>
+      isSame(each.address, source) &&
+      (each.flags & ADDRESS_FLAG.tentative) === 0 &&
+      (each.linkIndex === linkIndex || each.scope === SCOPE.universe),
+  );
 }
 
 function routeOf(
@@ -103,8 +113,15 @@ export function deleteRoute(namespace: Namespace, request: KernelRequest): boole
     (route) => route.table === asked.table && isSamePrefix(route.destination, destination) && isMeant(route, asked),
     request,
   );
-  if (!isGone) throw new Refusal("ESRCH");
+  if (!isGone) throw new Refusal(meansNoRoute(namespace, asked) ? "ENOENT" : "ESRCH");
   return true;
+}
+
+/** Each table of IPv6 ends with an entry that stands for no route, which nobody can delete. */
+function meansNoRoute(namespace: Namespace, asked: AskedRoute): boolean {
+  if (asked.family === 4 || asked.destination.length > 0 || !namespace.ipv6Tables.has(asked.table)) return false;
+  if (asked.linkIndex !== undefined && asked.linkIndex !== LOOPBACK) return false;
+  return asked.gateway === undefined && asked.priority === 0 && asked.protocol === 0;
 }
 
 /** What is absent matches everything. IPv6 does not look at the kind and the scope. */

@@ -21,7 +21,9 @@ export function newRule(namespace: Namespace, request: KernelRequest): boolean {
   const asked = readRule(request);
   const rule: ModelRule = { ...asked, priority: asked.priority ?? defaultPriority(namespace, asked.family) };
   const isExclusive = (request.flags & FLAG.exclusive) !== 0;
-  if (isExclusive && namespace.rules.some((each) => isSameRule(each, rule))) throw new Refusal("EEXIST");
+  if (isExclusive && namespace.rules.some((each) => coversRule(each, rule))) throw new Refusal("EEXIST");
+  if (rule.family === 6) namespace.ipv6Tables.add(rule.table);
+  else namespace.hasOwnIpv4Rules = true;
   const before = namespace.rules.findIndex(
     ({ family, priority }) => family === rule.family && priority > rule.priority,
   );
@@ -82,11 +84,12 @@ function defaultPriority(namespace: Namespace, family: ModelRule["family"]): num
   return second === undefined || second.priority === 0 ? 0 : second.priority - 1;
 }
 
-function isSameRule(one: ModelRule, other: ModelRule): boolean {
-  if (one.family !== other.family || one.priority !== other.priority || one.table !== other.table) return false;
-  return one.source === undefined || other.source === undefined
-    ? one.source === other.source
-    : isSamePrefix(one.source, other.source);
+/** A new rule without a source counts as the same as one with any source. */
+function coversRule(existing: ModelRule, rule: ModelRule): boolean {
+  const isAlike =
+    existing.family === rule.family && existing.priority === rule.priority && existing.table === rule.table;
+  if (!isAlike || rule.source === undefined) return isAlike;
+  return existing.source !== undefined && isSamePrefix(existing.source, rule.source);
 }
 
 function ruleMessage(rule: ModelRule, type: number = MESSAGE.newRule): KernelMessage {

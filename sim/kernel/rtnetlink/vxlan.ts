@@ -13,9 +13,12 @@ const HEADERS = { 4: 50, 6: 70 } as const;
 const LARGEST_MTU = 65_535;
 const LEAST_MTU = 68;
 
+export function validateVxlan(data: Attributes): void {
+  if ((numberIn(data, VXLAN.id) ?? 0) > LARGEST_ID) throw new Refusal("ERANGE", "VXLAN ID is out of range");
+}
+
 export function readNewVxlan(namespace: Namespace, data: Attributes): ModelVxlan {
   const id = numberIn(data, VXLAN.id) ?? 0;
-  if (id > LARGEST_ID) throw new Refusal("ERANGE", "VXLAN ID is out of range");
   const local = localIn(data);
   const family = local?.family ?? 4;
   const underlyingIndex = numberIn(data, VXLAN.link);
@@ -23,7 +26,7 @@ export function readNewVxlan(namespace: Namespace, data: Attributes): ModelVxlan
     throw new Refusal("ENODEV", "Invalid local interface, device not found");
   const port = portIn(data) ?? DEFAULT_PORT;
   for (const { vxlan } of namespace.links.values()) {
-    if (vxlan?.id === id && vxlan.port === port)
+    if (vxlan?.id === id && vxlan.port === port && vxlan.family === family)
       throw new Refusal("EEXIST", "A VXLAN device with the specified VNI already exists");
   }
   return {
@@ -46,10 +49,20 @@ export function changeVxlan(namespace: Namespace, link: ModelLink, data: Attribu
   const underlyingIndex = numberIn(data, VXLAN.link);
   if (underlyingIndex !== undefined && !namespace.links.has(underlyingIndex))
     throw new Refusal("ENODEV", "Invalid local interface, device not found");
+  if (underlyingIndex !== undefined && isBelow(namespace, underlyingIndex, link.index)) throw new Refusal("EBUSY");
   if (local !== undefined) vxlan.local = local;
-  if (underlyingIndex !== undefined) vxlan.underlyingIndex = underlyingIndex;
-  link.mtu = Math.min(link.mtu, largestVxlanMtu(namespace, link));
+  if (underlyingIndex !== undefined && underlyingIndex !== vxlan.underlyingIndex) {
+    vxlan.underlyingIndex = underlyingIndex;
+    link.mtu = Math.min(link.mtu, largestVxlanMtu(namespace, link));
+  }
   if (link.isUp) announceLink(namespace, link);
+}
+
+/** Whether the device is the link, or stands on it. */
+function isBelow(namespace: Namespace, device: number, link: number): boolean {
+  if (device === link) return true;
+  const below = namespace.links.get(device)?.vxlan?.underlyingIndex;
+  return below !== undefined && isBelow(namespace, below, link);
 }
 
 export function cappedMtu(namespace: Namespace, link: ModelLink, asked: number | undefined): number {
