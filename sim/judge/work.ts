@@ -25,6 +25,16 @@ const PERIODICAL: readonly Allowance[] = [
     period: 10_000,
     reason: "a client of etcd probes the member of a silent watch",
   },
+  {
+    kind: /^(store|api) read node-/,
+    period: 15_000,
+    reason: "the upkeep of the agent reads what it keeps every five minutes",
+  },
+  {
+    kind: /^api read node-/,
+    period: 10_000,
+    reason: "the API server ends each watch after five to ten minutes",
+  },
 ];
 
 /** What happened between two moments, more often than is periodical. */

@@ -2,7 +2,6 @@
  * A simulated cluster, put together: the servers, the network to them, the machines with their kubelets, the controllers,
  * and the truth that the invariants look at.
  */
-import { resourceKey } from "../../src/model/keys.ts";
 import { poolChange, seed } from "../../test/support/ipam.ts";
 import { SimulatedControllers } from "../control/simulated-controllers.ts";
 import { FaultyNetwork } from "../faults/network.ts";
@@ -10,10 +9,12 @@ import type { World, WorldNode } from "../judge/invariant.ts";
 import type { Records } from "../judge/records.ts";
 import type { WorkCounts } from "../judge/work.ts";
 import { loadModules } from "../schedule/load-modules.ts";
+import { SimulatedProcess } from "../schedule/process.ts";
 import { Random } from "../schedule/random.ts";
 import { Scheduler } from "../schedule/scheduler.ts";
 import type { FaultKind, PoolPlan, Script } from "../script/operation.ts";
 import { CONTROLLERS } from "../script/script-writer.ts";
+import { runAdminCommand } from "./admin-tool.ts";
 import { Coverage } from "./coverage.ts";
 import { Machine } from "./machine.ts";
 import { Orchestrator } from "./orchestrator.ts";
@@ -32,6 +33,7 @@ export class Cluster implements World {
   private readonly random: Random;
   private readonly faults = new Set<() => void>();
   private machinesMade = 0;
+  private commands = 0;
   private knownOn: readonly Machine[] = [];
   private knownNodes: ReadonlyMap<string, WorldNode> = new Map();
 
@@ -90,6 +92,11 @@ export class Cluster implements World {
     return new Map([...requests, ...kernels]);
   }
 
+  /** Whether nothing is left to do for the kubelets. */
+  get isSettled(): boolean {
+    return [...this.machines.values()].every(({ kubelet }) => kubelet.isSettled);
+  }
+
   async start(): Promise<void> {
     await loadModules();
     await seed(this.servers.store.user, ...settingsOfCluster());
@@ -106,11 +113,13 @@ export class Cluster implements World {
     await this.servers.store.user.commit([poolChange(name, cidr, { blockSize, disabled, ...more })]);
   }
 
+  /** By the admin tool, which refuses to delete one in use. */
   async deletePool(name: string): Promise<void> {
-    const { user } = this.servers.store;
-    const key = resourceKey("ippools", { name });
-    const entry = (await user.read([{ kind: "key", key }])).answers[0]?.[0];
-    if (entry !== undefined) await user.commit([{ kind: "delete", key, revision: entry.revision }]);
+    this.commands += 1;
+    const title = `admin tool ${this.commands}`;
+    const process = new SimulatedProcess(title, this.scheduler, this.random.fork(title));
+    const { stdout, stderr } = await runAdminCommand(["delete", "ippool", name], process, this.servers);
+    this.trace("admin", `${stdout}${stderr}`.trim());
   }
 
   /** Nothing if there is a machine of this name. */

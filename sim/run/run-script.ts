@@ -92,9 +92,9 @@ class Watch {
     if (this.violatedAt === undefined) this.judge(this.atRest);
   }
 
-  /** At rest there is nothing to do. */
+  /** At rest there is nothing to do; a pod that cannot get an address is tried again for ever. */
   async checkWork(): Promise<void> {
-    if (this.violatedAt !== undefined) return;
+    if (this.violatedAt !== undefined || !this.cluster.isSettled) return;
     const before = this.cluster.work;
     await this.runUntil(this.cluster.now + REST);
     this.note(workBetween(before, this.cluster.work, REST).map((what) => ({ invariant: "no work at rest", what })));
