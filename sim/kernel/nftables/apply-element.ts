@@ -6,7 +6,16 @@ import type { NftElement } from "../../../src/linux/nftables/set.ts";
 import * as wire from "../../../src/linux/nftables/wire.ts";
 import { findSet } from "./apply-set.ts";
 import { findTable } from "./apply-table.ts";
-import { beginningOf, type Conflict, conflictOfEnd, conflictOfRange, isRange, rangeWith } from "./intervals.ts";
+import {
+  beginningOf,
+  type Conflict,
+  conflictOfEnd,
+  conflictOfRange,
+  isEndOfDeleted,
+  isNull,
+  isRange,
+  rangeWith,
+} from "./intervals.ts";
 import { Refused, required } from "./refused.ts";
 import type { Request } from "./request.ts";
 import { elementKey, hasOrderedKeys, type ModelSet, type ModelTable } from "./state.ts";
@@ -22,11 +31,12 @@ export function addElements(transaction: Transaction, request: Request, port: nu
   const added: NftElement[] = [];
   for (const element of elementsOf(request)) {
     checkElement(table, set, element);
-    const conflict = conflictOf(set, element);
+    const conflict = conflictOf(transaction, set, element);
     if (conflict === undefined) {
       transaction.addElement(table, set, element);
       added.push(element);
-    } else if (conflict.kind === "overlap" || !hasSameData(conflict.element, element) || isExclusive(request))
+    } else if (conflict.kind === "ignored") continue;
+    else if (conflict.kind === "overlap" || !hasSameData(conflict.element, element) || isExclusive(request))
       throw new Refused("EEXIST");
   }
   if (added.length > 0) transaction.tell({ kind: "elements", table, set, elements: added, isNew: true });
@@ -36,8 +46,8 @@ function isExclusive(request: Request): boolean {
   return request.hasFlag(FLAG.exclusive);
 }
 
-function conflictOf(set: ModelSet, element: NftElement): Conflict | undefined {
-  if (hasOrderedKeys(set)) return conflictOfEnd(set, element);
+function conflictOf(transaction: Transaction, set: ModelSet, element: NftElement): Conflict | undefined {
+  if (hasOrderedKeys(set)) return conflictOfEnd(set, element, transaction.namedBeginnings);
   if (set.set.holdsIntervals === true) {
     const conflict = conflictOfRange(set, element);
     if (conflict === undefined && !isRange(set, element)) throw new Refused("EINVAL");
@@ -86,7 +96,7 @@ export function deleteElements(transaction: Transaction, request: Request, port:
   const removed: NftElement[] = [];
   for (const wanted of isFlush ? [...set.elements.values()] : elementsOf(request)) {
     checkKey(set, wanted);
-    const element = isFlush ? wanted : elementToDelete(set, wanted);
+    const element = isFlush ? wanted : elementToDelete(transaction, set, wanted);
     if (element === undefined && isTolerant) continue;
     if (element === undefined) throw new Refused("ENOENT");
     transaction.removeElement(table, set, element);
@@ -95,10 +105,19 @@ export function deleteElements(transaction: Transaction, request: Request, port:
   if (removed.length > 0) transaction.tell({ kind: "elements", table, set, elements: removed, isNew: false });
 }
 
-function elementToDelete(set: ModelSet, wanted: NftElement): NftElement | undefined {
+function elementToDelete(transaction: Transaction, set: ModelSet, wanted: NftElement): NftElement | undefined {
+  if (hasOrderedKeys(set)) return endToDelete(transaction, set, wanted);
   // The kernel compares only the first key with the ranges.
-  if (set.set.holdsIntervals === true && !hasOrderedKeys(set)) return rangeWith(set, wanted.key);
-  return set.elements.get(elementKey(wanted));
+  return set.set.holdsIntervals === true ? rangeWith(set, wanted.key) : set.elements.get(elementKey(wanted));
+}
+
+function endToDelete({ namedBeginnings }: Transaction, set: ModelSet, wanted: NftElement): NftElement | undefined {
+  if (wanted.interval !== "end" || isNull(wanted)) namedBeginnings.delete(set);
+  const found = set.elements.get(elementKey(wanted));
+  if (found === undefined) return undefined;
+  if (found.interval !== "end") namedBeginnings.set(set, found);
+  else if (!isEndOfDeleted(set, found, namedBeginnings)) return undefined;
+  return found;
 }
 
 /** The element that a program gets which asks for the key. */

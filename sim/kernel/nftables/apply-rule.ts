@@ -6,7 +6,7 @@ import { EXPRESSION } from "../../../src/linux/nftables/expression-wire.ts";
 import * as wire from "../../../src/linux/nftables/wire.ts";
 import { findSet } from "./apply-set.ts";
 import { commentOf, findChain, findTable } from "./apply-table.ts";
-import { checkExpressions } from "./check-expressions.ts";
+import { ExpressionCheck } from "./check-expressions.ts";
 import { Refused, required } from "./refused.ts";
 import type { Request } from "./request.ts";
 import type { ModelTable } from "./state.ts";
@@ -20,8 +20,12 @@ export function addRule(transaction: Transaction, request: Request, port: number
   const read = list === undefined ? [] : readExpressions(list);
   const handle = ++table.lastHandle;
   const details = detailsOf(request);
-  const expressions = read.map((expression, index) => resolve(transaction, table, expression, details[index] ?? {}));
-  checkExpressions({ table, chain, expressions });
+  const check = new ExpressionCheck(table);
+  const expressions = read.map((expression, index) => {
+    const resolved = resolve(transaction, table, expression, details[index] ?? {});
+    check.check(resolved);
+    return resolved;
+  });
   const comment = commentOf(request.bytes(wire.RULE.userdata));
   const rule = { handle, ...comment, expressions };
   if (request.hasFlag(FLAG.append)) transaction.addRule(table, chain, rule);
@@ -45,6 +49,9 @@ export function deleteRules(transaction: Transaction, request: Request, port: nu
   transaction.removeRule(table, chain, required(rule, "ENOENT"));
 }
 
+/** The level of lines in the kernel's log, if none is given. */
+const WARNING = 4;
+
 /** What a decoder of replies leaves out. */
 interface Details {
   setNumber?: number;
@@ -59,6 +66,7 @@ function resolve(
   { setNumber, packets = 0, bytes = 0 }: Details,
 ): Expression {
   if (expression.kind === "counter") return { kind: "counter", packets, bytes };
+  if (expression.kind === "log") return expression.group === undefined ? { level: WARNING, ...expression } : expression;
   if (expression.kind !== "lookup" || typeof expression.set !== "string") return expression;
   return { ...expression, set: findSet(transaction, table, expression.set, setNumber).set.name };
 }

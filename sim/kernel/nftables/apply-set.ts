@@ -51,7 +51,8 @@ export function findSet(
   const named = name === undefined ? undefined : table.sets.get(name);
   if (named !== undefined) return named;
   const numbered = number === undefined ? undefined : transaction.setsByNumber.get(number);
-  return required(numbered?.table === table ? numbered.set : undefined, "ENOENT");
+  const isThere = numbered?.table === table && table.sets.get(numbered.set.set.name) === numbered.set;
+  return required(isThere ? numbered.set : undefined, "ENOENT");
 }
 
 function readShape(request: Request, flags: number): SetShape {

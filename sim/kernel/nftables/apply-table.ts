@@ -60,7 +60,7 @@ export function addChain(transaction: Transaction, request: Request, port: numbe
     throw new Refused("EOPNOTSUPP");
   if (existing !== undefined) {
     if (request.hasFlag(FLAG.exclusive)) throw new Refused("EEXIST");
-    if (hook !== undefined) requireSameHook(existing, readBase(table.family, request));
+    if (hook !== undefined) requireSameHook(table.family, existing, request);
     transaction.updateChain(table, existing, policy);
     return;
   }
@@ -74,17 +74,20 @@ export function addChain(transaction: Transaction, request: Request, port: numbe
   });
 }
 
-function requireSameHook({ chain: { base } }: ModelChain, wanted: BaseChain): void {
-  const isSame =
-    base !== undefined && base.type === wanted.type && base.hook === wanted.hook && base.priority === wanted.priority;
-  if (!isSame) throw new Refused("EEXIST");
+function requireSameHook(family: NftFamily, { chain: { base } }: ModelChain, request: Request): void {
+  const { number, priority } = readHook(request);
+  if (base === undefined) throw new Refused("EEXIST");
+  if (wire.HOOK_NUMBER[base.hook] !== number || base.priority !== priority) throw new Refused("EOPNOTSUPP");
+  if (readType(family, request) !== base.type) throw new Refused("EEXIST");
 }
 
 export function deleteChain(transaction: Transaction, request: Request, port: number): void {
   const table = findTable(transaction.state, request, port);
   const chain = findChain(table, request.text(wire.CHAIN.name));
+  // Those from its own rules count too.
+  const { jumps } = chain;
   transaction.removeRules(table, chain);
-  if (chain.jumps > 0) throw new Refused("EBUSY");
+  if (jumps > 0) throw new Refused("EBUSY");
   transaction.removeChain(table, chain);
 }
 
@@ -112,6 +115,17 @@ const HOOKS_OF_TYPE: Readonly<Record<BaseChain["type"], readonly BaseChain["hook
 const CONNTRACK_PRIORITY = -200;
 
 function readBase(family: NftFamily, request: Request): BaseChain {
+  const { number, priority } = readHook(request);
+  const type = readType(family, request);
+  const hook = HOOKS_OF_TYPE[type].find((each) => wire.HOOK_NUMBER[each] === number);
+  if (hook === undefined) throw new Refused("EOPNOTSUPP");
+  if (type === "nat" && priority <= CONNTRACK_PRIORITY) throw new Refused("EOPNOTSUPP");
+  // A chain of this family needs the name of a device.
+  if (family === "netdev") throw new Refused("EOPNOTSUPP");
+  return { type, hook, priority, policy: readPolicy(request) ?? "accept" };
+}
+
+function readHook(request: Request): { readonly number: number; readonly priority: number } {
   const attributes = required(request.nested(wire.CHAIN.hook), "EINVAL");
   let number: number | undefined;
   let priority: number | undefined;
@@ -119,15 +133,15 @@ function readBase(family: NftFamily, request: Request): BaseChain {
     if (attributes.type === wire.HOOK.number) number = attributes.u32Big();
     if (attributes.type === wire.HOOK.priority) priority = attributes.i32Big();
   }
-  if (number === undefined || priority === undefined) throw new Refused("EINVAL");
-  const type = TYPES_OF_FAMILY[family].find((each) => each === (request.text(wire.CHAIN.type) ?? "filter"));
-  if (type === undefined) throw new Refused("ENOENT");
-  const hook = HOOKS_OF_TYPE[type].find((each) => wire.HOOK_NUMBER[each] === number);
-  if (hook === undefined) throw new Refused("EOPNOTSUPP");
-  if (type === "nat" && priority <= CONNTRACK_PRIORITY) throw new Refused("EOPNOTSUPP");
-  // A chain of this family needs the name of a device.
-  if (family === "netdev") throw new Refused("EOPNOTSUPP");
-  return { type, hook, priority, policy: readPolicy(request) ?? "accept" };
+  return { number: required(number, "ENOENT"), priority: required(priority, "ENOENT") };
+}
+
+function readType(family: NftFamily, request: Request): BaseChain["type"] {
+  const wanted = request.text(wire.CHAIN.type) ?? "filter";
+  return required(
+    TYPES_OF_FAMILY[family].find((each) => each === wanted),
+    "ENOENT",
+  );
 }
 
 export function commentOf(userdata: Uint8Array | undefined, type?: number): { readonly comment?: string } {

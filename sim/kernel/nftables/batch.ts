@@ -9,7 +9,7 @@ import * as wire from "../../../src/linux/nftables/wire.ts";
 import { addElements, deleteElements } from "./apply-element.ts";
 import { addRule, deleteRules } from "./apply-rule.ts";
 import { addSet, deleteSet } from "./apply-set.ts";
-import { addChain, addTable, deleteChain, deleteTable } from "./apply-table.ts";
+import { addChain, addTable, deleteChain, deleteTable, findTable } from "./apply-table.ts";
 import { Refused } from "./refused.ts";
 import type { Request } from "./request.ts";
 import type { NetfilterState } from "./state.ts";
@@ -71,7 +71,7 @@ function applyAll(
       apply(transaction, request, port);
       const { type } = request.message;
       const canBreakJumps = type === wire.MESSAGE.newRule || type === wire.MESSAGE.newElement;
-      if (when === "validate each" && canBreakJumps) validateChanged(transaction);
+      if (when === "validate each" && canBreakJumps) validateTable(findTable(transaction.state, request));
       return 0;
     } catch (failure) {
       if (failure instanceof Refused) return failure.errno;

@@ -2,18 +2,18 @@
 import { typeLength } from "../../../src/linux/nftables/data-type.ts";
 import type { Expression, Register } from "../../../src/linux/nftables/expression.ts";
 import { Refused, required } from "./refused.ts";
-import type { ModelChain, ModelSet, ModelTable } from "./state.ts";
+import type { ModelSet, ModelTable } from "./state.ts";
 import { validateJump } from "./validate.ts";
 
-export interface RuleInPlace {
-  readonly table: ModelTable;
-  readonly chain: ModelChain;
-  readonly expressions: readonly Expression[];
-}
+/** Of one rule: to be called for its instructions, one after another. */
+export class ExpressionCheck {
+  readonly #registers = new Registers();
 
-export function checkExpressions({ table, expressions }: RuleInPlace): void {
-  const registers = new Registers();
-  for (const expression of expressions) checkExpression(table, registers, expression);
+  constructor(private readonly table: ModelTable) {}
+
+  check(expression: Expression): void {
+    checkExpression(this.table, this.#registers, expression);
+  }
 }
 
 const REGISTER_BYTES = 4;
@@ -129,7 +129,7 @@ function checkLookup(registers: Registers, { from, to, isInverted }: Of<"lookup"
     if (isInverted === true || set.data === undefined) throw new Refused("EINVAL");
     if ((to === "verdict") !== (set.data === "verdict")) throw new Refused("EINVAL");
     if (to !== "verdict" && set.data !== "verdict") registers.store(to, typeLength(set.data));
-  } else if (set.data !== undefined) throw new Refused("EINVAL");
+  }
   if (found.isAnonymous && found.lookups > 0) throw new Refused("EBUSY");
 }
 
@@ -142,6 +142,6 @@ function checkNat(table: ModelTable, registers: Registers, { family, address, po
 
 function checkFib(registers: Registers, { result, by, to }: Of<"fib">): void {
   if (by.includes("saddr") === by.includes("daddr")) throw new Refused("EINVAL");
-  if (by.includes("iif") && by.includes("oif")) throw new Refused("EINVAL");
+  if (by.includes("oif") && (by.includes("iif") || result !== "type")) throw new Refused("EINVAL");
   registers.store(to, by.includes("present") ? 1 : FIB_LENGTH[result]);
 }

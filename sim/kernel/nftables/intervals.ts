@@ -2,24 +2,62 @@
 
 import { typeLength } from "../../../src/linux/nftables/data-type.ts";
 import type { NftElement } from "../../../src/linux/nftables/set.ts";
+import { placeOf } from "./ordered-keys.ts";
 import type { ModelSet } from "./state.ts";
-import { placeOf } from "./transaction.ts";
 
-export type Conflict = { readonly kind: "same"; readonly element: NftElement } | { readonly kind: "overlap" };
+export type Conflict =
+  | { readonly kind: "same"; readonly element: NftElement }
+  | { readonly kind: "overlap" }
+  /** It is there, and nobody wants to know. */
+  | { readonly kind: "ignored" };
+
+/** Which existing beginning of a range the batch named last, in each set: its end must follow. */
+export type NamedBeginnings = Map<ModelSet, NftElement>;
 
 /**
  * Each end of a range is an element of its own, so only the nearest neighbours are compared: two beginnings, or two ends, one
- * after another.
+ * after another. A range with an end that exists is a conflict only if its beginning exists too and has another end.
  */
-export function conflictOfEnd(set: ModelSet, added: NftElement): Conflict | undefined {
-  const { above, below } = neighbours(set.ordered, added);
-  if (above !== undefined && isSameEnd(above, added)) return { kind: "same", element: above };
-  if (below !== undefined && isSameEnd(below, added)) return { kind: "same", element: below };
+export function conflictOfEnd(set: ModelSet, added: NftElement, named: NamedBeginnings): Conflict | undefined {
+  const { above, below, upper } = neighbours(set.ordered, added);
   const isBeginning = added.interval !== "end";
-  if (!set.isAnonymous && below !== undefined && below.interval !== "end" && isBeginning) return { kind: "overlap" };
+  if (isBeginning || isNull(added)) named.delete(set);
+  if (above !== undefined && isSameEnd(above, added)) {
+    named.set(set, above);
+    return { kind: "same", element: above };
+  }
+  if (below !== undefined && isSameEnd(below, added)) {
+    if (isNull(added)) return { kind: "ignored" };
+    const beginning = named.get(set);
+    named.delete(set);
+    const isOther = beginning !== undefined && beginning !== set.ordered[placeOf(set.ordered, below) + 1];
+    return isOther ? { kind: "overlap" } : { kind: "same", element: below };
+  }
+  if (below !== undefined && below.interval !== "end" && isBeginning) {
+    // Adjacent ranges of an anonymous set have no end of their own.
+    if (!set.isAnonymous || upper?.interval === "end") return { kind: "overlap" };
+  }
   if (below?.interval === "end" && !isBeginning) return { kind: "overlap" };
   if (above?.interval === "end" && !isBeginning) return { kind: "overlap" };
   return undefined;
+}
+
+/** Whether an end may be deleted: only that of the beginning that was deleted just before, if one was. */
+export function isEndOfDeleted(set: ModelSet, end: NftElement, named: NamedBeginnings): boolean {
+  const beginning = named.get(set);
+  named.delete(set);
+  if (beginning === undefined) return true;
+  const next = set.ordered[placeOf(set.ordered, end) + 1];
+  return isLess(beginning, end) && (next === undefined || isLess(next, beginning));
+}
+
+function isLess(left: NftElement, right: NftElement): boolean {
+  return placeOf([left], right) === 0 && !isSameEnd(left, right);
+}
+
+/** Programs begin a set with the end of a range that contains nothing. */
+export function isNull({ key, interval }: NftElement): boolean {
+  return interval === "end" && key.every((byte) => byte === 0);
 }
 
 interface Neighbours {
@@ -27,6 +65,8 @@ interface Neighbours {
   readonly above?: NftElement | undefined;
   /** The greatest that is not greater. */
   readonly below?: NftElement | undefined;
+  /** The one after `below`. */
+  readonly upper?: NftElement | undefined;
 }
 
 function neighbours(ordered: readonly NftElement[], added: NftElement): Neighbours {
@@ -37,8 +77,8 @@ function neighbours(ordered: readonly NftElement[], added: NftElement): Neighbou
     const other = ordered[index];
     if (other === undefined) break;
     const order = Buffer.compare(other.key, added.key);
-    if (order < 0) return { above, below: other };
-    if (order === 0 && other.interval === "end") return { above, below: other };
+    if (order < 0) return { above, below: other, upper: ordered[index - 1] };
+    if (order === 0 && other.interval === "end") return { above, below: other, upper: ordered[index - 1] };
     above = other;
   }
   return { above };

@@ -4,6 +4,8 @@
  */
 import type { NftElement } from "../../../src/linux/nftables/set.ts";
 import type { Verdict } from "../../../src/linux/nftables/verdict.ts";
+import type { NamedBeginnings } from "./intervals.ts";
+import { placeOf } from "./ordered-keys.ts";
 import {
   elementKey,
   hasOrderedKeys,
@@ -30,6 +32,7 @@ export class Transaction {
   readonly events: ChangeEvent[] = [];
   /** The sets that were created by number in this batch. */
   readonly setsByNumber = new Map<number, { readonly table: ModelTable; readonly set: ModelSet }>();
+  readonly namedBeginnings: NamedBeginnings = new Map();
   /** Of the message that is being applied. */
   sequence = 0;
   readonly #undo: (() => void)[] = [];
@@ -133,8 +136,8 @@ export class Transaction {
   }
 
   #leave(table: ModelTable, chain: ModelChain, rule: ModelRule): void {
-    this.#refer(table, rule, -1);
     this.tell({ kind: "rule", table, chain, rule, isNew: false });
+    this.#refer(table, rule, -1);
   }
 
   #refer(table: ModelTable, { expressions }: ModelRule, by: 1 | -1): void {
@@ -183,22 +186,6 @@ export class Transaction {
       this.#unordered.add(map);
     });
   }
-}
-
-/** Before all that are not greater; of two with the same key, the end of a range is the lesser. */
-export function placeOf(ordered: readonly NftElement[], element: NftElement): number {
-  let [low, high] = [0, ordered.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    const other = ordered[middle];
-    if (other !== undefined && compareEnds(other, element) > 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-function compareEnds(left: NftElement, right: NftElement): number {
-  return Buffer.compare(left.key, right.key) || Number(right.interval === "end") - Number(left.interval === "end");
 }
 
 /** The kernel lists its objects in the order in which they were created. */
