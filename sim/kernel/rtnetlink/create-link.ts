@@ -6,12 +6,11 @@ import { addLinkSettings } from "../settings.ts";
 import { IFLA, INFO, LINK_KINDS, VETH_PEER } from "../wire.ts";
 import { announceLink } from "./link-message.ts";
 import type { LinkRequest } from "./link-request.ts";
-import { bringUp, watchCarrier } from "./link-state.ts";
+import { announceBelow, unregister, watchCarrier } from "./link-state.ts";
 import { cappedMtu, readNewVxlan, validateVxlan } from "./vxlan.ts";
 
 const LONGEST_NAME = 15;
 const LINK_HEADER_LENGTH = 16;
-const IFF_UP = 1;
 const EVERYTHING = 0xffff_ffff;
 const MAC_LENGTH = 6;
 const DEFAULT_MTU = 1500;
@@ -36,9 +35,7 @@ export function createLink(namespace: Namespace, asked: LinkRequest, devices: Ke
   if (kind === undefined || !devices.kinds.has(kind)) throw new Refusal("EOPNOTSUPP", "Unknown device type");
   const data = nestedAttributes(info.get(INFO.data));
   const link = kind === "veth" ? createPair(namespace, asked, { data, devices }) : undefined;
-  const created = link ?? createSingle(namespace, attributes, { kind, data, devices });
-  if ((asked.flags & IFF_UP) !== 0) bringUp({ namespace, link: created });
-  return created;
+  return link ?? createSingle(namespace, attributes, { kind, data, devices });
 }
 
 function createSingle(
@@ -51,6 +48,7 @@ function createSingle(
   if (vxlan !== undefined) {
     link.vxlan = vxlan;
     link.mtu = cappedMtu(namespace, link, numberIn(attributes, IFLA.mtu));
+    announceBelow(namespace, link);
   }
   return link;
 }
@@ -67,12 +65,11 @@ function createPair(
   if (other === undefined) throw new Refusal("EBADF");
   const name = requireName(attributes);
   const peer = register(other, peerAttributes, { kind: "veth", devices });
-  const isTaken = other === namespace && peer.name === name;
-  if (isTaken) {
-    other.links.delete(peer.index);
+  announceLink(other, peer, EVERYTHING);
+  if (other === namespace && peer.name === name) {
+    unregister({ namespace, link: peer });
     throw new Refusal("EEXIST");
   }
-  announceLink(other, peer, EVERYTHING);
   const link = register(namespace, attributes, { kind: "veth", devices });
   link.peer = { namespace: other, index: peer.index };
   peer.peer = { namespace, index: link.index };

@@ -88,6 +88,7 @@ function detectDuplicates(namespace: Namespace, link: ModelLink, address: ModelA
     (!namespace.isSet("net/ipv6/conf/all/accept_dad") && !namespace.isSet(`net/ipv6/conf/${link.name}/accept_dad`));
   if (isSkipped) complete(namespace, link, address);
   else if (link.isIpv6Ready) {
+    announceAddress(namespace, address, "new");
     const delay = DETECTION_MILLISECONDS * (1 + namespace.clock.chance());
     namespace.clock.later(delay, () => {
       const isThere = namespace.links.get(link.index) === link && namespace.addresses.includes(address);

@@ -49,7 +49,8 @@ export function linkMessage(
         writer.bytes(IFLA.address, link.mac);
         writer.bytes(IFLA.broadcast, new Uint8Array(link.mac.length).fill(link.name === "lo" ? 0 : 0xff));
       }
-      if (link.peer !== undefined) writer.u32(IFLA.link, link.peer.index);
+      // The first message about the end that is made first knows no other end yet.
+      if (link.kind === "veth") writer.u32(IFLA.link, link.peer?.index ?? 0);
       if (link.kind !== undefined) writeInfo(writer, link, link.kind);
       writeFamilies(writer, namespace, link);
     },

@@ -12,6 +12,7 @@ import { flushNeighbours } from "./neighbours.ts";
 import { changeVxlan, largestVxlanMtu } from "./vxlan.ts";
 
 const IFF_UP = 1;
+const EVERYTHING = 0xffff_ffff;
 const LONGEST_ALIAS = 255;
 const LEAST_MTU = 68;
 const LARGEST_MTU = 65_535;
@@ -36,9 +37,15 @@ export function newLink(namespace: Namespace, request: KernelRequest, devices: K
   }
   if ((request.flags & FLAG.create) === 0) throw new Refusal("ENODEV");
   const made = createLink(namespace, asked, devices);
-  const message = linkMessage(namespace, made, undefined, 0xffff_ffff);
-  namespace.announce(GROUP.link, message, request);
-  if ((request.flags & FLAG.echo) !== 0) devices.answer(message);
+  const announce = () => {
+    const message = linkMessage(namespace, made, undefined, EVERYTHING);
+    namespace.announce(GROUP.link, message, request);
+    if ((request.flags & FLAG.echo) !== 0) devices.answer(message);
+  };
+  const isUp = (asked.flags & IFF_UP) !== 0;
+  // A VXLAN device is announced before it is up.
+  if (!isUp || made.vxlan !== undefined) announce();
+  if (isUp) bringUp({ namespace, link: made }, announce);
   return true;
 }
 

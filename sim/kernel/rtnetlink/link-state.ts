@@ -20,7 +20,10 @@ export interface PlacedLink {
   readonly link: ModelLink;
 }
 
-export function bringUp({ namespace, link }: PlacedLink): void {
+export function bringUp(
+  { namespace, link }: PlacedLink,
+  announce = () => announceLink(namespace, link, FLAG.up),
+): void {
   if (link.isUp) return;
   link.isUp = true;
   const peer = peerOf(link);
@@ -29,7 +32,7 @@ export function bringUp({ namespace, link }: PlacedLink): void {
     setCarrier(peer, true);
   }
   link.isActive = link.hasCarrier;
-  announceLink(namespace, link, FLAG.up);
+  announce();
   startIpv4(namespace, link);
   restorePrefixRoutes(namespace, link);
   if (isReady(link)) {
@@ -53,10 +56,8 @@ export function bringDown({ namespace, link }: PlacedLink): void {
   link.isUp = false;
   link.isActive = false;
   const peer = peerOf(link);
-  if (peer !== undefined) {
-    setCarrier({ namespace, link }, false);
-    setCarrier(peer, false);
-  }
+  if (link.kind === "veth") setCarrier({ namespace, link }, false);
+  if (peer !== undefined) setCarrier(peer, false);
   announceLink(namespace, link, FLAG.up | FLAG.running);
   stopIpv4(namespace, link);
   stopIpv6(namespace, link);
@@ -121,7 +122,12 @@ export function deleteLinks(placed: readonly PlacedLink[]): void {
     const peer = peerOf(each.link);
     if (peer !== undefined) all.set(peer.link, peer);
   }
-  for (const { namespace, link } of all.values()) if (link.vxlan !== undefined) flushEntries(namespace, link.index);
+  for (const { namespace, link } of all.values()) {
+    delete link.peer;
+    if (link.vxlan === undefined) continue;
+    flushEntries(namespace, link.index);
+    announceBelow(namespace, link, (below) => !all.has(below));
+  }
   for (const each of all.values()) bringDown(each);
   for (const each of all.values()) unregister(each);
   const above = [...all.values()].flatMap(({ namespace, link }) =>
@@ -132,7 +138,17 @@ export function deleteLinks(placed: readonly PlacedLink[]): void {
   if (above.length > 0) deleteLinks(above);
 }
 
-function unregister({ namespace, link }: PlacedLink): void {
+/** The link below a VXLAN device is told when it gets or loses the device. */
+export function announceBelow(
+  namespace: Namespace,
+  { vxlan }: ModelLink,
+  isTold: (below: ModelLink) => boolean = () => true,
+): void {
+  const below = vxlan?.underlyingIndex === undefined ? undefined : namespace.links.get(vxlan.underlyingIndex);
+  if (below !== undefined && isTold(below)) announceLink(namespace, below);
+}
+
+export function unregister({ namespace, link }: PlacedLink): void {
   for (let rest = addressesOf(namespace, link.index); rest[0] !== undefined; ) {
     deleteIpv4(namespace, rest[0]);
     rest = addressesOf(namespace, link.index);

@@ -52,7 +52,9 @@ export function changeVxlan(namespace: Namespace, link: ModelLink, data: Attribu
   if (underlyingIndex !== undefined && isBelow(namespace, underlyingIndex, link.index)) throw new Refusal("EBUSY");
   if (local !== undefined) vxlan.local = local;
   if (underlyingIndex !== undefined && underlyingIndex !== vxlan.underlyingIndex) {
+    const changed = [underlyingIndex, vxlan.underlyingIndex].map((index) => namespace.links.get(index ?? 0));
     vxlan.underlyingIndex = underlyingIndex;
+    for (const below of changed) if (below !== undefined) announceLink(namespace, below);
     link.mtu = Math.min(link.mtu, largestVxlanMtu(namespace, link));
   }
   if (link.isUp) announceLink(namespace, link);
