@@ -4,7 +4,7 @@ import type { ApiObject } from "../../src/datastore/kube/api.ts";
 import { identity } from "../../src/identity.ts";
 import type { SimulatedApi } from "../datastore/simulated-api.ts";
 
-type Contents = Readonly<Record<string, unknown>>;
+export type Contents = Readonly<Record<string, unknown>>;
 
 /** Leases are renewed, events pile up, and the orchestrator keeps former templates; kubelets report when pods started. */
 const UNCOMPARED = /\/(leases|events|controllerrevisions|pods)\//;

@@ -4,6 +4,7 @@
  * become established. Looks about once a second, and writes only what has to change.
  */
 import type { ApiObject } from "../../src/datastore/kube/api.ts";
+import { identity } from "../../src/identity.ts";
 import type { KubeRequest } from "../../src/kube/api.ts";
 import type { SimulatedApi } from "../datastore/simulated-api.ts";
 import type { Random } from "../schedule/random.ts";
@@ -38,7 +39,7 @@ export class ImitatedOrchestrator {
       for (const workload of this.list("/apis/apps/v1/daemonsets")) this.runDaemonSet(workload);
       for (const workload of this.list("/apis/apps/v1/deployments")) this.runDeployment(workload);
       for (const pod of this.list("/api/v1/pods")) this.runPod(pod);
-      for (const namespace of this.list("/api/v1/namespaces")) this.finishNamespace(namespace);
+      for (const namespace of this.list("/api/v1/namespaces")) this.runNamespace(namespace);
     });
   }
 
@@ -81,14 +82,31 @@ export class ImitatedOrchestrator {
     this.send({ method: "DELETE", path, body: JSON.stringify(isPod ? { gracePeriodSeconds: 30 } : {}) });
   }
 
+  /** The API server itself serves them from then on. */
   private establishDefinitions(): void {
-    for (const definition of this.list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")) {
-      if (definition.status?.["conditions"] !== undefined) continue;
+    for (const { metadata, spec, status } of this.list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")) {
+      if (status?.["conditions"] !== undefined) continue;
       const conditions = ["NamesAccepted", "Established"].map((type) => ({ type, status: "True" }));
-      const storedVersions = (definition.spec.versions ?? []).filter(({ storage }) => storage).map(({ name }) => name);
-      const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${definition.metadata.name}`;
+      const versions = spec.versions ?? [];
+      const storedVersions = versions.filter(({ storage }) => storage).map(({ name }) => name);
+      const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${metadata.name}`;
       this.patch(`${path}/status`, { status: { conditions, storedVersions } });
+      for (const { name: version } of versions) this.register({ group: spec.group ?? "", version });
     }
+  }
+
+  private register(spec: { readonly group: string; readonly version: string }): void {
+    const path = "/apis/apiregistration.k8s.io/v1/apiservices";
+    const name = `${spec.version}.${spec.group}`;
+    if (this.api.object(`${path}/${name}`) !== undefined) return;
+    const status = { conditions: [{ type: "Available", status: "True", reason: "Local" }] };
+    this.create(path, {
+      apiVersion: "apiregistration.k8s.io/v1",
+      kind: "APIService",
+      metadata: { name },
+      spec,
+      status,
+    });
   }
 
   private runDaemonSet(daemonSet: Workload): void {
@@ -156,13 +174,22 @@ export class ImitatedOrchestrator {
     else this.send({ method: "DELETE", path, body: JSON.stringify({ gracePeriodSeconds: 0 }) });
   }
 
-  private finishNamespace({ metadata }: Workload): void {
-    if (metadata.deletionTimestamp === undefined) return;
+  private runNamespace({ metadata }: Workload): void {
+    if (metadata.deletionTimestamp === undefined) {
+      this.addAccount(metadata.name);
+      return;
+    }
     const within = [...this.api.all()].filter(({ path }) => path.includes(`/namespaces/${metadata.name}/`));
     for (const { path, object } of within) if (!isEnding(object)) this.remove(path);
     if (within.length > 0) return;
     const finalizers = (metadata.finalizers ?? []).filter((each) => each !== NAMESPACE_FINALIZER);
     this.patch(`/api/v1/namespaces/${metadata.name}`, { metadata: { finalizers } });
+  }
+
+  private addAccount(namespace: string): void {
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+    if (this.api.object(`${path}/default`) !== undefined) return;
+    this.create(path, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default", namespace } });
   }
 }
 
@@ -170,10 +197,12 @@ function isEnding({ metadata }: ApiObject): boolean {
   return metadata["deletionTimestamp"] !== undefined;
 }
 
-function runningStatus({ spec }: Workload, now: Date): object {
+function runningStatus({ metadata, spec }: Workload, now: Date): object {
   const at = now.toISOString();
+  const podIP = metadata.annotations?.[`${identity.annotationPrefix}podIP`]?.split("/")[0];
   return {
     phase: "Running",
+    ...(podIP === undefined ? {} : { podIP, podIPs: [{ ip: podIP }] }),
     conditions: ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map((type) => ({
       type,
       status: "True",

@@ -1,5 +1,6 @@
 /** What users do to an Installation and to what the operator made of it, decided before a run by its seed. */
 
+import { crdObjects, operatorCrdObjects } from "../../src/admin/install/crds/definitions.ts";
 import type { ApiObject } from "../../src/datastore/kube/api.ts";
 import { identity } from "../../src/identity.ts";
 import { MANAGED_BY_TEXT } from "../../src/operator/managed.ts";
@@ -27,6 +28,13 @@ export interface PlannedChange {
 
 /** What there is before: namespaces, nodes, Secrets of the operator. */
 export function layOutCluster(api: SimulatedApi, nodes: readonly string[]): void {
+  for (const definition of [...crdObjects(), ...operatorCrdObjects()]) {
+    const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    api.create(path, definition);
+    api.patch(`${path}/${definition.metadata.name}/status`, {
+      status: { conditions: [{ type: "Established", status: "True" }] },
+    });
+  }
   for (const name of ["default", "kube-system", identity.operator]) {
     api.create("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name } });
   }

@@ -3,11 +3,12 @@
  * changes are made in a run without faults: both must end in the same state of the cluster.
  */
 
-import { SimulatedApi } from "../datastore/simulated-api.ts";
+import { identity } from "../../src/identity.ts";
 import { FaultyNetwork } from "../faults/network.ts";
 import { Random } from "../schedule/random.ts";
 import { Scheduler } from "../schedule/scheduler.ts";
-import { serverRules } from "./api/server-rules.ts";
+import { asProgram } from "./api/as-program.ts";
+import { openApi } from "./api/open-api.ts";
 import { clusterContents, clusterVersions, differences } from "./cluster-contents.ts";
 import type { ScenarioOutcome } from "./controllers-scenario.ts";
 import { disturb, type FaultSite, heal, LONGEST_FREEZE } from "./faults.ts";
@@ -17,9 +18,9 @@ import { SimulatedOperator } from "./simulated-operator.ts";
 
 const NODES = ["node-1", "node-2", "node-3"];
 const REPLICAS = 2;
-const LENGTH = 10 * 60_000;
-/** Longer than the longest pause between two passes, and than a grace period of a deletion. */
-const UNTIL_REST = 10 * 60_000;
+const LENGTH = 6 * 60_000;
+/** Longer than the longest pause between two passes. */
+const UNTIL_REST = 5 * 60_000;
 
 interface Played {
   readonly contents: Readonly<Record<string, unknown>>;
@@ -53,13 +54,7 @@ async function play(seed: number, disturbOnce: Disturb): Promise<Played> {
   const random = new Random(seed);
   const scheduler = new Scheduler(random.fork("order"));
   const network = new FaultyNetwork(scheduler, random.fork("network"));
-  const api: SimulatedApi = new SimulatedApi(
-    network,
-    serverRules(
-      () => scheduler.date,
-      (path) => api.object(path),
-    ),
-  );
+  const api = openApi(network);
   layOutCluster(api, NODES);
   new ImitatedOrchestrator(api, scheduler, random.fork("orchestrator"));
   const operators = Array.from({ length: REPLICAS }, (_, index) => {
@@ -68,7 +63,7 @@ async function play(seed: number, disturbOnce: Disturb): Promise<Played> {
       name,
       scheduler,
       random: random.fork(name),
-      openApi: (process) => api.connect(process, name),
+      openApi: (process) => asProgram(api.connect(process, name), identity.operator),
     });
   });
   const site = { scheduler, network, api, replicas: operators };

@@ -9,6 +9,7 @@ export interface Workload {
     readonly uid: string;
     readonly generation?: number;
     readonly labels?: Texts;
+    readonly annotations?: Texts;
     readonly deletionTimestamp?: string;
     readonly finalizers?: readonly string[];
     readonly ownerReferences?: readonly { readonly uid: string }[];
@@ -20,6 +21,7 @@ export interface Workload {
     };
     readonly updateStrategy?: { readonly type?: string };
     readonly replicas?: number;
+    readonly group?: string;
     readonly nodeName?: string;
     readonly nodeSelector?: Texts;
     readonly containers?: readonly { readonly name: string; readonly image?: string }[];

@@ -7,6 +7,7 @@
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { KubeAccess } from "../config/kube-access.ts";
 import type { Datastore } from "../datastore/datastore.ts";
+import type { Clock } from "../datastore/replica/clock.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import type { NatPool } from "../firewall/nat-table.ts";
 import type { RecordedSources } from "../firewall/recorded-sources.ts";
@@ -143,6 +144,8 @@ export interface Context {
   /** A number from 0 (inclusive) to 1 (exclusive). */
   random(): number;
   wait(milliseconds: number): Promise<void>;
+  /** Milliseconds that never go back, and waits that end early with a signal: for a Lease that is held meanwhile. */
+  readonly clock: Clock;
 }
 
 /** Runs a program to its end; `stdin` is empty if absent. */

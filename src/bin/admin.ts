@@ -4,6 +4,7 @@ import { type Context, EXIT_FAILED, EXIT_OK } from "../admin/command.ts";
 import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/interruption.ts";
 import { runAdmin } from "../admin/run.ts";
 import { openDatastore } from "../datastore/open.ts";
+import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { identity } from "../identity.ts";
 import type { SocketOpener } from "../linux/netlink-socket.ts";
 import { VERSION } from "../version.ts";
@@ -86,6 +87,7 @@ export async function run(args: readonly string[]): Promise<number> {
     uuid: () => crypto.randomUUID(),
     random: Math.random,
     wait: (milliseconds) => Bun.sleep(milliseconds),
+    clock: { now: () => performance.now(), wait: SYSTEM_CLOCK.wait },
   };
   const code = await runAdmin(args, context);
   stopping.forget();

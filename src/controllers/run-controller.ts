@@ -4,12 +4,14 @@
  * A standby does all of this but the writing: its queue is full and its facts are fresh when it becomes the leader.
  */
 import type { Datastore } from "../datastore/datastore.ts";
+import { DatastoreLocked } from "../ipam/cluster.ts";
 import type { Leadership } from "../kube/election/leadership.ts";
 import type { Controller, Proposal } from "./controller.ts";
 import { type FactsUpdate, factsOf, type Replicas } from "./facts.ts";
 import { WorkQueue } from "./work-queue.ts";
 
 export interface ControllerMeans {
+  /** Refuses to write while it is locked. */
   readonly store: Pick<Datastore, "commit">;
   readonly replicas: Replicas;
   readonly leadership: Leadership;
@@ -41,6 +43,8 @@ export class RunningController {
   private writes = 0;
   private errors = 0;
   private isSynced = false;
+  /** The last write found the datastore locked. */
+  private isLocked = false;
   /** Both sides were listed: what is missing in one of them is missing. */
   private readonly listed = Promise.withResolvers<void>();
 
@@ -109,12 +113,21 @@ export class RunningController {
     if (proposal === undefined) return this.queue.succeeded(key);
     try {
       await this.carryOut(key, proposal);
+      this.isLocked = false;
     } catch (failure) {
-      this.errors += 1;
-      const pause = this.queue.failed(key);
-      const message = failure instanceof Error ? failure.message : String(failure);
-      this.means.log(`${this.controller.name}: ${message}; trying again in ${pause} ms`, "WARNING");
+      this.reportFailure(failure, this.queue.failed(key));
     }
+  }
+
+  /** A lock is not an error, and is logged once. */
+  private reportFailure(failure: unknown, pause: number): void {
+    const isLocked = failure instanceof DatastoreLocked;
+    if (isLocked && this.isLocked) return;
+    this.isLocked = isLocked;
+    if (!isLocked) this.errors += 1;
+    const message = failure instanceof Error ? failure.message : String(failure);
+    const next = isLocked ? "waiting until it is unlocked" : `trying again in ${pause} ms`;
+    this.means.log(`${this.controller.name}: ${message}; ${next}`, "WARNING");
   }
 
   private async carryOut(key: string, { changes, reason, confirm }: Proposal): Promise<void> {

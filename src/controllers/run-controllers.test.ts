@@ -1,8 +1,10 @@
 /** The controllers that copy, on two datastores in memory. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { ControllersInMemory } from "../../test/support/controllers-in-memory.ts";
+import { pollUntil } from "../../test/support/poll.ts";
 import { storeAround } from "../../test/support/wrapped-store.ts";
 import { API_VERSION } from "../identity.ts";
+import { type ClusterInformationSpec, clusterInformation } from "../model/cluster-information.ts";
 import { resourceKey } from "../model/keys.ts";
 import { convertPolicy } from "../model/orchestrator-policy.ts";
 import { namespaceProfile } from "../model/orchestrator-profile.ts";
@@ -15,6 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => site.end());
 
+const INFORMATION_KEY = resourceKey("clusterinformations", { name: "default" });
 const POLICY_KEY = resourceKey("networkpolicies", { namespace: "red", name: "knp.default.deny" });
 const policy = (selector: object = {}) =>
   convertPolicy({ metadata: { namespace: "red", name: "deny" }, spec: { podSelector: selector } });
@@ -92,6 +95,22 @@ describe("the controllers that copy", () => {
 
     await site.until(POLICY_KEY, (found) => found !== undefined);
     expect(site.logged.join("\n")).toContain("the datastore is away; trying again in 50 ms");
+  });
+
+  test("write nothing while the datastore is locked, say so once, and write when it is unlocked", async () => {
+    const information = (datastoreReady: boolean) =>
+      clusterInformation.make({ name: "default" }, { datastoreReady } as ClusterInformationSpec);
+    await site.putRecord(INFORMATION_KEY, information(false));
+    site.start();
+    await site.putObject(POLICY_KEY, policy());
+    await pollUntil(() => site.logged.some((line) => line.startsWith("policy:")), "the report of the lock");
+    await Bun.sleep(300);
+    expect(await site.record(POLICY_KEY)).toBeUndefined();
+    const locked = site.logged.filter((line) => line.startsWith("policy:"));
+    expect(locked).toEqual([expect.stringContaining("waiting until it is unlocked")]);
+
+    await site.putRecord(INFORMATION_KEY, information(true));
+    await site.until(POLICY_KEY, (found) => found !== undefined);
   });
 
   test("write nothing while another leads, and everything as soon as they do", async () => {

@@ -7,6 +7,7 @@
 import type { Datastore } from "../datastore/datastore.ts";
 import { startReplica } from "../datastore/replica.ts";
 import type { Allocator } from "../ipam/allocator.ts";
+import { respectingLock } from "../ipam/respecting-lock.ts";
 import type { Leadership } from "../kube/election/leadership.ts";
 import { millisecondsOf } from "../model/duration.ts";
 import { chooseControllers } from "./choose-controllers.ts";
@@ -47,7 +48,8 @@ export class RunningControllers {
     const followers = controllers.map(({ controller }) => controller.follows);
     const all = node === undefined ? followers : [...followers, followedByCollector(means.isEtcd)];
     this.replicas = startReplicas(all, means);
-    const common = { ...means, replicas: this.replicas };
+    // An upgrade compares what it copies while the datastore is locked, and must be the only one that writes.
+    const common = { ...means, store: respectingLock(means.store), replicas: this.replicas };
     this.running = controllers.map(
       ({ controller, period }) =>
         new RunningController(controller, { ...common, periodMilliseconds: millisecondsOf(period) }),

@@ -6,6 +6,7 @@ import type { RoutingFacts } from "../../src/admin/node/routing-facts.ts";
 import { runAdmin } from "../../src/admin/run.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
+import { type Clock, SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
 import type { RuleCount } from "../../src/linux/nftables/rule-counts.ts";
 import type { HostAddress } from "../../src/routing/node-address.ts";
 import { VERSION } from "../../src/version.ts";
@@ -35,7 +36,10 @@ export interface AdminSurroundings {
   readonly routingFacts?: RoutingFacts;
   readonly restoreTables?: Context["restoreTables"];
   readonly forgetConnections?: Context["forgetConnections"];
-  readonly now?: Date;
+  readonly now?: Date | (() => Date);
+  readonly uuid?: () => string;
+  readonly random?: () => number;
+  readonly clock?: Clock;
   readonly signal?: AbortSignal;
   /** Called with each text as it is written to stdout. */
   readonly onStdout?: (text: string) => void;
@@ -113,10 +117,11 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     openTracer: surroundings.openTracer ?? (() => Promise.reject(new Error("nothing can be traced"))),
     restoreTables: surroundings.restoreTables ?? (async () => []),
     forgetConnections: surroundings.forgetConnections ?? (async () => {}),
-    now: () => now,
-    uuid: () => "00000000-0000-4000-8000-000000000001",
-    random: () => 0.5,
+    now: typeof now === "function" ? now : () => now,
+    uuid: surroundings.uuid ?? (() => "00000000-0000-4000-8000-000000000001"),
+    random: surroundings.random ?? (() => 0.5),
     wait,
+    clock: surroundings.clock ?? { now: () => performance.now(), wait: SYSTEM_CLOCK.wait },
   };
   const code = await runAdmin(args, context);
   return { code, stdout: out.join(""), stderr: err.join("") };

@@ -6,6 +6,7 @@ import type { FakeObject } from "../../../src/datastore/kube/fake-patches.ts";
 import type { AdmittedWrite, ServerRules } from "../../../src/datastore/kube/fake-rules.ts";
 import { identity } from "../../../src/identity.ts";
 import type { KubeResponse } from "../../../src/kube/api.ts";
+import { Discovery } from "./discovery.ts";
 import { type Fields, isFields } from "./field-sets.ts";
 import { applyFields, type Manager, trackUpdate } from "./server-side-apply.ts";
 
@@ -26,8 +27,14 @@ const WITH_STATUS = new Set([
 /** Whoever may write the status may write labels and annotations with it. */
 const METADATA_WITH_STATUS = new Set(["nodes", "pods"]);
 
-/** `object`: the present state of another object. */
-export function serverRules(now: () => Date, object: (path: string) => FakeObject | undefined): ServerRules {
+/** What else the server holds at present. */
+interface ServerView {
+  object(path: string): FakeObject | undefined;
+  list(collection: string): readonly FakeObject[];
+}
+
+export function serverRules(now: () => Date, view: ServerView): ServerRules {
+  const discovery = new Discovery((collection) => view.list(collection));
   const managerOf = ({ request, path, after, before }: AdmittedWrite): Manager => ({
     name: request.query?.["fieldManager"] ?? "client",
     apiVersion: String(after["apiVersion"] ?? before?.["apiVersion"] ?? "v1"),
@@ -37,6 +44,7 @@ export function serverRules(now: () => Date, object: (path: string) => FakeObjec
     ...(request.path === path || request.method === "POST" ? {} : { subresource: request.path.slice(path.length + 1) }),
   });
   return {
+    answer: (request) => discovery.answer(request),
     apply: (write) => {
       const { before, after, request } = write;
       const isForced = request.query?.["force"] === "true";
@@ -47,7 +55,7 @@ export function serverRules(now: () => Date, object: (path: string) => FakeObjec
     },
     admit: (write) => {
       const { path, before, request } = write;
-      const refused = refusalOf(write, object);
+      const refused = refusalOf(write, (path) => view.object(path));
       if (refused !== undefined) return refused;
       const isApply = request.contentType?.includes("apply-patch") === true;
       const split = splitSubresource(write);

@@ -56,8 +56,8 @@ export async function withRun<T>(
       client,
       identity: `${await context.hostName()}/${context.uuid()}`,
       now: context.now,
-      elapsed: () => performance.now(),
-      wait,
+      elapsed: () => context.clock.now(),
+      wait: context.clock.wait,
       signal: context.signal,
       tell: (line: string) => context.stderr(`${line}\n`),
     };
@@ -80,13 +80,13 @@ function runOf(
   more: { readonly helm: Helm | undefined; readonly report: Run["report"] },
 ): Run {
   const { objects, release, signal, ledger, openDatastore, backups } = site;
-  const stepSite = { objects, release, signal, now: context.now, wait: stepWait(signal), helm: more.helm };
+  const stepSite = { objects, release, signal, now: context.now, wait: stepWait(context, signal), helm: more.helm };
   return { steps: STEPS, site: stepSite, ledger, openDatastore, backups, report: more.report };
 }
 
-function stepWait(signal: AbortSignal): (milliseconds: number) => Promise<void> {
+function stepWait({ clock }: Context, signal: AbortSignal): (milliseconds: number) => Promise<void> {
   return async (milliseconds) => {
-    await wait(milliseconds, signal);
+    await clock.wait(milliseconds, signal);
     signal.throwIfAborted();
   };
 }
@@ -145,16 +145,4 @@ function localCopy(context: Context, given: Given): (run: string, name: string, 
       reportError(context, failure);
     }
   };
-}
-
-/** Ends early when the signal fires. */
-async function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const end = () => resolve();
-  const timer = setTimeout(end, milliseconds);
-  signal.addEventListener("abort", end, { once: true });
-  await promise;
-  clearTimeout(timer);
-  signal.removeEventListener("abort", end);
 }

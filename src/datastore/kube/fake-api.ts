@@ -116,6 +116,8 @@ export function startFakeApi(now: () => Date = () => new Date(0), rules?: Server
 
   const respond = (request: KubeRequest): KubeResponse => {
     const { method, path: requested, query = {}, body, contentType } = request;
+    const answer = rules?.answer?.(request);
+    if (answer !== undefined) return answer;
     const target = targetOf(requested, objects);
     const stored = objects.get(target.path);
     if (method === "POST") {

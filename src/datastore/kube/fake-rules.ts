@@ -3,6 +3,8 @@ import type { KubeRequest, KubeResponse } from "../../kube/api.ts";
 import type { FakeObject } from "./fake-patches.ts";
 
 export interface ServerRules {
+  /** What the server says without looking at its objects; `undefined`: it looks. */
+  answer?(request: KubeRequest): KubeResponse | undefined;
   /** The object as it is stored, or why it is refused. */
   admit(write: AdmittedWrite): FakeObject | KubeResponse;
   /** A server-side apply: the whole object, or why it is refused. */

@@ -31,7 +31,7 @@ const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /** Creates them, and waits until they are served. */
 export async function createFormerDefinitions(objects: ClusterObjects, kinds: readonly FormerKind[]): Promise<void> {
-  await Promise.all(kinds.map((kind) => objects.create(DEFINITIONS, definitionOf(kind))));
+  await Promise.all(kinds.map((kind) => objects.create(DEFINITIONS, formerDefinition(kind))));
   await Promise.all(
     kinds.map(({ plural }) =>
       pollUntil(
@@ -42,7 +42,7 @@ export async function createFormerDefinitions(objects: ClusterObjects, kinds: re
   );
 }
 
-function definitionOf({ kind, plural, isNamespaced }: FormerKind): object {
+export function formerDefinition({ kind, plural, isNamespaced }: FormerKind): object {
   const { group, version } = FORMER_API;
   const anything = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
   const schema = { openAPIV3Schema: { type: "object", properties: { spec: anything, status: anything } } };
