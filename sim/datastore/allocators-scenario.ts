@@ -121,6 +121,7 @@ class AllocatorsScenario {
       [2, () => this.disturb()],
       [1, () => server.restart(random.below(20_000))],
       [1, () => server.compact()],
+      [1, () => server.hang(random.below(40_000))],
       [1, () => server.stallWatches(place, random.below(60_000))],
       [1, () => server.breakWatches(place)],
       [1, () => server.loseWatches(place)],

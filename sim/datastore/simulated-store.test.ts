@@ -150,6 +150,18 @@ describe("a connection to a SimulatedStore", () => {
     expect(long.outcome).toStartWith("failed");
   });
 
+  test("a server that hangs executes everything later, also what its client has given up", async () => {
+    const { scheduler, store, start } = makeWorld("one object");
+    const work = followed(create(start("a").connection, "/a"));
+    store.hang(30_000);
+    await scheduler.runUntil(29_000);
+    expect(work.outcome).toStartWith("failed");
+    expect(store.table.revision).toBe("1");
+    await scheduler.runUntil(40_000);
+
+    expect(store.table.revision).toBe("2");
+  });
+
   test("a stalled watch shows the past, and later everything in order", async () => {
     const { scheduler, store, start } = makeWorld("all changes");
     const [reader, writer] = [start("reader"), start("writer")];

@@ -15,6 +15,7 @@ export abstract class FaultyServer implements Server {
   private readonly streams = new Set<OpenStream>();
   private readonly stalls = new Map<string, number>();
   private upAgainAt = 0;
+  private answersAgainAt = 0;
 
   constructor(protected readonly network: FaultyNetwork) {}
 
@@ -39,6 +40,15 @@ export abstract class FaultyServer implements Server {
   restart(milliseconds: number): void {
     this.upAgainAt = Math.max(this.upAgainAt, this.network.scheduler.now + milliseconds);
     this.breakWatches();
+  }
+
+  /** Executes nothing for this long, and then everything: etcd without a leader, a disk that is stuck. */
+  hang(milliseconds: number): void {
+    this.answersAgainAt = Math.max(this.answersAgainAt, this.network.scheduler.now + milliseconds);
+  }
+
+  hangsUntil(): number {
+    return this.answersAgainAt;
   }
 
   /** Of one place, or of all. */

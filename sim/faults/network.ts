@@ -4,7 +4,8 @@
  *
  *   sent ──delay──▶ arrives: executed ──delay──▶ answered
  *    │                 │                            │
- *    │                 └ down: refused at once      └ down by then: the connection is reset
+ *    │                 ├ down: refused at once      └ down by then: the connection is reset
+ *    │                 └ hangs: executed later, when the client may have given up
  *    └ lost, late, or its place is cut off: the client waits until its patience ends
  *
  * What the client does about a failure is not decided here: see the connections in `sim/datastore`.
@@ -39,6 +40,8 @@ export class RequestFailed extends Error {
 
 export interface Server {
   isUp(): boolean;
+  /** Until when it accepts requests without executing any. */
+  hangsUntil?(): number;
 }
 
 export class FaultyNetwork {
@@ -100,6 +103,11 @@ export class FaultyNetwork {
 
     const arrive = () => {
       if (this.isCut(place)) return;
+      const hangs = (server.hangsUntil?.() ?? 0) - scheduler.now;
+      if (server.isUp() && hangs > 0) {
+        scheduler.after(hangs + this.delay(), arrive);
+        return;
+      }
       if (!server.isUp()) return this.afterDelay(() => fail(new RequestFailed("refused", "none")));
       const outcome = settled(action);
       if (isAnswerLost) return;
