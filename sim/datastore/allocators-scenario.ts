@@ -108,16 +108,17 @@ class AllocatorsScenario {
   }
 
   private act(): void {
-    const { random, network, datastore, scheduler } = this;
+    const { random, network, datastore } = this;
     const { server } = datastore;
     const container = this.containers.size > 0 ? random.pick([...this.containers.values()]) : undefined;
     const place = random.pick(NODES);
     const acts: readonly (readonly [weight: number, act: () => void])[] = [
-      [10, () => this.add({ id: `container-${this.calls}`, node: place, state: "adding", addresses: [] })],
+      [24, () => this.add({ id: `container-${this.calls}`, node: place, state: "adding", addresses: [] })],
       [2, () => container?.state === "failed" && this.add(container)],
-      [6, () => container && container.state !== "deleting" && this.delete(container)],
+      [10, () => container && container.state !== "deleting" && this.delete(container)],
       [1, () => network.cut(place)],
-      [2, () => network.heal(place)],
+      [4, () => this.heal()],
+      [1, () => network.heal(place)],
       [2, () => this.disturb()],
       [1, () => server.restart(random.below(20_000))],
       [1, () => server.compact()],
@@ -126,7 +127,6 @@ class AllocatorsScenario {
       [1, () => server.breakWatches(place)],
       [1, () => server.loseWatches(place)],
       [1, () => random.pick(this.followers).start()],
-      [1, () => void scheduler.after(random.below(5_000), () => this.heal())],
     ];
     let left = random.below(acts.reduce((sum, [weight]) => sum + weight, 0));
     for (const [weight, act] of acts) {

@@ -113,6 +113,20 @@ describe("a connection to a SimulatedApi", () => {
     expect(mayHaveTakenEffect(long.outcome)).toBe(false);
   });
 
+  test("waits as a busy server asks", async () => {
+    const { scheduler, api, start } = makeWorld();
+    const { client } = start("a");
+    api.beBusy(3_000);
+    const write = outcomeOf(client.request({ method: "POST", path: PODS, body: JSON.stringify(pod("x")) }));
+    const seen = watched(client, { resourceVersion: "100" });
+    await scheduler.runUntil(2_000);
+    expect(write.outcome).toBe("waits");
+    await scheduler.runUntil(5_000);
+
+    expect(write.outcome).toMatchObject({ status: 201 });
+    expect(seen.events).toEqual(["ADDED x"]);
+  });
+
   test("the server ends a watch after some minutes, with a bookmark", async () => {
     const { scheduler, api, start } = makeWorld();
     const seen = watched(start("a").client, {

@@ -1,6 +1,6 @@
 /**
  * The orchestrator's API in memory, behind a faulty network. Users change objects at the server itself; processes connect
- * to it, by a client that repeats requests and ends watches as that of the product does.
+ * to it by the product's own client.
  */
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import type { ApiObject } from "../../src/datastore/kube/api.ts";
@@ -10,11 +10,12 @@ import { productMapping } from "../../src/datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../src/datastore/kube/store.ts";
 import type { ErrorKind } from "../../src/errors.ts";
 import type { KubeClient, KubeRequest, WatchEvent } from "../../src/kube/api.ts";
+import { connectionError } from "../faults/connection-error.ts";
 import { FaultyServer } from "../faults/faulty-server.ts";
 import { type FaultyNetwork, RequestFailed } from "../faults/network.ts";
 import type { FaultyStream } from "../faults/stream.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
-import { type ApiServer, failureOf, SimulatedKubeClient } from "./simulated-kube-client.ts";
+import { type ApiServer, connectClient } from "./simulated-kube-client.ts";
 
 type Query = Readonly<Record<string, string>>;
 /** An object that a user gives. */
@@ -30,6 +31,7 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
   private readonly api: FakeApi;
   private readonly bookmarked = new Set<FaultyStream<WatchEvent>>();
   private lastBookmark = "";
+  private busyUntil = 0;
 
   /** `rules`: what the server does besides storing; absent: nothing. */
   constructor(network: FaultyNetwork, rules?: ServerRules) {
@@ -39,7 +41,7 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
   }
 
   connect(process: SimulatedProcess, place: string, unavailableAs: ErrorKind = "api-unavailable"): KubeClient {
-    return new SimulatedKubeClient(this, { process, place, network: this.network, unavailableAs });
+    return connectClient(this, { process, place, network: this.network, unavailableAs });
   }
 
   /** The product's datastore on this API, with a connection of its own. */
@@ -107,6 +109,15 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
     if (this.object(path)) this.do({ method: "DELETE", path, body: JSON.stringify({ gracePeriodSeconds: 30 }) });
   }
 
+  /** Asks every client to come again later, for so long: as a server does that has just started. */
+  beBusy(milliseconds: number): void {
+    this.busyUntil = Math.max(this.busyUntil, this.network.scheduler.now + milliseconds);
+  }
+
+  retryAfter(): number | undefined {
+    return this.network.scheduler.now < this.busyUntil ? 1 : undefined;
+  }
+
   compact(): void {
     this.api.forgetHistory();
   }
@@ -137,7 +148,7 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
   }
 
   protected brokenWatch(): Error {
-    return failureOf(new RequestFailed("reset", "unknown"), "api-unavailable");
+    return connectionError(new RequestFailed("reset", "unknown"));
   }
 
   private do(request: KubeRequest): ApiObject {

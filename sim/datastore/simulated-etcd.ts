@@ -6,12 +6,12 @@ import type { Datastore } from "../../src/datastore/datastore.ts";
 import { cachingDatastore } from "../../src/datastore/etcd/caching-datastore.ts";
 import { openEtcdThrough } from "../../src/datastore/etcd/etcd.ts";
 import { type EtcdFailure, failureOfConnection } from "../../src/datastore/etcd/failure.ts";
-import type { Timers } from "../../src/datastore/etcd/retry-budget.ts";
 import type { WatchRequest, WatchResponse } from "../../src/datastore/etcd/transport.ts";
 import { MemoryTable } from "../../src/datastore/memory/table.ts";
 import { connectionError } from "../faults/connection-error.ts";
 import { FaultyServer } from "../faults/faulty-server.ts";
 import { type FaultyNetwork, RequestFailed } from "../faults/network.ts";
+import { timersOf } from "../faults/process-timers.ts";
 import type { FaultyStream } from "../faults/stream.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
 import { EtcdTransport } from "./etcd-transport.ts";
@@ -97,18 +97,4 @@ function concerns(change: Change, { key, end, startRevision }: WatchRequest): bo
   const [changed, revision] =
     change.kind === "put" ? [change.entry.key, change.entry.revision] : [change.key, change.revision];
   return isWithin(changed, key, end) && BigInt(revision) >= BigInt(startRevision);
-}
-
-/** The timers of the product's client: on the clock of its process, and never after its death. */
-function timersOf(process: SimulatedProcess): Timers {
-  const after: Timers["after"] = (milliseconds, action) =>
-    process.scheduler.after(milliseconds, () => process.deliver(action));
-  return {
-    after,
-    timeout: (milliseconds) => {
-      const controller = new AbortController();
-      const expire = () => controller.abort(Object.assign(new Error("too late"), { name: "TimeoutError" }));
-      return { signal: controller.signal, cancel: after(milliseconds, expire) };
-    },
-  };
 }

@@ -1,22 +1,21 @@
-/** A connection of one process to the simulated API. It repeats and gives up as `src/kube/client.ts` does. */
-import type { ErrorKind, PluginError } from "../../src/errors.ts";
+/** The product's client of the orchestrator's API, whose requests go through the faulty network of a simulation. */
+import type { ErrorKind } from "../../src/errors.ts";
 import type { KubeClient, KubeRequest, KubeResponse, WatchEvent } from "../../src/kube/api.ts";
-import { failureOfConnection, unavailable } from "../../src/kube/failure.ts";
+import { type Answer, type Fetch, openKubeClientOn } from "../../src/kube/client.ts";
 import { connectionError } from "../faults/connection-error.ts";
 import type { FaultyServer } from "../faults/faulty-server.ts";
 import { type FaultyNetwork, RequestFailed } from "../faults/network.ts";
-import { persist } from "../faults/persist.ts";
+import { timersOf } from "../faults/process-timers.ts";
 import type { FaultyStream } from "../faults/stream.ts";
 import { untilAborted } from "../faults/until-aborted.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
-
-const WATCH_SECONDS = 300;
-const WATCH_GRACE_SECONDS = 30;
 
 /** What the server does with a request that arrives. */
 export interface ApiServer extends FaultyServer {
   respond(request: KubeRequest): KubeResponse;
   startWatch(path: string, query: Readonly<Record<string, string>>, stream: FaultyStream<WatchEvent>): void;
+  /** How many seconds it asks clients to wait, if it is too busy. */
+  retryAfter(): number | undefined;
 }
 
 interface ClientMeans {
@@ -26,64 +25,95 @@ interface ClientMeans {
   readonly unavailableAs: ErrorKind;
 }
 
-export class SimulatedKubeClient implements KubeClient {
-  private readonly closing = new AbortController();
+const SERVER = "http://api";
 
-  constructor(
-    private readonly server: ApiServer,
-    private readonly means: ClientMeans,
-  ) {}
-
-  async request(request: KubeRequest): Promise<KubeResponse> {
-    const { process, place, network, unavailableAs } = this.means;
-    const { server } = this;
-    const isRead = request.method === "GET";
-    server.traffic.count(place, isRead ? "read" : "write");
-    const isStopped = () => this.closing.signal.aborted || request.signal?.aborted === true;
-    const persistence = {
-      firstAttemptMilliseconds: 5_000,
-      mayRepeat: ({ effect }: RequestFailed) =>
-        !isStopped() && request.attempt !== "once" && (effect === "none" || isRead || request.attempt === "retry"),
-      failureOf: (failure: RequestFailed) => failureOf(failure, unavailableAs),
-    };
-    const send = (patience: number) =>
-      untilAborted(
-        network.request(process, place, server, () => server.respond(request), patience),
-        [this.closing.signal, request.signal],
-      );
-    return persist(process, persistence, send);
-  }
-
-  async *watch(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): AsyncGenerator<WatchEvent> {
-    const { process, place, network, unavailableAs } = this.means;
-    const { server } = this;
-    const seconds = Number(query["timeoutSeconds"] ?? WATCH_SECONDS);
-    const limit = (seconds + WATCH_GRACE_SECONDS) * 1_000;
-    const ending = new AbortController();
-    const stop = AbortSignal.any([signal, this.closing.signal, ending.signal]);
-    if (stop.aborted) return;
-    server.traffic.count(place, "read");
-    const stream = server.openStream<WatchEvent>(process, place);
-    const cancel = network.scheduler.after(limit, () => ending.abort());
-    try {
-      const start = () => server.startWatch(path, { ...query, timeoutSeconds: String(seconds) }, stream);
-      await untilAborted(network.request(process, place, server, start, limit), [stop]);
-      yield* stream.receive(stop);
-    } catch (failure) {
-      if (stop.aborted) return;
-      throw failure instanceof RequestFailed ? failureOf(failure, unavailableAs) : failure;
-    } finally {
-      cancel();
-      stream.close();
-    }
-  }
-
-  async close(): Promise<void> {
-    this.closing.abort();
-  }
+export function connectClient(server: ApiServer, means: ClientMeans): KubeClient {
+  const { now, elapsed } = means.process;
+  const credentials = { current: async () => ({}), renew: () => false, description: "none" };
+  const connection = { server: SERVER, roots: () => undefined, cluster: { server: SERVER }, credentials };
+  return openKubeClientOn(connection, {
+    environment: {},
+    warn: () => {},
+    now,
+    elapsed,
+    unavailableAs: means.unavailableAs,
+    fetch: fetchFrom(server, means),
+    timers: timersOf(means.process),
+  });
 }
 
-/** As the product's client reports it. */
-export function failureOf(failure: RequestFailed, kind: ErrorKind): PluginError {
-  return unavailable(failureOfConnection(connectionError(failure)), { server: "https://simulated", kind });
+type Send = <Value>(action: () => Value) => Promise<Value>;
+
+function fetchFrom(server: ApiServer, { process, place, network }: ClientMeans): Fetch {
+  return (url, { method, body, headers, signal }) => {
+    const stop = signal ?? new AbortController().signal;
+    const send: Send = async (action) => {
+      try {
+        return await untilAborted(network.request(process, place, server, action), [stop]);
+      } catch (failure) {
+        throw failure instanceof RequestFailed ? connectionError(failure) : failure;
+      }
+    };
+    const { pathname, searchParams } = new URL(url);
+    const query = Object.fromEntries(searchParams);
+    server.traffic.count(place, method === "GET" ? "read" : "write");
+    if (query["watch"] !== undefined) {
+      return watch(server, { send, stream: server.openStream(process, place), path: pathname, query, stop });
+    }
+    const contentType = headers && "Content-Type" in headers ? String(headers["Content-Type"]) : undefined;
+    const request: KubeRequest = {
+      method: method as KubeRequest["method"],
+      path: decodeURIComponent(pathname),
+      query,
+      ...(typeof body === "string" ? { body } : {}),
+      ...(contentType === undefined ? {} : { contentType }),
+    };
+    return send(() => answerOf(server, () => server.respond(request)));
+  };
+}
+
+function answerOf(server: ApiServer, respond: () => KubeResponse): Answer {
+  const seconds = server.retryAfter();
+  if (seconds !== undefined) return answer({ status: 429, text: "too busy" }, String(seconds));
+  return answer(respond());
+}
+
+function answer({ status, text }: KubeResponse, retryAfter: string | null = null): Answer {
+  const headers = { get: (name: string) => (name === "retry-after" ? retryAfter : null) };
+  return { status, ok: status < 300, headers, body: null, text: async () => text };
+}
+
+interface StartedWatch {
+  readonly send: Send;
+  readonly stream: FaultyStream<WatchEvent>;
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+  readonly stop: AbortSignal;
+}
+
+async function watch(server: ApiServer, { send, stream, path, query, stop }: StartedWatch): Promise<Answer> {
+  const start = () => server.startWatch(path, query, stream);
+  const started = send(() =>
+    answerOf(server, () => {
+      start();
+      return { status: 200, text: "" };
+    }),
+  );
+  const head = await started.catch((failure: unknown) => {
+    stream.close();
+    throw failure;
+  });
+  if (!head.ok) {
+    stream.close();
+    return head;
+  }
+  const cancel = async () => stream.close();
+  return { ...head, body: Object.assign(linesOf(stream, stop), { cancel }) };
+}
+
+async function* linesOf(stream: FaultyStream<WatchEvent>, stop: AbortSignal): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder();
+  for await (const { type, text } of stream.receive(stop)) {
+    yield encoder.encode(`{"type":"${type}","object":${text}}\n`);
+  }
 }

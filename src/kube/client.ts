@@ -12,11 +12,19 @@
 import type { KubeAccess } from "../config/kube-access.ts";
 import { type ErrorKind, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
+import { SYSTEM_TIMERS, type Timers } from "../timers.ts";
 import { VERSION } from "../version.ts";
 import type { KubeClient, KubeRequest, KubeResponse, WatchEvent } from "./api.ts";
 import { type Connection, type ConnectionMeans, openConnection } from "./connection.ts";
 import type { Credentials } from "./credentials.ts";
-import { failureOfConnection, failureOfRedirect, isSilence, type KubeFailure, unavailable } from "./failure.ts";
+import {
+  type AnswerHead,
+  failureOfConnection,
+  failureOfRedirect,
+  isSilence,
+  type KubeFailure,
+  unavailable,
+} from "./failure.ts";
 import { requireOk } from "./require-ok.ts";
 import { LIMITS, type Limits, Retries } from "./retries.ts";
 import { missingRolesPause, retryAfterMilliseconds } from "./retry-after.ts";
@@ -30,13 +38,34 @@ export interface KubeMeans extends ConnectionMeans {
   /** The error kind for an API that cannot be used; a datastore has its own. */
   readonly unavailableAs?: ErrorKind;
   readonly limits?: Limits;
+  /** For a simulation, which has neither sockets nor real time. */
+  readonly fetch?: Fetch;
+  readonly timers?: Timers;
 }
+
+/** What the client uses of a `Response`. */
+export interface Answer extends AnswerHead {
+  readonly ok: boolean;
+  readonly body: AnswerBody | null;
+  text(): Promise<string>;
+}
+
+interface AnswerBody extends AsyncIterable<Uint8Array> {
+  cancel(): Promise<void>;
+}
+
+export type Fetch = (url: string, options: BunFetchRequestInit) => Promise<Answer>;
 
 export type OpenKubeClient = (access: KubeAccess, means: KubeMeans) => Promise<KubeClient>;
 
 /** Reads the files that `access` names; connects with the first request. */
 export async function openKubeClient(access: KubeAccess, means: KubeMeans): Promise<KubeClient> {
   return new FetchClient(await openConnection(access, means), means);
+}
+
+/** On a connection that the caller has made. */
+export function openKubeClientOn(connection: Connection, means: KubeMeans): KubeClient {
+  return new FetchClient(connection, means);
 }
 
 /** The server ends a watch after some minutes, so that a dead connection is noticed at last. */
@@ -67,12 +96,42 @@ class FetchClient implements KubeClient {
   }
 
   async request(request: KubeRequest): Promise<KubeResponse> {
-    const url = this.urlOf(request.path, request.query);
     const stop =
       request.signal === undefined ? this.closing.signal : AbortSignal.any([request.signal, this.closing.signal]);
-    const retries = new Retries(this.means.limits ?? LIMITS, this.means.elapsed, stop);
+    const retries = this.retriesUntil(stop);
+    return this.requestWithin(retries, request).finally(() => retries.end());
+  }
+
+  async *watch(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): AsyncIterable<WatchEvent> {
+    const seconds = Number(query["timeoutSeconds"] ?? WATCH_SECONDS);
+    const wholeQuery = { ...query, watch: "1", timeoutSeconds: String(seconds) };
+    const request: KubeRequest = { method: "GET", path, query: wholeQuery };
+    const limit = this.timers.timeout((seconds + WATCH_GRACE_SECONDS) * 1_000);
+    const url = this.urlOf(path, wholeQuery);
+    const ends = AbortSignal.any([signal, this.closing.signal, limit.signal]);
+    try {
+      const response = await this.startWatch({ url, request, signal: ends, protocol: "http1.1" });
+      if (response.ok) return yield* eventsOf(response.body ?? empty());
+      const text = await response.text();
+      if (response.status === 410) return yield { type: "ERROR", text };
+      const refused = response.status === 401 ? await this.unauthorized(text) : { status: response.status, text };
+      requireOk(refused, request, this.kind);
+    } catch (error) {
+      if (ends.aborted) return;
+      throw error instanceof PluginError ? error : this.unavailable(await this.explain(error));
+    } finally {
+      limit.cancel();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closing.abort();
+  }
+
+  private async requestWithin(retries: Retries, request: KubeRequest): Promise<KubeResponse> {
+    const url = this.urlOf(request.path, request.query);
     for (let mayRenew = true; ; ) {
-      let response: Response;
+      let response: Answer;
       let text: string;
       const attempt = { url, request, signal: retries.nextAttempt(), protocol: this.protocol };
       try {
@@ -94,35 +153,12 @@ class FetchClient implements KubeClient {
     }
   }
 
-  async *watch(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): AsyncIterable<WatchEvent> {
-    const seconds = Number(query["timeoutSeconds"] ?? WATCH_SECONDS);
-    const wholeQuery = { ...query, watch: "1", timeoutSeconds: String(seconds) };
-    const request: KubeRequest = { method: "GET", path, query: wholeQuery };
-    const limit = AbortSignal.timeout((seconds + WATCH_GRACE_SECONDS) * 1_000);
-    const url = this.urlOf(path, wholeQuery);
-    const ends = AbortSignal.any([signal, this.closing.signal, limit]);
-    try {
-      const response = await this.startWatch({ url, request, signal: ends, protocol: "http1.1" });
-      if (response.ok) return yield* eventsOf(response.body ?? empty());
-      const text = await response.text();
-      if (response.status === 410) return yield { type: "ERROR", text };
-      const refused = response.status === 401 ? await this.unauthorized(text) : { status: response.status, text };
-      requireOk(refused, request, this.kind);
-    } catch (error) {
-      if (ends.aborted) return;
-      throw error instanceof PluginError ? error : this.unavailable(await this.explain(error));
-    }
-  }
-
-  async close(): Promise<void> {
-    this.closing.abort();
-  }
-
   /** A server that has just started asks to wait until it has read its storage. */
-  private async startWatch(attempt: Attempt): Promise<Response> {
-    const retries = new Retries(this.means.limits ?? LIMITS, this.means.elapsed, attempt.signal);
+  private async startWatch(attempt: Attempt): Promise<Answer> {
+    const retries = this.retriesUntil(attempt.signal);
     // The time limit of the retries begins here; the watch itself may take longer.
     retries.nextAttempt();
+    retries.end();
     for (;;) {
       const response = await this.send(attempt);
       const pause = retryAfterMilliseconds(response);
@@ -132,16 +168,24 @@ class FetchClient implements KubeClient {
     }
   }
 
+  private get timers(): Timers {
+    return this.means.timers ?? SYSTEM_TIMERS;
+  }
+
+  private retriesUntil(stop: AbortSignal): Retries {
+    return new Retries(this.means.limits ?? LIMITS, this.means.elapsed, stop, this.timers);
+  }
+
   private urlOf(path: string, query: Readonly<Record<string, string>> | undefined): string {
     const parameters = query === undefined ? "" : new URLSearchParams(query).toString();
     return this.server + path + (parameters === "" ? "" : `?${parameters}`);
   }
 
-  private async send({ url, request, signal, protocol }: Attempt): Promise<Response> {
+  private async send({ url, request, signal, protocol }: Attempt): Promise<Answer> {
     const { credentials, roots, cluster } = this.connection;
     const [presented, ca] = await Promise.all([credentials.current(), roots()]);
     const { method, body, contentType = "application/json", accept = "application/json" } = request;
-    const response = await fetch(url, {
+    const response = await (this.means.fetch ?? fetch)(url, {
       method,
       signal,
       redirect: "manual",

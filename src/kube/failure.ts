@@ -106,8 +106,14 @@ export function failureOfConnection(error: unknown): KubeFailure {
   return new KubeFailure(diagnosis, describe(error, code, meaning), error);
 }
 
+/** What is looked at before the body of a response. */
+export interface AnswerHead {
+  readonly status: number;
+  readonly headers: Pick<Headers, "get">;
+}
+
 /** A redirect is never followed: it would carry the credentials elsewhere. `undefined` for any other response. */
-export function failureOfRedirect({ status, headers }: Pick<Response, "status" | "headers">): KubeFailure | undefined {
+export function failureOfRedirect({ status, headers }: AnswerHead): KubeFailure | undefined {
   if (status < 300 || status >= 400) return undefined;
   // Without the query, which may contain secrets.
   const [place = ""] = (headers.get("location") ?? "").split(/[?#]/);

@@ -1,3 +1,5 @@
+import { SYSTEM_TIMERS, type Timeout, type Timers } from "../timers.ts";
+
 /** Time limits of one request with its retries. */
 export interface Limits {
   readonly attemptMilliseconds: number;
@@ -14,6 +16,7 @@ const LONGEST_PAUSE_MILLISECONDS = 500;
 
 export class Retries {
   private startedAt: number | undefined;
+  private attemptLimit: Timeout | undefined;
   private pauseMilliseconds = FIRST_PAUSE_MILLISECONDS;
 
   constructor(
@@ -21,13 +24,16 @@ export class Retries {
     /** Milliseconds that never go back. */
     private readonly elapsed: () => number,
     private readonly stop: AbortSignal | undefined,
+    private readonly timers: Timers = SYSTEM_TIMERS,
   ) {}
 
   nextAttempt(): AbortSignal {
     this.startedAt ??= this.elapsed();
     const left = this.limits.wholeMilliseconds - this.spent;
-    const limit = AbortSignal.timeout(Math.max(1, Math.min(this.limits.attemptMilliseconds, left)));
-    return this.stop === undefined ? limit : AbortSignal.any([limit, this.stop]);
+    this.end();
+    this.attemptLimit = this.timers.timeout(Math.max(1, Math.min(this.limits.attemptMilliseconds, left)));
+    const { signal } = this.attemptLimit;
+    return this.stop === undefined ? signal : AbortSignal.any([signal, this.stop]);
   }
 
   /** Whether time is left for another attempt after a pause of that length. */
@@ -37,14 +43,19 @@ export class Retries {
     return this.spent + pauseMilliseconds < limit;
   }
 
+  /** The attempt is over: nothing of its limit is left. */
+  end(): void {
+    this.attemptLimit?.cancel();
+  }
+
   /** Ends early when the request is stopped. */
   async pause(milliseconds?: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = () => resolve();
-    const timer = setTimeout(wake, milliseconds ?? this.pauseMilliseconds);
+    const cancel = this.timers.after(milliseconds ?? this.pauseMilliseconds, wake);
     this.stop?.addEventListener("abort", wake, { once: true });
     await promise;
-    clearTimeout(timer);
+    cancel();
     this.stop?.removeEventListener("abort", wake);
     this.pauseMilliseconds = Math.min(this.pauseMilliseconds * 2, LONGEST_PAUSE_MILLISECONDS);
   }

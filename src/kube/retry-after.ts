@@ -1,4 +1,6 @@
 /** When to send a request again that the server refused because it is overloaded (429) or starting (503, 403). Pure. */
+import type { AnswerHead } from "./failure.ts";
+
 const DEFAULT_MILLISECONDS = 1_000;
 const RETRIED: ReadonlySet<number> = new Set([429, 503]);
 const MISSING_ROLES_MILLISECONDS = 200;
@@ -6,7 +8,7 @@ const MISSING_ROLES_MILLISECONDS = 200;
 const MISSING_ROLE = /clusterrole\.rbac\.authorization\.k8s\.io \\"system:[^"]*\\" not found/;
 
 /** `undefined` if it does not ask. A 503 without Retry-After is an ordinary refusal. */
-export function retryAfterMilliseconds({ status, headers }: Pick<Response, "status" | "headers">): number | undefined {
+export function retryAfterMilliseconds({ status, headers }: AnswerHead): number | undefined {
   if (!RETRIED.has(status)) return undefined;
   const given = headers.get("retry-after");
   if (given === null) return status === 429 ? DEFAULT_MILLISECONDS : undefined;

@@ -5,12 +5,13 @@
  */
 import { PluginError } from "../../errors.ts";
 import { redact } from "../../redaction.ts";
+import { SYSTEM_TIMERS, type Timers } from "../../timers.ts";
 import type { Endpoint, EndpointRing } from "./endpoints.ts";
 import { EtcdFailure, failureOfConnection, isAuthenticationOff, isGrpcOff, isSilence } from "./failure.ts";
 import { GatewayTransport } from "./gateway.ts";
 import type { GrpcTransport } from "./grpc.ts";
 import { GrpcUpgrade } from "./grpc-upgrade.ts";
-import { type Limits, RetryBudget, SYSTEM_TIMERS, type Timers } from "./retry-budget.ts";
+import { type Limits, RetryBudget } from "./retry-budget.ts";
 import type { TlsFiles } from "./tls-files.ts";
 import type { Call, Transaction, TransactionResponse, Transport } from "./transport.ts";
 

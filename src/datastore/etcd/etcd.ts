@@ -4,6 +4,7 @@
  * blindly repeated: see `commit-outcome.ts`.
  */
 import { PluginError } from "../../errors.ts";
+import type { Timers } from "../../timers.ts";
 import { commitEffect } from "../commit-effect.ts";
 import {
   type Change,
@@ -25,7 +26,7 @@ import { type ClientOptions, EtcdClient, OutcomeUnknown, unavailable } from "./c
 import { findOwnCommit, guardsItself, type OwnCommit } from "./commit-outcome.ts";
 import { EndpointRing, parseEndpoint } from "./endpoints.ts";
 import { EtcdFailure, isCompacted, isFuture } from "./failure.ts";
-import { LIMITS, type Limits, type RetryBudget, type Timers } from "./retry-budget.ts";
+import { LIMITS, type Limits, type RetryBudget } from "./retry-budget.ts";
 import { readTlsFiles, type TlsFiles, type TlsPaths } from "./tls-files.ts";
 import {
   commitTransaction,

@@ -2,6 +2,8 @@
  * Time limits of one operation with its retries: a limit for each attempt, short
  * at first so that a frozen member costs little, and a limit for all attempts.
  */
+import { SYSTEM_TIMERS, type Timeout, type Timers } from "../../timers.ts";
+
 export interface Limits {
   readonly firstAttemptMilliseconds: number;
   readonly longestAttemptMilliseconds: number;
@@ -16,28 +18,6 @@ export const LIMITS: Limits = {
   longestAttemptMilliseconds: 5_000,
   wholeMilliseconds: 15_000,
   briefMilliseconds: 2_000,
-};
-
-/** The timers of a client; a simulation has its own. */
-export interface Timers {
-  /** A signal that fires after this time, unless it is cancelled. */
-  timeout(milliseconds: number): Timeout;
-  /** Returns a function that cancels it. */
-  after(milliseconds: number, action: () => void): () => void;
-}
-
-interface Timeout {
-  readonly signal: AbortSignal;
-  readonly cancel: () => void;
-}
-
-export const SYSTEM_TIMERS: Timers = {
-  // Nothing waits for such a signal, so it need not be cancelled.
-  timeout: (milliseconds) => ({ signal: AbortSignal.timeout(milliseconds), cancel: () => {} }),
-  after: (milliseconds, action) => {
-    const timer = setTimeout(action, milliseconds);
-    return () => clearTimeout(timer);
-  },
 };
 
 const FIRST_PAUSE_MILLISECONDS = 50;
