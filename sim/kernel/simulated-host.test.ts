@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { isKernelError } from "../../src/linux/kernel-error.ts";
 import { echoed } from "../../src/linux/netlink/request.ts";
 import { drain, joinGroups } from "../../src/linux/netlink-group.ts";
 import { attempt, perform } from "../../src/linux/netlink-socket.ts";
@@ -104,6 +105,19 @@ describe("SimulatedHost", () => {
       heard += 1;
     };
     expect([drain(listener, count), heard]).toEqual(["complete", 1]);
+  });
+
+  test("requests can be refused for no reason of theirs, and tables change while they are read", () => {
+    const { host, outside } = site();
+    const before = host.root.routes.length;
+    host.faults.refusals = 1;
+    const [refusal] = attempt(outside, [addRoute({ destination: prefix("10.1.0.0/16"), kind: "blackhole" })]);
+    expect([isKernelError(refusal, "ENOBUFS", "ENOMEM", "EPERM"), host.root.routes.length]).toEqual([true, before]);
+    host.faults.refusals = 0;
+    host.faults.interruptedDumps = 1;
+    expect(() => listLinks(outside)).toThrow("it kept changing");
+    host.faults.interruptedDumps = 0.5;
+    expect(listLinks(outside).map(({ name }) => name)).toEqual(["lo", "eth0"]);
   });
 
   test("a process is woken by what arrives, and hears nothing after its death", async () => {
