@@ -6,7 +6,8 @@
  *   fanOut   what a watcher costs a real etcd
  *   real     20 real agents with real pods on one machine, on one real etcd
  *
- * SCALE_PARTS="many fanOut" measures only these, SCALE_NODES="500" one real agent in a cluster of this size only.
+ * SCALE_PARTS="many fanOut" measures only these, SCALE_PARTS="page" nothing: it writes the page again. SCALE_NODES="500": one
+ * real agent in a cluster of this size only. SCALE_AGENTS="40": so many agents in one process.
  */
 import { identity } from "../src/identity.ts";
 import { hasEtcd } from "../test/support/etcd.ts";
@@ -20,17 +21,21 @@ import { openScaleEtcd, pidOf } from "./support/scale-etcd.ts";
 import { measureFanOut } from "./support/scale-fan-out.ts";
 import { measureMany } from "./support/scale-many.ts";
 import { measureRealAgents } from "./support/scale-real.ts";
-import { writeAgent, writePart } from "./support/scale-results.ts";
+import { writeAgent, writePart, writeScalePage } from "./support/scale-results.ts";
 
 const PARTS = (process.env["SCALE_PARTS"] ?? "agents many fanOut real").split(" ");
-const SIZES = (process.env["SCALE_NODES"] ?? "500 1000 2500 5000").split(" ").map(Number);
+const SIZES = (process.env["SCALE_NODES"] ?? "500 1000 5000").split(" ").map(Number);
+const AGENTS = Number(process.env["SCALE_AGENTS"] ?? 200);
 const PODS_PER_NODE = 50;
 const POLICIES_PER_NODE = 2;
 const ROUNDS = Math.min(Number(process.env["BENCH_ROUNDS"] ?? 20), 20);
 const IDLE_SECONDS = 30;
 const UPGRADES_PER_SECOND = 200;
 const WATCHERS = [0, 20, 200];
-const FAN_OUT_WRITES = 1_000;
+const FAN_OUTS = [
+  { writes: 500, recordsPerWrite: 1 },
+  { writes: 10, recordsPerWrite: 100 },
+];
 const REAL = { nodes: 20, podsPerNode: 10 };
 
 type Prepared = { readonly folder: string } & (
@@ -42,14 +47,15 @@ const isInside = process.env["VT_BENCHMARK"] !== undefined;
 const problem = hasEtcd ? undefined : "needs etcd";
 if (isInside) await onHost(async () => ({ part: "real", folder: "" }));
 else {
-  if (PARTS.includes("many")) await writePart("many", await measureMany(sizeOf(200)));
-  if (PARTS.includes("fanOut") && hasEtcd) await writePart("fanOut", await measureFanOut(WATCHERS, FAN_OUT_WRITES));
+  if (PARTS.includes("many")) await writePart("many", await measureMany(sizeOf(AGENTS)));
+  if (PARTS.includes("fanOut") && hasEtcd) await writePart("fanOut", await measureFanOut(WATCHERS, FAN_OUTS));
   if (PARTS.includes("real")) await onHost(async () => ({ part: "real", folder: await buildProduct() }));
   if (PARTS.includes("agents")) {
     for (const nodes of SIZES) {
       await onHost(async (host) => ({ part: "agents", nodes, ...(await prepareNode(host)) }));
     }
   }
+  await writeScalePage();
 }
 
 function onHost(prepare: (host: Host) => Promise<Prepared>): Promise<void> {

@@ -7,13 +7,22 @@ import { startEtcd } from "../../test/support/etcd.ts";
 import { processorMilliseconds } from "./processor-clock.ts";
 import { memoryOf } from "./scale-node.ts";
 
-export async function measureFanOut(watcherCounts: readonly number[], writes: number): Promise<FanOut> {
+/** `recordsPerWrite`: one, as ADDs of different nodes write, or many, as whoever cleans up after a lost zone may. */
+export async function measureFanOut(
+  watcherCounts: readonly number[],
+  plans: readonly Pick<FanOutRound, "writes" | "recordsPerWrite">[],
+): Promise<FanOut> {
   const rounds: FanOutRound[] = [];
-  for (const watchers of watcherCounts) rounds.push(await measureRound(watchers, writes));
+  for (const plan of plans) {
+    for (const watchers of watcherCounts) rounds.push(await measureRound(watchers, plan));
+  }
   return { rounds };
 }
 
-async function measureRound(watchers: number, writes: number): Promise<FanOutRound> {
+async function measureRound(
+  watchers: number,
+  { writes, recordsPerWrite }: Pick<FanOutRound, "writes" | "recordsPerWrite">,
+): Promise<FanOutRound> {
   const etcd = await startEtcd();
   const ending = new AbortController();
   const pid = etcd.members[0]?.pid ?? 0;
@@ -31,10 +40,12 @@ async function measureRound(watchers: number, writes: number): Promise<FanOutRou
     }
   });
   await Bun.sleep(500);
-  const records = Array.from({ length: writes }, (_, index) => podRecord(index, 0, index));
+  const records = Array.from({ length: writes * recordsPerWrite }, (_, index) => podRecord(index, 0, index));
   const before = [processorMilliseconds(pid), process.cpuUsage()] as const;
-  for (const record of records) await writer.commit([{ kind: "put", ...record }]);
-  while (heard.some((count) => count < writes)) await Bun.sleep(5);
+  for (let first = 0; first < records.length; first += recordsPerWrite) {
+    await writer.commit(records.slice(first, first + recordsPerWrite).map((record) => ({ kind: "put", ...record })));
+  }
+  while (heard.some((count) => count < records.length)) await Bun.sleep(5);
   const etcdMilliseconds = processorMilliseconds(pid) - before[0];
   const { user, system } = process.cpuUsage(before[1]);
   const etcdResidentBytes = memoryOf(pid).residentBytes;
@@ -44,9 +55,12 @@ async function measureRound(watchers: number, writes: number): Promise<FanOutRou
   await etcd.stop();
   const bytes = records.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
   const found = {
-    ...{ watchers, writes, bytesPerEvent: bytes / writes, etcdMilliseconds, etcdResidentBytes },
+    ...{ watchers, writes, recordsPerWrite, bytesPerEvent: bytes / records.length },
+    ...{ etcdMilliseconds, etcdResidentBytes },
     clientMilliseconds: (user + system) / 1_000,
   };
-  console.log(`${watchers} watchers: ${Math.round(etcdMilliseconds)} ms of etcd's CPU time for ${writes} writes`);
+  console.log(
+    `${watchers} watchers: ${Math.round(etcdMilliseconds)} ms of etcd's CPU time for ${records.length} records`,
+  );
   return found;
 }

@@ -5,6 +5,7 @@
  *   this host: etcd, bridge 172.31.255.254 ── port0 ── node-0 172.16.0.1: agent, pods
  *                                         └── port1 ── node-1 172.16.0.2 …
  */
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
 import { nodeAddress, nodeName } from "../../sim/scale/cluster-records.ts";
@@ -18,6 +19,7 @@ import { listRoutes } from "../../src/linux/rtnetlink/route.ts";
 import { ENDPOINT as ENDPOINT_KIND } from "../../src/model/kinds.ts";
 import { type Host, openHost } from "../../test/support/host.ts";
 import { insideNetns } from "../../test/support/namespace-sockets.ts";
+import { processMemory } from "./process-memory.ts";
 import { treeCpuMilliseconds, treeMemory } from "./process-tree.ts";
 import { openScaleEtcd, type ScaleEtcd } from "./scale-etcd.ts";
 import { until } from "./scale-node.ts";
@@ -97,10 +99,12 @@ export async function measureRealAgents(plan: RealPlan): Promise<RealAgents> {
   const idle = await phase(() => Bun.sleep(plan.idleSeconds * 1_000));
   console.log("real agents: idle", idle);
   const memory = nodes.map(({ agent }) => treeMemory(agent));
+  const mainProcesses = nodes.map(({ agent }) => processMemory(onlyChildOf(agent)).residentBytes);
   const mean = (of: (each: (typeof memory)[number]) => number) =>
     memory.reduce((sum, each) => sum + of(each), 0) / memory.length;
   return {
     ...{ nodes: plan.nodes, podsPerNode: plan.podsPerNode, first, pods, changes, idle },
+    mainResidentBytes: mainProcesses.reduce((sum, bytes) => sum + bytes, 0) / mainProcesses.length,
     residentBytesPerAgent: mean(({ residentBytes }) => residentBytes),
     proportionalBytesPerAgent: mean(({ proportionalBytes }) => proportionalBytes),
   };
@@ -171,6 +175,10 @@ function configOf(index: number) {
 function startAgentOn(host: Host, folder: string): number {
   const variables = Object.entries(NODE_ENVIRONMENT).map((pair) => pair.join("="));
   return host.start(["env", ...variables, join(folder, identity.nodeAgent)], "agent.log").pid;
+}
+
+function onlyChildOf(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim());
 }
 
 /** One after another, as a kubelet of a busy node would at worst. */

@@ -1,9 +1,14 @@
 /** The file with all measurements of scale. Each part is measured on its own, so each has its own time, commit and host. */
 import { join } from "node:path";
+import { scaleCharts } from "../../sim/scale/charts.ts";
 import type { Measured } from "../../sim/scale/measured.ts";
+import { costsOf } from "../../sim/scale/model.ts";
+import { scalePage } from "../../sim/scale/page.ts";
+import { scaleChartsAsSvg } from "../../sim/scale/plot.ts";
 import { environment } from "./report.ts";
 
-const FILE = join(import.meta.dir, "../../docs/scale.json");
+const DOCS = join(import.meta.dir, "../../docs");
+const FILE = join(DOCS, "scale.json");
 
 async function readScale(): Promise<Partial<Measured>> {
   const file = Bun.file(FILE);
@@ -17,6 +22,16 @@ export async function writeAgent(name: string, found: object): Promise<void> {
 
 export async function writePart(name: Exclude<keyof Measured, "agents">, found: object): Promise<void> {
   await write({ ...(await readScale()), [name]: { ...environment(), ...found } });
+}
+
+/** If all parts are measured. */
+export async function writeScalePage(): Promise<void> {
+  const { agents, many, fanOut, real } = await readScale();
+  if (agents === undefined || many === undefined || fanOut === undefined || real === undefined) return;
+  const measured = { agents, many, fanOut, real };
+  await Bun.write(join(DOCS, "scale.md"), scalePage(measured));
+  await Bun.write(join(DOCS, "scale.svg"), scaleChartsAsSvg(scaleCharts(measured, costsOf(measured))));
+  console.log("written to docs/scale.md and docs/scale.svg");
 }
 
 async function write(all: object): Promise<void> {

@@ -97,6 +97,7 @@ export interface FanOut {
 export interface FanOutRound {
   readonly watchers: number;
   readonly writes: number;
+  readonly recordsPerWrite: number;
   readonly bytesPerEvent: number;
   readonly etcdMilliseconds: number;
   readonly etcdResidentBytes: number;
@@ -113,6 +114,8 @@ export interface RealAgents {
   /** One pod more, until every node allows it. */
   readonly changes: readonly RealPhase[];
   readonly idle: RealPhase;
+  /** Of the process that follows the datastore, and of all processes of an agent together. */
+  readonly mainResidentBytes: number;
   readonly residentBytesPerAgent: number;
   readonly proportionalBytesPerAgent: number;
 }

@@ -1,0 +1,154 @@
+/** docs/scale.md, from what was measured: no figure is written by hand. Pure. */
+import { networkKinds } from "../../src/bin/followed-network.ts";
+import { ROUTED_BLOCK_KINDS } from "../../src/routing/inputs.ts";
+import type { Measured, Place } from "./measured.ts";
+import { ASSUMPTIONS, costsOf, nodeLimit, podsOf, predict } from "./model.ts";
+import {
+  agentTable,
+  fanOutTable,
+  manyTable,
+  megabytes,
+  milliseconds,
+  number,
+  predictionTable,
+  realTable,
+  seconds,
+  whole,
+} from "./tables.ts";
+
+/** What the orchestrator's API sends an agent for a pod: not measured. */
+const API_EVENTS = { start: 5, end: 3 };
+const RATES = [5, 20, 100];
+
+export function scalePage(measured: Measured): string {
+  const { many, real, fanOut } = measured;
+  const costs = costsOf(measured);
+  const agents = Object.values(measured.agents).toSorted((left, right) => left.size.nodes - right.size.nodes);
+  const largest = agents.at(-1);
+  if (largest === undefined) throw new Error("No agent was measured");
+  const { size, first, memory, zone } = largest;
+  const atLargest = predict(costs, size.nodes);
+  const watches = Object.keys(networkKinds("")).length + Object.keys(ROUTED_BLOCK_KINDS).length;
+  const { podStartsPerSecond, cores } = ASSUMPTIONS;
+  const blockShare =
+    1 -
+    fanOut.rounds.reduce((sum, each) => sum + each.bytesPerEvent, 0) / fanOut.rounds.length / costs.add.bytesPerAgent;
+  const limits = RATES.map(
+    (rate) =>
+      `| ${rate} | ${whole(nodeLimit(costs, { ...ASSUMPTIONS, podStartsPerSecond: rate }))} | ${whole(apiLimit(measured, rate))} |`,
+  );
+  return `# How far it scales
+
+Generated from \`docs/scale.json\` (\`sim/scale/page.ts\`); \`make bench BENCH=scale\` measures and writes both. **Measured** figures are of the real programs; **computed** ones follow from
+them by \`sim/scale/model.ts\`, and are labelled so.
+
+- **One agent in a cluster of ${whole(size.nodes)} nodes, ${whole(podsOf(largest))} pods and ${whole(size.policies)} policies** (measured): ${seconds(first.agentMilliseconds)} of CPU time until it has converged for the first time,
+  ${megabytes(memory.settled.residentBytes)} of memory, and a change is in the kernel after ${milliseconds(costs.changeMilliseconds)} of CPU time, in a small cluster as in a large one.
+- **The bottleneck is the datastore, which sends each change to each agent**: ${number(costs.add.eventsPerAgent)} events with ${number(costs.add.bytesPerAgent / 1_000)} KB to each for a pod that starts (measured),
+  and etcd needs ${number(costs.eventMilliseconds * 1_000)} microseconds of CPU time for each event of each watcher (measured).
+- **The node limit** (computed): **${whole(nodeLimit(costs))} nodes** with ${podStartsPerSecond} pods that start and ${podStartsPerSecond} that end per second, if the members of etcd have ${cores} cores together for watches. Beyond it
+  something must stand between etcd and the agents that follows it once and serves many agents (a fan-out). There is none yet.
+
+## One agent
+
+The built \`vendor-node\` on a private host with a real etcd, real links of ${size.podsPerNode} pods, real tunnels, routes and nftables; all other nodes are records only. Each node has a
+block and ${size.podsPerNode} pods; each policy selects the pods of one application, on ${whole(podsOf(largest) / size.policies)} nodes, and allows those of another one. Pods connect by VXLAN, without BGP. "Converged" is what the
+kernel has, not what a log says.
+
+${agentTable(agents)}
+
+Times are those of a machine with much other work (the benchmark ran with a raised priority), so the CPU times are more exact: of the first convergence an idle machine would need about the sum of both. One change: 20 rounds, median.
+The zone: the records of ${whole(zone.nodes)} nodes and ${whole(zone.pods)} pods are deleted, and then written again, as fast as etcd takes them; it ends when all routes and a pod that was written last are in the kernel.
+The agent consists of two processes; the memory is that of the one that follows the datastore, the other one stays at 40 MB.
+
+A node that joins costs more in a large cluster than other changes: the agent compares all its routes once, because the kernel's event about a route that it had replaced meanwhile looks like a foreign change.
+
+Two things were changed because of these measurements. etcd counts all that is left of a list for each page of it, so pages of one size cost it the square of the number of pods: now they grow. And of the pods of other nodes an agent keeps only
+what rules can depend on, and what many pods have in common once.
+
+## Many agents
+
+Of ${whole(many.size.nodes)} nodes the replicas, the compiler of policy and the planner of routes, as \`vendor-node\` combines them, and the real allocator for ${whole(podsOf(many))} pods, in one process on a datastore that counts each request (\`sim/scale/many-agents.ts\`).
+Counts are exact. For one of what the row names:
+
+${manyTable(many)}
+
+At rest an agent asks nothing, and nobody writes anything. Of the bytes that each agent is sent for a new pod, ${whole(blockShare * 100)} % are the record of the block from which it has its address: agents watch blocks because routes follow from them, and
+each ADD writes its block, although it seldom changes a route.
+
+## What a watcher costs etcd
+
+A real etcd 3.4, watchers that have their own connections each, and one client that writes records of pods:
+
+${fanOutTable(fanOut)}
+
+The slope is ${number(costs.eventMilliseconds * 1_000)} microseconds for an event of one watcher if records come one by one, and ${number(costs.bulkEventMilliseconds * 1_000)} microseconds in transactions of 100.
+
+## 20 real agents
+
+${whole(real.nodes)} private hosts on a bridge, each with the built \`vendor-node\` and ${whole(real.podsPerNode)} pods that real ADDs connect, and one real etcd; all on two cores:
+
+${realTable(real)}
+
+One agent has ${megabytes(real.mainResidentBytes)} resident in the process that follows the datastore. These are the squares in the plots; they have fewer pods than the curves, which have ${ASSUMPTIONS.podsPerNode} per node.
+
+## Other sizes
+
+Computed, with ${ASSUMPTIONS.podsPerNode} pods per node, ${podStartsPerSecond} pods that start and ${podStartsPerSecond} that end per second in the whole cluster (assumed; the load of Kubernetes' own scale tests), and ${cores} cores for watches (assumed: half of three members with four each). What an agent does is a line or a curve through
+the measured clusters; what etcd does is events times watchers.
+
+${predictionTable(costs)}
+
+![Curves over the number of nodes: first convergence, memory, one change, a zone, cores and requests of etcd](scale.svg)
+
+A rolling upgrade: each replaced agent lists everything once (${number(atLargest.startBytes / size.nodes / 1e6)} MB at ${whole(size.nodes)} nodes, computed from the measured records), and changes one record, which costs every other agent ${milliseconds(costs.nodeRecordMilliseconds)} of CPU time (measured). With ten agents replaced per
+minute etcd's share is small; all at once is the row "all agents start at once".
+
+## The node limit
+
+Computed: the number of nodes at which watches take ${cores} cores of the datastore.
+
+| pods that start, and end, per second | nodes on etcd | nodes on the orchestrator's API |
+|---:|---:|---:|
+${limits.join("\n")}
+
+- **etcd**: an agent has two watches, whatever the number of kinds. The limit is CPU time of etcd; its bandwidth at ${whole(nodeLimit(costs))} nodes is ${number((predict(costs, nodeLimit(costs)).serverBytes * 8) / 1e9)} Gbit per second. Following the claims of blocks instead of the blocks would halve the events and
+  take away most of the bytes; a fan-out would take away the factor of the nodes.
+- **The orchestrator's API**: an agent has ${watches} watches there, one per kind, of which only pods and blocks are busy. kube-apiserver's own cost of an event was **not** measured; the column takes etcd's, which is a lower bound for JSON, and ${API_EVENTS.start} events of
+  a Pod that starts and ${API_EVENTS.end} of one that ends (assumed: created, scheduled, connected, running, ready; terminating, stopped, deleted), besides one of the block each. So take the column as an upper bound.
+- **Memory and CPU of the agent** come next: at ${whole(size.nodes)} nodes ${megabytes(memory.settled.residentBytes)} settled and ${megabytes(zone.returns.residentBytes)} after a third of the nodes came back (measured; the engine returns memory late), and ${number((largest.idle.agentMilliseconds / largest.idle.seconds / 1_000) * 100)} % of a core
+  while nothing changes (measured; why it grows with the cluster is not known yet).
+
+## How it was measured
+
+| Part | When, commit, machine |
+|---|---|
+${[...agents.map((agent) => [`one agent, ${whole(agent.size.nodes)} nodes`, agent] as const), ["many agents", many] as const, ["watchers", fanOut] as const, ["real agents", real] as const].map(([name, place]) => `| ${name} | ${placeText(place)} |`).join("\n")}
+
+\`\`\`sh
+make bench BENCH=scale                                        # everything, as root: half an hour
+SCALE_PARTS=agents SCALE_NODES=5000 make bench BENCH=scale    # one part; the others stay as they are in docs/scale.json
+SCALE_PARTS=page make bench BENCH=scale                       # only this page and its plots
+\`\`\`
+
+The cluster is made by \`sim/scale/cluster-records.ts\`. Not measured here: BGP (a mesh of thousands of nodes needs route reflectors), clusters with large network sets, a policy that allows all pods of a large cluster (then each pod is an element on each node), several etcd members, the
+orchestrator's API at this size.
+`;
+}
+
+function apiLimit(measured: Measured, rate: number): number {
+  const costs = costsOf(measured);
+  const events = (count: number) => count + 1;
+  return nodeLimit(
+    {
+      ...costs,
+      add: { ...costs.add, eventsPerAgent: events(API_EVENTS.start) },
+      remove: { ...costs.remove, eventsPerAgent: events(API_EVENTS.end) },
+    },
+    { ...ASSUMPTIONS, podStartsPerSecond: rate },
+  );
+}
+
+function placeText({ time, commit, host }: Place): string {
+  return `${time.slice(0, 10)}, ${commit}; ${host.processor}, ${host.processors} cores, Linux ${host.kernel}, Bun ${host.bun}`;
+}
