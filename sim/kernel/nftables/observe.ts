@@ -42,7 +42,8 @@ export function observe(kernel: SocketOpener, batches: readonly (readonly NftCha
   }
 }
 
-function rulesetOf(socket: NetlinkSocket) {
+/** Everything that is in the namespace. */
+export function rulesetOf(socket: NetlinkSocket) {
   const tables = listTables(socket);
   return {
     generation: readGeneration(socket),
