@@ -57,6 +57,8 @@ interface Serving {
 /** A runtime waits that long for its plugin. */
 const CALL_MILLISECONDS = 120_000;
 const STATUS_FOLDER = `${identity.runDirectory}/endpoint-status`;
+/** Before the agent starts the server of calls again. */
+const SERVER_PAUSE_MILLISECONDS = 100;
 const LINES_KEPT = 200;
 
 export class SimulatedNode {
@@ -119,7 +121,10 @@ export class SimulatedNode {
     const process = this.newProcess("agent");
     this.running = process;
     process.onKill(() => {
-      if (this.running === process) this.running = undefined;
+      if (this.running !== process) return;
+      this.running = undefined;
+      // Its child dies with it.
+      this.serving?.process.kill();
     });
     const log = (message: string) => this.log(message);
     const runAdminTool = (args: readonly string[]) => this.runAdminTool(args);
@@ -130,10 +135,8 @@ export class SimulatedNode {
     if (this.means.calls === "server") this.startServer();
   }
 
-  /** With the server of calls, which is its child. */
   killAgent(): void {
     this.running?.kill();
-    this.serving?.process.kill();
   }
 
   restartAgent(): void {
@@ -187,6 +190,10 @@ export class SimulatedNode {
     this.serving = serving;
     process.onKill(() => {
       if (this.serving === serving) this.serving = undefined;
+      // The agent starts it again.
+      this.means.scheduler.after(SERVER_PAUSE_MILLISECONDS, () => {
+        if (this.running !== undefined && this.serving === undefined) this.startServer();
+      });
     });
   }
 
@@ -198,6 +205,7 @@ export class SimulatedNode {
     if (serving !== undefined) {
       if (kill !== undefined) serving.process.killAfter(kill);
       const outcome = await this.callIn(serving, call);
+      if (kill !== undefined) serving.process.killAfter(Number.POSITIVE_INFINITY);
       if (outcome.kind !== "died") return outcome;
     }
     const process = this.newProcess("call");

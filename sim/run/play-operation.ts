@@ -120,13 +120,20 @@ async function playFault(cluster: Cluster, fault: FaultAction): Promise<void> {
       const killed = controllers.get(fault.place);
       return during(
         () => killed?.process?.killAfter(fault.afterEffects),
-        () => killed?.start(),
+        () => {
+          killed?.process?.killAfter(Number.POSITIVE_INFINITY);
+          killed?.start();
+        },
       );
     }
+    // Whoever had not so many effects while the fault lasted lives on.
     case "kill agent":
       return during(
         () => machine?.node.agent?.killAfter(fault.afterEffects),
-        () => machine?.startAgent(),
+        () => {
+          machine?.node.agent?.killAfter(Number.POSITIVE_INFINITY);
+          machine?.startAgent();
+        },
       );
     case "lose kernel events":
       if (machine === undefined) return;
