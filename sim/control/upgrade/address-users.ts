@@ -1,12 +1,15 @@
 /**
- * Pods that come while a cluster is upgraded: each asks for an address of the present storage every few seconds until it has
- * one, as a runtime does, on a node that may die in the middle. Nobody may get an address of a pod that was there before.
+ * Pods that come while a cluster is upgraded: as soon as their node has the plugin of this release, each asks for an address
+ * of the present storage every few seconds until it has one, as a runtime does, and may be killed in the middle. Nobody may
+ * get an address of a pod that was there before.
  */
+import { identity } from "../../../src/identity.ts";
 import { formatAddress } from "../../../src/ip/address.ts";
 import { openAllocator } from "../../../src/ipam/allocator.ts";
 import { addressAt, attributesOf } from "../../../src/ipam/block.ts";
 import { findProblems } from "../../../src/ipam/invariants.ts";
 import { readWorld } from "../../../src/ipam/world.ts";
+import { VERSION } from "../../../src/version.ts";
 import { request } from "../../../test/support/ipam.ts";
 import { FORMER_PODS, FORMER_TUNNELS } from "../../../test/support/older-cluster/resources.ts";
 import type { SimulatedApi } from "../../datastore/simulated-api.ts";
@@ -14,6 +17,14 @@ import { SimulatedProcess } from "../../schedule/process.ts";
 import type { Random } from "../../schedule/random.ts";
 import type { Scheduler } from "../../schedule/scheduler.ts";
 import { NODES } from "./older-cluster.ts";
+
+interface AgentPod {
+  readonly spec: {
+    readonly nodeName?: string;
+    readonly containers: readonly { readonly name: string; readonly image?: string }[];
+  };
+  readonly status?: { readonly phase?: string };
+}
 
 const LONGEST_PAUSE = 10_000;
 /** A runtime ends a call that takes longer. */
@@ -60,6 +71,10 @@ export class AddressUsers {
     pod: { readonly name: string; readonly namespace: string; readonly node: string },
     attempt: number,
   ): void {
+    if (!this.hasPresentPlugin(pod.node)) {
+      this.scheduler.after(LONGEST_PAUSE, () => this.attach(pod, attempt));
+      return;
+    }
     const random = this.random.fork(`${pod.name} ${attempt}`);
     const process = new SimulatedProcess(`node-${pod.node}`, this.scheduler, random);
     const allocator = openAllocator(this.api.connectStore(process, process.name), {
@@ -91,6 +106,17 @@ export class AddressUsers {
         again();
       },
     );
+  }
+
+  /** The agent of a node installs the plugin of its release. */
+  private hasPresentPlugin(node: string): boolean {
+    return this.api.list("/api/v1/namespaces/kube-system/pods").some((pod) => {
+      const { spec, status } = pod as unknown as AgentPod;
+      const isPresent = spec.containers.some(
+        ({ name, image }) => name === identity.nodeAgent && image?.endsWith(`:${VERSION}`),
+      );
+      return isPresent && spec.nodeName === node && status?.phase === "Running";
+    });
   }
 
   /** What is wrong with the addresses in the present storage. */
