@@ -64,15 +64,21 @@ function incompleteNodes(world: World, ipam: IpamState): readonly string[] {
     if (node === undefined) return [`node ${name} has no record`];
     if (node.addresses[4] === undefined && node.addresses[6] === undefined)
       return [`the record of node ${name} has no address`];
-    return isExhausted(world, ipam) ? [] : missingTunnels(name, state);
+    return isExhausted(world, ipam) ? [] : missingTunnels(name, state, enabledPools(world));
   });
 }
 
-function missingTunnels(name: string, { routing }: PolicyState): readonly string[] {
+/** A disabled pool gives no addresses, not to tunnels either. */
+function enabledPools({ records }: World): ReadonlySet<string> {
+  const pools = records.under(POOL.prefix()).map(({ key, value }) => readStoredPool(value, key));
+  return new Set(pools.filter(({ disabled }) => !disabled).map(({ name }) => name));
+}
+
+function missingTunnels(name: string, { routing }: PolicyState, enabled: ReadonlySet<string>): readonly string[] {
   const node = routing.nodes.get(name);
   return routing.pools.flatMap(({ name: pool, mode, prefix }) => {
     const { family } = prefix.network;
-    if (mode.kind === "unencapsulated" || node?.addresses[family] === undefined) return [];
+    if (!enabled.has(pool) || mode.kind === "unencapsulated" || node?.addresses[family] === undefined) return [];
     const end = mode.kind === "vxlan" ? node.vxlan[family] : node.ipip;
     return end === undefined ? [`node ${name} has no ${mode.kind} address, which pool "${pool}" needs`] : [];
   });

@@ -166,8 +166,11 @@ export class Cluster implements World {
 
   healAll(): void {
     for (const heal of [...this.faults]) heal();
-    for (const controllers of this.controllers.values()) controllers.start();
-    for (const machine of this.machines.values()) machine.startAgent();
+    for (const controllers of this.controllers.values()) {
+      controllers.process?.killAfter(Number.POSITIVE_INFINITY);
+      controllers.start();
+    }
+    for (const machine of this.machines.values()) machine.heal();
   }
 
   private newControllers(name: string): SimulatedControllers {

@@ -7,6 +7,7 @@ import type { Random } from "../schedule/random.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Script } from "../script/operation.ts";
 import type { Coverage, CoveredOperation } from "./coverage.ts";
+import { ExclusiveCalls } from "./exclusive-calls.ts";
 import { Kubelet, type PodApi, type PodRuntime } from "./kubelet.ts";
 import type { Orchestrator } from "./orchestrator.ts";
 import type { Servers } from "./servers.ts";
@@ -25,11 +26,15 @@ export interface MachineMeans {
   readonly trace: (who: string, line: string) => void;
 }
 
+const SHORTEST_PAUSE = 1_000;
+
 export class Machine {
   readonly node: SimulatedNode;
   readonly kubelet: Kubelet;
   isOn = true;
   private callChanges = 0;
+  private agentPause = SHORTEST_PAUSE;
+  private readonly calls = new ExclusiveCalls();
   /** When somebody else last changed what the product has set. */
   tamperedAt: number | undefined;
 
@@ -78,7 +83,7 @@ export class Machine {
   }
 
   start(): void {
-    this.node.startAgent();
+    this.startAgent();
     this.kubelet.hear();
   }
 
@@ -92,13 +97,31 @@ export class Machine {
     if (this.isOn) return;
     this.isOn = true;
     this.node.switchOn();
-    this.node.startAgent();
+    this.startAgent();
     this.kubelet.switchOn();
   }
 
-  /** Nothing if the machine is off. */
+  /** Nothing if the machine is off. An agent that dies is started again, as a DaemonSet does. */
   startAgent(): void {
-    if (this.isOn) this.node.startAgent();
+    if (!this.isOn || this.hasAgent()) return;
+    this.node.startAgent();
+    this.node.agent?.onKill(() => this.means.scheduler.after(this.agentPause, () => this.startAgent()));
+  }
+
+  private hasAgent(): boolean {
+    return this.node.agent !== undefined;
+  }
+
+  /** After that many effects. `pause`: until it is started again. */
+  killAgent(afterEffects: number, pause: number): void {
+    this.agentPause = Math.max(pause, SHORTEST_PAUSE);
+    this.node.agent?.killAfter(afterEffects);
+  }
+
+  /** What is armed to die lives on. */
+  heal(): void {
+    this.node.agent?.killAfter(Number.POSITIVE_INFINITY);
+    this.startAgent();
   }
 
   /** The sandbox vanishes, without a call of the plugin. */
@@ -115,13 +138,15 @@ export class Machine {
     const containerId = this.kubelet.sandboxOf(uid);
     const attachment = containerId === undefined ? undefined : runtime.attachments.get(containerId);
     if (containerId === undefined || attachment === undefined) return;
-    if (call === "ADD") void this.during("ADD", runtime.add(attachment.pod, containerId));
+    if (call === "ADD") void this.calls.shared(() => this.during("ADD", runtime.add(attachment.pod, containerId)));
     if (call === "CHECK") void this.during("CHECK", runtime.check(containerId));
     if (call === "DEL") this.kubelet.repeatDel(uid);
   }
 
   collectGarbage(): void {
-    if (this.isOn) void this.during("GC", this.node.runtime.gc());
+    void this.calls.alone(async () => {
+      if (this.isOn) await this.during("GC", this.node.runtime.gc());
+    });
   }
 
   private runtime(): PodRuntime {
@@ -129,18 +154,19 @@ export class Machine {
     return {
       add: async (pod, containerId) => {
         trace(name, `ADD of ${containerId} for pod ${pod.namespace}/${pod.name} (${pod.uid}) begins`);
-        const outcome = await this.during("ADD", this.node.runtime.add(pod, containerId));
+        const outcome = await this.calls.shared(() => this.during("ADD", this.node.runtime.add(pod, containerId)));
         trace(name, `ADD of ${containerId}: ${outcome.ok ? outcome.addresses.join(" ") : outcome.reason}`);
         orchestrator.noteOutcome(pod, outcome.ok ? undefined : outcome.reason);
         return outcome;
       },
       del: async (containerId) => {
         trace(name, `DEL of ${containerId} begins`);
-        const isDone = await this.during("DEL", this.node.runtime.del(containerId));
+        const isDone = await this.calls.shared(() => this.during("DEL", this.node.runtime.del(containerId)));
         trace(name, `DEL of ${containerId}: ${isDone ? "done" : "failed"}`);
         return isDone;
       },
-      delAgain: (pod, containerId) => this.during("DEL", this.node.runtime.repeatDel(pod, containerId)),
+      delAgain: (pod, containerId) =>
+        this.calls.shared(() => this.during("DEL", this.node.runtime.repeatDel(pod, containerId))),
     };
   }
 

@@ -129,11 +129,8 @@ async function playFault(cluster: Cluster, fault: FaultAction): Promise<void> {
     // Whoever had not so many effects while the fault lasted lives on.
     case "kill agent":
       return during(
-        () => machine?.node.agent?.killAfter(fault.afterEffects),
-        () => {
-          machine?.node.agent?.killAfter(Number.POSITIVE_INFINITY);
-          machine?.startAgent();
-        },
+        () => machine?.killAgent(fault.afterEffects, fault.lasts),
+        () => machine?.heal(),
       );
     case "lose kernel events":
       if (machine === undefined) return;
