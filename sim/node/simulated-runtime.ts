@@ -5,6 +5,7 @@
 import { encodeValidAttachments } from "../../src/cni/attachments.ts";
 import type { JsonObject } from "../../src/cni/json.ts";
 import type { WorldAttachment } from "../judge/invariant.ts";
+import { GcTurns } from "./gc-turns.ts";
 import type { GivenCall } from "./plugin-call.ts";
 
 export interface RuntimePod {
@@ -48,11 +49,16 @@ export class SimulatedRuntime {
   private readonly sandboxes = new Map<string, Sandbox>();
   /** The reasons of calls that failed, the latest last. */
   readonly failures: string[] = [];
+  private readonly turns = new GcTurns();
 
   constructor(private readonly means: RuntimeMeans) {}
 
   /** Also a second time, for a sandbox that exists. */
-  async add(pod: RuntimePod, containerId: string): Promise<AddOutcome> {
+  add(pod: RuntimePod, containerId: string): Promise<AddOutcome> {
+    return this.turns.beside(() => this.addNow(pod, containerId));
+  }
+
+  private async addNow(pod: RuntimePod, containerId: string): Promise<AddOutcome> {
     const netns = netnsOf(containerId);
     if (!this.means.hasNamespace(netns)) this.means.makeNamespace(netns);
     const { namespace, name, uid } = pod;
@@ -78,7 +84,11 @@ export class SimulatedRuntime {
   }
 
   /** `false`: to be tried again. A container that is unknown, or was deleted already, is nothing to do. */
-  async del(containerId: string): Promise<boolean> {
+  del(containerId: string): Promise<boolean> {
+    return this.turns.beside(() => this.delNow(containerId));
+  }
+
+  private async delNow(containerId: string): Promise<boolean> {
     const sandbox = this.sandboxes.get(containerId);
     if (sandbox === undefined) return true;
     const attachment = this.attachments.get(containerId);
@@ -91,7 +101,8 @@ export class SimulatedRuntime {
 
   /** DEL once more, of a container that is gone: nothing happens to others. */
   async repeatDel(pod: RuntimePod, containerId: string): Promise<boolean> {
-    const outcome = await this.call("DEL", containerId, { pod, netns: netnsOf(containerId) });
+    const sandbox = { pod, netns: netnsOf(containerId) };
+    const outcome = await this.turns.beside(() => this.call("DEL", containerId, sandbox));
     return outcome.kind === "done";
   }
 
@@ -105,7 +116,11 @@ export class SimulatedRuntime {
   }
 
   /** With all sandboxes that it knows of as those to keep. */
-  async gc(): Promise<boolean> {
+  gc(): Promise<boolean> {
+    return this.turns.alone(() => this.gcNow());
+  }
+
+  private async gcNow(): Promise<boolean> {
     const valid = Array.from(this.sandboxes.keys(), (containerId) => ({ containerId, ifname: INTERFACE }));
     const outcome = await this.finished({ CNI_COMMAND: "GC" }, this.config({ ...encodeValidAttachments(valid) }));
     return outcome.kind === "done";
