@@ -8,11 +8,18 @@ import { orchestratorNodeNames } from "../../config/node-name.ts";
 import { isObjectName } from "../../datastore/kube/object-names.ts";
 import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";
-import { requireOk } from "../../kube/require-ok.ts";
+import { isForbidden, requireOk } from "../../kube/require-ok.ts";
 import type { Context } from "../command.ts";
 import { errorMessage } from "../error-message.ts";
 
 type Means = Pick<Context, "hostName" | "openKubeClient" | "signal" | "stderr">;
+
+interface Wanted {
+  readonly node: string;
+  readonly recorded: string | undefined;
+  /** Fails if the API cannot be reached: it will tell later. */
+  readonly isRequired: boolean;
+}
 
 /**
  * The first of the possible names that exists; `undefined` if none does, if the config gives no access to the API, or if
@@ -20,7 +27,7 @@ type Means = Pick<Context, "hostName" | "openKubeClient" | "signal" | "stderr">;
  */
 export async function findOrchestratorName(
   config: NetworkConfig,
-  { node, recorded }: { readonly node: string; readonly recorded: string | undefined },
+  { node, recorded, isRequired }: Wanted,
   context: Means,
 ): Promise<string | undefined> {
   const access = kubeAccess(config);
@@ -32,6 +39,7 @@ export async function findOrchestratorName(
     return await firstExisting(names.filter(isObjectName), client, context.signal).finally(() => client.close());
   } catch (failure) {
     if (!(failure instanceof PluginError)) throw failure;
+    if (isRequired && failure.kind === "api-unavailable" && !isForbidden(failure)) throw failure;
     context.stderr(`Warning: the orchestrator's name of this node is not recorded: ${errorMessage(failure)}\n`);
     return undefined;
   }

@@ -267,6 +267,26 @@ describe("the orchestrator's name of a node", () => {
     expect((await run("node register", { ...surroundings, ...UNREACHABLE })).stderr).toContain("Cannot reach the API");
   });
 
+  test("is needed for a Node that the agent creates, if the API can tell it later", async () => {
+    const { run, nodes } = site();
+    const { surroundings } = cluster(["host-a"]);
+    const refused = await run("node register --for-agent", { ...surroundings, ...UNREACHABLE });
+    expect([refused.code, refused.stderr]).toEqual([EXIT_FAILED, expect.stringContaining("Cannot reach the API")]);
+    expect(await nodes()).toBeUndefined();
+
+    expect((await run("node register", { ...surroundings, ...UNREACHABLE })).code).toBe(EXIT_OK);
+    expect((await run("node register --for-agent", { ...surroundings, ...UNREACHABLE })).code).toBe(EXIT_OK);
+    await run("node register --for-agent", surroundings);
+    expect((await nodes()).spec.orchRefs).toEqual([ref("host-a")]);
+  });
+
+  test("is not waited for if the role does not allow to ask", async () => {
+    const { surroundings } = cluster([]);
+    const client = { ...(await surroundings.openKubeClient()), request: async () => ({ status: 403, text: "{}" }) };
+    const { code, stderr } = await registered({ ...surroundings, openKubeClient: async () => client });
+    expect([code, stderr]).toEqual([EXIT_OK, expect.stringContaining("403 Forbidden")]);
+  });
+
   test.each([
     ["without access to the orchestrator's API", {}],
     ["with a name that the API cannot have", { kubernetes: { ...KUBERNETES.kubernetes, node_name: ".." } }],

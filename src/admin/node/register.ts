@@ -36,6 +36,7 @@ export const nodeRegister: Command = {
     "The identity of this machine is recorded: plugins refuse to work under a node name that another machine has registered.",
     "On etcd, the name of this host in the orchestrator is recorded, if the network config gives access to the orchestrator's API and",
     "the API has a Node of that name: labels are then copied from it, and this Node is deleted with it (see docs/controllers.md).",
+    "The agent does not create the Node while that API cannot be reached: without the name, nobody would delete it.",
     "For the agent, the node name file and the release of the agent are written too, and the version of the cluster is raised if",
     "all nodes have it.",
   ].join("\n"),
@@ -61,10 +62,13 @@ export const nodeRegister: Command = {
     const whenTaken = given.switches.has("force") ? "replace" : "refuse";
     const agentVersion = isForAgent ? { agentVersion: context.version } : {};
     return withNewDatastore(context, given, async (store, { kind }) => {
-      const nameIn = async (recorded: string | undefined) =>
-        kind === "etcd" && installed !== undefined
-          ? findOrchestratorName(installed.decoded.config, { node: name, recorded }, context)
-          : undefined;
+      const nameIn = async (before: Node | undefined) => {
+        if (kind !== "etcd" || installed === undefined) return undefined;
+        const recorded = before && orchestratorReference(before.spec);
+        // Nobody would delete a record without the name, if the node were deleted before the agent comes to add it.
+        const isRequired = isForAgent && before === undefined;
+        return findOrchestratorName(installed.decoded.config, { node: name, recorded, isRequired }, context);
+      };
       const addressed = (before: Node["spec"], referred: string | undefined) =>
         withHostAddresses(before, { store, context, name, referred, kind, installed });
       const host = { name, addressed, machine, whenTaken, ...agentVersion, nameInOrchestrator: nameIn } as const;
@@ -171,7 +175,7 @@ interface ThisHost {
   /** Absent if no agent registers it. */
   readonly agentVersion?: string;
   /** `undefined`: what is recorded stays. */
-  readonly nameInOrchestrator: (recorded: string | undefined) => Promise<string | undefined>;
+  readonly nameInOrchestrator: (before: Node | undefined) => Promise<string | undefined>;
 }
 
 const ATTEMPTS = 5;
@@ -196,7 +200,7 @@ async function register(
       ...(agentVersion === undefined ? {} : { [AGENT_VERSION_ANNOTATION]: agentVersion }),
     };
     const metadata = { ...origin, annotations: { ...origin.annotations, ...owner } };
-    const reference = await nameInOrchestrator(before && orchestratorReference(before.spec));
+    const reference = await nameInOrchestrator(before);
     const spec = await addressed(before?.spec ?? {}, reference);
     const referring = reference === undefined ? spec : withOrchestratorReference(spec, reference);
     const after = requireValid(NODE.codec.make(metadata, referring));
