@@ -261,6 +261,20 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "clusters of v3.15, v3.22, v3.26 and v3.28 by each method are upgraded, killed after every step, and rolled back: pods keep their addresses, the end is that of an undisturbed run",
   },
   {
+    place: "sim/kernel/rtnetlink.test.ts",
+    proves:
+      "1,000 random sequences of messages: the model of the kernel gives the state, errors and events of the real one",
+  },
+  {
+    place: "sim/kernel/nftables/differential.test.ts",
+    proves: "1,000 random sequences of nf_tables batches: the model refuses and keeps what the real kernel does",
+  },
+  {
+    place: "sim/kernel/nftables/policy-table.test.ts",
+    proves:
+      "tables of random policies are the same on the model and in the kernel, and judge packets as the slow judge",
+  },
+  {
     place: "sim/simulation.test.ts",
     proves:
       "an hour (MINUTES=5 for less) of simulated clusters under every fault, with the table of what met what: nothing is violated",

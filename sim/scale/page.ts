@@ -35,7 +35,7 @@ export function scalePage(measured: Measured): string {
     fanOut.rounds.reduce((sum, each) => sum + each.bytesPerEvent, 0) / fanOut.rounds.length / costs.add.bytesPerAgent;
   const limits = RATES.map(
     (rate) =>
-      `| ${rate} | ${whole(nodeLimit(costs, { ...ASSUMPTIONS, podStartsPerSecond: rate }))} | ${whole(apiLimit(measured, rate))} |`,
+      `| ${rate} | ${rounded(nodeLimit(costs, { ...ASSUMPTIONS, podStartsPerSecond: rate }))} | ${rounded(apiLimit(measured, rate))} |`,
   );
   return `# How far it scales
 
@@ -43,10 +43,10 @@ Generated from \`docs/scale.json\` (\`sim/scale/page.ts\`); \`make bench BENCH=s
 them by \`sim/scale/model.ts\`, and are labelled so.
 
 - **One agent in a cluster of ${whole(size.nodes)} nodes, ${whole(podsOf(largest))} pods and ${whole(size.policies)} policies** (measured): ${seconds(first.agentMilliseconds)} of CPU time until it has converged for the first time,
-  ${megabytes(memory.settled.residentBytes)} of memory, and a change is in the kernel after ${milliseconds(costs.changeMilliseconds)} of CPU time, in a small cluster as in a large one.
+  ${megabytes(memory.settled.residentBytes)} of memory, and ${milliseconds(costs.changeMilliseconds)} of CPU time for a pod or policy that changes, in a small cluster as in a large one (a node that joins costs more).
 - **The bottleneck is the datastore, which sends each change to each agent**: ${number(costs.add.eventsPerAgent)} events with ${number(costs.add.bytesPerAgent / 1_000)} KB to each for a pod that starts (measured),
   and etcd needs ${number(costs.eventMilliseconds * 1_000)} microseconds of CPU time for each event of each watcher (measured).
-- **The node limit** (computed): **${whole(nodeLimit(costs))} nodes** with ${podStartsPerSecond} pods that start and ${podStartsPerSecond} that end per second, if the members of etcd have ${cores} cores together for watches. Beyond it
+- **The node limit** (computed): **about ${rounded(nodeLimit(costs))} nodes** with ${podStartsPerSecond} pods that start and ${podStartsPerSecond} that end per second, if the members of etcd have ${cores} cores together for watches. Beyond it
   something must stand between etcd and the agents that follows it once and serves many agents (a fan-out). There is none yet.
 
 ## One agent
@@ -57,9 +57,9 @@ kernel has, not what a log says.
 
 ${agentTable(agents)}
 
-Times are those of a machine with much other work (the benchmark ran with a raised priority), so the CPU times are more exact: of the first convergence an idle machine would need about the sum of both. One change: 20 rounds, median.
+Times are those of a machine with much other work (the benchmark ran with a raised priority), so the CPU times are more exact: of the first convergence an idle machine would need about the sum of both. One change: the median of several rounds.
 The zone: the records of ${whole(zone.nodes)} nodes and ${whole(zone.pods)} pods are deleted, and then written again, as fast as etcd takes them; it ends when all routes and a pod that was written last are in the kernel.
-The agent consists of two processes; the memory is that of the one that follows the datastore, the other one stays at 40 MB.
+The agent consists of two processes; the memory is that of the one that follows the datastore, not of the one that serves calls.
 
 A node that joins costs more in a large cluster than other changes: the agent compares all its routes once, because the kernel's event about a route that it had replaced meanwhile looks like a foreign change.
 
@@ -73,12 +73,12 @@ Counts are exact. For one of what the row names:
 
 ${manyTable(many)}
 
-At rest an agent asks nothing, and nobody writes anything. Of the bytes that each agent is sent for a new pod, ${whole(blockShare * 100)} % are the record of the block from which it has its address: agents watch blocks because routes follow from them, and
+At rest the replicas ask nothing, and nobody writes anything; what the upkeep of a whole agent asks is in the table of the real agents below. Of the bytes that each agent is sent for a new pod, ${whole(blockShare * 100)} % are the record of the block from which it has its address: agents watch blocks because routes follow from them, and
 each ADD writes its block, although it seldom changes a route.
 
 ## What a watcher costs etcd
 
-A real etcd 3.4, watchers that have their own connections each, and one client that writes records of pods:
+A real etcd, watchers that have their own connections each, and one client that writes records of pods:
 
 ${fanOutTable(fanOut)}
 
@@ -86,7 +86,7 @@ The slope is ${number(costs.eventMilliseconds * 1_000)} microseconds for an even
 
 ## 20 real agents
 
-${whole(real.nodes)} private hosts on a bridge, each with the built \`vendor-node\` and ${whole(real.podsPerNode)} pods that real ADDs connect, and one real etcd; all on two cores:
+${whole(real.nodes)} private hosts on a bridge, each with the built \`vendor-node\` and ${whole(real.podsPerNode)} pods that real ADDs connect, and one real etcd; all on one machine:
 
 ${realTable(real)}
 
@@ -112,11 +112,11 @@ Computed: the number of nodes at which watches take ${cores} cores of the datast
 |---:|---:|---:|
 ${limits.join("\n")}
 
-- **etcd**: an agent has two watches, whatever the number of kinds. The limit is CPU time of etcd; its bandwidth at ${whole(nodeLimit(costs))} nodes is ${number((predict(costs, nodeLimit(costs)).serverBytes * 8) / 1e9)} Gbit per second. Following the claims of blocks instead of the blocks would halve the events and
+- **etcd**: an agent has two watches, whatever the number of kinds. The limit is CPU time of etcd; its bandwidth at ${rounded(nodeLimit(costs))} nodes is ${number((predict(costs, nodeLimit(costs)).serverBytes * 8) / 1e9)} Gbit per second. Following the claims of blocks instead of the blocks would halve the events and
   take away most of the bytes; a fan-out would take away the factor of the nodes.
 - **The orchestrator's API**: an agent has ${watches} watches there, one per kind, of which only pods and blocks are busy. kube-apiserver's own cost of an event was **not** measured; the column takes etcd's, which is a lower bound for JSON, and ${API_EVENTS.start} events of
   a Pod that starts and ${API_EVENTS.end} of one that ends (assumed: created, scheduled, connected, running, ready; terminating, stopped, deleted), besides one of the block each. So take the column as an upper bound.
-- **Memory and CPU of the agent** come next: at ${whole(size.nodes)} nodes ${megabytes(memory.settled.residentBytes)} settled and ${megabytes(zone.returns.residentBytes)} after a third of the nodes came back (measured; the engine returns memory late), and ${number((largest.idle.agentMilliseconds / largest.idle.seconds / 1_000) * 100)} % of a core
+- **Memory and CPU of the agent** come next: at ${whole(size.nodes)} nodes ${megabytes(memory.settled.residentBytes)} settled and ${megabytes(zone.returns.residentBytes)} after a third of the nodes came back (measured), and ${number((largest.idle.agentMilliseconds / largest.idle.seconds / 1_000) * 100)} % of a core
   while nothing changes (measured; why it grows with the cluster is not known yet).
 
 ## How it was measured
@@ -151,4 +151,9 @@ function apiLimit(measured: Measured, rate: number): number {
 
 function placeText({ time, commit, host }: Place): string {
   return `${time.slice(0, 10)}, ${commit}; ${host.processor}, ${host.processors} cores, Linux ${host.kernel}, Bun ${host.bun}`;
+}
+
+/** Two digits: a computed limit is no more exact than that. */
+function rounded(value: number): string {
+  return whole(Number(value.toPrecision(2)));
 }

@@ -4,6 +4,7 @@
  * error takes longer than the system call.
  */
 import { loadOnce } from "../load-once.ts";
+import { errnoOf } from "./errno.ts";
 import { closeFile } from "./files.ts";
 import { KernelError } from "./kernel-error.ts";
 import * as libc from "./libc.ts";
@@ -72,7 +73,7 @@ class SocketChannel implements NetlinkChannel {
   async sendInBackground(bytes: Uint8Array<ArrayBuffer>): Promise<number> {
     const { write } = await loadFiles();
     const { promise, resolve } = Promise.withResolvers<number>();
-    write(this.fd, bytes, (failure) => resolve(failure === null ? 0 : Math.abs(failure.errno ?? 0)));
+    write(this.fd, bytes, (failure) => resolve(failure === null ? 0 : Math.abs(failure.errno ?? errnoOf("EIO"))));
     return promise;
   }
 

@@ -221,8 +221,8 @@ export function reserveSequences(socket: NetlinkSocket, count: number): number {
 /** Sends one datagram of any size to the kernel: the socket's buffers are enlarged if needed. */
 function sendBytes(socket: NetlinkSocket, bytes: Uint8Array<ArrayBuffer>, action: string): void {
   if (bytes.length > socket.sendBuffer) {
+    socket.channel.enlarge(bytes.length * 2);
     socket.sendBuffer = bytes.length * 2;
-    socket.channel.enlarge(socket.sendBuffer);
   }
   const errno = socket.channel.send(bytes);
   if (errno !== 0) throw new KernelError(action, errno);

@@ -70,7 +70,8 @@ class GroupedRemoval implements LinkRemoval {
   private async removeAll(): Promise<void> {
     this.isBusy = true;
     while (this.pending.length > 0) {
-      while (this.waiting.size >= MAXIMUM_WAITING) await Promise.race(this.waiting);
+      // Who asked for a removal gets its failure; here it only makes room.
+      while (this.waiting.size >= MAXIMUM_WAITING) await Promise.race(this.waiting).catch(() => {});
       const batch = this.pending;
       this.pending = [];
       try {
