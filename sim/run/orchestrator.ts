@@ -27,6 +27,7 @@ export class Orchestrator {
   createPod(pod: Pick<RunningPod, "namespace" | "name" | "node" | "labels">): void {
     const { namespace, name, node, labels } = pod;
     if (this.pods.has(`${namespace}/${name}`) || !this.nodes.has(node)) return;
+    this.ensureNamespace(namespace);
     const { metadata } = this.api.create(`/api/v1/namespaces/${namespace}/pods`, {
       ...{ apiVersion: "v1", kind: "Pod" },
       metadata: { namespace, name, labels, finalizers: [FINALIZER] },
@@ -80,7 +81,13 @@ export class Orchestrator {
     this.apply(`/api/v1/namespaces/${name}/serviceaccounts`, account);
   }
 
+  /** The API accepts nothing in a namespace that does not exist. */
+  private ensureNamespace(name: string): void {
+    if (this.api.object(`/api/v1/namespaces/${name}`) === undefined) this.applyNamespace(name, {});
+  }
+
   applyPolicy(namespace: string, name: string, spec: PolicySpec): void {
+    this.ensureNamespace(namespace);
     const kind = { apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy" };
     const collection = `${POLICIES}/namespaces/${namespace}/networkpolicies`;
     this.apply(collection, { ...kind, metadata: { namespace, name }, spec });
