@@ -16,8 +16,8 @@ const KERNEL_RELEASE = "6.12.0";
 export interface AgentWork {
   readonly means: MachineMeans;
   readonly log: (message: string) => void;
-  /** A command of the admin tool, in a process of its own. */
-  readonly runAdminTool: (args: readonly string[]) => Promise<AdminRun>;
+  /** A command of the admin tool, in a process of its own, which the signal ends. */
+  readonly runAdminTool: (args: readonly string[], signal: AbortSignal) => Promise<AdminRun>;
 }
 
 /** Until the process is asked to end. */
@@ -38,8 +38,8 @@ export async function runAgent(process: SimulatedProcess, { means, log, runAdmin
   const upkeep = upkeepPart({
     wait,
     log,
-    async run(command) {
-      const { code, stdout, stderr } = await process.unlessKilled(runAdminTool(command));
+    async run(command, stop) {
+      const { code, stdout, stderr } = await process.unlessKilled(runAdminTool(command, stop));
       return { exitCode: code, output: (code === 0 ? stdout : stderr).trim() };
     },
   });

@@ -26,7 +26,7 @@ import { NETWORK_FILE, type NetworkOptions, networkList } from "./network-config
 import { NodeFiles } from "./node-files.ts";
 import type { MachineMeans } from "./node-means.ts";
 import { callPlugin, type GivenCall } from "./plugin-call.ts";
-import { runAgent } from "./simulated-agent.ts";
+import { type AgentWork, runAgent } from "./simulated-agent.ts";
 import { type CallOutcome, SimulatedRuntime } from "./simulated-runtime.ts";
 import { runAdminTool } from "./simulated-upkeep.ts";
 
@@ -60,6 +60,8 @@ const STATUS_FOLDER = `${identity.runDirectory}/endpoint-status`;
 /** Before the agent starts the server of calls again. */
 const SERVER_PAUSE_MILLISECONDS = 100;
 const LINES_KEPT = 200;
+/** Of a process that SIGTERM has ended. */
+const EXIT_TERMINATED = 143;
 
 export class SimulatedNode {
   readonly files = new NodeFiles();
@@ -127,11 +129,12 @@ export class SimulatedNode {
       this.serving?.process.kill();
     });
     const log = (message: string) => this.log(message);
-    const runAdminTool = (args: readonly string[]) => this.runAdminTool(args);
-    void runAgent(process, { means: this.machineMeans(), log, runAdminTool }).catch((failure: unknown) => {
+    const runAdminTool: AgentWork["runAdminTool"] = (args, signal) => this.runAdminTool(args, signal);
+    const ended = runAgent(process, { means: this.machineMeans(), log, runAdminTool }).catch((failure: unknown) => {
       if (process.isAlive) this.log(`the agent has ended: ${failure}`);
-      process.kill();
     });
+    // What it has open is closed.
+    void ended.then(() => process.kill());
     if (this.means.calls === "server") this.startServer();
   }
 
@@ -234,11 +237,14 @@ export class SimulatedNode {
   }
 
   /** A child of the agent, which lives on without it. */
-  private async runAdminTool(args: readonly string[]): Promise<AdminRun> {
+  private async runAdminTool(args: readonly string[], signal: AbortSignal): Promise<AdminRun> {
     const process = this.newProcess("tool");
     this.children.add(process);
+    const died = Promise.withResolvers<AdminRun>();
+    process.onKill(() => died.resolve({ code: EXIT_TERMINATED, stdout: "", stderr: "" }));
+    signal.addEventListener("abort", () => process.kill(), { once: true });
     try {
-      return await runAdminTool(args, process, this.machineMeans());
+      return await Promise.race([runAdminTool(args, process, this.machineMeans()), died.promise]);
     } finally {
       this.children.delete(process);
       process.kill();

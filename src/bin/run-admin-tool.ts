@@ -21,6 +21,7 @@ export async function runAdminTool(
   });
   const stop = () => child.kill("SIGTERM");
   signal.addEventListener("abort", stop);
+  if (signal.aborted) stop();
   const [stdout, stderr, exitCode] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),

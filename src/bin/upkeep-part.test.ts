@@ -53,4 +53,19 @@ describe("upkeepPart()", () => {
     expect(logged).toEqual(["ERROR another machine has registered it"]);
     expect(waits).toEqual([30_000, 30_000]);
   });
+
+  test("starts no further command when the agent is told to end", async () => {
+    const stop = new AbortController();
+    const commands: string[] = [];
+    await upkeepPart({
+      async run(command) {
+        commands.push(command.slice(0, 2).join(" "));
+        stop.abort();
+        return { exitCode: 143, output: "" };
+      },
+      wait: async () => {},
+    }).run(stop.signal);
+
+    expect(commands).toEqual(["node register"]);
+  });
 });

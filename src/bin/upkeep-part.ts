@@ -34,7 +34,7 @@ export function upkeepPart({ wait, run, log = say }: Means): AgentPart {
     async run(signal) {
       let failure = "";
       while (!signal.aborted) {
-        const { exitCode, output } = await runAll((command) => run(command, signal), log);
+        const { exitCode, output } = await runAll((command) => run(command, signal), log, signal);
         if (signal.aborted) return;
         // The same failure is logged once.
         if (exitCode !== 0 && output !== failure) log(output, {}, "ERROR");
@@ -49,8 +49,11 @@ export function upkeepPart({ wait, run, log = say }: Means): AgentPart {
 async function runAll(
   run: (command: readonly string[]) => Promise<AdminOutput>,
   log: typeof say,
+  signal: AbortSignal,
 ): Promise<AdminOutput> {
   const records = await runInOrder(RECORDS, run, log);
+  // The agent ends only after its children.
+  if (signal.aborted) return records;
   const tables = await runInOrder(TABLES, run, log);
   return records.exitCode === 0 ? tables : records;
 }

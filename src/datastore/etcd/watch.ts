@@ -5,9 +5,13 @@
  * A frozen or partitioned member sends nothing, and neither does an idle
  * cluster. So after some silence the member gets a linearizable read, which
  * needs a majority of the members; without a response the connection is closed.
+ *
+ * A stop ends the watch at once, whatever the connection does: a process that waits
+ * for it is about to exit.
  */
 import { PluginError } from "../../errors.ts";
 import { type DatastoreEvent, HistoryGone } from "../datastore.ts";
+import { unlessStopped } from "../unless-stopped.ts";
 import type { EtcdClient } from "./client.ts";
 import { unavailable } from "./client.ts";
 import type { Endpoint } from "./endpoints.ts";
@@ -75,7 +79,7 @@ async function* watchAt(client: EtcdClient, endpoint: Endpoint, plan: WatchPlan)
   try {
     const answers = await openStream(client, endpoint, plan, { stream, signal });
     yield { kind: "bookmark", revision: plan.from };
-    for await (const answer of withProbes(client, endpoint, answers, plan.limits)) {
+    for await (const answer of withProbes(client, endpoint, { answers, signal, limits: plan.limits })) {
       requireAlive(answer, plan.from);
       yield* answer.changes.map(toEvent);
       // Events of one revision come together, so the last one's revision is complete.
@@ -100,7 +104,7 @@ async function openStream(
   try {
     return await client.attempt(endpoint, signal, async (transport, call) => {
       const answers = transport.watch(call, request)[Symbol.asyncIterator]();
-      const first = await answers.next();
+      const first = await unlessStopped(answers.next(), signal);
       if (first.done) throw failureOfResponse(14, "the watch ended: transport is closing");
       requireAlive(first.value, from);
       await requireReached(client, from, first.value.revision);
@@ -128,14 +132,14 @@ function requireAlive({ canceled, compactRevision, cancelReason }: WatchResponse
 async function* withProbes(
   client: EtcdClient,
   endpoint: Endpoint,
-  answers: AsyncIterator<WatchResponse>,
-  limits: WatchLimits,
+  { answers, signal, limits }: { answers: AsyncIterator<WatchResponse>; signal: AbortSignal; limits: WatchLimits },
 ): AsyncIterable<WatchResponse> {
   for (;;) {
     const next = answers.next();
     // If the consumer stops, this response and its failure are ignored.
     next.catch(() => {});
-    const answer = await whileProbing(client, next, limits, () => probe(client, endpoint, limits));
+    const probed = whileProbing(client, next, limits, () => probe(client, endpoint, limits));
+    const answer = await unlessStopped(probed, signal);
     if (answer.done) return;
     yield answer.value;
   }

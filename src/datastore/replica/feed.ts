@@ -5,6 +5,7 @@
 import { PluginError } from "../../errors.ts";
 import { type Datastore, HistoryGone } from "../datastore.ts";
 import { pagesBelow } from "../pages.ts";
+import { unlessStopped } from "../unless-stopped.ts";
 import { Backoff, type BackoffLimits, type Clock } from "./clock.ts";
 import { FeedCopy, type KindUpdate } from "./feed-copy.ts";
 import type { FeedPlan } from "./kinds.ts";
@@ -91,6 +92,7 @@ export class Feed {
 
   private async list(): Promise<void> {
     const { store, stop, limits } = this.means;
+    // A read cannot be aborted.
     const reader = { read: (...asked: Parameters<FollowedStore["read"]>) => unlessStopped(store.read(...asked), stop) };
     let moment: string | undefined;
     this.copy.startOver();
@@ -141,16 +143,6 @@ export class Feed {
     while (!signal.aborted && left() > 0) await clock.wait(left(), signal);
     ending.abort();
   }
-}
-
-/** A read cannot be aborted, so a stop does not wait for it. */
-function unlessStopped<Answer>(answer: Promise<Answer>, stop: AbortSignal): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const giveUp = () => reject(stop.reason);
-  if (stop.aborted) giveUp();
-  stop.addEventListener("abort", giveUp, { once: true });
-  answer.then(resolve, reject);
-  return promise.finally(() => stop.removeEventListener("abort", giveUp));
 }
 
 function unwatchable(reason: string): PluginError {
