@@ -47,7 +47,11 @@ export class Machine {
       ...{ name, scheduler, random, calls, gateway: `${this.segment}.1` },
       addresses: own === undefined ? [] : [own],
       onLog: (line) => means.trace(name, line),
-      network: { datastore: datastore === "orchestrator" ? "orchestrator" : "etcd", policySetupSeconds },
+      network: {
+        ...{ datastore: datastore === "orchestrator" ? "orchestrator" : "etcd", policySetupSeconds },
+        // As every installation for the orchestrator has it: without, pods of etcd have no labels to choose them by.
+        policy: "required",
+      },
       openStore: (process) => servers.store.connect(process, name),
       openApi: (process) => servers.api.connect(process, name),
     });

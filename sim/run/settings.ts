@@ -8,7 +8,15 @@ import { kubeControllersConfiguration } from "../../src/model/kube-controllers-c
 import { nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 
 /** Shorter than usual, so that less has to be simulated until everything is at rest. */
-const CONTROLLERS = { controllers: { node: { reconcilerPeriod: "1m", leakGracePeriod: "4m" } } };
+const CONTROLLERS = {
+  controllers: {
+    policy: {},
+    namespace: {},
+    serviceAccount: {},
+    workloadEndpoint: {},
+    node: { reconcilerPeriod: "1m", leakGracePeriod: "4m" },
+  },
+};
 
 export const CONTROLLER_SETTINGS: ControllerSettings = controllerSettings({}, CONTROLLERS, { isEtcd: true });
 
