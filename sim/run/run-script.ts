@@ -12,6 +12,7 @@ import type { CoverageCounts } from "./coverage.ts";
 import { isKnownGap } from "./known-gaps.ts";
 import { playOperation } from "./play-operation.ts";
 import { CONTROLLER_SETTINGS } from "./settings.ts";
+import { uncopied } from "./uncopied.ts";
 
 export interface RunOptions {
   /** Gets a line for each thing that happens. */
@@ -55,7 +56,7 @@ export async function runScript(script: Script, { trace }: RunOptions = {}): Pro
   log("script", "all faults are healed");
   cluster.healAll();
   await watch.runUntil(scheduler.now + UNTIL_REST);
-  watch.checkAtRest();
+  await watch.checkAtRest();
   await watch.checkWork();
   for (const { invariant, what } of watch.violations) log("VIOLATED", `${invariant}: ${what}`);
   return {
@@ -88,8 +89,10 @@ class Watch {
     await this.cluster.scheduler.runUntil(time, () => this.look());
   }
 
-  checkAtRest(): void {
+  async checkAtRest(): Promise<void> {
     if (this.violatedAt === undefined) this.judge(this.atRest);
+    if (this.violatedAt === undefined)
+      this.noteAll("what is asked for is copied", await uncopied(this.cluster.servers));
   }
 
   /** At rest there is nothing to do; a pod that cannot get an address is tried again for ever. */
@@ -97,7 +100,7 @@ class Watch {
     if (this.violatedAt !== undefined || !this.cluster.isSettled) return;
     const before = this.cluster.work;
     await this.runUntil(this.cluster.now + REST);
-    this.note(workBetween(before, this.cluster.work, REST).map((what) => ({ invariant: "no work at rest", what })));
+    this.noteAll("no work at rest", workBetween(before, this.cluster.work, REST));
   }
 
   private look(): void {
@@ -110,6 +113,10 @@ class Watch {
 
   private judge(invariants: readonly Invariant[]): void {
     this.note(violationsIn(this.cluster, invariants));
+  }
+
+  private noteAll(invariant: string, all: readonly string[]): void {
+    this.note(all.map((what) => ({ invariant, what })));
   }
 
   private note(all: readonly Violation[]): void {
