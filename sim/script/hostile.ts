@@ -7,6 +7,7 @@ const SECOND = 1_000;
 export function writeHostile(writer: ScriptWriter): void {
   const { random } = writer;
   for (const name of NAMESPACES) writer.write({ kind: "apply namespace", name, labels: { team: "one" } });
+  writer.applyLastingPolicies();
   for (let count = 0; count < 5; count++) writer.createPod();
   const operations = 20 + random.below(25);
   // Slow scripts leave time to recover in between, fast ones do not.

@@ -17,6 +17,7 @@ export function writeRealistic(writer: ScriptWriter): void {
   for (const name of NAMESPACES) {
     writer.write({ kind: "apply namespace", name, labels: { team: random.pick(["one", "two"]) } });
   }
+  writer.applyLastingPolicies();
   const deployments: Deployment[] = [
     { namespace: "red", app: "web", pods: [] },
     { namespace: "red", app: "db", pods: [] },

@@ -66,6 +66,18 @@ export class ScriptWriter {
     this.write({ kind: "apply policy", ...policy, spec: randomPolicy(random) });
   }
 
+  /** Policies that last, so that there are sets of addresses which pods enter and leave: other ones soon go again. */
+  applyLastingPolicies(): void {
+    const random = this.random.fork("lasting policies");
+    for (const namespace of NAMESPACES) {
+      if (!random.chance(0.7)) continue;
+      const namespaces = random.pick([{}, { namespaceSelector: {} }]);
+      const peer = { ...namespaces, podSelector: random.chance(0.7) ? { matchLabels: appOf(random) } : {} };
+      const spec: PolicySpec = { podSelector: {}, policyTypes: ["Ingress"], ingress: [{ from: [peer] }] };
+      this.write({ kind: "apply policy", namespace, name: "lasting", spec });
+    }
+  }
+
   deletePolicy(): void {
     if (this.policies.length === 0) return;
     const policy = this.random.pick(this.policies);
