@@ -3,14 +3,16 @@
  *
  *   bun sim/main.ts --seed 7 [--trace] [--save FILE]     one seed; a failure is made smaller, and stored if wanted
  *   bun sim/main.ts --script FILE [--trace]              a stored script
+ *   bun sim/main.ts --scenario upgrade --seed 6          the controllers, the operator or an upgrade
  *   bun sim/main.ts [--seeds 1-100]                      these, on as many processes as there are cores
- *   bun sim/main.ts --minutes 60 [--first 1]             as many as there is time for, others each time
+ *   bun sim/main.ts --minutes 60 [--first 1]             as many as there is time for, others each time, scenarios too
  *
  * Exits with 1 if something was violated.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import { describeScenarioFailure, isScenarioName, playScenario } from "./control/scenarios.ts";
 import { runScript } from "./run/run-script.ts";
 import type { SeedsReport } from "./run/run-seeds.ts";
 import {
@@ -18,6 +20,7 @@ import {
   describeFailure,
   describeSeeds,
   EMPTY_SEEDS_REPORT,
+  failuresOf,
   runSeeds,
   shrinkFailure,
 } from "./run/run-seeds.ts";
@@ -28,6 +31,7 @@ const { values: given } = parseArgs({
   options: {
     seed: { type: "string" },
     script: { type: "string" },
+    scenario: { type: "string" },
     seeds: { type: "string" },
     minutes: { type: "string" },
     first: { type: "string" },
@@ -37,6 +41,7 @@ const { values: given } = parseArgs({
     save: { type: "string" },
     /** One of several processes: the report goes to stdout as JSON, everything else to stderr. */
     part: { type: "boolean", default: false },
+    "with-scenarios": { type: "boolean", default: false },
     /** The first failure is enough, and is not made smaller. */
     "until-failure": { type: "boolean", default: false },
   },
@@ -48,6 +53,7 @@ process.exit(isOk ? 0 : 1);
 
 async function run(): Promise<boolean> {
   if (given.script !== undefined) return playOne(JSON.parse(readFileSync(given.script, "utf8")) as Script);
+  if (given.scenario !== undefined) return playOneScenario(given.scenario, Number(given.seed ?? 1));
   if (given.seed !== undefined) return playOne(generateScript(Number(given.seed)));
   if (given.part) return playPart();
   return playInProcesses();
@@ -68,6 +74,15 @@ async function playOne(script: Script): Promise<boolean> {
   return false;
 }
 
+async function playOneScenario(name: string, seed: number): Promise<boolean> {
+  if (!isScenarioName(name)) throw new Error(`There is no scenario "${name}".`);
+  const { violations, steps } = await playScenario(name, seed);
+  const isOk = violations.length === 0;
+  if (isOk) console.log(`${name} seed ${seed}: nothing violated in ${steps} steps`);
+  else console.log(describeScenarioFailure(name, seed, violations));
+  return isOk;
+}
+
 /** Its share of the seeds: every n-th of them. */
 async function playPart(): Promise<boolean> {
   const [first, last] = range();
@@ -78,11 +93,12 @@ async function playPart(): Promise<boolean> {
   const report = await runSeeds({
     seeds: seeds(),
     isOver: () => performance.now() - began > limit,
+    withScenarios: given["with-scenarios"],
     ...(given["until-failure"] ? { mostFailures: 1, attemptsToShrink: 0 } : {}),
     print: (line) => console.error(line),
   });
   console.log(JSON.stringify(report));
-  return report.failed.length === 0;
+  return failuresOf(report).length === 0;
 }
 
 function range(): readonly [first: number, last: number] {
@@ -97,7 +113,7 @@ function range(): readonly [first: number, last: number] {
 async function playInProcesses(): Promise<boolean> {
   const processes = Math.max(1, Number(given.processes));
   const [first, last] = range();
-  const limits = given.minutes === undefined ? [] : ["--minutes", given.minutes];
+  const limits = given.minutes === undefined ? [] : ["--minutes", given.minutes, "--with-scenarios"];
   const parts = Array.from({ length: processes }, async (_, index) => {
     const share =
       last === Number.POSITIVE_INFINITY ? ["--first", String(first + index)] : ["--seeds", `${first + index}-${last}`];
@@ -115,5 +131,5 @@ async function playInProcesses(): Promise<boolean> {
     } else report = addSeeds(report, JSON.parse(text) as SeedsReport);
   }
   console.log(describeSeeds(report, performance.now() - began));
-  return crashed === 0 && report.failed.length === 0;
+  return crashed === 0 && failuresOf(report).length === 0;
 }

@@ -1,4 +1,5 @@
 /** Plays one script after another, and says what came of it. */
+import { describeScenarioFailure, playScenario, type ScenarioName, scenarioOf } from "../control/scenarios.ts";
 import { generateScript } from "../script/generate.ts";
 import type { Script } from "../script/operation.ts";
 import { addCoverage, type CoverageCounts, coverageTable } from "./coverage.ts";
@@ -18,6 +19,8 @@ export interface SeedsPlan {
   readonly print: (line: string) => void;
   /** How many scripts may be tried to make a failed one smaller. */
   readonly attemptsToShrink?: number;
+  /** Some of the seeds are of the controllers, the operator or an upgrade. */
+  readonly withScenarios?: boolean;
   /** Enough of them. */
   readonly mostFailures?: number;
 }
@@ -26,12 +29,19 @@ export interface SeedsPlan {
 export interface SeedsReport {
   readonly seeds: number;
   readonly failed: readonly number[];
+  /** As "upgrade 6". */
+  readonly failedScenarios: readonly string[];
+  /** How many seeds were of which flavour or scenario. */
+  readonly flavours: Readonly<Record<string, number>>;
   readonly steps: number;
   readonly virtualMilliseconds: number;
   readonly coverage: CoverageCounts;
 }
 
-export const EMPTY_SEEDS_REPORT: SeedsReport = { seeds: 0, failed: [], steps: 0, virtualMilliseconds: 0, coverage: {} };
+export const EMPTY_SEEDS_REPORT: SeedsReport = {
+  ...{ seeds: 0, failed: [], failedScenarios: [], flavours: {} },
+  ...{ steps: 0, virtualMilliseconds: 0, coverage: {} },
+};
 
 /** What fails that often need not be played on. */
 const MOST_FAILURES = 20;
@@ -39,17 +49,33 @@ const MOST_FAILURES = 20;
 export async function runSeeds(plan: SeedsPlan): Promise<SeedsReport> {
   let report = EMPTY_SEEDS_REPORT;
   for (const seed of plan.seeds) {
-    if (plan.isOver?.() === true || report.failed.length >= (plan.mostFailures ?? MOST_FAILURES)) break;
-    const script = generateScript(seed);
-    const outcome = await runScript(script);
-    const isFailed = outcome.violations.length > 0;
-    report = addSeeds(report, {
-      ...{ seeds: 1, failed: isFailed ? [seed] : [], steps: outcome.steps },
-      ...{ virtualMilliseconds: outcome.virtualMilliseconds, coverage: outcome.coverage },
-    });
-    if (isFailed) plan.print(describeFailure(await shrinkFailure(script, outcome, plan.attemptsToShrink)));
+    if (plan.isOver?.() === true || failuresOf(report).length >= (plan.mostFailures ?? MOST_FAILURES)) break;
+    const scenario = plan.withScenarios === true ? scenarioOf(seed) : undefined;
+    const played = scenario === undefined ? await runSeed(seed, plan) : await runScenario(scenario, seed, plan);
+    report = addSeeds(report, { ...EMPTY_SEEDS_REPORT, seeds: 1, ...played });
   }
   return report;
+}
+
+async function runSeed(seed: number, plan: SeedsPlan): Promise<Partial<SeedsReport>> {
+  const script = generateScript(seed);
+  const outcome = await runScript(script);
+  const isFailed = outcome.violations.length > 0;
+  if (isFailed) plan.print(describeFailure(await shrinkFailure(script, outcome, plan.attemptsToShrink)));
+  const { steps, virtualMilliseconds, coverage } = outcome;
+  return { failed: isFailed ? [seed] : [], flavours: { [script.flavour]: 1 }, steps, virtualMilliseconds, coverage };
+}
+
+async function runScenario(name: ScenarioName, seed: number, plan: SeedsPlan): Promise<Partial<SeedsReport>> {
+  const { violations, steps } = await playScenario(name, seed);
+  const isFailed = violations.length > 0;
+  if (isFailed) plan.print(describeScenarioFailure(name, seed, violations));
+  return { failedScenarios: isFailed ? [`${name} ${seed}`] : [], flavours: { [name]: 1 }, steps };
+}
+
+/** In words. */
+export function failuresOf({ failed, failedScenarios }: SeedsReport): readonly string[] {
+  return [...failed.map(String), ...failedScenarios];
 }
 
 export async function shrinkFailure(script: Script, outcome: RunOutcome, attempts = 150): Promise<Failure> {
@@ -75,17 +101,26 @@ export function addSeeds(left: SeedsReport, right: SeedsReport): SeedsReport {
   return {
     seeds: left.seeds + right.seeds,
     failed: [...left.failed, ...right.failed],
+    failedScenarios: [...left.failedScenarios, ...right.failedScenarios],
+    flavours: addCounts(left.flavours, right.flavours),
     steps: left.steps + right.steps,
     virtualMilliseconds: left.virtualMilliseconds + right.virtualMilliseconds,
     coverage: addCoverage(left.coverage, right.coverage),
   };
 }
 
+function addCounts(left: SeedsReport["flavours"], right: SeedsReport["flavours"]): SeedsReport["flavours"] {
+  const names = [...new Set([...Object.keys(left), ...Object.keys(right)])];
+  return Object.fromEntries(names.map((name) => [name, (left[name] ?? 0) + (right[name] ?? 0)]));
+}
+
 /** The coverage, and the counts on the last line. */
 export function describeSeeds(report: SeedsReport, realMilliseconds: number): string {
-  const { seeds, failed, steps, virtualMilliseconds, coverage } = report;
+  const { seeds, steps, virtualMilliseconds, coverage } = report;
+  const flavours = Object.entries(report.flavours).map(([name, count]) => `${count} ${name}`);
   const time = `${(virtualMilliseconds / 3_600_000).toFixed(1)} h of virtual time in ${(realMilliseconds / 1_000).toFixed(0)} s`;
+  const failures = failuresOf(report);
   const outcome =
-    failed.length === 0 ? "0 failed" : `${failed.length} failed (seeds ${failed.slice(0, 20).join(", ")})`;
-  return `${coverageTable(coverage)}\n${seeds} seeds, ${steps} steps, ${time}: ${outcome}`;
+    failures.length === 0 ? "0 failed" : `${failures.length} failed (seeds ${failures.slice(0, 20).join(", ")})`;
+  return `${coverageTable(coverage)}\n${seeds} seeds (${flavours.join(", ")}), ${steps} steps, ${time}: ${outcome}`;
 }
