@@ -8,8 +8,10 @@ export type WorkCounts = ReadonlyMap<string, number>;
 
 interface Allowance {
   readonly kind: RegExp;
-  /** One in so many milliseconds. */
+  /** So many milliseconds apart. */
   readonly period: number;
+  /** How many come together each time; 1 if absent. */
+  readonly times?: number;
   readonly reason: string;
 }
 
@@ -27,12 +29,12 @@ const PERIODICAL: readonly Allowance[] = [
   },
   {
     kind: /^(store|api) read node-/,
-    period: 15_000,
+    ...{ period: 300_000, times: 20 },
     reason: "the upkeep of the agent reads what it keeps every five minutes",
   },
   {
     kind: /^api read node-/,
-    period: 10_000,
+    ...{ period: 300_000, times: 20 },
     reason: "the API server ends each watch after five to ten minutes",
   },
 ];
@@ -48,7 +50,7 @@ export function workBetween(
     const done = count - (before.get(kind) ?? 0);
     const most = allowed
       .filter((each) => each.kind.test(kind))
-      .reduce((sum, { period }) => sum + Math.ceil(milliseconds / period) + 1, 0);
+      .reduce((sum, { period, times = 1 }) => sum + times * (Math.floor(milliseconds / period) + 1), 0);
     if (done <= most) return [];
     return [`${kind}: ${done} times in ${milliseconds / 60_000} minutes at rest, at most ${most} are periodical`];
   });

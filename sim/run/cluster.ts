@@ -68,10 +68,16 @@ export class Cluster implements World {
     return this.knownNodes;
   }
 
-  /** Another one after each change that an invariant could see. */
-  get revision(): string {
-    const machines = Array.from(this.machines.values(), ({ name, isOn, revision }) => `${name} ${isOn} ${revision}`);
-    return [this.records.revision, this.servers.api.revision, this.orchestrator.nodes.size, ...machines].join(" ");
+  /** Calls with the same values until something changes that an invariant could see. */
+  forEachRevision(visit: (value: unknown) => void): void {
+    visit(this.records.revision);
+    visit(this.servers.api.revision);
+    visit(this.orchestrator.nodes.size);
+    for (const machine of this.machines.values()) {
+      visit(machine.name);
+      visit(machine.isOn);
+      machine.forEachRevision(visit);
+    }
   }
 
   /** How often something happened since the beginning, by kind and place. */

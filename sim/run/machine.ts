@@ -80,10 +80,13 @@ export class Machine {
   /** What the invariants look at: the same object each time, with the present state. */
   readonly world: WorldNode;
 
-  /** Another one after each change that an invariant could see. */
-  get revision(): string {
+  /** Calls with the same values until something changes that an invariant could see. */
+  forEachRevision(visit: (value: unknown) => void): void {
     const { host, files } = this.node;
-    return `${this.callChanges} ${host.root.changes} ${host.root.nftables.changes} ${files.revision}`;
+    visit(this.callChanges);
+    visit(host.root.changes);
+    visit(host.root.nftables.changes);
+    visit(files.revision);
   }
 
   start(): void {

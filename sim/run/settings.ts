@@ -14,7 +14,7 @@ const CONTROLLERS = {
     namespace: {},
     serviceAccount: {},
     workloadEndpoint: {},
-    node: { reconcilerPeriod: "1m", leakGracePeriod: "4m" },
+    node: { reconcilerPeriod: "30s", leakGracePeriod: "2m" },
   },
 };
 
