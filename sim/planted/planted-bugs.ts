@@ -42,6 +42,11 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     concerns: (script) => count(script, "restart datastore", "cut") > 2,
   },
   {
+    patch: "changed-copy-not-updated",
+    violates: "what is asked for is copied",
+    concerns: (script) => script.datastore !== "orchestrator" && count(script, "apply namespace", "apply policy") > 6,
+  },
+  {
     patch: "status-before-rules",
     violates: "endpoint status only after the rules",
     concerns: (script) => script.policySetupSeconds > 0 && count(script, "apply policy") > 0,
