@@ -9,6 +9,7 @@ import { workBetween } from "../judge/work.ts";
 import type { Operation, Script } from "../script/operation.ts";
 import { Cluster } from "./cluster.ts";
 import type { CoverageCounts } from "./coverage.ts";
+import { catchExceptions, describeException } from "./exceptions.ts";
 import { isKnownGap } from "./known-gaps.ts";
 import { playOperation } from "./play-operation.ts";
 import { CONTROLLER_SETTINGS } from "./settings.ts";
@@ -43,21 +44,24 @@ export async function runScript(script: Script, { trace }: RunOptions = {}): Pro
   const watch = new Watch(cluster);
   const log = (who: string, text: string) =>
     trace?.(`${(scheduler.now / 1_000).toFixed(3).padStart(9)} s  ${who.padEnd(13)}  ${text}`);
-  await cluster.start();
-  await watch.runUntil(WARM_UP);
-  const begin = scheduler.now;
-  for (const operation of script.operations) {
-    scheduler.after(operation.at, () => {
-      log("script", describeOperation(operation));
-      void playOperation(cluster, operation);
-    });
-  }
-  await watch.runUntil(begin + Math.max(0, ...script.operations.map(({ at }) => at)));
-  log("script", "all faults are healed");
-  cluster.healAll();
-  await watch.runUntil(scheduler.now + UNTIL_REST);
-  await watch.checkAtRest();
-  await watch.checkWork();
+  const play = async () => {
+    await cluster.start();
+    await watch.runUntil(WARM_UP);
+    const begin = scheduler.now;
+    for (const operation of script.operations) {
+      scheduler.after(operation.at, () => {
+        log("script", describeOperation(operation));
+        playOperation(cluster, operation).catch((failure: unknown) => watch.noteException(failure));
+      });
+    }
+    await watch.runUntil(begin + Math.max(0, ...script.operations.map(({ at }) => at)));
+    log("script", "all faults are healed");
+    cluster.healAll();
+    await watch.runUntil(scheduler.now + UNTIL_REST);
+    await watch.checkAtRest();
+    await watch.checkWork();
+  };
+  await catchExceptions(play, (failure) => watch.noteException(failure));
   for (const { invariant, what } of watch.violations) log("VIOLATED", `${invariant}: ${what}`);
   return {
     violations: watch.violations,
@@ -102,6 +106,10 @@ class Watch {
     const before = this.cluster.work;
     await this.runUntil(this.cluster.now + REST);
     this.noteAll("no work at rest", workBetween(before, this.cluster.work, REST));
+  }
+
+  noteException(failure: unknown): void {
+    if (this.violatedAt === undefined) this.noteAll("no exception", [describeException(failure)]);
   }
 
   private look(): void {
