@@ -11,8 +11,7 @@ import { type IpamState, ipamReader } from "./ipam-state.ts";
 /** What somebody who may delete and change pools as they like brings about without a fault of the product. */
 const OF_POOLS = ["pools-overlap", "allocation-outside-pools"];
 
-export function soundRecords(): Invariant {
-  const read = ipamReader();
+export function soundRecords(read = ipamReader()): Invariant {
   let last: IpamState | undefined;
   let found: readonly string[] = [];
   return {
@@ -85,8 +84,7 @@ function isGlobal({ scope }: ModelAddress): boolean {
   return scope === GLOBAL_SCOPE;
 }
 
-export function noLivingAddressFreed(): Invariant {
-  const read = ipamReader();
+export function noLivingAddressFreed(read = ipamReader()): Invariant {
   return {
     name: "no living address freed",
     when: "after each step",

@@ -2,21 +2,24 @@
 import { noAddressTwice, noAddressTwiceInKernels, noLivingAddressFreed, soundRecords } from "./addresses.ts";
 import { statusOnlyAfterRules } from "./endpoint-status.ts";
 import type { Invariant } from "./invariant.ts";
+import { ipamReader } from "./ipam-state.ts";
 import { noLeftoverInKernel } from "./kernel-leaks.ts";
 import { noLeakedRecord } from "./leaks.ts";
 import { everythingComesAbout } from "./liveness.ts";
 import { reachableWhereAllowed } from "./reachability.ts";
 
 export function allInvariants(): readonly Invariant[] {
+  // Each change is decoded once for all of them.
+  const read = ipamReader();
   return [
-    soundRecords(),
+    soundRecords(read),
     noAddressTwice(),
     noAddressTwiceInKernels(),
-    noLivingAddressFreed(),
+    noLivingAddressFreed(read),
     statusOnlyAfterRules(),
-    noLeakedRecord(),
-    noLeftoverInKernel(),
-    everythingComesAbout(),
+    noLeakedRecord(read),
+    noLeftoverInKernel(read),
+    everythingComesAbout(read),
     reachableWhereAllowed(),
   ];
 }

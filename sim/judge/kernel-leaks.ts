@@ -18,8 +18,7 @@ import type { Invariant, World, WorldHost, WorldNode } from "./invariant.ts";
 import { type IpamState, ipamReader } from "./ipam-state.ts";
 import { type PolicyState, policyStateOf } from "./policy-state.ts";
 
-export function noLeftoverInKernel(): Invariant {
-  const read = ipamReader();
+export function noLeftoverInKernel(read = ipamReader()): Invariant {
   return {
     name: "no leftover in a kernel",
     when: "at rest",

@@ -26,8 +26,7 @@ export function boundOfLeaks({ running: { controllers } }: ControllerSettings): 
   return 2 * (2 * millisecondsOf(leakGracePeriod)) + millisecondsOf(reconcilerPeriod);
 }
 
-export function noLeakedRecord(): Invariant {
-  const read = ipamReader();
+export function noLeakedRecord(read = ipamReader()): Invariant {
   return {
     name: "no leaked record",
     when: "at rest",

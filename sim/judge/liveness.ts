@@ -13,8 +13,7 @@ import type { Invariant, World, WorldPod } from "./invariant.ts";
 import { type IpamState, ipamReader } from "./ipam-state.ts";
 import { type PolicyState, policyStateOf } from "./policy-state.ts";
 
-export function everythingComesAbout(): Invariant {
-  const read = ipamReader();
+export function everythingComesAbout(read = ipamReader()): Invariant {
   return {
     name: "everything comes about",
     when: "at rest",
