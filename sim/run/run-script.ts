@@ -10,7 +10,6 @@ import type { Operation, Script } from "../script/operation.ts";
 import { Cluster } from "./cluster.ts";
 import type { CoverageCounts } from "./coverage.ts";
 import { catchExceptions, describeException } from "./exceptions.ts";
-import { isKnownGap } from "./known-gaps.ts";
 import { playOperation } from "./play-operation.ts";
 import { CONTROLLER_SETTINGS } from "./settings.ts";
 import { uncopied } from "./uncopied.ts";
@@ -148,8 +147,7 @@ class Watch {
     this.note(all.map((what) => ({ invariant, what })));
   }
 
-  private note(all: readonly Violation[]): void {
-    const found = all.filter((violation) => !isKnownGap(violation));
+  private note(found: readonly Violation[]): void {
     if (found.length === 0) return;
     this.violations = found;
     this.violatedAt = this.cluster.now;

@@ -8,13 +8,15 @@ import { seed } from "../../../test/support/ipam.ts";
 import { GRACE, LeakingCluster, NODES } from "../../../test/support/leaking-cluster.ts";
 import { proofSize } from "../../../test/support/proof-size.ts";
 import { rejectionOf } from "../../../test/support/thrown-by.ts";
+import { formatPrefix } from "../../ip/prefix.ts";
 import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { releaseLeaks } from "../../ipam/leaks/release.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { clusterInformation } from "../../model/cluster-information.ts";
-import { resourceKey } from "../../model/keys.ts";
+import { writeHandle } from "../../model/ipam-handle.ts";
+import { handleKey, resourceKey } from "../../model/keys.ts";
 import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
 
 type Step = readonly [text: string, run: (cluster: LeakingCluster) => Promise<void> | void];
@@ -172,6 +174,44 @@ describe("the leak collection", () => {
     const world = await readWorld(cluster.store);
     expect([world.blocks, world.affinities, world.handles]).toEqual([[], [], []]);
     expect(collector.logged.join()).toContain("(VXLAN tunnel of node n1): node n1 is gone");
+  });
+
+  test("removes a handle that an ADD left which died before it had an address, with its machine", async () => {
+    const cluster = await LeakingCluster.open("one object");
+    const [collector] = cluster.collectors;
+    if (collector === undefined) throw new Error("there is no collector");
+    for (const name of ["a", "b"]) {
+      cluster.create(name, name === "a" ? "n1" : "n2");
+      await cluster.add(name);
+      cluster.report(name);
+    }
+    const [block = ""] = (await readWorld(cluster.store)).blocks.map(({ cidr }) => formatPrefix(cidr));
+    const leave = (handle: string, node: string) =>
+      cluster.store.commit([
+        {
+          kind: "create",
+          key: handleKey(handle),
+          value: writeHandle({ blocks: { [block]: 1 }, deleted: false }),
+          node,
+        },
+      ]);
+    const handles = async () => (await readWorld(cluster.store)).handles.map(({ handleId }) => handleId).toSorted();
+    const before = await handles();
+    expect(before).toHaveLength(2);
+    await leave("net.former", "n0");
+    await waitForGrace({ cluster, collector });
+    expect(await handles()).toEqual([...before, "net.former"].toSorted());
+    await collector.look();
+    expect(await handles()).toEqual(before);
+
+    await cluster.loseNode("n1");
+    await collector.catchUp();
+    await collector.look();
+    await leave("net.late", "n1");
+    await waitForGrace({ cluster, collector });
+    await collector.look();
+    expect(await handles()).toEqual(before.filter((handle) => handle.endsWith("c2")));
+    expect([...(await cluster.recorded())].toSorted()).toEqual([...cluster.inUse].toSorted());
   });
 
   test("does nothing about a node that only its copy lacks", async () => {

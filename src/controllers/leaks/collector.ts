@@ -18,11 +18,13 @@ import { allocationsOf, type GoneNode, goneNodes } from "../../ipam/leaks/cluste
 import { EmptyBlocks, type SurplusBlock } from "../../ipam/leaks/empty-blocks.ts";
 import type { LiveObjects } from "../../ipam/leaks/live-view.ts";
 import { releaseCandidate, releaseGoneNode, releaseSurplusBlock } from "../../ipam/leaks/release-in-cluster.ts";
+import type { LookTime } from "../../ipam/leaks/unused-since.ts";
 import { respectingLock } from "../../ipam/respecting-lock.ts";
 import type { Leadership } from "../../kube/election/leadership.ts";
 import { resourceKey } from "../../model/keys.ts";
 import type { Controller } from "../controller.ts";
 import { factsOf, type OrchestratorValues, type Replicas } from "../facts.ts";
+import { LeftHandles } from "./left-handles.ts";
 import { recordsIn } from "./records.ts";
 
 export interface CollectorMeans extends LiveObjects {
@@ -60,6 +62,7 @@ const SOON = 1_000;
 export class LeakCollector {
   private readonly candidates = new Candidates();
   private readonly emptyBlocks = new EmptyBlocks();
+  private readonly leftHandles: LeftHandles;
   private current = { candidates: 0, releasedAddresses: 0, releasedBlocks: 0, errors: 0 };
   private gone = new AbortController();
   private isLocked = false;
@@ -67,6 +70,7 @@ export class LeakCollector {
 
   constructor(means: CollectorMeans) {
     this.means = { ...means, store: respectingLock(means.store) };
+    this.leftHandles = new LeftHandles({ ...this.means, each: (work) => this.each(work) });
   }
 
   get state(): CollectorState {
@@ -83,11 +87,11 @@ export class LeakCollector {
     const { signal } = this.means;
     const inOrchestrator = async () => {
       for await (const update of orchestrator.updates(signal)) {
-        if (isNodeDeleted(update.changes) || isPodOfGoneNodeDeleted(update)) this.gone.abort();
+        if (this.isNodeDeleted(update.changes) || isPodOfGoneNodeDeleted(update)) this.gone.abort();
       }
     };
     const inStore = async () => {
-      for await (const { changes } of stored.updates(signal)) if (isNodeDeleted(changes)) this.gone.abort();
+      for await (const { changes } of stored.updates(signal)) if (this.isNodeDeleted(changes)) this.gone.abort();
     };
     await Promise.all([inOrchestrator(), inStore()]);
   }
@@ -113,10 +117,9 @@ export class LeakCollector {
 
   /** One look. `false` if the facts are not known yet. */
   async collect(): Promise<boolean> {
-    const { replicas, graceMilliseconds, elapsed } = this.means;
-    const facts = factsOf(replicas);
+    const facts = factsOf(this.means.replicas);
     if (facts === undefined) return false;
-    const time = { now: elapsed(), graceMilliseconds };
+    const { time } = this;
     const records = recordsIn(facts);
     const found = this.candidates.look(allocationsOf(records), records.view, time);
     this.current = { ...this.current, candidates: found.length };
@@ -125,6 +128,7 @@ export class LeakCollector {
     for (const each of surplus) await this.each(() => this.releaseSurplus(each, records));
     // What was released may have been the last of a node: the next look is soon.
     for (const node of goneNodes(records)) await this.each(() => this.releaseNode(node));
+    await this.leftHandles.look(records.blocks, time);
     return true;
   }
 
@@ -155,6 +159,7 @@ export class LeakCollector {
   private async releaseNode(gone: GoneNode): Promise<void> {
     const left = await releaseGoneNode(gone, this.releaseMeans);
     if (left === undefined) return;
+    this.leftHandles.expect(gone.node, this.time);
     this.countBlocks(gone.node, left.blocks, GONE);
     for (const name of left.endpoints) this.info(`deleted endpoint ${name}: ${GONE}`);
   }
@@ -177,6 +182,17 @@ export class LeakCollector {
     this.means.log(`leaks: ${message}`, "INFO");
   }
 
+  /** Kinds that are not followed have no changes. */
+  private isNodeDeleted({ nodes = [] }: { readonly nodes?: readonly RecordChange<unknown>[] }): boolean {
+    const deleted = nodes.filter(({ kind }) => kind === "delete");
+    for (const { key } of deleted) this.leftHandles.expect(key.slice(key.lastIndexOf("/") + 1), this.time);
+    return deleted.length > 0;
+  }
+
+  private get time(): LookTime {
+    return { now: this.means.elapsed(), graceMilliseconds: this.means.graceMilliseconds };
+  }
+
   private get releaseMeans() {
     return { ...this.means, mayWrite: () => this.mayWrite() };
   }
@@ -187,11 +203,6 @@ export class LeakCollector {
 }
 
 const GONE = "the node is gone";
-
-/** Kinds that are not followed have no changes. */
-function isNodeDeleted({ nodes }: { readonly nodes?: readonly RecordChange<unknown>[] }): boolean {
-  return nodes?.some(({ kind }) => kind === "delete") === true;
-}
 
 /** The orchestrator deletes the pods of a node that is gone some time after the node. */
 function isPodOfGoneNodeDeleted({ changes, snapshot }: Update<OrchestratorValues>): boolean {

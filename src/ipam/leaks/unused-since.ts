@@ -14,13 +14,18 @@ export class UnusedSince {
    * the usual half of the grace period, for example of a standby, everything begins again: nobody knows what happened in
    * between.
    */
-  look(identities: readonly string[], { now, graceMilliseconds }: LookTime): readonly number[] {
-    const isContinuous = this.last !== undefined && now - this.last <= longestPause(graceMilliseconds);
-    const before = isContinuous ? this.since : new Map<string, number>();
+  look(identities: readonly string[], time: LookTime): readonly number[] {
+    const { now } = time;
+    const before = isContinuous(this.last, time) ? this.since : new Map<string, number>();
     this.last = now;
     this.since = new Map(identities.map((identity) => [identity, before.get(identity) ?? now]));
     return identities.map((identity) => now - (this.since.get(identity) ?? now));
   }
+}
+
+/** Whether nothing can have happened unseen since the last look. */
+export function isContinuous(last: number | undefined, { now, graceMilliseconds }: LookTime): boolean {
+  return last !== undefined && now - last <= longestPause(graceMilliseconds);
 }
 
 /** A look takes time too. */

@@ -103,7 +103,7 @@ const KEEP_RECORDS: readonly Rule[] = [
     resources: ["ipamblocks", "blockaffinities"],
     verbs: ["get", "list", "watch", "update", "delete"],
   },
-  { apiGroups: [PRODUCT_API.group], resources: ["ipamhandles"], verbs: ["get", "update", "delete"] },
+  { apiGroups: [PRODUCT_API.group], resources: ["ipamhandles"], verbs: ["get", "list", "update", "delete"] },
   // Whether the datastore is locked.
   { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations"], verbs: ["get"] },
 ];

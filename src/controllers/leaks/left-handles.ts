@@ -1,0 +1,77 @@
+/**
+ * Handles that count addresses which no block has: an operation stopped half way, where records are written one at a time.
+ * The agent of a node counts those of its own again (ipam/plugin/gc.ts); here are those of nodes that are gone.
+ *
+ *   a node is gone ──> after the grace period, when nothing of it is on the way any more: its handles are listed, once
+ *   the first look ──> the same, for the handles of all nodes: nobody knows which have gone before
+ */
+import type { Datastore, Entry } from "../../datastore/datastore.ts";
+import { pagesBelow } from "../../datastore/pages.ts";
+import type { Allocator } from "../../ipam/allocator.ts";
+import { attributesOf } from "../../ipam/block.ts";
+import { isContinuous, type LookTime } from "../../ipam/leaks/unused-since.ts";
+import type { IPAMBlock } from "../../model/ipam-block.ts";
+import { readHandle } from "../../model/ipam-handle.ts";
+import { HANDLES_PREFIX, parseKey } from "../../model/keys.ts";
+
+export interface LeftHandlesMeans {
+  readonly store: Datastore;
+  readonly allocator: Pick<Allocator, "recountHandle">;
+  /** Unless another writes by now; a record that cannot be read does not keep the others. */
+  readonly each: (work: () => Promise<void>) => Promise<void>;
+}
+
+const EVERY_NODE = "";
+
+export class LeftHandles {
+  /** By node, when its handles are looked at. */
+  private readonly due = new Map<string, number>();
+  private last: number | undefined;
+
+  constructor(private readonly means: LeftHandlesMeans) {}
+
+  /** Without a grace period nothing is waited for. */
+  expect(node: string, { now, graceMilliseconds }: LookTime): void {
+    this.due.set(node, now + graceMilliseconds);
+  }
+
+  /** `blocks`: as a copy shows them, which may be old. What is written is counted in the datastore itself. */
+  async look(blocks: readonly IPAMBlock[], time: LookTime): Promise<void> {
+    if (this.means.store.atomicity !== "one object") return;
+    if (!isContinuous(this.last, time)) this.expect(EVERY_NODE, time);
+    this.last = time.now;
+    const ready = [...this.due].filter(([, at]) => at <= time.now).map(([node]) => node);
+    if (ready.length === 0) return;
+    const held = heldIn(blocks);
+    for (const node of ready.includes(EVERY_NODE) ? [EVERY_NODE] : ready) await this.finish(node, held);
+    for (const node of ready) this.due.delete(node);
+  }
+
+  private async finish(node: string, held: ReadonlyMap<string, number>): Promise<void> {
+    const { store, each } = this.means;
+    for await (const { entries } of pagesBelow(store, HANDLES_PREFIX, node === EVERY_NODE ? {} : { node })) {
+      for (const entry of entries) await each(() => this.count(entry, held));
+    }
+  }
+
+  private async count({ key, value }: Entry, held: ReadonlyMap<string, number>): Promise<void> {
+    const parts = parseKey(key);
+    if (parts?.kind !== "handle") return;
+    const { handleId: handle } = parts;
+    const counted = Object.values(readHandle(value, key, handle).blocks).reduce((sum, count) => sum + count, 0);
+    // One that counts nothing is left over as well.
+    if (counted === 0 || counted > (held.get(handle) ?? 0)) await this.means.allocator.recountHandle({ handle });
+  }
+}
+
+/** How many addresses each handle has. */
+function heldIn(blocks: readonly IPAMBlock[]): ReadonlyMap<string, number> {
+  const held = new Map<string, number>();
+  for (const block of blocks) {
+    for (const ordinal of block.allocations.keys()) {
+      const handle = attributesOf(block, ordinal)?.handleId;
+      if (handle !== undefined) held.set(handle, (held.get(handle) ?? 0) + 1);
+    }
+  }
+  return held;
+}
