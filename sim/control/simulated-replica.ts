@@ -11,6 +11,8 @@ export interface ReplicaMeans {
   readonly random: Random;
   /** Gets what its processes log. */
   readonly onLog?: (line: string) => void;
+  /** A process ended that was not killed, and not asked to. */
+  readonly onCrash?: (what: string) => void;
 }
 
 interface Program {
@@ -76,9 +78,15 @@ export class SimulatedReplica<Started extends Program> {
     this.running = running;
     process.onKill(() => this.forget(running));
     running.program.run().then(
-      () => this.forget(running),
+      () => {
+        if (process.isAlive && !process.signal.aborted) this.means.onCrash?.(`${name} has ended by itself`);
+        this.forget(running);
+      },
       (failure: unknown) => {
-        if (process.isAlive) this.failures.push(failure);
+        if (process.isAlive) {
+          this.failures.push(failure);
+          this.means.onCrash?.(`${name} has ended: ${failure}`);
+        }
         this.forget(running);
       },
     );

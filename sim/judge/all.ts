@@ -1,5 +1,6 @@
 /** Every invariant, for one run: some remember what they saw. */
 import { noAddressTwice, noAddressTwiceInKernels, noLivingAddressFreed, soundRecords } from "./addresses.ts";
+import { nobodyCrashes } from "./crashes.ts";
 import { statusOnlyAfterRules } from "./endpoint-status.ts";
 import type { Invariant } from "./invariant.ts";
 import { ipamReader } from "./ipam-state.ts";
@@ -13,6 +14,7 @@ export function allInvariants(): readonly Invariant[] {
   const read = ipamReader();
   return [
     soundRecords(read),
+    nobodyCrashes(),
     noAddressTwice(),
     noAddressTwiceInKernels(),
     noLivingAddressFreed(read),

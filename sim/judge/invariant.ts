@@ -30,6 +30,8 @@ export interface World {
   readonly pods: ReadonlyMap<string, WorldPod>;
   /** The machines that are switched on, by the name of the node. */
   readonly nodes: ReadonlyMap<string, WorldNode>;
+  /** What programs did that nobody killed and nobody asked to end: who ended by itself, or failed for no reason outside. */
+  readonly crashes?: readonly string[];
 }
 
 export interface WorldPod {

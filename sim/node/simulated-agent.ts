@@ -7,6 +7,7 @@ import { upkeepPart } from "../../src/bin/upkeep-part.ts";
 import { shareNetfilter } from "../../src/linux/shared-netfilter.ts";
 import { POD_MTU_FILE } from "../../src/routing/pod-mtu.ts";
 import type { AdminRun } from "../../test/support/admin-context.ts";
+import { isFaultOfCode } from "../judge/crashes.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
 import type { MachineMeans } from "./node-means.ts";
 
@@ -14,6 +15,8 @@ import type { MachineMeans } from "./node-means.ts";
 const KERNEL_RELEASE = "6.12.0";
 
 export interface AgentWork {
+  /** A part failed for a reason that lies in its own code; it is started again. */
+  readonly crashed: (what: string) => void;
   readonly means: MachineMeans;
   readonly log: (message: string) => void;
   /** A command of the admin tool, in a process of its own, which the signal ends. */
@@ -21,7 +24,10 @@ export interface AgentWork {
 }
 
 /** Until the process is asked to end. */
-export async function runAgent(process: SimulatedProcess, { means, log, runAdminTool }: AgentWork): Promise<void> {
+export async function runAgent(
+  process: SimulatedProcess,
+  { means, log, runAdminTool, crashed }: AgentWork,
+): Promise<void> {
   const agentMeans = agentMeansOf(process, means);
   const { elapsed, wait } = agentMeans.clock;
   const netfilter = shareNetfilter(agentMeans.kernel);
@@ -44,7 +50,15 @@ export async function runAgent(process: SimulatedProcess, { means, log, runAdmin
     },
   });
   const supervision = { signal: process.signal, report: log, elapsed, wait };
-  await superviseParts([upkeep, { name: "the installed network", run }], supervision);
+  const parts = [upkeep, { name: "the installed network", run }].map((part) => ({
+    ...part,
+    run: (signal: AbortSignal) =>
+      part.run(signal).catch((failure: unknown) => {
+        if (isFaultOfCode(failure)) crashed(`has a part that fails, ${part.name}: ${failure}`);
+        throw failure;
+      }),
+  }));
+  await superviseParts(parts, supervision);
 }
 
 /** Without HTTP and BIRD. */

@@ -6,6 +6,7 @@
  *   node agent ───────────────────────────────────────────────────────────────────────────────▶ kernel, datastore
  */
 import type { Datastore } from "../../src/datastore/datastore.ts";
+import { ERROR_TABLE } from "../../src/errors.ts";
 import { identity } from "../../src/identity.ts";
 import { parseAddress } from "../../src/ip/address.ts";
 import { type InterfaceAddress, parsePrefix } from "../../src/ip/prefix.ts";
@@ -45,6 +46,8 @@ export interface SimulatedNodeMeans {
   readonly gateway?: string;
   /** Gets what the programs of this machine log. */
   readonly onLog?: (line: string) => void;
+  /** A program failed that was not killed, for a reason that lies in its own code. */
+  readonly onCrash?: (what: string) => void;
   /** Who executes calls while the agent runs; "itself" if absent. */
   readonly calls?: "itself" | "server";
 }
@@ -130,11 +133,21 @@ export class SimulatedNode {
     });
     const log = (message: string) => this.log(message);
     const runAdminTool: AgentWork["runAdminTool"] = (args, signal) => this.runAdminTool(args, signal);
-    const ended = runAgent(process, { means: this.machineMeans(), log, runAdminTool }).catch((failure: unknown) => {
-      if (process.isAlive) this.log(`the agent has ended: ${failure}`);
-    });
-    // What it has open is closed.
-    void ended.then(() => process.kill());
+    const crashed = (what: string) => {
+      if (process.isAlive) this.means.onCrash?.(`${process.name} ${what}`);
+    };
+    const ended = (how: string) => {
+      if (process.isAlive && !process.signal.aborted) {
+        this.log(`the agent ${how}`);
+        crashed(how);
+      }
+      // What it has open is closed.
+      process.kill();
+    };
+    runAgent(process, { means: this.machineMeans(), log, runAdminTool, crashed }).then(
+      () => ended("has ended by itself"),
+      (failure: unknown) => ended(`has ended: ${failure}`),
+    );
     if (this.means.calls === "server") this.startServer();
   }
 
@@ -230,8 +243,12 @@ export class SimulatedNode {
     process.onKill(() => died.resolve({ kind: "died" }));
     const log = (text: string) => this.log(text.trim());
     const reply = callPlugin(call, process, { means: this.machineMeans(), host, log }).then(
-      ({ exitCode, stdout }): CallOutcome =>
-        exitCode === 0 ? { kind: "done", stdout } : { kind: "failed", reason: reasonIn(stdout) },
+      ({ exitCode, stdout }): CallOutcome => {
+        if (exitCode === 0) return { kind: "done", stdout };
+        const reason = reasonIn(stdout);
+        if (process.isAlive && isInternal(stdout)) this.means.onCrash?.(`${process.name}: ${reason}`);
+        return { kind: "failed", reason };
+      },
     );
     return Promise.race([reply, died.promise]);
   }
@@ -278,4 +295,9 @@ export class SimulatedNode {
 function reasonIn(stdout: string): string {
   const { msg, details } = JSON.parse(stdout);
   return details === undefined ? msg : `${msg} (${details})`;
+}
+
+/** Nothing that a user, a server or the kernel did explains it. */
+function isInternal(stdout: string): boolean {
+  return JSON.parse(stdout).code === ERROR_TABLE.internal.code;
 }

@@ -30,6 +30,7 @@ export class Cluster implements World {
   readonly machines = new Map<string, Machine>();
   readonly coverage = new Coverage();
   readonly records: Records;
+  readonly crashes: string[] = [];
   private readonly random: Random;
   private readonly faults = new Set<() => void>();
   private machinesMade = 0;
@@ -145,6 +146,7 @@ export class Cluster implements World {
       network,
       coverage,
       trace,
+      onCrash: (what) => this.crashes.push(what),
     });
     this.machines.set(name, machine);
     this.orchestrator.registerNode(name, { address: machine.address, machineId: machine.node.machineId });
@@ -184,6 +186,7 @@ export class Cluster implements World {
     return new SimulatedControllers({
       ...{ name, scheduler, random: this.random.fork(name), isEtcd: servers.isEtcd },
       onLog: (line) => this.trace(name, line),
+      onCrash: (what) => this.crashes.push(what),
       openStore: (process) => servers.store.connect(process, name),
       openApi: (process) => servers.api.connect(process, name),
     });

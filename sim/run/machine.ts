@@ -24,6 +24,7 @@ export interface MachineMeans {
   readonly network: FaultyNetwork;
   readonly coverage: Coverage;
   readonly trace: (who: string, line: string) => void;
+  readonly onCrash: (what: string) => void;
 }
 
 const SHORTEST_PAUSE = 1_000;
@@ -47,6 +48,7 @@ export class Machine {
       ...{ name, scheduler, random, calls, gateway: `${this.segment}.1` },
       addresses: own === undefined ? [] : [own],
       onLog: (line) => means.trace(name, line),
+      onCrash: means.onCrash,
       network: {
         ...{ datastore: datastore === "orchestrator" ? "orchestrator" : "etcd", policySetupSeconds },
         // As every installation for the orchestrator has it: without, pods of etcd have no labels to choose them by.
