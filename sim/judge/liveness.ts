@@ -63,21 +63,21 @@ function incompleteNodes(world: World, ipam: IpamState): readonly string[] {
     if (node === undefined) return [`node ${name} has no record`];
     if (node.addresses[4] === undefined && node.addresses[6] === undefined)
       return [`the record of node ${name} has no address`];
-    return isExhausted(world, ipam) ? [] : missingTunnels(name, state, enabledPools(world));
+    return isExhausted(world, ipam) ? [] : missingTunnels(name, state, enabledFamilies(world));
   });
 }
 
-/** A disabled pool gives no addresses, not to tunnels either. */
-function enabledPools({ records }: World): ReadonlySet<string> {
+/** A tunnel of a disabled pool has an address of another pool. */
+function enabledFamilies({ records }: World): ReadonlySet<Family> {
   const pools = records.under(POOL.prefix()).map(({ key, value }) => readStoredPool(value, key));
-  return new Set(pools.filter(({ disabled }) => !disabled).map(({ name }) => name));
+  return new Set(pools.filter(({ disabled }) => !disabled).map(({ cidr }) => cidr.network.family));
 }
 
-function missingTunnels(name: string, { routing }: PolicyState, enabled: ReadonlySet<string>): readonly string[] {
+function missingTunnels(name: string, { routing }: PolicyState, enabled: ReadonlySet<Family>): readonly string[] {
   const node = routing.nodes.get(name);
   return routing.pools.flatMap(({ name: pool, mode, prefix }) => {
     const { family } = prefix.network;
-    if (!enabled.has(pool) || mode.kind === "unencapsulated" || node?.addresses[family] === undefined) return [];
+    if (!enabled.has(family) || mode.kind === "unencapsulated" || node?.addresses[family] === undefined) return [];
     const end = mode.kind === "vxlan" ? node.vxlan[family] : node.ipip;
     return end === undefined ? [`node ${name} has no ${mode.kind} address, which pool "${pool}" needs`] : [];
   });

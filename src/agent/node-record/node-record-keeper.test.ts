@@ -238,6 +238,21 @@ describe("the record of a node", () => {
     expect(await specOf(table)).toEqual(first);
   });
 
+  test("has a tunnel address of any pool while those of the tunnel are disabled: their pods must be reached, too", async () => {
+    const table = await cluster(["blue", "10.0.0.0/24", { ...VXLAN[2], disabled: true }], ["red", "10.2.0.0/24", {}]);
+    const site = agent(table);
+    for (let look = 0; look < 2; look += 1) {
+      await site.look();
+      expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.2.0.");
+      expect(await used(table)).toHaveLength(1);
+    }
+    await seed(openMemory(table), poolChange("blue", "10.0.0.0/24", VXLAN[2]));
+    await site.look();
+
+    expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.0.0.");
+    expect(await used(table)).toHaveLength(1);
+  });
+
   test("keeps its tunnel address if its pool does not select the node any more: its pods must reach those of the pool", async () => {
     const table = await cluster(VXLAN);
     const site = agent(table);

@@ -23,11 +23,19 @@ export function tunnelPools(
   pools: Iterable<IPPool>,
   labels: Readonly<Record<string, string>>,
 ): TunnelPools {
-  const all = Array.from(pools).filter((pool) => poolPrefix(pool).network.family === family && hasTunnel(pool, kind));
-  const open = all.filter(({ spec }) => !spec.disabled && spec.allowedUses.includes("Tunnel"));
+  const ofFamily = Array.from(pools).filter((pool) => poolPrefix(pool).network.family === family);
+  const all = ofFamily.filter((pool) => hasTunnel(pool, kind));
+  const openOfTunnel = all.filter(isOpen);
+  // A node that joins must reach the pods of a disabled pool too: any address will do, and is replaced when it can be.
+  const open = all.length > 0 && openOfTunnel.length === 0 ? ofFamily.filter(isOpen) : openOfTunnel;
   const selecting = open.filter((pool) => isSelected(pool, labels));
   const others = open.filter((pool) => !selecting.includes(pool));
-  return { open: [selecting, others].filter((group) => group.length > 0).map(namesOf), prefixes: all.map(poolPrefix) };
+  const groups = [selecting, others].filter((group) => group.length > 0);
+  return { open: groups.map(namesOf), prefixes: [...new Set([...all, ...open])].map(poolPrefix) };
+}
+
+function isOpen({ spec }: IPPool): boolean {
+  return !spec.disabled && spec.allowedUses.includes("Tunnel");
 }
 
 function namesOf(pools: readonly IPPool[]): readonly string[] {
@@ -47,7 +55,7 @@ export type TunnelDecision =
   | { readonly kind: "keep"; readonly address: Address }
   /** Whatever is held lies in no pool of the tunnel, and is released when the record names the new address. */
   | { readonly kind: "take" }
-  /** No pool needs the tunnel any more, or none lets an address be taken. */
+  /** No pool needs the tunnel any more, or no pool lets an address be taken. */
   | { readonly kind: "give back" };
 
 /** `held`: what IPAM has recorded for the tunnel of this node. */
