@@ -47,6 +47,10 @@ const { values: given } = parseArgs({
   },
 });
 
+/** A process keeps some memory of each seed that it has played, so it plays no more than this many. */
+const SEEDS_PER_PROCESS = 25;
+const MOST_FAILING_PROCESSES = 3;
+
 const began = performance.now();
 const isOk = await run();
 process.exit(isOk ? 0 : 1);
@@ -112,19 +116,12 @@ function range(): readonly [first: number, last: number] {
 
 async function playInProcesses(): Promise<boolean> {
   const processes = Math.max(1, Number(given.processes));
-  const [first, last] = range();
-  const limits = given.minutes === undefined ? [] : ["--minutes", given.minutes, "--with-scenarios"];
-  const parts = Array.from({ length: processes }, async (_, index) => {
-    const share =
-      last === Number.POSITIVE_INFINITY ? ["--first", String(first + index)] : ["--seeds", `${first + index}-${last}`];
-    const command = [process.execPath, import.meta.path, "--part", ...share, "--every", String(processes), ...limits];
-    const child = Bun.spawn(command, { stdout: "pipe", stderr: "inherit", stdin: "ignore" });
-    const [text, code] = [await new Response(child.stdout).text(), await child.exited];
-    return { text, code };
-  });
+  const parts = (
+    await Promise.all(Array.from({ length: processes }, (_, index) => playShare(index, processes)))
+  ).flat();
   let report: SeedsReport = EMPTY_SEEDS_REPORT;
   let crashed = 0;
-  for (const { text, code } of await Promise.all(parts)) {
+  for (const { text, code } of parts) {
     if (text.trim() === "") {
       crashed += 1;
       console.error(`a process ended with exit code ${code}, without a report`);
@@ -132,4 +129,22 @@ async function playInProcesses(): Promise<boolean> {
   }
   console.log(describeSeeds(report, performance.now() - began));
   return crashed === 0 && failuresOf(report).length === 0;
+}
+
+/** One process after another, until all seeds of the share are played, the time is over, or one has seen enough failures. */
+async function playShare(index: number, processes: number): Promise<readonly { text: string; code: number }[]> {
+  const [first, last] = range();
+  const outcomes: { text: string; code: number }[] = [];
+  const count = SEEDS_PER_PROCESS * processes;
+  for (let from = first + index; from <= last; from += count) {
+    const left = given.minutes === undefined ? undefined : Number(given.minutes) - (performance.now() - began) / 60_000;
+    if (left !== undefined && left <= 0) break;
+    const seeds = `${from}-${Math.min(last, from + count - 1)}`;
+    const limits = left === undefined ? [] : ["--minutes", String(left), "--with-scenarios"];
+    const command = [process.execPath, import.meta.path, "--part", "--seeds", seeds, "--every", String(processes)];
+    const child = Bun.spawn([...command, ...limits], { stdout: "pipe", stderr: "inherit", stdin: "ignore" });
+    outcomes.push({ text: await new Response(child.stdout).text(), code: await child.exited });
+    if (outcomes.filter(({ code }) => code !== 0).length >= MOST_FAILING_PROCESSES) break;
+  }
+  return outcomes;
 }

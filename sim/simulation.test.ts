@@ -3,11 +3,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { proofSize } from "../test/support/proof-size.ts";
 import { runScript } from "./run/run-script.ts";
-import { describeSeeds, runSeeds } from "./run/run-seeds.ts";
 import { generateScript } from "./script/generate.ts";
 import type { Script } from "./script/operation.ts";
 
-const SEEDS = Array.from({ length: 5 }, (_, index) => index + 1);
+const HUNDRED = "1-100";
 const MINUTES = process.env["MINUTES"] ?? "60";
 const REGRESSIONS = join(import.meta.dir, "regressions");
 
@@ -39,16 +38,17 @@ describe("a cluster in one process", () => {
   }
 });
 
-async function playHundredSeeds(): Promise<boolean> {
-  const began = performance.now();
-  const report = await runSeeds({ seeds: SEEDS, print: (line) => console.log(line), attemptsToShrink: 20 });
-  console.log(describeSeeds(report, performance.now() - began));
-  return report.seeds === SEEDS.length && report.failed.length === 0;
+function playHundredSeeds(): Promise<boolean> {
+  return play("--seeds", HUNDRED);
+}
+
+function playForAnHour(): Promise<boolean> {
+  return play("--minutes", MINUTES);
 }
 
 /** In several processes. */
-async function playForAnHour(): Promise<boolean> {
-  const command = [process.execPath, join(import.meta.dir, "main.ts"), "--minutes", MINUTES];
+async function play(...limits: readonly string[]): Promise<boolean> {
+  const command = [process.execPath, join(import.meta.dir, "main.ts"), ...limits];
   const child = Bun.spawn(command, { stdout: "inherit", stderr: "inherit", stdin: "ignore" });
   return (await child.exited) === 0;
 }

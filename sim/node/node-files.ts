@@ -116,7 +116,8 @@ export class NodeFiles {
       const left = endsAt - process.elapsed();
       if (left <= 0) return "timed out";
       const news = new AbortController();
-      const wake = () => news.abort();
+      // The waiting process runs on in an event of its own, not in that of the writer.
+      const wake = () => void process.scheduler.after(0, () => news.abort());
       this.listeners.add(wake);
       const stop = signal === undefined ? news.signal : AbortSignal.any([signal, news.signal]);
       await process.wait(Math.min(left, LOOK_MILLISECONDS), stop);
