@@ -1,7 +1,7 @@
 /** Every invariant, for one run: some remember what they saw. */
 import { noAddressTwice, noAddressTwiceInKernels, noLivingAddressFreed, soundRecords } from "./addresses.ts";
 import { nobodyCrashes } from "./crashes.ts";
-import { statusOnlyAfterRules } from "./endpoint-status.ts";
+import { startsWithRules, statusOnlyAfterRules } from "./endpoint-status.ts";
 import type { Invariant } from "./invariant.ts";
 import { ipamReader } from "./ipam-state.ts";
 import { noLeftoverInKernel } from "./kernel-leaks.ts";
@@ -19,6 +19,7 @@ export function allInvariants(): readonly Invariant[] {
     noAddressTwiceInKernels(),
     noLivingAddressFreed(read),
     statusOnlyAfterRules(),
+    startsWithRules(),
     noLeakedRecord(read),
     noLeftoverInKernel(read),
     everythingComesAbout(read),

@@ -187,6 +187,7 @@ export class Machine {
       },
       namespaceAt: (path) => machine.node.host.namespaceAt(path),
       segment: this.segment,
+      policySetupMilliseconds: 1_000 * this.means.script.policySetupSeconds,
       get statusFiles() {
         return machine.node.statusFiles;
       },
