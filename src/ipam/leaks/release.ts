@@ -35,20 +35,19 @@ export async function releaseLeaks(
     rule,
   );
   const texts = new Set(released.map(formatAddress));
-  for (const leaksOfOne of byEndpoint(leaks).values()) {
+  for (const leaksOfOne of byContainer(leaks).values()) {
     if (!leaksOfOne.every(({ allocation }) => texts.has(formatAddress(allocation.address)))) continue;
     await removeEndpoint(leaksOfOne, endpoints, store);
   }
   return released;
 }
 
-function byEndpoint(leaks: readonly Leak[]): ReadonlyMap<string, readonly Leak[]> {
-  const groups = new Map<string, Leak[]>();
-  for (const leak of leaks) {
-    const key = leak.allocation.endpointKey;
-    if (key !== undefined) groups.set(key, [...(groups.get(key) ?? []), leak]);
-  }
-  return groups;
+/** Those with an endpoint. Several containers may have one of the same name: sandboxes of one pod, one after another. */
+function byContainer(leaks: readonly Leak[]): ReadonlyMap<string, readonly Leak[]> {
+  return Map.groupBy(
+    leaks.filter(({ allocation: { endpointKey } }) => endpointKey !== undefined),
+    ({ allocation: { endpointKey, containerId } }) => `${containerId} ${endpointKey}`,
+  );
 }
 
 const ATTEMPTS = 5;
