@@ -101,6 +101,12 @@ export class SimulatedReplica<Started extends Program> {
     this.running?.process.end();
   }
 
+  /** It does not die any more, or is started again. */
+  heal(): void {
+    this.running?.process.killAfter(Number.POSITIVE_INFINITY);
+    this.start();
+  }
+
   freeze(milliseconds: number): void {
     this.running?.process.freeze(milliseconds);
   }

@@ -114,6 +114,12 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
     this.busyUntil = Math.max(this.busyUntil, this.network.scheduler.now + milliseconds);
   }
 
+  /** Whether a request that arrives now would be executed. */
+  isAnswering(): boolean {
+    const { now } = this.network.scheduler;
+    return this.isUp() && this.hangsUntil() <= now && this.busyUntil <= now;
+  }
+
   retryAfter(): number | undefined {
     return this.network.scheduler.now < this.busyUntil ? 1 : undefined;
   }

@@ -13,7 +13,9 @@ interface OpenStream {
 export abstract class FaultyServer implements Server {
   readonly traffic = new Traffic();
   private readonly streams = new Set<OpenStream>();
+  /** Until when, by place. */
   private readonly stalls = new Map<string, number>();
+  private readonly absences = new Map<string, number>();
   private upAgainAt = 0;
   private answersAgainAt = 0;
 
@@ -51,8 +53,9 @@ export abstract class FaultyServer implements Server {
     return this.answersAgainAt;
   }
 
-  /** Of one place, or of all. */
-  breakWatches(place?: string): void {
+  /** Of one place, or of all. `milliseconds`: new ones of that place break at once for so long. */
+  breakWatches(place?: string, milliseconds = 0): void {
+    if (place !== undefined) this.extend(this.absences, place, milliseconds);
     for (const stream of [...this.streams]) {
       if (place === undefined || stream.place === place) stream.break(this.brokenWatch());
     }
@@ -65,14 +68,20 @@ export abstract class FaultyServer implements Server {
 
   /** Nothing arrives at the watches of this place for so long. */
   stallWatches(place: string, milliseconds: number): void {
-    this.stalls.set(place, this.network.scheduler.now + milliseconds);
+    this.extend(this.stalls, place, milliseconds);
   }
 
   openStream<Item>(process: SimulatedProcess, place: string): FaultyStream<Item> {
-    const stalledUntil = () => this.stalls.get(place) ?? 0;
+    // A server that hangs sends nothing either.
+    const stalledUntil = () => Math.max(this.stalls.get(place) ?? 0, this.answersAgainAt);
     const stream = new FaultyStream<Item>({ network: this.network, process, place, stalledUntil });
     this.streams.add(stream);
     stream.onClose(() => this.streams.delete(stream));
+    if ((this.absences.get(place) ?? 0) > this.network.scheduler.now) stream.break(this.brokenWatch());
     return stream;
+  }
+
+  private extend(ends: Map<string, number>, place: string, milliseconds: number): void {
+    ends.set(place, Math.max(ends.get(place) ?? 0, this.network.scheduler.now + milliseconds));
   }
 }

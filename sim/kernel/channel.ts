@@ -171,8 +171,8 @@ export class ModelChannel implements NetlinkChannel, Listener {
   }
 
   private sender(): Sender {
-    const { port, owner } = this.means;
-    return { port, processId: owner.processId, processName: owner.processName };
+    const { port, owner, faults } = this.means;
+    return { port, faults, processId: owner.processId, processName: owner.processName };
   }
 
   private readonly notify = (group: number, bytes: Uint8Array): void => {

@@ -18,7 +18,7 @@ export class KernelFaults {
 
   refusal(): ErrnoName | undefined {
     if (this.refusals === 0 || !this.random.chance(this.refusals)) return undefined;
-    return this.random.pick(["ENOBUFS", "ENOMEM", "EPERM"]);
+    return this.random.pick(["ENOBUFS", "ENOMEM"]);
   }
 
   interruptsDump(): boolean {

@@ -3,6 +3,8 @@ import { isKernelError } from "../../src/linux/kernel-error.ts";
 import { echoed } from "../../src/linux/netlink/request.ts";
 import { drain, joinGroups } from "../../src/linux/netlink-group.ts";
 import { attempt, perform } from "../../src/linux/netlink-socket.ts";
+import { tryCommit } from "../../src/linux/nftables/commit.ts";
+import { listTables } from "../../src/linux/nftables/read.ts";
 import { ensureAddress, listAddresses } from "../../src/linux/rtnetlink/address.ts";
 import { createIpip } from "../../src/linux/rtnetlink/ipip.ts";
 import { changeLink, deleteLink, findLink, type Link, listLinks, readLink } from "../../src/linux/rtnetlink/link.ts";
@@ -26,6 +28,11 @@ function site() {
   const kernel = host.directKernel();
   const netns = kernel.openNetns(POD) ?? expect.unreachable();
   return { host, kernel, netns, outside: kernel.openSocket("route"), inside: kernel.openSocketIn(netns, "route") };
+}
+
+/** Faults disturb programs only. */
+function kernelOfProgram(host: SimulatedHost) {
+  return host.kernelFor(new SimulatedProcess("program", new Scheduler(new Random(2)), new Random(3)));
 }
 
 describe("SimulatedHost", () => {
@@ -91,8 +98,8 @@ describe("SimulatedHost", () => {
   });
 
   test("events that are lost are reported as lost", () => {
-    const { host, kernel, outside } = site();
-    const listener = kernel.openSocket("route");
+    const { host, outside } = site();
+    const listener = kernelOfProgram(host).openSocket("route");
     joinGroups(listener, [7], 4096);
     const route = addRoute({ destination: prefix("10.1.0.0/16"), kind: "blackhole" });
     host.faults.lostEvents = 1;
@@ -109,15 +116,25 @@ describe("SimulatedHost", () => {
 
   test("requests can be refused for no reason of theirs, and tables change while they are read", () => {
     const { host, outside } = site();
+    const kernel = kernelOfProgram(host);
+    const [route, netfilter] = [kernel.openSocket("route"), kernel.openSocket("netfilter")];
     const before = host.root.routes.length;
     host.faults.refusals = 1;
-    const [refusal] = attempt(outside, [addRoute({ destination: prefix("10.1.0.0/16"), kind: "blackhole" })]);
-    expect([isKernelError(refusal, "ENOBUFS", "ENOMEM", "EPERM"), host.root.routes.length]).toEqual([true, before]);
+    const [refusal] = attempt(route, [addRoute({ destination: prefix("10.1.0.0/16"), kind: "blackhole" })]);
+    expect([isKernelError(refusal, "ENOBUFS", "ENOMEM"), host.root.routes.length]).toEqual([true, before]);
+    const table = { family: "ip", name: "mine" } as const;
+    const [refusedBatch] = tryCommit(netfilter, [{ kind: "add-table", table }]);
+    expect([isKernelError(refusedBatch?.error, "ENOBUFS", "ENOMEM"), host.root.nftables.tables.size]).toEqual([
+      true,
+      0,
+    ]);
     host.faults.refusals = 0;
     host.faults.interruptedDumps = 1;
-    expect(() => listLinks(outside)).toThrow("it kept changing");
+    expect(() => listLinks(route)).toThrow("it kept changing");
+    expect(() => listTables(netfilter)).toThrow("it kept changing");
+    expect(listLinks(outside)).toHaveLength(2);
     host.faults.interruptedDumps = 0.5;
-    expect(listLinks(outside).map(({ name }) => name)).toEqual(["lo", "eth0"]);
+    expect(listLinks(route).map(({ name }) => name)).toEqual(["lo", "eth0"]);
   });
 
   test("a process is woken by what arrives, and hears nothing after its death", async () => {

@@ -138,7 +138,7 @@ export class SimulatedHost {
     return this.kernelOf(owner, onKill);
   }
 
-  /** Without a process: its effects happen at once. */
+  /** Without a process: its effects happen at once, and no fault disturbs them. */
   directKernel(): HostKernel {
     const owner: ChannelOwner = {
       processId: this.nextProcess++,
@@ -146,12 +146,12 @@ export class SimulatedHost {
       effect: (work) => work(),
       soon: (work) => this.later(work, WAKE_MILLISECONDS),
     };
-    return this.kernelOf(owner, () => {});
+    return this.kernelOf(owner, () => {}, new KernelFaults(this.random.fork("direct")));
   }
 
-  private kernelOf(owner: ChannelOwner, onKill: (work: () => void) => void): HostKernel {
+  private kernelOf(owner: ChannelOwner, onKill: (work: () => void) => void, faults = this.faults): HostKernel {
     const open = (namespace: Namespace, protocol: NetlinkProtocol) => {
-      const { faults, devices } = this;
+      const { devices } = this;
       const port = this.nextPort++;
       const channel = new ModelChannel({ namespace, protocol, port, owner, faults, devices });
       onKill(() => channel.close());

@@ -48,6 +48,8 @@ export interface SimulatedNodeMeans {
   readonly onLog?: (line: string) => void;
   /** A program failed that was not killed, for a reason that lies in its own code. */
   readonly onCrash?: (what: string) => void;
+  /** A call died that `killNextCall` was for. */
+  readonly onCallKilled?: () => void;
   /** Who executes calls while the agent runs; "itself" if absent. */
   readonly calls?: "itself" | "server";
 }
@@ -62,6 +64,8 @@ const CALL_MILLISECONDS = 120_000;
 const STATUS_FOLDER = `${identity.runDirectory}/endpoint-status`;
 /** Before the agent starts the server of calls again. */
 const SERVER_PAUSE_MILLISECONDS = 100;
+/** The product's plugin takes a server that does not greet by then for frozen, and does the call itself. */
+const GREETING_MILLISECONDS = 1_000;
 const LINES_KEPT = 200;
 /** Of a process that SIGTERM has ended. */
 const EXIT_TERMINATED = 143;
@@ -80,6 +84,8 @@ export class SimulatedNode {
   private nextKill: number | undefined;
   private processes = 0;
   private boots = 0;
+  /** Another number after each end of the machine. */
+  private lives = 0;
   private bootedAt = new Date(0);
 
   constructor(private readonly means: SimulatedNodeMeans) {
@@ -160,6 +166,11 @@ export class SimulatedNode {
     this.startAgent();
   }
 
+  /** With everything else in its container. */
+  freezeAgent(milliseconds: number): void {
+    for (const process of [this.running, this.serving?.process, ...this.children]) process?.freeze(milliseconds);
+  }
+
   /** The next call dies after that many effects. */
   killNextCall(afterEffects: number): void {
     this.nextKill = afterEffects;
@@ -171,6 +182,7 @@ export class SimulatedNode {
 
   /** Everything stops half way; the kernel and what was in memory are gone. */
   switchOff(): void {
+    this.lives += 1;
     this.killAgent();
     this.killCalls();
     for (const process of [...this.children]) process.kill();
@@ -217,15 +229,24 @@ export class SimulatedNode {
   private async call(call: GivenCall): Promise<CallOutcome> {
     const kill = this.nextKill;
     this.nextKill = undefined;
-    const { serving } = this;
+    const { lives } = this;
+    const serving = await this.answeringServer();
     if (serving !== undefined) {
       if (kill !== undefined) serving.process.killAfter(kill);
       const outcome = await this.callIn(serving, call);
       if (kill !== undefined) serving.process.killAfter(Number.POSITIVE_INFINITY);
       if (outcome.kind !== "died") return outcome;
+      if (kill !== undefined) this.means.onCallKilled?.();
     }
+    // The machine was switched off meanwhile, and the process that handed the call over with it.
+    if (lives !== this.lives) return { kind: "died" };
     const process = this.newProcess("call");
-    if (serving === undefined && kill !== undefined) process.killAfter(kill);
+    if (serving === undefined && kill !== undefined) {
+      process.killAfter(kill);
+      process.onKill(() => {
+        if (this.calls.has(process) && lives === this.lives) this.means.onCallKilled?.();
+      });
+    }
     this.calls.add(process);
     const cancel = this.means.scheduler.after(CALL_MILLISECONDS, () => process.kill());
     try {
@@ -236,6 +257,13 @@ export class SimulatedNode {
       // What it has open is closed.
       process.kill();
     }
+  }
+
+  private async answeringServer(): Promise<Serving | undefined> {
+    const { serving } = this;
+    if (serving?.process.isFrozen !== true) return serving;
+    await this.means.scheduler.wait(GREETING_MILLISECONDS);
+    return serving.process.isAlive && !serving.process.isFrozen ? serving : undefined;
   }
 
   private async callIn({ process, host }: Serving, call: GivenCall): Promise<CallOutcome> {

@@ -12,8 +12,9 @@ import { loadModules } from "../schedule/load-modules.ts";
 import { SimulatedProcess } from "../schedule/process.ts";
 import { Random } from "../schedule/random.ts";
 import { Scheduler } from "../schedule/scheduler.ts";
-import type { FaultKind, PoolPlan, Script } from "../script/operation.ts";
+import type { PoolPlan, Script } from "../script/operation.ts";
 import { CONTROLLERS } from "../script/script-writer.ts";
+import { ActiveFaults } from "./active-faults.ts";
 import { runAdminCommand } from "./admin-tool.ts";
 import { Coverage } from "./coverage.ts";
 import { Machine } from "./machine.ts";
@@ -29,10 +30,10 @@ export class Cluster implements World {
   readonly controllers: ReadonlyMap<string, SimulatedControllers>;
   readonly machines = new Map<string, Machine>();
   readonly coverage = new Coverage();
+  readonly faults: ActiveFaults;
   readonly records: Records;
   readonly crashes: string[] = [];
   private readonly random: Random;
-  private readonly faults = new Set<() => void>();
   private machinesMade = 0;
   private commands = 0;
   private knownOn: readonly Machine[] = [];
@@ -45,6 +46,7 @@ export class Cluster implements World {
   ) {
     this.random = new Random(script.seed).fork("cluster");
     this.scheduler = new Scheduler(this.random.fork("order"));
+    this.faults = new ActiveFaults(this.scheduler, this.coverage);
     this.network = new FaultyNetwork(this.scheduler, this.random.fork("network"));
     this.servers = startServers(script.datastore, this.network);
     this.records = this.servers.store.records;
@@ -160,24 +162,9 @@ export class Cluster implements World {
     this.orchestrator.deleteNode(name);
   }
 
-  /** A fault that has begun: it ends after this time, or when all are healed. */
-  addFault(kind: FaultKind, milliseconds: number, end: () => void): void {
-    const over = this.coverage.beginFault(kind);
-    const heal = () => {
-      if (!this.faults.delete(heal)) return;
-      over();
-      end();
-    };
-    this.faults.add(heal);
-    this.scheduler.after(milliseconds, heal);
-  }
-
   healAll(): void {
-    for (const heal of [...this.faults]) heal();
-    for (const controllers of this.controllers.values()) {
-      controllers.process?.killAfter(Number.POSITIVE_INFINITY);
-      controllers.start();
-    }
+    this.faults.healAll();
+    for (const controllers of this.controllers.values()) controllers.heal();
     for (const machine of this.machines.values()) machine.heal();
   }
 

@@ -10,23 +10,25 @@ import { deleteRoute, MAIN_TABLE, ROUTE_PROTOCOL } from "../../src/linux/rtnetli
 import type { SimulatedHost } from "../kernel/simulated-host.ts";
 import type { ForeignChange } from "../script/operation.ts";
 
-/** `choice` selects among what there is. Nothing if there is nothing. */
+/** `choice` selects among what there is. Returns `false` if there is nothing. */
 export function changeKernel(
   host: SimulatedHost,
   { what, choice }: { readonly what: ForeignChange; readonly choice: number },
-): void {
+): boolean {
   const kernel = host.directKernel();
   if (what === "delete a table") {
     const table = pick([...host.root.nftables.tables.values()], choice);
-    if (table === undefined) return;
+    if (table === undefined) return false;
     const { family, name } = table;
     withSocket(kernel.openSocket("netfilter"), (socket) =>
       commit(socket, [{ kind: "delete-table", table: { family, name } }]),
     );
-    return;
+    return true;
   }
   const request = requestFor(host, what, choice);
-  if (request !== undefined) withSocket(kernel.openSocket("route"), (socket) => perform(socket, [request]));
+  if (request === undefined) return false;
+  withSocket(kernel.openSocket("route"), (socket) => perform(socket, [request]));
+  return true;
 }
 
 function requestFor(

@@ -6,7 +6,7 @@ import { SimulatedNode } from "../node/simulated-node.ts";
 import type { Random } from "../schedule/random.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Script } from "../script/operation.ts";
-import type { Coverage, CoveredOperation } from "./coverage.ts";
+import { type Coverage, type CoveredOperation, SHORT_WHILE } from "./coverage.ts";
 import { ExclusiveCalls } from "./exclusive-calls.ts";
 import { Kubelet, type PodApi, type PodRuntime } from "./kubelet.ts";
 import type { Orchestrator } from "./orchestrator.ts";
@@ -49,6 +49,7 @@ export class Machine {
       addresses: own === undefined ? [] : [own],
       onLog: (line) => means.trace(name, line),
       onCrash: means.onCrash,
+      onCallKilled: () => void scheduler.after(SHORT_WHILE, means.coverage.beginFault("kill call", name)),
       network: {
         ...{ datastore: datastore === "orchestrator" ? "orchestrator" : "etcd", policySetupSeconds },
         // As every installation for the orchestrator has it: without, pods of etcd have no labels to choose them by.
@@ -208,7 +209,7 @@ export class Machine {
   }
 
   private during<Answer>(operation: CoveredOperation, answer: Promise<Answer>): Promise<Answer> {
-    const end = this.means.coverage.begin(operation);
+    const end = this.means.coverage.begin(operation, [this.name]);
     this.callChanges += 1;
     return answer.finally(() => {
       this.callChanges += 1;
@@ -218,7 +219,7 @@ export class Machine {
 
   private podApi(): PodApi {
     const { orchestrator, servers, network } = this.means;
-    const isReachable = () => servers.api.isUp() && !network.isCut(this.name);
+    const isReachable = () => servers.api.isAnswering() && !network.isCut(this.name);
     const attempt = (work: () => void): boolean => {
       if (!isReachable()) return false;
       work();

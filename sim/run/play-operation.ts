@@ -1,17 +1,15 @@
 /** Makes an operation of a script happen in a cluster. What it is about may be gone: then nothing happens. */
-import { UNDISTURBED } from "../faults/network.ts";
-import type { Action, FaultAction, RuntimeAction, UserAction } from "../script/operation.ts";
+import type { Action, RuntimeAction, UserAction } from "../script/operation.ts";
 import { isFault } from "../script/operation.ts";
 import type { Cluster } from "./cluster.ts";
-import { COVERED_OPERATIONS, type CoveredOperation } from "./coverage.ts";
-import { changeKernel } from "./foreign-change.ts";
-
-/** How long something that is over at once counts as in progress. */
-const SHORT_WHILE = 5_000;
+import { COVERED_OPERATIONS, type CoveredOperation, SHORT_WHILE } from "./coverage.ts";
+import { playFault } from "./play-fault.ts";
 
 export async function playOperation(cluster: Cluster, action: Action): Promise<void> {
   if (isFault(action)) return playFault(cluster, action);
-  if (isCovered(action.kind)) cluster.scheduler.after(SHORT_WHILE, cluster.coverage.begin(action.kind));
+  if (isCovered(action.kind)) {
+    cluster.scheduler.after(SHORT_WHILE, cluster.coverage.begin(action.kind, placesOf(cluster, action)));
+  }
   if (isOfRuntime(action)) return playRuntime(cluster, action);
   return playUser(cluster, action);
 }
@@ -67,88 +65,13 @@ async function playRuntime(cluster: Cluster, action: RuntimeAction): Promise<voi
   }
 }
 
-async function playFault(cluster: Cluster, fault: FaultAction): Promise<void> {
-  const { network, controllers } = cluster;
-  const { api } = cluster.servers;
-  const store = cluster.servers.store.server;
-  const machine = "node" in fault ? cluster.machines.get(fault.node) : undefined;
-  const during = (begin: () => void, end: () => void = () => {}) => {
-    begin();
-    cluster.addFault(fault.kind, "lasts" in fault ? Math.max(fault.lasts, SHORT_WHILE) : SHORT_WHILE, end);
-  };
-  switch (fault.kind) {
-    case "disturb requests": {
-      const { delay, lostRequest, lostAnswer } = fault;
-      return during(
-        () => {
-          network.disturbance = { ...UNDISTURBED, delay, lostRequest, lostAnswer };
-        },
-        () => {
-          network.disturbance = UNDISTURBED;
-        },
-      );
-    }
-    case "cut":
-      return during(
-        () => network.cut(fault.place),
-        () => network.heal(fault.place),
-      );
-    case "restart datastore":
-      return during(() => store.restart(fault.lasts));
-    case "restart API":
-      return during(() => api.restart(fault.lasts));
-    case "compact datastore":
-      return during(() => store.compact());
-    case "stall watches":
-      return during(() => {
-        store.stallWatches(fault.place, fault.lasts);
-        api.stallWatches(fault.place, fault.lasts);
-      });
-    case "kill call":
-      return during(() => machine?.node.killNextCall(fault.afterEffects));
-    case "reboot node":
-      if (machine === undefined || !machine.isOn) return;
-      return during(
-        () => machine.switchOff(),
-        () => {
-          if (cluster.machines.get(machine.name) === machine) machine.switchOn();
-        },
-      );
-    case "compact API":
-      return during(() => api.compact());
-    case "kill controllers": {
-      const killed = controllers.get(fault.place);
-      return during(
-        () => killed?.process?.killAfter(fault.afterEffects),
-        () => {
-          killed?.process?.killAfter(Number.POSITIVE_INFINITY);
-          killed?.start();
-        },
-      );
-    }
-    // Whoever had not so many effects while the fault lasted lives on.
-    case "kill agent":
-      return during(
-        () => machine?.killAgent(fault.afterEffects, fault.lasts),
-        () => machine?.heal(),
-      );
-    case "lose kernel events":
-      if (machine === undefined) return;
-      return during(
-        () => {
-          machine.node.host.faults.lostEvents = fault.probability;
-        },
-        () => {
-          machine.node.host.faults.lostEvents = 0;
-        },
-      );
-    case "foreign change":
-      if (machine === undefined || !machine.isOn) return;
-      return during(() => {
-        machine.tamperedAt = cluster.now;
-        changeKernel(machine.node.host, fault);
-      });
-  }
+/** Those that an operation concerns; `undefined`: all of them, since they all follow such objects. */
+function placesOf(cluster: Cluster, action: UserAction | RuntimeAction): readonly string[] | undefined {
+  if (action.kind === "create pod") return [action.node, ...cluster.controllers.keys()];
+  if (action.kind !== "delete pod" && action.kind !== "lose sandbox") return undefined;
+  const node = cluster.pods.get(`${action.namespace}/${action.name}`)?.node;
+  const nodes = node === undefined ? [] : [node];
+  return action.kind === "lose sandbox" ? nodes : [...nodes, ...cluster.controllers.keys()];
 }
 
 function isOfRuntime(action: UserAction | RuntimeAction): action is RuntimeAction {

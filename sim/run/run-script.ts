@@ -53,7 +53,7 @@ export async function runScript(script: Script, { trace }: RunOptions = {}): Pro
         playOperation(cluster, operation).catch((failure: unknown) => watch.noteException(failure));
       });
     }
-    await watch.runUntil(begin + Math.max(0, ...script.operations.map(({ at }) => at)));
+    await watch.runUntil(begin + Math.max(0, ...script.operations.map(endOf)));
     log("script", "all faults are healed");
     cluster.healAll();
     await watch.runUntil(scheduler.now + UNTIL_REST);
@@ -160,6 +160,11 @@ const words = new Uint32Array(time.buffer);
 function mix(hash: number, milliseconds: number): number {
   time[0] = milliseconds;
   return Math.imul(Math.imul(hash ^ (words[0] ?? 0), 0x85ebca6b) ^ (words[1] ?? 0), 0xc2b2ae35) >>> 0;
+}
+
+/** Of a fault: servers and processes that do not answer do so again by themselves. */
+function endOf(operation: Operation): number {
+  return operation.at + ("lasts" in operation ? operation.lasts : 0);
 }
 
 function describeOperation({ at: _at, kind, ...rest }: Operation): string {

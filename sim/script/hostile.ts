@@ -3,6 +3,8 @@ import { FOREIGN_CHANGES } from "./operation.ts";
 import { APPS, CONTROLLERS, NAMESPACES, type ScriptWriter } from "./script-writer.ts";
 
 const SECOND = 1_000;
+/** A watch of the API ends by itself within that time, and one of etcd is asked for sooner. */
+const UNTIL_NOTICED = 340 * SECOND;
 
 export function writeHostile(writer: ScriptWriter): void {
   const { random } = writer;
@@ -14,7 +16,7 @@ export function writeHostile(writer: ScriptWriter): void {
   const pace = random.pick([200, SECOND, 5 * SECOND, 20 * SECOND]);
   for (let count = 0; count < operations; count++) {
     if (!random.chance(0.2)) writer.pass(0, pace);
-    if (random.chance(0.45)) writeFault(writer);
+    if (random.chance(0.45)) writeFault(writer, count);
     else writeDeed(writer, count);
   }
 }
@@ -77,36 +79,89 @@ function hostilePool(writer: ScriptWriter, count: number): void {
   else writer.deletePool(random.pick(others).name);
 }
 
-function writeFault(writer: ScriptWriter): void {
+function writeFault(writer: ScriptWriter, count: number): void {
   const { random } = writer;
   if (writer.nodes.size === 0) return;
-  const node = random.pick([...writer.nodes]);
-  const place = random.pick([...writer.nodes, ...CONTROLLERS]);
+  random.pick([writeFaultOfServers, writeFaultOfWatches, writeFaultOfProcesses, writeFaultOfKernel])(writer, count);
+}
+
+function writeFaultOfServers(writer: ScriptWriter): void {
+  const { random } = writer;
+  const place = placeIn(writer);
   const lasts = random.pick([SECOND, 10 * SECOND, 60 * SECOND]);
+  const outage = random.pick([100, 5 * SECOND, 30 * SECOND]);
   random.pick<() => void>([
     () =>
       writer.write({
         ...{ kind: "disturb requests", delay: random.pick([[0, 50] as const, [10, 2_000] as const]) },
         ...{ lostRequest: random.pick([0, 0.1, 0.3]), lostAnswer: random.pick([0, 0.1, 0.3]), lasts },
       }),
+    () => writer.write({ kind: "late requests", probability: random.pick([0.1, 0.5]), lasts }),
     () => writer.write({ kind: "cut", place, lasts }),
-    () => writer.write({ kind: "restart datastore", lasts: random.pick([100, 5 * SECOND, 30 * SECOND]) }),
-    () => writer.write({ kind: "restart API", lasts: random.pick([100, 5 * SECOND, 30 * SECOND]) }),
-    () => writer.write({ kind: "compact datastore" }),
-    () => writer.write({ kind: "compact API" }),
+    () => writer.write({ kind: "restart datastore", lasts: outage }),
+    () => writer.write({ kind: "restart API", lasts: outage }),
+    () => writer.write({ kind: "hang datastore", lasts: outage }),
+    () => writer.write({ kind: "hang API", lasts: outage }),
+    () => writer.write({ kind: "busy API", lasts: outage }),
+  ])();
+}
+
+/** They lag, break, are silent, or begin again where the server has no history any more. */
+function writeFaultOfWatches(writer: ScriptWriter, count: number): void {
+  const { random } = writer;
+  const place = placeIn(writer);
+  const lasts = random.pick([SECOND, 10 * SECOND, 60 * SECOND]);
+  const compact = random.pick(["compact datastore", "compact API"] as const);
+  random.pick<() => void>([
     () => writer.write({ kind: "stall watches", place, lasts }),
+    () => writer.write({ kind: "break watches", place, lasts }),
+    () => writer.write({ kind: "lose watches", place, lasts: UNTIL_NOTICED }),
+    () => writer.write({ kind: compact }),
+    // What was changed while they were away, nobody can tell them any more.
+    () => {
+      writer.write({ kind: "break watches", place, lasts });
+      writer.pass(0, lasts / 2);
+      writeDeed(writer, count);
+      writer.pass(0, lasts / 4);
+      writer.write({ kind: compact });
+    },
+  ])();
+}
+
+function writeFaultOfProcesses(writer: ScriptWriter): void {
+  const { random } = writer;
+  const node = random.pick([...writer.nodes]);
+  const place = random.pick(CONTROLLERS);
+  // The lease of a leader ends after fifteen seconds.
+  const frozen = random.pick([SECOND, 10 * SECOND, 40 * SECOND]);
+  random.pick<() => void>([
     () =>
       writer.write({ kind: "kill agent", node, afterEffects: random.below(40), lasts: random.pick([0, 5 * SECOND]) }),
     () => writer.write({ kind: "kill call", node, afterEffects: random.below(40) }),
     () => writer.write({ kind: "kill call", node, afterEffects: random.below(40) }),
     () =>
       writer.write({
-        ...{ kind: "kill controllers", place: random.pick(CONTROLLERS), afterEffects: random.below(10) },
-        lasts: random.pick([0, 20 * SECOND]),
+        ...{ kind: "kill controllers", place, afterEffects: random.below(10), lasts: random.pick([0, 20 * SECOND]) },
       }),
+    () => writer.write({ kind: "freeze agent", node, lasts: frozen }),
+    () => writer.write({ kind: "freeze controllers", place, lasts: frozen }),
     () => writer.write({ kind: "reboot node", node, lasts: random.pick([SECOND, 30 * SECOND]) }),
+  ])();
+}
+
+function writeFaultOfKernel(writer: ScriptWriter): void {
+  const { random } = writer;
+  const node = random.pick([...writer.nodes]);
+  const lasts = random.pick([SECOND, 10 * SECOND, 60 * SECOND]);
+  random.pick<() => void>([
     () => writer.write({ kind: "lose kernel events", node, probability: random.pick([0.1, 1]), lasts }),
+    () => writer.write({ kind: "refuse changes", node, probability: random.pick([0.05, 0.3]), lasts }),
+    () => writer.write({ kind: "interrupt lists", node, probability: random.pick([0.2, 0.8]), lasts }),
     () =>
       writer.write({ kind: "foreign change", node, what: random.pick(FOREIGN_CHANGES), choice: random.below(1_000) }),
   ])();
+}
+
+function placeIn({ random, nodes }: ScriptWriter): string {
+  return random.pick([...nodes, ...CONTROLLERS]);
 }

@@ -92,19 +92,38 @@ export type FaultAction =
       readonly lostAnswer: number;
       readonly lasts: number;
     }
+  /** Arrive up to half a minute later, when their clients may have given up, or have sent them again. */
+  | { readonly kind: "late requests"; readonly probability: number; readonly lasts: number }
   | { readonly kind: "cut"; readonly place: string; readonly lasts: number }
   | { readonly kind: "restart datastore"; readonly lasts: number }
   | { readonly kind: "restart API"; readonly lasts: number }
+  /** Accepts requests, and executes them when the fault is over. */
+  | { readonly kind: "hang datastore"; readonly lasts: number }
+  | { readonly kind: "hang API"; readonly lasts: number }
+  /** Answers that clients shall come again later (429). */
+  | { readonly kind: "busy API"; readonly lasts: number }
   | { readonly kind: "compact datastore" }
   | { readonly kind: "compact API" }
+  /** Their events arrive when the fault is over. */
   | { readonly kind: "stall watches"; readonly place: string; readonly lasts: number }
+  /** They fail, and so do new ones until the fault is over. */
+  | { readonly kind: "break watches"; readonly place: string; readonly lasts: number }
+  /** The servers forget them, and their clients hear nothing of it; `lasts`: until they must have noticed. */
+  | { readonly kind: "lose watches"; readonly place: string; readonly lasts: number }
   /** Dies after that many effects, and is started again after `lasts`. */
   | { readonly kind: "kill agent"; readonly node: string; readonly afterEffects: number; readonly lasts: number }
   /** The next call of the runtime on that node dies after that many effects. */
   | { readonly kind: "kill call"; readonly node: string; readonly afterEffects: number }
   | { readonly kind: "kill controllers"; readonly place: string; readonly afterEffects: number; readonly lasts: number }
+  /** Does not run, and goes on as if nothing had happened. */
+  | { readonly kind: "freeze agent"; readonly node: string; readonly lasts: number }
+  | { readonly kind: "freeze controllers"; readonly place: string; readonly lasts: number }
   | { readonly kind: "reboot node"; readonly node: string; readonly lasts: number }
   | { readonly kind: "lose kernel events"; readonly node: string; readonly probability: number; readonly lasts: number }
+  /** By the kernel, which has no memory for them. */
+  | { readonly kind: "refuse changes"; readonly node: string; readonly probability: number; readonly lasts: number }
+  /** A list of the kernel changes while it is read. */
+  | { readonly kind: "interrupt lists"; readonly node: string; readonly probability: number; readonly lasts: number }
   | { readonly kind: "foreign change"; readonly node: string; readonly what: ForeignChange; readonly choice: number };
 
 export type Action = UserAction | RuntimeAction | FaultAction;
@@ -128,9 +147,11 @@ export interface Script {
 }
 
 export const FAULTS = [
-  ...(["disturb requests", "cut", "restart datastore", "restart API", "compact datastore", "compact API"] as const),
-  ...(["stall watches", "kill agent", "kill call", "kill controllers", "reboot node", "lose kernel events"] as const),
-  ...(["foreign change"] as const),
+  ...(["disturb requests", "late requests", "cut", "restart datastore", "restart API", "hang datastore"] as const),
+  ...(["hang API", "busy API", "compact datastore", "compact API"] as const),
+  ...(["stall watches", "break watches", "lose watches"] as const),
+  ...(["kill agent", "kill call", "kill controllers", "freeze agent", "freeze controllers", "reboot node"] as const),
+  ...(["lose kernel events", "refuse changes", "interrupt lists", "foreign change"] as const),
 ] satisfies readonly FaultAction["kind"][];
 
 export type FaultKind = (typeof FAULTS)[number];

@@ -2,7 +2,7 @@
  * Answers the datagrams that programs send to a netfilter socket, as the kernel does: batches of changes, questions about the
  * ruleset, and the little of conntrack that the product uses.
  */
-import { errnoOf } from "../../../src/linux/errno.ts";
+import { type ErrnoName, errnoOf } from "../../../src/linux/errno.ts";
 import { MessageCursor } from "../../../src/linux/netlink/message-reader.ts";
 import { FLAG } from "../../../src/linux/netlink/wire.ts";
 import * as wire from "../../../src/linux/nftables/wire.ts";
@@ -20,6 +20,8 @@ import { Transaction } from "./transaction.ts";
 export interface Sender extends Author {
   /** The address of the socket. */
   readonly port: number;
+  /** What goes wrong between it and its kernel, at random. */
+  readonly faults?: { refusal(): ErrnoName | undefined; interruptsDump(): boolean };
 }
 
 export type Reply = (bytes: Uint8Array) => void;
@@ -65,7 +67,8 @@ interface BatchMeans {
 function handleBatch({ state, datagram, sender, outbox, notify }: BatchMeans): void {
   const begin = new MessageCursor(datagram);
   begin.next();
-  const refusal = state.faults.takeRefusal() ?? (isOutdated(state, begin) ? errnoOf("ERESTART") : undefined);
+  const reason = sender.faults?.refusal() ?? (isOutdated(state, begin) ? "ERESTART" : undefined);
+  const refusal = state.faults.takeRefusal() ?? (reason && errnoOf(reason));
   if (refusal !== undefined) {
     outbox.acknowledge(headOf(begin), refusal);
     return;
@@ -105,9 +108,11 @@ function handleQuestion(state: NetfilterState, message: MessageCursor, sender: S
       if (isList) answer.list();
       else answer.find();
     }
-    const interrupted = isList && state.faults.takeInterruption() ? FLAG.dumpInterrupted : 0;
-    if (isList) outbox.done(message.sequence, interrupted);
-    else if ((message.flags & FLAG.acknowledge) !== 0) outbox.acknowledge(headOf(message), 0);
+    if (isList) {
+      const isInterrupted = state.faults.takeInterruption() || sender.faults?.interruptsDump() === true;
+      outbox.done(message.sequence, isInterrupted ? FLAG.dumpInterrupted : 0);
+    }
+    if (!isList && (message.flags & FLAG.acknowledge) !== 0) outbox.acknowledge(headOf(message), 0);
   } catch (failure) {
     if (!(failure instanceof Refused)) throw failure;
     outbox.acknowledge(headOf(message), failure.errno);
