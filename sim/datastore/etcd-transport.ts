@@ -1,12 +1,13 @@
 /** The requests of the product's etcd client on their way to the simulated etcd. */
 import { failureOfConnection } from "../../src/datastore/etcd/failure.ts";
-import type {
-  Call,
-  Transaction,
-  TransactionResponse,
-  Transport,
-  WatchRequest,
-  WatchResponse,
+import {
+  type Call,
+  FROM_KEY_ON,
+  type Transaction,
+  type TransactionResponse,
+  type Transport,
+  type WatchRequest,
+  type WatchResponse,
 } from "../../src/datastore/etcd/transport.ts";
 import { connectionError } from "../faults/connection-error.ts";
 import type { FaultyServer } from "../faults/faulty-server.ts";
@@ -36,13 +37,16 @@ export class EtcdTransport implements Transport {
 
   transact({ signal }: Call, transaction: Transaction): Promise<TransactionResponse> {
     const writes = transaction.success.some(({ kind }) => kind !== "range");
-    this.server.traffic.count(this.means.place, writes ? "write" : "read");
+    const keys = transaction.success.map(({ key }) => key);
+    // The client asks the member of a silent watch for its revision only.
+    const purpose = keys.every((key) => key === FROM_KEY_ON) ? "probe" : undefined;
+    this.server.traffic.count(this.means, { kind: writes ? "write" : "read", purpose, what: keys.join(" ") });
     return this.send(() => this.server.versions.transact(transaction), signal);
   }
 
   async *watch({ signal }: Call, request: WatchRequest): AsyncGenerator<WatchResponse> {
     const { process, place } = this.means;
-    this.server.traffic.count(place, "read");
+    this.server.traffic.count(this.means, { kind: "read", purpose: "watch", what: request.key });
     const stream = this.server.openStream<WatchResponse>(process, place);
     try {
       await this.send(() => this.server.startWatch(request, stream), signal);

@@ -56,8 +56,14 @@ function fetchFrom(server: ApiServer, { process, place, network }: ClientMeans):
     };
     const { pathname, searchParams } = new URL(url);
     const query = Object.fromEntries(searchParams);
-    server.traffic.count(place, method === "GET" ? "read" : "write");
-    if (query["watch"] !== undefined) {
+    const isWatch = query["watch"] !== undefined;
+    const purpose = isWatch ? "watch" : pathname.includes("/leases") ? "lease" : undefined;
+    const what = [pathname, query["labelSelector"], query["fieldSelector"]].filter((each) => each !== undefined);
+    server.traffic.count(
+      { process, place },
+      { kind: method === "GET" ? "read" : "write", purpose, what: what.join(" ") },
+    );
+    if (isWatch) {
       return watch(server, { send, stream: server.openStream(process, place), path: pathname, query, stop });
     }
     const contentType = headers && "Content-Type" in headers ? String(headers["Content-Type"]) : undefined;

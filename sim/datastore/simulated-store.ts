@@ -23,6 +23,7 @@ import { FaultyServer } from "../faults/faulty-server.ts";
 import type { FaultyNetwork, RequestFailed } from "../faults/network.ts";
 import { type Persistence, persist } from "../faults/persist.ts";
 import type { FaultyStream } from "../faults/stream.ts";
+import type { Traffic } from "../faults/traffic.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
 
 /** The events of one commit below the prefix, and a bookmark. */
@@ -101,6 +102,7 @@ class Connection implements Datastore {
   }
 
   read(wanted: readonly Wanted[]): Promise<Snapshot> {
+    this.count({ kind: "read", what: titleOf(wanted) });
     return this.memory.read(wanted);
   }
 
@@ -109,6 +111,7 @@ class Connection implements Datastore {
   }
 
   transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
+    this.count({ kind: "read", what: titleOf(wanted) });
     return this.memory.transact(wanted, decide);
   }
 
@@ -118,6 +121,7 @@ class Connection implements Datastore {
     if (stop.aborted) return;
     const stream = this.server.openStream<Batch>(process, place);
     try {
+      this.count({ kind: "read", purpose: "watch", what: prefix });
       await this.send("read", () => this.server.startWatch(prefix, from, stream));
       for await (const batch of stream.receive(stop)) {
         for (const event of batch) {
@@ -134,6 +138,10 @@ class Connection implements Datastore {
     this.closing.abort();
   }
 
+  private count(request: Parameters<Traffic["count"]>[1]): void {
+    this.server.traffic.count(this.means, request);
+  }
+
   /** Every copy of a request that arrives gets the answer of the first one: that is how the clients of the product judge it. */
   private send<Answer>(kind: "read" | "write", request: () => Answer): Promise<Answer> {
     const { process, place, network } = this.means;
@@ -144,9 +152,13 @@ class Connection implements Datastore {
       first ??= { answer: request() };
       return first.answer;
     };
-    server.traffic.count(place, kind);
+    if (kind === "write") this.count({ kind });
     return persist(process, PERSISTENCE, (patience) => network.request(process, place, server, execute, patience));
   }
+}
+
+function titleOf(wanted: readonly Wanted[]): string {
+  return wanted.map((each) => (each.kind === "key" ? each.key : each.prefix)).join(" ");
 }
 
 /** As of the product's client of etcd. */

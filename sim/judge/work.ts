@@ -1,9 +1,14 @@
 /**
- * Work at rest is zero: if nobody changes anything for a while, nothing is written, nothing in a kernel changes, and
- * nobody asks for anything, but for what is periodical by design.
+ * Work at rest is zero: if nobody changes anything for a while, nothing is written but the lease of the leader, nothing
+ * in a kernel changes, and nobody asks for anything, but for what is periodical by design. Each period is the product's.
  */
+import { REFRESH_MILLISECONDS } from "../../src/agent/node-record/follow-node-record.ts";
+import { UPKEEP_COMMANDS, UPKEEP_MILLISECONDS } from "../../src/bin/upkeep-part.ts";
+import { WATCH_LIMITS } from "../../src/datastore/etcd/watch.ts";
+import { WATCH_SECONDS } from "../../src/kube/client.ts";
+import { LEASE_TIMES } from "../../src/kube/election/lease.ts";
 
-/** How often something happened since the beginning, by kind and place: `"store write node-1" -> 12`. */
+/** How often something happened since the beginning: `"store: write by agent at node-1 /key" -> 12`. */
 export type WorkCounts = ReadonlyMap<string, number>;
 
 interface Allowance {
@@ -15,27 +20,45 @@ interface Allowance {
   readonly reason: string;
 }
 
-/** What an idle cluster does, and why. */
+/** The agent follows blocks apart from everything else, and the controllers their settings or the orchestrator's objects. */
+const COPIES = 2;
+
+/** What an idle cluster does with one object, and why. */
 const PERIODICAL: readonly Allowance[] = [
   {
-    kind: /^api (read|write) controllers-/,
-    period: 1_000,
-    reason: "the leader renews its lease, and the others look at it",
+    kind: /^api: lease by controllers-/,
+    ...{ period: LEASE_TIMES.retryMilliseconds, times: 2 },
+    reason: "the leader looks at its lease and renews it, and the others look at it",
   },
   {
-    kind: /^store read /,
-    period: 10_000,
+    kind: /^store: probe by (agent|controllers-)/,
+    ...{ period: WATCH_LIMITS.quietMilliseconds, times: COPIES },
     reason: "a client of etcd probes the member of a silent watch",
   },
   {
-    kind: /^(store|api) read node-/,
-    ...{ period: 300_000, times: 20 },
-    reason: "the upkeep of the agent reads what it keeps every five minutes",
+    kind: /^store: watch by (agent|controllers-)/,
+    ...{ period: WATCH_LIMITS.quietMilliseconds * WATCH_LIMITS.mostQuietTimes, times: COPIES },
+    reason: "a watch that is silent for long is opened again",
   },
   {
-    kind: /^api read node-/,
-    ...{ period: 300_000, times: 20 },
-    reason: "the API server ends each watch after five to ten minutes",
+    kind: /^store: read by controllers-/,
+    period: WATCH_LIMITS.quietMilliseconds * WATCH_LIMITS.mostQuietTimes,
+    reason: "if the history was forgotten while it was silent, everything is read again",
+  },
+  {
+    kind: /^api: watch by (agent|controllers-)/,
+    ...{ period: 1_000 * WATCH_SECONDS, times: COPIES },
+    reason: "the API server ends each watch after the time that the client asks for",
+  },
+  {
+    kind: /^(store|api): read by tool at node-/,
+    ...{ period: UPKEEP_MILLISECONDS, times: UPKEEP_COMMANDS.length },
+    reason: "each command of the agent's upkeep looks at what it keeps",
+  },
+  {
+    kind: /^(store|api): read by agent at node-/,
+    period: REFRESH_MILLISECONDS,
+    reason: "the agent looks now and then whether the tunnel addresses of its node are still its own",
   },
 ];
 

@@ -86,13 +86,9 @@ export class Cluster implements World {
   /** How often something happened since the beginning, by kind and place. */
   get work(): WorkCounts {
     const { api, store } = this.servers;
-    const places = [...this.machines.keys(), ...this.controllers.keys()];
     const servers = Object.entries(api === store.server ? { api } : { api, store: store.server });
     const requests = servers.flatMap(([name, { traffic }]) =>
-      places.flatMap((place) => {
-        const { reads, writes } = traffic.of(place);
-        return [[`${name} read ${place}`, reads] as const, [`${name} write ${place}`, writes] as const];
-      }),
+      Array.from(traffic.details, ([what, count]) => [`${name}: ${what}`, count] as const),
     );
     const kernels = [...this.machines.values()].flatMap(({ name, node: { host } }) => [
       [`kernel ${name}`, host.root.changes] as const,

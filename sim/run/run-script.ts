@@ -26,6 +26,8 @@ export interface RunOutcome {
   readonly steps: number;
   readonly virtualMilliseconds: number;
   readonly coverage: CoverageCounts;
+  /** Whether its work at rest was judged: something was still to be done if it was not. */
+  readonly isWorkJudged: boolean;
   /** The same for the same script: of all events and all records. */
   readonly traceHash: number;
 }
@@ -68,6 +70,7 @@ export async function runScript(script: Script, { trace }: RunOptions = {}): Pro
     steps: scheduler.steps,
     virtualMilliseconds: scheduler.now,
     coverage: cluster.coverage.counts,
+    isWorkJudged: watch.isWorkJudged,
     traceHash: watch.hash,
   };
 }
@@ -76,6 +79,7 @@ export async function runScript(script: Script, { trace }: RunOptions = {}): Pro
 class Watch {
   violations: readonly Violation[] = [];
   violatedAt: number | undefined;
+  isWorkJudged = false;
   hash = 0;
   /** What the cluster was when it was last judged. */
   private readonly seen: unknown[] = [];
@@ -104,6 +108,7 @@ class Watch {
     if (this.violatedAt !== undefined || !this.cluster.isSettled) return;
     const before = this.cluster.work;
     await this.runUntil(this.cluster.now + REST);
+    this.isWorkJudged = true;
     this.noteAll("no work at rest", workBetween(before, this.cluster.work, REST));
   }
 

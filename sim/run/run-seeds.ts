@@ -36,11 +36,13 @@ export interface SeedsReport {
   readonly steps: number;
   readonly virtualMilliseconds: number;
   readonly coverage: CoverageCounts;
+  /** Of the scripts: in how many the work at rest was judged. */
+  readonly restJudged: number;
 }
 
 export const EMPTY_SEEDS_REPORT: SeedsReport = {
   ...{ seeds: 0, failed: [], failedScenarios: [], flavours: {} },
-  ...{ steps: 0, virtualMilliseconds: 0, coverage: {} },
+  ...{ steps: 0, virtualMilliseconds: 0, coverage: {}, restJudged: 0 },
 };
 
 /** What fails that often need not be played on. */
@@ -63,7 +65,9 @@ async function runSeed(seed: number, plan: SeedsPlan): Promise<Partial<SeedsRepo
   const isFailed = outcome.violations.length > 0;
   if (isFailed) plan.print(describeFailure(await shrinkFailure(script, outcome, plan.attemptsToShrink)));
   const { steps, virtualMilliseconds, coverage } = outcome;
-  return { failed: isFailed ? [seed] : [], flavours: { [script.flavour]: 1 }, steps, virtualMilliseconds, coverage };
+  const restJudged = outcome.isWorkJudged ? 1 : 0;
+  const flavours = { [script.flavour]: 1 };
+  return { failed: isFailed ? [seed] : [], flavours, steps, virtualMilliseconds, coverage, restJudged };
 }
 
 async function runScenario(name: ScenarioName, seed: number, plan: SeedsPlan): Promise<Partial<SeedsReport>> {
@@ -106,6 +110,7 @@ export function addSeeds(left: SeedsReport, right: SeedsReport): SeedsReport {
     steps: left.steps + right.steps,
     virtualMilliseconds: left.virtualMilliseconds + right.virtualMilliseconds,
     coverage: addCoverage(left.coverage, right.coverage),
+    restJudged: left.restJudged + right.restJudged,
   };
 }
 
@@ -122,5 +127,7 @@ export function describeSeeds(report: SeedsReport, realMilliseconds: number): st
   const failures = failuresOf(report);
   const outcome =
     failures.length === 0 ? "0 failed" : `${failures.length} failed (seeds ${failures.slice(0, 20).join(", ")})`;
-  return `${coverageTable(coverage)}\n${seeds} seeds (${flavours.join(", ")}), ${steps} steps, ${time}: ${outcome}`;
+  const scripts = (report.flavours["realistic"] ?? 0) + (report.flavours["hostile"] ?? 0);
+  const rest = `Work at rest was judged in ${report.restJudged} of ${scripts} clusters.`;
+  return `${coverageTable(coverage)}\n${rest}\n${seeds} seeds (${flavours.join(", ")}), ${steps} steps, ${time}: ${outcome}`;
 }

@@ -22,6 +22,11 @@ export class SimulatedProcess {
     readonly random: Random,
   ) {}
 
+  /** Which program it runs: the first word of its name. */
+  get program(): string {
+    return this.name.split(" ")[0] ?? "";
+  }
+
   get isAlive(): boolean {
     return !this.isDead;
   }

@@ -13,7 +13,7 @@ import type { AgentPart } from "../agent/supervise.ts";
 import { say } from "./node-log.ts";
 import type { AdminOutput } from "./run-admin-tool.ts";
 
-const INTERVAL_MILLISECONDS = 5 * 60 * 1000;
+export const UPKEEP_MILLISECONDS = 5 * 60 * 1000;
 /** After a failure: the datastore may have started later than this host. */
 const RETRY_MILLISECONDS = 30 * 1000;
 const RECORDS = [
@@ -21,6 +21,7 @@ const RECORDS = [
   ["ipam", "gc", "--for-agent"],
 ] as const;
 const TABLES = [["node", "restore", "--for-agent"]] as const;
+export const UPKEEP_COMMANDS = [...RECORDS, ...TABLES];
 
 interface Means {
   wait(milliseconds: number, signal: AbortSignal): Promise<void>;
@@ -39,7 +40,7 @@ export function upkeepPart({ wait, run, log = say }: Means): AgentPart {
         // The same failure is logged once.
         if (exitCode !== 0 && output !== failure) log(output, {}, "ERROR");
         failure = exitCode === 0 ? "" : output;
-        await wait(exitCode === 0 ? INTERVAL_MILLISECONDS : RETRY_MILLISECONDS, signal);
+        await wait(exitCode === 0 ? UPKEEP_MILLISECONDS : RETRY_MILLISECONDS, signal);
       }
     },
   };

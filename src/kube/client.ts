@@ -69,7 +69,7 @@ export function openKubeClientOn(connection: Connection, means: KubeMeans): Kube
 }
 
 /** The server ends a watch after some minutes, so that a dead connection is noticed at last. */
-const WATCH_SECONDS = 300;
+export const WATCH_SECONDS = 300;
 const WATCH_GRACE_SECONDS = 30;
 
 interface Attempt {

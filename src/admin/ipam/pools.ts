@@ -1,5 +1,5 @@
 /** The pools and reservations for reports on addresses. */
-import type { Datastore } from "../../datastore/datastore.ts";
+import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import type { Prefix } from "../../ip/prefix.ts";
@@ -9,7 +9,11 @@ import { decodePool, decodeReservation } from "../../ipam/records.ts";
 import { resourcesPrefix } from "../../model/keys.ts";
 
 export async function findPools(store: Datastore): Promise<ReadEach<Pool>> {
-  const { readable, unreadable } = readEach(await readAllEntries(store, resourcesPrefix("ippools")), decodePool);
+  return poolsIn(await readAllEntries(store, resourcesPrefix("ippools")));
+}
+
+export function poolsIn(entries: readonly Entry[]): ReadEach<Pool> {
+  const { readable, unreadable } = readEach(entries, decodePool);
   return { readable: markOverlapping(readable), unreadable };
 }
 

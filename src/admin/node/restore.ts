@@ -1,4 +1,4 @@
-import type { Datastore } from "../../datastore/datastore.ts";
+import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
@@ -9,7 +9,7 @@ import { nodeLinkMtu, POD_MTU_FILE, podMtu } from "../../routing/pod-mtu.ts";
 import { type Command, type Context, EXIT_OK, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { findInstalledNetwork, isForAgentOnly } from "../installed-network.ts";
-import { findPools } from "../ipam/pools.ts";
+import { poolsIn } from "../ipam/pools.ts";
 import { withRemedy } from "../resources/unreadable-remedy.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "./node-name.ts";
 import { readSettings } from "./read-settings.ts";
@@ -42,17 +42,16 @@ export const nodeRestore: Command = {
     if (isForAgent && installed === undefined) return EXIT_OK;
     const { marks: ownLinks, marksWithSources: marks } = await context.hostLinks();
     const warn = (message: string) => context.stderr(`warning: ${message}\n`);
-    const { pools, routing, tunnels, node, sources, floating } = await withDatastore(context, given, async (store) => ({
-      pools: await findPools(store),
+    const { entries, routing, node, sources, floating } = await withDatastore(context, given, async (store) => ({
+      entries: await readAllEntries(store, resourcesPrefix("ippools")),
       routing: (await readSettings(store, await nameOfNode(context, given))).routing,
-      tunnels: isForAgent ? await readPoolSpecs(store) : [],
       node: isForAgent ? await readNode(store, await nameOfNode(context, given)) : undefined,
       sources:
         marks.size === 0 ? [] : await readRecordedSources(store, { node: await nameOfNode(context, given), marks }),
       // The agent itself writes them as soon as an endpoint changes: what is read here might be older.
       ...(isForAgent ? {} : { floating: await readFloating(store, await nameOfNode(context, given), warn) }),
     }));
-    const { readable, unreadable } = pools;
+    const { readable, unreadable } = poolsIn(entries);
     const [first] = unreadable;
     // The table must not forget a pool that may have natOutgoing.
     if (first && routing === "Enabled") throw withRemedy(first.key, first.failure);
@@ -64,7 +63,7 @@ export const nodeRestore: Command = {
       ...(floating === undefined ? {} : { floating: isRouted ? floating : [] }),
     };
     const written = await context.restoreTables(wanted, warn);
-    if (isForAgent) await writeMtu(isRouted ? tunnels : [], node, context);
+    if (isForAgent) await writeMtu(isRouted ? specsIn(entries) : [], node, context);
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ written })}\n`);
     else if (written.length > 0)
       context.stdout(`Wrote the nftables tables of this host again: ${written.join(", ")}\n`);
@@ -74,8 +73,7 @@ export const nodeRestore: Command = {
 };
 
 /** Of the readable ones. */
-async function readPoolSpecs(store: Datastore): Promise<readonly IPPool["spec"][]> {
-  const entries = await readAllEntries(store, resourcesPrefix("ippools"));
+function specsIn(entries: readonly Entry[]): readonly IPPool["spec"][] {
   return readEach(entries, ({ value, key }) => ipPool.read(value, key)).readable.map(({ spec }) => spec);
 }
 

@@ -12,7 +12,7 @@ import { NodeRecordKeeper, type RecordFacts, type RecordMeans } from "./node-rec
 /** Changes that come within this time after the first are looked at together. */
 const SETTLE_MILLISECONDS = 100;
 /** How often everything is compared without a reason. */
-const REFRESH_MILLISECONDS = 15 * 60_000;
+export const REFRESH_MILLISECONDS = 15 * 60_000;
 /** While the orchestrator has not assigned the ranges of this node. */
 const INCOMPLETE_MILLISECONDS = 5_000;
 const FIRST_RETRY_MILLISECONDS = 500;
