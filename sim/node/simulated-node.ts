@@ -82,6 +82,7 @@ export class SimulatedNode {
   private readonly children = new Set<SimulatedProcess>();
   private readonly calls = new Set<SimulatedProcess>();
   private nextKill: number | undefined;
+  private isOff = false;
   private processes = 0;
   private boots = 0;
   /** Another number after each end of the machine. */
@@ -183,6 +184,7 @@ export class SimulatedNode {
   /** Everything stops half way; the kernel and what was in memory are gone. */
   switchOff(): void {
     this.lives += 1;
+    this.isOff = true;
     this.killAgent();
     this.killCalls();
     for (const process of [...this.children]) process.kill();
@@ -191,6 +193,7 @@ export class SimulatedNode {
   }
 
   switchOn(): void {
+    this.isOff = false;
     this.files.forgetMemory();
     this.machine = this.boot();
   }
@@ -227,6 +230,8 @@ export class SimulatedNode {
 
   /** If the server of calls dies, the process that handed the call over does it itself. */
   private async call(call: GivenCall): Promise<CallOutcome> {
+    // It has waited for its turn meanwhile.
+    if (this.isOff) return { kind: "died" };
     const kill = this.nextKill;
     this.nextKill = undefined;
     const { lives } = this;

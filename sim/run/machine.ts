@@ -7,7 +7,6 @@ import type { Random } from "../schedule/random.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Script } from "../script/operation.ts";
 import { type Coverage, type CoveredOperation, SHORT_WHILE } from "./coverage.ts";
-import { ExclusiveCalls } from "./exclusive-calls.ts";
 import { Kubelet, type PodApi, type PodRuntime } from "./kubelet.ts";
 import type { Orchestrator } from "./orchestrator.ts";
 import type { Servers } from "./servers.ts";
@@ -35,7 +34,6 @@ export class Machine {
   isOn = true;
   private callChanges = 0;
   private agentPause = SHORTEST_PAUSE;
-  private readonly calls = new ExclusiveCalls();
   /** When somebody else last changed what the product has set. */
   tamperedAt: number | undefined;
 
@@ -148,15 +146,13 @@ export class Machine {
     const containerId = this.kubelet.sandboxOf(uid);
     const attachment = containerId === undefined ? undefined : runtime.attachments.get(containerId);
     if (containerId === undefined || attachment === undefined) return;
-    if (call === "ADD") void this.calls.shared(() => this.during("ADD", runtime.add(attachment.pod, containerId)));
+    if (call === "ADD") void this.during("ADD", runtime.add(attachment.pod, containerId));
     if (call === "CHECK") void this.during("CHECK", runtime.check(containerId));
     if (call === "DEL") this.kubelet.repeatDel(uid);
   }
 
   collectGarbage(): void {
-    void this.calls.alone(async () => {
-      if (this.isOn) await this.during("GC", this.node.runtime.gc());
-    });
+    if (this.isOn) void this.during("GC", this.node.runtime.gc());
   }
 
   private runtime(): PodRuntime {
@@ -164,19 +160,18 @@ export class Machine {
     return {
       add: async (pod, containerId) => {
         trace(name, `ADD of ${containerId} for pod ${pod.namespace}/${pod.name} (${pod.uid}) begins`);
-        const outcome = await this.calls.shared(() => this.during("ADD", this.node.runtime.add(pod, containerId)));
+        const outcome = await this.during("ADD", this.node.runtime.add(pod, containerId));
         trace(name, `ADD of ${containerId}: ${outcome.ok ? outcome.addresses.join(" ") : outcome.reason}`);
         orchestrator.noteOutcome(pod, outcome.ok ? undefined : outcome.reason);
         return outcome;
       },
       del: async (containerId) => {
         trace(name, `DEL of ${containerId} begins`);
-        const isDone = await this.calls.shared(() => this.during("DEL", this.node.runtime.del(containerId)));
+        const isDone = await this.during("DEL", this.node.runtime.del(containerId));
         trace(name, `DEL of ${containerId}: ${isDone ? "done" : "failed"}`);
         return isDone;
       },
-      delAgain: (pod, containerId) =>
-        this.calls.shared(() => this.during("DEL", this.node.runtime.repeatDel(pod, containerId))),
+      delAgain: (pod, containerId) => this.during("DEL", this.node.runtime.repeatDel(pod, containerId)),
     };
   }
 
