@@ -28,4 +28,21 @@ describe("generateScript()", () => {
     expect(FAULTS.filter((fault) => !kinds.has(fault))).toEqual([]);
     expect(new Set(scripts.map(({ datastore, flavour }) => `${datastore}, ${flavour}`)).size).toBe(6);
   });
+
+  test("at the end there are pods to reach, on more than one node", () => {
+    for (const { nodes, operations } of scripts) {
+      const present = new Set(nodes);
+      const pods = new Map<string, string>();
+      for (const operation of operations) {
+        if (operation.kind === "join node") present.add(operation.node);
+        if (operation.kind === "delete node") present.delete(operation.node);
+        if (operation.kind === "delete pod") pods.delete(`${operation.namespace}/${operation.name}`);
+        if (operation.kind === "create pod") pods.set(`${operation.namespace}/${operation.name}`, operation.node);
+      }
+      const used = [...pods.values()].filter((node) => present.has(node));
+
+      expect(used.length).toBeGreaterThanOrEqual(4);
+      expect(new Set(used).size).toBeGreaterThanOrEqual(2);
+    }
+  });
 });

@@ -17,6 +17,7 @@ export function generateScript(seed: number): Script {
   const writer = new ScriptWriter(random, given);
   if (flavour === "realistic") writeRealistic(writer);
   else writeHostile(writer);
+  writer.endWithEnough();
   const datastore = DATASTORES[Math.floor(seed / 3) % DATASTORES.length] ?? "etcd";
   return { seed, datastore, flavour, ...given, operations: writer.operations };
 }

@@ -14,6 +14,9 @@ export interface ScriptPod {
 
 const ENCAPSULATIONS = ["none", "IPIP", "IPIP between subnets", "VXLAN", "VXLAN between subnets"] as const;
 
+const LEAST_NODES = 2;
+const LEAST_PODS = 4;
+
 export class ScriptWriter {
   readonly operations: Operation[] = [];
   readonly pods: ScriptPod[] = [];
@@ -41,13 +44,13 @@ export class ScriptWriter {
   }
 
   createPod(
-    more: { readonly namespace?: string; readonly name?: string; readonly app?: string } = {},
+    more: { readonly namespace?: string; readonly name?: string; readonly app?: string; readonly on?: string } = {},
   ): ScriptPod | undefined {
     const { random } = this;
     if (this.nodes.size === 0) return undefined;
     const { namespace = random.pick(NAMESPACES), app = random.pick(APPS) } = more;
     this.names += 1;
-    const pod = { namespace, name: more.name ?? `${app}-${this.names}`, node: random.pick([...this.nodes]) };
+    const pod = { namespace, name: more.name ?? `${app}-${this.names}`, node: more.on ?? random.pick([...this.nodes]) };
     this.pods.push(pod);
     this.write({ kind: "create pod", ...pod, labels: { app } });
     return pod;
@@ -115,6 +118,18 @@ export class ScriptWriter {
     this.nodes.delete(node);
     for (const pod of this.pods.filter((each) => each.node === node)) this.forget(pod);
     this.write({ kind: "delete node", node });
+  }
+
+  /** So that at rest there is something to reach, from elsewhere too, and every pod can run. */
+  endWithEnough(): void {
+    const [pool] = this.pools.values();
+    const isEnabled = [...this.pools.values()].some(({ disabled }) => disabled !== true);
+    if (pool !== undefined && !isEnabled) this.applyPool({ ...pool, disabled: false });
+    while (this.nodes.size < LEAST_NODES) this.joinNode();
+    for (const node of [...this.nodes].slice(0, LEAST_NODES)) {
+      const present = this.pods.filter((pod) => pod.node === node).length;
+      for (let count = present; count < LEAST_PODS / LEAST_NODES; count++) this.createPod({ on: node });
+    }
   }
 
   private forget(pod: ScriptPod): void {
