@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { HANDLES_PREFIX } from "../../src/model/keys.ts";
+import { HANDLES_PREFIX, resourcesPrefix } from "../../src/model/keys.ts";
 import { address } from "../../test/support/ipam.ts";
 import { noAddressTwice, noAddressTwiceInKernels, noLivingAddressFreed, soundRecords } from "./addresses.ts";
 import { type Invariant, violationsIn } from "./invariant.ts";
@@ -32,6 +32,17 @@ describe("the invariants of addresses", () => {
     expect(sound.check(world)).toEqual([
       'Address 10.0.0.72 is held by handle "network.container-of-one", which does not know of it',
     ]);
+  });
+
+  test("find an address outside all pools, where a deleted pool cannot be used any more", async () => {
+    const world = await SmallWorld.make("node-1");
+    await world.addPod("one", "node-1");
+    const [pool] = world.records.under(resourcesPrefix("ippools"));
+    world.table.commit([{ kind: "delete", key: pool?.key ?? "", revision: pool?.revision ?? "" }]);
+
+    expect(soundRecords().check(world)).toEqual([]);
+    const atomic = { ...world, atomicity: "all changes" } as const;
+    expect(soundRecords().check(atomic)).toEqual(["Address 10.0.0.72 lies in no pool"]);
   });
 
   test("find an address that two living containers have, on one node or two", async () => {

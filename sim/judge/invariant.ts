@@ -2,6 +2,7 @@
  * What must hold in a simulated cluster, and what the invariants may look at: the truth, not what a part of the product
  * believes. Whoever runs a simulation fills a `World` once, and its getters show the present state.
  */
+import type { Atomicity } from "../../src/datastore/datastore.ts";
 import type { NetworkNamespace } from "../kernel/model.ts";
 import type { Records } from "./records.ts";
 
@@ -26,6 +27,8 @@ export interface World {
   readonly now: number;
   /** The product's records, in whichever datastore. */
   readonly records: Records;
+  /** Of the datastore; "one object" if absent. */
+  readonly atomicity?: Atomicity;
   /** What the orchestrator says, by `NAMESPACE/NAME`. */
   readonly pods: ReadonlyMap<string, WorldPod>;
   /** The machines that are switched on, by the name of the node. */

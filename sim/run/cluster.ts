@@ -2,6 +2,7 @@
  * A simulated cluster, put together: the servers, the network to them, the machines with their kubelets, the controllers,
  * and the truth that the invariants look at.
  */
+import type { Atomicity } from "../../src/datastore/datastore.ts";
 import { poolChange, seed } from "../../test/support/ipam.ts";
 import { SimulatedControllers } from "../control/simulated-controllers.ts";
 import { FaultyNetwork } from "../faults/network.ts";
@@ -52,6 +53,10 @@ export class Cluster implements World {
     this.records = this.servers.store.records;
     this.orchestrator = new Orchestrator(this.servers.api);
     this.controllers = new Map(CONTROLLERS.map((name) => [name, this.newControllers(name)]));
+  }
+
+  get atomicity(): Atomicity {
+    return this.script.datastore === "etcd" ? "all changes" : "one object";
   }
 
   get now(): number {
