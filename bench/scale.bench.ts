@@ -1,10 +1,11 @@
 /**
  * How far the product scales. Writes docs/scale.json, from which `sim/scale` computes the tables and plots of docs/scale.md.
  *
- *   agents   one real agent in clusters of up to 5,000 nodes, 250,000 pods and 10,000 policies, on a real etcd
- *   many     200 agents with 10,000 pods in one process, on a datastore that counts
- *   fanOut   what a watcher costs a real etcd
- *   real     20 real agents with real pods on one machine, on one real etcd
+ *   agents     one real agent in clusters of up to 5,000 nodes, 250,000 pods and 10,000 policies, on a real etcd
+ *   many       200 agents with 10,000 pods in one process, on a datastore that counts
+ *   fanOut     what a watcher costs a real etcd
+ *   apiFanOut  what a watcher costs a real kube-apiserver
+ *   real       20 real agents with real pods on one machine, on one real etcd
  *
  * SCALE_PARTS="many fanOut" measures only these, SCALE_PARTS="page" nothing: it writes the page again. SCALE_NODES="500": one
  * real agent in a cluster of this size only. SCALE_AGENTS="40": so many agents in one process.
@@ -13,17 +14,19 @@ import { identity } from "../src/identity.ts";
 import { hasEtcd } from "../test/support/etcd.ts";
 import { startEtcdOnHost } from "../test/support/etcd-on-host.ts";
 import type { Host } from "../test/support/host.ts";
+import { apiServerProblem } from "../test/support/kube-apiserver.ts";
 import { onPrivateHost } from "./support/private-host.ts";
 import { prepareProduct } from "./support/product-candidates.ts";
 import { buildProduct } from "./support/programs.ts";
 import { measureAgent } from "./support/scale-agent.ts";
+import { measureApiFanOut } from "./support/scale-api-fan-out.ts";
 import { openScaleEtcd, pidOf } from "./support/scale-etcd.ts";
 import { measureFanOut } from "./support/scale-fan-out.ts";
 import { measureMany } from "./support/scale-many.ts";
 import { measureRealAgents } from "./support/scale-real.ts";
 import { writeAgent, writePart, writeScalePage } from "./support/scale-results.ts";
 
-const PARTS = (process.env["SCALE_PARTS"] ?? "agents many fanOut real").split(" ");
+const PARTS = (process.env["SCALE_PARTS"] ?? "agents many fanOut apiFanOut real").split(" ");
 const SIZES = (process.env["SCALE_NODES"] ?? "500 1000 5000").split(" ").map(Number);
 const AGENTS = Number(process.env["SCALE_AGENTS"] ?? 200);
 const PODS_PER_NODE = 50;
@@ -36,6 +39,7 @@ const FAN_OUTS = [
   { writes: 500, recordsPerWrite: 1 },
   { writes: 10, recordsPerWrite: 100 },
 ];
+const API_WRITES = 500;
 const REAL = { nodes: 20, podsPerNode: 10 };
 
 type Prepared = { readonly folder: string } & (
@@ -49,6 +53,9 @@ if (isInside) await onHost(async () => ({ part: "real", folder: "" }));
 else {
   if (PARTS.includes("many")) await writePart("many", await measureMany(sizeOf(AGENTS)));
   if (PARTS.includes("fanOut") && hasEtcd) await writePart("fanOut", await measureFanOut(WATCHERS, FAN_OUTS));
+  if (PARTS.includes("apiFanOut") && apiServerProblem() === undefined) {
+    await writePart("apiFanOut", await measureApiFanOut(WATCHERS, API_WRITES));
+  }
   if (PARTS.includes("real")) await onHost(async () => ({ part: "real", folder: await buildProduct() }));
   if (PARTS.includes("agents")) {
     for (const nodes of SIZES) {

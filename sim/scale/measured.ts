@@ -8,6 +8,7 @@ export interface Measured {
   /** Many agents in one process, on a datastore that counts. */
   readonly many: ManyAgents & Place;
   readonly fanOut: FanOut & Place;
+  readonly apiFanOut: ApiFanOut & Place;
   /** Real agents on one machine. */
   readonly real: RealAgents & Place;
 }
@@ -103,6 +104,21 @@ export interface FanOutRound {
   readonly etcdResidentBytes: number;
   /** Of this process, which has all watchers. */
   readonly clientMilliseconds: number;
+}
+
+/** Watchers of pods on the orchestrator's API, and changes of one pod. */
+export interface ApiFanOut {
+  readonly rounds: readonly ApiFanOutRound[];
+}
+
+export interface ApiFanOutRound {
+  readonly watchers: number;
+  readonly writes: number;
+  readonly bytesPerEvent: number;
+  /** Of kube-apiserver, and of its etcd. */
+  readonly apiMilliseconds: number;
+  readonly etcdMilliseconds: number;
+  readonly apiResidentBytes: number;
 }
 
 export interface RealAgents {

@@ -7,7 +7,7 @@
  * server does grows with events times watchers: the number of changes per second is an assumption, stated in `Assumptions`.
  */
 import { fitGrowth, fitLine, type Growth, growthAt, type Line, medianOf, type Point, valueAt } from "./fit.ts";
-import type { AgentAtScale, FanOutRound, Measured, Phase } from "./measured.ts";
+import type { AgentAtScale, ApiFanOutRound, FanOutRound, Measured, Phase } from "./measured.ts";
 
 export interface Costs {
   /** By the number of pods in the cluster. */
@@ -29,6 +29,8 @@ export interface Costs {
   readonly eventMilliseconds: number;
   readonly bulkEventMilliseconds: number;
   readonly writeMilliseconds: number;
+  /** The same of kube-apiserver. */
+  readonly api: Pick<Costs, "eventMilliseconds" | "writeMilliseconds">;
   /** Requests of one agent while nothing changes. */
   readonly idleRequestsPerSecond: number;
 }
@@ -77,7 +79,7 @@ export interface Prediction {
   readonly zoneServerSeconds: number;
 }
 
-export function costsOf({ agents, many, fanOut, real }: Measured): Costs {
+export function costsOf({ agents, many, fanOut, apiFanOut, real }: Measured): Costs {
   const all = Object.values(agents).toSorted((left, right) => left.size.nodes - right.size.nodes);
   const byPods = (of: (agent: AgentAtScale) => number) => fitLine(all.map((agent) => point(podsOf(agent), of(agent))));
   const byZone = (of: (agent: AgentAtScale) => number) =>
@@ -106,6 +108,7 @@ export function costsOf({ agents, many, fanOut, real }: Measured): Costs {
     eventMilliseconds: alone.slope,
     bulkEventMilliseconds: bulk.slope,
     writeMilliseconds: alone.base,
+    api: apiCosts(apiFanOut.rounds),
     idleRequestsPerSecond: real.idle.requests / real.nodes / (real.idle.wallMilliseconds / 1_000),
   };
 }
@@ -117,6 +120,13 @@ function fanOutLine(rounds: readonly FanOutRound[]): Line {
       point(watchers, etcdMilliseconds / (writes * recordsPerWrite)),
     ),
   );
+}
+
+function apiCosts(rounds: readonly ApiFanOutRound[]): Costs["api"] {
+  const { slope, base } = fitLine(
+    rounds.map(({ watchers, apiMilliseconds, writes }) => point(watchers, apiMilliseconds / writes)),
+  );
+  return { eventMilliseconds: slope, writeMilliseconds: base };
 }
 
 function podCosts({ count, agents, others }: Phase, nodes: number): PodCosts {

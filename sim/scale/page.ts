@@ -1,10 +1,12 @@
 /** docs/scale.md, from what was measured: no figure is written by hand. Pure. */
 import { networkKinds } from "../../src/bin/followed-network.ts";
+import { WATCH_SECONDS } from "../../src/kube/client.ts";
 import { ROUTED_BLOCK_KINDS } from "../../src/routing/inputs.ts";
 import type { Measured, Place } from "./measured.ts";
 import { ASSUMPTIONS, costsOf, nodeLimit, podsOf, predict } from "./model.ts";
 import {
   agentTable,
+  apiFanOutTable,
   fanOutTable,
   manyTable,
   megabytes,
@@ -16,12 +18,12 @@ import {
   whole,
 } from "./tables.ts";
 
-/** What the orchestrator's API sends an agent for a pod: not measured. */
+/** How often the orchestrator's API changes a pod that starts, and one that ends: not measured. */
 const API_EVENTS = { start: 5, end: 3 };
 const RATES = [5, 20, 100];
 
 export function scalePage(measured: Measured): string {
-  const { many, real, fanOut } = measured;
+  const { many, real, fanOut, apiFanOut } = measured;
   const costs = costsOf(measured);
   const agents = Object.values(measured.agents).toSorted((left, right) => left.size.nodes - right.size.nodes);
   const largest = agents.at(-1);
@@ -76,13 +78,19 @@ ${manyTable(many)}
 At rest the replicas ask nothing, and nobody writes anything; what the upkeep of a whole agent asks is in the table of the real agents below. Of the bytes that each agent is sent for a new pod, ${whole(blockShare * 100)} % are the record of the block from which it has its address: agents watch blocks because routes follow from them, and
 each ADD writes its block, although it seldom changes a route.
 
-## What a watcher costs etcd
+## What a watcher costs the datastore
 
 A real etcd, watchers that have their own connections each, and one client that writes records of pods:
 
 ${fanOutTable(fanOut)}
 
 The slope is ${number(costs.eventMilliseconds * 1_000)} microseconds for an event of one watcher if records come one by one, and ${number(costs.bulkEventMilliseconds * 1_000)} microseconds in transactions of 100.
+
+The same of a real kube-apiserver, and changes of one pod (${number((apiFanOut.rounds.at(-1)?.bytesPerEvent ?? 0) / 1_000)} KB of JSON for each event):
+
+${apiFanOutTable(apiFanOut)}
+
+The slope is ${number(costs.api.eventMilliseconds * 1_000)} microseconds for an event of one watcher.
 
 ## 20 real agents
 
@@ -114,8 +122,9 @@ ${limits.join("\n")}
 
 - **etcd**: an agent has two watches, whatever the number of kinds. The limit is CPU time of etcd; its bandwidth at ${rounded(nodeLimit(costs))} nodes is ${number((predict(costs, nodeLimit(costs)).serverBytes * 8) / 1e9)} Gbit per second. Following the claims of blocks instead of the blocks would halve the events and
   take away most of the bytes; a fan-out would take away the factor of the nodes.
-- **The orchestrator's API**: an agent has ${watches} watches there, one per kind, of which only pods and blocks are busy. kube-apiserver's own cost of an event was **not** measured; the column takes etcd's, which is a lower bound for JSON, and ${API_EVENTS.start} events of
-  a Pod that starts and ${API_EVENTS.end} of one that ends (assumed: created, scheduled, connected, running, ready; terminating, stopped, deleted), besides one of the block each. So take the column as an upper bound.
+- **The orchestrator's API**: an agent has ${watches} watches there, one per kind, of which only pods and blocks are busy. The column takes the measured cost of a small pod for each event, and ${API_EVENTS.start} events of
+  a Pod that starts and ${API_EVENTS.end} of one that ends (assumed: created, scheduled, connected, running, ready; terminating, stopped, deleted), besides one of the block each. Pods with large specs cost more, and several servers have more cores.
+  At rest an agent renews its watches, each every ${WATCH_SECONDS / 60} minutes: ${number(watches / WATCH_SECONDS)} requests per second, ${number((watches / WATCH_SECONDS) * size.nodes)} of ${whole(size.nodes)} agents (computed).
 - **Memory and CPU of the agent** come next: at ${whole(size.nodes)} nodes ${megabytes(memory.settled.residentBytes)} settled and ${megabytes(zone.returns.residentBytes)} after a third of the nodes came back (measured), and ${number((largest.idle.agentMilliseconds / largest.idle.seconds / 1_000) * 100)} % of a core
   while nothing changes (measured; why it grows with the cluster is not known yet).
 
@@ -123,7 +132,7 @@ ${limits.join("\n")}
 
 | Part | When, commit, machine |
 |---|---|
-${[...agents.map((agent) => [`one agent, ${whole(agent.size.nodes)} nodes`, agent] as const), ["many agents", many] as const, ["watchers", fanOut] as const, ["real agents", real] as const].map(([name, place]) => `| ${name} | ${placeText(place)} |`).join("\n")}
+${[...agents.map((agent) => [`one agent, ${whole(agent.size.nodes)} nodes`, agent] as const), ["many agents", many] as const, ["watchers of etcd", fanOut] as const, ["watchers of kube-apiserver", apiFanOut] as const, ["real agents", real] as const].map(([name, place]) => `| ${name} | ${placeText(place)} |`).join("\n")}
 
 \`\`\`sh
 make bench BENCH=scale                                        # everything, as root: half an hour
@@ -142,6 +151,7 @@ function apiLimit(measured: Measured, rate: number): number {
   return nodeLimit(
     {
       ...costs,
+      ...costs.api,
       add: { ...costs.add, eventsPerAgent: events(API_EVENTS.start) },
       remove: { ...costs.remove, eventsPerAgent: events(API_EVENTS.end) },
     },

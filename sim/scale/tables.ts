@@ -1,7 +1,7 @@
 /** The tables of docs/scale.md. Pure. */
 import { SIZES } from "./charts.ts";
 import { medianOf } from "./fit.ts";
-import type { AgentAtScale, FanOut, ManyAgents, PhaseName, RealAgents, Spent } from "./measured.ts";
+import type { AgentAtScale, ApiFanOut, FanOut, ManyAgents, PhaseName, RealAgents, Spent } from "./measured.ts";
 import { type Costs, podsOf, predict } from "./model.ts";
 
 type Rows = readonly (readonly string[])[];
@@ -97,6 +97,16 @@ export function fanOutTable({ rounds }: FanOut): string {
     ...rounds.map(({ recordsPerWrite, watchers, writes, etcdMilliseconds, etcdResidentBytes }) => [
       ...[whole(recordsPerWrite), whole(watchers), whole(writes * recordsPerWrite), seconds(etcdMilliseconds)],
       ...[milliseconds(etcdMilliseconds / (writes * recordsPerWrite)), megabytes(etcdResidentBytes)],
+    ]),
+  ]);
+}
+
+export function apiFanOutTable({ rounds }: ApiFanOut): string {
+  return table([
+    ["watchers", "changes", "CPU of kube-apiserver", "per change", "of its etcd", "memory of kube-apiserver"],
+    ...rounds.map(({ watchers, writes, apiMilliseconds, etcdMilliseconds, apiResidentBytes }) => [
+      ...[whole(watchers), whole(writes), seconds(apiMilliseconds), milliseconds(apiMilliseconds / writes)],
+      ...[milliseconds(etcdMilliseconds / writes), megabytes(apiResidentBytes)],
     ]),
   ]);
 }
