@@ -50,7 +50,7 @@ bare: node_modules/.installed ## demo, package and tests of a fresh clone on a b
 soak: node_modules/.installed ## the long proofs at full size, an hour or so; SOAK=word chooses among them
 	@$(BUN) scripts/soak.ts $(SOAK)
 
-simulate: node_modules/.installed ## a whole cluster in one process: a hundred seeds; SEED=7 or SCRIPT=file.json plays one, SCENARIO=upgrade SEED=6 the controllers, operator or upgrade, TRACE=1 shows what happens, SAVE=file.json stores it shrunk
+simulate: node_modules/.installed ## a whole cluster in one process: a hundred seeds; SEED=7 or SCRIPT=file.json plays one, SCENARIO=upgrade SEED=6 the allocators, controllers, operator or upgrade, TRACE=1 shows what happens, SAVE=file.json stores it shrunk
 	@$(BUN) sim/main.ts $(if $(SEED),--seed "$(SEED)") $(if $(SCRIPT),--script "$(SCRIPT)") $(if $(SCENARIO),--scenario "$(SCENARIO)") $(if $(SEEDS),--seeds "$(SEEDS)") \
 	  $(if $(MINUTES),--minutes "$(MINUTES)") $(if $(TRACE),--trace) $(if $(SAVE),--save "$(SAVE)")
 

@@ -3,7 +3,7 @@
  *
  *   bun sim/main.ts --seed 7 [--trace] [--save FILE]     one seed; a failure is made smaller, and stored if wanted
  *   bun sim/main.ts --script FILE [--trace]              a stored script
- *   bun sim/main.ts --scenario upgrade --seed 6          the controllers, the operator or an upgrade
+ *   bun sim/main.ts --scenario upgrade --seed 6          allocators, controllers, the operator or an upgrade
  *   bun sim/main.ts [--seeds 1-100]                      these, on as many processes as there are cores
  *   bun sim/main.ts --minutes 60 [--first 1]             as many as there is time for, others each time, scenarios too
  *

@@ -7,7 +7,7 @@ describe("scenarios in a long run", () => {
     const seeds = Array.from({ length: 1_000 }, (_, index) => 2 * index);
     const counts = Object.groupBy(seeds, (seed) => scenarioOf(seed) ?? "none");
 
-    for (const name of ["controllers", "operator", "upgrade"] as const) {
+    for (const name of ["allocators", "controllers", "operator", "upgrade"] as const) {
       expect(counts[name]?.length).toBeGreaterThan(15);
       expect(counts[name]?.length).toBeLessThan(60);
     }

@@ -1,4 +1,6 @@
-/** What is played beside whole clusters: the parts that there is one of in a cluster, each with the faults that it meets. */
+/** What is played beside whole clusters: parts of one without nodes, each with the faults that it meets. */
+import { runAllocators } from "../datastore/allocators-scenario.ts";
+import { DATASTORES } from "../datastore/servers.ts";
 import { loadModules } from "../schedule/load-modules.ts";
 import { Random } from "../schedule/random.ts";
 import { runControllersScenario, type ScenarioOutcome } from "./controllers-scenario.ts";
@@ -6,6 +8,8 @@ import { runOperatorScenario } from "./operator-scenario.ts";
 import { runUpgradeScenario } from "./upgrade/upgrade-scenario.ts";
 
 const SCENARIOS = {
+  /** The datastores take turns. */
+  allocators: (seed: number) => runAllocators(seed, DATASTORES[seed % DATASTORES.length] ?? "etcd"),
   controllers: runControllersScenario,
   operator: runOperatorScenario,
   upgrade: runUpgradeScenario,
@@ -25,7 +29,10 @@ export function scenarioOf(seed: number): ScenarioName | undefined {
   return random.chance(SHARE) ? random.pick(Object.keys(SCENARIOS) as ScenarioName[]) : undefined;
 }
 
-export async function playScenario(name: ScenarioName, seed: number): Promise<ScenarioOutcome> {
+export async function playScenario(
+  name: ScenarioName,
+  seed: number,
+): Promise<Pick<ScenarioOutcome, "violations" | "steps">> {
   await loadModules();
   return SCENARIOS[name](seed);
 }

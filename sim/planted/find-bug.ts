@@ -2,6 +2,7 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import type { Searched } from "./search-seeds.process.ts";
 
 const REPOSITORY = resolve(import.meta.dir, "../..");
 const COPIED = ["src", "sim", "test/support", "identity", "package.json", "tsconfig.json"];
@@ -10,10 +11,15 @@ export interface FoundBug {
   /** The first that violates what it must; `undefined` if none did in time. */
   readonly seed?: number;
   readonly what?: string;
+  /** How many seeds were played. */
+  readonly played: number;
+  readonly seconds: number;
 }
 
 /** Plays seeds in the copy until the bug is found. Throws if the patch cannot be applied. */
 export async function findBug(patch: string, { minutes }: { readonly minutes: number }): Promise<FoundBug> {
+  const began = performance.now();
+  const seconds = () => (performance.now() - began) / 1_000;
   const copy = mkdtempSync(join(tmpdir(), "planted-"));
   try {
     for (const place of COPIED) {
@@ -22,8 +28,17 @@ export async function findBug(patch: string, { minutes }: { readonly minutes: nu
     }
     symlinkSync(join(REPOSITORY, "node_modules"), join(copy, "node_modules"));
     await run(["git", "apply", patchFile(patch)], copy);
-    const output = await run([process.execPath, "sim/planted/search-seeds.process.ts", patch, String(minutes)], copy);
-    return JSON.parse(output) as FoundBug;
+    let played = 0;
+    for (let next = 1; ; ) {
+      const left = minutes - seconds() / 60;
+      if (left <= 0) return { played, seconds: seconds() };
+      const command = [process.execPath, "sim/planted/search-seeds.process.ts", patch, String(next), String(left)];
+      const searched = JSON.parse(await run(command, copy)) as Searched;
+      played += searched.played;
+      next = searched.next;
+      if (searched.seed !== undefined)
+        return { seed: searched.seed, what: searched.what ?? "", played, seconds: seconds() };
+    }
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }

@@ -1,14 +1,24 @@
 /** The bugs that the simulation must find: what each must violate, and in which scripts that which it breaks happens. */
+import type { ScenarioName } from "../control/scenarios.ts";
 import type { ForeignChange, Operation, Script } from "../script/operation.ts";
 
-export interface PlantedBug {
+interface Planted {
   /** Of the file beside this one, without `.patch`. */
   readonly patch: string;
-  /** The invariant. Another violation does not count: it could have another cause. */
+  /** The invariant; of a scenario: words of what it says. Another violation does not count: it could have another cause. */
   readonly violates: string;
+}
+
+interface PlantedInCluster extends Planted {
   /** Other scripts are not played. */
   readonly concerns: (script: Script) => boolean;
 }
+
+interface PlantedInScenario extends Planted {
+  readonly scenario: ScenarioName;
+}
+
+export type PlantedBug = PlantedInCluster | PlantedInScenario;
 
 export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
@@ -18,8 +28,18 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   },
   {
     patch: "lost-race-taken-for-success",
-    violates: "no living address freed",
-    concerns: (script) => script.datastore !== "etcd" && script.operations.length > 40,
+    violates: "belongs to",
+    scenario: "allocators",
+  },
+  {
+    patch: "retried-with-stale-value",
+    violates: "no address twice",
+    concerns: () => true,
+  },
+  {
+    patch: "endpoint-of-newer-sandbox-deleted",
+    violates: "reachable where allowed",
+    concerns: (script) => count(script, "lose sandbox") > 0,
   },
   {
     patch: "stale-revision-ignored",
@@ -71,6 +91,21 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     violates: "reachable where allowed",
     concerns: (script) =>
       script.pools[0]?.encapsulation === "VXLAN" && hasForeignChange(script, "delete a forwarding entry"),
+  },
+  {
+    patch: "leader-goes-on-without-renewal",
+    violates: "write at the same time",
+    scenario: "controllers",
+  },
+  {
+    patch: "edited-object-not-repaired",
+    violates: "not as undisturbed",
+    scenario: "operator",
+  },
+  {
+    patch: "step-recorded-before-it-is-done",
+    violates: "not as undisturbed",
+    scenario: "upgrade",
   },
 ];
 

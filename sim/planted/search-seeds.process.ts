@@ -1,26 +1,41 @@
 /**
- * Plays one seed after another whose script concerns a planted bug, until its invariant is violated:
+ * Plays one seed after another that concerns a planted bug, until its invariant is violated:
  *
- *   bun sim/planted/search-seeds.process.ts PATCH MINUTES
+ *   bun sim/planted/search-seeds.process.ts PATCH FIRST-SEED MINUTES
  *
- * Writes what was found as JSON, or `{}`.
+ * Writes a `Searched` as JSON.
  */
-import { runScript } from "../run/run-script.ts";
-import { generateScript } from "../script/generate.ts";
+import { playSeed } from "./play-seed.ts";
 import { PLANTED_BUGS, type PlantedBug } from "./planted-bugs.ts";
 
-const [patch, minutes] = process.argv.slice(2);
+export interface Searched {
+  /** The first seed that violates what it must; absent if none did. */
+  readonly seed?: number;
+  readonly what?: string;
+  /** How many seeds were played. */
+  readonly played: number;
+  /** The one to go on with. */
+  readonly next: number;
+}
+
+/** A process keeps some memory of each seed that it has played. */
+const SEEDS_PER_PROCESS = 25;
+
+const [patch, first, minutes] = process.argv.slice(2);
 const bug = PLANTED_BUGS.find((each) => each.patch === patch);
 if (bug === undefined) throw new Error(`There is no planted bug "${patch}"`);
-console.log(JSON.stringify((await search(bug, performance.now() + Number(minutes) * 60_000)) ?? {}));
+console.log(JSON.stringify(await search(bug, Number(first), performance.now() + Number(minutes) * 60_000)));
 process.exit(0);
 
-async function search({ concerns, violates }: PlantedBug, end: number) {
-  for (let seed = 1; performance.now() < end; seed += 1) {
-    const script = generateScript(seed);
-    if (!concerns(script)) continue;
-    const violation = (await runScript(script)).violations.find(({ invariant }) => invariant === violates);
-    if (violation !== undefined) return { seed, what: violation.what };
+async function search(planted: PlantedBug, from: number, end: number): Promise<Searched> {
+  let played = 0;
+  let seed = from;
+  for (; performance.now() < end && played < SEEDS_PER_PROCESS; seed += 1) {
+    const violations = await playSeed(planted, seed);
+    if (violations === undefined) continue;
+    played += 1;
+    const violation = violations.find(({ invariant }) => invariant === planted.violates);
+    if (violation !== undefined) return { seed, what: violation.what, played, next: seed + 1 };
   }
-  return undefined;
+  return { played, next: seed };
 }
