@@ -8,8 +8,7 @@ import { runOperatorScenario } from "./operator-scenario.ts";
 import { runUpgradeScenario } from "./upgrade/upgrade-scenario.ts";
 
 const SCENARIOS = {
-  /** The datastores take turns. */
-  allocators: (seed: number) => runAllocators(seed, DATASTORES[seed % DATASTORES.length] ?? "etcd"),
+  allocators: runAllocatorsScenario,
   controllers: runControllersScenario,
   operator: runOperatorScenario,
   upgrade: runUpgradeScenario,
@@ -29,10 +28,13 @@ export function scenarioOf(seed: number): ScenarioName | undefined {
   return random.chance(SHARE) ? random.pick(Object.keys(SCENARIOS) as ScenarioName[]) : undefined;
 }
 
-export async function playScenario(
-  name: ScenarioName,
-  seed: number,
-): Promise<Pick<ScenarioOutcome, "violations" | "steps">> {
+/** The datastores take turns. */
+async function runAllocatorsScenario(seed: number): Promise<ScenarioOutcome> {
+  const outcome = await runAllocators(seed, DATASTORES[seed % DATASTORES.length] ?? "etcd");
+  return { ...outcome, trace: String(outcome.trace) };
+}
+
+export async function playScenario(name: ScenarioName, seed: number): Promise<ScenarioOutcome> {
   await loadModules();
   return SCENARIOS[name](seed);
 }

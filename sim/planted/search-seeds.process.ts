@@ -5,8 +5,9 @@
  *
  * Writes a `Searched` as JSON.
  */
-import { playSeed } from "./play-seed.ts";
+
 import { PLANTED_BUGS, type PlantedBug } from "./planted-bugs.ts";
+import { playSeed } from "./play-seed.ts";
 
 export interface Searched {
   /** The first seed that violates what it must; absent if none did. */

@@ -7,6 +7,7 @@ import { deleteForwardingEntry } from "../../src/linux/rtnetlink/forwarding-entr
 import { deleteLink } from "../../src/linux/rtnetlink/link.ts";
 import { deleteNeighbour } from "../../src/linux/rtnetlink/neighbour.ts";
 import { deleteRoute, MAIN_TABLE, ROUTE_PROTOCOL } from "../../src/linux/rtnetlink/route.ts";
+import type { ModelRoute } from "../kernel/model.ts";
 import type { SimulatedHost } from "../kernel/simulated-host.ts";
 import type { ForeignChange } from "../script/operation.ts";
 
@@ -25,29 +26,32 @@ export function changeKernel(
     );
     return true;
   }
-  const request = requestFor(host, what, choice);
-  if (request === undefined) return false;
-  withSocket(kernel.openSocket("route"), (socket) => perform(socket, [request]));
+  const requests = requestsFor(host, what, choice);
+  if (requests.length === 0) return false;
+  withSocket(kernel.openSocket("route"), (socket) => perform(socket, requests));
   return true;
 }
 
-function requestFor(
-  { root }: SimulatedHost,
+function requestsFor(
+  host: SimulatedHost,
   what: Exclude<ForeignChange, "delete a table">,
   choice: number,
+): readonly NetlinkRequest[] {
+  if (what === "delete all routes") return routesOf(host).map(deletionOf);
+  const request = requestFor(host, what, choice);
+  return request === undefined ? [] : [request];
+}
+
+function requestFor(
+  host: SimulatedHost,
+  what: Exclude<ForeignChange, "delete a table" | "delete all routes">,
+  choice: number,
 ): NetlinkRequest | undefined {
+  const { root } = host;
   switch (what) {
     case "delete a route": {
-      const own = root.routes.filter(
-        ({ table, protocol }) => table === MAIN_TABLE && protocol !== ROUTE_PROTOCOL.kernel,
-      );
-      const route = pick(
-        own.filter(({ destination }) => destination.length > 0),
-        choice,
-      );
-      if (route === undefined) return undefined;
-      const { destination, priority, table } = route;
-      return deleteRoute({ destination, priority, table });
+      const route = pick(routesOf(host), choice);
+      return route && deletionOf(route);
     }
     case "delete a tunnel": {
       // Linux keeps its first IPIP device, and without its link a pod could not be repaired.
@@ -66,6 +70,18 @@ function requestFor(
       return entry && deleteForwardingEntry(entry);
     }
   }
+}
+
+/** Those that the kernel has not made itself, but for the default route. */
+function routesOf({ root }: SimulatedHost): readonly ModelRoute[] {
+  return root.routes.filter(
+    ({ table, protocol, destination }) =>
+      table === MAIN_TABLE && protocol !== ROUTE_PROTOCOL.kernel && destination.length > 0,
+  );
+}
+
+function deletionOf({ destination, priority, table }: ModelRoute): NetlinkRequest {
+  return deleteRoute({ destination, priority, table });
 }
 
 function pick<Item>(items: readonly Item[], choice: number): Item | undefined {

@@ -78,7 +78,8 @@ export type RuntimeAction =
 
 export const FOREIGN_CHANGES = [
   ...(["delete a route", "delete a tunnel", "delete a neighbour", "delete a forwarding entry"] as const),
-  ...(["delete a table"] as const),
+  /** As a network manager does that starts again, and takes all routes for its own. */
+  ...(["delete a table", "delete all routes"] as const),
 ];
 
 export type ForeignChange = (typeof FOREIGN_CHANGES)[number];

@@ -121,6 +121,7 @@ function oneFault(writer: ScriptWriter): void {
     () => writer.write({ kind: "cut", place: node, lasts: 5 * SECOND + random.below(60 * SECOND) }),
     () => writer.write({ kind: "compact datastore" }),
     () => writer.write({ kind: "reboot node", node, lasts: 20 * SECOND }),
+    () => writer.write({ kind: "foreign change", node, what: "delete all routes", choice: 0 }),
     () =>
       writer.write({ kind: "kill controllers", place: random.pick(CONTROLLERS), afterEffects: 0, lasts: 10 * SECOND }),
   ])();
