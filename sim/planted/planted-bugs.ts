@@ -39,7 +39,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     patch: "endpoint-of-newer-sandbox-deleted",
     violates: "reachable where allowed",
-    concerns: (script) => count(script, "lose sandbox") > 0,
+    concerns: (script) => count(script, "lose sandbox") > 1,
   },
   {
     patch: "stale-revision-ignored",
