@@ -26,7 +26,8 @@ export interface MachineMeans {
   readonly onCrash: (what: string) => void;
 }
 
-const SHORTEST_PAUSE = 1_000;
+/** Until a program is started again that died. */
+export const SHORTEST_PAUSE = 1_000;
 
 export class Machine {
   readonly node: SimulatedNode;

@@ -5,7 +5,7 @@ import type { FaultAction } from "../script/operation.ts";
 import type { Cluster } from "./cluster.ts";
 import { SHORT_WHILE } from "./coverage.ts";
 import { changeKernel } from "./foreign-change.ts";
-import type { Machine } from "./machine.ts";
+import { type Machine, SHORTEST_PAUSE } from "./machine.ts";
 
 export function playFault(cluster: Cluster, fault: FaultAction): void {
   if ("node" in fault) playAtNode(cluster, fault);
@@ -17,9 +17,13 @@ type FaultAtNode = Extract<FaultAction, { readonly node: string }>;
 type FaultAtPlace = Extract<FaultAction, { readonly place: string }>;
 type FaultAtServers = Exclude<FaultAction, FaultAtNode | FaultAtPlace>;
 
+/** So long somebody who is to die has time for the effects before. */
+const TIME_TO_DIE = 30_000;
+
 /** `isFelt`: it touches somebody from its beginning on; else it is counted when it does. */
 function begin(cluster: Cluster, fault: FaultAction, end: () => void = () => {}, isFelt = true): void {
-  const milliseconds = Math.max("lasts" in fault ? fault.lasts : 0, SHORT_WHILE);
+  const lasts = "lasts" in fault ? fault.lasts : 0;
+  const milliseconds = isFelt ? Math.max(lasts, SHORT_WHILE) : lasts + TIME_TO_DIE;
   cluster.faults.begin({ kind: fault.kind, ...placeOf(fault), milliseconds, end, isFelt });
 }
 
@@ -86,7 +90,10 @@ function playAtPlace(cluster: Cluster, fault: FaultAtPlace): void {
       begin(cluster, fault, () => network.heal(place));
       return;
     case "kill controllers":
-      controllers?.process?.onKill(() => count(cluster, fault));
+      controllers?.process?.onKill(() => {
+        count(cluster, fault);
+        cluster.scheduler.after(Math.max(fault.lasts, SHORTEST_PAUSE), () => controllers.start());
+      });
       controllers?.process?.killAfter(fault.afterEffects);
       begin(cluster, fault, () => controllers?.heal(), false);
       return;

@@ -44,6 +44,7 @@ function writeDeed(writer: ScriptWriter, count: number): void {
     ofPod(({ namespace, name }) =>
       writer.write({ kind: "repeat call", namespace, name, call: random.pick(["ADD", "DEL", "CHECK"]) }),
     ),
+    ofPod(({ namespace, name }) => writer.write({ kind: "repeat call", namespace, name, call: "CHECK" })),
     ofPod(({ namespace, name }) =>
       writer.write({ kind: "label pod", namespace, name, labels: { app: random.pick(APPS) } }),
     ),
@@ -132,11 +133,11 @@ function writeFaultOfProcesses(writer: ScriptWriter): void {
   const { random } = writer;
   const node = random.pick([...writer.nodes]);
   const place = random.pick(CONTROLLERS);
+  const effects = random.pick([0, random.below(40)]);
   // The lease of a leader ends after fifteen seconds.
   const frozen = random.pick([SECOND, 10 * SECOND, 40 * SECOND]);
   random.pick<() => void>([
-    () =>
-      writer.write({ kind: "kill agent", node, afterEffects: random.below(40), lasts: random.pick([0, 5 * SECOND]) }),
+    () => writer.write({ kind: "kill agent", node, afterEffects: effects, lasts: random.pick([0, 5 * SECOND]) }),
     () => writer.write({ kind: "kill call", node, afterEffects: random.below(40) }),
     () => writer.write({ kind: "kill call", node, afterEffects: random.below(40) }),
     () =>
