@@ -1,6 +1,6 @@
 /** Every invariant, for one run: some remember what they saw. */
 import { noAddressTwice, noAddressTwiceInKernels, noLivingAddressFreed, soundRecords } from "./addresses.ts";
-import { nobodyCrashes } from "./crashes.ts";
+import { callsSucceed, nobodyCrashes } from "./crashes.ts";
 import { startsWithRules, statusOnlyAfterRules } from "./endpoint-status.ts";
 import type { Invariant } from "./invariant.ts";
 import { ipamReader } from "./ipam-state.ts";
@@ -15,6 +15,7 @@ export function allInvariants(): readonly Invariant[] {
   return [
     soundRecords(read),
     nobodyCrashes(),
+    callsSucceed(),
     noAddressTwice(),
     noAddressTwiceInKernels(),
     noLivingAddressFreed(read),

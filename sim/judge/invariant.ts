@@ -35,6 +35,8 @@ export interface World {
   readonly nodes: ReadonlyMap<string, WorldNode>;
   /** What programs did that nobody killed and nobody asked to end: who ended by itself, or failed for no reason outside. */
   readonly crashes?: readonly string[];
+  /** Calls of CHECK and GC that failed while nothing disturbed their node. */
+  readonly failedCalls?: readonly string[];
 }
 
 export interface WorldPod {

@@ -41,6 +41,8 @@ interface Sandbox {
 }
 
 const INTERFACE = "eth0";
+/** Why a call failed that did not reply. */
+export const PLUGIN_DIED = "the plugin died";
 
 export class SimulatedRuntime {
   /** What the runtime believes, by container. */
@@ -71,7 +73,7 @@ export class SimulatedRuntime {
     const isKnown = this.sandboxes.get(containerId) === sandbox && this.attachments.has(containerId);
     if (outcome.kind !== "done") {
       if (isKnown && before === undefined) this.attachments.set(containerId, { ...attachment, state: "failed" });
-      return { ok: false, reason: outcome.kind === "failed" ? outcome.reason : "the plugin died" };
+      return { ok: false, reason: reasonOf(outcome) ?? "" };
     }
     const result = JSON.parse(outcome.stdout) as JsonObject;
     const addresses = addressesIn(result);
@@ -110,20 +112,17 @@ export class SimulatedRuntime {
   async check(containerId: string): Promise<string | undefined> {
     const sandbox = this.sandboxes.get(containerId);
     if (sandbox?.result === undefined) return undefined;
-    const outcome = await this.call("CHECK", containerId, sandbox);
-    if (outcome.kind === "done") return undefined;
-    return outcome.kind === "failed" ? outcome.reason : "the plugin died";
+    return reasonOf(await this.call("CHECK", containerId, sandbox));
   }
 
-  /** With all sandboxes that it knows of as those to keep. */
-  gc(): Promise<boolean> {
+  /** With all sandboxes that it knows of as those to keep. Returns why it failed. */
+  gc(): Promise<string | undefined> {
     return this.turns.alone(() => this.gcNow());
   }
 
-  private async gcNow(): Promise<boolean> {
+  private async gcNow(): Promise<string | undefined> {
     const valid = Array.from(this.sandboxes.keys(), (containerId) => ({ containerId, ifname: INTERFACE }));
-    const outcome = await this.finished({ CNI_COMMAND: "GC" }, this.config({ ...encodeValidAttachments(valid) }));
-    return outcome.kind === "done";
+    return reasonOf(await this.finished({ CNI_COMMAND: "GC" }, this.config({ ...encodeValidAttachments(valid) })));
   }
 
   /** The sandbox vanishes without a DEL. */
@@ -162,6 +161,12 @@ export class SimulatedRuntime {
     const { name, cniVersion, plugins } = JSON.parse(this.means.network());
     return JSON.stringify({ ...plugins[0], name, cniVersion, ...more });
   }
+}
+
+/** Why it failed. */
+function reasonOf(outcome: CallOutcome): string | undefined {
+  if (outcome.kind === "done") return undefined;
+  return outcome.kind === "failed" ? outcome.reason : PLUGIN_DIED;
 }
 
 function netnsOf(containerId: string): string {

@@ -4,6 +4,7 @@ import type { FaultKind } from "../script/operation.ts";
 import type { Coverage } from "./coverage.ts";
 
 interface ActiveFault {
+  readonly place: string | undefined;
   readonly name: string;
   readonly heal: () => void;
 }
@@ -21,6 +22,8 @@ export interface BegunFault {
 
 export class ActiveFaults {
   private readonly all = new Set<ActiveFault>();
+  /** When the last one ended, by its place. */
+  private readonly endedAt = new Map<string | undefined, number>();
 
   constructor(
     private readonly scheduler: Scheduler,
@@ -33,12 +36,20 @@ export class ActiveFaults {
     const name = `${kind} ${place ?? ""}`;
     const heal = () => {
       if (!this.all.delete(fault)) return;
+      this.endedAt.set(place, this.scheduler.now);
       over();
       if (![...this.all].some((other) => other.name === name)) end?.();
     };
-    const fault = { name, heal };
+    const fault = { place, name, heal };
     this.all.add(fault);
     this.scheduler.after(milliseconds, heal);
+  }
+
+  /** None that touches this place, or everybody, was in progress since then. */
+  isQuietSince(time: number, place: string): boolean {
+    const concerns = [place, undefined];
+    if ([...this.all].some((fault) => concerns.includes(fault.place))) return false;
+    return concerns.every((each) => (this.endedAt.get(each) ?? Number.NEGATIVE_INFINITY) < time);
   }
 
   healAll(): void {

@@ -34,6 +34,7 @@ export class Cluster implements World {
   readonly faults: ActiveFaults;
   readonly records: Records;
   readonly crashes: string[] = [];
+  readonly failedCalls: string[] = [];
   private readonly random: Random;
   private machinesMade = 0;
   private commands = 0;
@@ -150,6 +151,8 @@ export class Cluster implements World {
       coverage,
       trace,
       onCrash: (what) => this.crashes.push(what),
+      onFailure: (what) => this.failedCalls.push(what),
+      isQuietSince: (time) => this.faults.isQuietSince(time, name),
     });
     this.machines.set(name, machine);
     this.orchestrator.registerNode(name, { address: machine.address, machineId: machine.node.machineId });
@@ -166,7 +169,10 @@ export class Cluster implements World {
   healAll(): void {
     this.faults.healAll();
     for (const controllers of this.controllers.values()) controllers.heal();
-    for (const machine of this.machines.values()) machine.heal();
+    for (const machine of this.machines.values()) {
+      machine.heal();
+      machine.node.killNextCall(Number.POSITIVE_INFINITY);
+    }
   }
 
   private newControllers(name: string): SimulatedControllers {

@@ -7,6 +7,7 @@ import type { Random } from "../schedule/random.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Script } from "../script/operation.ts";
 import { type Coverage, type CoveredOperation, SHORT_WHILE } from "./coverage.ts";
+import { JudgedCalls } from "./judged-calls.ts";
 import { Kubelet, type PodApi, type PodRuntime } from "./kubelet.ts";
 import type { Orchestrator } from "./orchestrator.ts";
 import type { Servers } from "./servers.ts";
@@ -24,6 +25,10 @@ export interface MachineMeans {
   readonly coverage: Coverage;
   readonly trace: (who: string, line: string) => void;
   readonly onCrash: (what: string) => void;
+  /** A call failed that had no reason to. */
+  readonly onFailure: (what: string) => void;
+  /** No fault that concerns this machine was active since then. */
+  readonly isQuietSince: (time: number) => boolean;
 }
 
 /** Until a program is started again that died. */
@@ -32,6 +37,7 @@ export const SHORTEST_PAUSE = 1_000;
 export class Machine {
   readonly node: SimulatedNode;
   readonly kubelet: Kubelet;
+  private readonly judged: JudgedCalls;
   isOn = true;
   private callChanges = 0;
   private agentPause = SHORTEST_PAUSE;
@@ -56,6 +62,11 @@ export class Machine {
       },
       openStore: (process) => servers.store.connect(process, name),
       openApi: (process) => servers.api.connect(process, name),
+    });
+    this.judged = new JudgedCalls({
+      ...{ node: name, scheduler, runtime: this.node.runtime, isOn: () => this.isOn, onFailure: means.onFailure },
+      ...{ isQuietSince: means.isQuietSince, tamperedAt: () => this.tamperedAt },
+      isWanted: (pod) => means.orchestrator.isWanted(pod),
     });
     const containerPrefix = `${name}-${means.serial}`;
     const kubelet = { node: name, containerPrefix, scheduler, random: random.fork("kubelet") };
@@ -148,12 +159,23 @@ export class Machine {
     const attachment = containerId === undefined ? undefined : runtime.attachments.get(containerId);
     if (containerId === undefined || attachment === undefined) return;
     if (call === "ADD") void this.during("ADD", runtime.add(attachment.pod, containerId));
-    if (call === "CHECK") void this.during("CHECK", runtime.check(containerId));
+    if (call === "CHECK") void this.check(containerId);
     if (call === "DEL") this.kubelet.repeatDel(uid);
   }
 
-  collectGarbage(): void {
-    if (this.isOn) void this.during("GC", this.node.runtime.gc());
+  async collectGarbage(): Promise<void> {
+    if (this.isOn) await this.during("GC", this.judged.collectGarbage());
+  }
+
+  /** Checks everything that runs, and collects garbage: at rest all of that succeeds, and does nothing. */
+  async tryCalls(): Promise<void> {
+    const attached = [...this.node.attachments.values()].filter(({ state }) => state === "attached");
+    await Promise.all(attached.map(({ containerId }) => this.check(containerId)));
+    await this.collectGarbage();
+  }
+
+  private check(containerId: string): Promise<void> {
+    return this.during("CHECK", this.judged.check(containerId));
   }
 
   private runtime(): PodRuntime {

@@ -37,6 +37,12 @@ export class Orchestrator {
     this.pods.set(`${namespace}/${name}`, { ...pod, uid: String(metadata["uid"]), isEnding: false });
   }
 
+  /** It exists, and nobody has asked for its end. */
+  isWanted({ namespace, name, uid }: Named & { readonly uid: string }): boolean {
+    const pod = this.pods.get(`${namespace}/${name}`);
+    return pod?.uid === uid && !pod.isEnding;
+  }
+
   /** A kubelet ends it, and forgets it then. */
   deletePod({ namespace, name }: Named): void {
     const pod = this.pods.get(`${namespace}/${name}`);

@@ -36,6 +36,8 @@ export interface RunOutcome {
 const WARM_UP = 30_000;
 /** Longer than the product promises to need for anything. */
 const UNTIL_REST = boundOfLeaks(CONTROLLER_SETTINGS) + 60_000;
+/** Longer than a call takes that nothing disturbs. */
+const CALLS = 30_000;
 /** How long the cluster is watched at rest: longer than the five minutes between two rounds of upkeep. */
 const REST = 6 * 60_000;
 
@@ -60,6 +62,7 @@ export async function runScript(script: Script, { trace }: RunOptions = {}): Pro
     cluster.healAll();
     await watch.runUntil(scheduler.now + UNTIL_REST);
     await watch.checkAtRest();
+    await watch.checkCalls();
     await watch.checkWork();
   };
   await catchExceptions(play, (failure) => watch.noteException(failure));
@@ -101,6 +104,19 @@ class Watch {
     if (this.violatedAt === undefined) this.judge(this.atRest);
     if (this.violatedAt === undefined)
       this.noteAll("what is asked for is copied", await uncopied(this.cluster.servers));
+  }
+
+  /** At rest every CHECK and every GC succeeds; the invariants of each step see whether they do harm. */
+  async checkCalls(): Promise<void> {
+    if (this.violatedAt !== undefined) return;
+    const waiting = new Set([...this.cluster.machines.values()].filter(({ isOn }) => isOn));
+    for (const machine of [...waiting]) void machine.tryCalls().then(() => waiting.delete(machine));
+    await this.runUntil(this.cluster.now + CALLS);
+    if (this.violatedAt !== undefined) return;
+    this.noteAll(
+      "CHECK and GC succeed",
+      Array.from(waiting, ({ name }) => `${name}: they take longer than ${CALLS / 1_000} s`),
+    );
   }
 
   /** At rest there is nothing to do; a pod that cannot get an address is tried again for ever. */
