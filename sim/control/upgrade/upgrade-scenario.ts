@@ -19,6 +19,7 @@ import { Administrator } from "./administrator.ts";
 import { layOutOlderCluster } from "./older-cluster.ts";
 
 const SETTLE = 60_000;
+const LOOK = 5_000;
 const MOST_ATTEMPTS = 14;
 const MOST_FINAL_ATTEMPTS = 6;
 
@@ -72,6 +73,7 @@ async function play(seed: number, faults: Random | undefined): Promise<Played> {
   const controllers = runControllers(api, scheduler, random.fork("controllers"));
   const administrator = new Administrator({ api, network }, random.fork("administrator"));
   const violations: string[] = [];
+  lookAtAddresses(users, scheduler, violations);
 
   const planned = await administrator.succeed("upgrade", "plan", "--lock-time=30s", "--stall-limit=3m");
   if (planned.code !== 0) violations.push(`there is no plan: ${planned.stderr}`);
@@ -91,6 +93,21 @@ async function play(seed: number, faults: Random | undefined): Promise<Played> {
   violations.push(...controllers.failures.map((failure) => `the controllers failed: ${failure}`));
   const trace = JSON.stringify([scheduler.steps, administrator.history, [...users.assigned]]);
   return { before, after: contentsOf(api), phase, violations, steps: scheduler.steps, trace };
+}
+
+/**
+ * From the first pod that has an address on, the new storage is in use: whatever happens to the upgrade, nobody loses an
+ * address there or gets that of another. Until then it may be copied to half.
+ */
+function lookAtAddresses(users: AddressUsers, scheduler: Scheduler, violations: string[]): void {
+  const look = async () => {
+    if (violations.length > 0) return;
+    if (users.assigned.size > 0) {
+      violations.push(...(await users.problems()).map((problem) => `after ${scheduler.now / 1_000} s: ${problem}`));
+    }
+    scheduler.after(LOOK, () => void look());
+  };
+  void look();
 }
 
 async function disturbed(administrator: Administrator, goal: string, faults: Random | undefined): Promise<void> {
