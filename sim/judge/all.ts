@@ -5,6 +5,7 @@ import { startsWithRules, statusOnlyAfterRules } from "./endpoint-status.ts";
 import type { Invariant } from "./invariant.ts";
 import { ipamReader } from "./ipam-state.ts";
 import { noLeftoverInKernel } from "./kernel-leaks.ts";
+import { oneLeader } from "./leaders.ts";
 import { noLeakedRecord } from "./leaks.ts";
 import { everythingComesAbout } from "./liveness.ts";
 import { reachableWhereAllowed } from "./reachability.ts";
@@ -16,6 +17,7 @@ export function allInvariants(): readonly Invariant[] {
     soundRecords(read),
     nobodyCrashes(),
     callsSucceed(),
+    oneLeader(),
     noAddressTwice(),
     noAddressTwiceInKernels(),
     noLivingAddressFreed(read),

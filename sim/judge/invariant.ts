@@ -37,6 +37,8 @@ export interface World {
   readonly crashes?: readonly string[];
   /** Calls of CHECK and GC that failed while nothing disturbed their node. */
   readonly failedCalls?: readonly string[];
+  /** The copies of the controllers that write, or would if they were not frozen. */
+  readonly leaders?: readonly string[];
 }
 
 export interface WorldPod {

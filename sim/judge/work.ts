@@ -7,6 +7,7 @@ import { UPKEEP_COMMANDS, UPKEEP_MILLISECONDS } from "../../src/bin/upkeep-part.
 import { WATCH_LIMITS } from "../../src/datastore/etcd/watch.ts";
 import { WATCH_SECONDS } from "../../src/kube/client.ts";
 import { LEASE_TIMES } from "../../src/kube/election/lease.ts";
+import { TUNNEL_ADDRESSES } from "../../src/model/tunnel-address.ts";
 
 /** How often something happened since the beginning: `"store: write by agent at node-1 /key" -> 12`. */
 export type WorkCounts = ReadonlyMap<string, number>;
@@ -57,7 +58,8 @@ const PERIODICAL: readonly Allowance[] = [
   },
   {
     kind: /^(store|api): read by agent at node-/,
-    period: REFRESH_MILLISECONDS,
+    // It asks for each of them, and if a pool is disabled all of them may be in one block.
+    ...{ period: REFRESH_MILLISECONDS, times: TUNNEL_ADDRESSES.length },
     reason: "the agent looks now and then whether the tunnel addresses of its node are still its own",
   },
 ];

@@ -68,6 +68,10 @@ export class Cluster implements World {
     return this.orchestrator.pods;
   }
 
+  get leaders(): readonly string[] {
+    return [...this.controllers.values()].filter(({ isLeading }) => isLeading).map(({ name }) => name);
+  }
+
   get nodes(): ReadonlyMap<string, WorldNode> {
     const on = [...this.machines.values()].filter(({ isOn }) => isOn);
     if (on.length !== this.knownOn.length || on.some((machine, index) => machine !== this.knownOn[index])) {
