@@ -32,14 +32,25 @@ test("an event that throws is a violation of its script", async () => {
 
 test("what the code of a dead process says is none", async () => {
   const found: unknown[] = [];
+  const events = new EventEmitter();
   await catchExceptions(
-    async () => {
-      throw new ProcessKilled("it is dead");
-    },
+    async () => void events.emit("unhandledRejection", new ProcessKilled("it is dead")),
     (failure) => found.push(failure),
+    events,
   );
 
   expect(found).toEqual([]);
+});
+
+test("what ends the work half way is one, whoever says it", async () => {
+  const found: unknown[] = [];
+  const failure = new ProcessKilled("it is dead");
+  await catchExceptions(
+    () => Promise.reject(failure),
+    (each) => found.push(each),
+  );
+
+  expect(found).toEqual([failure]);
 });
 
 test("a rejection that nobody handles is one, while the work lasts", async () => {

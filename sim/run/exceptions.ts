@@ -18,7 +18,8 @@ export async function catchExceptions(
   try {
     await work();
   } catch (failure) {
-    catchOne(failure);
+    // Whatever ends the work half way: the rest was not judged.
+    found(failure);
   } finally {
     events.off("unhandledRejection", catchOne);
     events.off("uncaughtException", catchOne);

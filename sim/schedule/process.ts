@@ -69,7 +69,16 @@ export class SimulatedProcess {
     if (!this.isAlive) return;
     const left = this.frozenUntil - this.scheduler.now;
     if (left > 0) this.scheduler.after(left, () => this.deliver(arrival));
-    else arrival();
+    else this.arrive(arrival);
+  }
+
+  /** What arrives may be the cause of the effect at which the process dies: that ends nobody else. */
+  private arrive(arrival: () => void): void {
+    try {
+      arrival();
+    } catch (failure) {
+      if (!this.isDead || !(failure instanceof ProcessKilled)) throw failure;
+    }
   }
 
   /** It does not run for this long, and then goes on as if nothing had happened: a paused machine, or one that swaps. */
