@@ -126,10 +126,18 @@ export class ScriptWriter {
     const isEnabled = [...this.pools.values()].some(({ disabled }) => disabled !== true);
     if (pool !== undefined && !isEnabled) this.applyPool({ ...pool, disabled: false });
     while (this.nodes.size < LEAST_NODES) this.joinNode();
+    // What happens at one time happens in any order, and only a node that has joined can have pods.
+    this.now += 1_000;
     for (const node of [...this.nodes].slice(0, LEAST_NODES)) {
-      const present = this.pods.filter((pod) => pod.node === node).length;
+      const present = this.pods.filter((pod) => pod.node === node && !this.isCreatedAgain(pod)).length;
       for (let count = present; count < LEAST_PODS / LEAST_NODES; count++) this.createPod({ on: node });
     }
+  }
+
+  /** While the former pod of this name still ends, there is no other: it may never come. */
+  private isCreatedAgain({ namespace, name }: ScriptPod): boolean {
+    const isOf = (each: Operation) => each.kind === "create pod" && each.namespace === namespace && each.name === name;
+    return this.operations.filter(isOf).length > 1;
   }
 
   private forget(pod: ScriptPod): void {
