@@ -122,11 +122,12 @@ export class ScriptWriter {
 
   /** So that at rest there is something to reach, from elsewhere too, and every pod can run. */
   endWithEnough(): void {
+    // What happens at one time happens in any order.
+    this.now += 1_000;
     const [pool] = this.pools.values();
     const isEnabled = [...this.pools.values()].some(({ disabled }) => disabled !== true);
     if (pool !== undefined && !isEnabled) this.applyPool({ ...pool, disabled: false });
     while (this.nodes.size < LEAST_NODES) this.joinNode();
-    // What happens at one time happens in any order, and only a node that has joined can have pods.
     this.now += 1_000;
     for (const node of [...this.nodes].slice(0, LEAST_NODES)) {
       const present = this.pods.filter((pod) => pod.node === node && !this.isCreatedAgain(pod)).length;
