@@ -32,7 +32,8 @@ const AGENTS = Number(process.env["SCALE_AGENTS"] ?? 200);
 const PODS_PER_NODE = 50;
 const POLICIES_PER_NODE = 2;
 const ROUNDS = Math.min(Number(process.env["BENCH_ROUNDS"] ?? 20), 20);
-const IDLE_SECONDS = 30;
+/** Twice as long as anything that an agent does from time to time. */
+const IDLE_SECONDS = 180;
 const UPGRADES_PER_SECOND = 200;
 const WATCHERS = [0, 20, 200];
 const FAN_OUTS = [

@@ -11,7 +11,7 @@ import type { AgentAtScale, ApiFanOutRound, FanOutRound, Measured, Phase } from 
 
 export interface Costs {
   /** By the number of pods in the cluster. */
-  readonly firstAgentMilliseconds: Line;
+  readonly firstAgentMilliseconds: Growth;
   readonly firstEtcdMilliseconds: Growth;
   readonly residentBytes: Line;
   readonly recordBytes: Line;
@@ -82,6 +82,8 @@ export interface Prediction {
 export function costsOf({ agents, many, fanOut, apiFanOut, real }: Measured): Costs {
   const all = Object.values(agents).toSorted((left, right) => left.size.nodes - right.size.nodes);
   const byPods = (of: (agent: AgentAtScale) => number) => fitLine(all.map((agent) => point(podsOf(agent), of(agent))));
+  const growthByPods = (of: (agent: AgentAtScale) => number) =>
+    fitGrowth(all.map((agent) => point(podsOf(agent), of(agent))));
   const byZone = (of: (agent: AgentAtScale) => number) =>
     fitGrowth(all.map((agent) => point(agent.zone.pods, of(agent))));
   const largest = all.at(-1);
@@ -93,8 +95,8 @@ export function costsOf({ agents, many, fanOut, apiFanOut, real }: Measured): Co
   );
   if (alone === undefined || bulk === undefined) throw new Error("The fan-out was not measured");
   return {
-    firstAgentMilliseconds: byPods(({ first }) => first.agentMilliseconds),
-    firstEtcdMilliseconds: fitGrowth(all.map((agent) => point(podsOf(agent), agent.first.etcdMilliseconds))),
+    firstAgentMilliseconds: growthByPods(({ first }) => first.agentMilliseconds),
+    firstEtcdMilliseconds: growthByPods(({ first }) => first.etcdMilliseconds),
     residentBytes: byPods(({ memory }) => memory.settled.residentBytes),
     recordBytes: byPods(({ records }) => records.bytes),
     zoneFailsMilliseconds: byZone(({ zone }) => zone.fails.agentMilliseconds),
@@ -149,7 +151,7 @@ export function predict(costs: Costs, nodes: number, assumptions: Assumptions = 
   const etcdList = growthAt(costs.firstEtcdMilliseconds, pods) / 1_000;
   return {
     nodes,
-    firstSeconds: valueAt(costs.firstAgentMilliseconds, pods) / 1_000 + etcdList,
+    firstSeconds: growthAt(costs.firstAgentMilliseconds, pods) / 1_000 + etcdList,
     residentBytes: valueAt(costs.residentBytes, pods),
     changeMilliseconds: costs.changeMilliseconds,
     zoneFailsSeconds: growthAt(costs.zoneFailsMilliseconds, zonePods) / 1_000,
