@@ -118,6 +118,11 @@ function playAtNode(cluster: Cluster, fault: FaultAtNode): void {
   const machine = cluster.machines.get(fault.node);
   if (machine?.isOn !== true) return;
   const { node } = machine;
+  /** Another machine may have the name by then, and of faults that overlap only one ends them all. */
+  const endAt = (end: (present: Machine) => void) => () => {
+    const present = cluster.machines.get(fault.node);
+    if (present !== undefined) end(present);
+  };
   switch (fault.kind) {
     case "kill call":
       // The machine counts it when a call dies.
@@ -127,7 +132,12 @@ function playAtNode(cluster: Cluster, fault: FaultAtNode): void {
     case "kill agent":
       node.agent?.onKill(() => machine.isOn && count(cluster, fault));
       machine.killAgent(fault.afterEffects, fault.lasts);
-      begin(cluster, fault, () => machine.heal(), false);
+      begin(
+        cluster,
+        fault,
+        endAt((present) => present.heal()),
+        false,
+      );
       return;
     case "freeze agent":
       node.freezeAgent(fault.lasts);
@@ -135,9 +145,11 @@ function playAtNode(cluster: Cluster, fault: FaultAtNode): void {
       return;
     case "reboot node":
       machine.switchOff();
-      begin(cluster, fault, () => {
-        if (cluster.machines.get(machine.name) === machine) machine.switchOn();
-      });
+      begin(
+        cluster,
+        fault,
+        endAt((present) => present.switchOn()),
+      );
       return;
     case "foreign change":
       if (!changeKernel(node.host, fault)) return;
@@ -146,7 +158,11 @@ function playAtNode(cluster: Cluster, fault: FaultAtNode): void {
       return;
     default:
       disturbKernel(machine, CHANCES[fault.kind], fault.probability);
-      begin(cluster, fault, () => disturbKernel(machine, CHANCES[fault.kind], 0));
+      begin(
+        cluster,
+        fault,
+        endAt((present) => disturbKernel(present, CHANCES[fault.kind], 0)),
+      );
   }
 }
 
