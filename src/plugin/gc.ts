@@ -4,7 +4,9 @@
  *
  * A failure does not stop it; all failures are reported at the end. An attachment
  * whose link could not be removed keeps its endpoint and addresses: they are in
- * use. Attachments are compared by their marks, since a mark may contain a hash.
+ * use. One whose endpoint could not be removed keeps its addresses: they lead a
+ * later search to the endpoint, which nothing else would do. Attachments are
+ * compared by their marks, since a mark may contain a hash.
  */
 import type { GcCall } from "../cni/call.ts";
 import type { Datastore, Entry } from "../datastore/datastore.ts";
@@ -27,7 +29,7 @@ import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import type { Session } from "./session.ts";
-import { readStoredEndpoint } from "./stored-endpoint.ts";
+import { readStoredEndpoint, type StoredEndpoint } from "./stored-endpoint.ts";
 import { removeHostLink } from "./wire.ts";
 
 type Failures = unknown[];
@@ -55,8 +57,7 @@ export async function gc(call: GcCall, session: Session): Promise<void> {
   const tracked = await trackedConnections(host.netfilter, warn);
   const forget = async (addresses: readonly Address[]) => tracked?.forget(addresses);
   const steps: readonly (() => Promise<void>)[] = [
-    () => collectEndpoints({ ...keep, forget }, session, failures),
-    () => releaseLeaked({ ...keep, forget }, session),
+    () => collectRecords({ ...keep, forget }, session, failures),
     () => forgetSources(host, warn),
     // Another IPAM plugin only gets the valid attachments: it would release the addresses of links that remain.
     ...(remaining.length === 0 ? [() => collectDelegated(call, session)] : []),
@@ -106,24 +107,42 @@ interface Collecting extends Keep {
   readonly forget: (addresses: readonly Address[]) => Promise<void>;
 }
 
-async function collectEndpoints(keep: Collecting, session: Session, failures: Failures): Promise<void> {
+async function collectRecords(keep: Collecting, session: Session, failures: Failures): Promise<void> {
+  const left = await collectEndpoints(keep, session, failures);
+  const isLeft: IsKept = (containerId, ifname) =>
+    left.some((each) => each.containerId === containerId && (ifname ?? each.ifname) === each.ifname);
+  const isKept: IsKept = (containerId, ifname) => keep.isKept(containerId, ifname) || isLeft(containerId, ifname);
+  await releaseLeaked({ ...keep, isKept }, session);
+}
+
+/** Returns those that should be gone, and are not. */
+async function collectEndpoints(
+  keep: Collecting,
+  session: Session,
+  failures: Failures,
+): Promise<readonly StoredEndpoint[]> {
   const store = await session.store();
   const { answers } = await store.read([WANTED_CLUSTER, wantedNode(session.node)]);
   readyForReleasing(answers[0]);
   requireOwnNodeEntry(answers[1], thisMachine(session));
+  const left: StoredEndpoint[] = [];
   for await (const entries of endpointsOfNode(store, session)) {
     for (const entry of entries) {
+      let stale: StoredEndpoint | undefined;
       try {
-        // Refused if it has changed meanwhile: then it is in use.
-        if (isStale(entry, keep, session)) {
-          await keep.forget(addressesOf(entry));
-          await store.commit([{ kind: "delete", key: entry.key, revision: entry.revision }]);
-        }
+        stale = staleEndpoint(entry, keep, session);
+        if (stale === undefined) continue;
+        await keep.forget(addressesOf(stale));
+        // Refused if it has changed meanwhile: then it may be in use.
+        const { ok } = await store.commit([{ kind: "delete", key: entry.key, revision: entry.revision }]);
+        if (!ok) left.push(stale);
       } catch (failure) {
         failures.push(failure);
+        if (stale !== undefined) left.push(stale);
       }
     }
   }
+  return left;
 }
 
 /**
@@ -139,14 +158,14 @@ async function* endpointsOfNode(store: Datastore, { config, node }: Session): As
 }
 
 /** The runtime's list only concerns its own node. */
-function isStale(entry: Entry, { network, isKept }: Keep, { node }: Session): boolean {
+function staleEndpoint(entry: Entry, { network, isKept }: Keep, { node }: Session): StoredEndpoint | undefined {
   const endpoint = readStoredEndpoint(entry);
-  if (endpoint.node !== node || endpoint.network !== network) return false;
-  return !isKept(endpoint.containerId ?? "", endpoint.ifname);
+  if (endpoint.node !== node || endpoint.network !== network) return undefined;
+  return isKept(endpoint.containerId ?? "", endpoint.ifname) ? undefined : endpoint;
 }
 
-function addressesOf(entry: Entry): readonly Address[] {
-  return readStoredEndpoint(entry).ipNetworks.flatMap((text) => parseInterfaceAddress(text)?.address ?? []);
+function addressesOf({ ipNetworks }: StoredEndpoint): readonly Address[] {
+  return ipNetworks.flatMap((text) => parseInterfaceAddress(text)?.address ?? []);
 }
 
 async function collectDelegated(call: GcCall, session: Session): Promise<void> {

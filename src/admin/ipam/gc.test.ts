@@ -88,6 +88,22 @@ describe("ipam gc", () => {
     expect(findProblems(await readWorld(store))).toEqual([]);
   });
 
+  test("releases no address whose endpoint it cannot remove: the next one finds both", async () => {
+    await attach("gone");
+    const refusing = storeAround(store, {
+      commit: (changes) =>
+        changes.some(({ kind, key }) => kind === "delete" && key === endpointKey("node-1", "gone"))
+          ? Promise.reject(new Error("refused"))
+          : store.commit(changes),
+    });
+
+    expect((await gc("", { store: refusing })).code).not.toBe(EXIT_OK);
+    expect([await handles(), await hasEndpoint("node-1", "gone")]).toEqual([["net.gone"], true]);
+
+    expect((await gc("")).code).toBe(EXIT_OK);
+    expect([await handles(), await hasEndpoint("node-1", "gone")]).toEqual([[], false]);
+  });
+
   test("forgets the connections of an address before it is released", async () => {
     const gone = await attach("gone");
     const forgotten: string[] = [];

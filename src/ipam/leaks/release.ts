@@ -4,9 +4,9 @@ import { type Address, formatAddress } from "../../ip/address.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { blockKey } from "../../model/keys.ts";
 import type { Allocator } from "../allocator.ts";
-import { ordinalsOf } from "../block.ts";
 import { decodeBlock } from "../records.ts";
 import type { ReleaseRule } from "../request.ts";
+import { allocationsIn, type NodeAllocation } from "./allocations.ts";
 import type { Leak } from "./find.ts";
 import type { NodeRecords } from "./node-records.ts";
 
@@ -19,13 +19,17 @@ interface ReleaseMeans {
   readonly rule?: ReleaseRule;
 }
 
-/** Each only if it has not been assigned again; with its endpoint, if that has not changed. Returns what was released. */
+/**
+ * Each only if it has not been assigned again; with its endpoint, if that has not changed. Endpoints go first: whoever is
+ * stopped half way leaves addresses, which lead the next search here again. Returns what was released.
+ */
 export async function releaseLeaks(
   leaks: readonly Leak[],
   { endpoints }: Pick<NodeRecords, "endpoints">,
   { store, allocator, forget, rule }: ReleaseMeans,
 ): Promise<readonly Address[]> {
   await forget(leaks.map(({ allocation: { address } }) => address));
+  for (const leaksOfOne of byContainer(leaks).values()) await removeEndpoint(leaksOfOne, endpoints, store);
   const { released } = await allocator.releaseAddresses(
     leaks.map(({ allocation: { address, handle, sequenceNumber } }) => ({
       address,
@@ -34,11 +38,6 @@ export async function releaseLeaks(
     })),
     rule,
   );
-  const texts = new Set(released.map(formatAddress));
-  for (const leaksOfOne of byContainer(leaks).values()) {
-    if (!leaksOfOne.every(({ allocation }) => texts.has(formatAddress(allocation.address)))) continue;
-    await removeEndpoint(leaksOfOne, endpoints, store);
-  }
   return released;
 }
 
@@ -52,7 +51,10 @@ function byContainer(leaks: readonly Leak[]): ReadonlyMap<string, readonly Leak[
 
 const ATTEMPTS = 5;
 
-/** An ADD of the same container does not write an equal endpoint again, but it assigns an address: the blocks are the guard. */
+/**
+ * An ADD of the same container does not write an equal endpoint again, but it assigns the addresses again: the blocks are
+ * the guard. One that comes afterwards finds no endpoint, and writes one.
+ */
 async function removeEndpoint(
   leaks: readonly Leak[],
   endpoints: NodeRecords["endpoints"],
@@ -62,16 +64,24 @@ async function removeEndpoint(
   const entry = endpoints.get(first?.allocation.endpointKey ?? "");
   // A newer sandbox of the same pod has an endpoint of the same name.
   if (first === undefined || !entry?.value.includes(`"${first.allocation.containerId}"`)) return;
-  const { handle, ifname } = first.allocation;
-  const owner = { handle, ...(ifname === undefined ? {} : { interface: ifname }) };
   const keys = [...new Set(leaks.map(({ allocation }) => blockKey(allocation.block)))];
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     const { answers } = await store.read(keys.map((key) => ({ kind: "key", key })));
-    if (answers.flat().some((block) => ordinalsOf(decodeBlock(block), owner).length > 0)) return;
+    if (!hasOnlyJudged(leaks, answers.flat().map(decodeBlock))) return;
     const guards = keys.map((key, index): Change => ({ kind: "expect", key, revision: answers[index]?.[0]?.revision }));
     const written = await store.commit([...guards, { kind: "delete", key: entry.key, revision: entry.revision }]);
     if (written.ok || written.key === entry.key) return;
   }
+}
+
+/** Whether the container has no address in the blocks but those that were judged. */
+function hasOnlyJudged(leaks: readonly Leak[], blocks: readonly IPAMBlock[]): boolean {
+  const identityOf = ({ address, sequenceNumber }: NodeAllocation) => `${formatAddress(address)} ${sequenceNumber}`;
+  const judged = new Set(leaks.map(({ allocation }) => identityOf(allocation)));
+  const owners = new Set(leaks.map(({ allocation: { handle, ifname } }) => `${handle} ${ifname}`));
+  return blocks
+    .flatMap(allocationsIn)
+    .every((each) => !owners.has(`${each.handle} ${each.ifname}`) || judged.has(identityOf(each)));
 }
 
 /** Returns the number of blocks that were given back. */
