@@ -71,7 +71,7 @@ export class Applier {
   }
 
   /** Deletes it unless it has been replaced meanwhile; its dependents are deleted by the garbage collector. */
-  async remove(object: LiveObject, why: string): Promise<void> {
+  async remove(object: KubeObject | LiveObject, why: string): Promise<void> {
     const { client, requireLeading, log } = this.means;
     requireLeading();
     const path = objectPath(object);
@@ -83,7 +83,7 @@ export class Applier {
         apiVersion: "v1",
         kind: "DeleteOptions",
         propagationPolicy: "Background",
-        preconditions: { uid: object.metadata.uid },
+        ...("uid" in object.metadata ? { preconditions: { uid: object.metadata.uid } } : {}),
       }),
     };
     const response = await effectOf(`delete ${describeObject(object)}`, () => client.request(request));

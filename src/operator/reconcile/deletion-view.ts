@@ -1,11 +1,13 @@
 /** The steps of a deletion, and what they are decided from. Pure. */
 
 import { SKIP_CLEANUP_ANNOTATION } from "../delete-installation.ts";
+import type { KubeObject } from "../kube-object.ts";
 import type { FollowedSnapshot, Namespaces } from "./followed-objects.ts";
 import type { LiveObject } from "./live-object.ts";
 
 export type DeletionStep =
-  | { readonly kind: "delete"; readonly objects: readonly LiveObject[]; readonly why: string }
+  /** Live ones, or such as have a name only: then it is deleted whoever made it. */
+  | { readonly kind: "delete"; readonly objects: readonly KubeObject[]; readonly why: string }
   | { readonly kind: "wait"; readonly message: string; readonly problem?: string; readonly reason?: "NodeNotReady" }
   /** Applies the DaemonSet that cleans up the nodes. */
   | { readonly kind: "clean up nodes" }

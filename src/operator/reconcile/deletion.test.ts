@@ -30,6 +30,10 @@ const pod = (workload: string, node: string, ready: "True" | "False" = "False") 
     spec: { nodeName: node },
     status: { conditions: [{ type: "Ready", status: ready }] },
   });
+const ending = (workload: string, node: string) => {
+  const { metadata, ...members } = pod(workload, node);
+  return { ...members, metadata: { ...metadata, ...DELETED } };
+};
 const node = (name: string, status = "True", message = "", lastTransitionTime = "2025-12-01T00:00:00Z") =>
   liveObject("Node", name, { status: { conditions: [{ type: "Ready", status, message, lastTransitionTime }] } });
 const LOST = node("lost", "Unknown", "Kubelet stopped posting node status.");
@@ -66,22 +70,29 @@ describe("nextDeletionStep()", () => {
   test("begins with the controllers, and waits for their pods", () => {
     expect(deleted(RUNNING)).toEqual([`Deployment ${controllers}`]);
 
-    const waiting = step({ ...RUNNING, deployments: [], pods: [pod(controllers, "a")] });
+    const waiting = step({ ...RUNNING, deployments: [], pods: [ending(controllers, "a")] });
     expect(waiting).toMatchObject({ kind: "wait", message: `waiting for 1 pod of "${controllers}" to end` });
+  });
+
+  test("deletes a workload by its name whose pods nobody ends: somebody took the operator's label from it", () => {
+    expect(step({ ...RUNNING, deployments: [], pods: [pod(controllers, "a")] })).toMatchObject({
+      kind: "delete",
+      objects: [{ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: controllers, namespace: "system" } }],
+    });
   });
 
   test("goes on with the node agents, and waits for their pods except on nodes that do not respond", () => {
     const agents = { ...RUNNING, deployments: [] };
     expect(deleted(agents)).toEqual([`DaemonSet ${nodeAgent}`]);
 
-    const ending = { ...agents, daemonsets: [], pods: [pod(nodeAgent, "a")] };
-    expect(step(ending).kind).toBe("wait");
-    expect(step({ ...ending, nodes: [], pods: [pod(nodeAgent, "gone")] }).kind).toBe("clean up nodes");
-    expect(step({ ...ending, nodes: [LOST], pods: [pod(nodeAgent, "lost")] }).kind).toBe("clean up nodes");
+    const late = { ...agents, daemonsets: [], pods: [ending(nodeAgent, "a")] };
+    expect(step(late).kind).toBe("wait");
+    expect(step({ ...late, nodes: [], pods: [ending(nodeAgent, "gone")] }).kind).toBe("clean up nodes");
+    expect(step({ ...late, nodes: [LOST], pods: [ending(nodeAgent, "lost")] }).kind).toBe("clean up nodes");
   });
 
   test("says after five minutes which pods do not end, and can be told not to wait for them", () => {
-    const stuck = { ...RUNNING, deployments: [], daemonsets: [], pods: [pod(nodeAgent, "a")] };
+    const stuck = { ...RUNNING, deployments: [], daemonsets: [], pods: [ending(nodeAgent, "a")] };
     expect(step(stuck, { minutes: 4 })).not.toHaveProperty("problem");
 
     const found = step(stuck, { minutes: 5 });

@@ -12,6 +12,8 @@ import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
 import { SKIP_CLEANUP_ANNOTATION } from "../delete-installation.ts";
+import type { KubeObject } from "../kube-object.ts";
+import { RENDERED_KINDS } from "../object-kinds.ts";
 import {
   type DeletionStep,
   type DeletionView,
@@ -33,20 +35,25 @@ export function nextDeletionStep(view: DeletionView): DeletionStep {
     ["daemonsets", identity.nodeAgent],
   ] as const;
   for (const [row, name] of workloads) {
-    const step = removal(view, objectNamed(snapshot, row, { namespace, name }), name);
+    const { apiVersion, kind } = RENDERED_KINDS[row];
+    const named = { apiVersion, kind, metadata: { namespace, name } };
+    const step = removal(view, objectNamed(snapshot, row, named.metadata), named);
     if (step !== undefined) return step;
   }
   return cleanUpNodes(view) ?? removeRest(view);
 }
 
-/** `undefined` if the workload and its pods are gone. */
-function removal(view: DeletionView, workload: LiveObject | undefined, name: string): DeletionStep | undefined {
-  if (workload !== undefined && !isBeingDeleted(workload)) {
-    return { kind: "delete", objects: [workload], why: "the Installation is being deleted" };
-  }
+/**
+ * `undefined` if the workload and its pods are gone. One that somebody took the operator's label from is not followed, but
+ * its pods are: as long as nobody ends them it is deleted by its name.
+ */
+function removal(view: DeletionView, workload: LiveObject | undefined, named: KubeObject): DeletionStep | undefined {
+  const { name } = named.metadata;
+  if (workload !== undefined && !isBeingDeleted(workload)) return removalOf([workload]);
   const left = objectsOf(view.snapshot, "pods").filter((pod) => isPodOf(pod, name) && !isUnreachable(view, pod));
   if (workload === undefined && left.length === 0) return undefined;
   if (isAnnotated(view.installation, SKIP_CLEANUP_ANNOTATION)) return undefined;
+  if (workload === undefined && !left.every(isBeingDeleted)) return removalOf([named]);
   const message = `waiting for ${counted(left.length, "pod")} of ${quoted(name)} to end`;
   const stuck = left.filter((pod) => isStuck(view, pod));
   return { kind: "wait", message, ...(stuck.length === 0 ? {} : { problem: stuckMessage(stuck) }) };
@@ -86,6 +93,10 @@ function removeRest({ snapshot }: DeletionView): DeletionStep {
   const [next] = ranked;
   if (next === undefined) return { kind: "finish" };
   const objects = ranked.filter((object) => rankOf(object) === rankOf(next));
+  return removalOf(objects);
+}
+
+function removalOf(objects: readonly KubeObject[]): DeletionStep {
   return { kind: "delete", objects, why: "the Installation is being deleted" };
 }
 
