@@ -6,12 +6,12 @@ import { KindSnapshot } from "../datastore/replica/kind-snapshot.ts";
 import { type KindTable, sourceOf } from "../datastore/replica/kinds.ts";
 import type { RecordChange } from "../datastore/replica/subscription.ts";
 import type { Replica, ReplicaSnapshot } from "../datastore/replica.ts";
-import { type BlockClaim, claimOf } from "../ipam/leaks/cluster-records.ts";
+import { type BlockClaim, borrowingOf, claimOf } from "../ipam/leaks/cluster-records.ts";
 import type { Pool } from "../ipam/pools.ts";
 import { decodeBlock, decodePool } from "../ipam/records.ts";
 import type { HostEndpoint } from "../model/host-endpoint.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
-import { ALL_AFFINITIES_PREFIX, blocksPrefix } from "../model/keys.ts";
+import { ALL_AFFINITIES_PREFIX, ALL_BORROWED_PREFIX, blocksPrefix } from "../model/keys.ts";
 import {
   ENDPOINT,
   HOST_ENDPOINT,
@@ -48,6 +48,7 @@ export interface StoredValues {
   readonly blocks4: IPAMBlock;
   readonly blocks6: IPAMBlock;
   readonly claims: BlockClaim;
+  readonly borrowings: BlockClaim;
 }
 
 export type OrchestratorKind = keyof OrchestratorValues;
@@ -96,6 +97,7 @@ export const STORED_KINDS: KindTable<StoredValues> = {
   blocks4: { prefix: blocksPrefix(4), decode: decodeBlock },
   blocks6: { prefix: blocksPrefix(6), decode: decodeBlock },
   claims: { prefix: ALL_AFFINITIES_PREFIX, decode: claimOf },
+  borrowings: { prefix: ALL_BORROWED_PREFIX, decode: borrowingOf },
 };
 
 /** The rows of the kinds that are followed: a replica of them has the others neither in its snapshots nor in its changes. */

@@ -8,6 +8,7 @@ import { seed } from "../../../test/support/ipam.ts";
 import { GRACE, LeakingCluster, NODES } from "../../../test/support/leaking-cluster.ts";
 import { proofSize } from "../../../test/support/proof-size.ts";
 import { rejectionOf } from "../../../test/support/thrown-by.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { findProblems } from "../../ipam/invariants.ts";
@@ -16,7 +17,7 @@ import { releaseLeaks } from "../../ipam/leaks/release.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { clusterInformation } from "../../model/cluster-information.ts";
 import { writeHandle } from "../../model/ipam-handle.ts";
-import { handleKey, resourceKey } from "../../model/keys.ts";
+import { ALL_BORROWED_PREFIX, handleKey, resourceKey } from "../../model/keys.ts";
 import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
 
 type Step = readonly [text: string, run: (cluster: LeakingCluster) => Promise<void> | void];
@@ -132,6 +133,32 @@ describe("the leak collection", () => {
     const world = await readWorld(cluster.store);
     expect([world.blocks, world.affinities, world.handles]).toEqual([[], [], []]);
   });
+
+  test.each(["all changes", "one object"] as const)(
+    "forgets from which blocks a node borrowed that is gone, and had none of its own (%s)",
+    async (atomicity) => {
+      const cluster = await LeakingCluster.open(atomicity);
+      const [collector] = cluster.collectors;
+      const borrowings = () => readAllEntries(cluster.store, ALL_BORROWED_PREFIX);
+      // All blocks are of the first node then.
+      for (let pod = 0; pod < 13; pod += 1) {
+        cluster.create(`pod-${pod}`, "n1");
+        await cluster.add(`pod-${pod}`);
+      }
+      cluster.create("borrows", "n2");
+      await cluster.add("borrows");
+      expect(await borrowings()).toHaveLength(2);
+
+      await cluster.loseNode("n2");
+      for (let look = 0; look < 2; look += 1) {
+        await collector?.catchUp();
+        await collector?.look();
+      }
+      expect(await borrowings()).toEqual([]);
+      expect([...(await cluster.recorded())].toSorted()).toEqual([...cluster.inUse].toSorted());
+      expect(findProblems(await readWorld(cluster.store))).toEqual([]);
+    },
+  );
 
   test("changes nothing while the datastore is locked, and goes on afterwards", async () => {
     const { cluster, collector } = await clusterWithPod();

@@ -42,7 +42,7 @@ export interface CollectorMeans extends LiveObjects {
 
 /** Endpoints of pods are records of their own on etcd alone. */
 export function followedByCollector(isEtcd: boolean): Controller["follows"] {
-  const stored = ["nodes", "pools", "blocks4", "blocks6", "claims"] as const;
+  const stored = ["nodes", "pools", "blocks4", "blocks6", "claims", "borrowings"] as const;
   return { orchestrator: ["pods", "nodes"], stored: isEtcd ? [...stored, "endpoints"] : stored };
 }
 

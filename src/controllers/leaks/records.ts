@@ -9,6 +9,7 @@ export function recordsIn(facts: Facts): ClusterRecords {
     pools: Array.from(stored.pools, ([, pool]) => pool),
     blocks: [...stored.blocks4, ...stored.blocks6].map(([, block]) => block),
     claims: Array.from(stored.claims, ([, claim]) => claim),
+    borrowings: Array.from(stored.borrowings, ([, borrowing]) => borrowing),
     endpoints: Array.from(stored.endpoints, ([key, { spec }]) => ({
       key,
       revision: stored.endpoints.revisionOf(key) ?? "",

@@ -7,8 +7,8 @@ import type { Datastore, Wanted } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import type { Prefix } from "../../ip/prefix.ts";
 import { blockKey, borrowedPrefix, parseKey } from "../../model/keys.ts";
-import { hasAddressesOf } from "../block.ts";
-import { decodeBlock } from "../records.ts";
+import { hasAddressesOf, touched } from "../block.ts";
+import { blockChange, decodeBlock } from "../records.ts";
 
 export interface Borrowing {
   readonly cidr: Prefix;
@@ -24,18 +24,27 @@ export async function readBorrowings(store: Datastore, node: string): Promise<re
 }
 
 /**
- * Deletes the records of blocks in which the node has no address any more, each only if its block has not changed. A
- * datastore that commits one object at a time cannot guard that: there the records stay.
+ * Deletes the records of blocks in which the node has no address any more:
+ *
+ *   record marked -> block written -> record deleted
+ *
+ * An ADD writes the record, then the block. If it wrote the record before the mark, it loses its race on the block, and
+ * does both again; if after the mark, the record is another one, and stays. Writing the same record again without a mark
+ * might change nothing, not even the revision. A block that is gone after the mark makes every ADD lose that knew it.
+ * What stops half way leaves a record that counts as any other.
  */
 export async function forgetBorrowings(store: Datastore, node: string): Promise<void> {
-  if (store.atomicity !== "all changes") return;
   for (const { cidr, key, revision } of await readBorrowings(store, node)) {
     const wanted: Wanted = { kind: "key", key: blockKey(cidr) };
     const entry = (await store.read([wanted])).answers[0]?.[0];
-    if (entry && hasAddressesOf(decodeBlock(entry), node)) continue;
+    const block = entry && decodeBlock(entry);
+    if (block && hasAddressesOf(block, node)) continue;
     await store.commit([
-      { kind: "expect", key: wanted.key, revision: entry?.revision },
-      { kind: "delete", key, revision },
+      { kind: "update", key, value: MARKED, revision },
+      block ? blockChange(touched(block), entry.revision) : { kind: "expect", key: wanted.key, revision: undefined },
+      { kind: "rewrite", key, value: undefined },
     ]);
   }
 }
+
+const MARKED = '{"deleted":true}';

@@ -12,6 +12,8 @@ export interface ClusterRecords {
   readonly pools: readonly Pool[];
   readonly blocks: readonly IPAMBlock[];
   readonly claims: readonly BlockClaim[];
+  /** Blocks of others that nodes have, or had, addresses in. */
+  readonly borrowings: readonly BlockClaim[];
   /** Empty on the orchestrator's API, where an endpoint is its pod. */
   readonly endpoints: readonly EndpointRecord[];
   readonly view: ClusterView;
@@ -27,6 +29,12 @@ export interface BlockClaim {
 export function claimOf({ key }: Entry): BlockClaim | undefined {
   const parts = parseKey(key);
   return parts?.kind === "affinity" ? { node: parts.node, cidr: parts.cidr } : undefined;
+}
+
+/** `undefined` for an entry that is not the record of a borrowed block. */
+export function borrowingOf({ key }: Entry): BlockClaim | undefined {
+  const parts = parseKey(key);
+  return parts?.kind === "borrowed" ? { node: parts.node, cidr: parts.cidr } : undefined;
 }
 
 export interface EndpointRecord {
@@ -59,7 +67,8 @@ export function goneNodes(records: ClusterRecords, held = allocationsOf(records)
     records.endpoints.filter((endpoint) => nodeOf(endpoint) !== "" && isGone(nodeOf(endpoint))),
     nodeOf,
   );
-  const nodes = new Set([...claims.keys(), ...endpoints.keys()]);
+  const borrowers = records.borrowings.map(({ node }) => node).filter(isGone);
+  const nodes = new Set([...claims.keys(), ...endpoints.keys(), ...borrowers]);
   return [...nodes].map((node) => ({ node, claims: claims.get(node) ?? [], endpoints: endpoints.get(node) ?? [] }));
 }
 

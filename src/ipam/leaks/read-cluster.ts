@@ -2,12 +2,12 @@
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { type ReadEach, readEach, type Unreadable } from "../../datastore/read-each.ts";
-import { ALL_AFFINITIES_PREFIX, blocksPrefix, resourceKey } from "../../model/keys.ts";
+import { ALL_AFFINITIES_PREFIX, ALL_BORROWED_PREFIX, blocksPrefix, resourceKey } from "../../model/keys.ts";
 import { ENDPOINT, NODE, POOL } from "../../model/kinds.ts";
 import type { Node } from "../../model/node.ts";
 import { POD_RECORDS_PREFIX, type PodRecord, readPodRecord } from "../../model/pod-record.ts";
 import { decodeBlock, decodePool } from "../records.ts";
-import { type ClusterRecords, claimOf, type EndpointRecord } from "./cluster-records.ts";
+import { borrowingOf, type ClusterRecords, claimOf, type EndpointRecord } from "./cluster-records.ts";
 import { nameInOrchestrator } from "./node-names.ts";
 
 interface ClusterSources {
@@ -33,6 +33,7 @@ export async function readCluster({ store, orchestrator, hasEndpointRecords }: C
   const blocks4 = await list(store, blocksPrefix(4), decodeBlock);
   const blocks6 = await list(store, blocksPrefix(6), decodeBlock);
   const claims = await list(store, ALL_AFFINITIES_PREFIX, claimOf);
+  const borrowings = await list(store, ALL_BORROWED_PREFIX, borrowingOf);
   const pools = await list(store, POOL.prefix(), decodePool);
   const nodes = await list(
     store,
@@ -52,6 +53,7 @@ export async function readCluster({ store, orchestrator, hasEndpointRecords }: C
       pools: pools.readable,
       blocks: [...blocks4.readable, ...blocks6.readable],
       claims: claims.readable,
+      borrowings: borrowings.readable,
       endpoints: endpoints.readable,
       view: viewOf({ nodes: records, endpoints: endpoints.readable, pods: pods.readable, known }),
     },
