@@ -4,10 +4,13 @@
  */
 import { REFRESH_MILLISECONDS } from "../../src/agent/node-record/follow-node-record.ts";
 import { UPKEEP_COMMANDS, UPKEEP_MILLISECONDS } from "../../src/bin/upkeep-part.ts";
+import { pauseBetweenLists } from "../../src/controllers/leaks/left-handles.ts";
 import { WATCH_LIMITS } from "../../src/datastore/etcd/watch.ts";
 import { WATCH_SECONDS } from "../../src/kube/client.ts";
 import { LEASE_TIMES } from "../../src/kube/election/lease.ts";
+import { millisecondsOf } from "../../src/model/duration.ts";
 import { TUNNEL_ADDRESSES } from "../../src/model/tunnel-address.ts";
+import { CONTROLLER_SETTINGS } from "../run/settings.ts";
 
 /** How often something happened since the beginning: `"store: write by agent at node-1 /key" -> 12`. */
 export type WorkCounts = ReadonlyMap<string, number>;
@@ -45,6 +48,11 @@ const PERIODICAL: readonly Allowance[] = [
     kind: /^store: read by controllers-/,
     period: WATCH_LIMITS.quietMilliseconds * WATCH_LIMITS.mostQuietTimes,
     reason: "if the history was forgotten while it was silent, everything is read again",
+  },
+  {
+    kind: /^(store|api): read by controllers-.*handle/,
+    period: pauseBetweenLists(millisecondsOf(CONTROLLER_SETTINGS.running.controllers.node?.leakGracePeriod ?? "0s")),
+    reason: "where records are written one at a time, the controllers look for handles without an address",
   },
   {
     kind: /^api: watch by (agent|controllers-)/,

@@ -239,6 +239,13 @@ describe("the leak collection", () => {
     await collector.look();
     expect(await handles()).toEqual(before.filter((handle) => handle.endsWith("c2")));
     expect([...(await cluster.recorded())].toSorted()).toEqual([...cluster.inUse].toSorted());
+
+    // Written after the DEL: the request was on the way for long.
+    const left = await handles();
+    await leave("net.delayed", "n2");
+    for (let grace = 1; grace <= 2; grace += 1) await waitForGrace({ cluster, collector });
+    await collector.look();
+    expect(await handles()).toEqual(left);
   });
 
   test("does nothing about a node that only its copy lacks", async () => {

@@ -1,9 +1,13 @@
 /**
  * Handles that count addresses which no block has: an operation stopped half way, where records are written one at a time.
- * The agent of a node counts those of its own again (ipam/plugin/gc.ts); here are those of nodes that are gone.
+ * A GC of the runtime counts those of its own node again (ipam/plugin/gc.ts), if the runtime ever calls it.
  *
  *   a node is gone ──> after the grace period, when nothing of it is on the way any more: its handles are listed, once
  *   the first look ──> the same, for the handles of all nodes: nobody knows which have gone before
+ *   from then on   ──> all of them now and then: a write may arrive long after its client gave up, and after the DEL
+ *
+ * One list of everything, by one process, is cheaper than one of each node: the API server reads all handles to find those
+ * of one node.
  */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { pagesBelow } from "../../datastore/pages.ts";
@@ -22,6 +26,11 @@ export interface LeftHandlesMeans {
 }
 
 const EVERY_NODE = "";
+
+/** How long after a look at all handles the next one is, in milliseconds. */
+export function pauseBetweenLists(graceMilliseconds: number): number {
+  return 2 * graceMilliseconds;
+}
 
 export class LeftHandles {
   /** By node, when its handles are looked at. */
@@ -45,6 +54,7 @@ export class LeftHandles {
     const held = heldIn(blocks);
     for (const node of ready.includes(EVERY_NODE) ? [EVERY_NODE] : ready) await this.finish(node, held);
     for (const node of ready) this.due.delete(node);
+    if (ready.includes(EVERY_NODE)) this.due.set(EVERY_NODE, time.now + pauseBetweenLists(time.graceMilliseconds));
   }
 
   private async finish(node: string, held: ReadonlyMap<string, number>): Promise<void> {
