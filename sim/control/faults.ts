@@ -33,7 +33,7 @@ const FAULTS: readonly Fault[] = [
   ({ network }, { name }) => network.cut(name),
   ({ network }, { name }) => network.heal(name),
   ({ network }) => {
-    network.disturbance = { delay: [0, 400], lostRequest: 0.05, lostAnswer: 0.1, lateRequest: 0.02 };
+    network.disturbance = { delay: [0, 400], lostRequest: 0.05, lostAnswer: 0.1, lateRequest: 0.02, lateAnswer: 0.1 };
   },
   ({ network }) => {
     network.disturbance = { delay: [0, 50], lostRequest: 0, lostAnswer: 0, lateRequest: 0 };

@@ -6,7 +6,7 @@
  *    │                 │                            │
  *    │                 ├ down: refused at once      └ down by then: the connection is reset
  *    │                 └ hangs: executed later, when the client may have given up
- *    └ lost, late, or its place is cut off: the client waits until its patience ends
+ *    └ lost, late, or its place is cut off: the client waits until its patience ends (so may it for an answer)
  *
  * What the client does about a failure is not decided here: see the connections in `sim/datastore`.
  */
@@ -22,6 +22,8 @@ export interface Disturbance {
   readonly lostAnswer: number;
   /** The request arrives after up to this many seconds, when its client may have given up. */
   readonly lateRequest: number;
+  /** The same of the answer. */
+  readonly lateAnswer?: number;
 }
 
 export const UNDISTURBED: Disturbance = { delay: [0, 1], lostRequest: 0, lostAnswer: 0, lateRequest: 0 };
@@ -99,6 +101,7 @@ export class FaultyNetwork {
     const isLost = random.chance(disturbance.lostRequest);
     const isLate = random.chance(disturbance.lateRequest);
     const isAnswerLost = random.chance(disturbance.lostAnswer);
+    const isAnswerLate = disturbance.lateAnswer !== undefined && random.chance(disturbance.lateAnswer);
     if (isLost || this.isCut(place)) return promise;
 
     const arrive = () => {
@@ -111,15 +114,20 @@ export class FaultyNetwork {
       if (!server.isUp()) return this.afterDelay(() => fail(new RequestFailed("refused", "none")));
       const outcome = settled(action);
       if (isAnswerLost) return;
-      this.afterDelay(() => {
+      const answer = () => {
         if (this.isCut(place)) return;
         if (!server.isUp()) return fail(new RequestFailed("reset", "unknown"));
         giveUp();
         hear(() => (outcome.ok ? resolve(outcome.value) : reject(outcome.failure)));
-      });
+      };
+      scheduler.after(this.delay() + this.lateness(isAnswerLate), answer);
     };
-    scheduler.after(this.delay() + (isLate ? random.next() * LATE_MILLISECONDS : 0), arrive);
+    scheduler.after(this.delay() + this.lateness(isLate), arrive);
     return promise;
+  }
+
+  private lateness(isLate: boolean): number {
+    return isLate ? this.random.next() * LATE_MILLISECONDS : 0;
   }
 
   private afterDelay(action: () => void): void {

@@ -98,6 +98,11 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     scenario: "controllers",
   },
   {
+    patch: "renewal-counted-from-its-answer",
+    violates: "write at the same time",
+    scenario: "controllers",
+  },
+  {
     patch: "edited-object-not-repaired",
     violates: "not as undisturbed",
     scenario: "operator",
