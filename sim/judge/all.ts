@@ -9,6 +9,7 @@ import { oneLeader } from "./leaders.ts";
 import { noLeakedRecord } from "./leaks.ts";
 import { everythingComesAbout } from "./liveness.ts";
 import { reachableWhereAllowed } from "./reachability.ts";
+import { noTunnelAddressFreed } from "./tunnels.ts";
 
 export function allInvariants(): readonly Invariant[] {
   // Each change is decoded once for all of them.
@@ -21,6 +22,7 @@ export function allInvariants(): readonly Invariant[] {
     noAddressTwice(),
     noAddressTwiceInKernels(),
     noLivingAddressFreed(read),
+    noTunnelAddressFreed(read),
     statusOnlyAfterRules(),
     startsWithRules(),
     noLeakedRecord(read),

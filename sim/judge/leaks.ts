@@ -92,7 +92,7 @@ function leakedHandles({ handles, holdings }: IpamState): readonly string[] {
     .map(({ handleId }) => `Handle "${handleId}" is recorded, and has no address`);
 }
 
-/** Of each pool, a node may keep one empty block. */
+/** Of each pool, a node may keep one empty block; outside all pools none. */
 function leakedBlocks(world: World, { blocks, affinities, pools }: IpamState): readonly string[] {
   const ofGone = affinities
     .filter(({ node }) => !isRegistered(world, node))
@@ -104,11 +104,15 @@ function leakedBlocks(world: World, { blocks, affinities, pools }: IpamState): r
       return parts?.kind === "borrowed" && !isRegistered(world, parts.node) ? [parts] : [];
     })
     .map(({ node, cidr }) => `Node "${node}" has borrowed from block ${formatPrefix(cidr)}, and is gone`);
-  const byOwner = Map.groupBy(blocks.filter(isEmpty), (block) => ownerOf(block, pools));
+  const { inside = [], outside = [] } = Object.groupBy(blocks.filter(isEmpty), ({ cidr }) =>
+    pools.some((pool) => prefixCovers(pool, cidr)) ? "inside" : "outside",
+  );
+  const byOwner = Map.groupBy(inside, (block) => ownerOf(block, pools));
   const surplus = [...byOwner].flatMap(([owner, [, ...others]]) =>
     others.map(({ cidr }) => `Block ${formatPrefix(cidr)} of ${owner} is empty, and not the only one`),
   );
-  return [...ofGone, ...borrowed, ...surplus];
+  const poolless = outside.map(({ cidr }) => `Block ${formatPrefix(cidr)} is empty, and in no pool`);
+  return [...ofGone, ...borrowed, ...surplus, ...poolless];
 }
 
 function ownerOf(block: IPAMBlock, pools: IpamState["pools"]): string {

@@ -12,6 +12,7 @@ import { formatAddress } from "../ip/address.ts";
 import { comparePrefixes, formatPrefix, type Prefix, prefixContains, prefixesOverlap } from "../ip/prefix.ts";
 import type { AffinityState } from "../model/block-affinity.ts";
 import { affineNode, type IPAMBlock } from "../model/ipam-block.ts";
+import { tunnelTitle } from "../model/tunnel-address.ts";
 import { addressAt, attributesOf, ordinalsOf } from "./block.ts";
 
 export interface World {
@@ -147,7 +148,7 @@ function allocationProblems(block: IPAMBlock, pools: readonly Prefix[], handlesO
     if (index === undefined) return [];
     const place = addressAt(block, ordinal);
     const address = formatAddress(place);
-    const handle = attributesOf(block, ordinal)?.handleId;
+    const { handleId: handle, secondary = {} } = attributesOf(block, ordinal) ?? {};
     const where = { block: name, address, ...(handle === undefined ? {} : { handle }) };
     const problems: Problem[] = [];
     if (handle !== undefined && !known.has(handle)) {
@@ -156,7 +157,9 @@ function allocationProblems(block: IPAMBlock, pools: readonly Prefix[], handlesO
     }
     if (!pools.some((pool) => prefixContains(pool, place))) {
       const message = `Address ${address} lies in no pool`;
-      problems.push({ kind: "allocation-outside-pools", severity: "corrupt", message, ...where });
+      // The agent of its node replaces that of a tunnel when its pool is gone.
+      const severity = tunnelTitle(secondary) === undefined ? "corrupt" : "unfinished";
+      problems.push({ kind: "allocation-outside-pools", severity, message, ...where });
     }
     return problems;
   });

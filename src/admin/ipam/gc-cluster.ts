@@ -126,7 +126,7 @@ async function judgeSurplus(
   { isDryRun }: ClusterSearch,
   means: ClusterReleaseMeans,
 ): Promise<readonly JudgedBlock[]> {
-  const reason = "it is empty, and the node has another";
+  const reason = "it is empty, and the node has another, or its pool is gone";
   // All blocks of a node that is gone are released with it.
   const surplus = surplusInCluster(records).filter(({ node }) => records.view.nodeNamed(node) !== undefined);
   const judged: JudgedBlock[] = [];

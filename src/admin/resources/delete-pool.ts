@@ -2,13 +2,14 @@
  * Deletes a pool without leaving orphaned blocks behind.
  *
  *   in use? ──> refuse          (unless forced: addresses in use then stay, outside all pools)
- *   disable ──> short delay ──> release the addresses of tunnels ──> release its blocks from their nodes ──> delete
+ *   disable ──> short delay ──> release its blocks from their nodes ──> delete ──> the addresses of tunnels, and their blocks
  *
  * Once the pool is disabled, no more addresses are assigned from it: a commit
  * that was decided while it was enabled fails. The delay is for a store that
  * cannot guarantee that, and for writers of other releases; a second look finds
  * what they wrote, before anything is released. Addresses of tunnels do not prevent the deletion: the agents of their
- * nodes take others when the pool is gone, or none if no pool needs the tunnel.
+ * nodes take others when the pool is gone, or none if no pool needs the tunnel. Nothing of them is released before: a
+ * deletion that fails leaves every node its tunnels.
  */
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
@@ -16,14 +17,12 @@ import type { ReadEach, Unreadable } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { type IPPool, ipPool, poolPrefix } from "../../model/ip-pool.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
-import { tunnelTitle } from "../../model/tunnel-address.ts";
-import type { Context } from "../command.ts";
-import { allocatorFor } from "../ipam/allocator.ts";
-import { type Allocation, allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.ts";
+import { allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.ts";
 import type { Deletion, StoredResource } from "../kinds/kind.ts";
 import type { ActionResult } from "./action-result.ts";
 import { claimsWithin, releaseClaims } from "./claims.ts";
 import { ipamRecordRemedy } from "./ipam-record-remedy.ts";
+import { isOfTunnel, releaseLeftTunnels } from "./left-tunnels.ts";
 import { lostRace } from "./lost-race.ts";
 
 const DISABLE_DELAY_MILLISECONDS = 500;
@@ -45,37 +44,24 @@ export async function deletePool(
   const disabled = await setDisabled(store, stored, true);
   try {
     if (wasEnabled) await context.wait(DISABLE_DELAY_MILLISECONDS);
-    const blocks = await blocksWithin(store, range);
-    if (inUse === "refuse") requireUnused(name, blocks);
-    await releaseTunnels(store, blocks, context);
+    if (inUse === "refuse") requireUnused(name, await blocksWithin(store, range));
     const { claims } = await claimsWithin(store, range);
     await releaseClaims(store, claims, { context, inUse: inUse === "release" ? "release" : "keep" });
-    const left = await blocksWithin(store, range);
-    if (inUse === "refuse") requireUnused(name, left);
+    if (inUse === "refuse") requireUnused(name, await blocksWithin(store, range));
     const written = await store.commit([{ kind: "delete", key: disabled.key, revision: disabled.revision }]);
     if (!written.ok && written.reason !== "missing") throw lostRace(cannotDelete(name), written.reason);
-    return { action: "deleted", ...noteOf(left) };
   } catch (failure) {
     // The deletion failed, for example because the pool is in use again: restore it.
     if (wasEnabled) await setDisabled(store, disabled, false).catch(() => {});
     throw failure;
   }
-}
-
-async function releaseTunnels(store: Datastore, { readable }: ReadEach<IPAMBlock>, context: Context): Promise<void> {
-  const tunnels = readable.flatMap(allocationsOf).filter(isOfTunnel);
-  if (tunnels.length === 0) return;
-  await allocatorFor(store, context).releaseAddresses(
-    tunnels.map(({ address, handle, sequenceNumber }) => ({
-      address,
-      ...(handle === undefined ? {} : { handle }),
-      ...(sequenceNumber === undefined ? {} : { sequenceNumber }),
-    })),
-  );
-}
-
-function isOfTunnel({ secondary }: Allocation): boolean {
-  return tunnelTitle(secondary) !== undefined;
+  try {
+    await releaseLeftTunnels(store, range, context);
+    return { action: "deleted", ...noteOf(await blocksWithin(store, range)) };
+  } catch (failure) {
+    if (!(failure instanceof PluginError)) throw failure;
+    return { action: "deleted", note: `what is left in its blocks is not known: ${failure.message}` };
+  }
 }
 
 async function setDisabled(store: Datastore, stored: StoredPool, disabled: boolean): Promise<StoredPool> {
@@ -110,10 +96,18 @@ function usageUnknown(name: string, { key, failure }: Unreadable): PluginError {
 }
 
 function noteOf({ readable, unreadable }: ReadEach<IPAMBlock>): Pick<ActionResult, "note"> {
-  const count = readable.flatMap(allocationsOf).length;
+  const allocations = readable.flatMap(allocationsOf);
+  const tunnels = allocations.filter(isOfTunnel).length;
+  const count = allocations.length - tunnels;
   const stay = counted(count, "address stays in use and is", "addresses stay in use and are");
+  const replaced = counted(
+    tunnels,
+    "tunnel address stays until the agent of its node has replaced it",
+    "tunnel addresses stay until the agents of their nodes have replaced them",
+  );
   const notes = [
     ...(count === 0 ? [] : [`${stay} now outside all pools`]),
+    ...(tunnels === 0 ? [] : [replaced]),
     ...unreadable.map(({ key, failure }) => `a block was not changed: ${failure.message} (${ipamRecordRemedy(key)})`),
   ];
   return notes.length === 0 ? {} : { note: notes.join("; ") };

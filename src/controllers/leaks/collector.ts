@@ -153,7 +153,7 @@ export class LeakCollector {
   private async releaseSurplus(surplus: SurplusBlock, records: ReturnType<typeof recordsIn>): Promise<void> {
     if (!(await releaseSurplusBlock(surplus, records, this.releaseMeans))) return;
     const { node, block } = surplus;
-    this.countBlocks(node, [formatPrefix(block.cidr)], "it is empty, and the node has another");
+    this.countBlocks(node, [formatPrefix(block.cidr)], "it is empty, and the node has another, or its pool is gone");
   }
 
   private async releaseNode(gone: GoneNode): Promise<void> {

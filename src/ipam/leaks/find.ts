@@ -69,14 +69,13 @@ export function findLeaks(allocations: readonly NodeAllocation[], { links, now }
   });
 }
 
-/** The empty blocks of the node, except one of each pool. */
+/** The empty blocks of the node, except one of each pool. Nothing is assigned from one outside all pools. */
 export function surplusBlocks(
   { pools, blocks }: Pick<NodeRecords, "pools" | "blocks">,
   node: string,
 ): readonly IPAMBlock[] {
   const empty = blocks.filter((block) => isEmpty(block) && affineNode(block) === node);
-  return pools.flatMap(({ cidr }) => {
-    const [, ...surplus] = empty.filter((block) => prefixCovers(cidr, block.cidr));
-    return surplus;
-  });
+  const surplus = pools.flatMap(({ cidr }) => empty.filter((block) => prefixCovers(cidr, block.cidr)).slice(1));
+  const outside = empty.filter((block) => !pools.some(({ cidr }) => prefixCovers(cidr, block.cidr)));
+  return [...surplus, ...outside];
 }
