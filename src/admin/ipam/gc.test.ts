@@ -223,6 +223,18 @@ describe("ipam gc", () => {
     expect(findProblems(await readWorld(store))).toEqual([]);
   });
 
+  test("gives every empty block back that is in no pool any more", async () => {
+    await attach("gone");
+    await gc("");
+    expect((await readWorld(store)).blocks).toHaveLength(1);
+    const { answers } = await store.read([{ kind: "key", key: resourceKey("ippools", { name: "blue" }) }]);
+    for (const { key, revision } of answers.flat()) await store.commit([{ kind: "delete", key, revision }]);
+
+    expect((await gc("")).stdout).toContain("0 leaked addresses, 1 surplus block");
+    const { blocks, affinities } = await readWorld(store);
+    expect([blocks, affinities]).toEqual([[], []]);
+  });
+
   test("is refused in another network namespace, and on another machine under the same name", async () => {
     await attach("gone");
     const elsewhere = await gc("", { hostLinks: { isHostNamespace: false } });
