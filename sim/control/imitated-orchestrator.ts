@@ -10,7 +10,7 @@ import type { SimulatedApi } from "../datastore/simulated-api.ts";
 import type { Random } from "../schedule/random.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import { NAMESPACE_FINALIZER } from "./api/server-rules.ts";
-import { daemonSetPlan, deploymentPlan, type Workload } from "./workload-plans.ts";
+import { daemonSetPlan, deploymentPlan, type NewRevision, type Workload } from "./workload-plans.ts";
 
 const LOOK_MILLISECONDS = 1_000;
 const LONGEST_START_MILLISECONDS = 5_000;
@@ -113,11 +113,25 @@ export class ImitatedOrchestrator {
     const { namespace, name } = daemonSet.metadata;
     const nodes = this.list("/api/v1/nodes");
     const { revision, create, remove, status } = daemonSetPlan(daemonSet, nodes, this.podsOf(daemonSet));
-    const revisions = `/apis/apps/v1/namespaces/${namespace}/controllerrevisions`;
     if (daemonSet.metadata.deletionTimestamp !== undefined) return;
-    if (this.api.object(`${revisions}/${revision.metadata.name}`) === undefined) this.create(revisions, revision);
+    this.keepRevision(daemonSet, revision);
     this.carryOut({ namespace, create, remove });
     this.report(`/apis/apps/v1/namespaces/${namespace}/daemonsets/${name}`, daemonSet, status);
+  }
+
+  /** That of the present template has the highest number, also if an earlier template is the present one again. */
+  private keepRevision({ metadata }: Workload, present: NewRevision): void {
+    const collection = `/apis/apps/v1/namespaces/${metadata.namespace}/controllerrevisions`;
+    const path = `${collection}/${present.metadata.name}`;
+    const others = this.list(collection).filter(
+      (each) =>
+        each.metadata.name !== present.metadata.name &&
+        each.metadata.ownerReferences?.some(({ uid }) => uid === metadata.uid),
+    );
+    const revision = 1 + Math.max(0, ...others.map((each) => Number(each.revision)));
+    const before = this.api.object(path);
+    if (before === undefined) this.create(collection, { ...present, revision });
+    else if (Number(before["revision"]) < revision) this.patch(path, { revision });
   }
 
   private runDeployment(deployment: Workload): void {

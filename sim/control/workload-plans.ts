@@ -28,6 +28,8 @@ export interface Workload {
     readonly versions?: readonly { readonly name: string; readonly storage?: boolean }[];
   };
   readonly status?: Readonly<Record<string, unknown>>;
+  /** Of a ControllerRevision. */
+  readonly revision?: number;
 }
 
 interface WorkloadPlan {
@@ -37,6 +39,13 @@ interface WorkloadPlan {
   readonly status: Readonly<Record<string, number>>;
 }
 
+/** Of the present template, without a number. */
+export interface NewRevision {
+  readonly metadata: Pick<Workload["metadata"], "name" | "namespace" | "labels"> & {
+    readonly ownerReferences: readonly object[];
+  };
+}
+
 const HASH = "controller-revision-hash";
 
 /** One pod on each node that it selects; an outdated one is replaced when all others are ready. */
@@ -44,7 +53,7 @@ export function daemonSetPlan(
   daemonSet: Workload,
   nodes: readonly Workload[],
   pods: readonly Workload[],
-): WorkloadPlan & { readonly revision: { readonly metadata: { readonly name: string } } & object } {
+): WorkloadPlan & { readonly revision: NewRevision } {
   const { metadata, spec } = daemonSet;
   const hash = hashOf(spec.template);
   const wanted = nodes
@@ -66,8 +75,7 @@ export function daemonSetPlan(
         labels: { ...spec.template?.metadata?.labels, [HASH]: hash },
         ownerReferences: [{ apiVersion: "apps/v1", kind: "DaemonSet", name: metadata.name, uid: metadata.uid }],
       },
-      revision: metadata.generation ?? 1,
-    } as { metadata: { name: string } },
+    },
     create: without.map((node) =>
       podOf(daemonSet, { kind: "DaemonSet", hash, node, name: `${metadata.name}-${hash}-${node}` }),
     ),
