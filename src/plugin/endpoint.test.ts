@@ -184,7 +184,9 @@ describe("endpointOf() with labels of the network config", () => {
 
   test("keeps labels that were changed, when the ADD of the container is repeated", () => {
     const held = stored(call.containerId);
-    expect(endpointChanges({ wanted: again, labels: "of the config" }, KEY, held)).toEqual([]);
+    expect(endpointChanges({ wanted: again, labels: "of the config" }, KEY, held)).toEqual([
+      { kind: "expect", key: KEY, revision: held.revision },
+    ]);
     expect(labelsAfter(endpointChanges({ wanted: again, labels: "of the pod" }, KEY, held))).toEqual({
       role: "web",
       more: "",
@@ -212,8 +214,9 @@ describe("endpointChanges()", () => {
     expect(changesOf(before, undefined)).toEqual([{ kind: "create", key: KEY, value: held.value }]);
   });
 
-  test("writes nothing if the record is equal", () => {
-    expect(changesOf(endpointOf(sources, later), held)).toEqual([]);
+  test("writes nothing if the record is equal, and expects it to stay", () => {
+    const expected = { kind: "expect", key: KEY, revision: held.revision } as const;
+    expect(changesOf(endpointOf(sources, later), held)).toEqual([expected]);
   });
 
   test("updates the record of an earlier sandbox, and keeps its UID and creation time", () => {

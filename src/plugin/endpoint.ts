@@ -45,7 +45,8 @@ export function profileKey(network: string): string {
 }
 
 /**
- * An equal record is not written; the record of an earlier sandbox of the pod is updated. A repeated ADD of a container
+ * An equal record is not written, but must still be there when the addresses are: a search for leaks may be about to remove
+ * both. The record of an earlier sandbox of the pod is updated. A repeated ADD of a container
  * whose labels are not those of a pod keeps them: they may have been changed since its first ADD.
  */
 export function endpointChanges(
@@ -64,7 +65,7 @@ export function endpointChanges(
     ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
   };
   const after = { ...wanted, metadata };
-  if (Bun.deepEquals(after, before.whole)) return [];
+  if (Bun.deepEquals(after, before.whole)) return [{ kind: "expect", key, revision: held.revision }];
   return [{ kind: "update", key, value: JSON.stringify(after), revision: held.revision }];
 }
 

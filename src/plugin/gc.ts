@@ -134,8 +134,8 @@ async function collectEndpoints(
         if (stale === undefined) continue;
         await keep.forget(addressesOf(stale));
         // Refused if it has changed meanwhile: then it may be in use.
-        const { ok } = await store.commit([{ kind: "delete", key: entry.key, revision: entry.revision }]);
-        if (!ok) left.push(stale);
+        const written = await store.commit([{ kind: "delete", key: entry.key, revision: entry.revision }]);
+        if (!written.ok && written.reason !== "missing") left.push(stale);
       } catch (failure) {
         failures.push(failure);
         if (stale !== undefined) left.push(stale);

@@ -280,6 +280,7 @@ export class Collecting {
       store: own,
       allocator: openAllocator(own, allocatorMeans()),
       replicas,
+      isEtcd: true,
       leadership: { isLeading: () => true, whenLeading: async () => {} },
       readPod: async ({ name }) => this.cluster.recordOf(name),
       isAbsent: async (path) => !nodes.has(path.slice(path.lastIndexOf("/") + 1)),

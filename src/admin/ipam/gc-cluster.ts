@@ -67,6 +67,7 @@ export async function searchCluster(search: ClusterSearch, context: Context): Pr
     store,
     allocator: allocatorFor(store, context),
     ...liveObjects(client),
+    hasEndpointRecords,
     mayWrite: () => !context.signal.aborted,
   };
   const now = context.now();

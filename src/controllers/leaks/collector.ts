@@ -31,6 +31,8 @@ export interface CollectorMeans extends LiveObjects {
   readonly store: Datastore;
   readonly allocator: Allocator;
   readonly replicas: Replicas;
+  /** Endpoints of pods are records of their own on etcd alone. */
+  readonly isEtcd: boolean;
   readonly leadership: Leadership;
   /** 0: addresses of existing nodes are never released. */
   readonly graceMilliseconds: number;
@@ -40,7 +42,6 @@ export interface CollectorMeans extends LiveObjects {
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
 }
 
-/** Endpoints of pods are records of their own on etcd alone. */
 export function followedByCollector(isEtcd: boolean): Controller["follows"] {
   const stored = ["nodes", "pools", "blocks4", "blocks6", "claims", "borrowings"] as const;
   return { orchestrator: ["pods", "nodes"], stored: isEtcd ? [...stored, "endpoints"] : stored };
@@ -194,7 +195,7 @@ export class LeakCollector {
   }
 
   private get releaseMeans() {
-    return { ...this.means, mayWrite: () => this.mayWrite() };
+    return { ...this.means, hasEndpointRecords: this.means.isEtcd, mayWrite: () => this.mayWrite() };
   }
 
   private mayWrite(): boolean {

@@ -19,6 +19,8 @@ import { releaseLeaks } from "./release.ts";
 export interface ClusterReleaseMeans extends LiveObjects {
   readonly store: Datastore;
   readonly allocator: Allocator;
+  /** Whether endpoints are records of their own. On the orchestrator's API an endpoint is its pod, and not ours to change. */
+  readonly hasEndpointRecords: boolean;
   /** Asked before each write. */
   readonly mayWrite: () => boolean;
 }
@@ -45,7 +47,7 @@ export async function releaseCandidate(
   const leaks = allocations.map((allocation) => ({ allocation, reason: leak.reason }));
   const addresses = await releaseLeaks(
     leaks,
-    { endpoints },
+    { endpoints: means.hasEndpointRecords ? endpoints : new Map() },
     // The connections are tracked on a node; its agent forgets them when it assigns the address again.
     { store, allocator, forget: async () => {}, rule: "all or none" },
   );

@@ -20,8 +20,9 @@ interface ReleaseMeans {
 }
 
 /**
- * Each only if it has not been assigned again; with its endpoint, if that has not changed. Endpoints go first: whoever is
- * stopped half way leaves addresses, which lead the next search here again. Returns what was released.
+ * Each only if it has not been assigned again, and once its endpoint is gone, if it has one: whoever is stopped half way
+ * leaves addresses, which lead the next search to the endpoint; an endpoint would lead nobody. Returns what was released. A
+ * failure with one container does not keep those of the others.
  */
 export async function releaseLeaks(
   leaks: readonly Leak[],
@@ -29,15 +30,26 @@ export async function releaseLeaks(
   { store, allocator, forget, rule }: ReleaseMeans,
 ): Promise<readonly Address[]> {
   await forget(leaks.map(({ allocation: { address } }) => address));
-  for (const leaksOfOne of byContainer(leaks).values()) await removeEndpoint(leaksOfOne, endpoints, store);
+  const kept = new Set<Leak>();
+  const failures: unknown[] = [];
+  for (const ofOne of byContainer(leaks).values()) {
+    try {
+      if (await removeEndpoint(ofOne, endpoints, store)) continue;
+    } catch (failure) {
+      failures.push(failure);
+    }
+    for (const leak of ofOne) kept.add(leak);
+  }
+  const leaving = rule === "all or none" && kept.size > 0 ? [] : leaks.filter((leak) => !kept.has(leak));
   const { released } = await allocator.releaseAddresses(
-    leaks.map(({ allocation: { address, handle, sequenceNumber } }) => ({
+    leaving.map(({ allocation: { address, handle, sequenceNumber } }) => ({
       address,
       handle,
       ...(sequenceNumber === undefined ? {} : { sequenceNumber }),
     })),
     rule,
   );
+  if (failures.length > 0) throw failures[0];
   return released;
 }
 
@@ -52,26 +64,28 @@ function byContainer(leaks: readonly Leak[]): ReadonlyMap<string, readonly Leak[
 const ATTEMPTS = 5;
 
 /**
- * An ADD of the same container does not write an equal endpoint again, but it assigns the addresses again: the blocks are
- * the guard. One that comes afterwards finds no endpoint, and writes one.
+ * Whether the container has no endpoint any more. An ADD of the same container assigns the addresses again: the blocks are
+ * the guard. One that has read them before, and commits afterwards, expects the endpoint that it has read.
  */
 async function removeEndpoint(
   leaks: readonly Leak[],
   endpoints: NodeRecords["endpoints"],
   store: Datastore,
-): Promise<void> {
+): Promise<boolean> {
   const [first] = leaks;
   const entry = endpoints.get(first?.allocation.endpointKey ?? "");
   // A newer sandbox of the same pod has an endpoint of the same name.
-  if (first === undefined || !entry?.value.includes(`"${first.allocation.containerId}"`)) return;
+  if (first === undefined || !entry?.value.includes(`"${first.allocation.containerId}"`)) return true;
   const keys = [...new Set(leaks.map(({ allocation }) => blockKey(allocation.block)))];
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     const { answers } = await store.read(keys.map((key) => ({ kind: "key", key })));
-    if (!hasOnlyJudged(leaks, answers.flat().map(decodeBlock))) return;
+    if (!hasOnlyJudged(leaks, answers.flat().map(decodeBlock))) return false;
     const guards = keys.map((key, index): Change => ({ kind: "expect", key, revision: answers[index]?.[0]?.revision }));
     const written = await store.commit([...guards, { kind: "delete", key: entry.key, revision: entry.revision }]);
-    if (written.ok || written.key === entry.key) return;
+    if (written.ok) return true;
+    if (written.key === entry.key) return written.reason === "missing";
   }
+  return false;
 }
 
 /** Whether the container has no address in the blocks but those that were judged. */

@@ -12,7 +12,7 @@ import { isForbidden, requireOk } from "../../kube/require-ok.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { describeObject, objectPath } from "../object-kinds.ts";
-import { isApplied, isIgnored, type LiveObject } from "./live-object.ts";
+import { isApplied, isBeingDeleted, isIgnored, type LiveObject } from "./live-object.ts";
 import { withLiveSelector } from "./live-selector.ts";
 import { FIELD_MANAGER } from "./names.ts";
 
@@ -71,7 +71,7 @@ export class Applier {
   }
 
   /** Deletes it unless it has been replaced meanwhile; its dependents are deleted by the garbage collector. */
-  async remove(object: KubeObject | LiveObject, why: string): Promise<void> {
+  async remove(object: LiveObject, why: string): Promise<void> {
     const { client, requireLeading, log } = this.means;
     requireLeading();
     const path = objectPath(object);
@@ -83,7 +83,7 @@ export class Applier {
         apiVersion: "v1",
         kind: "DeleteOptions",
         propagationPolicy: "Background",
-        ...("uid" in object.metadata ? { preconditions: { uid: object.metadata.uid } } : {}),
+        preconditions: { uid: object.metadata.uid },
       }),
     };
     const response = await effectOf(`delete ${describeObject(object)}`, () => client.request(request));
@@ -92,6 +92,12 @@ export class Applier {
     if (response.status === 404 || response.status === 409) return;
     requireOk(response, request);
     log(`Deleted ${describeObject(object)}: ${why}`, "INFO");
+  }
+
+  /** As `remove`, of an object that the replica does not have, if there is one. */
+  async removeUnfollowed(named: KubeObject, why: string): Promise<void> {
+    const found = await this.read(objectPath(named));
+    if (found !== undefined && !isBeingDeleted(found)) await this.remove(found, why);
   }
 
   /** As `remove`; an object that the role does not permit to delete stays, for a person. */

@@ -6,9 +6,15 @@ import type { FollowedSnapshot, Namespaces } from "./followed-objects.ts";
 import type { LiveObject } from "./live-object.ts";
 
 export type DeletionStep =
-  /** Live ones, or such as have a name only: then it is deleted whoever made it. */
-  | { readonly kind: "delete"; readonly objects: readonly KubeObject[]; readonly why: string }
-  | { readonly kind: "wait"; readonly message: string; readonly problem?: string; readonly reason?: "NodeNotReady" }
+  | { readonly kind: "delete"; readonly objects: readonly LiveObject[]; readonly why: string }
+  | {
+      readonly kind: "wait";
+      readonly message: string;
+      readonly problem?: string;
+      readonly reason?: "NodeNotReady";
+      /** Deleted, if there is such an object. */
+      readonly unfollowed?: KubeObject;
+    }
   /** Applies the DaemonSet that cleans up the nodes. */
   | { readonly kind: "clean up nodes" }
   /** Records that nothing waits for the nodes any more. `unclean`: names of those that were not cleaned up. */
@@ -22,6 +28,8 @@ export interface DeletionView {
   readonly installation: LiveObject;
   readonly now: Date;
 }
+
+export const WHY_DELETED = "the Installation is being deleted";
 
 /** How long a deletion waits for a node that does not respond, and for a pod that does not end. */
 export const GRACE_MILLISECONDS = 5 * 60_000;

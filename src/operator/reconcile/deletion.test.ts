@@ -74,11 +74,16 @@ describe("nextDeletionStep()", () => {
     expect(waiting).toMatchObject({ kind: "wait", message: `waiting for 1 pod of "${controllers}" to end` });
   });
 
-  test("deletes a workload by its name whose pods nobody ends: somebody took the operator's label from it", () => {
-    expect(step({ ...RUNNING, deployments: [], pods: [pod(controllers, "a")] })).toMatchObject({
-      kind: "delete",
-      objects: [{ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: controllers, namespace: "system" } }],
-    });
+  test("looks by its name for a workload whose pods nobody ends: somebody took the operator's label from it", () => {
+    const running = { ...RUNNING, deployments: [], pods: [pod(controllers, "a")] };
+    const unfollowed = {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: controllers, namespace: "system" },
+    };
+
+    expect(step(running)).toMatchObject({ kind: "wait", unfollowed });
+    expect(step(running, { minutes: 5 })).toMatchObject({ problem: expect.stringContaining("has not ended") });
   });
 
   test("goes on with the node agents, and waits for their pods except on nodes that do not respond", () => {

@@ -21,6 +21,7 @@ import {
   isAnnotated,
   latestOf,
   SKIP_REMEDY,
+  WHY_DELETED,
 } from "./deletion-view.ts";
 import { labelledObjects, objectNamed, objectsOf } from "./followed-objects.ts";
 import { isApplied, isBeingDeleted, type LiveObject, textAt } from "./live-object.ts";
@@ -45,7 +46,7 @@ export function nextDeletionStep(view: DeletionView): DeletionStep {
 
 /**
  * `undefined` if the workload and its pods are gone. One that somebody took the operator's label from is not followed, but
- * its pods are: as long as nobody ends them it is deleted by its name.
+ * its pods are: if nobody ends them it is looked for by its name.
  */
 function removal(view: DeletionView, workload: LiveObject | undefined, named: KubeObject): DeletionStep | undefined {
   const { name } = named.metadata;
@@ -53,10 +54,10 @@ function removal(view: DeletionView, workload: LiveObject | undefined, named: Ku
   const left = objectsOf(view.snapshot, "pods").filter((pod) => isPodOf(pod, name) && !isUnreachable(view, pod));
   if (workload === undefined && left.length === 0) return undefined;
   if (isAnnotated(view.installation, SKIP_CLEANUP_ANNOTATION)) return undefined;
-  if (workload === undefined && !left.every(isBeingDeleted)) return removalOf([named]);
+  const unfollowed = workload === undefined && !left.every(isBeingDeleted) ? { unfollowed: named } : {};
   const message = `waiting for ${counted(left.length, "pod")} of ${quoted(name)} to end`;
   const stuck = left.filter((pod) => isStuck(view, pod));
-  return { kind: "wait", message, ...(stuck.length === 0 ? {} : { problem: stuckMessage(stuck) }) };
+  return { kind: "wait", message, ...unfollowed, ...(stuck.length === 0 ? {} : { problem: stuckMessage(stuck) }) };
 }
 
 /** It should have ended long ago: the time of deletion of a pod includes the time that it is given to end. */
@@ -96,8 +97,8 @@ function removeRest({ snapshot }: DeletionView): DeletionStep {
   return removalOf(objects);
 }
 
-function removalOf(objects: readonly KubeObject[]): DeletionStep {
-  return { kind: "delete", objects, why: "the Installation is being deleted" };
+function removalOf(objects: readonly LiveObject[]): DeletionStep {
+  return { kind: "delete", objects, why: WHY_DELETED };
 }
 
 function rankOf({ kind, metadata }: LiveObject): number {

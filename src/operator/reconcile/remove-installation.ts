@@ -8,7 +8,7 @@ import { type ComponentState, degraded, progressing } from "./conditions.ts";
 import { etcdSecret } from "./copied-secrets.ts";
 import { datastoreOf, declaredIn, installedOf } from "./declared.ts";
 import { nextDeletionStep } from "./deletion.ts";
-import type { DeletionStep } from "./deletion-view.ts";
+import { type DeletionStep, WHY_DELETED } from "./deletion-view.ts";
 import { sendEvent } from "./events.ts";
 import { clusterFacts, etcdFilesIn } from "./facts.ts";
 import { annotateInstallation, removeFinalizer } from "./installation-writes.ts";
@@ -53,6 +53,7 @@ async function carryOut(means: PassMeans, pass: Pass, step: DeletionStep): Promi
       await removeFinalizer(means, pass.installation);
       return;
     case "wait":
+      if (step.unfollowed !== undefined) await means.applier.removeUnfollowed(step.unfollowed, WHY_DELETED);
       return;
   }
 }
