@@ -66,7 +66,7 @@ describe("the policy table on the model of nf_tables", () => {
       }),
       { numRuns: proofSize({ everyDay: 25, soak: 5_000 }) },
     );
-  }, 600_000);
+  }, 3_600_000);
 
   test("is repaired after every change of another program, and if a change is refused once", () => {
     const edits = fc.tuple(fc.constantFrom("flush" as const, "elements" as const, "table" as const), fc.nat(50));
@@ -95,7 +95,7 @@ describe("the policy table on the model of nf_tables", () => {
       ),
       { numRuns: proofSize({ everyDay: 20, soak: 2_000 }) },
     );
-  }, 600_000);
+  }, 3_600_000);
 });
 
 function writtenOn(kernel: SocketOpener, before: PolicyResources, after: PolicyResources): string {
