@@ -17,6 +17,7 @@ export function runAdminCommand(
     runInside(args, {
       ...{ hostName: PLACE, signal: process.signal, now: process.now(), files: { [NETWORK_FILE]: list } },
       wait: (milliseconds) => process.wait(milliseconds),
+      clock: { now: process.elapsed, wait: process.wait },
       openDatastore: async () => servers.store.connect(process, PLACE),
       openKubeClient: async () => servers.api.connect(process, PLACE),
     }),

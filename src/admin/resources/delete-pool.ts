@@ -14,7 +14,8 @@
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { ReadEach, Unreadable } from "../../datastore/read-each.ts";
-import { PluginError } from "../../errors.ts";
+import { type ErrorKind, PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
 import { type IPPool, ipPool, poolPrefix } from "../../model/ip-pool.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.ts";
@@ -22,7 +23,7 @@ import type { Deletion, StoredResource } from "../kinds/kind.ts";
 import type { ActionResult } from "./action-result.ts";
 import { claimsWithin, releaseClaims } from "./claims.ts";
 import { ipamRecordRemedy } from "./ipam-record-remedy.ts";
-import { isOfTunnel, releaseLeftTunnels } from "./left-tunnels.ts";
+import { isInPool, isOfTunnel, readPools, releaseLeftTunnels } from "./left-tunnels.ts";
 import { lostRace } from "./lost-race.ts";
 
 const DISABLE_DELAY_MILLISECONDS = 500;
@@ -41,23 +42,27 @@ export async function deletePool(
   if (inUse === "refuse") requireUnused(name, await blocksWithin(store, range));
 
   const wasEnabled = !pool.spec.disabled;
-  const disabled = await setDisabled(store, stored, true);
+  let current = stored;
   try {
+    current = await setDisabled(store, stored, true);
     if (wasEnabled) await context.wait(DISABLE_DELAY_MILLISECONDS);
     if (inUse === "refuse") requireUnused(name, await blocksWithin(store, range));
     const { claims } = await claimsWithin(store, range);
     await releaseClaims(store, claims, { context, inUse: inUse === "release" ? "release" : "keep" });
     if (inUse === "refuse") requireUnused(name, await blocksWithin(store, range));
-    const written = await store.commit([{ kind: "delete", key: disabled.key, revision: disabled.revision }]);
+    const written = await store.commit([{ kind: "delete", key: current.key, revision: current.revision }]);
     if (!written.ok && written.reason !== "missing") throw lostRace(cannotDelete(name), written.reason);
   } catch (failure) {
     // The deletion failed, for example because the pool is in use again: restore it.
-    if (wasEnabled) await setDisabled(store, disabled, false).catch(() => {});
+    if (wasEnabled) await enableAgain(store, current, failure);
     throw failure;
   }
   try {
     await releaseLeftTunnels(store, range, context);
-    return { action: "deleted", ...noteOf(await blocksWithin(store, range)) };
+    const { readable, unreadable } = await blocksWithin(store, range);
+    const pools = (await readPools(store)).readable;
+    const outside = readable.filter((block) => !isInPool(block, pools));
+    return { action: "deleted", ...noteOf({ readable: outside, unreadable }) };
   } catch (failure) {
     if (!(failure instanceof PluginError)) throw failure;
     return { action: "deleted", note: `what is left in its blocks is not known: ${failure.message}` };
@@ -72,6 +77,40 @@ async function setDisabled(store: Datastore, stored: StoredPool, disabled: boole
   const written = await store.commit([{ kind: "update", key: stored.key, value: text, revision: stored.revision }]);
   if (!written.ok) throw lostRace(cannotDelete(pool.metadata.name), written.reason);
   return { ...stored, resource, text, revision: written.revision };
+}
+
+/** `known`: the pool as it was last known to be in the datastore. Throws if it stays disabled, or may be. */
+async function enableAgain(store: Datastore, known: StoredPool, failure: unknown): Promise<void> {
+  try {
+    const disabled = known.resource.spec.disabled ? known : await readIfWritten(store, known, failure);
+    if (disabled) await setDisabled(store, disabled, false);
+  } catch (cause) {
+    if (kindOf(cause) !== "resource-missing") throw staysDisabled(known.resource, failure, cause);
+  }
+}
+
+/** The pool after a write that failed: it may have been written nevertheless, unless it was refused. */
+async function readIfWritten(store: Datastore, known: StoredPool, failure: unknown): Promise<StoredPool | undefined> {
+  if (kindOf(failure) === "resource-changed" || kindOf(failure) === "resource-missing") return undefined;
+  const [entry] = (await store.read([{ kind: "key", key: known.key }])).answers[0] ?? [];
+  if (!entry) return undefined;
+  const { key, value: text, revision } = entry;
+  return { key, text, revision, resource: ipPool.read(text, key) };
+}
+
+function kindOf(failure: unknown): ErrorKind {
+  return failure instanceof PluginError ? failure.kind : "internal";
+}
+
+/** The cause is why it could not be enabled: an interruption alone would not be reported with this. */
+function staysDisabled({ metadata: { name }, spec }: IPPool, failure: unknown, cause: unknown): PluginError {
+  const { message } = failure instanceof Error ? failure : new Error(String(failure));
+  const details = failure instanceof PluginError && failure.details !== "" ? `${failure.details}; ` : "";
+  const command = `${identity.adminTool} patch ippool ${name} -p '{"spec":{"disabled":false}}'`;
+  return new PluginError(kindOf(failure), `${message}; the pool ${spec.disabled ? "stays" : "may be"} disabled`, {
+    details: `${details}enable it with "${command}"`,
+    cause,
+  });
 }
 
 function requireUnused(name: string, { readable, unreadable }: ReadEach<IPAMBlock>): void {

@@ -2,58 +2,121 @@
  * The addresses of tunnels in a pool that was just deleted. The agents of their nodes notice it: they take others, record
  * them, and only then release these. So no address that the record of a node names is ever free.
  *
+ *   in another pool by now          ──> left as it is: the pool was created again, or overlapped
  *   named by the record of its node ──> left to the agent, and waited for a while
  *   not named                       ──> released here: the node is gone, or its agent stopped half way
  */
-import type { Datastore } from "../../datastore/datastore.ts";
+import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
-import { readEach } from "../../datastore/read-each.ts";
+import { MOST_IN_ONE_REQUEST } from "../../datastore/preconditions.ts";
+import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import { formatAddress } from "../../ip/address.ts";
-import type { Prefix } from "../../ip/prefix.ts";
-import { NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
-import { NODE } from "../../model/kinds.ts";
+import { type Prefix, prefixesOverlap } from "../../ip/prefix.ts";
+import { isEmpty } from "../../ipam/block.ts";
+import { readKeys } from "../../ipam/leaks/read-keys.ts";
+import type { Pool } from "../../ipam/pools.ts";
+import { decodeBlock, decodePool } from "../../ipam/records.ts";
+import { affineNode, type IPAMBlock, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { blockKey, blocksPrefix } from "../../model/keys.ts";
+import { NODE, POOL } from "../../model/kinds.ts";
 import type { Node } from "../../model/node.ts";
 import { recordedTunnelAddress, TUNNEL_ADDRESSES, tunnelTitle } from "../../model/tunnel-address.ts";
 import type { Context } from "../command.ts";
 import { allocatorFor } from "../ipam/allocator.ts";
 import { type Allocation, allocationsOf, blocksWithin } from "../ipam/blocks.ts";
-import { claimsWithin, releaseClaims } from "./claims.ts";
+import { type Claim, releaseClaims } from "./claims.ts";
 
-const LOOKS = 10;
+const LONGEST_WAIT_MILLISECONDS = 5_000;
 const PAUSE_MILLISECONDS = 500;
 
 export function isOfTunnel({ secondary }: Allocation): boolean {
   return tunnelTitle(secondary) !== undefined;
 }
 
-/** With their blocks. What is named in the end stays. */
+/** With their blocks, if these are empty then. What is named in the end stays. */
 export async function releaseLeftTunnels(store: Datastore, range: Prefix, context: Context): Promise<void> {
-  for (let look = 1; look <= LOOKS; look += 1) {
-    const { readable } = await blocksWithin(store, range);
-    const tunnels = readable.flatMap(allocationsOf).filter(isOfTunnel);
-    const isNamed = tunnels.length === 0 ? () => false : await readNames(store);
-    await release(
-      store,
-      context,
-      tunnels.filter((tunnel) => !isNamed(tunnel)),
-    );
-    if (!tunnels.some(isNamed)) break;
-    if (look < LOOKS) await context.wait(PAUSE_MILLISECONDS);
+  const { now } = context.clock;
+  const deadline = now() + LONGEST_WAIT_MILLISECONDS;
+  const { readable } = await blocksWithin(store, range);
+  const found = readable.filter((block) => allocationsOf(block).some(isOfTunnel));
+  if (found.length === 0) return;
+  const readAgain = (cidrs: readonly Prefix[]) => readBlocks(store, range, cidrs);
+  for (let blocks = found; ; ) {
+    const named = await releaseUnnamed(store, blocks, context);
+    if (named.length === 0 || now() >= deadline) break;
+    await context.wait(PAUSE_MILLISECONDS);
+    blocks = await readAgain(named.map(({ block }) => block));
   }
-  const { claims } = await claimsWithin(store, range);
-  // A block without a node is deleted with its last address.
-  await releaseClaims(store, claims, { context, inUse: "release" });
+  const empty = (await readAgain(found.map(({ cidr }) => cidr))).filter(isEmpty);
+  const claims = (await outsidePools(store, empty)).flatMap((block): Claim[] => {
+    const node = affineNode(block);
+    return node === undefined ? [] : [{ node, cidr: block.cidr }];
+  });
+  await releaseClaims(store, claims, { context, inUse: "keep" });
+}
+
+/** Also those that cannot be read. */
+export async function readPools(store: Datastore): Promise<ReadEach<Pool>> {
+  return readEach(await readAllEntries(store, POOL.prefix()), decodePool);
+}
+
+export function isInPool({ cidr: block }: IPAMBlock, pools: readonly Pool[]): boolean {
+  return pools.some(({ cidr }) => prefixesOverlap(cidr, block));
+}
+
+/** Returns those that are left to their agents. */
+async function releaseUnnamed(
+  store: Datastore,
+  blocks: readonly IPAMBlock[],
+  context: Context,
+): Promise<readonly Allocation[]> {
+  const outside = await outsidePools(store, blocks);
+  const tunnels = outside.flatMap(allocationsOf).filter(isOfTunnel);
+  const isNamed = await readNames(store, tunnels);
+  await release(
+    store,
+    context,
+    tunnels.filter((tunnel) => !isNamed(tunnel)),
+  );
+  return tunnels.filter(isNamed);
+}
+
+/**
+ * The pools are read after the blocks: what was assigned from one that was created meanwhile is not taken for left over.
+ * One that cannot be read may have any of the blocks.
+ */
+async function outsidePools(store: Datastore, blocks: readonly IPAMBlock[]): Promise<readonly IPAMBlock[]> {
+  if (blocks.length === 0) return [];
+  const { readable, unreadable } = await readPools(store);
+  return unreadable.length > 0 ? [] : blocks.filter((block) => !isInPool(block, readable));
+}
+
+async function readBlocks(store: Datastore, range: Prefix, cidrs: readonly Prefix[]): Promise<IPAMBlock[]> {
+  const entries = await readSome(store, blocksPrefix(range.network.family), new Set(cidrs.map(blockKey)));
+  return [...readEach(entries, decodeBlock).readable];
+}
+
+/** Many are listed: a store may need a request for each key. */
+async function readSome(store: Datastore, prefix: string, keys: ReadonlySet<string>): Promise<readonly Entry[]> {
+  if (keys.size <= MOST_IN_ONE_REQUEST) return readKeys(store, [...keys]);
+  return (await readAllEntries(store, prefix)).filter(({ key }) => keys.has(key));
 }
 
 /** Whether the record of its node names an address; a record that cannot be read may. */
-async function readNames(store: Datastore): Promise<(tunnel: Allocation) => boolean> {
-  const nodes = readEach(await readAllEntries(store, NODE.prefix()), ({ value, key }) => NODE.codec.read(value, key));
+async function readNames(store: Datastore, tunnels: readonly Allocation[]): Promise<(tunnel: Allocation) => boolean> {
+  const keys = new Set(tunnels.map((tunnel) => NODE.key({ name: nodeOf(tunnel) })));
+  const entries = await readSome(store, NODE.prefix(), keys);
+  const nodes = readEach(entries, ({ value, key }) => NODE.codec.read(value, key));
   const named = new Set(nodes.readable.flatMap(({ metadata, spec }) => tunnelsOf(metadata.name, spec)));
   const unknown = new Set(nodes.unreadable.map(({ key }) => key));
-  return ({ address, secondary }) => {
-    const name = secondary[NODE_ATTRIBUTE] ?? "";
-    return unknown.has(NODE.key({ name })) || named.has(`${name} ${formatAddress(address)}`);
+  return (tunnel) => {
+    const name = nodeOf(tunnel);
+    return unknown.has(NODE.key({ name })) || named.has(`${name} ${formatAddress(tunnel.address)}`);
   };
+}
+
+function nodeOf({ secondary }: Allocation): string {
+  return secondary[NODE_ATTRIBUTE] ?? "";
 }
 
 function tunnelsOf(node: string, spec: Node["spec"]): readonly string[] {
