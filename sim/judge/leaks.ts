@@ -3,6 +3,7 @@
  * address, handle, claim, endpoint and record belongs to a container that is attached, or to a node that exists.
  */
 
+import { pauseBetweenLists } from "../../src/controllers/leaks/left-handles.ts";
 import type { ControllerSettings } from "../../src/controllers/settings.ts";
 import { formatPrefix, prefixCovers } from "../../src/ip/prefix.ts";
 import { isEmpty } from "../../src/ipam/block.ts";
@@ -19,11 +20,12 @@ import { type IpamState, ipamReader } from "./ipam-state.ts";
 /**
  * How long it may take until nothing is left, in milliseconds. The collector looks twice in each grace period, and
  * releases what was unused at every look for the whole period. A block that is empty only then is another matter, and
- * needs the same time again; so do the claims of a node.
+ * needs the same time again; so do the claims of a node, and handles, which are listed now and then.
  */
 export function boundOfLeaks({ running: { controllers } }: ControllerSettings): number {
   const { leakGracePeriod, reconcilerPeriod } = controllers.node ?? { leakGracePeriod: "0s", reconcilerPeriod: "0s" };
-  return 2 * (2 * millisecondsOf(leakGracePeriod)) + millisecondsOf(reconcilerPeriod);
+  const grace = millisecondsOf(leakGracePeriod);
+  return 2 * grace + pauseBetweenLists(grace) + millisecondsOf(reconcilerPeriod);
 }
 
 export function noLeakedRecord(read = ipamReader()): Invariant {

@@ -27,15 +27,20 @@ export interface LeftHandlesMeans {
 
 const EVERY_NODE = "";
 
+/** A list is expensive, however short the grace period is. */
+const SHORTEST_PAUSE = 10 * 60_000;
+
 /** How long after a look at all handles the next one is, in milliseconds. */
 export function pauseBetweenLists(graceMilliseconds: number): number {
-  return 2 * graceMilliseconds;
+  return Math.max(2 * graceMilliseconds, SHORTEST_PAUSE);
 }
 
 export class LeftHandles {
   /** By node, when its handles are looked at. */
   private readonly due = new Map<string, number>();
   private last: number | undefined;
+  /** When all handles were listed, or could not be. */
+  private listed = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly means: LeftHandlesMeans) {}
 
@@ -47,14 +52,22 @@ export class LeftHandles {
   /** `blocks`: as a copy shows them, which may be old. What is written is counted in the datastore itself. */
   async look(blocks: readonly IPAMBlock[], time: LookTime): Promise<void> {
     if (this.means.store.atomicity !== "one object") return;
-    if (!isContinuous(this.last, time)) this.expect(EVERY_NODE, time);
+    const pause = pauseBetweenLists(time.graceMilliseconds);
+    if (!isContinuous(this.last, time)) {
+      this.due.set(EVERY_NODE, Math.max(time.now + time.graceMilliseconds, this.listed + pause));
+    }
     this.last = time.now;
     const ready = [...this.due].filter(([, at]) => at <= time.now).map(([node]) => node);
     if (ready.length === 0) return;
+    const isEveryNode = ready.includes(EVERY_NODE);
+    // Before the work: a failure does not begin it again at every look.
+    const next = time.now + pause;
+    for (const node of ready) this.due.set(node, next);
+    if (isEveryNode) this.listed = time.now;
     const held = heldIn(blocks);
-    for (const node of ready.includes(EVERY_NODE) ? [EVERY_NODE] : ready) await this.finish(node, held);
-    for (const node of ready) this.due.delete(node);
-    if (ready.includes(EVERY_NODE)) this.due.set(EVERY_NODE, time.now + pauseBetweenLists(time.graceMilliseconds));
+    for (const node of isEveryNode ? [EVERY_NODE] : ready) await this.finish(node, held);
+    // One that has gone again meanwhile is due at another time.
+    for (const node of ready) if (node !== EVERY_NODE && this.due.get(node) === next) this.due.delete(node);
   }
 
   private async finish(node: string, held: ReadonlyMap<string, number>): Promise<void> {

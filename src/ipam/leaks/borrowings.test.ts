@@ -3,6 +3,8 @@ import { means, podRequest, poolChange, seed } from "../../../test/support/ipam.
 import { storeAround } from "../../../test/support/wrapped-store.ts";
 import type { Atomicity, Datastore, OrderedChange } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
+import { blocksPrefix } from "../../model/keys.ts";
 import { openAllocator } from "../allocator.ts";
 import { forgetBorrowings, readBorrowings } from "./borrowings.ts";
 
@@ -29,6 +31,15 @@ test.each(LEVELS)("a node's borrowings are forgotten when it has no address ther
   await forgetBorrowings(store, "n2");
 
   expect(await blocks()).toBe(0);
+});
+
+test("no block is written if all changes are committed at once", async () => {
+  const { store, blocks } = await borrowed("all changes");
+  const revisions = async () => (await readAllEntries(store, blocksPrefix(4))).map(({ revision }) => revision);
+  const before = await revisions();
+  await forgetBorrowings(store, "n2");
+
+  expect([await blocks(), await revisions()]).toEqual([0, before]);
 });
 
 test.each(LEVELS)("those of addresses that are assigned meanwhile stay (%s)", async (atomicity) => {

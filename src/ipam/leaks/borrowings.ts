@@ -3,7 +3,7 @@
  * not its own. ADD writes such a record with the address; DEL leaves it, so that it
  * costs no request.
  */
-import type { Datastore, Wanted } from "../../datastore/datastore.ts";
+import type { Change, Datastore, Wanted } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import type { Prefix } from "../../ip/prefix.ts";
 import { blockKey, borrowedPrefix, parseKey } from "../../model/keys.ts";
@@ -24,7 +24,8 @@ export async function readBorrowings(store: Datastore, node: string): Promise<re
 }
 
 /**
- * Deletes the records of blocks in which the node has no address any more:
+ * Deletes the records of blocks in which the node has no address any more. If all changes are committed at once, the
+ * record is deleted unless the block has changed. Otherwise:
  *
  *   record marked -> block written -> record deleted
  *
@@ -39,11 +40,16 @@ export async function forgetBorrowings(store: Datastore, node: string): Promise<
     const entry = (await store.read([wanted])).answers[0]?.[0];
     const block = entry && decodeBlock(entry);
     if (block && hasAddressesOf(block, node)) continue;
-    await store.commit([
-      { kind: "update", key, value: MARKED, revision },
-      block ? blockChange(touched(block), entry.revision) : { kind: "expect", key: wanted.key, revision: undefined },
-      { kind: "rewrite", key, value: undefined },
-    ]);
+    const unchanged: Change = { kind: "expect", key: wanted.key, revision: entry?.revision };
+    await store.commit(
+      store.atomicity === "all changes"
+        ? [unchanged, { kind: "delete", key, revision }]
+        : [
+            { kind: "update", key, value: MARKED, revision },
+            block ? blockChange(touched(block), entry.revision) : unchanged,
+            { kind: "rewrite", key, value: undefined },
+          ],
+    );
   }
 }
 
