@@ -28,7 +28,7 @@ export const ipamGc: Command = {
   description: [
     "Compares the addresses that are recorded for this host's node with the links of the host. An address is released, with",
     "its endpoint, if the host has no link and no route for it and it was assigned more than 5 minutes ago or before the host",
-    "was booted. Empty blocks are given back, except one of each pool.",
+    "was booted. Empty blocks are given back, except one of each pool; those outside all pools are all given back.",
     "Addresses of other nodes, and addresses that another network plugin got from the IPAM plugin, are kept.",
     "With a datastore that several hosts share, the node must be registered by this machine (node register), and addresses",
     "that were assigned before that are kept: another machine may have used the name then.",
@@ -39,8 +39,8 @@ export const ipamGc: Command = {
     "has other addresses. It is released, with all others of its container, if all of them were assigned longer ago than the",
     "grace period, or at once if its node is gone. Just before that the pod and the node are read again, and an address that",
     "was assigned again is kept. Claims on blocks of nodes that are gone are released too, and empty blocks, except one of each",
-    "pool and node. Unlike the controllers it does not know how long a pod has been gone: do not run it while pods that were",
-    "deleted by force, or evicted, may still be running.",
+    "pool and node; those outside all pools are all released. Unlike the controllers it does not know how long a pod has been",
+    "gone: do not run it while pods that were deleted by force, or evicted, may still be running.",
   ].join("\n"),
   options: [
     NODE_NAME_OPTION,

@@ -21,6 +21,15 @@ export function remedyOutsidePools({ address, block, pools, users }: OutsidePool
   return pools.some((pool) => prefixesOverlap(pool, block)) ? unused : `${unused}; to keep it, ${creation(block)}`;
 }
 
+/** The agent of the node replaces that of a tunnel by itself, unless it cannot. */
+export function remedyOfTunnelOutsidePools(address: Address, node: string): string {
+  const release = `"${identity.adminTool} ipam release --ip ${formatAddress(address)}"`;
+  return (
+    `the agent of node ${node} replaces it: start the agent if it is not running, or make room in an enabled pool ` +
+    `that allows the use "Tunnel"; if the node no longer exists, ${release}`
+  );
+}
+
 function creation(block: Prefix): string {
   const cidr = formatPrefix(block);
   const manifest = JSON.stringify({

@@ -93,7 +93,7 @@ export function usersOf(address: Address, { endpoints }: RepairContext): readonl
   return endpoints.filter((each) => addressesOfEndpoint(each).some((own) => formatAddress(own) === text));
 }
 
-function allocationOf(address: Address, { world }: RepairContext): Allocation | undefined {
+export function allocationOf(address: Address, { world }: RepairContext): Allocation | undefined {
   const text = formatAddress(address);
   return world.blocks
     .filter(({ cidr }) => prefixContains(cidr, address))

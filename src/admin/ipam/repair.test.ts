@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
-import { means, poolChange, prefix, request, seed, textsOf } from "../../../test/support/ipam.ts";
+import { means, nodeChange, poolChange, prefix, request, seed, textsOf } from "../../../test/support/ipam.ts";
 import { LEVELS, stoppingMemory } from "../../../test/support/stopping-memory.ts";
 import { storeAround } from "../../../test/support/wrapped-store.ts";
 import type { Change } from "../../datastore/datastore.ts";
@@ -395,6 +395,19 @@ describe("ipam check --fix of addresses outside all pools", () => {
     expect(commands).toContain(`ipam release --ip ${address}`);
     expect((await ctl(`ipam release --ip ${address}`)).code).toBe(EXIT_OK);
     await expectSound();
+  });
+
+  test("leaves that of a tunnel to the agent of its node, and says what may keep it", async () => {
+    const attributes = { type: "vxlanTunnelAddress" };
+    const address = await assign("vxlan-tunnel-addr-node-1", { attributes, intendedUse: "Tunnel" });
+    await seed(store, poolChange("blue", "10.9.0.0/24"), nodeChange("node-1"));
+    const { findings } = await json("ipam check --fix");
+
+    const severity = "unfinished";
+    expect(findings).toMatchObject([{ kind: "allocation-outside-pools", address, severity, fixed: false }]);
+    expect(findings[0].remedy).toContain("the agent of node node-1 replaces it");
+    expect(findings[0].remedy).not.toContain("create");
+    expect(await commandsToFix()).toEqual([`ipam release --ip ${address}`]);
   });
 
   test("offers no pool where another one is", async () => {

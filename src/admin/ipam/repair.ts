@@ -21,15 +21,16 @@ import { type Address, parseAddress } from "../../ip/address.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
 import { isEmpty, ordinalsOf } from "../../ipam/block.ts";
 import { blockChange, requirePrefix } from "../../ipam/records.ts";
-import { type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
+import { type IPAMBlock, NODE_ATTRIBUTE, readBlock } from "../../model/ipam-block.ts";
 import { blockKey } from "../../model/keys.ts";
+import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { describeUser } from "./address-users.ts";
 import type { Allocation } from "./blocks.ts";
 import { confirmClaim } from "./confirm-claim.ts";
 import type { Finding } from "./findings.ts";
-import { remedyOutsidePools } from "./outside-pools.ts";
+import { remedyOfTunnelOutsidePools, remedyOutsidePools } from "./outside-pools.ts";
 import type { RepairContext } from "./repair-context.ts";
-import { allocateToEndpoint, repairAddressTwice, usersOf } from "./repair-endpoints.ts";
+import { allocateToEndpoint, allocationOf, repairAddressTwice, usersOf } from "./repair-endpoints.ts";
 import { repairOverlap } from "./repair-overlap.ts";
 
 /** Returns what the operator can do if the repair needs a decision; whether it is repaired, the next check says. */
@@ -85,6 +86,10 @@ function addressOf({ address = "" }: { readonly address?: string }): Address {
 
 function remedyFor(finding: { readonly address?: string; readonly block?: string }, context: RepairContext): string {
   const address = addressOf(finding);
+  const { secondary = {} } = allocationOf(address, context) ?? {};
+  if (tunnelTitle(secondary) !== undefined) {
+    return remedyOfTunnelOutsidePools(address, secondary[NODE_ATTRIBUTE] ?? "?");
+  }
   const users = usersOf(address, context).map((endpoint) => describeUser({ endpoint }));
   return remedyOutsidePools({ address, block: requirePrefix(finding.block ?? ""), pools: context.world.pools, users });
 }
