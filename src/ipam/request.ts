@@ -97,6 +97,20 @@ export interface GuardedAddress {
   readonly sequenceNumber?: bigint;
 }
 
+/** As it was found. */
+export function guarded(found: {
+  readonly address: Address;
+  readonly handle: string | undefined;
+  readonly sequenceNumber: bigint | undefined;
+}): GuardedAddress {
+  const { address, handle, sequenceNumber } = found;
+  return {
+    address,
+    ...(handle === undefined ? {} : { handle }),
+    ...(sequenceNumber === undefined ? {} : { sequenceNumber }),
+  };
+}
+
 /** "all or none": if one of them belongs to another by now, none is released. */
 export type ReleaseRule = "each" | "all or none";
 

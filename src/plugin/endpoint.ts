@@ -46,8 +46,8 @@ export function profileKey(network: string): string {
 
 /**
  * An equal record is not written, but must still be there when the addresses are: a search for leaks may be about to remove
- * both. The record of an earlier sandbox of the pod is updated. A repeated ADD of a container
- * whose labels are not those of a pod keeps them: they may have been changed since its first ADD.
+ * both. The record of an earlier sandbox of the pod is updated. A repeated ADD of a container whose labels are not those of
+ * a pod keeps them: they may have been changed since its first ADD.
  */
 export function endpointChanges(
   { wanted, labels }: { readonly wanted: WorkloadEndpoint; readonly labels: "of the pod" | "of the config" },

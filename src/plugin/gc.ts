@@ -21,7 +21,7 @@ import { readyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { readNodeRecords } from "../ipam/leaks/node-records.ts";
 import { formatMark, includesMarkOf, isMarkOf } from "../ipam/link-mark.ts";
 import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
-import { type IsKept, releaseLeaked } from "../ipam/plugin/gc.ts";
+import { among, type IsKept, releaseLeaked } from "../ipam/plugin/gc.ts";
 import { thisMachine } from "../ipam/session.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import type { LinkRemoval, RemovalMeans } from "../linux/rtnetlink/link-removal.ts";
@@ -109,8 +109,7 @@ interface Collecting extends Keep {
 
 async function collectRecords(keep: Collecting, session: Session, failures: Failures): Promise<void> {
   const left = await collectEndpoints(keep, session, failures);
-  const isLeft: IsKept = (containerId, ifname) =>
-    left.some((each) => each.containerId === containerId && (ifname ?? each.ifname) === each.ifname);
+  const isLeft = among(left);
   const isKept: IsKept = (containerId, ifname) => keep.isKept(containerId, ifname) || isLeft(containerId, ifname);
   await releaseLeaked({ ...keep, isKept }, session);
 }

@@ -21,6 +21,7 @@ import { type Address, parseAddress } from "../../ip/address.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
 import { isEmpty, ordinalsOf } from "../../ipam/block.ts";
 import { blockChange, requirePrefix } from "../../ipam/records.ts";
+import { guarded } from "../../ipam/request.ts";
 import { type IPAMBlock, NODE_ATTRIBUTE, readBlock } from "../../model/ipam-block.ts";
 import { blockKey } from "../../model/keys.ts";
 import { tunnelTitle } from "../../model/tunnel-address.ts";
@@ -130,13 +131,5 @@ function repairedBlock(block: IPAMBlock): IPAMBlock | undefined {
 }
 
 async function releaseLeak(leaked: Allocation | undefined, allocator: Allocator): Promise<undefined> {
-  if (!leaked) return;
-  const { address, handle, sequenceNumber } = leaked;
-  await allocator.releaseAddresses([
-    {
-      address,
-      ...(handle === undefined ? {} : { handle }),
-      ...(sequenceNumber === undefined ? {} : { sequenceNumber }),
-    },
-  ]);
+  if (leaked) await allocator.releaseAddresses([guarded(leaked)]);
 }

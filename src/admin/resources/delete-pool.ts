@@ -19,11 +19,12 @@ import { identity } from "../../identity.ts";
 import { type IPPool, ipPool, poolPrefix } from "../../model/ip-pool.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.ts";
+import { findPools } from "../ipam/pools.ts";
 import type { Deletion, StoredResource } from "../kinds/kind.ts";
 import type { ActionResult } from "./action-result.ts";
 import { claimsWithin, releaseClaims } from "./claims.ts";
 import { ipamRecordRemedy } from "./ipam-record-remedy.ts";
-import { isInPool, isOfTunnel, readPools, releaseLeftTunnels } from "./left-tunnels.ts";
+import { isInPool, isOfTunnel, releaseLeftTunnels } from "./left-tunnels.ts";
 import { lostRace } from "./lost-race.ts";
 
 const DISABLE_DELAY_MILLISECONDS = 500;
@@ -60,7 +61,7 @@ export async function deletePool(
   try {
     await releaseLeftTunnels(store, range, context);
     const { readable, unreadable } = await blocksWithin(store, range);
-    const pools = (await readPools(store)).readable;
+    const pools = (await findPools(store)).readable;
     const outside = readable.filter((block) => !isInPool(block, pools));
     return { action: "deleted", ...noteOf({ readable: outside, unreadable }) };
   } catch (failure) {

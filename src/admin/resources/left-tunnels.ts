@@ -9,21 +9,23 @@
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { MOST_IN_ONE_REQUEST } from "../../datastore/preconditions.ts";
-import { type ReadEach, readEach } from "../../datastore/read-each.ts";
+import { readEach } from "../../datastore/read-each.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { type Prefix, prefixesOverlap } from "../../ip/prefix.ts";
 import { isEmpty } from "../../ipam/block.ts";
 import { readKeys } from "../../ipam/leaks/read-keys.ts";
 import type { Pool } from "../../ipam/pools.ts";
-import { decodeBlock, decodePool } from "../../ipam/records.ts";
+import { decodeBlock } from "../../ipam/records.ts";
+import { guarded } from "../../ipam/request.ts";
 import { affineNode, type IPAMBlock, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
 import { blockKey, blocksPrefix } from "../../model/keys.ts";
-import { NODE, POOL } from "../../model/kinds.ts";
+import { NODE } from "../../model/kinds.ts";
 import type { Node } from "../../model/node.ts";
 import { recordedTunnelAddress, TUNNEL_ADDRESSES, tunnelTitle } from "../../model/tunnel-address.ts";
 import type { Context } from "../command.ts";
 import { allocatorFor } from "../ipam/allocator.ts";
 import { type Allocation, allocationsOf, blocksWithin } from "../ipam/blocks.ts";
+import { findPools } from "../ipam/pools.ts";
 import { type Claim, releaseClaims } from "./claims.ts";
 
 const LONGEST_WAIT_MILLISECONDS = 5_000;
@@ -55,11 +57,6 @@ export async function releaseLeftTunnels(store: Datastore, range: Prefix, contex
   await releaseClaims(store, claims, { context, inUse: "keep" });
 }
 
-/** Also those that cannot be read. */
-export async function readPools(store: Datastore): Promise<ReadEach<Pool>> {
-  return readEach(await readAllEntries(store, POOL.prefix()), decodePool);
-}
-
 export function isInPool({ cidr: block }: IPAMBlock, pools: readonly Pool[]): boolean {
   return pools.some(({ cidr }) => prefixesOverlap(cidr, block));
 }
@@ -87,7 +84,7 @@ async function releaseUnnamed(
  */
 async function outsidePools(store: Datastore, blocks: readonly IPAMBlock[]): Promise<readonly IPAMBlock[]> {
   if (blocks.length === 0) return [];
-  const { readable, unreadable } = await readPools(store);
+  const { readable, unreadable } = await findPools(store);
   return unreadable.length > 0 ? [] : blocks.filter((block) => !isInPool(block, readable));
 }
 
@@ -128,11 +125,5 @@ function tunnelsOf(node: string, spec: Node["spec"]): readonly string[] {
 
 async function release(store: Datastore, context: Context, tunnels: readonly Allocation[]): Promise<void> {
   if (tunnels.length === 0) return;
-  await allocatorFor(store, context).releaseAddresses(
-    tunnels.map(({ address, handle, sequenceNumber }) => ({
-      address,
-      ...(handle === undefined ? {} : { handle }),
-      ...(sequenceNumber === undefined ? {} : { sequenceNumber }),
-    })),
-  );
+  await allocatorFor(store, context).releaseAddresses(tunnels.map(guarded));
 }

@@ -12,10 +12,9 @@
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { pagesBelow } from "../../datastore/pages.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
-import { attributesOf } from "../../ipam/block.ts";
+import { countedBy, heldIn } from "../../ipam/handle-counts.ts";
 import { isContinuous, type LookTime } from "../../ipam/leaks/unused-since.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
-import { readHandle } from "../../model/ipam-handle.ts";
 import { HANDLES_PREFIX, parseKey } from "../../model/keys.ts";
 
 export interface LeftHandlesMeans {
@@ -77,24 +76,12 @@ export class LeftHandles {
     }
   }
 
-  private async count({ key, value }: Entry, held: ReadonlyMap<string, number>): Promise<void> {
-    const parts = parseKey(key);
+  private async count(entry: Entry, held: ReadonlyMap<string, number>): Promise<void> {
+    const parts = parseKey(entry.key);
     if (parts?.kind !== "handle") return;
     const { handleId: handle } = parts;
-    const counted = Object.values(readHandle(value, key, handle).blocks).reduce((sum, count) => sum + count, 0);
+    const counted = countedBy(handle, entry);
     // One that counts nothing is left over as well.
     if (counted === 0 || counted > (held.get(handle) ?? 0)) await this.means.allocator.recountHandle({ handle });
   }
-}
-
-/** How many addresses each handle has. */
-function heldIn(blocks: readonly IPAMBlock[]): ReadonlyMap<string, number> {
-  const held = new Map<string, number>();
-  for (const block of blocks) {
-    for (const ordinal of block.allocations.keys()) {
-      const handle = attributesOf(block, ordinal)?.handleId;
-      if (handle !== undefined) held.set(handle, (held.get(handle) ?? 0) + 1);
-    }
-  }
-  return held;
 }

@@ -85,6 +85,11 @@ function endpointKeyOf(of: {
     : undefined;
 }
 
+/** An address that is assigned again is another one. */
+export function identityOf({ address, sequenceNumber }: Pick<NodeAllocation, "address" | "sequenceNumber">): string {
+  return `${formatAddress(address)} ${sequenceNumber}`;
+}
+
 /** `10.0.0.5 (container "4f6c", interface "eth0" of network "pods")`, `10.0.0.6 (VXLAN tunnel of node n1)` */
 export function describeNodeAllocation(
   allocation: Pick<NodeAllocation, "address" | "containerId" | "ifname" | "network" | "node" | "tunnel">,

@@ -1,7 +1,6 @@
 /** What API and datastore say now about a handle that looks leaked: the search may have seen an old state. */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
-import { type Address, formatAddress } from "../../ip/address.ts";
 import { parsePrefix } from "../../ip/prefix.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { affinitiesPrefix, handleKey, resourceKey } from "../../model/keys.ts";
@@ -9,7 +8,7 @@ import { ENDPOINT, NODE } from "../../model/kinds.ts";
 import { type PodRecord, podRecordKey } from "../../model/pod-record.ts";
 import { addressAt, ordinalsOf } from "../block.ts";
 import { decodeAffinity, decodeHandle } from "../records.ts";
-import type { NodeAllocation } from "./allocations.ts";
+import { identityOf, type NodeAllocation } from "./allocations.ts";
 import type { LeakCandidate } from "./candidates.ts";
 import type { ClusterView } from "./cluster-judge.ts";
 import { nameInOrchestrator } from "./node-names.ts";
@@ -85,15 +84,14 @@ export async function isUnchanged({ handle, allocations }: LeakCandidate, store:
   const blocks = await readBlocks(store, [...allocations.map(({ block }) => block), ...named]);
   const held = blocks.flatMap((block) =>
     ordinalsOf(block, { handle }).map((ordinal) =>
-      identityOf(addressAt(block, ordinal), block.sequenceNumberForAllocation[ordinal]),
+      identityOf({
+        address: addressAt(block, ordinal),
+        sequenceNumber: block.sequenceNumberForAllocation[ordinal],
+      }),
     ),
   );
-  const judged = allocations.map(({ address, sequenceNumber }) => identityOf(address, sequenceNumber));
+  const judged = allocations.map(identityOf);
   return new Set(held).symmetricDifference(new Set(judged)).size === 0;
-}
-
-function identityOf(address: Address, sequenceNumber: bigint | undefined): string {
-  return `${formatAddress(address)} ${sequenceNumber}`;
 }
 
 export async function blocksOfNode(store: Datastore, node: string): Promise<readonly IPAMBlock[]> {

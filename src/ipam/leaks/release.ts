@@ -1,12 +1,12 @@
 /** Gives back what a search for leaks has found. */
 import type { Change, Datastore } from "../../datastore/datastore.ts";
-import { type Address, formatAddress } from "../../ip/address.ts";
+import type { Address } from "../../ip/address.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { blockKey } from "../../model/keys.ts";
 import type { Allocator } from "../allocator.ts";
 import { decodeBlock } from "../records.ts";
-import type { ReleaseRule } from "../request.ts";
-import { allocationsIn, type NodeAllocation } from "./allocations.ts";
+import { guarded, type ReleaseRule } from "../request.ts";
+import { allocationsIn, identityOf } from "./allocations.ts";
 import type { Leak } from "./find.ts";
 import type { NodeRecords } from "./node-records.ts";
 
@@ -42,11 +42,7 @@ export async function releaseLeaks(
   }
   const leaving = rule === "all or none" && kept.size > 0 ? [] : leaks.filter((leak) => !kept.has(leak));
   const { released } = await allocator.releaseAddresses(
-    leaving.map(({ allocation: { address, handle, sequenceNumber } }) => ({
-      address,
-      handle,
-      ...(sequenceNumber === undefined ? {} : { sequenceNumber }),
-    })),
+    leaving.map(({ allocation }) => guarded(allocation)),
     rule,
   );
   if (failures.length > 0) throw failures[0];
@@ -90,7 +86,6 @@ async function removeEndpoint(
 
 /** Whether the container has no address in the blocks but those that were judged. */
 function hasOnlyJudged(leaks: readonly Leak[], blocks: readonly IPAMBlock[]): boolean {
-  const identityOf = ({ address, sequenceNumber }: NodeAllocation) => `${formatAddress(address)} ${sequenceNumber}`;
   const judged = new Set(leaks.map(({ allocation }) => identityOf(allocation)));
   const owners = new Set(leaks.map(({ allocation: { handle, ifname } }) => `${handle} ${ifname}`));
   return blocks

@@ -11,24 +11,29 @@ import type { GcCall } from "../../cni/call.ts";
 import { pagesBelow } from "../../datastore/pages.ts";
 import type { Address } from "../../ip/address.ts";
 import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
-import { readHandle } from "../../model/ipam-handle.ts";
 import { HANDLES_PREFIX, parseKey } from "../../model/keys.ts";
 import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
 import { readyForReleasing, WANTED_CLUSTER } from "../cluster.ts";
+import { countedBy, heldIn } from "../handle-counts.ts";
 import { readNodeRecords } from "../leaks/node-records.ts";
 import { requireOwnNodeEntry, wantedNode } from "../node-machine.ts";
-import type { GuardedAddress } from "../request.ts";
+import { type GuardedAddress, guarded } from "../request.ts";
 import { type Session, thisMachine } from "../session.ts";
 
 export async function gc({ networkName: network, validAttachments }: GcCall, session: Session): Promise<void> {
   if (validAttachments === undefined) return;
-  const isKept: IsKept = (containerId, ifname) =>
-    validAttachments.some((each) => each.containerId === containerId && (ifname ?? each.ifname) === each.ifname);
-  await releaseLeaked({ network, isKept }, session);
+  await releaseLeaked({ network, isKept: among(validAttachments) }, session);
 }
 
 /** Whether an attachment keeps its addresses; without an interface, whether any attachment of the container does. */
 export type IsKept = (containerId: string, ifname: string | undefined) => boolean;
+
+export function among(
+  attachments: readonly { readonly containerId?: string | undefined; readonly ifname?: string | undefined }[],
+): IsKept {
+  return (containerId, ifname) =>
+    attachments.some((each) => each.containerId === containerId && (ifname ?? each.ifname) === each.ifname);
+}
 
 export interface Leaving extends Pick<Keepers, "network" | "isKept"> {
   /** Called with addresses before they are released. */
@@ -53,8 +58,7 @@ export async function releaseLeaked({ network, isKept, forget }: Leaving, sessio
 
 /** How many addresses each handle has in the blocks once the leaked ones are released. */
 function heldAfter(blocks: readonly IPAMBlock[], leaked: readonly GuardedAddress[]): ReadonlyMap<string, number> {
-  const held = new Map<string, number>();
-  for (const handle of blocks.flatMap(holdersOf)) held.set(handle, (held.get(handle) ?? 0) + 1);
+  const held = heldIn(blocks);
   for (const { handle = "" } of leaked) held.set(handle, (held.get(handle) ?? 0) - 1);
   return held;
 }
@@ -76,16 +80,10 @@ async function recountHandles(
     for (const entry of entries) {
       const parts = parseKey(entry.key);
       if (parts?.kind !== "handle" || !parts.handleId.startsWith(`${network}.`)) continue;
-      const { blocks } = readHandle(entry.value, entry.key, parts.handleId);
-      const counted = Object.values(blocks).reduce((sum, count) => sum + count, 0);
-      if (counted > (held.get(parts.handleId) ?? 0)) await allocator.recountHandle({ handle: parts.handleId });
+      if (countedBy(parts.handleId, entry) > (held.get(parts.handleId) ?? 0))
+        await allocator.recountHandle({ handle: parts.handleId });
     }
   }
-}
-
-/** The handles of all allocated addresses. */
-function holdersOf(block: IPAMBlock): readonly string[] {
-  return [...block.allocations.keys()].flatMap((ordinal) => attributesOf(block, ordinal)?.handleId ?? []);
 }
 
 /** The network and node to collect, and which attachments keep their addresses. */
@@ -103,8 +101,7 @@ export function leakedAddresses(block: IPAMBlock, keep: Keepers): readonly Guard
     if (!attributes || handle === undefined || !isOurs(attributes, handle, keep)) return [];
     if (keep.isKept(handle.slice(keep.network.length + 1), attributes.secondary[INTERFACE_ATTRIBUTE])) return [];
     const sequenceNumber = block.sequenceNumberForAllocation[ordinal];
-    const address = addressAt(block, ordinal);
-    return [{ address, handle, ...(sequenceNumber === undefined ? {} : { sequenceNumber }) }];
+    return [guarded({ address: addressAt(block, ordinal), handle, sequenceNumber })];
   });
 }
 
