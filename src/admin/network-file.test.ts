@@ -49,6 +49,22 @@ describe("checkNetworkFile()", () => {
     expect(findings).toMatchObject([{ severity: "warning", path: "mtu" }]);
   });
 
+  test("reports a policy type without access to the orchestrator's API, except for containers of one host", async () => {
+    const policy = { type: "k8s" };
+    const errorsOf = async (more: object) => {
+      const config = { ...withField("policy", policy), ...more };
+      const { findings } = await checkNetworkFile(JSON.stringify(config), { looksForFiles: false });
+      return findings.filter(({ severity }) => severity === "error").map(({ path, message }) => ({ path, message }));
+    };
+
+    const refused = [{ path: "policy.type", message: expect.stringContaining('set "kubernetes.kubeconfig"') }];
+    expect(await errorsOf({})).toEqual(refused);
+    expect(await errorsOf({ datastore_type: "etcdv3" })).toEqual(refused);
+    expect(await errorsOf({ datastore_type: "embedded" })).toEqual([]);
+    expect(await errorsOf({ kubernetes: { kubeconfig: "/etc/kubeconfig" } })).toEqual([]);
+    expect(await errorsOf({ policy: { ...policy, k8s_api_root: "https://192.0.2.1:6443" } })).toEqual([]);
+  });
+
   test.each(PLACES_FOR_SECRETS)("shows no secret of %s, in a config or in a list", async (field) => {
     for (const value of VALUES_WITH_SECRETS) {
       const config = withField(field, value);

@@ -11,7 +11,7 @@ import { isCniVersion, NEWEST_VERSION } from "../cni/version.ts";
 import { unreadableFiles } from "../config/config-files.ts";
 import { type DecodedConfig, decodeNetworkConfig } from "../config/decode.ts";
 import { effectiveConfig } from "../config/effective.ts";
-import { kubeAccess } from "../config/kube-access.ts";
+import { kubeAccess, policyAccessProblem } from "../config/kube-access.ts";
 import { type ConfigPath, type ConfigProblem, pathText } from "../config/problem.ts";
 import { redactAll, redactValue } from "../config/redact.ts";
 import { unknownKeyText } from "../config/unknown-key.ts";
@@ -114,9 +114,14 @@ async function checkConfig(
   ];
 }
 
-/** In a pod the API is known without any setting, but a plugin does not run in a pod. */
+/**
+ * In a pod the API is known without any setting, but a plugin does not run in a pod. The containers of one host, on the
+ * embedded datastore, have no pods.
+ */
 function accessProblems(decoded: DecodedConfig): readonly ConfigProblem[] {
-  if (!decoded.ok || decoded.config.datastoreType !== "orchestrator") return [];
+  if (!decoded.ok || decoded.config.datastoreType === "embedded") return [];
+  const policyProblem = policyAccessProblem(decoded.config);
+  if (decoded.config.datastoreType !== "orchestrator") return policyProblem === undefined ? [] : [policyProblem];
   const access = kubeAccess(decoded.config);
   if (access?.kubeconfigs !== undefined || access?.apiRoot !== undefined) return [];
   const state = "the config does not say where the orchestrator's API is";

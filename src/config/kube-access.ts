@@ -1,5 +1,6 @@
 /** How a config says to reach the orchestrator's API. Pure: `src/kube` reads the files and opens connections. */
 import type { NetworkConfig } from "./network-config.ts";
+import type { ConfigProblem } from "./problem.ts";
 
 /** What is given here takes precedence over the same setting of the kubeconfig. */
 export interface KubeAccess {
@@ -30,6 +31,17 @@ export function kubeAccess(config: NetworkConfig): KubeAccess | undefined {
     ...(clientKeyFile === undefined ? {} : { clientKeyFile }),
     ...(certificateAuthorityFile === undefined ? {} : { certificateAuthorityFile }),
   };
+}
+
+/**
+ * Why the config cannot serve pods: `policy.type` enforces policy for them, and only the orchestrator's API has the
+ * labels that policies select them by. Containers without a pod need no API.
+ */
+export function policyAccessProblem(config: NetworkConfig): ConfigProblem | undefined {
+  if (config.policyType === undefined || kubeAccess(config) !== undefined) return undefined;
+  const state = "without access to the orchestrator's API the labels of pods are unknown, and policies would miss them";
+  const remedy = 'set "kubernetes.kubeconfig" or "kubernetes.k8s_api_root", or remove "policy.type"';
+  return { path: ["policy", "type"], message: `"policy.type" is "${config.policyType}": ${state}; ${remedy}` };
 }
 
 /** Older configs write `https://host:6443/api/v1/`: what comes before `/api/` is the root. */

@@ -196,7 +196,10 @@ function smallSections() {
 
 function policySection() {
   return section("Network policy, and access to the orchestrator's API as older configs have it", {
-    type: optional("Enforce the orchestrator's NetworkPolicy resource", oneOf(["k8s"])),
+    type: optional(
+      "Enforce the orchestrator's NetworkPolicy resource; for pods it needs access to the orchestrator's API",
+      oneOf(["k8s"]),
+    ),
     k8s_api_root: optional("URL of the API; `kubernetes.k8s_api_root` takes precedence", httpUrl),
     k8s_auth_token: optional("Bearer token for the API; takes precedence over that of the kubeconfig", text),
     k8s_client_certificate: optional("Client certificate for the API; needs `k8s_client_key`", filePath),

@@ -32,7 +32,15 @@ import { UndoList } from "./undo-list.ts";
 import { refuseUnsupportedRequests, unusedArguments } from "./unsupported-requests.ts";
 import { createLinks, linksOf, wireLinks } from "./wire.ts";
 import { planWiring } from "./wiring-plan.ts";
-import { podFields, requirePodFor, requirePodIn, requireUsableNames, type Workload, workloadOf } from "./workload.ts";
+import {
+  podFields,
+  requireAccessFor,
+  requirePodFor,
+  requirePodIn,
+  requireUsableNames,
+  type Workload,
+  workloadOf,
+} from "./workload.ts";
 
 export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const { enterPhase } = session.surroundings;
@@ -46,6 +54,7 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   requireUsableNames(workload);
   requirePodFor(session.config.features, workload);
   requirePodIn(session.settings, workload);
+  requireAccessFor(session.config, workload);
   session.note(podFields(workload));
   // Opens while the kernel is queried.
   enterPhase("datastore");

@@ -1,5 +1,7 @@
 /** STATUS: whether an ADD could succeed now, and if not, why. */
 import type { StatusCall } from "../cni/call.ts";
+import { policyAccessProblem } from "../config/kube-access.ts";
+import type { NetworkConfig } from "../config/network-config.ts";
 import { ForeignError, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { DatastoreLocked } from "../ipam/cluster.ts";
@@ -12,6 +14,7 @@ import type { Session } from "./session.ts";
 export async function status(call: StatusCall, session: Session): Promise<void> {
   try {
     const { config, surroundings } = session;
+    requireAccessForPods(config);
     if (config.policyType !== undefined) {
       await (await loadPolicyTableCheck()).requirePolicyTable(surroundings.host.netfilter);
     }
@@ -27,6 +30,12 @@ export async function status(call: StatusCall, session: Session): Promise<void> 
     if (failure instanceof DatastoreLocked) return;
     throw notAvailable(failure);
   }
+}
+
+/** On the embedded datastore the containers of one host have no pods. */
+function requireAccessForPods(config: NetworkConfig): void {
+  const problem = config.datastoreType === "embedded" ? undefined : policyAccessProblem(config);
+  if (problem !== undefined) throw new PluginError("not-available", `Cannot attach pods: ${problem.message}`);
 }
 
 /** Errors of another plugin are passed on unchanged. */

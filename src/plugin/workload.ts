@@ -4,6 +4,7 @@
  */
 import type { CniArguments } from "../cni/arguments.ts";
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
+import { policyAccessProblem } from "../config/kube-access.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
 import { type Attached, type Attachment, attachmentOf, containerNameOf, podOf } from "../ipam/attachment.ts";
@@ -94,6 +95,13 @@ export function requirePodFor({ ipAddrsNoIpam }: NetworkConfig["features"], { po
     `Cannot use ${field}: the call has no pod (CNI_ARGS without K8S_POD_NAMESPACE and K8S_POD_NAME)`,
     { details: `remove ${field} from the network config, or set it to false` },
   );
+}
+
+/** The endpoint of the pod would have no labels and no profiles. */
+export function requireAccessFor(config: NetworkConfig, { namespace, pod }: Workload): void {
+  const problem = pod === undefined ? undefined : policyAccessProblem(config);
+  if (problem === undefined) return;
+  throw new PluginError("config-invalid", `Cannot attach pod "${namespace}/${pod}": ${problem.message}`);
 }
 
 /** In the orchestrator's API an endpoint is a pod: that of another container could not be recorded. */

@@ -216,6 +216,37 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
+    test("with a policy type and no access to the orchestrator's API refuses a pod: its labels would be unknown", async () => {
+      const config = site.config({ policy: { type: "k8s" } });
+      await site.host.must(["nft", `add table inet ${identity.policyTable}`]);
+      const pod = await site.makePod({ args: "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web" });
+      expect(failureOf(await site.call("ADD", pod, { config }))).toMatchObject({
+        code: 7,
+        msg: expect.stringMatching(/pod "shop\/web".*set "kubernetes.kubeconfig"/),
+      });
+      expect(await site.left()).toEqual([]);
+      await site.quietly("DEL", pod, { config });
+      expect((await site.call("STATUS", pod, { config })).code).toBe(kind === "etcd" ? 1 : 0);
+
+      // podman passes the name of a container as that of a pod without a namespace.
+      for (const args of ["", "IgnoreUnknown=1;K8S_POD_NAME=web"]) {
+        const container = await site.makePod({ args });
+        await site.add(container, { config });
+        await site.quietly("DEL", container, { config });
+      }
+      await site.host.must(["nft", `delete table inet ${identity.policyTable}`]);
+      expect(await site.left()).toEqual([]);
+    });
+
+    test("of a pod from before the policy type was refused is checked and removed", async () => {
+      const pod = await site.makePod({ args: "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web" });
+      const prevResult = await site.add(pod);
+      const config = site.config({ policy: { type: "k8s" } });
+      await site.quietly("CHECK", pod, { config: { ...config, prevResult } });
+      await site.quietly("DEL", pod, { config });
+      expect(await site.left()).toEqual([]);
+    });
+
     test("uses the MTU in the node agent's file if the config has none, and refuses an invalid one", async () => {
       const file = `${identity.stateDirectory}/mtu`;
       const pod = await site.makePod();

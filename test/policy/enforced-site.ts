@@ -26,8 +26,7 @@ export interface EnforcedSite extends AsyncDisposable {
 
 export async function openEnforcedSite(kind: StoreKind, more: Json = {}): Promise<EnforcedSite> {
   const site = await openPluginSite(kind);
-  const config = (further: Json = {}) => site.config({ policy: { type: "k8s" }, ...more, ...further });
-  const { name, cniVersion, ...plugin } = config();
+  const { name, cniVersion, ...plugin } = site.config({ policy: { type: "k8s" }, ...more });
   site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
   const table = async () => (await site.host.run(["nft", `list table inet ${identity.policyTable}`])).stdout;
   return {
@@ -46,7 +45,8 @@ export async function openEnforcedSite(kind: StoreKind, more: Json = {}): Promis
     makePod: (namespace, pod) =>
       site.makePod({ args: `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${pod}` }),
     async attach(pod, further) {
-      const { ips } = await site.add(pod, { config: config(further) });
+      // Without access to the orchestrator's API a policy type would be refused for pods; their endpoints need no labels here.
+      const { ips } = await site.add(pod, { config: site.config({ ...more, ...further }) });
       const addresses = ips.map(({ address }) => address.split("/")[0] ?? "");
       return { ...pod, path: site.host.view(pod.netns), addresses };
     },

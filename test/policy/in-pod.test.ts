@@ -21,7 +21,7 @@ describe("policy with the agent in a pod", () => {
       const { site } = policies;
       const first = await policies.makePod("shop", "server");
       const config = site.config({ policy: { type: "k8s" } });
-      expect(failureOf(await site.call("ADD", first, { config }))).toMatchObject({ code: 11 });
+      expect(failureOf(await site.call("ADD", await site.makePod(), { config }))).toMatchObject({ code: 11 });
 
       const agent = await policies.startAgent(podOptions(processes));
       const server = await policies.attach(first);

@@ -46,17 +46,15 @@ for (const { kind, problem } of STORES) {
       agent = launchAgent(site.host);
       await pollUntil(async () => (await table()).includes("workloads_from"), "the agent to write its table");
     };
-    const makePod = (name: string) =>
-      site.makePod({ args: `IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name}` });
     const addressOf = async (pod: Pod, more?: Json) => {
       const { ips } = await site.add(pod, { config: config(more) });
       return ips[0]?.address.split("/")[0] ?? "";
     };
     const remove = (pod: Pod) => site.quietly("DEL", pod, { config: config() });
-    const statusFile = (name: string) => site.host.view(`${STATUS_DIRECTORY}/k8s shop%2F${name} eth0`);
+    const statusFile = ({ containerId }: Pod) => site.host.view(`${STATUS_DIRECTORY}/cni ${containerId} eth0`);
 
     test("is refused until the agent, started last, has set its rules; after a reboot again", async () => {
-      const pod = await makePod("last");
+      const pod = await site.makePod();
       const refused = async () => failureOf(await site.call("ADD", pod, { config: config() }));
       const later = { code: 11, msg: expect.stringContaining("has not set its rules yet") };
       expect(await refused()).toMatchObject(later);
@@ -77,23 +75,23 @@ for (const { kind, problem } of STORES) {
 
     test("waits for the rules of the new pod: it reaches its first allowed peer at once", async () => {
       await enforce();
-      const server = await makePod("server");
+      const server = await site.makePod();
       const target = await addressOf(server, { policy_setup_timeout_seconds: 20 });
       using _listener = serveTcp(site.host.view(server.netns), "server", PORT);
-      const key = resourceKey("networkpolicies", { namespace: "shop", name: "ports" });
+      const key = resourceKey("networkpolicies", { namespace: "default", name: "ports" });
       const policy = networkPolicy.make(
-        { name: "ports", namespace: "shop" },
+        { name: "ports", namespace: "default" },
         { tier: "default", ingress: [{ action: "Allow", protocol: "TCP", destination: { ports: [PORT] } }] },
       );
       await site.store.put([{ kind: "put", key, value: networkPolicy.write(policy) }]);
-      for (const name of ["first", "second", "third"]) {
-        const pod = await makePod(name);
+      for (const _name of ["first", "second", "third"]) {
+        const pod = await site.makePod();
         await addressOf(pod, { policy_setup_timeout_seconds: 20 });
         // A lost first packet is repeated after a second, which is silence here.
         expect(await askTcp(site.host.view(pod.netns), target, PORT)).toStartWith("server ");
-        expect(JSON.parse(readFileSync(statusFile(name), "utf8"))).toMatchObject({ containerID: pod.containerId });
+        expect(JSON.parse(readFileSync(statusFile(pod), "utf8"))).toMatchObject({ containerID: pod.containerId });
         await remove(pod);
-        await pollUntil(() => !existsSync(statusFile(name)), "the agent to remove the status");
+        await pollUntil(() => !existsSync(statusFile(pod)), "the agent to remove the status");
       }
       await site.store.remove(key);
       await remove(server);
@@ -103,22 +101,23 @@ for (const { kind, problem } of STORES) {
     test("succeeds with a warning at the time-out, and a file of an earlier sandbox does not count", async () => {
       await enforce();
       await stopAgent();
-      const pod = await makePod("stale");
-      const more = { policy_setup_timeout_seconds: 1 };
-      site.host.writeFile(`${STATUS_DIRECTORY}/k8s shop%2Fstale eth0`, '{"containerID":"earlier"}');
-      const { code, stderr } = await site.call("ADD", pod, { config: config(more) });
+      // A pod, since only its name outlives a sandbox; a policy type would need access to the orchestrator's API.
+      const pod = await site.makePod({ args: "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=stale" });
+      const ofPod = (seconds: number) => ({
+        config: site.config({ endpoint_status_dir: STATUS_DIRECTORY, policy_setup_timeout_seconds: seconds }),
+      });
+      const file = `${STATUS_DIRECTORY}/k8s shop%2Fstale eth0`;
+      site.host.writeFile(file, '{"containerID":"earlier"}');
+      const { code, stderr } = await site.call("ADD", pod, ofPod(1));
       expect([code, stderr]).toEqual([0, expect.stringMatching(/\[WARNING\].*not set within 1 s/)]);
 
-      site.host.writeFile(
-        `${STATUS_DIRECTORY}/k8s shop%2Fstale eth0`,
-        JSON.stringify({ containerID: pod.containerId }),
-      );
-      expect((await site.call("ADD", pod, { config: config(more) })).stderr).not.toContain("[WARNING]");
-      expect((await site.call("ADD", pod, { config: config() })).stderr).not.toContain("[WARNING]");
+      site.host.writeFile(file, JSON.stringify({ containerID: pod.containerId }));
+      expect((await site.call("ADD", pod, ofPod(1))).stderr).not.toContain("[WARNING]");
+      expect((await site.call("ADD", pod, ofPod(0))).stderr).not.toContain("[WARNING]");
       await remove(pod);
       await enforce();
       await pollUntil(
-        () => !existsSync(statusFile("stale")),
+        () => !existsSync(site.host.view(file)),
         "the next agent to remove the status of a pod that is gone",
       );
     });
