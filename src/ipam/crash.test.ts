@@ -1,12 +1,13 @@
 /**
  * Every operation of the allocator, stopped after every single write, at both
- * levels of atomicity. Whatever is left is never corrupt, and is finished or
+ * levels of atomicity and as a node agent decides it from copies. Whatever is left is never corrupt, and is finished or
  * undone by the same call again, by a DEL, or by another's ADD.
  */
 import { beforeEach, describe, expect, test } from "bun:test";
+import { copyingMemory } from "../../test/support/copying-memory.ts";
 import { means, nodeChange, poolChange, prefix, request, seed, textsOf } from "../../test/support/ipam.ts";
 import { isStopped, LEVELS, stoppingMemory } from "../../test/support/stopping-memory.ts";
-import type { Change } from "../datastore/datastore.ts";
+import type { Change, Datastore } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
@@ -71,13 +72,16 @@ const OPERATIONS: readonly Operation[] = [
   { title: "the end of a claim on a block in use", before: [add], run: endOfClaim("release"), writes: [1, 4] },
 ];
 
+const asItIs = async (store: Datastore, _table: MemoryTable) => store;
+
 const MODES = [
-  ...LEVELS.map((level, index) => ({ level, index, title: "", remembers: false })),
+  ...LEVELS.map((level, index) => ({ level, index, title: "", remembers: false, openFor: asItIs })),
   // A store with a request for each record then reads less.
-  { level: "one object", index: 1, title: " on a host that remembers its blocks", remembers: true },
+  { level: "one object", index: 1, title: " on a host that remembers its blocks", remembers: true, openFor: asItIs },
+  { level: "one object", index: 1, title: " by a node agent with copies", remembers: true, openFor: copyingMemory },
 ] as const;
 
-for (const { index, level, title, remembers } of MODES) {
+for (const { index, level, title, remembers, openFor } of MODES) {
   describe(`with a datastore that commits ${level} at a time${title}, stopped after any write,`, () => {
     let table: MemoryTable;
     let more: Pick<AllocatorMeans, "hints">;
@@ -108,8 +112,10 @@ for (const { index, level, title, remembers } of MODES) {
         table = new MemoryTable();
         await seedWorld();
         for (const step of before) await step(healthy());
-        const dying = openAllocator(stoppingMemory(table, level, stops), means(more));
-        if (!(await isStopped(run(dying)))) break;
+        const store = await openFor(stoppingMemory(table, level, stops), table);
+        const stopped = await isStopped(run(openAllocator(store, means(more))));
+        await store.close();
+        if (!stopped) break;
         expect(await corrupt()).toEqual([]);
         await recover();
         expect(await corrupt()).toEqual([]);

@@ -1,13 +1,15 @@
 /**
  * Two allocators at once, interleaved at every single request of both, at both
- * levels of atomicity. After every single write the records are looked at: since
+ * levels of atomicity and as node agents decide from copies. After every single write the records are looked at: since
  * nothing is ever corrupt, both may also be killed at any moment.
  */
 import { describe, expect, test } from "bun:test";
+import { copyingMemory } from "../../test/support/copying-memory.ts";
 import { interleave, turnsOfTwo } from "../../test/support/interleaving.ts";
 import { address, means, nodeChange, poolChange, prefix, request, seed } from "../../test/support/ipam.ts";
 import { proofSize } from "../../test/support/proof-size.ts";
 import { LEVELS } from "../../test/support/stopping-memory.ts";
+import type { Datastore } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { PluginError } from "../errors.ts";
@@ -147,12 +149,20 @@ const REMEMBERED: HintStore = {
   save: async () => {},
 };
 
+const asItIs = async (store: Datastore, _table: MemoryTable) => store;
+
 const MODES = [
-  ...LEVELS.map((atomicity) => ({ atomicity, title: `${atomicity} at a time`, more: {} })),
-  { atomicity: "one object", title: "one object at a time, with hints", more: { hints: REMEMBERED } },
+  ...LEVELS.map((atomicity) => ({ atomicity, title: `${atomicity} at a time`, more: {}, openFor: asItIs })),
+  { atomicity: "one object", title: "one object at a time, with hints", more: { hints: REMEMBERED }, openFor: asItIs },
+  {
+    atomicity: "one object",
+    title: "decided by node agents from their copies",
+    more: { hints: REMEMBERED },
+    openFor: copyingMemory,
+  },
 ] as const;
 
-for (const { atomicity, title: mode, more } of MODES) {
+for (const { atomicity, title: mode, more, openFor } of MODES) {
   describe(`at every interleaving, ${mode},`, () => {
     const open = async (before: readonly Work[], surplus: boolean) => {
       const table = new MemoryTable();
@@ -183,7 +193,10 @@ for (const { atomicity, title: mode, more } of MODES) {
             const results = await interleave({
               table,
               atomicity,
-              works: works.map((work) => (store) => work(openAllocator(store, means(more)))),
+              works: works.map((work) => async (requests) => {
+                const store = await openFor(requests, table);
+                return work(openAllocator(store, means(more))).finally(() => store.close());
+              }),
               schedule,
               afterEachWrite: async () =>
                 expect({ schedule, corrupt: await corrupt() }).toEqual({ schedule, corrupt: [] }),

@@ -1,5 +1,6 @@
 /** A locked datastore: nobody changes its IPAM data, whoever asks and however late the lock comes. */
 import { describe, expect, test } from "bun:test";
+import { copyingMemory } from "../../test/support/copying-memory.ts";
 import { address, means, nodeChange, poolChange, prefix, request, seed, textsOf } from "../../test/support/ipam.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
 import { storeAround } from "../../test/support/wrapped-store.ts";
@@ -85,6 +86,17 @@ describe("a locked datastore", () => {
 
     expect(await rejectionOf(() => change(openAllocator(late, means())))).toBeInstanceOf(DatastoreLocked);
     expect(await everything(store)).toEqual(before);
+  });
+
+  test.each(CHANGES)("refuses %s by a node agent whose copies are older than the lock", async (_, change) => {
+    const { table, store, lock } = await cluster();
+    const agent = await copyingMemory(openMemory(table, { atomicity: "one object" }), table);
+    await lock();
+    const before = await everything(store);
+
+    expect(await rejectionOf(() => change(openAllocator(agent, means())))).toBeInstanceOf(DatastoreLocked);
+    expect(await everything(store)).toEqual(before);
+    await agent.close();
   });
 
   test("refuses commits of a search for leaks, and can be read", async () => {

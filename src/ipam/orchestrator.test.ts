@@ -2,10 +2,12 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { means, poolChange, request, seed, textsOf } from "../../test/support/ipam.ts";
 import { pollUntil } from "../../test/support/poll.ts";
+import type { Datastore, Wanted } from "../datastore/datastore.ts";
+import { type Observer, openCopyingStore } from "../datastore/kube/copying-store.ts";
 import { type Around, type FakeApi, startFakeApi } from "../datastore/kube/fake-api.ts";
 import { productMapping } from "../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../datastore/kube/store.ts";
-import { resourceKey } from "../model/keys.ts";
+import { resourceKey, resourcesPrefix } from "../model/keys.ts";
 import { openAllocator } from "./allocator.ts";
 import type { Turn } from "./host-turn.ts";
 import { findProblems } from "./invariants.ts";
@@ -19,9 +21,32 @@ beforeEach(async () => {
   await seed(openStore(), poolChange("blue", "10.0.0.0/24", { blockSize: 28 }), poolChange("six", "fd00::/64"));
 });
 
-function openStore(around?: Around) {
+function openStore(around?: Around, observer?: Observer) {
   const client = api.connect(around);
-  return openKubeStore({ api: client, mappings: productMapping(() => String(++marks)), close: () => client.close() });
+  return openKubeStore({
+    api: client,
+    mappings: productMapping(() => String(++marks)),
+    close: () => client.close(),
+    ...(observer && { observer }),
+  });
+}
+
+/** As the node agent opens it: decides from copies. */
+const openAgentStore = (around?: Around) => openCopyingStore((observer) => openStore(around, observer));
+
+/** Until a decision from copies sees the pool. */
+async function untilCopied(store: Datastore, pool: string): Promise<void> {
+  const wanted: Wanted = { kind: "prefix", prefix: resourcesPrefix("ippools") };
+  const isCopied = async () => {
+    const decisions: (readonly string[])[] = [];
+    await store.transact([wanted], ([read]) => {
+      decisions.push(read?.answers.flat().map(({ key }) => key) ?? []);
+      return { kind: "commit", changes: [], outcome: undefined };
+    });
+    // With nothing to change it decides once more, from what it reads.
+    return decisions.length === 2 && decisions[0]?.includes(resourceKey("ippools", { name: pool })) === true;
+  };
+  await pollUntil(isCopied, `a copy of pool ${pool}`);
 }
 
 const DUAL = [
@@ -29,9 +54,12 @@ const DUAL = [
   { kind: "automatic", family: 6 },
 ] as const;
 
-describe("the allocator on the orchestrator's API", () => {
+describe.each([
+  ["of a plugin process", openStore],
+  ["of a node agent", openAgentStore],
+])("the allocator %s on the orchestrator's API", (_, openOne: (around?: Around) => Datastore) => {
   test("assigns and releases; nothing is left but blocks and their claims", async () => {
-    const store = openStore();
+    const store = openOne();
     const allocator = openAllocator(store, means());
     const given = await allocator.assign(request("net.a", { wishes: DUAL }));
     const again = await allocator.assign(request("net.a", { wishes: DUAL }));
@@ -46,6 +74,26 @@ describe("the allocator on the orchestrator's API", () => {
     expect(findProblems(await readWorld(store))).toEqual([]);
   });
 
+  test("gives no address twice to many nodes at once, though each loses races", async () => {
+    const nodes = ["node-1", "node-2", "node-3", "node-4"];
+    const given = await Promise.all(
+      nodes.map(async (node) => {
+        const allocator = openAllocator(openOne(slowly()), means());
+        const all: string[] = [];
+        for (let count = 0; count < 20; count++) {
+          all.push(...textsOf(await allocator.assign(request(`net.${node}-${count}`, { node, wishes: DUAL }))));
+        }
+        return all;
+      }),
+    );
+    const all = given.flat();
+
+    expect(new Set(all).size).toBe(160);
+    expect(findProblems(await readWorld(openStore()))).toEqual([]);
+  });
+});
+
+describe("requests of an assignment on the orchestrator's API", () => {
   test("lists pools and reservations while it waits for its turn, and only then", async () => {
     const asked: string[] = [];
     const store = openStore(async ({ method, path }, send) => {
@@ -62,24 +110,6 @@ describe("the allocator on the orchestrator's API", () => {
 
     expect(textsOf(given)).toHaveLength(1);
     expect(isListed()).toBe(false);
-  });
-
-  test("gives no address twice to many nodes at once, though each loses races", async () => {
-    const nodes = ["node-1", "node-2", "node-3", "node-4"];
-    const given = await Promise.all(
-      nodes.map(async (node) => {
-        const allocator = openAllocator(openStore(slowly()), means());
-        const all: string[] = [];
-        for (let count = 0; count < 20; count++) {
-          all.push(...textsOf(await allocator.assign(request(`net.${node}-${count}`, { node, wishes: DUAL }))));
-        }
-        return all;
-      }),
-    );
-    const all = given.flat();
-
-    expect(new Set(all).size).toBe(160);
-    expect(findProblems(await readWorld(openStore()))).toEqual([]);
   });
 });
 
@@ -114,6 +144,20 @@ describe("requests of a steady assignment on the orchestrator's API", () => {
       "GET ipamhandles",
       "PUT ipamblocks",
     ]);
+  });
+
+  test("a node agent reads the lock, and writes", async () => {
+    const store = openAgentStore(listening);
+    const allocator = openAllocator(store, means());
+    await allocator.assign(request("net.first"));
+    await untilCopied(store, "blue");
+
+    expect(await counted(() => allocator.assign(request("net.a")))).toEqual([
+      "GET clusterinformations",
+      "POST ipamhandles",
+      "PUT ipamblocks",
+    ]);
+    await store.close();
   });
 
   test("the node is read if a pool selects nodes by their labels", async () => {
@@ -165,6 +209,18 @@ describe("a pool with blocks on the orchestrator's API", () => {
     await openAllocator(store, means()).assign(request("net.a"));
 
     expect(protectedBefore).toEqual(["vendor.org/blocks"]);
+  });
+
+  test("is protected by a node agent, too, though it was added while the agent ran", async () => {
+    const store = openAgentStore();
+    await openAllocator(store, means()).assign(request("net.a"));
+    await seed(openStore(), poolChange("later", "10.1.0.0/24", { blockSize: 28 }));
+    await untilCopied(store, "later");
+    const wishes = [{ kind: "automatic", family: 4, pools: ["later"] }] as const;
+    await openAllocator(store, means()).assign(request("net.b", { wishes }));
+
+    expect(api.object("/apis/vendor.org/v3/ippools/later")?.metadata["finalizers"]).toEqual(["vendor.org/blocks"]);
+    await store.close();
   });
 
   test("is only marked by a deletion, which ends assignments from it; the product deletes it once it is empty", async () => {

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
+import { copyingMemory } from "../../test/support/copying-memory.ts";
 import { address, means, nodeChange, poolChange, prefix, request, seed, textsOf } from "../../test/support/ipam.ts";
 import { LEVELS } from "../../test/support/stopping-memory.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
@@ -25,16 +26,38 @@ beforeEach(async () => {
   await seed(openMemory(table), nodeChange("node-1"), nodeChange("node-2"), poolChange("blue", "10.0.0.0/24"));
 });
 
-let atomicity: Atomicity = "all changes";
+/** `openFor`: opens the datastore of who is overtaken, on the given one. */
+interface Mode {
+  readonly title: string;
+  readonly atomicity: Atomicity;
+  readonly openFor: (store: Datastore, table: MemoryTable) => Promise<Datastore>;
+}
+
+const AT_EACH_LEVEL = LEVELS.map(
+  (level): Mode => ({
+    title: `committing ${level} at a time`,
+    atomicity: level,
+    openFor: async (store) => store,
+  }),
+);
+const MODES: readonly Mode[] = [
+  ...AT_EACH_LEVEL,
+  { title: "by a node agent whose copies are old", atomicity: "one object", openFor: copyingMemory },
+];
+
+let { atomicity, openFor } = MODES[0] as Mode;
+const useMode = (mode: Mode) => {
+  ({ atomicity, openFor } = mode);
+};
 const store = () => openMemory(table, { atomicity });
 const allocator = (on: Datastore = store()) => openAllocator(on, means());
 const problems = async () => findProblems(await readWorld(store()));
 
 /** Lets something happen between the last read and the first commit. */
-function overtakenBy(happening: () => Promise<unknown>): Datastore {
+async function overtakenBy(happening: () => Promise<unknown>): Promise<Datastore> {
   const real = store();
   let isFirst = true;
-  return storeAround(real, {
+  const overtaken = storeAround(real, {
     commit: async (changes) => {
       if (isFirst) {
         isFirst = false;
@@ -43,6 +66,7 @@ function overtakenBy(happening: () => Promise<unknown>): Datastore {
       return real.commit(changes);
     },
   });
+  return openFor(overtaken, table);
 }
 
 const textsOfHeld = (held: readonly { readonly address: Address }[]) => held.map((each) => formatAddress(each.address));
@@ -55,40 +79,77 @@ const handlePut = (handle: string, blocks: Record<string, number>): Change =>
 const [firstOfNode = prefix("10.0.0.0/26")] = candidateBlocks(prefix("10.0.0.0/24"), 26, { node: "node-1", limit: 1 });
 const first = formatPrefix(firstOfNode);
 
-describe.each(LEVELS)("committing %s at a time,", (level) => {
-  beforeEach(() => {
-    atomicity = level;
+/** A node agent does not look at the pool of a block that exists: an address of a pool that was just disabled may be given. */
+describe.each(AT_EACH_LEVEL)("$title, an assignment overtaken by", (mode) => {
+  beforeEach(() => useMode(mode));
+
+  test("the disabling of its pool gives no address of it, though the block was there already", async () => {
+    await allocator().assign(request("net.a"));
+    const late = allocator(
+      await overtakenBy(() => seed(store(), poolChange("blue", "10.0.0.0/24", { disabled: true }))),
+    );
+
+    const error = await rejectionOf(() => late.assign(request("net.b")));
+
+    expect(error.kind).toBe("addresses-exhausted");
+    expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.a"]);
   });
 
+  test("the disabling of its pool does not give a named address of it either", async () => {
+    const wishes = [{ kind: "given", address: firstOfNode.network }] as const;
+    await allocator().assign(request("net.a"));
+    await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
+    const late = allocator(
+      await overtakenBy(() => seed(store(), poolChange("blue", "10.0.0.0/24", { disabled: true }))),
+    );
+
+    const error = await rejectionOf(() => late.assign(request("net.b", { wishes })));
+
+    expect(error.kind).toBe("address-outside-pools");
+  });
+
+  describe("the disabling of the pool of its second address", () => {
+    const both = ([4, 6] as const).map((family) => ({ kind: "automatic", family }) as const);
+    const disableSix = () => seed(store(), poolChange("six", "fd00::/64", { disabled: true }));
+    beforeEach(async () => {
+      await seed(store(), poolChange("six", "fd00::/64"));
+      await allocator().assign(request("net.b", { wishes: both }));
+    });
+    const heldBy = async (handle: string) => textsOfHeld(await allocator().held({ handle, node: "node-1" }));
+
+    test("leaves it without the first", async () => {
+      const late = allocator(await overtakenBy(disableSix));
+
+      expect((await rejectionOf(() => late.assign(request("net.a", { wishes: both })))).kind).toBe(
+        "addresses-exhausted",
+      );
+      expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.b"]);
+      expect(await problems()).toEqual([]);
+    });
+
+    test("leaves it the first that it had held before", async () => {
+      const before = textsOf(await allocator().assign(request("net.a")));
+      const late = allocator(await overtakenBy(disableSix));
+
+      expect((await rejectionOf(() => late.assign(request("net.a", { wishes: both })))).kind).toBe(
+        "addresses-exhausted",
+      );
+      expect(await heldBy("net.a")).toEqual([...before]);
+    });
+  });
+});
+
+describe.each(MODES)("$title,", (mode) => {
+  beforeEach(() => useMode(mode));
+
   describe("an assignment overtaken by", () => {
-    test("the disabling of its pool gives no address of it, though the block was there already", async () => {
-      await allocator().assign(request("net.a"));
-      const late = allocator(overtakenBy(() => seed(store(), poolChange("blue", "10.0.0.0/24", { disabled: true }))));
-
-      const error = await rejectionOf(() => late.assign(request("net.b")));
-
-      expect(error.kind).toBe("addresses-exhausted");
-      expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.a"]);
-    });
-
-    test("the disabling of its pool does not give a named address of it either", async () => {
-      const wishes = [{ kind: "given", address: firstOfNode.network }] as const;
-      await allocator().assign(request("net.a"));
-      await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
-      const late = allocator(overtakenBy(() => seed(store(), poolChange("blue", "10.0.0.0/24", { disabled: true }))));
-
-      const error = await rejectionOf(() => late.assign(request("net.b", { wishes })));
-
-      expect(error.kind).toBe("address-outside-pools");
-    });
-
     test("a release of the same handle leaves the address with a handle that leads to it", async () => {
       // A handle that counts an address its block does not hold: what a crash may leave.
       await seed(store(), affinityPut("node-1", first), handlePut("net.a", { [first]: 1 }));
       await seed(store(), blockPut(emptyBlock(firstOfNode, hostAffinity("node-1"), 1n)));
       const release = () => allocator().releaseHandle({ handle: "net.a", node: "node-1" });
 
-      await allocator(overtakenBy(release)).assign(request("net.a"));
+      await allocator(await overtakenBy(release)).assign(request("net.a"));
 
       expect(await problems()).toEqual([]);
     });
@@ -99,7 +160,7 @@ describe.each(LEVELS)("committing %s at a time,", (level) => {
         other = textsOf(await allocator().assign(request("net.a")));
       };
 
-      const own = textsOf(await allocator(overtakenBy(sibling)).assign(request("net.a")));
+      const own = textsOf(await allocator(await overtakenBy(sibling)).assign(request("net.a")));
 
       expect(own).toEqual(other);
       expect(await problems()).toEqual([]);
@@ -107,7 +168,7 @@ describe.each(LEVELS)("committing %s at a time,", (level) => {
 
     test("another for the last address of all fails, and takes nothing", async () => {
       await seed(store(), poolChange("blue", "10.0.0.0/32", { blockSize: 32 }));
-      const late = allocator(overtakenBy(() => allocator().assign(request("net.a", { node: "node-2" }))));
+      const late = allocator(await overtakenBy(() => allocator().assign(request("net.a", { node: "node-2" }))));
 
       const error = await rejectionOf(() => late.assign(request("net.b")));
 
@@ -117,39 +178,9 @@ describe.each(LEVELS)("committing %s at a time,", (level) => {
       expect((await problems()).filter(({ severity }) => severity === "corrupt")).toEqual([]);
     });
 
-    describe("the disabling of the pool of its second address", () => {
-      const both = ([4, 6] as const).map((family) => ({ kind: "automatic", family }) as const);
-      const disableSix = () => seed(store(), poolChange("six", "fd00::/64", { disabled: true }));
-      beforeEach(async () => {
-        await seed(store(), poolChange("six", "fd00::/64"));
-        await allocator().assign(request("net.b", { wishes: both }));
-      });
-      const heldBy = async (handle: string) => textsOfHeld(await allocator().held({ handle, node: "node-1" }));
-
-      test("leaves it without the first", async () => {
-        const late = allocator(overtakenBy(disableSix));
-
-        expect((await rejectionOf(() => late.assign(request("net.a", { wishes: both })))).kind).toBe(
-          "addresses-exhausted",
-        );
-        expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.b"]);
-        expect(await problems()).toEqual([]);
-      });
-
-      test("leaves it the first that it had held before", async () => {
-        const before = textsOf(await allocator().assign(request("net.a")));
-        const late = allocator(overtakenBy(disableSix));
-
-        expect((await rejectionOf(() => late.assign(request("net.a", { wishes: both })))).kind).toBe(
-          "addresses-exhausted",
-        );
-        expect(await heldBy("net.a")).toEqual([...before]);
-      });
-    });
-
     test("a claim of the same block by another node takes another block", async () => {
       const theirs = emptyBlock(firstOfNode, hostAffinity("node-2"), 1n);
-      const late = allocator(overtakenBy(() => seed(store(), affinityPut("node-2", first), blockPut(theirs))));
+      const late = allocator(await overtakenBy(() => seed(store(), affinityPut("node-2", first), blockPut(theirs))));
 
       const { addresses } = await late.assign(request("net.a"));
 
@@ -162,7 +193,7 @@ describe.each(LEVELS)("committing %s at a time,", (level) => {
       await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
       const end = () => allocator().releaseAffinity({ node: "node-1", block: firstOfNode, inUse: "keep" });
 
-      await allocator(overtakenBy(end)).assign(request("net.b"));
+      await allocator(await overtakenBy(end)).assign(request("net.b"));
 
       expect(await problems()).toEqual([]);
     });
@@ -175,10 +206,29 @@ describe.each(LEVELS)("committing %s at a time,", (level) => {
       const remembered = { blocks: [{ cidr: first, full: false }], warnedUnregistered: false };
       const hints = { load: async () => remembered, save: async () => {} };
       const sibling = () => allocator().assign(request("net.b", from("blue")));
-      const late = openAllocator(overtakenBy(sibling), means({ hints }));
+      const late = openAllocator(await overtakenBy(sibling), means({ hints }));
 
       await late.assign(request("net.a", from("red")));
 
+      expect(await problems()).toEqual([]);
+    });
+  });
+
+  describe("a first assignment", () => {
+    test.each([
+      ["disabled", { disabled: true }],
+      ["given another block size", { blockSize: 28 }],
+    ])("creates no block in a pool that was %s meanwhile", async (_, changed) => {
+      const late = allocator(await openFor(store(), table));
+      await seed(store(), poolChange("blue", "10.0.0.0/24", changed));
+      await allocator()
+        .assign(request("net.b", { node: "node-2" }))
+        .catch(() => {});
+
+      const outcome = await late.assign(request("net.a")).catch((error) => error);
+
+      if ("disabled" in changed) expect(outcome).toMatchObject({ kind: "addresses-exhausted" });
+      expect((await readWorld(store())).blocks.map(({ cidr }) => cidr.length)).not.toContain(26);
       expect(await problems()).toEqual([]);
     });
   });
@@ -190,7 +240,7 @@ describe.each(LEVELS)("committing %s at a time,", (level) => {
       await allocator().assign(request("net.a"));
       const twin = () => allocator().releaseHandle(owner);
 
-      expect(await allocator(overtakenBy(twin)).releaseHandle(owner)).toEqual([]);
+      expect(await allocator(await overtakenBy(twin)).releaseHandle(owner)).toEqual([]);
       expect(await problems()).toEqual([]);
     });
 
@@ -203,7 +253,7 @@ describe.each(LEVELS)("committing %s at a time,", (level) => {
       };
       const guarded = [{ address: address("10.0.0.0"), handle: "net.a" }];
 
-      const { released, refused } = await allocator(overtakenBy(change)).releaseAddresses(guarded);
+      const { released, refused } = await allocator(await overtakenBy(change)).releaseAddresses(guarded);
 
       expect([released.length, refused.length]).toEqual([0, 1]);
       expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.b"]);
@@ -213,7 +263,7 @@ describe.each(LEVELS)("committing %s at a time,", (level) => {
       await allocator().assign(request("net.a"));
       const end = () => allocator().releaseAffinity({ node: "node-1", block: firstOfNode, inUse: "release" });
 
-      await allocator(overtakenBy(end)).releaseHandle(owner);
+      await allocator(await overtakenBy(end)).releaseHandle(owner);
 
       expect((await readWorld(store())).blocks).toEqual([]);
       expect(await problems()).toEqual([]);

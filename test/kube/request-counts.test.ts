@@ -1,5 +1,6 @@
 /** What calls of the plugin cost the API server, from its audit log, with the orchestrator's API as the datastore. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { API_VERSION, identity } from "../../src/identity.ts";
 import { startAgent } from "../agent/agent.ts";
 import { hostProblem } from "../support/host.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
@@ -78,7 +79,7 @@ describe("requests to the API server", () => {
     });
   });
 
-  testSite("of a steady ADD with the node agent: 5, three of them writes; its copies follow changes", async () => {
+  testSite("of a steady ADD with the node agent: 6, three of them writes; its copies follow changes", async () => {
     await startAgent(site.host);
     await site.add(podNumber(2));
     await pollUntil(async () => {
@@ -86,14 +87,16 @@ describe("requests to the API server", () => {
         await site.del(podNumber(2));
         await site.add(podNumber(2));
       });
-      return total <= 12;
+      return total <= 14;
     }, "the copies of the agent");
     const { requests, total, writes } = await counted(() => site.add(podNumber(3)));
 
-    expect({ total, writes }).toEqual({ total: 5, writes: 3 });
+    expect({ total, writes }).toEqual({ total: 6, writes: 3 });
     expect(requests).toEqual({
       "get pods": 1,
       "get namespaces": 1,
+      // Whether the datastore is locked: a copy may be old.
+      "get clusterinformations": 1,
       "create ipamhandles": 1,
       "update ipamblocks": 1,
       "patch pods/status": 1,
@@ -103,6 +106,28 @@ describe("requests to the API server", () => {
     await site.admin(["patch", "ippool", "four", "-p", '{"spec":{"disabled":false}}']);
     await site.add(podNumber(4));
     expect(await site.admin(["ipam", "check"])).toContain("no problems");
+  });
+
+  testSite("a pool that was added while the agent ran is protected by its first block", async () => {
+    const from = (pool: string) => site.config({ ipam: { type: identity.ipamType, ipv4_pools: [pool] } });
+    const finalizers = () =>
+      site.server.kubectl(["get", "ippool", "later", "--output=jsonpath={.metadata.finalizers}"]);
+    const later = {
+      apiVersion: API_VERSION,
+      kind: "IPPool",
+      metadata: { name: "later" },
+      spec: { cidr: "10.61.0.0/16" },
+    };
+    await site.admin(["create", "-f", "-"], JSON.stringify(later));
+    // Once the agent knows of this change, it knows the pool, too.
+    await site.admin(["patch", "ippool", "four", "-p", '{"spec":{"disabled":true}}']);
+    const isKnown = async () => (await site.call("ADD", podNumber(6), from("four"))).code !== 0;
+    await pollUntil(isKnown, "the change of the pool to be seen");
+    expect(await finalizers()).toBe("");
+    await site.add(podNumber(6), from("later"));
+
+    expect(await finalizers()).toContain("blocks");
+    await site.admin(["patch", "ippool", "four", "-p", '{"spec":{"disabled":false}}']);
   });
 
   testSite("a pool with blocks cannot be deleted by kubectl; the admin tool deletes it when it is empty", async () => {

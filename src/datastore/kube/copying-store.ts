@@ -2,14 +2,17 @@
  * The orchestrator's API for a process that stays: what every assignment reads is
  * copied by watches, and the blocks are remembered as they were last seen.
  *
- *   watches ══> pools, reservations, configuration, ClusterInformation ──┐
- *   own reads and writes ──> blocks ─────────────────────────────────────┴─> decide ──> commit
+ *   watches ══> pools, reservations, configuration ──┐
+ *   own reads and writes ──> blocks ─────────────────┴─> decide ──> pools of new blocks as decided? ──> commit
+ *   read each time ──> ClusterInformation: the lock ─┘                └─ no: decide from what is read
  *
  * Only a commit may be decided from copies, and every write in it is guarded by
  * the version of its own object: a block that another has changed since is
  * refused, forgotten, and read the next time. An error, or nothing to do, is
- * decided again from what is read. Pools may be a moment old, as they are for
- * any commit of one object at a time (docs/decisions/orchestrator-copies.md).
+ * decided again from what is read. A watch may lag, so two things are never taken
+ * from copies: the lock of the datastore, and the pool that a new block is
+ * created in. An existing block may give one address of a pool that has just been
+ * disabled, as in any commit of one object at a time (docs/decisions/orchestrator-copies.md).
  */
 import type { PluginError } from "../../errors.ts";
 import { blocksPrefix, IPAM_CONFIGURATION_KEY, resourcesPrefix } from "../../model/keys.ts";
@@ -19,13 +22,9 @@ import type { KindSource } from "../replica/kinds.ts";
 import { type Replica, startReplica } from "../replica.ts";
 import { isMet } from "../transact-one-by-one.ts";
 
+const POOLS = resourcesPrefix("ippools");
 /** The kinds that are watched, by their prefixes. */
-const WATCHED = [
-  resourcesPrefix("ippools"),
-  resourcesPrefix("ipreservations"),
-  resourcesPrefix("clusterinformations"),
-  IPAM_CONFIGURATION_KEY,
-];
+const WATCHED = [POOLS, resourcesPrefix("ipreservations"), IPAM_CONFIGURATION_KEY];
 const BLOCKS = [blocksPrefix(4), blocksPrefix(6)];
 const BLOCKS_REMEMBERED = 256;
 
@@ -79,7 +78,12 @@ class CopyingStore implements Datastore {
     const decided = await this.decideFromCopies(wanted, decide);
     if (decided === undefined) return this.store.transact(wanted, decide);
     const { changes, outcome, reads } = decided;
-    const needed = changes.filter((change) => change.kind !== "expect" || !isMet(change, reads));
+    const pools = poolsOfNewBlocks(changes);
+    if (!(await this.areMetNow(pools))) return this.store.transact(wanted, decide);
+    // The store protects the pool of a new block by what it is told to expect.
+    const needed = changes.filter(
+      (change) => change.kind !== "expect" || pools.includes(change) || !isMet(change, reads),
+    );
     return { written: await this.store.commit(needed), changes, outcome };
   }
 
@@ -113,10 +117,15 @@ class CopyingStore implements Datastore {
     return { wanted, answers: copies.map((copy) => copy ?? read.shift() ?? []) };
   }
 
+  private async areMetNow(expected: readonly Expectation[]): Promise<boolean> {
+    if (expected.length === 0) return true;
+    const wanted = expected.map(({ key }): Wanted => ({ kind: "key", key }));
+    const { answers } = await this.store.read(wanted);
+    return expected.every((each) => isMet(each, [{ wanted, answers }]));
+  }
+
   private copyOf(wanted: Wanted): readonly Entry[] | undefined {
-    if (wanted.kind === "key" && BLOCKS.some((prefix) => wanted.key.startsWith(prefix))) {
-      return this.blocks.find(wanted.key);
-    }
+    if (wanted.kind === "key" && isBlock(wanted.key)) return this.blocks.find(wanted.key);
     const place = wanted.kind === "key" ? wanted.key : wanted.prefix;
     const watched = WATCHED.find((prefix) => place.startsWith(prefix));
     const isPage = wanted.kind === "prefix" && (wanted.limit !== undefined || wanted.after !== undefined);
@@ -137,6 +146,18 @@ class CopyingStore implements Datastore {
       report: this.report,
     });
   }
+}
+
+type Expectation = Extract<OrderedChange, { readonly kind: "expect" }>;
+
+/** A commit that creates blocks expects the pools that they lie in. */
+function poolsOfNewBlocks(changes: readonly OrderedChange[]): readonly Expectation[] {
+  if (!changes.some(({ kind, key }) => kind === "create" && isBlock(key))) return [];
+  return changes.filter((change) => change.kind === "expect").filter(({ key }) => key.startsWith(POOLS));
+}
+
+function isBlock(key: string): boolean {
+  return BLOCKS.some((prefix) => key.startsWith(prefix));
 }
 
 interface DecidedCommit<Outcome> {
@@ -163,7 +184,7 @@ class BlockMemory implements Observer {
   private readonly entries = new Map<string, Entry>();
 
   saw = (entry: Entry): void => {
-    if (!BLOCKS.some((prefix) => entry.key.startsWith(prefix))) return;
+    if (!isBlock(entry.key)) return;
     this.entries.delete(entry.key);
     this.entries.set(entry.key, entry);
     const [oldest] = this.entries.keys();

@@ -25,12 +25,10 @@ const STORE: readonly Rule[] = [
   { apiGroups: [CORE], resources: ["pods"], verbs: ["list"] },
   // The addresses of a pod are recorded in annotations of its status.
   { apiGroups: [CORE], resources: ["pods/status"], verbs: ["patch"] },
+  // Whether the datastore is locked.
+  { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations"], verbs: ["get"] },
   // The node agent lists and watches what every assignment reads.
-  {
-    apiGroups: [PRODUCT_API.group],
-    resources: ["clusterinformations", "ipamconfigurations"],
-    verbs: ["get", "list", "watch"],
-  },
+  { apiGroups: [PRODUCT_API.group], resources: ["ipamconfigurations"], verbs: ["get", "list", "watch"] },
   // The first block of a pool adds a finalizer to the pool.
   { apiGroups: [PRODUCT_API.group], resources: ["ippools"], verbs: ["get", "list", "watch", "patch"] },
   { apiGroups: [PRODUCT_API.group], resources: ["ipreservations"], verbs: ["list", "watch"] },
