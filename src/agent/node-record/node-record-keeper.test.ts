@@ -9,6 +9,8 @@ import { parseInterfaceAddress } from "../../ip/prefix.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { addressAt } from "../../ipam/block.ts";
 import { findProblems } from "../../ipam/invariants.ts";
+import { allocationsIn } from "../../ipam/leaks/allocations.ts";
+import { releaseLeaks } from "../../ipam/leaks/release.ts";
 import { readWorld } from "../../ipam/world.ts";
 import type { OrchestratorNode } from "../../kube/orchestrator-node.ts";
 import { clusterInformation } from "../../model/cluster-information.ts";
@@ -362,6 +364,26 @@ describe("the record of a node", () => {
     await site.look();
     expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.0.0.");
     expect(await taken(table)).toEqual(["vxlan-tunnel-addr-node-1"]);
+  });
+
+  test("has its former address assigned again when a node joins again, so that a release decided before fails", async () => {
+    const table = await cluster(VXLAN);
+    await agent(table).look();
+    const store = openMemory(table);
+    const { blocks } = await readWorld(store);
+    const decided = blocks.flatMap(allocationsIn).map((allocation) => ({ allocation, reason: "node node-1 is gone" }));
+    await seed(store, nodeChange("node-1"));
+    await agent(table).look();
+    const address = (await specOf(table))?.ipv4VXLANTunnelAddr;
+    const options = {
+      store,
+      allocator: openAllocator(store, means()),
+      forget: async () => {},
+      rule: "all or none",
+    } as const;
+
+    expect(await releaseLeaks(decided, { endpoints: new Map() }, options)).toEqual([]);
+    expect(await used(table)).toEqual([address ?? "none"]);
   });
 
   test("names a pool that is full, and has everything else", async () => {

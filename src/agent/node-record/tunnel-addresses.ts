@@ -94,10 +94,26 @@ export class TunnelAddresses {
       case "give back":
         return undefined;
       case "keep":
-        return decision.address;
+        return formatAddress(decision.address) === recorded
+          ? decision.address
+          : this.takeAgain(tunnel, usable.open, { held, kept: decision.address });
       case "take":
         return (await this.takeNew(tunnel, usable.open, held)) ?? recordedAmong(held, recorded);
     }
+  }
+
+  /**
+   * The record does not name the address: the node may have been gone until now, and a controller that saw this may be about
+   * to release it. It releases only what was not assigned since.
+   */
+  private takeAgain(
+    tunnel: TunnelAddressKind,
+    open: TunnelPools["open"],
+    { held, kept }: { readonly held: readonly Address[]; readonly kept: Address },
+  ): Promise<Address | undefined> {
+    // A disabled pool is not open, and its address is kept nevertheless.
+    const others = held.filter((address) => address !== kept);
+    return this.takeNew(tunnel, open.length > 0 ? open : [[]], others);
   }
 
   /** `undefined` if there is none: the other tunnels and the addresses of the node do not wait for it. */
@@ -155,6 +171,7 @@ export class TunnelAddresses {
       node,
       attributes: { [TUNNEL_TYPE_ATTRIBUTE]: type },
       ...(replaced.length === 0 ? {} : { replaced }),
+      renewsHeld: true,
       intendedUse: "Tunnel",
       wishes: [{ kind: "automatic", family, pools }],
     });
