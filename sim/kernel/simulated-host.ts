@@ -165,6 +165,10 @@ export class SimulatedHost {
       openSocket: (protocol) => open(this.rootNamespace, protocol),
       openNetns: (path) => this.openNetns(path, onKill),
       closeNetns: ({ fd }) => this.closeDescriptor(fd),
+      isNetnsAtPath: ({ path, fd }) => {
+        const namespace = this.namespaces.get(path);
+        return namespace !== undefined && namespace === this.descriptors.get(fd);
+      },
       openSocketIn: (netns, protocol) => open(this.opened(netns), protocol),
       ...sysctlsOf(this.rootNamespace),
       withSysctlsOf: (netns, work) => work(sysctlsOf(this.opened(netns))),

@@ -4,7 +4,15 @@
  */
 import type { NetlinkProtocol } from "./netlink-channel.ts";
 import { type NetlinkSocket, openNetlinkSocket, type SocketOpener } from "./netlink-socket.ts";
-import { closeNetns, type Netns, openNetlinkSocketIn, openNetns, runInNetns, type Synchronous } from "./netns.ts";
+import {
+  closeNetns,
+  isNetnsAtPath,
+  type Netns,
+  openNetlinkSocketIn,
+  openNetns,
+  runInNetns,
+  type Synchronous,
+} from "./netns.ts";
 import { readSysctl, writeSysctl } from "./sysctl.ts";
 
 /** The settings of one network namespace. */
@@ -20,6 +28,8 @@ export interface HostKernel extends SocketOpener, Sysctls {
   /** Returns `undefined` if the path does not exist; whether it is a namespace is checked when it is entered. */
   openNetns(path: string): Netns | undefined;
   closeNetns(netns: Netns): void;
+  /** Whether its path still leads to it. */
+  isNetnsAtPath(netns: Netns): boolean;
   openSocketIn(netns: Netns, protocol: NetlinkProtocol): NetlinkSocket;
   /** The settings may be used until the work returns. */
   withSysctlsOf<Value>(netns: Netns, work: (sysctls: Sysctls) => Synchronous<Value>): Value;
@@ -29,6 +39,7 @@ export const ownKernel: HostKernel = {
   openSocket: openNetlinkSocket,
   openNetns,
   closeNetns,
+  isNetnsAtPath,
   openSocketIn: openNetlinkSocketIn,
   readSysctl,
   writeSysctl,

@@ -7,7 +7,7 @@
  * the type of `runInNetns` enforces; nothing else of the program can run in between.
  */
 import { PluginError } from "../errors.ts";
-import { statusIn } from "../file-status.ts";
+import { statusIn, statusOf } from "../file-status.ts";
 import { quoted } from "../quote.ts";
 import { closeFile, isSameFile, openToRead, placeOf } from "./files.ts";
 import { KernelError } from "./kernel-error.ts";
@@ -43,6 +43,12 @@ export function openNetns(path: string): Netns | undefined {
 
 export function closeNetns(netns: Netns): void {
   closeFile(netns.fd);
+}
+
+/** Whether its path still leads to it: a runtime removes the path when it ends the container, whoever has it open. */
+export function isNetnsAtPath({ path, fd }: Netns): boolean {
+  const place = placeOf(path);
+  return place !== undefined && place === statusOf(fd)?.place;
 }
 
 /** Whether two paths are the same namespace; `false` if one does not exist. */

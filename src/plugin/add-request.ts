@@ -19,6 +19,8 @@ export interface AddRequest {
   readonly workload: Workload;
   /** What an earlier ADD of this attachment left. */
   readonly found: Found;
+  /** Throws if the container is gone. Called before each attempt to write, which fails if another has written since. */
+  readonly requireContainer: () => void;
 }
 
 /** Of a container without a pod, or without access to the orchestrator's API. */

@@ -26,7 +26,7 @@ import { removeOwnLink } from "./remove-links.ts";
 import { requestedMac } from "./requested-mac.ts";
 import { chooseDns, resultOf } from "./result.ts";
 import { chooseRoutes, wantedRoute } from "./routes.ts";
-import { closeSandbox, type Found, findExisting, openSandbox, type Sandbox } from "./sandbox.ts";
+import { closeSandbox, type Found, findExisting, openSandbox, requireContainer, type Sandbox } from "./sandbox.ts";
 import type { Session } from "./session.ts";
 import { UndoList } from "./undo-list.ts";
 import { refuseUnsupportedRequests, unusedArguments } from "./unsupported-requests.ts";
@@ -100,7 +100,7 @@ function reportOverridden(requested: readonly RequestedAddress[], { requests }: 
 }
 
 async function attach(
-  { call, args, requested, podFacts, workload }: Omit<AddRequest, "found">,
+  { call, args, requested, podFacts, workload }: Omit<AddRequest, "found" | "requireContainer">,
   session: Session,
   { sandbox, undo }: { readonly sandbox: Sandbox; readonly undo: UndoList },
 ): Promise<CniResult> {
@@ -114,7 +114,11 @@ async function attach(
   if (config.policyType !== undefined) await (await loadPolicyTableCheck()).requirePolicyTable(netfilter);
   surroundings.enterPhase("datastore");
 
-  const registered = await registerAttachment({ call, args, requested, podFacts, workload, found }, session);
+  const request = { call, args, requested, podFacts, workload, found };
+  const registered = await registerAttachment(
+    { ...request, requireContainer: () => requireContainer(sandbox) },
+    session,
+  );
   if (found.kind === "nothing") {
     undo.add("release the addresses and remove the endpoint", registered.undo);
     undo.add("forget tracked connections", async () =>
@@ -141,6 +145,7 @@ async function attach(
     undo.add("remove the allowed sources", () => further.forget());
   }
   if (found.kind === "nothing") undo.add("remove the links", () => removeOwnLink(sandbox.host, workload));
+  requireContainer(sandbox);
   const made = createLinks(plan, sandbox, found);
   if (further !== undefined) {
     const { host } = made ?? linksOf(plan, sandbox);

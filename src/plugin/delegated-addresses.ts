@@ -25,7 +25,7 @@ import type { Workload } from "./workload.ts";
  * killed before. If a repeated ADD fails, nothing is released: the container uses the addresses.
  */
 export async function registerWithDelegate(
-  { call, requested, workload, podFacts, found }: AddRequest,
+  { call, requested, workload, podFacts, found, requireContainer }: AddRequest,
   session: Session,
 ): Promise<Registered> {
   refusePools(session);
@@ -41,7 +41,7 @@ export async function registerWithDelegate(
     if (addresses.length === 0) throw refusal(session, "it returned no address");
     requireRequested(requested, addresses, session);
     const isRecorded = found.kind === "nothing" || (await requireSame(addresses, workload, session));
-    await record({ workload, podFacts, addresses }, session);
+    await record({ workload, podFacts, addresses, requireContainer }, session);
     await logFloating(podFacts, session);
     if (!isRecorded) {
       const { removeEndpointOfFormerNode } = await import("./former-node.ts");

@@ -26,7 +26,7 @@ import type { Workload } from "./workload.ts";
 
 /** Assigns the addresses and records the endpoint, all or nothing. */
 export async function registerWithOwnIpam(
-  { workload, args, requested, podFacts, found }: AddRequest,
+  { workload, args, requested, podFacts, found, requireContainer }: AddRequest,
   session: Session,
 ): Promise<IpamResult> {
   const { ipam } = session.config;
@@ -40,12 +40,11 @@ export async function registerWithOwnIpam(
     {
       wanted: wantedRecords(workload, session, podFacts),
       check: ([cluster]) => void readyForAssigning(cluster, session),
-      changes: (answers, planned) =>
-        recordChanges(
-          { workload, podFacts, addresses: planned.addresses.map(({ address }) => address) },
-          answers,
-          session,
-        ),
+      changes: (answers, planned) => {
+        requireContainer();
+        const addresses = planned.addresses.map(({ address }) => address);
+        return recordChanges({ workload, podFacts, addresses }, answers, session);
+      },
     },
   );
   const { addresses, pools } = assignment;
@@ -66,7 +65,10 @@ export async function requireUsable(session: Session): Promise<void> {
 }
 
 /** Records the endpoint with addresses that are not from our own IPAM. */
-export async function record(sources: EndpointSources, session: Session): Promise<void> {
+export async function record(
+  { requireContainer, ...sources }: EndpointSources & Pick<AddRequest, "requireContainer">,
+  session: Session,
+): Promise<void> {
   const { workload } = sources;
   const wanted = wantedRecords(workload, session, sources.podFacts);
   await settle(
@@ -75,6 +77,7 @@ export async function record(sources: EndpointSources, session: Session): Promis
       action: `record endpoint "${workload.endpointName}"`,
       first: () => wanted,
       decide: (facts) => {
+        requireContainer();
         const answers = wanted.map((each) => facts.answer(each) ?? []);
         return { kind: "commit", changes: recordChanges(sources, answers, session), outcome: undefined };
       },

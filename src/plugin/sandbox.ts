@@ -45,6 +45,16 @@ export function closeSandbox({ kernel, netns, host, container }: Sandbox): void 
   kernel.closeNetns(netns);
 }
 
+/**
+ * Throws if the runtime has removed the container since the call began, as it does with one that it gives up: a newer
+ * sandbox of the same pod may have the endpoint and the host link by now.
+ */
+export function requireContainer({ kernel, netns }: Sandbox): void {
+  if (kernel.isNetnsAtPath(netns)) return;
+  const title = `network namespace ${quoted(netns.path)}`;
+  throw new PluginError("netns-invalid", `Cannot attach the container: ${title} was removed during the call`);
+}
+
 /** What an ADD finds in the namespaces. */
 export type Found =
   /** No link of this name in the container; `stale` is a host link left by an earlier sandbox of the same pod. */

@@ -20,7 +20,7 @@ import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
 
 export async function registerWithoutIpam(
-  { workload, podFacts, found }: AddRequest,
+  { workload, podFacts, found, requireContainer }: AddRequest,
   { value: addresses, place }: Annotated<readonly Address[]>,
   session: Session,
 ): Promise<Registered> {
@@ -39,7 +39,7 @@ export async function registerWithoutIpam(
   if (found.kind === "own-links" && endpoint !== undefined) {
     requireSame(addresses, readStoredEndpoint(endpoint).ipNetworks, place);
   }
-  await record({ workload, podFacts, addresses }, session);
+  await record({ workload, podFacts, addresses, requireContainer }, session);
   const pools = poolEntries.map(decodePool);
   logAnnouncements(podFacts.requests, pools, session.log);
   session.note({ addresses: addresses.map(formatAddress), ipam: "none" });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   closeNetns,
+  isNetnsAtPath,
   isOwnNetns,
   isSameNetns,
   keepHome,
@@ -77,6 +78,18 @@ describe.skipIf(!canMakeNetns)(`network namespaces${why}`, () => {
     expect(isSameNetns("/proc/self/ns/net", "/proc/thread-self/ns/net")).toBe(true);
     expect(isSameNetns("/proc/self/ns/net", place.path)).toBe(false);
     expect(isSameNetns("/run/netns/vt-none", "/run/netns/vt-none")).toBe(false);
+  });
+
+  test("are at their path until it is removed, also if another has the path then", () => {
+    const removed = area.create();
+    const opened = requireNetns(removed.path);
+    expect(isNetnsAtPath(opened)).toBe(true);
+    area.delete(removed);
+    expect(isNetnsAtPath(opened)).toBe(false);
+    Bun.spawnSync(["ip", "netns", "add", removed.name]);
+    expect(isNetnsAtPath(requireNetns(removed.path))).toBe(true);
+    expect(isNetnsAtPath(opened)).toBe(false);
+    closeNetns(opened);
   });
 
   test("have their own settings", () => {
