@@ -2,9 +2,10 @@
  * The files of a simulated machine, and the locks on them. What is on its disk stays when the machine is switched off; what
  * is in memory, below `/run` and `/var/run`, is gone then. A lock is gone when the process that holds it dies.
  */
-import type { StatusFolder } from "../../src/agent/policy/status-folder.ts";
+
 import { type HintStore, type HostHints, NO_HINTS } from "../../src/ipam/hints.ts";
 import type { HostLocks } from "../../src/ipam/host-turn.ts";
+import type { FileFolder } from "../../src/linux/file-folder.ts";
 import type { FileWait } from "../../src/linux/wait-for-file.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
 
@@ -84,7 +85,7 @@ export class NodeFiles {
     };
   }
 
-  statusFolder(process: SimulatedProcess, path: string): StatusFolder {
+  openFolder(process: SimulatedProcess, path: string): FileFolder {
     const create = () => {
       if (!this.folders.has(path)) this.changed(`${path}/`);
     };

@@ -48,6 +48,7 @@ function surroundingsOf(
     runDirectory: identity.runDirectory,
     stateDirectory: identity.stateDirectory,
     readText: (path) => files.read(path),
+    openFolder: async (path) => files.openFolder(process, path),
     waitForFile: (path, wait) => files.waitForFile(process, path, wait),
     now: process.now,
     elapsed: process.elapsed,

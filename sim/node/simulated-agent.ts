@@ -4,6 +4,7 @@ import type { AgentMeans } from "../../src/bin/agent-means.ts";
 import { readPolicyNetwork } from "../../src/bin/policy-network.ts";
 import { runNetwork } from "../../src/bin/run-network.ts";
 import { upkeepPart } from "../../src/bin/upkeep-part.ts";
+import { identity } from "../../src/identity.ts";
 import { shareNetfilter } from "../../src/linux/shared-netfilter.ts";
 import { POD_MTU_FILE } from "../../src/routing/pod-mtu.ts";
 import type { AdminRun } from "../../test/support/admin-context.ts";
@@ -72,7 +73,8 @@ function agentMeansOf(process: SimulatedProcess, means: MachineMeans): AgentMean
       machineIdentity: () => machineIdentity,
       kernelRelease: () => KERNEL_RELEASE,
       writePodMtu: (mtu) => replaceText(process, means, { path: POD_MTU_FILE, text: `${mtu}\n` }),
-      statusFolder: (path) => files.statusFolder(process, path),
+      openFolder: (path) => files.openFolder(process, path),
+      runDirectory: identity.runDirectory,
     },
     openDatastore: async () => means.openStore(process),
     openKubeClient: async () => means.openApi(process),

@@ -3,7 +3,6 @@
  * others (sim/node).
  */
 import { type ServeMeans, serveFacts } from "../agent/policy/serve-facts.ts";
-import { type StatusFolder, statusFolder } from "../agent/policy/status-folder.ts";
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { KubeAccess } from "../config/kube-access.ts";
 import type { Datastore } from "../datastore/datastore.ts";
@@ -12,10 +11,12 @@ import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { identity } from "../identity.ts";
 import type { KubeClient } from "../kube/api.ts";
 import { openKubeClient } from "../kube/client.ts";
+import { type FileFolder, openFolder } from "../linux/file-folder.ts";
 import { readText } from "../linux/files.ts";
 import { ownSockets, type SocketOpener } from "../linux/netlink-socket.ts";
 import { replaceFile } from "../linux/replace-file.ts";
 import { POD_MTU_FILE } from "../routing/pod-mtu.ts";
+import { runDirectoryOf } from "./agent-socket.ts";
 import { type BgpMeans, type FollowedBgp, followerOfBgp } from "./follow-bgp.ts";
 import { ownMachine } from "./own-machine.ts";
 import { readServedCalls } from "./served-calls-file.ts";
@@ -49,8 +50,9 @@ export interface AgentFiles {
   readonly kernelRelease: () => string;
   /** For the plugin. Returns whether the file has changed. */
   readonly writePodMtu: (mtu: number) => boolean;
-  /** Where the plugin looks for the status of endpoints. */
-  readonly statusFolder: (path: string) => StatusFolder;
+  readonly openFolder: (path: string) => FileFolder;
+  /** What the programs of this host keep until it is switched off. */
+  readonly runDirectory: string;
 }
 
 const KERNEL_RELEASE = "/proc/sys/kernel/osrelease";
@@ -65,7 +67,8 @@ export const ownAgentMeans: AgentMeans = {
     machineIdentity: ownMachine,
     kernelRelease: () => readText(KERNEL_RELEASE) ?? "",
     writePodMtu: (mtu) => replaceFile(POD_MTU_FILE, `${mtu}\n`),
-    statusFolder,
+    openFolder,
+    runDirectory: runDirectoryOf(process.env),
   },
   openDatastore: (settings, warn) => openDatastoreToFollow(settings, { environment: process.env, warn }),
   openKubeClient: (access, warn) =>

@@ -88,7 +88,7 @@ export async function enforcePolicy(
   const links = host.openSocket("route");
   const upOf = (names: readonly string[]) => linksUp(links, names);
   const status = new StatusFiles({
-    folder: files.statusFolder(network.statusDirectory),
+    folder: files.openFolder(network.statusDirectory),
     upOf,
     wait,
     elapsed,

@@ -31,6 +31,7 @@ export async function pluginSurroundings(context: CallContext): Promise<Surround
     runDirectory: runDirectoryOf(environment),
     stateDirectory: identity.stateDirectory,
     readText,
+    openFolder: async (path) => (await import("../linux/file-folder.ts")).openFolder(path),
     waitForFile: async (path, wait) => (await import("../linux/wait-for-file.ts")).waitForFile(path, wait),
     host: await pluginHostOf(context.host),
     now: () => new Date(),

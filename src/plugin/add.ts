@@ -21,6 +21,7 @@ import { chooseMtu } from "./mtu.ts";
 import type { PluginHost } from "./plugin-host.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { awaitReadiness } from "./readiness-gates.ts";
+import { forgetOnHost, recordOnHost } from "./record-on-host.ts";
 import { registerAttachment } from "./register-attachment.ts";
 import { removeOwnLink } from "./remove-links.ts";
 import { requestedMac } from "./requested-mac.ts";
@@ -124,8 +125,10 @@ async function attach(
     undo.add("forget tracked connections", async () =>
       (await trackedConnections(netfilter, warn))?.forget(registered.addresses),
     );
+    undo.add("remove the record on the host", () => forgetOnHost(workload, session));
   }
   signal.throwIfAborted();
+  await recordOnHost(workload, { podFacts, addresses: registered.addresses }, session);
 
   surroundings.enterPhase("kernel");
   const { addresses, pools } = registered;

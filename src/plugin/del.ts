@@ -18,6 +18,7 @@ import { type Address, parseAddress } from "../ip/address.ts";
 import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
 import type { HostKernel } from "../linux/host-kernel.ts";
 import { loadDelegation } from "./load-delegation.ts";
+import { forgetOnHost } from "./record-on-host.ts";
 import { unregister } from "./registration.ts";
 import { addressesOnLink, removeLinks } from "./remove-links.ts";
 import { resultMac } from "./result-mac.ts";
@@ -44,6 +45,7 @@ export async function del(call: DelCall, session: Session): Promise<void> {
   const { allowedSources, addresses } = await unregister(workload, session, evidence);
   // Those that neither the runtime nor the host knew of.
   await tracked?.forget(addresses);
+  await forgetOnHost(workload, session);
   if (allowedSources || link?.group === ALLOWED_SOURCES_GROUP) await forgetSources(session);
 }
 

@@ -136,7 +136,7 @@ function specOfPod({ spec }: PodEndpoint): Pick<WorkloadEndpointSpec, "serviceAc
 }
 
 /** Each floating IP stands for the pod's address of the same family. */
-function natsOf(
+export function natsOf(
   floating: Annotated<readonly Address[]> | undefined,
   addresses: readonly Address[],
 ): readonly { readonly internalIP: string; readonly externalIP: string }[] {
@@ -151,7 +151,7 @@ function natsOf(
 }
 
 /** A prefix of a family of which the pod has no address could not be used, and is refused. */
-function sourcePrefixesOf(
+export function sourcePrefixesOf(
   annotated: Annotated<readonly Prefix[]> | undefined,
   addresses: readonly Address[],
 ): readonly string[] {

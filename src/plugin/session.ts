@@ -1,5 +1,6 @@
 /** The session of the network plugin, for one call; ipam/session.ts opens and closes it. */
 import type { Session as AnySession, Surroundings as AnySurroundings } from "../ipam/session.ts";
+import type { FileFolder } from "../linux/file-folder.ts";
 import type { FileWait } from "../linux/wait-for-file.ts";
 import type { PluginHost } from "./plugin-host.ts";
 
@@ -9,6 +10,7 @@ export interface Surroundings extends AnySurroundings {
   readonly stateDirectory: string;
   /** Of the agent's files; `undefined` if there is none. */
   readonly readText: (path: string) => string | undefined;
+  readonly openFolder: (path: string) => Promise<FileFolder>;
   readonly waitForFile: (path: string, wait: FileWait) => Promise<"present" | "timed out">;
   readonly host: PluginHost;
   /** Monotonic milliseconds. */

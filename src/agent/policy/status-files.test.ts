@@ -13,9 +13,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pollUntil } from "../../../test/support/poll.ts";
+import { openFolder } from "../../linux/file-folder.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { StatusFiles } from "./status-files.ts";
-import { statusFolder } from "./status-folder.ts";
 
 let folder = "";
 let directory = "";
@@ -51,7 +51,7 @@ function localEndpoint(pod: string, containerID = `container-of-${pod}`) {
 function startFiles(up: ReadonlySet<string>) {
   const reports: string[] = [];
   const status = new StatusFiles({
-    folder: statusFolder(directory),
+    folder: openFolder(directory),
     upOf: (names) => new Set(names.filter((name) => up.has(name))),
     wait: async (milliseconds, signal) => {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -144,7 +144,7 @@ describe("StatusFiles", () => {
   test("writes again what another program removed, and reads files only if the folder has changed", async () => {
     let comparisons = 0;
     const status = new StatusFiles({
-      folder: statusFolder(directory),
+      folder: openFolder(directory),
       upOf: (names) => new Set(names),
       wait: () => Bun.sleep(1),
       elapsed: () => 10_000 * comparisons++,

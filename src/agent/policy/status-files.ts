@@ -6,10 +6,11 @@
  *
  * The interface usually appears a few milliseconds after the rules: until then it is looked for, less and less often.
  */
+
+import type { FileFolder } from "../../linux/file-folder.ts";
 import { type EndpointStatus, isStatusOf, statusFileName } from "../../model/endpoint-status.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { LocalEndpoint } from "../../policy/compile/workload-endpoints.ts";
-import type { StatusFolder } from "./status-folder.ts";
 
 const FIRST_PAUSE = 2;
 const LONGEST_PAUSE = 1_000;
@@ -17,7 +18,7 @@ const LONGEST_PAUSE = 1_000;
 const COMPARE_MILLISECONDS = 10_000;
 
 export interface StatusMeans {
-  readonly folder: StatusFolder;
+  readonly folder: FileFolder;
   /** Those of the interfaces that exist and are up. */
   readonly upOf: (interfaceNames: readonly string[]) => ReadonlySet<string>;
   /** Resolves early if the signal is aborted. */

@@ -1,9 +1,9 @@
-/** The folder of the status files. */
+/** A folder of small files, each replaced as a whole. Imports node:fs: a plugin loads it only when it needs it. */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** Every method throws if it is refused. */
-export interface StatusFolder {
+export interface FileFolder {
   readonly path: string;
   /** The names of its files. It is created if it does not exist. */
   list(): readonly string[];
@@ -16,10 +16,10 @@ export interface StatusFolder {
   changedAt(): bigint | undefined;
 }
 
-/** Names of endpoints have two blanks. */
-const UNFINISHED = ".unfinished";
+/** Before the name: several programs may write different files of the folder at the same time. */
+const UNFINISHED = ".unfinished-";
 
-export function statusFolder(path: string): StatusFolder {
+export function openFolder(path: string): FileFolder {
   const create = () => mkdirSync(path, { recursive: true, mode: 0o755 });
   return {
     path,
@@ -30,7 +30,7 @@ export function statusFolder(path: string): StatusFolder {
     read: (name) => readFileSync(join(path, name), "utf8"),
     write(name, text) {
       create();
-      const unfinished = join(path, UNFINISHED);
+      const unfinished = join(path, `${UNFINISHED}${name}`);
       writeFileSync(unfinished, text);
       renameSync(unfinished, join(path, name));
     },

@@ -1,0 +1,65 @@
+/**
+ * What an ADD gave a pod beside addresses of our own IPAM, recorded on its host: addresses that another IPAM plugin or an
+ * annotation assigned, floating IPs, and sources beside its own addresses.
+ *
+ *   <run directory>/attachments/<interface of the host>
+ *
+ * With the orchestrator's API as the datastore the endpoint is the pod, whose annotations its users can change. This
+ * file only root can write, so it is what the agent and the admin tool of the host trust. An ADD writes it if there is
+ * something to record, the DEL of the same container removes it, and it is gone after a reboot, as the links are.
+ */
+import * as v from "valibot";
+import type { FileFolder } from "../linux/file-folder.ts";
+import type { WorkloadEndpointSpec } from "../model/workload-endpoint.ts";
+
+const SCHEMA = v.object({
+  mark: v.string(),
+  namespace: v.string(),
+  pod: v.string(),
+  addresses: v.array(v.string()),
+  floating: v.array(v.object({ internalIP: v.string(), externalIP: v.string() })),
+  sourcePrefixes: v.array(v.string()),
+});
+
+export interface AttachmentRecord {
+  /** The alias of the host's link. */
+  readonly mark: string;
+  readonly namespace: string;
+  readonly pod: string;
+  /** All addresses of the pod, without a length. */
+  readonly addresses: readonly string[];
+  readonly floating: NonNullable<WorkloadEndpointSpec["ipNATs"]>;
+  readonly sourcePrefixes: readonly string[];
+}
+
+/** The folder of these files, in the directory that is gone after a reboot. */
+export function attachmentsFolder(runDirectory: string): string {
+  return `${runDirectory}/attachments`;
+}
+
+/** `undefined` if there is none, or if it cannot be read: then nothing was recorded. */
+export function readAttachment(folder: Pick<FileFolder, "read">, hostInterface: string): AttachmentRecord | undefined {
+  try {
+    return decodeAttachment(folder.read(hostInterface));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Throws if it is not a record. */
+function decodeAttachment(text: string): AttachmentRecord {
+  return v.parse(SCHEMA, JSON.parse(text));
+}
+
+export function writeAttachment(folder: FileFolder, hostInterface: string, record: AttachmentRecord): void {
+  folder.write(hostInterface, `${JSON.stringify(record)}\n`);
+}
+
+/** A newer container of the pod keeps its own. */
+export function removeAttachment(
+  folder: FileFolder,
+  { hostInterface, mark }: { readonly hostInterface: string; readonly mark: string },
+): void {
+  const present = readAttachment(folder, hostInterface);
+  if (present === undefined || present.mark === mark) folder.remove(hostInterface);
+}

@@ -1,0 +1,43 @@
+/**
+ * What ADD records on the host (ipam/attachment-record.ts), and DEL removes. Only if endpoints are pods of the
+ * orchestrator's API: in other datastores nobody but the plugin writes the endpoint. Most pods have nothing to record,
+ * which costs one look at a file that does not exist.
+ */
+import { identity } from "../identity.ts";
+import { type Address, formatAddress } from "../ip/address.ts";
+import { attachmentsFolder, removeAttachment, writeAttachment } from "../ipam/attachment-record.ts";
+import { natsOf, sourcePrefixesOf } from "./endpoint.ts";
+import type { PodFacts } from "./pod-facts.ts";
+import type { Session } from "./session.ts";
+import type { Workload } from "./workload.ts";
+
+export async function recordOnHost(
+  workload: Workload,
+  { podFacts, addresses }: { readonly podFacts: PodFacts; readonly addresses: readonly Address[] },
+  session: Session,
+): Promise<void> {
+  const { namespace, pod, hostInterface, mark } = workload;
+  if (pod === undefined || session.settings.kind !== "orchestrator") return;
+  const { floatingAddresses, sourcePrefixes, addressesWithoutIpam } = podFacts.requests;
+  const isOfIpam = addressesWithoutIpam === undefined && session.config.ipam.type === identity.ipamType;
+  if (isOfIpam && floatingAddresses === undefined && sourcePrefixes === undefined) {
+    return forgetOnHost(workload, session);
+  }
+  writeAttachment(await openFolder(session), hostInterface, {
+    ...{ mark, namespace, pod },
+    addresses: addresses.map(formatAddress),
+    floating: [...natsOf(floatingAddresses, addresses)],
+    sourcePrefixes: sourcePrefixesOf(sourcePrefixes, addresses),
+  });
+}
+
+export async function forgetOnHost(workload: Workload, session: Session): Promise<void> {
+  const { runDirectory, readText } = session.surroundings;
+  if (session.settings.kind !== "orchestrator") return;
+  if (readText(`${attachmentsFolder(runDirectory)}/${workload.hostInterface}`) === undefined) return;
+  removeAttachment(await openFolder(session), workload);
+}
+
+function openFolder({ surroundings }: Session) {
+  return surroundings.openFolder(attachmentsFolder(surroundings.runDirectory));
+}
