@@ -9,7 +9,7 @@ import { testNeeding } from "../support/needs.ts";
 import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
-import { type Agent, launchAgent, SOCKET, startAgent } from "./agent.ts";
+import { type Agent, BIN, launchAgent, SOCKET, startAgent } from "./agent.ts";
 
 const test = testNeeding(hostProblem());
 const RUN_DIRECTORY = `${identity.environmentPrefix}RUN_DIRECTORY`;
@@ -125,6 +125,14 @@ describe("the node agent", () => {
     expect(await agent.ended).toBe(0);
   });
 
+  /** The agent in a directory that every user may enter: the clone may be in one that only root may enter. */
+  const programForAnyUser = async () => {
+    const directory = "/run/vt/bin";
+    await site.host.must(["mkdir", "-p", "-m", "755", directory]);
+    await site.host.must(["mount", "--bind", BIN, directory]);
+    return `${directory}/${identity.nodeAgent}`;
+  };
+
   const unusable = [
     { why: "a file in its place", directory: "/run/vt/file", under: [], reason: "part of its path is not a directory" },
     {
@@ -137,7 +145,8 @@ describe("the node agent", () => {
   for (const { why, directory, under, reason } of unusable) {
     test(`refuses a run directory that it cannot use, in one line: ${why}`, async () => {
       await site.host.must(["sh", "-c", "mkdir -p -m 700 /run/vt/locked; echo > /run/vt/file"]);
-      const agent = launchAgent(site.host, { environment: { [RUN_DIRECTORY]: directory }, under });
+      const program = await programForAnyUser();
+      const agent = launchAgent(site.host, { program, environment: { [RUN_DIRECTORY]: directory }, under });
 
       expect(await agent.ended).toBe(1);
       expect(agent.log()).toBe(

@@ -8,6 +8,7 @@ import { recordedAnnotation } from "../../src/model/recorded-annotations.ts";
 import { VERSION } from "../../src/version.ts";
 import { type Agent, startAgent } from "../agent/agent.ts";
 import { podOptions } from "../agent/pod.ts";
+import { bootNow } from "../support/boot-time.ts";
 import { hostProblem } from "../support/host.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { type KubePod, type KubeSite, NODE, openKubeSite } from "../support/kube-store-site.ts";
@@ -253,8 +254,7 @@ async function leakedPod(name: string): Promise<KubePod> {
   await site.host.must(["ip", "netns", "del", pod.netnsName]);
   const links = () => site.host.must(["ip", "-o", "link", "show", "type", "veth"]);
   await pollUntil(async () => (await links()) === "", "the kernel to remove the link");
-  site.host.writeFile("/run/vt/stat", `cpu  0 0 0 0\nbtime ${Math.ceil(Date.now() / 1000) + 10}\n`);
-  await site.host.must(["mount", "--bind", "/run/vt/stat", "/proc/stat"]);
+  await bootNow(site.host);
   return pod;
 }
 

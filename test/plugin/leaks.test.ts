@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { parseKey } from "../../src/model/keys.ts";
 import { launchAgent } from "../agent/agent.ts";
+import { bootNow, setBootTime } from "../support/boot-time.ts";
 import { startEtcdOnHost } from "../support/etcd-on-host.ts";
 import { hostProblem } from "../support/host.ts";
 import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
@@ -47,15 +48,11 @@ for (const { kind, test } of STORES) {
       for (const { netnsName } of pods) await site.host.must(["ip", "netns", "delete", netnsName]);
       await pollUntil(async () => (await links()) === before - pods.length, "the kernel to remove the links");
     };
-    /** Makes the host look as if it was booted a moment ago. */
-    const reboot = async () => {
-      const bootSeconds = Math.ceil(Date.now() / 1000) + 10;
-      site.host.writeFile("/run/vt/stat", `cpu  0 0 0 0\nbtime ${bootSeconds}\n`);
-      await site.host.must(["mount", "--bind", "/run/vt/stat", "/proc/stat"]);
-    };
-    /** Makes every address look as if it was assigned an hour ago, after the registration of the node. */
+    /** Makes every address look as if it was assigned an hour ago, after the boot of the host and the registration of the node. */
     const age = async () => {
-      const past = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
+      const before = (minutes: number) => new Date(Date.now() - minutes * 60_000);
+      const past = (minutes: number) => before(minutes).toISOString();
+      await setBootTime(site.host, before(180));
       for (const [key, value] of await site.store.list()) {
         const parts = parseKey(key);
         const aged =
@@ -69,7 +66,7 @@ for (const { kind, test } of STORES) {
     test("are released by the agent at its start after a power loss", async () => {
       await ctl("node", "register");
       await lose(await addPods(3));
-      await reboot();
+      await bootNow(site.host);
       const [living] = await addPods(1);
       expect(await records()).not.toEqual([]);
 

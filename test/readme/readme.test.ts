@@ -25,19 +25,29 @@ function scriptsBetween(first: string, next: string): readonly string[] {
   );
 }
 
-function type(script: string, before: readonly string[] = []): { code: number; printed: string } {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([...before, "bash", "-c", script], {
+interface Place {
+  /** Prefix of the command. */
+  readonly enter?: readonly string[];
+  /** The script's `$0`. */
+  readonly name?: string;
+}
+
+function type(script: string, { enter = [], name = "bash" }: Place = {}): { code: number; printed: string } {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...enter, "bash", "-c", script, name], {
     env: { PATH: process.env["PATH"] ?? "" },
     stdin: "ignore",
   });
   return { code: exitCode, printed: `${stdout}${stderr}` };
 }
 
-/** Its own network and /run; one address, so that ping has a source address. */
+/** Its own host name, network and /run; one address, so that ping has a source address. */
 const PRIVATE_HOST = `set -e
+echo "$0" >/proc/sys/kernel/hostname
 mount --make-rprivate / && mount -t tmpfs none /run
 ip link set lo up && ip address add 192.0.2.1/32 dev lo
 `;
+/** A node chooses its first block, and with it the first address, by its name. */
+const HOST_NAMES = ["vm", "debian", "localhost", "Node-7.example.org", "a"];
 
 describe("the commands in the README", () => {
   test("print versions, an error, and the check of a config with and without a mistake", () => {
@@ -55,12 +65,18 @@ describe("the commands in the README", () => {
     root,
     program("ip"),
     program("ping"),
-  )("connect a container that answers a ping", () => {
-    const { code, printed } = type(`${PRIVATE_HOST}${forRoot}`, ["unshare", "--net", "--mount"]);
+  )("connect a container that answers a ping, whatever the name of the host", () => {
+    const addresses = HOST_NAMES.map((name) => {
+      const enter = ["unshare", "--net", "--mount", "--uts"];
+      type(forAnyUser);
+      const { code, printed } = type(`${PRIVATE_HOST}${forRoot}`, { enter, name });
 
-    expect({ code, printed }).toMatchObject({ code: 0 });
-    expect(printed).toContain('"address":"10.66.0.0/32"');
-    expect(printed).toContain(" 1 received");
+      expect({ name, code, printed }).toMatchObject({ code: 0 });
+      expect(printed).toContain(" 1 received");
+      return /"address":"(10\.66\.0\.\d+)\/32"/.exec(printed)?.[1];
+    });
+    expect(addresses).not.toContain(undefined);
+    expect(new Set(addresses).size).toBeGreaterThan(1);
   });
 
   testNeeding(hostProblem(), hasEtcd ? undefined : "needs the program etcd")(

@@ -1,11 +1,9 @@
 /** What a machine loses when it loses power, taken from a private host: processes, mounts, links, rules, /run. */
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { setBootTime } from "./boot-time.ts";
 import type { Host } from "./host.ts";
 import { pollUntil } from "./poll.ts";
-
-/** Tells when the host was booted. */
-export const BOOT_TIME = "/proc/stat";
 
 /** The mounts of the host, in the order in which they were mounted. */
 export function mountPoints(host: Host): readonly string[] {
@@ -21,7 +19,7 @@ export async function clearVolatile(host: Host, mountsOfBoot: readonly string[])
   await removeLinks(host);
   await host.must(["nft", "flush", "ruleset"]);
   clearRun(host);
-  await setBootTime(host);
+  await setBootTime(host, new Date());
 }
 
 /** Kills every process but PID 1 and the `cat` that it waits for; true if there was none. */
@@ -59,14 +57,6 @@ async function removeLinks(host: Host): Promise<void> {
     // One end of a pair may have vanished with the other.
     if (link !== "lo" && link !== "eth0") await host.run(["ip", "link", "delete", link]);
   }
-}
-
-/** The kernel has not started again: `btime` of /proc/stat says so all the same. */
-async function setBootTime(host: Host): Promise<void> {
-  const status = readFileSync(host.view("/proc/stat"), "utf8");
-  const path = join(host.directory, "stat");
-  host.writeFile(path, status.replace(/^btime .*$/m, `btime ${Math.floor(Date.now() / 1000)}`));
-  await host.must(["mount", "--bind", path, BOOT_TIME]);
 }
 
 /** The directory of the host stands for a disk, except containerd's state; /run/etc holds the changes of /etc. */

@@ -5,8 +5,8 @@
 import { expect } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { identity } from "../../src/identity.ts";
+import { BOOT_TIME } from "./boot-time.ts";
 import type { Host } from "./host.ts";
-import { BOOT_TIME } from "./kube-node-reboot.ts";
 import type { NetworkUnderTest } from "./network-under-test.ts";
 import { pollUntil } from "./poll.ts";
 import { routesOfPods } from "./routes-of-pods.ts";
