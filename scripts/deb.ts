@@ -10,6 +10,7 @@ import { buildPackage } from "./deb/build-package.ts";
 import { readIdentity } from "./identity.ts";
 import { Refused } from "./install/install.ts";
 import { installPrograms } from "./programs/install.ts";
+import { TARGETS } from "./programs/targets.ts";
 import { sourceTime } from "./source-time.ts";
 
 const { values } = parseArgs({
@@ -21,7 +22,7 @@ const { values } = parseArgs({
 });
 
 const names = await readIdentity(resolve(values.identity), defaultNames);
-await installPrograms(["dpkg-deb", "tar"]);
+await installPrograms(TARGETS["make deb"].programs);
 try {
   const file = await buildPackage({
     names,

@@ -11,6 +11,7 @@ import { readIdentity } from "./identity.ts";
 import { buildImage, IMAGE_TARGETS, imageArchive, imageName } from "./image/build-image.ts";
 import { Refused } from "./install/install.ts";
 import { installPrograms } from "./programs/install.ts";
+import { TARGETS } from "./programs/targets.ts";
 import { sourceTime } from "./source-time.ts";
 
 const { values } = parseArgs({
@@ -23,7 +24,7 @@ const { values } = parseArgs({
 const SMALL = 9;
 
 const names = await readIdentity(resolve(values.identity), defaultNames);
-await installPrograms(["dpkg-deb", "tar"]);
+await installPrograms(TARGETS["make image"].programs);
 try {
   const time = await sourceTime();
   for (const [target, architecture] of IMAGE_TARGETS) {

@@ -1,7 +1,7 @@
 /** Network policy: the node agent enforces a policy that closes a connection, the admin tool says why, and a label opens it. */
-import { existsSync, readFileSync } from "node:fs";
 import { identity } from "../../src/identity.ts";
 import { formatYaml } from "../../src/yaml.ts";
+import { type HostDaemon, startHostDaemon } from "../../test/support/host-daemon.ts";
 import { askTcpWithin, serveTcp } from "../../test/support/namespace-sockets.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import { type DemoEnvironment, PLUGIN_DIRECTORY } from "./environment.ts";
@@ -14,13 +14,10 @@ const PORT = 8000;
 const PATIENCE = 250;
 const POLICY = "demo-policy";
 
-export async function startAgent({ host }: DemoEnvironment): Promise<StepResult> {
-  const agent = `${PLUGIN_DIRECTORY}/${identity.nodeAgent}`;
-  host.start(["sh", "-c", `echo $$ > ${host.directory}/agent.pid; exec ${agent}`], "agent.log");
-  const log = host.view(`${host.directory}/agent.log`);
-  const serves = () => existsSync(log) && readFileSync(log, "utf8").includes("serves the plugins' calls");
-  await pollUntil(serves, "the node agent to start");
-  return { summary: `${identity.nodeAgent} enforces network policy on this host` };
+export async function startAgent({ host }: DemoEnvironment): Promise<StepResult & { readonly agent: HostDaemon }> {
+  const agent = startHostDaemon(host, "agent", [`${PLUGIN_DIRECTORY}/${identity.nodeAgent}`]);
+  await pollUntil(() => agent.log().includes("serves the plugins' calls"), "the node agent to start");
+  return { agent, summary: `${identity.nodeAgent} enforces network policy on this host` };
 }
 
 /** The first pod is a server, the second its client. */
@@ -63,7 +60,7 @@ export async function explainPolicy({ admin }: DemoEnvironment, pods: readonly P
 }
 
 /** Then deletes the policy and stops the agent. */
-export async function openByLabel(demo: DemoEnvironment, pods: readonly Pod[]): Promise<StepResult> {
+export async function openByLabel(demo: DemoEnvironment, pods: readonly Pod[], agent: HostDaemon): Promise<StepResult> {
   const [server, client] = ends(pods);
   using connection = openConnection(demo, server, client);
   await labelEndpoint(demo, client, "role=client");
@@ -72,8 +69,7 @@ export async function openByLabel(demo: DemoEnvironment, pods: readonly Pod[]): 
   const milliseconds = Math.round(performance.now() - labelled);
   const { namespace } = await endpointOf(demo, server);
   await demo.admin(["delete", "networkpolicy", POLICY, "--namespace", namespace]);
-  const pid = readFileSync(demo.host.view(`${demo.host.directory}/agent.pid`), "utf8").trim();
-  await demo.host.must(["kill", pid]);
+  await agent.stop();
   return { summary: `"${client.name}" is labelled role=client, and connects ${milliseconds} ms later` };
 }
 

@@ -29,10 +29,10 @@ export async function runSteps(demo: DemoEnvironment, { step }: Output): Promise
   await step("Another ADD repairs it", () => repairByAdd(demo, pods));
   await step("A pod ends without DEL", () => losePod(demo));
   await step("GC releases its addresses", () => collectGarbage(demo, pods));
-  await step("Node agent", () => startAgent(demo));
+  const { agent } = await step("Node agent", () => startAgent(demo));
   await step("A policy closes a port", () => closeByPolicy(demo, pods));
   await step(`${identity.adminTool} policy explain`, () => explainPolicy(demo, pods));
-  await step("A label opens it", () => openByLabel(demo, pods));
+  await step("A label opens it", () => openByLabel(demo, pods, agent));
   await step("The pods are deleted", () => stopPods(starter, pods));
   await step("Nothing is left", () => expectNothingLeft(demo));
 }

@@ -12,6 +12,11 @@ export type Item<Source> =
   | { readonly kind: "unknown"; readonly many: boolean }
   | { readonly kind: "parameter"; readonly source: Source; readonly many: boolean };
 
+/** A source may be a property of a parameter. */
+interface Given {
+  readonly property?: string | undefined;
+}
+
 /** The meaning of a parameter at that position. */
 export type Role = "command" | "program" | "script";
 
@@ -42,14 +47,18 @@ const STARTERS: Readonly<Record<string, Starter>> = {
 };
 const SHELLS = new Set(["sh", "bash", "dash", "zsh", "fish"]);
 const BUILT_IN = new Set(
-  ". : [ alias break cd compgen complete continue echo eval exec exit export false getopts hash jobs local printf pwd read return set shift shopt source test times trap true type ulimit umask unset wait".split(
+  ". : [ alias break cd compgen complete continue echo eval exec exit export false getopts hash jobs kill local printf pwd read return set shift shopt source test times trap true type ulimit umask unset wait".split(
     " ",
   ),
 );
 
-export function findPrograms<Source>(items: readonly Item<Source>[], found: Found<Source>): void {
+export function findPrograms<Source extends Given>(items: readonly Item<Source>[], found: Found<Source>): void {
   for (const [at, item] of items.entries()) {
-    if (item.kind === "parameter") found.parameter(item.source, item.many ? "command" : "program");
+    if (item.kind === "parameter") {
+      // `...program, ...options.args`: after a program that the caller chooses, a property contains its arguments.
+      if (item.source.property !== undefined && items.slice(0, at).some(isParameter)) return;
+      found.parameter(item.source, item.many ? "command" : "program");
+    }
     // An unknown prefix (`...enter`): the command follows it.
     if (item.kind !== "text" && item.many) continue;
     if (item.kind === "text") findFrom(item.text, items.slice(at + 1), found);
@@ -57,7 +66,7 @@ export function findPrograms<Source>(items: readonly Item<Source>[], found: Foun
   }
 }
 
-function findFrom<Source>(word: string, rest: readonly Item<Source>[], found: Found<Source>): void {
+function findFrom<Source extends Given>(word: string, rest: readonly Item<Source>[], found: Found<Source>): void {
   if (word.includes(UNKNOWN) || word === "") return;
   const program = /^(?:\/usr)?\/s?bin\/([^/]+)$/.exec(word)?.[1] ?? word;
   found.program(program);
@@ -68,7 +77,7 @@ function findFrom<Source>(word: string, rest: readonly Item<Source>[], found: Fo
   else if (program === "script") findInShell(rest, found);
 }
 
-function commandBehind<Source>(items: readonly Item<Source>[], { valued = [], before = 0 }: Starter) {
+function commandBehind<Source extends Given>(items: readonly Item<Source>[], { valued = [], before = 0 }: Starter) {
   let at = 0;
   for (let left = before; at < items.length; at++) {
     const item = items[at];
@@ -89,11 +98,15 @@ function commandBehind<Source>(items: readonly Item<Source>[], { valued = [], be
   return items.slice(at);
 }
 
-function behindNetnsExec<Source>(items: readonly Item<Source>[]): readonly Item<Source>[] {
+function behindNetnsExec<Source extends Given>(items: readonly Item<Source>[]): readonly Item<Source>[] {
   const at = items.findIndex(
     (item, index) => item.kind === "text" && item.text === "exec" && isText(items[index - 1], "netns"),
   );
   return at < 0 ? [] : items.slice(at + 2);
+}
+
+function isParameter({ kind }: Item<unknown>): boolean {
+  return kind === "parameter";
 }
 
 function isText(item: Item<unknown> | undefined, text: string): boolean {
@@ -101,7 +114,7 @@ function isText(item: Item<unknown> | undefined, text: string): boolean {
 }
 
 /** `-c script name "$@"`: the script, and the command after it if the script runs its arguments. */
-function findInShell<Source>(items: readonly Item<Source>[], found: Found<Source>): void {
+function findInShell<Source extends Given>(items: readonly Item<Source>[], found: Found<Source>): void {
   const option = items.findIndex((item) => item.kind === "text" && /^-[a-z]*c$/.test(item.text));
   const script = option < 0 ? undefined : items[option + 1];
   if (script?.kind === "parameter") found.parameter(script.source, "script");
@@ -111,7 +124,7 @@ function findInShell<Source>(items: readonly Item<Source>[], found: Found<Source
   if (/"\$@"/.test(script.text)) findPrograms(items.slice(option + 3), found);
 }
 
-export function findInScript<Source>(script: string, found: Found<Source>): void {
+export function findInScript<Source extends Given>(script: string, found: Found<Source>): void {
   for (const words of commandsOfScript(script)) {
     const [first = ""] = words;
     if (BUILT_IN.has(first)) continue;

@@ -7,10 +7,11 @@ import ts from "typescript";
 import type { Item } from "./command-items.ts";
 import { UNKNOWN } from "./shell-commands.ts";
 
-/** The source of a word that is only known at the call: a parameter of a function. */
+/** The source of a word that is only known at the call: a parameter of a function, or a property of it. */
 export interface Parameter {
   readonly owner: ts.SignatureDeclaration;
   readonly index: number;
+  readonly property: string | undefined;
   readonly isRest: boolean;
   /** The text is split at its spaces. */
   readonly isLine: boolean;
@@ -45,7 +46,31 @@ export class SourceValues {
     if (isEither(inner)) return [...this.wordsOf(inner.left, depth + 1), ...this.wordsOf(inner.right, depth + 1)];
     if (ts.isIdentifier(inner)) return this.#namedWords(inner, depth);
     if (ts.isCallExpression(inner)) return this.#calledWords(inner, depth);
-    return SOME;
+    const source = this.#propertySource(inner);
+    return source === undefined ? SOME : [[{ kind: "parameter", source, many: true }]];
+  }
+
+  /** The same for a property of an object; empty if the object does not have it. */
+  propertyOf(object: ts.Expression, property: string, as: "words" | "text", depth = 0): Alternatives {
+    const itself = (node: ts.Expression) => (as === "words" ? this.wordsOf(node) : this.textsOf(node));
+    const ofObject = (node: ts.Expression) => this.propertyOf(node, property, as, depth + 1);
+    const inner = bare(object);
+    if (depth > DEPTH) return [];
+    if (ts.isConditionalExpression(inner)) return [...ofObject(inner.whenTrue), ...ofObject(inner.whenFalse)];
+    if (ts.isObjectLiteralExpression(inner)) {
+      return inner.properties.flatMap((each) => {
+        if (ts.isSpreadAssignment(each)) return ofObject(each.expression);
+        if (!ts.isPropertyAssignment(each) && !ts.isShorthandPropertyAssignment(each)) return [];
+        if (each.name.getText() !== property) return [];
+        return itself(ts.isPropertyAssignment(each) ? each.initializer : each.name);
+      });
+    }
+    const found = ts.isIdentifier(inner) ? this.#declarationOf(inner) : undefined;
+    if (found === undefined) return [];
+    if (ts.isParameter(found)) {
+      return [[{ kind: "parameter", source: { ...parameterOf(found), property }, many: as === "words" }]];
+    }
+    return ts.isVariableDeclaration(found) && found.initializer ? ofObject(found.initializer) : [];
   }
 
   /** One word or one script: its texts, as far as they are known. */
@@ -66,10 +91,17 @@ export class SourceValues {
         { kind: "text", text: words.map((item) => (item.kind === "text" ? item.text : UNKNOWN)).join(glue) },
       ]);
     }
+    const property = this.#propertySource(inner);
+    if (property !== undefined) return [[{ kind: "parameter", source: property, many: false }]];
     if (!ts.isIdentifier(inner)) return one;
     const found = this.#declarationOf(inner);
     if (found === undefined) return one;
     if (ts.isParameter(found)) return [[{ kind: "parameter", source: parameterOf(found), many: false }]];
+    if (ts.isBindingElement(found)) {
+      const source = this.#unpackedSource(found);
+      const given: Alternatives = source === undefined ? one : [[{ kind: "parameter", source, many: false }]];
+      return found.initializer ? [...given, ...this.textsOf(found.initializer, depth + 1)] : given;
+    }
     if (ts.isVariableDeclaration(found) && found.initializer) return this.textsOf(found.initializer, depth + 1);
     return one;
   }
@@ -98,7 +130,30 @@ export class SourceValues {
     if (found === undefined) return SOME;
     if (ts.isParameter(found)) return [[{ kind: "parameter", source: parameterOf(found), many: true }]];
     if (ts.isVariableDeclaration(found) && found.initializer) return this.wordsOf(found.initializer, depth + 1);
-    return SOME;
+    if (!ts.isBindingElement(found)) return SOME;
+    const source = this.#unpackedSource(found);
+    const given: Alternatives = source === undefined ? SOME : [[{ kind: "parameter", source, many: true }]];
+    return found.initializer ? [...given, ...this.wordsOf(found.initializer, depth + 1)] : given;
+  }
+
+  /** `options.under` of a parameter `options`. */
+  #propertySource(node: ts.Expression): Parameter | undefined {
+    if (!ts.isPropertyAccessExpression(node) || !ts.isIdentifier(node.expression)) return undefined;
+    const found = this.#declarationOf(node.expression);
+    return found !== undefined && ts.isParameter(found)
+      ? { ...parameterOf(found), property: node.name.text }
+      : undefined;
+  }
+
+  /** `under` of a parameter `{ under }`, or of `const { under } = options` of a parameter `options`. */
+  #unpackedSource(element: ts.BindingElement): Parameter | undefined {
+    const property = propertyNameOf(element);
+    const holder = element.parent.parent;
+    if (property === undefined || ts.isBindingElement(holder)) return undefined;
+    if (ts.isParameter(holder)) return { ...parameterOf(holder), property };
+    const from = holder.initializer && ts.isIdentifier(holder.initializer) ? holder.initializer : undefined;
+    const found = from === undefined ? undefined : this.#declarationOf(from);
+    return found !== undefined && ts.isParameter(found) ? { ...parameterOf(found), property } : undefined;
   }
 
   #calledWords(call: ts.CallExpression, depth: number): Alternatives {
@@ -120,17 +175,19 @@ export class SourceValues {
   #withArguments(words: Words, called: ts.Node, call: ts.CallExpression, depth: number): Alternatives {
     let found: Alternatives = [[]];
     for (const item of words) {
-      const given =
-        item.kind === "parameter" && item.source.owner === called ? call.arguments[item.source.index] : undefined;
-      const next: Alternatives =
-        given === undefined || item.kind !== "parameter"
-          ? [[item]]
-          : item.many
-            ? this.wordsOf(given, depth + 1)
-            : this.textsOf(given, depth + 1);
+      const next =
+        item.kind === "parameter" && item.source.owner === called ? this.#given(item, call, depth) : [[item]];
       found = found.flatMap((before) => next.map((after) => [...before, ...after])).slice(0, LIMIT);
     }
     return found;
+  }
+
+  #given(item: Item<Parameter> & { readonly kind: "parameter" }, call: ts.CallExpression, depth: number): Alternatives {
+    const { index, property } = item.source;
+    const given = call.arguments[index];
+    if (given === undefined) return [[item]];
+    if (property !== undefined) return this.propertyOf(given, property, item.many ? "words" : "text", depth + 1);
+    return item.many ? this.wordsOf(given, depth + 1) : this.textsOf(given, depth + 1);
   }
 
   #splitWords(text: ts.Expression, depth: number): Alternatives {
@@ -146,24 +203,36 @@ export class SourceValues {
   }
 }
 
-/** The variable, parameter or function that a name refers to, if its own file declares it. */
+/** The variable, parameter, function or part of an unpacked one that a name refers to, if its own file declares it. */
 export function declarationInScope(name: ts.Identifier): ts.Node | undefined {
   for (let scope: ts.Node | undefined = name.parent; scope !== undefined; scope = scope.parent) {
     if (ts.isFunctionLike(scope)) {
-      const found = scope.parameters.find(({ name: own }) => ts.isIdentifier(own) && own.text === name.text);
+      const found = scope.parameters.map((each) => declaredAs(each, name.text)).find((each) => each !== undefined);
       if (found !== undefined) return found;
     }
     if (!ts.isBlock(scope) && !ts.isSourceFile(scope)) continue;
     for (const statement of scope.statements) {
       if (ts.isFunctionDeclaration(statement) && statement.name?.text === name.text) return statement;
       if (!ts.isVariableStatement(statement)) continue;
-      const found = statement.declarationList.declarations.find(
-        ({ name: own }) => ts.isIdentifier(own) && own.text === name.text,
-      );
+      const { declarations } = statement.declarationList;
+      const found = declarations.map((each) => declaredAs(each, name.text)).find((each) => each !== undefined);
       if (found !== undefined) return found;
     }
   }
   return undefined;
+}
+
+function declaredAs(declaration: ts.ParameterDeclaration | ts.VariableDeclaration, text: string): ts.Node | undefined {
+  const { name } = declaration;
+  if (ts.isIdentifier(name)) return name.text === text ? declaration : undefined;
+  if (!ts.isObjectBindingPattern(name)) return undefined;
+  return name.elements.find(({ name: own }) => ts.isIdentifier(own) && own.text === text);
+}
+
+/** Of `{ name }` and `{ name: other }`: `name`. */
+function propertyNameOf({ propertyName, name }: ts.BindingElement): string | undefined {
+  const property = propertyName ?? name;
+  return ts.isIdentifier(property) ? property.text : undefined;
 }
 
 export function functionBehind(node: ts.Node | undefined): ts.FunctionLikeDeclaration | undefined {
@@ -185,6 +254,7 @@ function parameterOf(declaration: ts.ParameterDeclaration): Parameter {
   return {
     owner,
     index: owner.parameters.indexOf(declaration),
+    property: undefined,
     isRest: declaration.dotDotDotToken !== undefined,
     isLine: false,
   };

