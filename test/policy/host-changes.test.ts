@@ -8,7 +8,7 @@ import { hostEndpoint } from "../../src/model/host-endpoint.ts";
 import { globalPolicy } from "../support/global-policy.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { proofSize } from "../support/proof-size.ts";
-import { type FloodSite, floodProblem, OPEN, openFloodSite } from "./packet-flood.ts";
+import { type FloodSite, floodProblem, NONE_LOST, OPEN, openFloodSite } from "./packet-flood.ts";
 import { steppedCompiler } from "./stepped-compiler.ts";
 
 const DURATION = proofSize({ everyDay: 500, soak: 5_000 });
@@ -105,7 +105,7 @@ describe.skipIf(floodProblem !== undefined)(
           if (refusal !== undefined) throw refusal.error;
         });
 
-        expect({ lost, leaked }).toEqual({ lost: 0, leaked: 0 });
+        expect({ lost, leaked }).toEqual({ lost: NONE_LOST, leaked: 0 });
         expect(Math.min(sent, changes)).toBeGreaterThan(3);
       });
     }

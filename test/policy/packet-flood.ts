@@ -1,6 +1,11 @@
 /**
  * A flood of packets from one network namespace to an open and a closed port of another, while the rules between them
- * change. Packets are counted where they arrive, before any socket.
+ * change. Packets are counted where they arrive, before any socket, and where they enter and leave the host whose rules
+ * change. So a loss tells its place:
+ *
+ *   client ── link ──> host: entered ── rules ──> left ── link ──> server: arrived
+ *
+ * Packets that the host loses are the rules' fault; those that a link loses are the kernel's queue's, or the test's.
  */
 import { identity } from "../../src/identity.ts";
 import { writeSysctl } from "../../src/linux/sysctl.ts";
@@ -23,22 +28,33 @@ export const floodProblem =
 export interface Flood {
   /** Paths of the namespaces. */
   readonly from: string;
+  /** The host's. */
+  readonly by: string;
   readonly to: string;
   readonly address: string;
   readonly milliseconds: number;
 }
 
+/** How many packets to the open port were lost, and where. */
+export interface Lost {
+  readonly onLinkOfClient: number;
+  readonly inHost: number;
+  readonly onLinkOfServer: number;
+}
+
+export const NONE_LOST: Lost = { onLinkOfClient: 0, inHost: 0, onLinkOfServer: 0 };
+
 export interface Flooded {
-  /** Of those to the open port. */
-  readonly lost: number;
+  readonly lost: Lost;
   readonly leaked: number;
   /** To the open port. */
   readonly sent: number;
 }
 
 /** Resolves when the flood has begun, to what becomes of it. */
-export async function startFlood({ from, to, address, milliseconds }: Flood): Promise<() => Promise<Flooded>> {
-  runIn({ name: "", path: to }, ["nft", "-f", "-"], COUNTERS);
+export async function startFlood({ from, by, to, address, milliseconds }: Flood): Promise<() => Promise<Flooded>> {
+  runIn({ name: "", path: to }, ["nft", "-f", "-"], ARRIVALS);
+  runIn({ name: "", path: by }, ["nft", "-f", "-"], PASSAGE);
   const program = [process.execPath, `${import.meta.dir}/flood-sender.process.ts`];
   const numbers = [milliseconds, OPEN, CLOSED].map(String);
   const sender = Bun.spawn(
@@ -53,10 +69,16 @@ export async function startFlood({ from, to, address, milliseconds }: Flood): Pr
       .split(" ")
       .map(Number);
     await sender.exited;
-    const counters = runIn({ name: "", path: to }, ["nft", "list", "counters"]).matchAll(/packets (\d+)/g);
-    const [arrived = 0, leaked = 0] = Array.from(counters, ([, count]) => Number(count));
-    return { lost: sent - arrived, leaked, sent };
+    const [entered = 0, left = 0] = countsIn(by);
+    const [arrived = 0, leaked = 0] = countsIn(to);
+    const lost = { onLinkOfClient: sent - entered, inHost: entered - left, onLinkOfServer: left - arrived };
+    return { lost, leaked, sent };
   };
+}
+
+function countsIn(path: string): readonly number[] {
+  const counters = runIn({ name: "", path }, ["nft", "list", "counters", "table", "inet", "seen"]);
+  return Array.from(counters.matchAll(/packets (\d+)/g), ([, count]) => Number(count));
 }
 
 /** Two pods, as network namespaces, behind a host. */
@@ -79,7 +101,10 @@ export function openFloodSite(area: string, interfaces: readonly string[] = INTE
   return {
     host,
     async flood(milliseconds, change) {
-      const result = await startFlood({ from: client.path, to: server.path, address: SERVER, milliseconds });
+      const result = await startFlood({
+        ...{ from: client.path, by: host.path, to: server.path },
+        ...{ address: SERVER, milliseconds },
+      });
       const end = performance.now() + milliseconds;
       let changes = 0;
       for (; performance.now() < end; changes++) change();
@@ -92,7 +117,24 @@ export function openFloodSite(area: string, interfaces: readonly string[] = INTE
   };
 }
 
-const COUNTERS = `
+/** Before all other rules, and after them. */
+const PASSAGE = `
+table inet seen
+delete table inet seen
+table inet seen {
+  counter entered {}
+  counter left {}
+  chain entering {
+    type filter hook prerouting priority -500;
+    udp dport ${OPEN} counter name entered
+  }
+  chain leaving {
+    type filter hook postrouting priority 500;
+    udp dport ${OPEN} counter name left
+  }
+}`;
+
+const ARRIVALS = `
 table inet seen
 delete table inet seen
 table inet seen {

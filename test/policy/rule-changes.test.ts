@@ -21,7 +21,16 @@ import { tableBatches } from "../../src/policy/table/table-changes.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { changesBetween, NO_RESOURCES } from "../support/policy-changes.ts";
 import { proofSize } from "../support/proof-size.ts";
-import { CLIENT, type FloodSite, floodProblem, INTERFACES, OPEN, openFloodSite, SERVER } from "./packet-flood.ts";
+import {
+  CLIENT,
+  type FloodSite,
+  floodProblem,
+  INTERFACES,
+  NONE_LOST,
+  OPEN,
+  openFloodSite,
+  SERVER,
+} from "./packet-flood.ts";
 import { steppedCompiler } from "./stepped-compiler.ts";
 
 const DURATION = proofSize({ everyDay: 500, soak: 5_000 });
@@ -68,6 +77,10 @@ const fromClients = ingress(
 );
 
 /** What the resources are in each round: the client may always reach the open port, and nothing else. */
+const NETWORKS_CHANGE = (round: number): State => {
+  const around = ["10.91.0.0/16", "10.91.1.0/24", "10.91.0.0/22"][round % 3] ?? "";
+  return { ...withPolicies(fromClients), ...clients(around, ...nets(round)) };
+};
 const CHANGES: readonly (readonly [string, (round: number) => State])[] = [
   [
     "the long list of ports of a rule",
@@ -101,13 +114,7 @@ const CHANGES: readonly (readonly [string, (round: number) => State])[] = [
     "a network set, from single addresses to networks and back",
     (round) => ({ ...withPolicies(fromClients), ...clients(round % 2 === 0 ? CLIENT : "10.91.1.0/24", "10.99.0.1") }),
   ],
-  [
-    "the networks of a network set",
-    (round) => {
-      const around = ["10.91.0.0/16", "10.91.1.0/24", "10.91.0.0/22"][round % 3] ?? "";
-      return { ...withPolicies(fromClients), ...clients(around, ...nets(round)) };
-    },
-  ],
+  ["the networks of a network set", NETWORKS_CHANGE],
 ];
 
 describe.skipIf(floodProblem !== undefined)(
@@ -137,7 +144,7 @@ describe.skipIf(floodProblem !== undefined)(
     };
     const expectNoGap = async (change: () => void) => {
       const { lost, leaked, sent, changes } = await site.flood(DURATION, change);
-      expect({ lost, leaked }).toEqual({ lost: 0, leaked: 0 });
+      expect({ lost, leaked }).toEqual({ lost: NONE_LOST, leaked: 0 });
       expect(Math.min(sent, changes)).toBeGreaterThan(3);
     };
 
@@ -167,6 +174,36 @@ describe.skipIf(floodProblem !== undefined)(
         const table = tables[round++ % tables.length];
         expect(insideNetns(site.host.path, () => table && kernel.adopt(table))).toBe(true);
       });
+    });
+
+    test("nor while agent after agent takes over the table, each with other networks in a network set", async () => {
+      const tables = Array.from(
+        { length: 6 },
+        (_, round) => steppedCompiler(NODE, () => NETWORKS_CHANGE(round)).compiler.table,
+      );
+      let round = 0;
+      insideNetns(site.host.path, () => kernel.replace(tables[0] ?? { chains: new Map(), sets: new Map() }));
+
+      await expectNoGap(() => {
+        const table = tables[++round % tables.length];
+        expect(insideNetns(site.host.path, () => table && kernel.adopt(table))).toBe(true);
+      });
+    });
+
+    test("networks that have grown beside others can be written again as a whole, and removed", () => {
+      const sets = [["10.91.0.0/23"], ["10.91.0.0/22"], []].map((networks) => [
+        ...clients(...networks).globalNetworkSets,
+        globalNetworkSet.make({ name: "others", labels: { role: "client" } }, { nets: nets(0) }),
+      ]);
+      const { compiler, next } = begin((round) => ({
+        ...withPolicies(fromClients),
+        globalNetworkSets: sets[round] ?? [],
+      }));
+      expect(kernel.change(compiler.table, next())).toBeUndefined();
+
+      insideNetns(site.host.path, () => kernel.replace(compiler.table));
+      expect(kernel.change(compiler.table, next())).toBeUndefined();
+      expect(kernel.difference(compiler.table)).toBeUndefined();
     });
 
     test("nor while the changes of another program are reverted", async () => {

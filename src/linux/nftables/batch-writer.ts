@@ -12,6 +12,7 @@ import { FLAG } from "../netlink/wire.ts";
 import { writeElement } from "./element-writer.ts";
 import type { AnonymousSet, Expression } from "./expression.ts";
 import { writeExpression } from "./expression-writer.ts";
+import { inRangeOrder } from "./intervals.ts";
 import type { NftChain, NftChange, NftRule, TableReference } from "./ruleset.ts";
 import type { NftElement } from "./set.ts";
 import { type AnySet, type SetHandle, writeSet } from "./set-writer.ts";
@@ -199,7 +200,8 @@ class BatchWriter {
     });
   }
 
-  #elements(type: number, flags: number, table: TableReference, set: SetHandle, elements: readonly NftElement[]): void {
+  #elements(type: number, flags: number, table: TableReference, set: SetHandle, given: readonly NftElement[]): void {
+    const elements = given.some(({ interval }) => interval === "end") ? inRangeOrder(given) : given;
     let next = 0;
     while (next < elements.length) {
       this.#message(type, flags, table, (writer) => {

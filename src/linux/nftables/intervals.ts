@@ -33,13 +33,22 @@ export function prefixElements(prefixes: readonly Prefix[]): NftElement[] {
   return rangeElements(prefixes.map((prefix) => keyRange(rangeOfPrefix(prefix))));
 }
 
-/** Whether a key is in one of the ranges of these elements of an interval set, which may be in any order. */
-export function containsKey(elements: Iterable<NftElement>): (key: Uint8Array) => boolean {
-  // Where one range ends and the next begins at the same key, the beginning counts.
-  const sorted = [...elements].toSorted(
+/**
+ * The elements of an interval set in the order in which the kernel accepts them, which may be given in any order: the end
+ * of each range follows its beginning. Linux 6.18 refuses to add or to delete ranges in another order (EEXIST, ENOENT),
+ * and lists their elements backwards.
+ */
+export function inRangeOrder(elements: Iterable<NftElement>): readonly NftElement[] {
+  // Where one range ends and the next begins at the same key, the end comes first.
+  return [...elements].toSorted(
     (left, right) =>
       Buffer.compare(left.key, right.key) || Number(right.interval === "end") - Number(left.interval === "end"),
   );
+}
+
+/** Whether a key is in one of the ranges of these elements of an interval set, which may be in any order. */
+export function containsKey(elements: Iterable<NftElement>): (key: Uint8Array) => boolean {
+  const sorted = inRangeOrder(elements);
   return (key) => {
     let [low, high] = [0, sorted.length];
     while (low < high) {

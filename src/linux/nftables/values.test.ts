@@ -8,7 +8,7 @@ import { MessageCursor } from "../netlink/message-reader.ts";
 import { MessageWriter } from "../netlink/message-writer.ts";
 import { type DataType, typeLength, typeNumber, typesOfNumber } from "./data-type.ts";
 import type { Expression } from "./expression.ts";
-import { containsKey, prefixElements, rangeElements } from "./intervals.ts";
+import { containsKey, inRangeOrder, prefixElements, rangeElements } from "./intervals.ts";
 import { matchPrefix } from "./match.ts";
 import { readChain, readElements, readRule, readSet, readTable } from "./object-reader.ts";
 import { commentEntry, encodeUserdata, findComment, findEntry } from "./userdata.ts";
@@ -45,25 +45,49 @@ describe("interfaceValue()", () => {
   });
 });
 
+const byte = fc.integer({ min: 0, max: 255 });
+/** Ranges of keys of one byte, in ascending order. */
+const byteRanges = fc.uniqueArray(byte, { maxLength: 12 }).map((ends) => {
+  const sorted = ends.toSorted((left, right) => left - right);
+  return sorted.flatMap((first, index) => {
+    const last = sorted[index + 1];
+    return index % 2 === 0 && last !== undefined ? [{ first, last }] : [];
+  });
+});
+const elementsOf = (ranges: readonly { readonly first: number; readonly last: number }[]) =>
+  rangeElements(ranges.map(({ first, last }) => ({ first: Uint8Array.of(first), last: Uint8Array.of(last) })));
+
 describe("containsKey()", () => {
   test("finds the keys of all ranges, in any order of their elements", () => {
-    const byte = fc.integer({ min: 0, max: 255 });
-    const ranges = fc.uniqueArray(byte, { maxLength: 12 }).map((ends) => {
-      const sorted = ends.toSorted((left, right) => left - right);
-      return sorted.flatMap((first, index) => {
-        const last = sorted[index + 1];
-        return index % 2 === 0 && last !== undefined ? [{ first, last }] : [];
-      });
-    });
     fc.assert(
-      fc.property(ranges, byte, fc.boolean(), (all, key, isReversed) => {
-        const elements = rangeElements(
-          all.map(({ first, last }) => ({ first: Uint8Array.of(first), last: Uint8Array.of(last) })),
-        );
+      fc.property(byteRanges, byte, fc.boolean(), (all, key, isReversed) => {
+        const elements = elementsOf(all);
         const isFound = containsKey(isReversed ? elements.toReversed() : elements)(Uint8Array.of(key));
         expect(isFound).toBe(all.some(({ first, last }) => first <= key && key <= last));
       }),
     );
+  });
+});
+
+describe("inRangeOrder()", () => {
+  test("lets the end of each range follow its beginning, whatever the order was", () => {
+    const shuffled = byteRanges.chain((ranges) => {
+      const elements = elementsOf(ranges);
+      return fc.tuple(fc.constant(elements), fc.shuffledSubarray(elements, { minLength: elements.length }));
+    });
+    fc.assert(
+      fc.property(shuffled, ([elements, given]) => {
+        expect(inRangeOrder(given)).toEqual(elements);
+      }),
+    );
+  });
+
+  test("ends a range before the next one that begins at the same key", () => {
+    const elements = elementsOf([
+      { first: 1, last: 4 },
+      { first: 5, last: 9 },
+    ]);
+    expect(inRangeOrder(elements.toReversed())).toEqual(elements);
   });
 });
 
