@@ -94,6 +94,14 @@ function ipamAlerts(metric: MetricName): readonly Alert[] {
       summary: "Addresses leak faster than they are released",
       heading: "leak-candidates-grow",
     },
+    {
+      name: "AddressesOverdue",
+      expression: `max by (node) (${metric("node_addresses_overdue")}) > 0`,
+      lasting: "30m",
+      severity: "warning",
+      summary: "Node {{ $labels.node }} does not release {{ $value }} addresses whose pods are gone",
+      heading: "a-node-does-not-release-addresses",
+    },
   ];
 }
 

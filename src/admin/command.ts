@@ -114,6 +114,8 @@ export interface Context {
   /** The source address of packets to an address or a name; `undefined` if there is no route, or no such name. */
   readonly sourceTowards: (destination: string, family: Family) => Promise<Address | undefined>;
   hostLinks(): Promise<HostLinks>;
+  /** In the network namespaces of all processes of the host, without lengths; `undefined` if those cannot be seen. */
+  readonly containerAddresses: () => Promise<ReadonlySet<string> | undefined>;
   /** Identity of the machine that the tool runs on; an ID is generated if it has none. */
   machineIdentity(): Promise<string>;
   /** Opens the text in an editor, and returns it when the editor has ended. */

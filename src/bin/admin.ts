@@ -59,6 +59,7 @@ export async function run(args: readonly string[]): Promise<number> {
     sourceTowards: async (destination, family) =>
       (await import("./host-addresses.ts")).sourceTowards(await ownSockets(), destination, family),
     hostLinks: async () => (await import("./host-links.ts")).readHostLinks(),
+    containerAddresses: async () => (await import("./container-addresses.ts")).containerAddresses(),
     machineIdentity: async () =>
       (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
     editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),

@@ -46,7 +46,7 @@ function isNetworkOfFirstProcess(): boolean {
  * In a container, process 1 may be that of the container, whose network has no link
  * of the host. The kernel gives the PID namespace of the machine a fixed number.
  */
-function isFirstProcessOfMachine(): boolean {
+export function isFirstProcessOfMachine(): boolean {
   return readlinkSync("/proc/self/ns/pid") === "pid:[4026531836]";
 }
 

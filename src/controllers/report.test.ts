@@ -5,7 +5,7 @@ const REPORT: ControllersReport = {
   controllers: [
     { name: "policy", queueDepth: 3, failingKeys: 1, writes: 7, errors: 2, isListed: true, isSynced: false },
   ],
-  collector: { candidates: 1, releasedAddresses: 4, releasedBlocks: 2, errors: 0 },
+  collector: { candidates: 1, overdue: new Map([["n2", 5]]), releasedAddresses: 4, releasedBlocks: 2, errors: 0 },
   usage: {
     pools: [{ pool: "blue", size: 256, inUse: 12 }],
     nodes: [{ node: "n1", inUse: 12, borrowed: 1, blocks: 2 }],
@@ -39,6 +39,7 @@ describe("the report of the controllers", () => {
     'vendor_controllers_writes_total{controller="policy"} 7',
     'vendor_controllers_errors_total{controller="policy"} 2',
     "vendor_controllers_leak_candidates 1",
+    'vendor_controllers_node_addresses_overdue{node="n2"} 5',
     "vendor_controllers_leaked_addresses_released_total 4",
     "vendor_controllers_block_claims_released_total 2",
     'vendor_controllers_pool_addresses{pool="blue"} 256',

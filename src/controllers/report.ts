@@ -72,9 +72,21 @@ export function metricsText(report: ControllersReport): string {
   ].join("");
 }
 
-function leakMetrics({ candidates, releasedAddresses, releasedBlocks, errors }: CollectorState): readonly string[] {
+function leakMetrics({
+  candidates,
+  overdue,
+  releasedAddresses,
+  releasedBlocks,
+  errors,
+}: CollectorState): readonly string[] {
   return [
     metric("leak_candidates", "gauge", "Handles that look leaked", [["", candidates]]),
+    metric(
+      "node_addresses_overdue",
+      "gauge",
+      "Addresses of an existing node that have looked leaked for the grace period, and that it has not released",
+      Array.from(overdue, ([node, count]) => [labelsOf({ node }), count]),
+    ),
     metric("leaked_addresses_released_total", "counter", "Leaked addresses that were released", [
       ["", releasedAddresses],
     ]),

@@ -10,6 +10,7 @@ import { openAllocator } from "../../src/ipam/allocator.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { ENDPOINT, NODE } from "../../src/model/kinds.ts";
 import { workloadEndpointName } from "../../src/model/workload-endpoint-name.ts";
+import { searchHostOf } from "../support/host-search.ts";
 import { means, poolChange, request } from "../support/ipam.ts";
 import { pollUntil } from "../support/poll.ts";
 import type { EtcdSite } from "./etcd-site.ts";
@@ -57,6 +58,14 @@ export class Churn {
   async stop(): Promise<void> {
     this.isStopped = true;
     await this.running;
+  }
+
+  /** As the agents of all nodes do. */
+  async searchHosts(): Promise<void> {
+    for (const node of this.nodes) {
+      const containers = this.pods.filter((pod) => pod.node === node).map(({ name }) => name);
+      for (const [store] of this.allocators) await searchHostOf(store, node, containers);
+    }
   }
 
   private async step(): Promise<void> {

@@ -32,6 +32,7 @@ export async function killUnderChurn(site: EtcdSite): Promise<Controllers> {
   }
   await churn.stop();
   const last = startControllers(disturbed.environment);
+  await churn.searchHosts();
   const title = `after ${churn.steps} steps with seed ${seed}`;
   // The controller manager still deletes the pods of deleted namespaces.
   const areReleased = async () => {

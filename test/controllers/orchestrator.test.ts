@@ -12,6 +12,7 @@ import { readWorld } from "../../src/ipam/world.ts";
 import { POD_IPS } from "../../src/model/pod-addresses.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
 import { freePorts } from "../support/etcd.ts";
+import { searchHostOf } from "../support/host-search.ts";
 import { means, nodeChange, podRequest, poolChange, request, seed, textsOf } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import type { Audit } from "../support/kube-audit.ts";
@@ -88,6 +89,9 @@ async function recorded(): Promise<readonly string[]> {
   return blocks.flatMap(allocationsIn).map(({ address }) => formatAddress(address));
 }
 
+const page = async (port: number, path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).text();
+const metrics = () => page(metricsPort, "/metrics");
+
 interface HostEndpoints {
   readonly items: readonly { readonly metadata: { readonly name: string; readonly labels: Record<string, string> } }[];
 }
@@ -124,7 +128,7 @@ describe("the controllers on the orchestrator's API", () => {
   });
 
   testServer(
-    "release a leaked address after the grace period, and nothing that a pod has",
+    "release no address of a node that exists, and report those that its pods do not use after the grace period",
     async () => {
       const used = await assign("used", "n1");
       await server.apply(
@@ -136,11 +140,15 @@ describe("the controllers on the orchestrator's API", () => {
         }),
       );
       const leaked = await assign("leaked", "n1");
-      expect(await recorded()).toEqual(expect.arrayContaining([...leaked]));
+      const isReported = async () =>
+        (await metrics()).includes('vendor_controllers_node_addresses_overdue{node="n1"} 2\n');
+      await pollUntil(isReported, "the report of the overdue addresses");
+      expect([...(await recorded())].toSorted()).toEqual([...used, ...leaked].toSorted());
 
-      await pollUntil(async () => (await recorded()).length === used.length, "the release of the leaked addresses");
+      // As the agent of the node does, which sees that the container has no link.
+      await searchHostOf(store, "n1", ["used"]);
+      await pollUntil(async () => !(await isReported()), "the end of the report");
       expect(await recorded()).toEqual(used);
-      expect(controllers.log()).toContain("pod red/leaked does not exist");
     },
     60_000,
   );
@@ -172,23 +180,21 @@ describe("the controllers on the orchestrator's API", () => {
   );
 
   testServer("serve health, and metrics of queues, leaks, pools and nodes", async () => {
-    const page = async (port: number, path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).text();
     expect([await page(healthPort, "/liveness"), await page(healthPort, "/readiness")]).toEqual(["live\n", "ready\n"]);
-    const metrics = await page(metricsPort, "/metrics");
-    expect(metrics).toContain("vendor_controllers_leader 1");
-    expect(metrics).toContain('vendor_controllers_queue_depth{controller="host endpoints"} 0');
-    expect(metrics).toContain('vendor_controllers_pool_addresses_in_use{pool="blue"} 1');
-    expect(metrics).toContain('vendor_controllers_node_addresses_in_use{node="n1"} 2');
+    const text = await metrics();
+    expect(text).toContain("vendor_controllers_leader 1");
+    expect(text).toContain('vendor_controllers_queue_depth{controller="host endpoints"} 0');
+    expect(text).toContain('vendor_controllers_pool_addresses_in_use{pool="blue"} 1');
+    expect(text).toContain('vendor_controllers_node_addresses_in_use{node="n1"} 2');
   });
 
   testServer(
-    "leave to vendorctl ipam gc --cluster what it releases at once, by the time of the assignment",
+    "leave to vendorctl ipam gc --cluster what an administrator releases, by the time of the assignment",
     async () => {
-      // The grace period of the controllers is an hour, from the moment that they notice.
       const leaked = await assign("old", "n1", new Date(Date.now() - 3_600_000));
       const recent = await assign("recent", "n1");
       const environment = { DATASTORE_TYPE: "kubernetes", KUBECONFIG: server.adminKubeconfig };
-      const { stdout } = await Bun.$`${TOOL} ipam gc --cluster`.env(environment).quiet();
+      const { stdout } = await Bun.$`${TOOL} ipam gc --cluster --dead-node n1`.env(environment).quiet();
       const text = String(stdout);
       for (const address of leaked) expect(text).toContain(`released ${address} (pod red/old`);
       for (const address of recent) expect(text).toContain(`kept ${address} (pod red/recent`);
@@ -213,7 +219,7 @@ describe("the controllers on the orchestrator's API", () => {
       await openAllocator(etcd, anHourAgo).assign(request("net.old", owner));
       await etcd.close();
       const environment = { DATASTORE_TYPE: "etcdv3", ETCD_ENDPOINTS: server.etcdEndpoint };
-      const words = ["ipam", "gc", "--cluster", "--kubeconfig", server.adminKubeconfig];
+      const words = ["ipam", "gc", "--cluster", "--dead-node", "n1", "--kubeconfig", server.adminKubeconfig];
       const { stdout } = await Bun.$`${TOOL} ${words}`.env(environment).quiet();
 
       expect(String(stdout)).toMatch(

@@ -15,7 +15,7 @@ const rules = alertGroups(identity).flatMap((group) => group.rules);
 const METRICS = [
   controllerMetrics({
     controllers: [],
-    collector: { candidates: 0, releasedAddresses: 0, releasedBlocks: 0, errors: 0 },
+    collector: { candidates: 0, overdue: new Map(), releasedAddresses: 0, releasedBlocks: 0, errors: 0 },
     usage: { pools: [], nodes: [] },
     isLeading: true,
     electedAt: 0,

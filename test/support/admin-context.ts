@@ -56,6 +56,7 @@ export interface AdminSurroundings {
   readonly sourceTowards?: Context["sourceTowards"];
   readonly machineIdentity?: string;
   readonly hostLinks?: Partial<HostLinks>;
+  readonly containerAddresses?: ReadonlySet<string>;
   readonly readFile?: Context["readFile"];
   readonly readStdin?: Context["readStdin"];
   readonly listFolder?: Context["listFolder"];
@@ -100,6 +101,7 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
       isHostNamespace: true,
       ...surroundings.hostLinks,
     }),
+    containerAddresses: async () => surroundings.containerAddresses,
     machineIdentity: async () => surroundings.machineIdentity ?? "this-machine",
     editText: async (text, editor) => ({
       text: (await surroundings.edit?.(text, editor)) ?? text,

@@ -1,6 +1,6 @@
 /**
- * A cluster in memory whose pods and nodes come and go, whose calls of the plugin are lost, and two leak collectors that see
- * old states, crash, and write at the same time.
+ * A cluster in memory whose pods and nodes come and go, whose calls of the plugin are lost, two leak collectors that see
+ * old states, crash, and write at the same time, and the searches of the hosts, which see their own sandboxes alone.
  */
 import { ORCHESTRATOR_KINDS, type Replicas, STORED_KINDS } from "../../src/controllers/facts.ts";
 import { LeakCollector } from "../../src/controllers/leaks/collector.ts";
@@ -13,9 +13,10 @@ import { PluginError } from "../../src/errors.ts";
 import { formatAddress } from "../../src/ip/address.ts";
 import { type Allocator, openAllocator } from "../../src/ipam/allocator.ts";
 import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
-import { readWorld } from "../../src/ipam/world.ts";
+import { readReadableWorld } from "../../src/ipam/world.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { type PodRecord, podRecordKey, podRecordOf } from "../../src/model/pod-record.ts";
+import { searchHostOf } from "./host-search.ts";
 import { means as allocatorMeans, nodeChange, podRequest, poolChange, seed } from "./ipam.ts";
 import { storeAround } from "./wrapped-store.ts";
 
@@ -137,6 +138,22 @@ export class LeakingCluster {
     this.pods.delete(pod);
   }
 
+  /** Its sandbox runs on: a static pod whose mirror pod was refused, or a pod deleted by force while its node is cut off. */
+  forget(pod: string): void {
+    this.pods.delete(pod);
+  }
+
+  /** The kubelet learns which pods are gone, and stops their sandboxes; the DEL is lost. */
+  stopForgotten(): void {
+    this.sandboxes = this.sandboxes.filter(({ pod }) => this.pods.has(pod));
+  }
+
+  /** As the agent of the node does every few minutes. */
+  async searchHost(node: string): Promise<void> {
+    const own = this.sandboxes.filter((each) => each.node === node).map(({ container }) => container);
+    if (this.nodes.has(node)) await searchHostOf(this.store, node, own);
+  }
+
   /** The pod is created again elsewhere, while its former sandbox still runs for a moment; its DEL is lost. */
   move(pod: string, node: string): void {
     if (!this.pods.has(pod) || !this.nodes.has(node)) return;
@@ -182,7 +199,7 @@ export class LeakingCluster {
   }
 
   async recorded(): Promise<ReadonlySet<string>> {
-    const { blocks } = await readWorld(this.store);
+    const { blocks } = (await readReadableWorld(this.store)).world;
     return new Set(blocks.flatMap(allocationsIn).map(({ address }) => formatAddress(address)));
   }
 

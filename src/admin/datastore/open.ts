@@ -90,14 +90,44 @@ export async function withDatastoreAndApi<T>(
   });
 }
 
+/** For a command that can use the orchestrator's API too: `openApi()` is `undefined` if no access to it is configured. */
+export async function withDatastoreAndMaybeApi<T>(
+  context: Context,
+  given: Given,
+  work: (store: Datastore, settings: DatastoreSettings, openApi: () => Promise<KubeClient | undefined>) => Promise<T>,
+): Promise<T> {
+  const choice = await choiceOf(context, given, { api: true });
+  await requireFile(choice.settings);
+  let client: KubeClient | undefined;
+  const openApi = async () => {
+    const access = client === undefined ? await accessIfConfigured(choice, context) : undefined;
+    if (access !== undefined) client = await context.openKubeClient(access);
+    return client;
+  };
+  try {
+    return await withChosen(choice, context, (store, settings) => work(store, settings, openApi));
+  } finally {
+    await client?.close();
+  }
+}
+
 /** That of the datastore, a given kubeconfig, that of the installed network config, or the account of the pod. */
-async function accessTo({ settings, givenAccess }: DatastoreChoice, context: Context): Promise<KubeAccess> {
+async function accessIfConfigured(
+  { settings, givenAccess }: DatastoreChoice,
+  context: Context,
+): Promise<KubeAccess | undefined> {
+  if (settings.kind === "embedded") return undefined;
   if (settings.kind === "orchestrator") return settings.access;
   if (givenAccess?.kubeconfigs !== undefined || givenAccess?.apiRoot !== undefined) return givenAccess;
   const installed = await findInstalledNetwork(context);
   const configured = installed && kubeAccess(installed.decoded.config);
   if (configured !== undefined) return configured;
-  if (context.env["KUBERNETES_SERVICE_HOST"]) return {};
+  return context.env["KUBERNETES_SERVICE_HOST"] ? {} : undefined;
+}
+
+async function accessTo(choice: DatastoreChoice, context: Context): Promise<KubeAccess> {
+  const access = await accessIfConfigured(choice, context);
+  if (access !== undefined) return access;
   throw new PluginError("config-invalid", "Cannot reach the orchestrator's API: no access to it is configured", {
     details: "name a kubeconfig with --kubeconfig or KUBECONFIG",
   });

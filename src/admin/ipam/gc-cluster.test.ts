@@ -65,18 +65,32 @@ const gc = (words = "", surroundings: AdminSurroundings = {}) =>
 const handles = async () => (await readWorld(store)).handles.map(({ handleId }) => handleId).sort();
 
 describe("ipam gc --cluster", () => {
-  test("releases the addresses of pods that do not exist, and explains each candidate", async () => {
+  test("keeps the addresses of nodes that exist: their containers may run", async () => {
+    const addresses = await assign("static", "n1");
+    const { code, stdout } = await gc();
+
+    expect(code).toBe(EXIT_OK);
+    for (const address of addresses) {
+      expect(stdout).toContain(
+        `kept ${address} (pod red/static, container "static-c" on node n1): pod red/static does not exist; its node exists`,
+      );
+    }
+    await gc("--dead-node n2");
+    expect(await handles()).toEqual(["net.static-c"]);
+  });
+
+  test("releases the addresses of pods that do not exist on a dead node, and explains each candidate", async () => {
     const [gone4, gone6] = await assign("gone", "n1");
     await createPod("runs", "n2", await assign("runs", "n2"));
     const [new4] = await assign("new", "n1", before(3));
 
-    const dry = await gc("--dry-run");
+    const dry = await gc("--dead-node n1 --dry-run");
     expect(dry.stdout).toContain(
       `would release ${gone4} (pod red/gone, container "gone-c" on node n1): pod red/gone does not exist\n`,
     );
     expect(await handles()).toEqual(["net.gone-c", "net.new-c", "net.runs-c"]);
 
-    const { code, stdout } = await gc();
+    const { code, stdout } = await gc("--dead-node n1");
     expect(code).toBe(EXIT_OK);
     for (const address of [gone4, gone6]) {
       expect(stdout).toContain(
@@ -93,10 +107,12 @@ describe("ipam gc --cluster", () => {
 
   test("counts the grace period from the assignment, however long it is", async () => {
     await assign("gone", "n1", before(60));
-    expect((await gc("--grace 2h")).stdout).toContain("assigned 60 minutes ago, grace period 120 minutes");
+    expect((await gc("--dead-node n1 --grace 2h")).stdout).toContain(
+      "assigned 60 minutes ago, grace period 120 minutes",
+    );
     expect(await handles()).toEqual(["net.gone-c"]);
 
-    await gc("--grace 1h");
+    await gc("--dead-node n1 --grace 1h");
     expect(await handles()).toEqual([]);
   });
 
@@ -116,7 +132,7 @@ describe("ipam gc --cluster", () => {
   test("gives empty blocks back, except one of each pool and node", async () => {
     const pods = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
     for (const pod of pods) await assign(pod, "n1");
-    await gc();
+    await gc("--dead-node n1");
     await gc();
 
     const { blocks } = await readWorld(store);
@@ -130,7 +146,7 @@ describe("ipam gc --cluster", () => {
       if (method === "GET" && path.endsWith("/pods/late")) await createPod("late", "n1", addresses);
       return send();
     });
-    const { stdout } = await gc("", { openKubeClient: async () => racing });
+    const { stdout } = await gc("--dead-node n1", { openKubeClient: async () => racing });
 
     expect(stdout).toContain("pod red/late does not exist; it is in use by now");
     expect(await handles()).toEqual(["net.late-c"]);
@@ -145,7 +161,7 @@ describe("ipam gc --cluster", () => {
 
   test("prints JSON", async () => {
     await assign("gone", "n1");
-    const { addresses, dryRun } = JSON.parse((await gc("--dry-run -o json")).stdout);
+    const { addresses, dryRun } = JSON.parse((await gc("--dead-node n1 --dry-run -o json")).stdout);
 
     expect(dryRun).toBe(true);
     expect(addresses[0]).toMatchObject({
@@ -208,7 +224,7 @@ describe("ipam gc --cluster", () => {
   test("judges the others if a record cannot be read, and reports it", async () => {
     await assign("gone", "n1");
     await seed(store, { kind: "put", key: resourceKey("nodes", { name: "n3" }), value: "{" });
-    const { code, stdout, stderr } = await gc();
+    const { code, stdout, stderr } = await gc("--dead-node n1");
 
     expect(code).toBe(EXIT_FAILED);
     expect(stdout).toContain("released 10.0.0.");

@@ -1,6 +1,6 @@
 /**
- * One search for leaks in the whole cluster, as the leak collection of the controllers does it. It has no memory: the grace
- * period counts from the time that the addresses were assigned.
+ * One search for leaks in the whole cluster, as the leak collection of the controllers does it; with an administrator's
+ * word also on nodes that exist. It has no memory: the grace period counts from the time that the addresses were assigned.
  */
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
@@ -57,6 +57,8 @@ interface ClusterSearch {
   readonly hasEndpointRecords: boolean;
   readonly graceMilliseconds: number;
   readonly isDryRun: boolean;
+  /** Nodes that exist, and whose machines are off, as an administrator says. */
+  readonly deadNodes: ReadonlySet<string>;
 }
 
 export async function searchCluster(search: ClusterSearch, context: Context): Promise<ClusterReport> {
@@ -89,13 +91,14 @@ export async function searchCluster(search: ClusterSearch, context: Context): Pr
 
 async function judgeCandidate(
   candidate: LeakCandidate,
-  { isDryRun, graceMilliseconds }: ClusterSearch,
+  { isDryRun, graceMilliseconds, deadNodes }: ClusterSearch,
   means: ClusterReleaseMeans,
 ): Promise<readonly JudgedAddress[]> {
-  const { allocations, isConfirmed, milliseconds, reason } = candidate;
+  const { allocations, isNodeGone, isOverdue, milliseconds, reason } = candidate;
   const each = (state: State, kept?: string) =>
     allocations.map((allocation) => ({ allocation, state, reason, ...(kept === undefined ? {} : { kept }) }));
-  if (!isConfirmed) return each("kept", graceText(milliseconds, graceMilliseconds));
+  if (!isNodeGone && !allocations.every(({ node }) => deadNodes.has(node))) return each("kept", NODE_EXISTS);
+  if (!isNodeGone && !isOverdue) return each("kept", graceText(milliseconds, graceMilliseconds));
   if (isDryRun) return each("would release");
   const outcome = await releaseCandidate(candidate, means).catch(keptIfUnreadable);
   if (outcome.kind === "kept") return each("kept", outcome.reason);
@@ -106,6 +109,8 @@ async function judgeCandidate(
       : { allocation, state: "kept", reason, kept: "it was assigned again in the meantime" },
   );
 }
+
+const NODE_EXISTS = "its node exists, and its agent releases it once the host has no link for it";
 
 /** One record must not stop the others. */
 function keptIfUnreadable(failure: unknown) {

@@ -3,6 +3,7 @@ import { type AdminSurroundings, runInside } from "../../../test/support/admin-c
 import { means, nodeChange, poolChange, request, seed, textsOf } from "../../../test/support/ipam.ts";
 import { storeAround } from "../../../test/support/wrapped-store.ts";
 import type { Change } from "../../datastore/datastore.ts";
+import { startFakeApi } from "../../datastore/kube/fake-api.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { API_VERSION } from "../../identity.ts";
@@ -265,6 +266,84 @@ describe("ipam gc", () => {
 
     await gc("--before-registration", { machineIdentity: "successor" });
     expect(await handles()).toEqual([]);
+  });
+
+  describe("asks the orchestrator about what the host alone cannot judge:", () => {
+    const LATER = { now: minutesLater(60), env: { DATASTORE_TYPE: "etcdv3", KUBECONFIG: "/kubeconfig" } };
+    const OF_POD = { network: "net", node: "node-1", attributes: { pod: "web", namespace: "red" } } as const;
+    let api = startFakeApi();
+    beforeEach(async () => {
+      api = startFakeApi();
+      await create("/api/v1/nodes", { metadata: { name: "node-1" } });
+    });
+    const create = (path: string, object: object) =>
+      api.connect(async (_, send) => send()).request({ method: "POST", path, body: JSON.stringify(object) });
+    const createPod = (ip: string) =>
+      create("/api/v1/namespaces/red/pods", {
+        metadata: { name: "web", namespace: "red" },
+        spec: { nodeName: "node-1" },
+        status: { podIPs: [{ ip }] },
+      });
+    const asking = (more: AdminSurroundings = {}) =>
+      gc("", { ...LATER, openKubeClient: async () => api.connect(async (_, send) => send()), ...more });
+    const assign = async (more: object) =>
+      textsOf(await allocator().assign(request("net.c1", { ...OF_POD, ...more })))[0] ?? "";
+
+    const TAKEN_OVER = { machineIdentity: "successor" };
+    const takeOver = () =>
+      runInside("node register --name node-1 --force".split(" "), { store, ...TAKEN_OVER, now: minutesLater(1) });
+
+    test("of a former machine of the node, whose pod is gone", async () => {
+      await assign({ interface: "eth0" });
+      await takeOver();
+      const { code, stdout, stderr } = await asking(TAKEN_OVER);
+
+      expect([code, stderr]).toEqual([EXIT_OK, ""]);
+      expect(stdout).toContain("pod red/web does not exist, and the host has no link for it");
+      expect(await handles()).toEqual([]);
+    });
+
+    test("not one that its pod has, or that the host has a link for", async () => {
+      const address = await assign({ interface: "eth0" });
+      await takeOver();
+      await asking({ ...TAKEN_OVER, ...linksOf("c1") });
+      expect(await handles()).toEqual(["net.c1"]);
+
+      await createPod(address);
+      await asking(TAKEN_OVER);
+      expect(await handles()).toEqual(["net.c1"]);
+    });
+
+    test("of another plugin, if no process has the address", async () => {
+      const address = await assign({});
+      for (const containerAddresses of [new Set(["127.0.0.1", address]), undefined]) {
+        await asking(containerAddresses === undefined ? {} : { containerAddresses });
+        expect(await handles()).toEqual(["net.c1"]);
+      }
+
+      await asking({ containerAddresses: new Set(["127.0.0.1"]) });
+      expect(await handles()).toEqual([]);
+    });
+
+    test("without a time of its assignment", async () => {
+      await assign({ interface: "eth0" });
+      const blocks = await readAllEntries(store, blocksPrefix(4));
+      for (const { key, value } of blocks)
+        await seed(store, { kind: "put", key, value: value.replaceAll(/"timestamp":\s*"[^"]*"/g, '"timestamp":""') });
+      await asking();
+
+      expect(await handles()).toEqual([]);
+    });
+
+    test("while the API cannot be reached, it releases the others, and fails", async () => {
+      await assign({});
+      await attach("gone");
+      const { code, stdout } = await asking({ openKubeClient: () => Promise.reject(new Error("unreachable")) });
+
+      expect(code).toBe(EXIT_FAILED);
+      expect(stdout).toContain("1 leaked address");
+      expect(await handles()).toEqual(["net.c1"]);
+    });
   });
 
   test("keeps an address that the host has a route to, whatever the alias of the link", async () => {

@@ -8,14 +8,16 @@ import { forgetBorrowings } from "../../ipam/leaks/borrowings.ts";
 import { surplusBlocks } from "../../ipam/leaks/find.ts";
 import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { releaseLeaks, releaseSurplus } from "../../ipam/leaks/release.ts";
+import type { KubeClient } from "../../kube/api.ts";
+import { liveObjects } from "../../kube/live-objects.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
-import { withDatastore, withDatastoreAndApi } from "../datastore/open.ts";
+import { withDatastoreAndApi, withDatastoreAndMaybeApi } from "../datastore/open.ts";
 import { findInstalledNetwork } from "../installed-network.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "../node/node-name.ts";
 import { allocatorFor } from "./allocator.ts";
-import { searchHost } from "./host-leaks.ts";
+import { type HostSearch, searchHost } from "./host-leaks.ts";
 import { reportUnreadable } from "./report-unreadable.ts";
 
 const DEFAULT_GRACE = "15m";
@@ -29,18 +31,20 @@ export const ipamGc: Command = {
     "Compares the addresses that are recorded for this host's node with the links of the host. An address is released, with",
     "its endpoint, if the host has no link and no route for it and it was assigned more than 5 minutes ago or before the host",
     "was booted. Empty blocks are given back, except one of each pool; those outside all pools are all given back.",
-    "Addresses of other nodes, and addresses that another network plugin got from the IPAM plugin, are kept.",
+    "Addresses of other nodes are kept.",
     "With a datastore that several hosts share, the node must be registered by this machine (node register), and addresses",
-    "that were assigned before that are kept: another machine may have used the name then.",
+    "that were assigned before that are kept: another machine may have used the name then. They are released if the",
+    "orchestrator's API says that their pod does not exist, is on another node, was evicted, or has other addresses. The same",
+    "holds for addresses of pods that another network plugin got from the IPAM plugin, if no process of the host has them.",
     "Run it on the host itself: in another network namespace the links of the host are not visible.",
     "",
     "With --cluster it compares all recorded addresses with the pods and nodes of the orchestrator, once, as the controllers do",
-    "all the time, and can be run anywhere. An address is leaked if its pod does not exist, is on another node, was evicted, or",
-    "has other addresses. It is released, with all others of its container, if all of them were assigned longer ago than the",
-    "grace period, or at once if its node is gone. Just before that the pod and the node are read again, and an address that",
-    "was assigned again is kept. Claims on blocks of nodes that are gone are released too, and empty blocks, except one of each",
-    "pool and node; those outside all pools are all released. Unlike the controllers it does not know how long a pod has been",
-    "gone: do not run it while pods that were deleted by force, or evicted, may still be running.",
+    "all the time, and can be run anywhere. An address looks leaked if its pod does not exist, is on another node, was evicted,",
+    "or has other addresses. It is released, with all others of its container, if its node is gone. If the node exists, it is",
+    "kept: only the host sees whether the container still runs, and its agent releases it. --dead-node names a node whose",
+    "machine is off: its addresses are released, too, if they were assigned longer ago than the grace period. Just before that",
+    "the pod and the node are read again, and an address that was assigned again is kept. Claims on blocks of nodes that are",
+    "gone are released too, and empty blocks, except one of each pool and node; those outside all pools are all released.",
   ].join("\n"),
   options: [
     NODE_NAME_OPTION,
@@ -55,7 +59,13 @@ export const ipamGc: Command = {
     {
       name: "grace",
       value: "DURATION",
-      summary: `With --cluster: keep addresses that were assigned more recently (default: ${DEFAULT_GRACE}, at least 1m)`,
+      summary: `With --dead-node: keep addresses that were assigned more recently (default: ${DEFAULT_GRACE}, at least 1m)`,
+    },
+    {
+      name: "dead-node",
+      value: "NODE",
+      repeats: true,
+      summary: "With --cluster: also release leaked addresses of this node, which exists; no container of it must run",
     },
   ],
   needsDatastore: true,
@@ -66,14 +76,16 @@ export const ipamGc: Command = {
   ],
   async run(context, given) {
     if (given.switches.has("cluster")) return collectInCluster(context, given);
-    if (given.values.has("grace")) throw new UsageError('"--grace" applies only to --cluster');
+    const ofCluster = ["grace", "dead-node"].find((name) => given.values.has(name) || given.lists.has(name));
+    if (ofCluster !== undefined) throw new UsageError(`"--${ofCluster}" applies only to --cluster`);
     const isForAgent = given.switches.has("for-agent");
     if (isForAgent && (await findInstalledNetwork(context)) === undefined) return EXIT_OK;
     const node = await nameOfNode(context, given);
-    const report = await withDatastore(context, given, (store, { kind }) =>
-      collect(store, { node, isEmbedded: kind === "embedded", context, given }),
+    const report = await withDatastoreAndMaybeApi(context, given, (store, { kind }, openApi) =>
+      collect(store, { node, isEmbedded: kind === "embedded", openObjects: liveObjectsOf(openApi), context, given }),
     );
     if (!isForAgent || report.leaks.length + report.blocks.length > 0) print(report, context, given);
+    if (report.failure !== undefined) throw report.failure;
     return EXIT_OK;
   },
 };
@@ -88,7 +100,13 @@ async function collectInCluster(context: Context, given: Given): Promise<ExitCod
   const { searchCluster } = await import("./gc-cluster.ts");
   const { reportJson, reportText } = await import("./gc-cluster-report.ts");
   const report = await withDatastoreAndApi(context, given, (store, client, { kind }) =>
-    searchCluster({ store, client, hasEndpointRecords: kind === "etcd", graceMilliseconds, isDryRun }, context),
+    searchCluster(
+      {
+        ...{ store, client, hasEndpointRecords: kind === "etcd", graceMilliseconds, isDryRun },
+        deadNodes: new Set(given.lists.get("dead-node")),
+      },
+      context,
+    ),
   );
   context.stdout(wantsJson(given) ? reportJson(report, isDryRun) : reportText(report));
   return reportUnreadable(context, report.unreadable);
@@ -102,9 +120,17 @@ function graceOf({ values }: Given): number {
   throw new UsageError(`"--grace" is ${quoted(text)}: ${state}; use for example "${DEFAULT_GRACE}"`);
 }
 
+function liveObjectsOf(openApi: () => Promise<KubeClient | undefined>): Search["openObjects"] {
+  return async () => {
+    const client = await openApi();
+    return client && liveObjects(client);
+  };
+}
+
 interface Search {
   readonly node: string;
   readonly isEmbedded: boolean;
+  readonly openObjects: NonNullable<HostSearch["openObjects"]>;
   readonly context: Context;
   readonly given: Given;
 }
@@ -117,15 +143,24 @@ interface Collected {
   readonly blocks: readonly string[];
   /** How many addresses look leaked, but may be another machine's. */
   readonly unjudged: number;
+  /** Why some were not judged. */
+  readonly failure?: unknown;
 }
 
-async function collect(store: Datastore, { node, isEmbedded, context, given }: Search): Promise<Collected> {
+async function collect(
+  store: Datastore,
+  { node, isEmbedded, openObjects, context, given }: Search,
+): Promise<Collected> {
   const links = await context.hostLinks();
   // The agent serves calls, and so wires containers, in its own network namespace.
   const isRightNamespace = links.isHostNamespace || given.switches.has("any-namespace");
   if (!isRightNamespace && !given.switches.has("for-agent")) throw otherNamespace();
   const earlier = given.switches.has("before-registration") ? "judge" : "keep";
-  const { records, leaks, unjudged } = await searchHost(store, { node, isEmbedded, links, earlier }, context);
+  const { records, leaks, unjudged, failure } = await searchHost(
+    store,
+    { node, isEmbedded, links, earlier, openObjects },
+    context,
+  );
   const isDryRun = given.switches.has("dry-run");
   const allocator = allocatorFor(store, context);
   const released = isDryRun
@@ -148,6 +183,7 @@ async function collect(store: Datastore, { node, isEmbedded, context, given }: S
     released: released.map(formatAddress),
     blocks: surplus.map(({ cidr }) => formatPrefix(cidr)),
     unjudged,
+    ...(failure === undefined ? {} : { failure }),
   };
 }
 

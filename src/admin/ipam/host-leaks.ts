@@ -1,6 +1,8 @@
 /** Compares the addresses that are recorded for a node with the host that the tool runs on. Changes nothing. */
 import type { Datastore } from "../../datastore/datastore.ts";
-import { findLeaks, type Leak, splitBySince } from "../../ipam/leaks/find.ts";
+import { confirmUnseen } from "../../ipam/leaks/confirm-unseen.ts";
+import { findLeaks, findUnseen, type Leak, splitBySince } from "../../ipam/leaks/find.ts";
+import type { LiveObjects } from "../../ipam/leaks/live-view.ts";
 import { type NodeRecords, readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { requireOwnNodeEntry, requireRegisteredByThis, wantedNode } from "../../ipam/node-machine.ts";
 import type { Context, Given, HostLinks } from "../command.ts";
@@ -13,6 +15,8 @@ export interface HostSearch {
   readonly links: HostLinks;
   /** What to do with addresses that were assigned before this machine registered the node. */
   readonly earlier: "judge" | "keep";
+  /** Of the orchestrator, for addresses that the host alone cannot judge; `undefined` if its API is not configured. */
+  readonly openObjects?: (() => Promise<LiveObjects | undefined>) | undefined;
 }
 
 export interface HostLeaks {
@@ -20,6 +24,8 @@ export interface HostLeaks {
   readonly leaks: readonly Leak[];
   /** How many addresses look leaked, but may be another machine's. */
   readonly unjudged: number;
+  /** Why the orchestrator could not be asked about some of them. */
+  readonly failure?: unknown;
 }
 
 const FIRST_MOMENT = new Date(0);
@@ -27,8 +33,8 @@ const FIRST_MOMENT = new Date(0);
 /** Fails if the node may be another machine's. */
 export async function searchHost(
   store: Datastore,
-  { node, isEmbedded, links, earlier }: HostSearch,
-  context: Pick<Context, "machineIdentity" | "now">,
+  { node, isEmbedded, links, earlier, openObjects }: HostSearch,
+  context: Pick<Context, "machineIdentity" | "now" | "containerAddresses">,
 ): Promise<HostLeaks> {
   const machine = await context.machineIdentity();
   const { answers } = await store.read([wantedNode(node)]);
@@ -39,11 +45,35 @@ export async function searchHost(
   const records = await readNodeRecords(store, node);
   const evidence = { links, now: context.now() };
   const judged = splitBySince(records.allocations, earlier === "judge" ? FIRST_MOMENT : since);
+  const unseen = findUnseen(records.allocations, new Set(judged.earlier), evidence);
+  const { confirmed, ...failed } = await askOrchestrator(unseen, { store, openObjects, context });
+  const known = new Set(confirmed.map(({ allocation }) => allocation));
   return {
     records,
-    leaks: findLeaks(judged.certain, evidence),
-    unjudged: findLeaks(judged.earlier, evidence).length,
+    leaks: [...findLeaks(judged.certain, evidence), ...confirmed],
+    unjudged: findLeaks(judged.earlier, evidence).filter(({ allocation }) => !known.has(allocation)).length,
+    ...failed,
   };
+}
+
+interface Asking extends Pick<HostSearch, "openObjects"> {
+  readonly store: Datastore;
+  readonly context: Pick<Context, "containerAddresses">;
+}
+
+/** An API that cannot be reached does not keep what the host itself can judge. */
+async function askOrchestrator(
+  unseen: ReturnType<typeof findUnseen>,
+  { store, openObjects, context: { containerAddresses } }: Asking,
+): Promise<{ readonly confirmed: readonly Leak[]; readonly failure?: unknown }> {
+  if (unseen.length === 0) return { confirmed: [] };
+  try {
+    const objects = await openObjects?.();
+    if (objects === undefined) return { confirmed: [] };
+    return { confirmed: await confirmUnseen(unseen, { store, ...objects, containerAddresses }) };
+  } catch (failure) {
+    return { confirmed: [], failure };
+  }
 }
 
 /** For a check of all nodes, which may run anywhere: `undefined` if nothing can be said about this host. */

@@ -1,6 +1,7 @@
 /**
  * Random histories of a cluster: pods and nodes come and go, calls of the plugin are lost, two collectors see old states,
- * crash between writes and start again. They never free an address in use, and free every leaked one.
+ * crash between writes and start again, hosts search for leaks of their own. They never free an address in use, and free
+ * every leaked one.
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
@@ -18,7 +19,6 @@ import { readWorld } from "../../ipam/world.ts";
 import { clusterInformation } from "../../model/cluster-information.ts";
 import { writeHandle } from "../../model/ipam-handle.ts";
 import { ALL_BORROWED_PREFIX, handleKey, resourceKey } from "../../model/keys.ts";
-import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
 
 type Step = readonly [text: string, run: (cluster: LeakingCluster) => Promise<void> | void];
 
@@ -58,6 +58,9 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.tuple(pod, node).map(([name, at]): Step => [`move ${name} to ${at}`, (c) => c.move(name, at)]),
   },
   { weight: 1, arbitrary: pod.map((name): Step => [`evict ${name}`, (c) => c.evict(name)]) },
+  { weight: 2, arbitrary: pod.map((name): Step => [`forget ${name}`, (c) => c.forget(name)]) },
+  { weight: 1, arbitrary: fc.constant<Step>(["stop what is forgotten", (c) => c.stopForgotten()]) },
+  { weight: 2, arbitrary: node.map((at): Step => [`search of host ${at}`, (c) => c.searchHost(at)]) },
   { weight: 1, arbitrary: node.map((at): Step => [`lose ${at}`, (c) => c.loseNode(at)]) },
   { weight: 1, arbitrary: node.map((at): Step => [`return ${at}`, (c) => c.returnNode(at)]) },
   { weight: 4, arbitrary: which.map((index): Step => [`${index} catches up`, (c) => c.collectors[index]?.catchUp()]) },
@@ -120,6 +123,52 @@ describe("the leak collection", () => {
     }
 
     expect([...(await cluster.recorded())].toSorted()).toEqual([...cluster.inUse].toSorted());
+  });
+
+  test("keeps the addresses of containers that run on a node that exists, however long their pod is gone", async () => {
+    const site = await clusterWithPod();
+    const { cluster, collector } = site;
+    cluster.create("evicted", "n2");
+    await cluster.add("evicted");
+    cluster.forget("a");
+    cluster.pods.set("evicted", { node: "n2", addresses: [], isEvicted: true });
+    for (let grace = 1; grace <= 3; grace += 1) await waitForGrace(site);
+    await collector.look();
+
+    expect([...(await cluster.recorded())].toSorted()).toEqual([...cluster.inUse].toSorted());
+    const overdue = new Map([
+      ["n1", 2],
+      ["n2", 2],
+    ]);
+    expect(collector.state).toMatchObject({ releasedAddresses: 0, candidates: 2, overdue });
+  });
+
+  test.each<[string, (cluster: LeakingCluster) => Promise<void> | void]>([
+    ["whose pod was deleted without a DEL", (cluster) => cluster.remove("a", false)],
+    ["of a pod that was evicted, and has ended", (cluster) => cluster.evict("a")],
+    ["of a pod that is on another node now", (cluster) => cluster.move("a", "n2")],
+    ["of the former sandbox of a pod", (cluster) => cluster.add("a")],
+    [
+      "of a pod deleted by force, once its node is back",
+      (cluster) => {
+        cluster.forget("a");
+        cluster.stopForgotten();
+      },
+    ],
+  ])("leaves to the host the addresses %s", async (_, lose) => {
+    const site = await clusterWithPod();
+    const { cluster, collector } = site;
+    const before = await cluster.recorded();
+    await lose(cluster);
+    await waitForGrace(site);
+    await collector.look();
+    expect(before.isSubsetOf(await cluster.recorded())).toBe(true);
+
+    await cluster.searchHost("n1");
+    expect([...(await cluster.recorded())].toSorted()).toEqual([...cluster.inUse].toSorted());
+    await collector.catchUp();
+    await collector.look();
+    expect(collector.state).toMatchObject({ candidates: 0, overdue: new Map() });
   });
 
   test("releases the addresses of a node that is gone at once, and then its claims", async () => {
@@ -263,10 +312,9 @@ describe("the leak collection", () => {
   });
 
   test("keeps an address that the same container gets again between judgement and release, and all others of it", async () => {
-    const site = await clusterWithPod();
-    const { cluster, collector } = site;
-    await cluster.remove("a", false);
-    await waitForGrace(site);
+    const { cluster, collector } = await clusterWithPod();
+    await cluster.loseNode("n1");
+    await collector.catchUp();
     let isAgain = false;
     collector.beforeCommit = async () => {
       if (isAgain) return;
@@ -282,10 +330,9 @@ describe("the leak collection", () => {
   });
 
   test("releases nothing twice if the search of the host releases the same at the same time", async () => {
-    const site = await clusterWithPod();
-    const { cluster, collector } = site;
-    await cluster.remove("a", false);
-    await waitForGrace(site);
+    const { cluster, collector } = await clusterWithPod();
+    await cluster.loseNode("n1");
+    await collector.catchUp();
     const { store, allocator } = cluster;
     let isReleased = false;
     collector.beforeCommit = async () => {
@@ -295,6 +342,7 @@ describe("the leak collection", () => {
       const leaks = records.allocations.map((allocation) => ({ allocation, reason: "no link" }));
       await releaseLeaks(leaks, records, { store, allocator, forget: async () => {} });
       // Another pod has them by then.
+      await cluster.returnNode("n1");
       cluster.create("b", "n1");
       await cluster.add("b");
     };
@@ -318,6 +366,7 @@ describe("the leak collection", () => {
     await collector.look();
 
     expect((await cluster.recorded()).size).toBe(2);
+    expect(collector.state).toMatchObject({ candidates: 1, overdue: new Map() });
   });
 
   test("keeps an address that is unused for another reason than its copy shows: the pod was just evicted, and still runs", async () => {
@@ -347,8 +396,7 @@ describe("the leak collection", () => {
     }
     // Without a DEL, so that both blocks stay; then nothing is left in them.
     for (const name of ["a", ...pods]) await cluster.remove(name, false);
-    await waitForGrace(site);
-    await collector.look();
+    await cluster.searchHost("n1");
     expect((await cluster.recorded()).size).toBe(0);
     await waitForGrace(site);
     let isUsed = false;
@@ -367,18 +415,13 @@ describe("the leak collection", () => {
     expect(findProblems(await readWorld(cluster.store))).toEqual([]);
   });
 
-  test("releases the others if an endpoint cannot be read", async () => {
-    const site = await clusterWithPod();
-    const { cluster, collector } = site;
+  test("releases the others if a handle cannot be read", async () => {
+    const { cluster, collector } = await clusterWithPod();
     cluster.create("b", "n1");
     await cluster.add("b");
-    const named = workloadEndpointName({ node: "n1", orchestrator: "k8s", workload: "a", endpoint: "eth0" });
-    const key = resourceKey("workloadendpoints", { namespace: "red", name: named.ok ? named.name : "" });
-    await cluster.store.commit([{ kind: "put", key, value: "{" }]);
-    cluster.move("a", "n2");
-    cluster.pods.set("a", { node: "n1", addresses: ["10.9.9.9"] });
-    await cluster.remove("b", false);
-    await waitForGrace(site);
+    await cluster.store.commit([{ kind: "put", key: handleKey("net.c1"), value: "{" }]);
+    await cluster.loseNode("n1");
+    await collector.catchUp();
     await collector.look();
 
     expect((await cluster.recorded()).size).toBe(2);
@@ -396,6 +439,7 @@ describe("the leak collection", () => {
             const cluster = await LeakingCluster.open(atomicity);
             for (const [, step] of history) await step(cluster);
             await cluster.settle();
+            for (const name of NODES) await cluster.searchHost(name);
             for (let look = 0; look < 4; look += 1) {
               for (const collector of cluster.collectors) {
                 await collector.catchUp();

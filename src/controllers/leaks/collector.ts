@@ -1,9 +1,10 @@
 /**
- * Gives back what nobody uses any more: addresses of pods and nodes that are gone, surplus blocks, and the claims of
- * nodes that are gone.
+ * Gives back what nobody uses any more: addresses and claims of nodes that are gone, and surplus blocks. Addresses of
+ * nodes that exist are released by the node's own agent, which sees whether the container runs; here they are only counted.
  *
  *   twice in each grace period, and when a node disappears, or a pod of such a node:
- *   snapshot ──> candidates (pure) ──> confirmed ──> judged again, live ──> released, guarded by sequence numbers
+ *   snapshot ──> candidates (pure) ─┬─> node gone ──> judged again, live ──> released, guarded by sequence numbers
+ *                                   └─> node exists ──> metrics: candidates, and those that are overdue
  */
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
@@ -34,7 +35,7 @@ export interface CollectorMeans extends LiveObjects {
   /** Endpoints of pods are records of their own on etcd alone. */
   readonly isEtcd: boolean;
   readonly leadership: Leadership;
-  /** 0: addresses of existing nodes are never released. */
+  /** After that long, empty blocks are released, and addresses of existing nodes count as overdue. 0: never. */
   readonly graceMilliseconds: number;
   readonly signal: AbortSignal;
   readonly elapsed: () => number;
@@ -50,6 +51,8 @@ export function followedByCollector(isEtcd: boolean): Controller["follows"] {
 /** For metrics. */
 export interface CollectorState {
   readonly candidates: number;
+  /** By node that exists: addresses that have looked leaked for the grace period, and that it has not released. */
+  readonly overdue: ReadonlyMap<string, number>;
   readonly releasedAddresses: number;
   readonly releasedBlocks: number;
   readonly errors: number;
@@ -64,7 +67,10 @@ export class LeakCollector {
   private readonly candidates = new Candidates();
   private readonly emptyBlocks = new EmptyBlocks();
   private readonly leftHandles: LeftHandles;
-  private current = { candidates: 0, releasedAddresses: 0, releasedBlocks: 0, errors: 0 };
+  private current: CollectorState = {
+    ...{ candidates: 0, releasedAddresses: 0, releasedBlocks: 0, errors: 0 },
+    overdue: new Map(),
+  };
   private gone = new AbortController();
   private isLocked = false;
   private readonly means: CollectorMeans;
@@ -123,9 +129,9 @@ export class LeakCollector {
     const { time } = this;
     const records = recordsIn(facts);
     const found = this.candidates.look(allocationsOf(records), records.view, time);
-    this.current = { ...this.current, candidates: found.length };
+    this.current = { ...this.current, candidates: found.length, overdue: overdueByNode(found) };
     const surplus = this.emptyBlocks.look(records.blocks, records.pools, time);
-    for (const candidate of found) if (candidate.isConfirmed) await this.each(() => this.release(candidate));
+    for (const candidate of found) if (candidate.isNodeGone) await this.each(() => this.release(candidate));
     for (const each of surplus) await this.each(() => this.releaseSurplus(each, records));
     // What was released may have been the last of a node: the next look is soon.
     for (const node of goneNodes(records)) await this.each(() => this.releaseNode(node));
@@ -204,6 +210,12 @@ export class LeakCollector {
 }
 
 const GONE = "the node is gone";
+
+function overdueByNode(candidates: readonly LeakCandidate[]): ReadonlyMap<string, number> {
+  const addresses = candidates.filter(({ isOverdue }) => isOverdue).flatMap(({ allocations }) => allocations);
+  const nodes = Map.groupBy(addresses, ({ node }) => node);
+  return new Map(Array.from(nodes, ([node, held]) => [node, held.length]));
+}
 
 /** The orchestrator deletes the pods of a node that is gone some time after the node. */
 function isPodOfGoneNodeDeleted({ changes, snapshot }: Update<OrchestratorValues>): boolean {

@@ -1,6 +1,8 @@
 /**
- * Which handles are leaked: all addresses of a handle are unused, and were at every look for the grace period, or its node
- * is gone. Any other finding in between, and any other reason, starts the period again. Pure, but for what it remembers between two looks.
+ * Which handles look leaked: all addresses of a handle are unused. If its node is gone, nobody can use them. While the
+ * node exists, only its own host sees whether the container runs: it releases them (find.ts), and a handle that was unused
+ * at every look for the grace period is overdue. Any other finding in between, and any other reason, starts the period
+ * again. Pure, but for what it remembers between two looks.
  */
 import type { NodeAllocation } from "./allocations.ts";
 import { type ClusterView, judge } from "./cluster-judge.ts";
@@ -14,14 +16,15 @@ export interface LeakCandidate {
   readonly isNodeGone: boolean;
   /** How long it has been unused; `undefined` if that is not known. */
   readonly milliseconds: number | undefined;
-  readonly isConfirmed: boolean;
+  /** Unused for the grace period on a node that exists, and not released by its host: it is dead, or the container runs. */
+  readonly isOverdue: boolean;
 }
 
 export class Candidates {
   /** By the handle, what it holds and the reason: another address, or another reason, is another matter. */
   private readonly since = new UnusedSince();
 
-  /** `graceMilliseconds`: 0 for "never release addresses of existing nodes". */
+  /** `graceMilliseconds`: 0 if nothing is ever overdue. */
   look(allocations: Iterable<NodeAllocation>, view: ClusterView, time: LookTime): readonly LeakCandidate[] {
     const { graceMilliseconds } = time;
     const found = findCandidates(allocations, view, { graceMilliseconds, ageOf: () => undefined });
@@ -32,7 +35,7 @@ export class Candidates {
 
 interface Grace {
   readonly graceMilliseconds: number;
-  /** How long a handle has been unused; `undefined` if that is not known: it is then confirmed only if its node is gone. */
+  /** How long a handle has been unused; `undefined` if that is not known: it is then never overdue. */
   readonly ageOf: (held: readonly NodeAllocation[]) => number | undefined;
 }
 
@@ -57,12 +60,12 @@ export function sinceAssigned(held: readonly NodeAllocation[], now: Date): numbe
 }
 
 function withAge(
-  candidate: Omit<LeakCandidate, "milliseconds" | "isConfirmed">,
+  candidate: Omit<LeakCandidate, "milliseconds" | "isOverdue">,
   milliseconds: number | undefined,
   graceMilliseconds: number,
 ): LeakCandidate {
   const isOver = graceMilliseconds > 0 && milliseconds !== undefined && milliseconds >= graceMilliseconds;
-  return { ...candidate, milliseconds, isConfirmed: candidate.isNodeGone || isOver };
+  return { ...candidate, milliseconds, isOverdue: !candidate.isNodeGone && isOver };
 }
 
 /** `undefined` if any of them is in use, or cannot be judged. */

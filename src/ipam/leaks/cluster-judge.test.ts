@@ -87,29 +87,31 @@ describe("a candidate", () => {
     held: readonly NodeAllocation[] = [ALLOCATION],
   ) => candidates.look(held, cluster, { now, graceMilliseconds: GRACE });
 
-  test("is confirmed after the grace period", () => {
+  test("is overdue after the grace period, if its node exists", () => {
     const candidates = new Candidates();
 
-    expect(look(candidates, 0, view(undefined))).toMatchObject([{ isConfirmed: false, milliseconds: 0 }]);
-    expect(look(candidates, 999, view(undefined))).toMatchObject([{ isConfirmed: false }]);
-    expect(look(candidates, 1000, view(undefined))).toMatchObject([{ isConfirmed: true, milliseconds: 1000 }]);
+    expect(look(candidates, 0, view(undefined))).toMatchObject([{ isOverdue: false, milliseconds: 0 }]);
+    expect(look(candidates, 999, view(undefined))).toMatchObject([{ isOverdue: false }]);
+    expect(look(candidates, 1000, view(undefined))).toMatchObject([{ isOverdue: true, milliseconds: 1000 }]);
   });
 
   test("starts again after it was seen in use, or assigned again", () => {
     const candidates = new Candidates();
     look(candidates, 0, view(undefined));
     expect(look(candidates, 500, view(here()))).toEqual([]);
-    expect(look(candidates, 1000, view(undefined))).toMatchObject([{ isConfirmed: false }]);
+    expect(look(candidates, 1000, view(undefined))).toMatchObject([{ isOverdue: false }]);
     const again = [{ ...ALLOCATION, sequenceNumber: 8n }];
-    expect(look(candidates, 2000, view(undefined), again)).toMatchObject([{ isConfirmed: false }]);
+    expect(look(candidates, 2000, view(undefined), again)).toMatchObject([{ isOverdue: false }]);
   });
 
-  test("is confirmed at once if its node is gone, and never without a grace period otherwise", () => {
-    expect(look(new Candidates(), 0, view(undefined, NONE))).toMatchObject([{ isConfirmed: true }]);
+  test("is never overdue if its node is gone, or without a grace period", () => {
+    const gone = new Candidates();
+    look(gone, 0, view(undefined, NONE));
+    expect(look(gone, 1000, view(undefined, NONE))).toMatchObject([{ isNodeGone: true, isOverdue: false }]);
     const candidates = new Candidates();
     candidates.look([ALLOCATION], view(undefined), { now: 0, graceMilliseconds: 0 });
     const later = candidates.look([ALLOCATION], view(undefined), { now: 1e9, graceMilliseconds: 0 });
-    expect(later).toMatchObject([{ isConfirmed: false }]);
+    expect(later).toMatchObject([{ isOverdue: false }]);
   });
 
   test("is a whole handle: one address in use keeps all of them", () => {

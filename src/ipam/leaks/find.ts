@@ -1,7 +1,8 @@
 /**
  * Which addresses of a node are provably no longer in use: no link on the host has
  * the mark of their attachment, no route leads to them, and no ADD can be in
- * progress. Pure.
+ * progress. This is the sign that an address of an existing node is released by:
+ * nobody else sees whether the container runs. Pure.
  *
  * ADD records an address a moment before it makes the link. So an address without a
  * link counts as leaked only after a grace period, or if the host was booted after
@@ -53,11 +54,8 @@ export function splitBySince(allocations: readonly NodeAllocation[], since: Date
 
 export function findLeaks(allocations: readonly NodeAllocation[], { links, now }: Evidence): readonly Leak[] {
   return allocations.flatMap((allocation): Leak[] => {
-    const { address, network, containerId, ifname, assignedAt } = allocation;
-    if (ifname === undefined || assignedAt === undefined) return [];
-    if (links.marks.has(formatMark({ network, containerId, ifname }))) return [];
-    // Somebody may have changed the alias of the link.
-    if (links.routed.has(formatAddress(address))) return [];
+    const { ifname, assignedAt } = allocation;
+    if (ifname === undefined || assignedAt === undefined || isOnHost(allocation, links)) return [];
     if (assignedAt.getTime() + BOOT_MARGIN_MILLISECONDS < links.bootedAt.getTime()) {
       return [{ allocation, reason: `the host was booted after it was assigned (${assignedAt.toISOString()})` }];
     }
@@ -67,6 +65,32 @@ export function findLeaks(allocations: readonly NodeAllocation[], { links, now }
       { allocation, reason: `the host has no link for it, ${Math.floor(age / 60_000)} minutes after it was assigned` },
     ];
   });
+}
+
+/**
+ * Containers that the host shows no sign of, and that it cannot judge alone: they were assigned before this machine
+ * registered the node (`earlier`), by a release that did not record when, or for another plugin, which has no link of
+ * ours. By handle; what the orchestrator says about their pods decides.
+ */
+export function findUnseen(
+  allocations: readonly NodeAllocation[],
+  earlier: ReadonlySet<NodeAllocation>,
+  { links, now }: Evidence,
+): readonly (readonly NodeAllocation[])[] {
+  const isUnseen = (allocation: NodeAllocation) => {
+    const { ifname, assignedAt, pod } = allocation;
+    if (pod === undefined || isOnHost(allocation, links)) return false;
+    if (assignedAt !== undefined && now.getTime() - assignedAt.getTime() <= GRACE_MILLISECONDS) return false;
+    return ifname === undefined || assignedAt === undefined || earlier.has(allocation);
+  };
+  const handles = Map.groupBy(allocations, ({ handle }) => handle);
+  return Array.from(handles.values()).filter((held) => held.every(isUnseen));
+}
+
+function isOnHost({ address, network, containerId, ifname }: NodeAllocation, links: HostLinks): boolean {
+  if (ifname !== undefined && links.marks.has(formatMark({ network, containerId, ifname }))) return true;
+  // Somebody may have changed the alias of the link.
+  return links.routed.has(formatAddress(address));
 }
 
 /** The empty blocks of the node, except one of each pool. Nothing is assigned from one outside all pools. */

@@ -21,7 +21,7 @@ export interface LiveObjects {
   readonly isAbsent: (path: string) => Promise<boolean>;
 }
 
-interface LiveMeans extends LiveObjects {
+export interface LiveMeans extends LiveObjects {
   readonly store: Datastore;
 }
 

@@ -109,7 +109,7 @@ test("the controllers leave the endpoint of a pod alone where it is the pod itse
   const outcome = await releaseCandidate(
     {
       ...{ handle: allocations[0]?.handle ?? "", allocations, reason },
-      ...{ isNodeGone: false, milliseconds: undefined, isConfirmed: true },
+      ...{ isNodeGone: false, milliseconds: undefined, isOverdue: true },
     },
     {
       ...{ store: forbidding, allocator: openAllocator(forbidding, means()), hasEndpointRecords: false },
