@@ -127,6 +127,8 @@ describe("requests to the API server", () => {
     await site.add(podNumber(6), from("later"));
 
     expect(await finalizers()).toContain("blocks");
+    await site.del(podNumber(6));
+    await site.admin(["delete", "ippool", "later"]);
     await site.admin(["patch", "ippool", "four", "-p", '{"spec":{"disabled":false}}']);
   });
 
