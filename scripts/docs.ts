@@ -14,12 +14,7 @@ import { chartFiles } from "../src/admin/install/chart/files.ts";
 import { crdFiles } from "../src/admin/install/crds/definitions.ts";
 import { type InstalledDatastore, installedListName } from "../src/config/installed-network-list.ts";
 import { identity } from "../src/identity.ts";
-import {
-  addressListManifest,
-  addressListName,
-  addressPoliciesManifest,
-  addressPoliciesName,
-} from "./deploy/admission.ts";
+import { admissionFiles } from "./deploy/admission.ts";
 import { alertsManifest, alertsName } from "./deploy/alerts.ts";
 import { alpFiles } from "./deploy/alp.ts";
 import { manifestFiles } from "./deploy/manifests.ts";
@@ -38,8 +33,7 @@ const PAGES: Readonly<Record<string, () => string>> = {
   ...networkListPage("etcd"),
   ...networkListPage("embedded"),
   [`deploy/${identity.nodeAgent}.service`]: () => nodeService(identity, CNI_BIN_DIRECTORY),
-  [`deploy/admission/${addressListName(identity)}.yaml`]: () => addressListManifest(identity),
-  [`deploy/admission/${addressPoliciesName(identity)}.yaml`]: () => addressPoliciesManifest(identity),
+  ...admissionPages(),
   [`deploy/alerts/${alertsName(identity)}.yaml`]: () => alertsManifest(identity),
   ...crdPages(),
   ...manifestPages(),
@@ -112,6 +106,10 @@ function alpPages(): Readonly<Record<string, () => string>> {
 
 function crdPages(): Readonly<Record<string, () => string>> {
   return Object.fromEntries([...crdFiles()].map(([name, text]) => [`deploy/crds/${name}`, () => text]));
+}
+
+function admissionPages(): Readonly<Record<string, () => string>> {
+  return Object.fromEntries(Object.entries(admissionFiles()).map(([name, text]) => [`deploy/admission/${name}`, text]));
 }
 
 function manifestPages(): Readonly<Record<string, () => string>> {

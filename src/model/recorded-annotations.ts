@@ -16,3 +16,9 @@ export const RECORDED_ANNOTATIONS = [
 export function recordedAnnotation(name: (typeof RECORDED_ANNOTATIONS)[number]): string {
   return `${identity.annotationPrefix}${name}`;
 }
+
+/**
+ * Annotations with which a pod chooses addresses that IPAM does not check. Each is a key of the list that says which pods may
+ * (docs/admission.md).
+ */
+export const CHOSEN_ANNOTATIONS = ["ipAddrsNoIpam", "floatingIPs", "allowedSourcePrefixes"] as const;

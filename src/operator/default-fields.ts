@@ -1,5 +1,6 @@
 /** The defaults of an Installation. Pure: some depend on what the operator found in the cluster. */
 import { identity } from "../identity.ts";
+import { ADMISSION_GROUPS } from "../model/installation/admission.ts";
 import { type DeclaredCni, HOST_LOCAL, mergedCni, OWN_TYPE } from "../model/installation/cni.ts";
 import type { DeclaredDetection, DeclaredNetwork } from "../model/installation/network.ts";
 import type { InstallationSpec } from "../model/installation/spec.ts";
@@ -39,12 +40,17 @@ export function withDefaults(spec: InstallationSpec, facts: ClusterFacts): Compl
       },
     },
     kubeletVolumePluginPath: spec.kubeletVolumePluginPath ?? DEFAULT_KUBELET_DIRECTORY,
+    admissionPolicies: { ...enabledPolicies(), ...spec.admissionPolicies },
     controlPlaneReplicas: spec.controlPlaneReplicas ?? 2,
     nodeUpdateStrategy: {
       type: spec.nodeUpdateStrategy?.type ?? "RollingUpdate",
       rollingUpdate: { maxUnavailable: spec.nodeUpdateStrategy?.rollingUpdate?.maxUnavailable ?? 1 },
     },
   };
+}
+
+function enabledPolicies() {
+  return Object.fromEntries(ADMISSION_GROUPS.map((group) => [group, "Enabled" as const]));
 }
 
 interface NetworkCircumstances {

@@ -2,6 +2,7 @@
  * An Installation that is complete and valid: `default` with `overlay` merged over it and every default filled in.
  * Everything else of the operator works on this; only the schema and the defaults know what a user may leave out.
  */
+import type { AdmissionGroup } from "../model/installation/admission.ts";
 import type { IPPool } from "../model/ip-pool.ts";
 
 export interface EffectiveInstallation {
@@ -36,6 +37,8 @@ export interface EffectiveInstallation {
     readonly type: "RollingUpdate";
     readonly rollingUpdate: { readonly maxUnavailable: number | string };
   };
+  /** Whether the API server evaluates each group of admission policies. */
+  readonly admissionPolicies: Readonly<Record<AdmissionGroup, boolean>>;
   /** What an administrator overrides in the two workloads. */
   readonly overrides: {
     readonly node: WorkloadOverride;

@@ -46,10 +46,18 @@ export function effectiveInstallation(spec: CompleteSpec): EffectiveInstallation
       type: "RollingUpdate",
       rollingUpdate: { maxUnavailable: spec.nodeUpdateStrategy?.rollingUpdate?.maxUnavailable ?? 1 },
     },
+    admissionPolicies: admissionPolicies(spec.admissionPolicies ?? {}),
     overrides: {
       node: overrideOf(spec.nodeDaemonSet, componentResources(spec, "Node")),
       controllers: overrideOf(spec.controllersDeployment, componentResources(spec, "KubeControllers")),
     },
+  };
+}
+
+function admissionPolicies(declared: NonNullable<InstallationSpec["admissionPolicies"]>) {
+  return {
+    chosenAddresses: declared.chosenAddresses !== "Disabled",
+    recordedAddresses: declared.recordedAddresses !== "Disabled",
   };
 }
 

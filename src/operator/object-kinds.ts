@@ -2,6 +2,7 @@
 import { PluginError } from "../errors.ts";
 import { apiVersionOf, OPERATOR_API } from "../identity.ts";
 import { quoted } from "../quote.ts";
+import { ADMISSION_API } from "./admission/policy-objects.ts";
 import type { KubeObject } from "./kube-object.ts";
 
 const RBAC = "rbac.authorization.k8s.io/v1";
@@ -18,6 +19,12 @@ export const RENDERED_KINDS = {
   clusterrolebindings: { apiVersion: RBAC, kind: "ClusterRoleBinding", isNamespaced: false },
   roles: { apiVersion: RBAC, kind: "Role", isNamespaced: true },
   rolebindings: { apiVersion: RBAC, kind: "RoleBinding", isNamespaced: true },
+  validatingadmissionpolicies: { apiVersion: ADMISSION_API, kind: "ValidatingAdmissionPolicy", isNamespaced: false },
+  validatingadmissionpolicybindings: {
+    apiVersion: ADMISSION_API,
+    kind: "ValidatingAdmissionPolicyBinding",
+    isNamespaced: false,
+  },
   csidrivers: { apiVersion: "storage.k8s.io/v1", kind: "CSIDriver", isNamespaced: false },
 } as const;
 

@@ -32,8 +32,6 @@ export interface AnnotationRow {
   readonly feature?: FeatureName;
   /** A request to IPAM, which only our own IPAM plugin can serve. */
   readonly needs?: "own IPAM";
-  /** Lets a pod use addresses that IPAM does not check: admission control permits it only where the operator has listed it. */
-  readonly restricted?: true;
 }
 
 type FeatureName = "ip_addrs_no_ipam" | "floating_ips";
@@ -67,7 +65,6 @@ export const ANNOTATIONS = {
     effect:
       "The pod gets these addresses and no others; IPAM neither checks nor records them. Other hosts learn a route to them only if they are in a [pool in BGP mode](routing.md#what-is-announced), not in VXLAN or IPIP mode or outside pools; the log of the ADD and `ipam explain` say so",
     feature: "ip_addrs_no_ipam",
-    restricted: true,
     needs: "own IPAM",
   },
   floatingIPs: {
@@ -77,7 +74,6 @@ export const ANNOTATIONS = {
     effect:
       "Connections to these addresses lead to the pod's address of the same family ([floating IPs](nat.md#floating-ips)); they are recorded as `ipNATs` of its WorkloadEndpoint. Needs the node agent. Other hosts learn a route to them as to those of `ipAddrsNoIpam`",
     feature: "floating_ips",
-    restricted: true,
   },
   hwAddr: {
     on: "pod",
@@ -91,7 +87,6 @@ export const ANNOTATIONS = {
     example: '["198.51.100.0/24"]',
     effect:
       "The pod may also send from these sources, which are recorded as `allowSpoofedSourcePrefixes` of its WorkloadEndpoint",
-    restricted: true,
   },
 } as const satisfies Readonly<Record<string, AnnotationRow>>;
 

@@ -8,6 +8,7 @@ const ORDER = [
   "owner-references",
   "definitions",
   "storage",
+  "address-list",
   "release-ownership",
   "chart",
   "operator",

@@ -1,5 +1,6 @@
 /** All steps, in the order in which an upgrade carries them out. */
 import type { Step } from "./step.ts";
+import { addressListStep } from "./steps/address-list.ts";
 import { chartStep } from "./steps/chart.ts";
 import { clusterVersionStep } from "./steps/cluster-version.ts";
 import { definitionsStep } from "./steps/definitions.ts";
@@ -24,6 +25,7 @@ export const STEPS: readonly Step[] = [
   ownerReferencesStep,
   definitionsStep,
   storageStep,
+  addressListStep,
   releaseOwnershipStep,
   chartStep,
   operatorStep,

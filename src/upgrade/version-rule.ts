@@ -9,6 +9,8 @@ const FIRST = "v3.15.0";
 const FIRST_WITH_DEFINITIONS = "v1.31.0";
 /** A manifest for etcd has no definitions; server-side apply is older. */
 const FIRST_WITH_ETCD = "v1.22.0";
+/** `admissionregistration.k8s.io/v1` has ValidatingAdmissionPolicy since then. */
+export const FIRST_WITH_POLICIES = "v1.30.0";
 
 type Asked = Pick<Facts, "version" | "target" | "orchestratorVersion"> & Partial<Pick<Facts, "method" | "datastore">>;
 
@@ -54,10 +56,15 @@ function rangeObstacles(version: string, target: string): readonly Obstacle[] {
   ];
 }
 
+/** Of a release of the orchestrator; one that cannot be read is not. */
+export function isBefore(version: string, first: string): boolean {
+  const plain = version.replace(/[+-].*$/, "");
+  return isRelease(plain) && compareReleases(plain, first) < 0;
+}
+
 /** A version that cannot be read blocks nothing. */
 function orchestratorObstacles(version: string, first: string): readonly Obstacle[] {
-  const plain = version.replace(/[+-].*$/, "");
-  if (!isRelease(plain) || compareReleases(plain, first) >= 0) return [];
+  if (!isBefore(version, first)) return [];
   return [
     {
       message: `the orchestrator has ${version}: this release needs ${first} or later`,

@@ -66,10 +66,10 @@ describe("the page about Kubernetes", () => {
 
   testPage("restricts who may choose addresses, and removes that again", async () => {
     const asAdministrator = { host: node.host, environment: { KUBECONFIG: ADMIN_CONFIG, EDITOR: "true" } };
-    const installed = await admissionPage.type("Install", asAdministrator);
+    const installed = await admissionPage.type("Install by hand", asAdministrator);
     expect(installed.match(/^validatingadmissionpolicybinding\S+ created$/gm)).toHaveLength(4);
     await admissionPage.type("Permit a namespace or a service account", asAdministrator);
-    const removed = await admissionPage.type("Remove", asAdministrator);
+    const removed = await admissionPage.type("Remove by hand", asAdministrator);
 
     expect(removed).toMatch(/^configmap "\S+" deleted/m);
     expect(admissionPage.untried()).toEqual([]);

@@ -4,6 +4,8 @@ import { identity } from "../../src/identity.ts";
 import type { testNeeding } from "../support/needs.ts";
 import {
   ACCOUNT,
+  ADDRESS_LIST,
+  bindingPath,
   CONFIGURATIONS,
   condition,
   DAEMON_SET,
@@ -46,8 +48,9 @@ export function deletionTests(site: () => OperatorSite, testServer: ReturnType<t
       await site().until(DEFAULT, isGone, "the Installation to be gone");
       await operator.untilIdle();
 
-      const left = await Promise.all([UNINSTALL, ACCOUNT].map((path) => site().read(path)));
-      expect(left).toEqual([undefined, undefined]);
+      const policies = [bindingPath("chosen-addresses"), bindingPath("recorded-addresses"), ADDRESS_LIST];
+      const left = await Promise.all([UNINSTALL, ACCOUNT, ...policies].map((path) => site().read(path)));
+      expect(left).toEqual([undefined, undefined, undefined, undefined, undefined]);
       expect((await site().read(SYSTEM_NAMESPACE)).metadata.deletionTimestamp).toBeDefined();
       expect([await site().list(STATUSES), await site().list(CONFIGURATIONS)]).toEqual([[], []]);
       expect((await site().list(POOLS)).length).toBe(2);

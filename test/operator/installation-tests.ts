@@ -6,9 +6,13 @@ import { VERSION } from "../../src/version.ts";
 import type { testNeeding } from "../support/needs.ts";
 import {
   ACCOUNT,
+  ADDRESS_LIST,
+  bindingPath,
+  CHOOSER,
   CONFIG,
   CONFIGURATIONS,
   condition,
+  createChooser,
   createInstallation,
   DAEMON_SET,
   DAEMON_SETS,
@@ -20,6 +24,7 @@ import {
   versions,
 } from "../support/operator-objects.ts";
 import { type Json, type OperatorSite, POOLS, STATUSES, type TestOperator } from "../support/operator-site.ts";
+import { pollUntil } from "../support/poll.ts";
 
 const VERSION_FIELD = `${identity.product}Version`;
 
@@ -28,6 +33,7 @@ export function installationTests(site: () => OperatorSite, testServer: ReturnTy
     let operator: TestOperator;
 
     testServer("installs everything from an Installation, and says what it waits for", async () => {
+      await createChooser(site());
       operator = await site().startOperator();
       await createInstallation(site(), SPEC);
       const found = await site().until(
@@ -76,6 +82,49 @@ export function installationTests(site: () => OperatorSite, testServer: ReturnTy
         node: "True",
       });
     });
+
+    testServer("brings the admission policies; those who choose addresses already are in the list", async () => {
+      const policies = ["chosen-addresses", "chosen-addresses-elsewhere", "recorded-addresses", "address-list"];
+      for (const policy of policies) expect(await site().read(bindingPath(policy))).toBeDefined();
+      expect((await site().read(ADDRESS_LIST)).data).toEqual({ floatingIPs: "choosers\n" });
+      const pods = "/api/v1/namespaces/choosers/pods";
+      await pollUntil(async () => !(await accepts(`${pods}`, "ipAddrsNoIpam")), "the policies");
+      expect(await accepts(pods, "floatingIPs")).toBe(true);
+    });
+
+    testServer("switches each group of policies off and on, and leaves the list alone", async () => {
+      const chosen = bindingPath("chosen-addresses");
+      await site().patch(DEFAULT, { spec: { admissionPolicies: { chosenAddresses: "Disabled" } } });
+      await site().until(chosen, (object) => object === undefined, "the policy to go");
+      await operator.untilIdle();
+      expect(await site().read(bindingPath("address-list"))).toBeUndefined();
+      expect(await site().read(bindingPath("recorded-addresses"))).toBeDefined();
+      await site().patch(ADDRESS_LIST, { data: { floatingIPs: "choosers\nothers\n" } });
+
+      await site().patch(DEFAULT, { spec: { admissionPolicies: { chosenAddresses: "Enabled" } } });
+      await site().until(chosen, (object) => object !== undefined, "the policy to come back");
+      await operator.untilIdle();
+      expect((await site().read(ADDRESS_LIST)).data).toEqual({ floatingIPs: "choosers\nothers\n" });
+      await site().remove(CHOOSER);
+      // An empty one, which may be deleted, is created again.
+      await site().patch(ADDRESS_LIST, { data: null });
+      const { uid } = (await site().read(ADDRESS_LIST)).metadata;
+      await site().remove(ADDRESS_LIST);
+      await site().until(ADDRESS_LIST, (object) => object !== undefined && object.metadata.uid !== uid, "a new list");
+    });
+
+    async function accepts(pods: string, annotation: string): Promise<boolean> {
+      const annotations = { [`${identity.annotationPrefix}${annotation}`]: "[]" };
+      const spec = { containers: [{ name: "main", image: "none" }], automountServiceAccountToken: false };
+      const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "choosing", annotations }, spec };
+      const request = { method: "POST", path: pods, query: { dryRun: "All" }, body: JSON.stringify(pod) } as const;
+      return site()
+        .send(request)
+        .then(
+          () => true,
+          () => false,
+        );
+    }
 
     testServer("writes nothing if everything is as it should be, also after a restart", async () => {
       await operator.untilIdle();

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { addressListName, addressPoliciesName } from "../../scripts/deploy/admission.ts";
+import { admissionFiles } from "../../scripts/deploy/admission.ts";
 import { manifestFiles } from "../../scripts/deploy/manifests.ts";
 import { identity } from "../../src/identity.ts";
 import { renderInstallation, renderUninstall } from "../../src/operator/render/installation.ts";
@@ -80,7 +80,7 @@ describe(OPERATOR, () => {
   });
 });
 
-const ADMISSION = [addressListName(identity), addressPoliciesName(identity)].map((name) => `admission/${name}.yaml`);
+const ADMISSION = Object.keys(admissionFiles()).map((name) => `admission/${name}`);
 
 describe("the manifests without the operator", () => {
   for (const file of [...Object.keys(manifestFiles()).filter((name) => name !== OPERATOR), ...ADMISSION]) {

@@ -16,6 +16,8 @@ const ROWS: readonly FollowedRow[] = [
   "clusterrolebindings",
   "roles",
   "rolebindings",
+  "validatingadmissionpolicies",
+  "validatingadmissionpolicybindings",
   "csidrivers",
   "nodes",
   "pods",

@@ -14,6 +14,13 @@ export const PODS = `/api/v1/namespaces/${SYSTEM}/pods`;
 export const SYSTEM_NAMESPACE = `/api/v1/namespaces/${SYSTEM}`;
 export const CONFIGURATIONS = `/apis/${identity.apiGroup}/v3/nodeagentconfigurations`;
 
+export const ADDRESS_LIST = `/api/v1/namespaces/kube-system/configmaps/${identity.product}-address-list`;
+const ADMISSION = "/apis/admissionregistration.k8s.io/v1";
+/** Of a policy of the product. */
+export function bindingPath(policy: string): string {
+  return `${ADMISSION}/validatingadmissionpolicybindings/${identity.product}-${policy}`;
+}
+
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const APPLIED = [
   ...["namespaces", "serviceaccounts", "configmaps"].map((plural) => `/api/v1/${plural}`),
@@ -21,6 +28,8 @@ const APPLIED = [
   "/apis/policy/v1/poddisruptionbudgets",
   ...["clusterroles", "clusterrolebindings", "roles", "rolebindings"].map((plural) => `${RBAC}/${plural}`),
   "/apis/storage.k8s.io/v1/csidrivers",
+  `${ADMISSION}/validatingadmissionpolicies`,
+  `${ADMISSION}/validatingadmissionpolicybindings`,
   POOLS,
   CONFIGURATIONS,
 ];
@@ -35,6 +44,17 @@ export function createInstallation(site: OperatorSite, spec: object): Promise<Js
   const apiVersion = `${identity.operatorApiGroup}/v1`;
   const body = JSON.stringify({ apiVersion, kind: "Installation", metadata: { name: "default" }, spec });
   return site.send({ method: "POST", path: INSTALLATIONS, body });
+}
+
+/** A Deployment in namespace "choosers" whose pods, of which there are none, choose an address. */
+export const CHOOSER = "/apis/apps/v1/namespaces/choosers/deployments/web";
+export async function createChooser(site: OperatorSite): Promise<void> {
+  const metadata = { labels: { app: "web" }, annotations: { [`${identity.annotationPrefix}floatingIPs`]: "[]" } };
+  const template = { metadata, spec: { containers: [{ name: "main", image: "none" }] } };
+  const spec = { replicas: 0, selector: { matchLabels: metadata.labels }, template };
+  const deployment = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web" }, spec };
+  await site.server.createNamespace("choosers");
+  await site.send({ method: "POST", path: CHOOSER.replace("/web", ""), body: JSON.stringify(deployment) });
 }
 
 /** Everything with the operator's label, by its place. */

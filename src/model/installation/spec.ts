@@ -5,6 +5,7 @@
  */
 import * as v from "valibot";
 import { identity } from "../../identity.ts";
+import { admissionSchema } from "./admission.ts";
 import { cniSchema } from "./cni.ts";
 import { datastoreSchema } from "./datastore.ts";
 import {
@@ -144,6 +145,7 @@ const ownEntries = {
   ),
   flexVolumePath: v.exactOptional(onlyValues(["None"], NO_FLEX_VOLUMES)),
   kubeletVolumePluginPath: v.exactOptional(v.pipe(v.string(), v.regex(KUBELET_DIRECTORY, NOT_A_KUBELET))),
+  admissionPolicies: v.exactOptional(admissionSchema),
 } as const;
 
 const ownSchema = v.object(ownEntries);

@@ -71,7 +71,7 @@ describe.each(VARIANTS)("the manifest for $datastore, network $network", (varian
 
   test("puts everything into the namespace of the system", () => {
     const namespaces = objectsOf(variant).flatMap(({ kind, metadata }) =>
-      kind.startsWith("Cluster") || kind === "CSIDriver" ? [] : [metadata.namespace],
+      /^(Cluster|CSIDriver|Validating)/.test(kind) ? [] : [metadata.namespace],
     );
     expect(new Set(namespaces)).toEqual(new Set(["kube-system"]));
   });

@@ -182,6 +182,16 @@ describe("nextDeletionStep()", () => {
     expect(step({ nodes: [node("a")] }, { status: installed, annotation: CLEANED_UP_ANNOTATION }).kind).toBe("finish");
   });
 
+  test("deletes the list of those who may choose addresses only if it permits nobody", () => {
+    const list = (entries: string) =>
+      liveObject("ConfigMap", `${identity.product}-address-list`, {
+        metadata: { namespace: "kube-system" },
+        data: { floatingIPs: `# comment\n${entries}` },
+      });
+    expect(deleted({ configmaps: [list("\n")] })).toEqual([`ConfigMap ${identity.product}-address-list`]);
+    expect(deleted({ configmaps: [list(" team-a\n")] })).toEqual(["finish"]);
+  });
+
   test("leaves objects with its label that it did not apply", () => {
     const copy = liveObject("ClusterRole", "copy", { metadata: { managedFields: [] } });
     expect(deleted({ clusterroles: [copy] })).toEqual(["finish"]);

@@ -11,6 +11,7 @@
 import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
+import { isListWithEntries } from "../admission/annotation-users.ts";
 import { SKIP_CLEANUP_ANNOTATION } from "../delete-installation.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { RENDERED_KINDS } from "../object-kinds.ts";
@@ -89,7 +90,9 @@ function isUnreachable({ snapshot }: DeletionView, pod: LiveObject): boolean {
 
 /** The account of the node agent first: without it no node is cleaned up any more. */
 function removeRest({ snapshot }: DeletionView): DeletionStep {
-  const left = labelledObjects(snapshot).filter((object) => isApplied(object) && !isBeingDeleted(object));
+  const left = labelledObjects(snapshot).filter(
+    (object) => isApplied(object) && !isBeingDeleted(object) && !isListWithEntries(object),
+  );
   const ranked = left.toSorted((first, second) => rankOf(first) - rankOf(second));
   const [next] = ranked;
   if (next === undefined) return { kind: "finish" };

@@ -8,9 +8,12 @@
  * If everything is as it should be, nothing is written.
  */
 import { identity } from "../../identity.ts";
+import { clusterObjects } from "../../kube/objects.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import { formatProblems, type Problem } from "../../model/problem.ts";
 import { VERSION } from "../../version.ts";
+import { CHOSEN_ADDRESSES } from "../admission/address-policies.ts";
+import { enter, missingEntries } from "../admission/annotation-users.ts";
 import { completeInstallation } from "../complete.ts";
 import type { EffectiveInstallation } from "../effective-installation.ts";
 import type { KubeObject } from "../kube-object.ts";
@@ -22,7 +25,7 @@ import { AVAILABLE, degraded, progressing } from "./conditions.ts";
 import { copiedSecrets, etcdSecret } from "./copied-secrets.ts";
 import { datastoreOf, datastoreProblem, declaredIn } from "./declared.ts";
 import { clusterFacts, etcdFilesIn } from "./facts.ts";
-import { labelledObjects } from "./followed-objects.ts";
+import { type FollowedSnapshot, labelledObjects, objectNamed } from "./followed-objects.ts";
 import { addFinalizer, prepareInstallation } from "./installation-writes.ts";
 import type { LiveObject } from "./live-object.ts";
 import { manifestProblem } from "./manifest-install.ts";
@@ -63,6 +66,7 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
   // Before the agents: a new one must not start with the settings of the former release.
   const changes = configurationChanges(rendered.resources.nodeAgentConfiguration, records.configurations);
   await records.commit(changes, "the settings of the node agents");
+  if (effective.admissionPolicies.chosenAddresses) await enterAnnotationUsers(means, snapshot);
   await applyAll(means, { snapshot, installation: prepared }, objects);
   const workloads = workloadStates(snapshot, namespaces, latest);
   const runs = [workloads.node, workloads.controllers].every(({ available }) => available.status === "True");
@@ -81,6 +85,18 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
       ...(runs ? { [`${identity.product}Version`]: VERSION } : {}),
     },
   };
+}
+
+/** Before the policy counts for the first time: who chooses addresses today may go on. */
+async function enterAnnotationUsers({ client, requireLeading, log }: PassMeans, snapshot: FollowedSnapshot) {
+  if (objectNamed(snapshot, "validatingadmissionpolicybindings", { name: CHOSEN_ADDRESSES }) !== undefined) return;
+  const objects = clusterObjects(client);
+  const entries = await missingEntries(objects);
+  if (Object.keys(entries).length === 0) return;
+  requireLeading();
+  await enter(objects, entries);
+  const namespaces = new Set(Object.values(entries).flat());
+  log(`Permitted namespaces that choose addresses today: ${[...namespaces].join(", ")}`, "INFO");
 }
 
 interface WrittenPools {

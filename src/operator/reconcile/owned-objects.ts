@@ -1,4 +1,5 @@
 /** Whose the rendered objects are, and which of those that exist are rendered no more. Pure. */
+import { isAddressList } from "../admission/address-policies.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { MANAGED_BY } from "../managed.ts";
 import { objectPath } from "../object-kinds.ts";
@@ -15,7 +16,8 @@ const KEPT_UNTIL_THE_END = new Set([
 
 /**
  * Adds the operator's label and the owner. While pods are torn down the plugin and the agent still need their accounts, and
- * the namespace: those have no owner, because a deletion in the foreground would delete them first.
+ * the namespace: those have no owner, because a deletion in the foreground would delete them first. Neither has the list of
+ * those who may choose addresses, whose entries outlive the Installation.
  */
 export function ownedBy(installation: LiveObject, object: KubeObject): KubeObject {
   const { apiVersion, kind, metadata } = installation;
@@ -25,7 +27,7 @@ export function ownedBy(installation: LiveObject, object: KubeObject): KubeObjec
     metadata: {
       ...object.metadata,
       labels: { ...object.metadata.labels, ...MANAGED_BY },
-      ...(KEPT_UNTIL_THE_END.has(object.kind) ? {} : { ownerReferences: [owner] }),
+      ...(KEPT_UNTIL_THE_END.has(object.kind) || isAddressList(object) ? {} : { ownerReferences: [owner] }),
     },
   };
 }

@@ -1,4 +1,5 @@
 /** The objects of all components, in the order in which they are applied: accounts before the pods that use them. Pure. */
+import { admissionObjects } from "../admission/policies.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { accountObjects } from "./accounts.ts";
 import { controllersDeployment, controllersDisruptionBudget } from "./controllers-deployment.ts";
@@ -17,6 +18,7 @@ export function componentObjects(plan: RenderPlan): readonly KubeObject[] {
     nodeDaemonSet(plan, config),
     controllersDisruptionBudget(plan),
     controllersDeployment(plan),
+    ...admissionObjects(plan.installation.admissionPolicies),
   ];
   return objects.map((object) => withLabels(object, plan.labels));
 }

@@ -4,6 +4,11 @@
  * it creates by server-side apply, whose requests name the object.
  */
 import { identity, OPERATOR_API, PRODUCT_API } from "../../identity.ts";
+import { ADMISSION_GROUPS } from "../../model/installation/admission.ts";
+import { ADDRESS_LIST } from "../admission/address-policies.ts";
+import { USERS_OF_ANNOTATIONS } from "../admission/annotation-users.ts";
+import { policiesOf } from "../admission/policies.ts";
+import { ADMISSION_GROUP } from "../admission/policy-objects.ts";
 import { NETWORK_CONFIG_MAP, UNINSTALL } from "../render/names.ts";
 import { combinedRules } from "./combined-rules.ts";
 import { RBAC_GROUP } from "./role-objects.ts";
@@ -24,13 +29,15 @@ export const OPERATOR_SECRETS_ROLE = `${identity.operator}-secrets`;
 
 const CORE = "";
 const COMPONENTS = [identity.nodeAgent, PLUGIN_ACCOUNT, identity.controllers];
+/** A policy and its binding have the same name. */
+const ADMISSION_POLICIES = [...new Set(ADMISSION_GROUPS.flatMap(policiesOf).map(({ metadata }) => metadata.name))];
 const STATUSES = `${identity.product}statuses`;
 
 /** Each kind that is rendered, with the names of its objects. */
 const RENDERED: readonly (readonly [group: string, resource: string, names: readonly string[]])[] = [
   [CORE, "namespaces", [identity.systemNamespace]],
   [CORE, "serviceaccounts", COMPONENTS],
-  [CORE, "configmaps", [NETWORK_CONFIG_MAP]],
+  [CORE, "configmaps", [NETWORK_CONFIG_MAP, ADDRESS_LIST.name]],
   ["apps", "daemonsets", [identity.nodeAgent, UNINSTALL]],
   ["apps", "deployments", [identity.controllers]],
   ["policy", "poddisruptionbudgets", [identity.controllers]],
@@ -38,6 +45,8 @@ const RENDERED: readonly (readonly [group: string, resource: string, names: read
   [RBAC_GROUP, "clusterrolebindings", COMPONENTS],
   [RBAC_GROUP, "roles", [identity.nodeAgent, identity.controllers]],
   [RBAC_GROUP, "rolebindings", [identity.nodeAgent, identity.controllers, OPERATOR_SECRETS_ROLE]],
+  [ADMISSION_GROUP, "validatingadmissionpolicies", ADMISSION_POLICIES],
+  [ADMISSION_GROUP, "validatingadmissionpolicybindings", ADMISSION_POLICIES],
   ["storage.k8s.io", "csidrivers", [identity.csiDriver]],
 ];
 
@@ -51,6 +60,8 @@ const CHANGE_RENDERED: readonly Rule[] = RENDERED.map(([group, resource, resourc
 const FOLLOW: readonly Rule[] = [
   ...RENDERED.map(([group, resource]) => rule(group, [resource], ["get", "list", "watch"])),
   rule(CORE, ["nodes", "pods"], ["list", "watch"]),
+  // Before the first policy counts: who chooses addresses already.
+  ...USERS_OF_ANNOTATIONS.map(({ group, resource }) => rule(group, [resource], ["list"])),
 ];
 
 const OWN: readonly Rule[] = [

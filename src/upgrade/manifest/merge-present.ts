@@ -1,6 +1,7 @@
 /** The manifest of this release for an installation whose objects have its shapes: plain three-way merges. Pure. */
 import { identity } from "../../identity.ts";
 import type { Fields } from "../../kube/objects.ts";
+import { isAddressList } from "../../operator/admission/address-policies.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { describeObject } from "../../operator/object-kinds.ts";
 import type { Obstacle } from "../facts.ts";
@@ -37,6 +38,7 @@ export function mergePresent({
       const found = liveOf(live, object);
       if (found === undefined) return [object];
       if (object.kind === "Secret") return [];
+      if (isAddressList(object)) return [object];
       if (isSettings(object)) return [withLiveSettings(object, found)];
       const { base, source } = isSameVersion ? published(object) : baseOf(found, undefined);
       const merged = mergeObject({ object, found, base, isBaseApplied: source === "last applied" }, winner);
@@ -44,7 +46,7 @@ export function mergePresent({
       return [merged.object];
     });
   return {
-    objects: withConfigHash(objects.map((object) => ({ object, mode: "whole" }))),
+    objects: withConfigHash(objects.map((object) => ({ object, mode: isAddressList(object) ? "add" : "whole" }))),
     settings: {},
     notes: [],
     obstacles: isEtcd ? etcdObstacles(live) : [],

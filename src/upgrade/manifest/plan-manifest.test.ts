@@ -37,11 +37,14 @@ async function layOut({ version = "v3.26.4", edit, isStockKnown = true, onConfli
 interface Planned extends StockVariant, Pick<ManifestSite, "stock"> {
   readonly version: string;
   readonly onConflict: "fail" | "mine" | "theirs";
+  readonly orchestratorVersion?: string;
 }
 
-function plan(objects: readonly Any[], { stock, version, datastore, network, onConflict }: Planned) {
+function plan(objects: readonly Any[], planned: Planned) {
+  const { stock, version, datastore, network, onConflict, orchestratorVersion = "v1.34.0" } = planned;
   const live = new Map<string, Fields>(objects.map((each) => [objectPath(each), each]));
-  const facts = { method: { kind: "manifest", network }, datastore, version, target: TARGET } as Facts;
+  const method = { kind: "manifest", network } as const;
+  const facts = { method, datastore, version, target: TARGET, orchestratorVersion } as Facts;
   const release = {
     version: TARGET,
     manifest: (variant: StockVariant) => variantObjects(variant, TARGET),
@@ -523,6 +526,29 @@ describe("wantedManifest() with flannel", () => {
     expect(plugins[0]).toMatchObject({ type: "flannel", delegate: { type: product, datastore_type: "etcdv3" } });
     expect(plugins[0].delegate.ipam).toBeUndefined();
     expect(object(wanted, "ConfigMap", `${product}-config`).data.etcd_endpoints).toBe("https://10.0.0.1:2379");
+  });
+});
+
+describe("wantedManifest() and the admission policies", () => {
+  const kinds = (orchestratorVersion: string) => {
+    const etcd = { datastore: "etcd", network: "own" } as const;
+    const { settings, components } = variantObjects(etcd, TARGET);
+    const given = { ...etcd, stock: undefined, version: TARGET, onConflict: "fail", orchestratorVersion } as const;
+    return plan([...settings, ...components], given).objects.map(({ object: { kind } }) => kind);
+  };
+
+  test("are left out on a cluster that is older than they are", () => {
+    expect(kinds("v1.30.0")).toContain("ValidatingAdmissionPolicy");
+    const older = kinds("v1.29.9-eks-1");
+    expect(older.filter((kind) => kind.startsWith("Validating"))).toEqual([]);
+    expect(older).toContain("DaemonSet");
+  });
+
+  test("the entries that the list has when it is written stay", () => {
+    const { settings, components } = variantObjects(OWN, "v3.28.9");
+    const given = { ...OWN, stock: undefined, version: "v3.28.9", onConflict: "theirs" } as const;
+    const { objects } = plan([...settings, ...components], given);
+    expect(objects.find((each) => each.object.metadata.name.endsWith("address-list"))?.mode).toBe("add");
   });
 });
 

@@ -4,6 +4,7 @@
  */
 import { identity } from "../../identity.ts";
 import type { Fields } from "../../kube/objects.ts";
+import { isAddressList } from "../../operator/admission/address-policies.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { describeObject } from "../../operator/object-kinds.ts";
 import { NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "../../operator/render/names.ts";
@@ -117,6 +118,7 @@ function translateObject(object: KubeObject, site: Site): Part {
     case "Deployment":
       return controllersPart(object, site);
     case "ConfigMap":
+      if (isAddressList(object)) return added(object);
       return object.metadata.name === NETWORK_CONFIG_MAP ? networkConfigPart(object, site) : settingsPart(object, site);
     case "Secret":
       // What is there has the certificates: an empty one would take the place of the client's key.
@@ -124,6 +126,8 @@ function translateObject(object: KubeObject, site: Site): Part {
     case "CSIDriver":
       return { wanted: [{ object: withLiveSpec(object, site.live), mode: "whole" }] };
     case "PodDisruptionBudget":
+    case "ValidatingAdmissionPolicy":
+    case "ValidatingAdmissionPolicyBinding":
       return { wanted: [{ object, mode: "whole" }] };
     default:
       return added(object);

@@ -50,6 +50,7 @@ async function layOut({ version, ...variant }: Layout, planned?: Planned) {
     method: { kind: "manifest", network: variant.network },
     storage: "current",
     namespace: "kube-system",
+    orchestratorVersion: "v1.34.0",
   };
   const site = {
     objects: clusterObjects(cluster.client),

@@ -148,6 +148,11 @@ const SPEC: Descriptions = {
   flexVolumePath: "Only None: there is no FlexVolume",
   kubeletVolumePluginPath:
     "Directory of the kubelet on the nodes, where the node agent serves the CSI driver for the volumes of sidecars; None: it does not. Default: /var/lib/kubelet",
+  admissionPolicies: "Policies that the API server evaluates when objects are written; see admission.md",
+  "admissionPolicies.chosenAddresses":
+    "Only listed namespaces and service accounts may choose addresses that IPAM does not check. Default: Enabled",
+  "admissionPolicies.recordedAddresses":
+    "Only those who may patch pods/status may write what the plugin records on a pod. Default: Enabled",
   ...Object.fromEntries(Object.entries(REFUSED_SPEC_FIELDS).map(([field, why]) => [field, refused(why)])),
   ...Object.fromEntries(
     Object.entries(REFUSED_NETWORK_FIELDS).map(([field, why]) => [`${NETWORK_FIELD}.${field}`, refused(why)]),

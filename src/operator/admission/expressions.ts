@@ -1,4 +1,4 @@
-/** Parts of the CEL expressions in `deploy/admission/`. A pod has no `oldObject` while it is created, and may have no annotations. */
+/** Parts of the CEL expressions of the admission policies. A pod has no `oldObject` while it is created, and may have no annotations. */
 
 interface Variable {
   readonly name: string;
@@ -53,6 +53,11 @@ export const REQUESTER_MAY_PATCH_STATUS =
   "authorizer.group('').resource('pods').subresource('status').namespace(request.namespace).check('patch').allowed()";
 
 const LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+
+/** Neither empty nor a comment. */
+export function isEntry(line: string): string {
+  return `${line}.trim().matches('^[^#]')`;
+}
 
 export function isWellFormedLine(line: string): string {
   return `${line}.trim().matches(${constant(`^(#.*|${LABEL}(/${LABEL}([.]${LABEL})*)?)?$`)})`;

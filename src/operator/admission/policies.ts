@@ -1,0 +1,23 @@
+/** The admission policies of an installation, in groups that an administrator can switch off one by one. Pure. */
+import type { AdmissionGroup } from "../../model/installation/admission.ts";
+import type { KubeObject } from "../kube-object.ts";
+import { addressListObject, chosenAddressesPolicies, recordedAddressesPolicies } from "./address-policies.ts";
+
+const GROUPS: Readonly<Record<AdmissionGroup, () => readonly KubeObject[]>> = {
+  chosenAddresses: chosenAddressesPolicies,
+  recordedAddresses: recordedAddressesPolicies,
+};
+
+/** Of every policy and binding: selects the group. */
+const GROUP_LABEL = "app.kubernetes.io/component";
+
+export function policiesOf(group: AdmissionGroup): readonly KubeObject[] {
+  const labels = { [GROUP_LABEL]: `admission-${group.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}` };
+  return GROUPS[group]().map((object) => ({ ...object, metadata: { ...object.metadata, labels } }));
+}
+
+/** The list stays if the policies are switched off: its entries are the administrator's. */
+export function admissionObjects(switches: Readonly<Record<AdmissionGroup, boolean>>): readonly KubeObject[] {
+  const groups = Object.keys(GROUPS) as readonly AdmissionGroup[];
+  return [addressListObject(), ...groups.filter((group) => switches[group]).flatMap(policiesOf)];
+}
