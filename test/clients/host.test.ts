@@ -1,10 +1,12 @@
 import { describe, expect } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { cgroupName, makeCgroups, removeCgroups } from "../support/cgroups.ts";
 import { hostProblem, openHost } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 
+const ROOT = "/sys/fs/cgroup";
 const testHost = testNeeding(hostProblem());
 
 describe("openHost()", () => {
@@ -32,5 +34,28 @@ describe("openHost()", () => {
 
     owner.kill("SIGKILL");
     await pollUntil(() => !existsSync(`/proc/${init}`), "the host's end");
+  });
+});
+
+describe("sweepCgroups()", () => {
+  const cgroupsOf = (name: string) => [".", ...readdirSync(ROOT)].filter((each) => existsSync(join(ROOT, each, name)));
+  const sweep = (enter: readonly string[] = []) => {
+    const module = JSON.stringify(join(import.meta.dir, "../support/cgroups.ts"));
+    const source = `import { sweepCgroups } from ${module}; sweepCgroups();`;
+    expect(Bun.spawnSync([...enter, process.execPath, "-e", source]).exitCode).toBe(0);
+  };
+
+  testHost("removes those of processes that have ended, and none of others that it cannot see", () => {
+    const ended = Bun.spawnSync(["true"]).pid;
+    const [own, left] = [cgroupName(process.pid, 999), cgroupName(ended, 999)];
+    for (const name of [own, left]) makeCgroups(name);
+    const before = cgroupsOf(own);
+    expect(before).not.toEqual([]);
+
+    sweep(["unshare", "--pid", "--fork", "--mount-proc"]);
+    expect([cgroupsOf(own), cgroupsOf(left)]).toEqual([before, before]);
+    sweep();
+    expect([cgroupsOf(own), cgroupsOf(left)]).toEqual([before, []]);
+    removeCgroups(own);
   });
 });

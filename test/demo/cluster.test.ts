@@ -113,7 +113,7 @@ async function expectNothingLeft(processes: readonly string[]): Promise<void> {
   const [worker = ""] = processes;
   const left = () => [
     ...processes.filter((pid) => existsSync(`/proc/${pid}`)),
-    ...leftCgroups().filter((name) => name.startsWith(`vt-${worker}-`)),
+    ...leftCgroups().filter((name) => name.startsWith(`vt-${worker}in`)),
     ...readdirSync(tmpdir()).filter((name) => name.includes(`-${worker}in`)),
   ];
   await pollUntil(() => left().length === 0, "everything to be removed").catch(() => expect(left()).toEqual([]));

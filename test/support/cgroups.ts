@@ -1,9 +1,11 @@
 /**
  * The cgroups of private hosts: the only thing that the kernel does not remove
- * with a PID namespace. Their names are `vt-<pid of the test>-<n>`.
+ * with a PID namespace. Their names are `vt-<process>in<PID namespace>-<n>`, as a
+ * bare machine (scripts/bare) has its own processes and the cgroups of this machine.
  */
-import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readlinkSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { pidNamespace } from "./temporary-directory.ts";
 
 const ROOT = "/sys/fs/cgroup";
 
@@ -12,12 +14,38 @@ export function sweepCgroups(): void {
   for (const name of leftCgroups()) removeCgroups(name);
 }
 
-/** The names of those whose owner has ended. */
+/** Of a host of this process. */
+export function cgroupName(process: number, host: number): string {
+  return `vt-${process}in${pidNamespace}-${host}`;
+}
+
+/** The names of those whose owner has ended, as far as this PID namespace sees it. */
 export function leftCgroups(): readonly string[] {
-  return [...new Set(hierarchies().flatMap(hostNames))].filter((name) => {
-    const owner = /^vt-(\d+)-/.exec(name)?.[1];
-    return owner !== undefined && !existsSync(`/proc/${owner}`);
-  });
+  return [...new Set(hierarchies().flatMap(hostNames))].filter(isLeftOver);
+}
+
+function isLeftOver(name: string): boolean {
+  const [, owner, namespace] = /^vt-(\d+)in(\d+)-\d+$/.exec(name) ?? [];
+  if (owner === undefined) return false;
+  if (namespace === pidNamespace) return !existsSync(`/proc/${owner}`);
+  return pidNamespace === FIRST_PID_NAMESPACE && !pidNamespaces().has(namespace ?? "");
+}
+
+/** The kernel's number of the one that sees all processes. */
+const FIRST_PID_NAMESPACE = "4026531836";
+
+function pidNamespaces(): ReadonlySet<string> {
+  const processes = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return new Set(processes.map((process) => /\d+/.exec(linkOf(`/proc/${process}/ns/pid`))?.[0] ?? ""));
+}
+
+/** Empty if the process has ended meanwhile. */
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
 }
 
 /** Creates the cgroup in every hierarchy, for programs that expect it to be there. */

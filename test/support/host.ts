@@ -10,7 +10,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { removeCgroups, sweepCgroups } from "./cgroups.ts";
+import { cgroupName, removeCgroups, sweepCgroups } from "./cgroups.ts";
 
 export interface Finished {
   readonly code: number;
@@ -25,7 +25,7 @@ export interface RunOptions {
 }
 
 export interface Host extends AsyncDisposable {
-  /** Unique and recognisable: `vt-<pid of the test>-<n>`; also the name of its cgroups. */
+  /** Unique and recognisable: `vt-<process of the test>in<its PID namespace>-<n>`; also the name of its cgroups. */
   readonly name: string;
   /** Its own directory in memory, with the same path inside. */
   readonly directory: string;
@@ -74,7 +74,7 @@ export function hostProblem(): string | undefined {
 export async function openHost(): Promise<Host> {
   sweepCgroups();
   opened += 1;
-  const name = `vt-${process.pid}-${opened}`;
+  const name = cgroupName(process.pid, opened);
   const holder = Bun.spawn(
     [
       "unshare",

@@ -17,12 +17,12 @@ const PREFIX = "vt-";
 const OLD_MILLISECONDS = 60 * 60 * 1000;
 
 /** Process IDs are only valid inside one PID namespace. */
-const namespace = /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
+export const pidNamespace = /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
 
 /** `place`: the parent directory. */
 export function temporaryDirectory(area: string, place = tmpdir()): TemporaryDirectory {
   sweepDirectories(place);
-  const path = mkdtempSync(join(place, `${PREFIX}${area}-${process.pid}in${namespace}-`));
+  const path = mkdtempSync(join(place, `${PREFIX}${area}-${process.pid}in${pidNamespace}-`));
   const remove = () => {
     process.off("exit", remove);
     removeTree(path);
@@ -39,7 +39,7 @@ export function sweepDirectories(place = tmpdir()): void {
 function isLeftOver(name: string, place: string): boolean {
   const [, owner, where] = /^vt-.*-(\d+)in(\d+)-\w+$/.exec(name) ?? [];
   if (owner === undefined) return false;
-  if (where === namespace) return !existsSync(`/proc/${owner}`);
+  if (where === pidNamespace) return !existsSync(`/proc/${owner}`);
   const { mtimeMs } = statSync(join(place, name), { throwIfNoEntry: false }) ?? {};
   return mtimeMs !== undefined && Date.now() - mtimeMs > OLD_MILLISECONDS;
 }
