@@ -44,7 +44,7 @@ GENERATED = $(if $(filter identity/vendor.json,$(IDENTITY)),--write,--deploy "$(
 test: node_modules/.installed ## lint, then every test; the last line holds the counts
 	@$(BUN) scripts/test.ts
 
-bare: node_modules/.installed ## demo, package and tests of a fresh clone on a bare Debian in a folder, as root; half an hour or so
+bare: node_modules/.installed ## demo, package and tests of a fresh clone on a bare Debian in a folder, with a random host name, booted minutes ago; as root; half an hour or so
 	@$(BUN) scripts/bare.ts
 
 soak: node_modules/.installed ## the long proofs at full size, an hour or so; SOAK=word chooses among them

@@ -1,14 +1,13 @@
 /**
- * `make bare`: runs `make demo`, `make deb` and `make test` of a fresh clone on a bare Debian,
- * where dpkg installs and purges the package. Passes if they pass and nothing was skipped except tests that need Go.
+ * `make bare`: runs `make demo`, `make deb` and `make test` of a fresh clone on a bare Debian with a random host name
+ * that was booted a few minutes ago, where dpkg installs and purges the package. Passes if they pass and nothing was skipped except tests that need Go, and the one that makes such a machine.
  * However it ends, the machine and its directory are removed.
  */
 import { join } from "node:path";
 import { temporaryDirectory } from "../test/support/temporary-directory.ts";
-import { startBareMachine } from "./bare/machine.ts";
+import { bareMachineProblem, startBareMachine } from "./bare/machine.ts";
 import { needlessReasons, type Outcome, outcomeOf } from "./bare/outcome.ts";
 import { installPrograms } from "./programs/install.ts";
-import { run } from "./run.ts";
 
 const EXIT_INTERRUPTED = 130;
 const repository = join(import.meta.dir, "..");
@@ -21,12 +20,15 @@ async function bare(): Promise<number> {
     return 1;
   }
   await installPrograms();
-  const { output: changes } = await run(["git", "-C", repository, "status", "--porcelain"]);
-  if (changes !== "") console.log("bare: uncommitted changes are not included");
+  const problem = await bareMachineProblem(repository);
+  if (problem !== undefined) {
+    console.error(`make bare cannot make a bare machine: it ${problem}`);
+    return 1;
+  }
 
   // Mounts in the machine are not visible here: removing the directory removes only its files.
   const folder = temporaryDirectory("bare");
-  const machine = await startBareMachine({ folder: folder.path, repository });
+  const machine = await startBareMachine({ folder: folder.path, repository, work: "everything" });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, async () => {
       machine.kill("SIGKILL");
@@ -54,7 +56,7 @@ async function copyToStdout(output: ReadableStream<Uint8Array>): Promise<string>
 function verdict(outcome: Outcome, code: number): number {
   for (const [reason, count] of outcome.reasons) console.log(`bare: ${count} skipped: ${reason}`);
   const needless = needlessReasons(outcome);
-  for (const reason of needless) console.log(`bare: not passed: skipped although it does not need Go: ${reason}`);
+  for (const reason of needless) console.log(`bare: not passed: skipped although all packages are there: ${reason}`);
   if (code !== 0) console.log(`bare: not passed: exit code ${code}`);
   if (outcome.counts === undefined) console.log("bare: not passed: make test did not finish");
   else console.log(outcome.counts);

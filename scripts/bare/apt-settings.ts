@@ -16,6 +16,15 @@ function isOfDebian(text: string, codename: string): boolean {
   return lines.every((line) => !/signed-by/i.test(line) || line.includes(DEBIAN_KEYRING));
 }
 
+/** The addresses of a file's entries of that release; an entry is a line or a paragraph. */
+export function archivesIn(text: string, codename: string): readonly string[] {
+  const entries = /^Types:/m.test(text) ? text.split(/\n\s*\n/) : text.split("\n");
+  return entries
+    .map((entry) => entry.replaceAll(/^\s*#.*$/gm, "").split(/\s+/))
+    .filter((words) => words.includes(codename))
+    .flatMap((words) => words.filter((word) => /^https?:/.test(word)).map((word) => word.replace(/\/$/, "")));
+}
+
 /** Proxies, retries and similar settings: the section `Acquire` of `apt-config dump`, without empty defaults. */
 export function acquireSettings(dump: string): string {
   const lines = dump.split("\n").filter((line) => /^Acquire::\S+ ".+";$/.test(line));

@@ -19,7 +19,7 @@ export function outcomeOf(printed: string): Outcome {
   return { ...(counts === undefined ? {} : { counts }), reasons };
 }
 
-/** All packages are installed there, so only tests that need Go may be skipped. */
+/** All packages are installed there, so only tests that need Go or another bare machine may be skipped. */
 export function needlessReasons({ reasons }: Outcome): readonly string[] {
-  return [...reasons.keys()].filter((reason) => !/\bneeds Go\b/.test(reason));
+  return [...reasons.keys()].filter((reason) => !/\bneeds Go\b|^is on a bare machine already$/.test(reason));
 }

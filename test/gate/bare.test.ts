@@ -1,10 +1,15 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
-import { acquireSettings, debianSources } from "../../scripts/bare/apt-settings.ts";
+import { asAnotherMachine } from "../../scripts/bare/another-machine.ts";
+import { acquireSettings, archivesIn, debianSources } from "../../scripts/bare/apt-settings.ts";
+import { bareMachineProblem } from "../../scripts/bare/machine.ts";
 import { needlessReasons, outcomeOf } from "../../scripts/bare/outcome.ts";
-import { program, root, testNeeding } from "../support/needs.ts";
+import { root, testNeeding } from "../support/needs.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
+
+const problem = await bareMachineProblem(join(import.meta.dir, "../.."));
 
 describe("debianSources()", () => {
   const KEYRING = "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg";
@@ -21,6 +26,37 @@ describe("debianSources()", () => {
   });
 });
 
+describe("archivesIn()", () => {
+  const URL = "http://mirror.invalid/debian";
+
+  test.each<[string, string, readonly string[]]>([
+    ["a line", `deb [arch=amd64] ${URL}/ bookworm main\ndeb http://other.invalid bookworm-security main`, [URL]],
+    ["a paragraph", `Types: deb\n# http://snapshot.invalid\nURIs: ${URL}\nSuites: bookworm bookworm-updates`, [URL]],
+    ["a file with mirrors", "Types: deb\nURIs: mirror+file:/etc/apt/mirrors/debian.list\nSuites: bookworm", []],
+    ["another release", `deb ${URL} trixie main`, []],
+  ])("reads the address of %s", (_what, text, archives) => {
+    expect(archivesIn(text, "bookworm")).toEqual(archives);
+  });
+});
+
+describe("asAnotherMachine()", () => {
+  const hasTimeNamespaces = existsSync("/proc/self/ns/time") ? undefined : "needs time namespaces in the kernel";
+  const script = "cat /proc/sys/kernel/hostname; cat /proc/uptime; grep btime /proc/stat";
+
+  testNeeding(root, hasTimeNamespaces)("has another name each time, and was booted minutes ago", () => {
+    const machines = Array.from({ length: 5 }, () => {
+      const { stdout, exitCode } = Bun.spawnSync([...asAnotherMachine(), "sh", "-c", script]);
+      const [name = "", uptime = "", bootTime = ""] = stdout.toString().split("\n");
+      const minutesSince = (seconds: number) => (Date.now() / 1000 - seconds) / 60;
+      return { exitCode, name, minutes: [parseFloat(uptime) / 60, minutesSince(Number(bootTime.split(" ")[1]))] };
+    });
+
+    expect(machines.filter(({ exitCode }) => exitCode !== 0)).toEqual([]);
+    expect(new Set([hostname(), ...machines.map(({ name }) => name)]).size).toBeGreaterThan(3);
+    expect(machines.flatMap(({ minutes }) => minutes).filter((each) => each < 0.9 || each > 11)).toEqual([]);
+  });
+});
+
 describe("acquireSettings()", () => {
   test("keeps settings with a value, and only those of Acquire", () => {
     const dump = `Acquire "";\nAcquire::http "";\nAcquire::http::Proxy "http://proxy.invalid:3128";\nDir "/";\n`;
@@ -30,6 +66,7 @@ describe("acquireSettings()", () => {
 });
 
 describe("outcomeOf()", () => {
+  const NESTED = "skipped: test/d.test.ts: d > e (skipped: is on a bare machine already)";
   const GO = "skipped: test/a.test.ts: cnitool > adds (skipped: cnitool needs Go to be built)";
   const STRACE = "skipped: test/b.test.ts: b > c (skipped: needs the program strace)";
 
@@ -50,7 +87,7 @@ describe("outcomeOf()", () => {
   });
 
   test("reports a reason other than Go, and a missing reason", () => {
-    const outcome = outcomeOf([GO, STRACE, "skipped: test/c.test.ts: c > silent"].join("\n"));
+    const outcome = outcomeOf([GO, NESTED, STRACE, "skipped: test/c.test.ts: c > silent"].join("\n"));
 
     expect(needlessReasons(outcome)).toEqual([
       "needs the program strace",
@@ -104,7 +141,7 @@ describe("what an interrupted run leaves in the temporary directory", () => {
     expect([left, readdirSync(directory.path)]).toEqual([[], []]);
   });
 
-  testNeeding(root, program("mmdebstrap"))("is nothing of make bare", async () => {
+  testNeeding(problem)("is nothing of make bare", async () => {
     const command = [process.execPath, join(import.meta.dir, "../../scripts/bare.ts")];
 
     expect(await interrupt(command, /bare: installs a Debian/)).toBe(130);
