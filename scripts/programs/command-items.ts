@@ -84,8 +84,8 @@ function commandBehind<Source extends Given>(items: readonly Item<Source>[], { v
     if (item?.kind !== "text") {
       const isOne = item?.kind === "unknown" && !item.many;
       if (isOne && left > 0) left -= 1;
-      // Perhaps an option of the starter.
-      else if (isOne && items.slice(at).some((later) => isText(later, "--"))) continue;
+      // Options of the starter.
+      else if (items.slice(at).some((later) => isText(later, "--"))) continue;
       else break;
     } else if (item.text === "--") {
       at += 1;

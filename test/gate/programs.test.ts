@@ -33,6 +33,12 @@ describe("startedPrograms()", () => {
       `const S = "set -e\\ntcpdump lo"; Bun.spawn(["bash", "-c", S]);`,
       ["bash", "tcpdump"],
     ],
+    [
+      "behind options that are passed on",
+      `function as(more: string[]) { return ["unshare", ...more, "--", "sh", "-c", 'exec "$@"', name]; }
+       Bun.spawn([...as(["--net", "--mount"]), "tcpdump"]);`,
+      ["sh", "tcpdump", "unshare"],
+    ],
     ["of a script's arguments", `Bun.spawn(["sh", "-c", 'exec "$@"', "sh", "tcpdump"]);`, ["sh", "tcpdump"]],
     ["but not of arguments", `Bun.spawn([process.execPath, "tcpdump"]); Bun.spawn(["ip", "link"]);`, ["ip"]],
   ])("finds the program %s", (_what, text, programs) => {
