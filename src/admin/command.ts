@@ -8,6 +8,7 @@ import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { KubeAccess } from "../config/kube-access.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import type { Clock } from "../datastore/replica/clock.ts";
+import type { ClusterSources } from "../firewall/cluster-sources.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import type { NatPool } from "../firewall/nat-table.ts";
 import type { RecordedSources } from "../firewall/recorded-sources.ts";
@@ -160,6 +161,8 @@ export type Program = (
 export interface WantedTables {
   readonly pools: readonly NatPool[];
   readonly sources: readonly RecordedSources[];
+  /** Addresses that pods may not use as further sources; absent if the node agent follows them, or if there are no such sources. */
+  readonly clusterSources?: ClusterSources;
   /** Against spoofed addresses of pods; not if another plugin connects all pods of the host. */
   readonly hasGuard: boolean;
   /** Floating IPs of pods of this node; absent if the node agent follows them. */

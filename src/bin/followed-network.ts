@@ -26,6 +26,7 @@ export const KINDS_OF_PARTS = {
   ],
   nodeRecord: ["nodes", "pools", "configurations"],
   nat: ["pools", "configurations"],
+  clusterSources: ["pools", "nodes"],
   routes: ["nodes", "pools", "endpoints", "configurations"],
   bgp: ["nodes", "pools", "configurations", "bgpConfigurations", "bgpPeers", "bgpFilters"],
 } as const satisfies Record<string, readonly (keyof NetworkValues)[]>;

@@ -6,7 +6,7 @@ import { type AllowedSource, familiesOf } from "../firewall/allowed-sources.ts";
 import { findAllDrops, findPartialDrops } from "../firewall/forward-chains.ts";
 import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { POLICY_TABLE } from "../firewall/policy-table.ts";
-import { readAllowedSources } from "../firewall/source-prefixes.ts";
+import { knowsClusterSources, readAllowedSources } from "../firewall/source-prefixes.ts";
 import { readFloatingState, readGuardState, readNatState } from "../firewall/table-states.ts";
 import { identity } from "../identity.ts";
 import { readText } from "../linux/files.ts";
@@ -41,6 +41,7 @@ async function readFacts(): Promise<HostFacts> {
     },
     ...(await directNetfilter.withSocket((socket) => ({
       podLinks: readPodLinks(readAllowedSources(socket)),
+      knowsClusterSources: knowsClusterSources(socket),
       droppingChains: findAllDrops(socket),
       partlyDroppingChains: findPartialDrops(socket),
       hasPolicyTable: findTable(socket, POLICY_TABLE) !== undefined,

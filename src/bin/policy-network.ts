@@ -7,6 +7,7 @@ import { type DatastoreSettings, datastoreSettings } from "../config/datastore-s
 import { type KubeAccess, kubeAccess } from "../config/kube-access.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Family } from "../ip/address.ts";
+import { type Prefix, parsePrefix } from "../ip/prefix.ts";
 import { podCidrPlaces } from "../ipam/hostlocal/pod-cidr.ts";
 import { hostName } from "./host-name.ts";
 
@@ -18,6 +19,8 @@ export interface PolicyNetwork {
   readonly isPolicyRequired: boolean;
   /** Another plugin connects the pods of this host. */
   readonly isForAgentOnly: boolean;
+  /** What pods may send from beside their own addresses; `undefined` if the config does not allow it. */
+  readonly furtherSources: { readonly permittedInCluster: readonly Prefix[] } | undefined;
   /** Where the plugin looks for the status of endpoints. */
   readonly statusDirectory: string;
   readonly orchestrator: {
@@ -63,6 +66,9 @@ export async function readPolicyNetwork(
     node: await readNodeName({ node: { ...config.node, nameFileOptional: true } }, files.hostName),
     isPolicyRequired: config.policyType !== undefined,
     isForAgentOnly: isForAgentOnly(installed),
+    furtherSources: config.features.allowedSourcePrefixes
+      ? { permittedInCluster: config.clusterSourcePrefixes.flatMap((text) => parsePrefix(text) ?? []) }
+      : undefined,
     statusDirectory: config.endpointStatusDirectory,
     orchestrator: {
       // Beside another plugin the config need not name credentials: no plugin uses them.

@@ -1,6 +1,5 @@
 /** Writes the tables that all pods of this host share, for the admin tool. Loaded only by the command that needs it. */
 import type { WantedTables } from "../admin/command.ts";
-import { restoreLoopbackGuard } from "../chained/portmap/restore-guard.ts";
 import { PluginError } from "../errors.ts";
 import { applyFloating } from "../firewall/apply-floating.ts";
 import { applyGuard } from "../firewall/apply-guard.ts";
@@ -9,7 +8,7 @@ import { FLOATING_TABLE } from "../firewall/floating-table.ts";
 import { GUARD_TABLE } from "../firewall/guard-table.ts";
 import { NAT_TABLE } from "../firewall/nat-table.ts";
 import type { RecordedSources } from "../firewall/recorded-sources.ts";
-import { removeDeadSources, setAllowedSources } from "../firewall/source-prefixes.ts";
+import { removeDeadSources, setAllowedSources, setClusterSources } from "../firewall/source-prefixes.ts";
 import { isKernelError, KernelError } from "../linux/kernel-error.ts";
 import { netfilterOf } from "../linux/netfilter-access.ts";
 import type { NetlinkSocket, SocketOpener } from "../linux/netlink-socket.ts";
@@ -19,17 +18,18 @@ import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 /** Returns the names of the tables that were written. A kernel that cannot do it is warned about unless a pool or a pod needs NAT. */
 export async function restoreTables(
   kernel: SocketOpener,
-  { pools, sources, floating, hasGuard }: WantedTables,
+  { pools, sources, clusterSources, floating, hasGuard }: WantedTables,
   warn: (message: string) => void,
 ): Promise<readonly string[]> {
   try {
     return await netfilterOf(kernel).withSocket(async (socket) => {
       const nat = (await applyNat(socket, pools)) ? [NAT_TABLE] : [];
       const isGuardNew = hasGuard && (await applyGuard(socket, warn));
-      const guard = hasGuard && (restoreSources(kernel, socket, sources) || isGuardNew) ? [GUARD_TABLE] : [];
+      const areSourcesNew = hasGuard && restoreSources(kernel, socket, sources);
+      const isClusterNew = hasGuard && clusterSources !== undefined && setClusterSources(socket, clusterSources);
+      const guard = isGuardNew || areSourcesNew || isClusterNew ? [GUARD_TABLE] : [];
       const translated = floating !== undefined && applyFloating(socket, floating) ? [FLOATING_TABLE] : [];
-      const hostPorts = restoreLoopbackGuard(kernel, socket, warn);
-      return [...nat, ...translated, ...guard, ...hostPorts].map(({ family, name }) => `${family} ${name}`);
+      return [...nat, ...translated, ...guard].map(({ family, name }) => `${family} ${name}`);
     });
   } catch (cause) {
     if (isKernelError(cause, "EACCES", "EPERM")) {

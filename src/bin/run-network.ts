@@ -2,7 +2,7 @@
  * Everything that the agent does with the installed network. Loaded only if there is one.
  *
  *   datastore ── one replica of resources ──┬─▶ policy, floating IPs, routes to local pods    (enforce-policy.ts)
- *                                           ├─▶ outgoing NAT                                  (agent/nat)
+ *                                           ├─▶ outgoing NAT, sources that no pod may use     (agent/nat)
  *                                           ├─▶ the record of this node, the MTU of pods      (keep-node-record.ts)
  *                                           ├─▶ routes between nodes                          (route-between-nodes.ts)
  *   orchestrator's pods of this node ───────┴─▶ endpoints, if another plugin connects pods    (record-endpoints.ts)
@@ -10,11 +10,14 @@
  * A part that fails is started again, and does not affect the others; nor does a kind that only it needs and that cannot be
  * listed (on the orchestrator's API: no CRD, no role).
  */
+import { followClusterSources } from "../agent/nat/follow-cluster-sources.ts";
 import { followNat } from "../agent/nat/follow-nat.ts";
 import type { SidecarVolumes } from "../agent/sidecars/sidecar-volumes.ts";
-import { superviseParts } from "../agent/supervise.ts";
+import { type AgentPart, superviseParts } from "../agent/supervise.ts";
 import { startReplica } from "../datastore/replica.ts";
+import { requireGuard } from "../firewall/apply-guard.ts";
 import { applyNat } from "../firewall/apply-nat.ts";
+import { setClusterSources } from "../firewall/source-prefixes.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { enforcePolicy } from "./enforce-policy.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS, networkKinds } from "./followed-network.ts";
@@ -73,6 +76,9 @@ export async function runNetwork(
           log,
         }),
     },
+    ...(network.furtherSources === undefined || network.isForAgentOnly
+      ? []
+      : [clusterSourcesPart(followed, network.furtherSources, netfilter)]),
     ...(needsRecordedEndpoints(followed)
       ? [{ name: "the endpoints of pods", run: (stop: AbortSignal) => recordEndpoints(followed, stop) }]
       : []),
@@ -84,4 +90,26 @@ export async function runNetwork(
     await replica.ended;
     await store.close();
   }
+}
+
+function clusterSourcesPart(
+  { means, replica, log }: FollowedNetwork,
+  { permittedInCluster: permitted }: NonNullable<PolicyNetwork["furtherSources"]>,
+  netfilter: NetfilterAccess,
+): AgentPart {
+  return {
+    name: "the sources that no pod may use",
+    run: (signal) =>
+      followClusterSources(replica.part(KINDS_OF_PARTS.clusterSources).updates(signal), {
+        permitted,
+        write: (sources) =>
+          netfilter.withSocket(async (socket) => {
+            await requireGuard(socket);
+            return setClusterSources(socket, sources);
+          }),
+        log,
+        wait: means.clock.wait,
+        signal,
+      }),
+  };
 }

@@ -28,6 +28,8 @@ export function crossWarnings(present: Present): readonly ConfigWarning[] {
   if (present.has("etcd_authority") || present.has("etcd_scheme")) warnings.push(deprecation(present));
   if (present.get("ipam.type") === identity.ipamType) warnings.push(...ipamWarnings(present));
   warnings.push(...switchWarnings(present));
+  if (present.has(CLUSTER_SOURCES) && present.get(SOURCES_SWITCH) !== true)
+    warnings.push(finding(CLUSTER_SOURCES, `has no effect: "${SOURCES_SWITCH}" is not true`));
   const plainEtcd = isPlainText(present.get("etcd_endpoints"));
   for (const [field, value] of present) {
     if (plainEtcd && TLS_FIELDS.has(field)) {
@@ -91,6 +93,10 @@ function ipamWarnings(present: Present): readonly ConfigWarning[] {
   return warnings;
 }
 
+const SOURCES_SWITCH = "feature_control.allowed_source_prefixes";
+const CLUSTER_SOURCES = "feature_control.cluster_source_prefixes";
+
+const FEATURES = ["ip_addrs_no_ipam", "floating_ips", "allowed_source_prefixes"];
 const API_FIELDS = ["kubernetes.kubeconfig", "kubernetes.k8s_api_root", "policy.k8s_api_root"];
 
 /** Annotations are read from the orchestrator's API. */
@@ -98,7 +104,7 @@ function switchWarnings(present: Present): readonly ConfigWarning[] {
   const datastore = present.get("datastore_type");
   if (API_FIELDS.some((field) => present.has(field)) || ORCHESTRATOR_NAMES.some((name) => name === datastore))
     return [];
-  const switches = ["feature_control.ip_addrs_no_ipam", "feature_control.floating_ips"];
+  const switches = FEATURES.map((name) => `feature_control.${name}`);
   const state = 'has no effect: annotations are read only with "kubernetes.kubeconfig" or "kubernetes.k8s_api_root"';
   return switches.filter((field) => present.get(field) === true).map((field) => finding(field, state));
 }

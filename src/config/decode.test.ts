@@ -134,6 +134,8 @@ describe("decodeNetworkConfig()", () => {
     [{ policy: { type: "k8s" }, policy_setup_timeout_seconds: 10, endpoint_status_dir: "/run/a" }, []],
     [{ feature_control: { ip_addrs_no_ipam: true } }, ["feature_control.ip_addrs_no_ipam"]],
     [{ feature_control: { floating_ips: true, ip_addrs_no_ipam: false } }, ["feature_control.floating_ips"]],
+    [{ feature_control: { allowed_source_prefixes: true } }, ["feature_control.allowed_source_prefixes"]],
+    [{ feature_control: { cluster_source_prefixes: ["10.0.0.0/24"] } }, ["feature_control.cluster_source_prefixes"]],
     [{ kubernetes: { kubeconfig: "/etc/kubeconfig" }, feature_control: { floating_ips: true } }, []],
     [{ policy: { k8s_api_root: "https://a:1" }, feature_control: { ip_addrs_no_ipam: true } }, []],
     [{ datastore_type: "kubernetes", feature_control: { ip_addrs_no_ipam: true } }, []],

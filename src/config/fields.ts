@@ -8,6 +8,7 @@
  */
 import * as v from "valibot";
 import { isJsonObject } from "../cni/json.ts";
+import { parsePrefix } from "../ip/prefix.ts";
 import { isLabelName, isLabelValue } from "../model/label-name.ts";
 import { isPoolReference } from "./pool-reference.ts";
 import { isHttpUrl } from "./urls.ts";
@@ -94,6 +95,11 @@ export function poolList(family: 4 | 6): FieldType<readonly string[]> {
     (text) => isPoolReference(text, family),
   );
 }
+
+export const prefixList: FieldType<readonly string[]> = listOf(
+  () => 'a CIDR such as "198.51.100.0/24"',
+  (text) => parsePrefix(text) !== undefined,
+);
 
 /** Labels that selectors can name. */
 export const labelMap: FieldType<Readonly<Record<string, string>>> = {

@@ -35,7 +35,9 @@ export function networkConfigFrom(wire: WireConfig, ipamAsGiven: JsonObject) {
     features: {
       ipAddrsNoIpam: wire.feature_control.ip_addrs_no_ipam,
       floatingIps: wire.feature_control.floating_ips,
+      allowedSourcePrefixes: wire.feature_control.allowed_source_prefixes,
     },
+    clusterSourcePrefixes: wire.feature_control.cluster_source_prefixes ?? [],
     queueCount: wire.num_queues,
     mtu: wire.mtu,
     policySetupTimeoutSeconds: wire.policy_setup_timeout_seconds,

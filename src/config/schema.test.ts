@@ -332,6 +332,20 @@ const FIELDS: readonly FieldRow[] = [
   },
   flag((config) => config.features.ipAddrsNoIpam, "feature_control.ip_addrs_no_ipam"),
   flag((config) => config.features.floatingIps, "feature_control.floating_ips"),
+  flag((config) => config.features.allowedSourcePrefixes, "feature_control.allowed_source_prefixes"),
+  {
+    field: "feature_control.cluster_source_prefixes",
+    read: (config) => config.clusterSourcePrefixes,
+    absent: [],
+    valid: [
+      [
+        ["10.0.0.0/24", "fd00::/64"],
+        ["10.0.0.0/24", "fd00::/64"],
+      ],
+    ],
+    invalid: [["10.0.0.0/24", 'is "10.0.0.0/24"']],
+    allowed: "CIDR",
+  },
   {
     ...number((config) => config.queueCount, "num_queues", 1),
     valid: [

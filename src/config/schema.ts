@@ -22,6 +22,7 @@ import {
   oneOf,
   oneOfAnyCase,
   poolList,
+  prefixList,
   text,
   wholeNumber,
 } from "./fields.ts";
@@ -190,6 +191,11 @@ function smallSections() {
     feature_control: section("Features that are disabled by default", {
       ip_addrs_no_ipam: defaulting("Enable the `ipAddrsNoIpam` annotation", flag, false),
       floating_ips: defaulting("Enable the `floatingIPs` annotation", flag, false),
+      allowed_source_prefixes: defaulting("Enable the `allowedSourcePrefixes` annotation", flag, false),
+      cluster_source_prefixes: optional(
+        "Prefixes that pods with `allowedSourcePrefixes` may send from although they overlap a pool or an address of a node; all other addresses of pools and nodes are excluded",
+        prefixList,
+      ),
     }),
   };
 }

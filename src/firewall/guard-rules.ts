@@ -1,25 +1,28 @@
 /**
- * The guard table as data: one rule for each family, for all pods. Pure.
+ * The guard table as data: the same rules for each family, for all pods. Pure.
  *
- *   prerouting (raw):  from an interface of a pod, and the route back to the source is another interface,
- *                      and this source is not allowed to this interface?  ──▶ drop
+ *   prerouting (raw):  from an interface of a pod, and the route back to the source is another interface?  ──▶ foreign
+ *   foreign:           this source is not allowed to this interface?                                       ──▶ drop
+ *                      it is an address of a pool or a node?                                               ──▶ drop
  *
  * The route to each pod's address leads to its interface, so a pod with its own
  * addresses only changes nothing here, and its packets are not looked up in the
- * set. Link-local addresses and `::` (neighbour discovery) have a route back.
+ * sets. Link-local addresses and `::` (neighbour discovery) have a route back.
  */
 import { identity } from "../identity.ts";
-import { addressBytes, addressFromBytes, type Family } from "../ip/address.ts";
-import { rangeBetween } from "../ip/range.ts";
+import { addressBits, addressBytes, addressFromBytes, type Family } from "../ip/address.ts";
+import { type AddressRange, rangeBetween } from "../ip/range.ts";
+import { keyRange, rangeElements } from "../linux/nftables/intervals.ts";
 import { loadAddress, matchFamily, matchInterfacePrefix, verdict } from "../linux/nftables/match.ts";
 import { changesOf, type NftChange, type NftRule, type Ruleset } from "../linux/nftables/ruleset.ts";
 import type { NftElement, NftSet } from "../linux/nftables/set.ts";
 import { concatenate, hostNumber } from "../linux/nftables/value.ts";
 import type { AllowedSource, SourceChanges } from "./allowed-sources.ts";
-import { allowedSet, GUARD_COMMENT, GUARD_TABLE } from "./guard-table.ts";
+import { allowedSet, clusterSet, GUARD_COMMENT, GUARD_TABLE } from "./guard-table.ts";
 
 const RAW = -300;
 const CHAIN = "sources";
+const FOREIGN = "foreign";
 const NO_ROUTE = 0;
 const FAMILIES = [4, 6] as const;
 const INDEX_BYTES = 4;
@@ -33,10 +36,13 @@ export function guardChanges(): readonly NftChange[] {
 export function guardRuleset(): Ruleset {
   return {
     table: GUARD_TABLE,
-    sets: FAMILIES.map(setOf),
-    chains: [{ name: CHAIN, base: { type: "filter", hook: "prerouting", priority: RAW, policy: "accept" } }],
-    rules: FAMILIES.map(ruleOf),
-    elements: [],
+    sets: FAMILIES.flatMap(setsOf),
+    chains: [
+      { name: FOREIGN },
+      { name: CHAIN, base: { type: "filter", hook: "prerouting", priority: RAW, policy: "accept" } },
+    ],
+    rules: FAMILIES.flatMap(rulesOf),
+    elements: FAMILIES.map((family) => ({ set: clusterSet(family), elements: [everyAddress(family)] })),
   };
 }
 
@@ -49,6 +55,22 @@ export function allowedChanges({ removed, added }: SourceChanges): readonly NftC
   ];
 }
 
+/** Replaces the addresses of pools and nodes, in one batch. */
+export function clusterChanges(family: Family, ranges: readonly AddressRange[]): readonly NftChange[] {
+  const [table, set, elements] = [GUARD_TABLE, clusterSet(family), clusterElements(ranges)];
+  const added: readonly NftChange[] = elements.length === 0 ? [] : [{ kind: "add-elements", table, set, elements }];
+  return [{ kind: "flush-set", table, set }, ...added];
+}
+
+export function clusterElements(ranges: readonly AddressRange[]): readonly NftElement[] {
+  return rangeElements(ranges.map(keyRange));
+}
+
+/** The only element of the set of a new table. */
+export function everyAddress(family: Family): NftElement {
+  return { key: new Uint8Array(addressBits(family) / 8), interval: "open" };
+}
+
 /** `undefined` if another program wrote something else into the set. */
 export function sourceOfElement({ key, keyEnd }: NftElement): AllowedSource | undefined {
   const first = addressFromBytes(key.subarray(INDEX_BYTES));
@@ -57,26 +79,50 @@ export function sourceOfElement({ key, keyEnd }: NftElement): AllowedSource | un
   return range && { linkIndex: new DataView(key.buffer, key.byteOffset).getUint32(0, true), range };
 }
 
-function setOf(family: Family): NftSet {
+function setsOf(family: Family): readonly NftSet[] {
   const address = family === 4 ? "ipv4_addr" : "ipv6_addr";
-  return { name: allowedSet(family), key: ["iface_index", address], holdsIntervals: true };
+  return [
+    { name: allowedSet(family), key: ["iface_index", address], holdsIntervals: true },
+    { name: clusterSet(family), key: [address], holdsIntervals: true },
+  ];
 }
 
-function ruleOf(family: Family): NftRule {
-  return {
-    chain: CHAIN,
-    expressions: [
-      ...matchInterfacePrefix("iifname", identity.interfacePrefix),
-      ...matchFamily(family),
-      { kind: "fib", result: "oif", by: ["saddr", "iif"], to: 0 },
-      { kind: "compare", operator: "equal", from: 0, value: hostNumber(NO_ROUTE) },
-      { kind: "meta", key: "iif", to: 0 },
-      loadAddress(family, "source", 1),
-      { kind: "lookup", set: allowedSet(family), from: 0, isInverted: true },
-      verdict({ kind: "drop" }),
-    ],
-    comment: GUARD_COMMENT,
-  };
+function rulesOf(family: Family): readonly NftRule[] {
+  const comment = GUARD_COMMENT;
+  return [
+    {
+      chain: CHAIN,
+      expressions: [
+        ...matchInterfacePrefix("iifname", identity.interfacePrefix),
+        ...matchFamily(family),
+        { kind: "fib", result: "oif", by: ["saddr", "iif"], to: 0 },
+        { kind: "compare", operator: "equal", from: 0, value: hostNumber(NO_ROUTE) },
+        verdict({ kind: "jump", chain: FOREIGN }),
+      ],
+      comment,
+    },
+    {
+      chain: FOREIGN,
+      expressions: [
+        ...matchFamily(family),
+        { kind: "meta", key: "iif", to: 0 },
+        loadAddress(family, "source", 1),
+        { kind: "lookup", set: allowedSet(family), from: 0, isInverted: true },
+        verdict({ kind: "drop" }),
+      ],
+      comment,
+    },
+    {
+      chain: FOREIGN,
+      expressions: [
+        ...matchFamily(family),
+        loadAddress(family, "source", 0),
+        { kind: "lookup", set: clusterSet(family), from: 0 },
+        verdict({ kind: "drop" }),
+      ],
+      comment,
+    },
+  ];
 }
 
 function byFamily(

@@ -8,21 +8,25 @@ import { PluginError } from "../errors.ts";
 import { isKernelError, KernelError } from "../linux/kernel-error.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import type { NetlinkSocket, SocketOpener } from "../linux/netlink-socket.ts";
-import { tryCommit } from "../linux/nftables/commit.ts";
+import { commit, tryCommit } from "../linux/nftables/commit.ts";
 import { listElements } from "../linux/nftables/read.ts";
+import type { NftElement } from "../linux/nftables/set.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { type AllowedSource, changesForLinks, type LinkSources, type SourceChanges } from "./allowed-sources.ts";
 import { requireGuard } from "./apply-guard.ts";
-import { allowedChanges, sourceOfElement } from "./guard-rules.ts";
-import { allowedSet, GUARD_TABLE } from "./guard-table.ts";
+import type { ClusterSources } from "./cluster-sources.ts";
+import { allowedChanges, clusterChanges, clusterElements, everyAddress, sourceOfElement } from "./guard-rules.ts";
+import { allowedSet, clusterSet, GUARD_TABLE } from "./guard-table.ts";
+
+const FAMILIES = [4, 6] as const;
 
 /** Another program may remove the same elements at the same time. */
 const ATTEMPTS = 5;
 
 /** None if the table does not exist. */
 export function readAllowedSources(socket: NetlinkSocket): readonly AllowedSource[] {
-  const elements = ([4, 6] as const).flatMap((family) => listElements(socket, GUARD_TABLE, allowedSet(family)));
+  const elements = FAMILIES.flatMap((family) => listElements(socket, GUARD_TABLE, allowedSet(family)));
   return elements.flatMap((element) => sourceOfElement(element) ?? []);
 }
 
@@ -40,12 +44,40 @@ export function removeDeadSources(kernel: SocketOpener, socket: NetlinkSocket): 
   });
 }
 
-/** For ADD, before the link is up: such a pod has no other guard, so the table must be in place. Throws if the kernel refuses. */
-export function allowSources(netfilter: NetfilterAccess, link: LinkSources): Promise<void> {
+/** Makes these the addresses of pools and nodes; returns whether something was written. Each list is in order. */
+export function setClusterSources(socket: NetlinkSocket, ranges: ClusterSources): boolean {
+  const changes = FAMILIES.flatMap((family) => {
+    const present = listElements(socket, GUARD_TABLE, clusterSet(family));
+    return hasElements(present, clusterElements(ranges[family])) ? [] : clusterChanges(family, ranges[family]);
+  });
+  if (changes.length > 0) commit(socket, changes);
+  return changes.length > 0;
+}
+
+/** Whether the addresses of the cluster are in the table: until then no pod may use further sources. */
+export function knowsClusterSources(socket: NetlinkSocket): boolean {
+  return FAMILIES.every(
+    (family) => !hasElements(listElements(socket, GUARD_TABLE, clusterSet(family)), [everyAddress(family)]),
+  );
+}
+
+/** Keys and ends of ranges: the kernel does not return which range is open. */
+function hasElements(present: readonly NftElement[], wanted: readonly NftElement[]): boolean {
+  const nameOf = ({ key, interval }: NftElement) => `${key.toHex()}${interval === "end" ? "-" : ""}`;
+  const names = new Set(present.map(nameOf));
+  return names.size === wanted.length && wanted.every((element) => names.has(nameOf(element)));
+}
+
+/**
+ * For ADD, before the link is up: such a pod has no other guard, so the table must be in place. Throws if the kernel
+ * refuses. Returns whether the prefixes take effect already.
+ */
+export function allowSources(netfilter: NetfilterAccess, link: LinkSources): Promise<boolean> {
   return netfilter.withSocket(async (socket) => {
     try {
       await requireGuard(socket);
       setAllowedSources(socket, [link]);
+      return knowsClusterSources(socket);
     } catch (cause) {
       if (!(cause instanceof KernelError)) throw cause;
       throw new PluginError("kernel-refused", `Cannot allow further source addresses: ${cause.message}`, {

@@ -59,7 +59,7 @@ describe("completeInstallation()", () => {
       hostPorts: "Enabled",
       containerIPForwarding: "Disabled",
       linuxPolicySetupTimeoutSeconds: 0,
-      featureControl: { ipAddrsNoIpam: false, floatingIPs: false },
+      featureControl: { ipAddrsNoIpam: false, floatingIPs: false, allowedSourcePrefixes: false },
       numQueues: 1,
     });
     expect(installation.network.ipPools).toEqual([
@@ -160,7 +160,7 @@ describe("completeInstallation()", () => {
       hostPorts: "Disabled",
       containerIPForwarding: "Enabled",
       linuxPolicySetupTimeoutSeconds: 10,
-      featureControl: { ipAddrsNoIpam: false, floatingIPs: true },
+      featureControl: { ipAddrsNoIpam: false, floatingIPs: true, allowedSourcePrefixes: false },
       numQueues: 4,
       readinessGates: ["http://localhost:9099/readiness"],
       ipv4Pools: ["default-ipv4-ippool", "10.1.0.0/16"],

@@ -77,7 +77,12 @@ function networkDefaults(
     linuxPolicySetupTimeoutSeconds: 0,
     numQueues: 1,
     ...network,
-    featureControl: { ipAddrsNoIpam: false, floatingIPs: false, ...network.featureControl },
+    featureControl: {
+      ipAddrsNoIpam: false,
+      floatingIPs: false,
+      allowedSourcePrefixes: false,
+      ...network.featureControl,
+    },
     bgp,
     ipPools,
   };

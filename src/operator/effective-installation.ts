@@ -78,7 +78,13 @@ export interface EffectiveNetwork {
   readonly hostPorts: "Enabled" | "Disabled";
   readonly containerIPForwarding: "Enabled" | "Disabled";
   readonly linuxPolicySetupTimeoutSeconds: number;
-  readonly featureControl: { readonly ipAddrsNoIpam: boolean; readonly floatingIPs: boolean };
+  readonly featureControl: {
+    readonly ipAddrsNoIpam: boolean;
+    readonly floatingIPs: boolean;
+    readonly allowedSourcePrefixes: boolean;
+    /** What pods may send from although it overlaps a pool or an address of a node. */
+    readonly clusterSourcePrefixes: readonly string[];
+  };
   readonly numQueues: number;
   readonly readinessGates: readonly string[];
   /** Names or CIDRs, for the network config; empty: all pools. */

@@ -113,6 +113,8 @@ function networkOf(network: CompleteNetwork): EffectiveNetwork {
     featureControl: {
       ipAddrsNoIpam: featureControl.ipAddrsNoIpam ?? false,
       floatingIPs: featureControl.floatingIPs ?? false,
+      allowedSourcePrefixes: featureControl.allowedSourcePrefixes ?? false,
+      clusterSourcePrefixes: featureControl.clusterSourcePrefixes ?? [],
     },
     numQueues: network.numQueues ?? 1,
     readinessGates: network.readinessGates ?? [],

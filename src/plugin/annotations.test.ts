@@ -24,7 +24,7 @@ const podWith = (pod: Values, namespace: Values = {}): AnnotatedPod => ({
   namespaceAnnotations: keyed(namespace),
 });
 const ALL_ON: AnnotationLimits = {
-  features: { ipAddrsNoIpam: true, floatingIps: true },
+  features: { ipAddrsNoIpam: true, floatingIps: true, allowedSourcePrefixes: true },
   ipamType: identity.ipamType,
 };
 const requests = (pod: Values, namespace: Values = {}) => annotationRequests(podWith(pod, namespace), ALL_ON);
@@ -125,8 +125,13 @@ describe("annotationRequests()", () => {
   });
 
   test.each<readonly [AnnotationName, AnnotationLimits["features"], string]>([
-    ["ipAddrsNoIpam", { ipAddrsNoIpam: false, floatingIps: true }, "feature_control.ip_addrs_no_ipam"],
-    ["floatingIPs", { ipAddrsNoIpam: true, floatingIps: false }, "feature_control.floating_ips"],
+    ["ipAddrsNoIpam", { ...ALL_ON.features, ipAddrsNoIpam: false }, "feature_control.ip_addrs_no_ipam"],
+    ["floatingIPs", { ...ALL_ON.features, floatingIps: false }, "feature_control.floating_ips"],
+    [
+      "allowedSourcePrefixes",
+      { ...ALL_ON.features, allowedSourcePrefixes: false },
+      "feature_control.allowed_source_prefixes",
+    ],
   ])("refuses %s while its switch is off, and names the switch", (name, features, field) => {
     const error = thrownBy(() => annotationRequests(podWith({ [name]: '["10.0.0.5"]' }), { ...ALL_ON, features }));
 

@@ -6,6 +6,7 @@
  * config (ipam/wishes.ts). One that cannot be honoured fails the ADD: a pod must
  * not run with another address than it requests. Pure.
  */
+import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import type { Address, Family } from "../ip/address.ts";
@@ -34,7 +35,7 @@ export interface AnnotationRow {
   readonly needs?: "own IPAM";
 }
 
-type FeatureName = "ip_addrs_no_ipam" | "floating_ips";
+type FeatureName = "ip_addrs_no_ipam" | "floating_ips" | "allowed_source_prefixes";
 
 export const ANNOTATIONS = {
   ipv4pools: {
@@ -86,7 +87,8 @@ export const ANNOTATIONS = {
     value: "CIDRs of IPv4 or IPv6",
     example: '["198.51.100.0/24"]',
     effect:
-      "The pod may also send from these sources, which are recorded as `allowSpoofedSourcePrefixes` of its WorkloadEndpoint",
+      "The pod may also send from these sources, except for addresses of pools and nodes ([which](#source-prefixes)); they are recorded as `allowSpoofedSourcePrefixes` of its WorkloadEndpoint. Needs the node agent",
+    feature: "allowed_source_prefixes",
   },
 } as const satisfies Readonly<Record<string, AnnotationRow>>;
 
@@ -107,7 +109,7 @@ export interface AnnotatedPod {
 
 /** What the network allows. */
 export interface AnnotationLimits {
-  readonly features: { readonly ipAddrsNoIpam: boolean; readonly floatingIps: boolean };
+  readonly features: NetworkConfig["features"];
   readonly ipamType: string;
 }
 
@@ -219,7 +221,14 @@ function requireAllowed(written: Written | undefined, name: AnnotationName, limi
 }
 
 function isEnabled(feature: FeatureName, { features }: AnnotationLimits): boolean {
-  return feature === "floating_ips" ? features.floatingIps : features.ipAddrsNoIpam;
+  switch (feature) {
+    case "ip_addrs_no_ipam":
+      return features.ipAddrsNoIpam;
+    case "floating_ips":
+      return features.floatingIps;
+    case "allowed_source_prefixes":
+      return features.allowedSourcePrefixes;
+  }
 }
 
 function requireOnlyOne(pod: AnnotatedPod): void {

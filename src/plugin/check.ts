@@ -65,12 +65,13 @@ async function kernelDifferences(netns: string, plan: WiringPlan, session: Sessi
   }
 }
 
-/** Read only if the container may use other sources than its addresses. */
+/** Read only if the container may use other sources than its addresses. While their switch is off, it may not, whatever the endpoint records. */
 async function sourceDifferences(
-  { host: { name, sourcePrefixes: prefixes } }: WiringPlan,
+  { host: { name, sourcePrefixes } }: WiringPlan,
   link: Link | undefined,
-  { surroundings }: Session,
+  { surroundings, config }: Session,
 ): Promise<readonly string[]> {
+  const prefixes = config.features.allowedSourcePrefixes ? sourcePrefixes : [];
   if (link === undefined || (prefixes.length === 0 && link.group !== ALLOWED_SOURCES_GROUP)) return [];
   const { sourceDifferences: differences } = await import("./further-sources.ts");
   return differences(surroundings.host.netfilter, { linkName: name, linkIndex: link.index, prefixes });

@@ -8,6 +8,7 @@
 import { PluginError } from "../errors.ts";
 import { type AllowedSource, changesForLinks, type LinkSources } from "../firewall/allowed-sources.ts";
 import { allowSources, forgetSources, readAllowedSources } from "../firewall/source-prefixes.ts";
+import { identity } from "../identity.ts";
 import { formatPrefix, type Prefix } from "../ip/prefix.ts";
 import { formatRange } from "../ip/range.ts";
 import type { Sysctls } from "../linux/host-kernel.ts";
@@ -18,6 +19,7 @@ import type { PluginHost } from "./plugin-host.ts";
 const OF_ALL_LINKS = "net/ipv4/conf/all/rp_filter";
 const STRICT = "1";
 const LOOSE = "2";
+const WITHOUT_CLUSTER = `has no effect until ${identity.nodeAgent} has written the addresses of pools and nodes, which are excluded`;
 
 /** For ADD. */
 export interface FurtherSources {
@@ -33,7 +35,13 @@ export function furtherSources(
   warn: (message: string) => void,
 ): FurtherSources {
   if (annotated !== undefined) requireNoStrictFilter(annotated, host.kernel, warn);
-  return { allow: (link) => allowSources(host.netfilter, link), forget: () => forgetSources(host, warn) };
+  return {
+    async allow(link) {
+      const isInEffect = await allowSources(host.netfilter, link);
+      if (!isInEffect && annotated !== undefined) warn(`${annotated.place} ${WITHOUT_CLUSTER}`);
+    },
+    forget: () => forgetSources(host, warn),
+  };
 }
 
 /** The kernel uses the larger value of the link and of all links: strict for all would drop what is allowed here. */

@@ -1,18 +1,30 @@
 /** A pod with the annotation `allowedSourcePrefixes` can send from these prefixes too, and from nothing else. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
+import { NODE } from "../../src/model/kinds.ts";
 import { annotationKey } from "../../src/plugin/annotations.ts";
 import { launchAgent } from "../agent/agent.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
 import { KUBE_SITE_STORES, type KubePod, type KubeSite, openKubeSite } from "../support/kube-site.ts";
 import { hearUdp, openUdpClient } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
-import { failureOf } from "../support/plugin-site.ts";
+import { failureOf, type Json } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
 import { proofSize } from "../support/proof-size.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
-const POOLS = [poolChange("blue", "10.61.0.0/24"), poolChange("blue6", "fd61::/112"), nodeChange("node-1")];
+const OTHER_NODE = "192.0.2.77";
+const POOLS = [
+  poolChange("blue", "10.61.0.0/24"),
+  poolChange("blue6", "fd61::/112"),
+  nodeChange("node-1"),
+  {
+    kind: "put",
+    key: NODE.key({ name: "node-2" }),
+    value: NODE.codec.write(NODE.codec.make({ name: "node-2" }, { bgp: { ipv4Address: `${OTHER_NODE}/24` } })),
+  },
+] as const;
+const SWITCH_ON = { allowed_source_prefixes: true };
 const ANNOTATION = annotationKey("allowedSourcePrefixes");
 const BOTH = ["198.51.100.0/24", "198.51.100.128/25", "2001:db8:7::/64"];
 const ALLOWED = ["198.51.100.9", "198.51.100.255", "2001:db8:7::9"];
@@ -27,13 +39,26 @@ for (const { kind, problem } of STORES) {
     const test = testNeeding(...needs);
     let kube: KubeSite;
     beforeAll(async () => {
-      if (needs.every((need) => need === undefined)) kube = await openKubeSite(kind, POOLS);
+      if (needs.some((need) => need !== undefined)) return;
+      kube = await openKubeSite(kind, POOLS);
+      await install(SWITCH_ON);
     });
     afterAll(() => kube?.[Symbol.asyncDispose]());
 
     const admin = (...words: readonly string[]) =>
       kube.site.host.run([builtProgram(identity.adminTool), ...words], { environment: kube.adminEnvironment });
-    const table = () => kube.site.host.must(["nft", `list table inet ${identity.guardTable}`]);
+    const options = (more: Json = {}) => kube.options({ feature_control: SWITCH_ON, ...more });
+    /** Writes the network config, and what of it the tables depend on. */
+    const install = async (features: Json) => {
+      const { name, cniVersion, ...plugin } = kube.options({ feature_control: features }).config;
+      const list = JSON.stringify({ name, cniVersion, plugins: [plugin] });
+      kube.site.host.writeFile("/etc/cni/net.d/10-net.conflist", list);
+      expect((await admin("node", "restore", "--name", "node-1")).stderr).toBe("");
+    };
+    const allowed = async () => {
+      const sets = ["allowed4", "allowed6"].map((set) => `list set inet ${identity.guardTable} ${set}`);
+      return (await Promise.all(sets.map((set) => kube.site.host.must(["nft", set])))).join("");
+    };
     const remove = (pod: KubePod) => kube.site.quietly("DEL", pod, kube.options());
     const makePod = (prefixes: readonly string[] = [], more: Readonly<Record<string, string>> = {}) =>
       kube.makePod({
@@ -41,7 +66,7 @@ for (const { kind, problem } of STORES) {
       });
     const attach = async (prefixes: readonly string[] = []) => {
       const pod = await makePod(prefixes);
-      const result = await kube.site.add(pod, kube.options());
+      const result = await kube.site.add(pod, options());
       const [own4 = "", own6 = ""] = result.ips.map(({ address }) => address.split("/")[0] ?? "");
       await kube.site.inside(pod, ["ip", "link", "set", "lo", "up"]);
       return { pod, result, own4, own6, netns: kube.site.host.view(pod.netns), link: result.interfaces[0]?.name ?? "" };
@@ -65,7 +90,7 @@ for (const { kind, problem } of STORES) {
     const reversePath = async ({ link }: Attached) =>
       (await kube.site.host.must(["cat", `/proc/sys/net/ipv4/conf/${link}/rp_filter`])).trim();
     const check = ({ pod, result }: Attached) =>
-      kube.site.call("CHECK", pod, kube.options({ prevResult: result as unknown as Record<string, unknown> }));
+      kube.site.call("CHECK", pod, options({ prevResult: result as unknown as Record<string, unknown> }));
 
     test("reaches others from them and from its own addresses, from no other's; DEL removes everything", async () => {
       const [plain, receiver, sender] = [await attach(), await attach(), await attach(BOTH)];
@@ -86,7 +111,7 @@ for (const { kind, problem } of STORES) {
       expect((await admin("node", "check")).stdout).toContain("1 pod may also send from other prefixes");
 
       for (const { pod } of [sender, plain, receiver]) await remove(pod);
-      expect(await table()).not.toContain("elements");
+      expect(await allowed()).not.toContain("elements");
       expect(await kube.site.left()).toEqual([]);
     });
 
@@ -112,16 +137,71 @@ for (const { kind, problem } of STORES) {
       expect(await kube.site.left()).toEqual([]);
     });
 
+    test("is refused while the switch is off, and one that runs loses them", async () => {
+      const [receiver, sender] = [await attach(), await attach(BOTH)];
+      for (const off of [{}, { feature_control: { allowed_source_prefixes: false } }]) {
+        const { code, msg } = failureOf(await kube.site.call("ADD", await makePod(BOTH), kube.options(off)));
+        expect([code, msg]).toEqual([121, expect.stringContaining('"feature_control.allowed_source_prefixes"')]);
+      }
+      expect(await arriving(sender, receiver, ALLOWED)).toEqual([...ALLOWED].sort());
+
+      await install({});
+      expect(await arriving(sender, receiver, [sender.own4, ...ALLOWED, ...FOREIGN])).toEqual([sender.own4]);
+      expect((await admin("node", "check")).stdout).toContain("of the network config is not true");
+      const result = sender.result as unknown as Record<string, unknown>;
+      await kube.site.quietly("CHECK", sender.pod, kube.options({ prevResult: result }));
+      await install(SWITCH_ON);
+      expect(await arriving(sender, receiver, ALLOWED)).toEqual([...ALLOWED].sort());
+      for (const { pod } of [sender, receiver]) await remove(pod);
+      expect(await kube.site.left()).toEqual([]);
+    });
+
+    test("may not send from addresses of pools and nodes, unless the administrator lists them", async () => {
+      const [other, receiver, sender] = [await attach(), await attach(), await attach(["0.0.0.0/0", "::/0"])];
+      const ofCluster = [other.own4, other.own6, "10.61.0.200", OTHER_NODE];
+      expect(await arriving(sender, receiver, [...ofCluster, ...ALLOWED])).toEqual([...ALLOWED].sort());
+
+      await install({ ...SWITCH_ON, cluster_source_prefixes: ["10.61.0.200/32", "192.0.2.64/26"] });
+      expect(await arriving(sender, receiver, [...ofCluster, ...ALLOWED])).toEqual(
+        ["10.61.0.200", OTHER_NODE, ...ALLOWED].sort(),
+      );
+      expect(await arriving(other, receiver, [other.own4, "10.61.0.200"])).toEqual([other.own4]);
+      await install(SWITCH_ON);
+      expect(await arriving(sender, receiver, ofCluster)).toEqual([]);
+      for (const { pod } of [other, sender, receiver]) await remove(pod);
+      expect(await kube.site.left()).toEqual([]);
+    });
+
+    test("may not send from a pool that is created later, or a node that joins, as soon as the agent knows it", async () => {
+      const [receiver, sender] = [await attach(), await attach(["0.0.0.0/0"])];
+      const [ofPool, ofNode] = ["203.0.113.9", "198.18.0.9"];
+      const agent = launchAgent(kube.site.host);
+      await pollUntil(() => agent.log().includes("Network policy"), "the agent to follow the datastore");
+      expect(await arriving(sender, receiver, [ofPool, ofNode])).toEqual([ofNode, ofPool].sort());
+
+      const later = NODE.codec.make({ name: "node-3" }, { bgp: { ipv4Address: `${ofNode}/24` } });
+      const pool = poolChange("later", "203.0.113.0/24");
+      const node = { kind: "put", key: NODE.key({ name: "node-3" }), value: NODE.codec.write(later) } as const;
+      const isOwnRecord = kind === "etcd";
+      await kube.site.store.put(isOwnRecord ? [pool, node] : [pool]);
+      const both = isOwnRecord ? [ofPool, ofNode] : [ofPool];
+      await pollUntil(async () => (await arriving(sender, receiver, both)).length === 0, "the agent to exclude them");
+      await agent.signal("TERM");
+      await agent.ended;
+      for (const { key } of isOwnRecord ? [pool, node] : [pool]) await kube.site.store.remove(key);
+      for (const { pod } of [sender, receiver]) await remove(pod);
+      expect(await kube.site.left()).toEqual([]);
+    });
+
     test("gets them back from the node agent when it starts", async () => {
       const [receiver, sender] = [await attach(), await attach(BOTH)];
-      const { name, cniVersion, ...plugin } = kube.options().config;
-      kube.site.host.writeFile(
-        "/etc/cni/net.d/10-net.conflist",
-        JSON.stringify({ name, cniVersion, plugins: [plugin] }),
-      );
       await kube.site.host.must(["nft", "flush ruleset"]);
       const agent = launchAgent(kube.site.host);
       await pollUntil(() => agent.log().includes(identity.guardTable), "the agent to write the tables");
+      await pollUntil(
+        () => agent.log().includes("excluded those of pools and nodes"),
+        "the agent to exclude addresses",
+      );
       await agent.signal("TERM");
       await agent.ended;
 
@@ -137,7 +217,7 @@ for (const { kind, problem } of STORES) {
       await annotate(`${ANNOTATION}=["198.51.0.0/16"]`);
       // A running pod keeps what it has.
       expect(await arriving(sender, receiver, ["2001:db8:7::9", "198.51.101.9"])).toEqual(["2001:db8:7::9"]);
-      await kube.site.add(sender.pod, kube.options());
+      await kube.site.add(sender.pod, options());
       expect(await arriving(sender, receiver, [...ALLOWED, ...FOREIGN])).toEqual([
         "198.51.100.255",
         "198.51.100.9",
@@ -145,10 +225,10 @@ for (const { kind, problem } of STORES) {
       ]);
 
       await annotate(`${ANNOTATION}-`);
-      await kube.site.add(sender.pod, kube.options());
+      await kube.site.add(sender.pod, options());
       expect(await arriving(sender, receiver, [sender.own4, ...ALLOWED, ...FOREIGN])).toEqual([sender.own4]);
       expect([await reversePath(sender), (await check(sender)).code]).toEqual(["1", 0]);
-      expect(await table()).not.toContain("elements");
+      expect(await allowed()).not.toContain("elements");
       for (const { pod } of [sender, receiver]) await remove(pod);
     });
 
@@ -172,38 +252,38 @@ for (const { kind, problem } of STORES) {
       await kube.site.host.must(["ip", "link", "set", "other", "up"]);
       const failing = await makePod(BOTH, { [annotationKey("ipAddrs")]: '["10.61.0.99", "fd61::99"]' });
       await kube.site.host.must(["ip", "route", "add", "10.61.0.99/32", "dev", "other"]);
-      const { msg } = failureOf(await kube.site.call("ADD", failing, kube.options()));
+      const { msg } = failureOf(await kube.site.call("ADD", failing, options()));
       await kube.site.host.must(["ip", "link", "delete", "other"]);
-      expect([msg, await table()]).toEqual([
+      expect([msg, await allowed()]).toEqual([
         expect.stringContaining("10.61.0.99"),
         expect.not.stringContaining("elements"),
       ]);
 
       const gone = await attach(BOTH);
-      expect(await table()).toContain("elements");
+      expect(await allowed()).toContain("elements");
       await kube.site.host.must(["ip", "netns", "delete", gone.pod.netnsName]);
       await kube.site.quietly("GC", gone.pod, kube.options({ "cni.dev/valid-attachments": [] }));
-      expect([await kube.site.left(), await table()]).toEqual([[], expect.not.stringContaining("elements")]);
+      expect([await kube.site.left(), await allowed()]).toEqual([[], expect.not.stringContaining("elements")]);
     });
 
     test("is removed by DEL also if its links are gone already", async () => {
       const gone = await attach(BOTH);
       await kube.site.host.must(["ip", "link", "delete", gone.link]);
       await remove(gone.pod);
-      expect([await kube.site.left(), await table()]).toEqual([[], expect.not.stringContaining("elements")]);
+      expect([await kube.site.left(), await allowed()]).toEqual([[], expect.not.stringContaining("elements")]);
     });
 
     test("is refused on a host whose kernel would drop the packets, and without an address of the family", async () => {
       const all = "/proc/sys/net/ipv4/conf/all/rp_filter";
       await kube.site.host.must(["sh", "-c", `echo 1 > ${all}`]);
-      const strict = failureOf(await kube.site.call("ADD", await makePod(BOTH), kube.options()));
+      const strict = failureOf(await kube.site.call("ADD", await makePod(BOTH), options()));
       await kube.site.host.must(["sh", "-c", `echo 0 > ${all}`]);
       expect([strict.msg, strict.details]).toEqual([
         expect.stringContaining(`annotation "${ANNOTATION}"`),
         expect.stringContaining("sysctl -w net.ipv4.conf.all.rp_filter=0"),
       ]);
 
-      const only4 = kube.options({ ipam: { type: identity.ipamType } });
+      const only4 = options({ ipam: { type: identity.ipamType } });
       const family = failureOf(await kube.site.call("ADD", await makePod(BOTH), only4));
       expect([family.code, family.msg]).toEqual([121, expect.stringContaining("no IPv6 address")]);
       expect(await kube.site.left()).toEqual([]);

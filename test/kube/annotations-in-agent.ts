@@ -23,7 +23,9 @@ interface Case {
 type Outcome = Readonly<Record<"addresses" | "result" | "endpoint", unknown>>;
 
 const NAMESPACE = "with-pools";
-const SWITCHES = { feature_control: { ip_addrs_no_ipam: true, floating_ips: true } };
+const SWITCHES = {
+  feature_control: { ip_addrs_no_ipam: true, floating_ips: true, allowed_source_prefixes: true },
+};
 const HOST_LOCAL = { ...SWITCHES, ipam: { type: "host-local", ranges: [[{ subnet: "10.77.0.0/24" }]] } };
 /** With it a process does its call itself, although an agent runs. */
 const ALONE = { [`${identity.environmentPrefix}TRACE`]: "1" };
@@ -66,11 +68,13 @@ const CASES: readonly Case[] = [
   {
     title: "allowedSourcePrefixes",
     values: { allowedSourcePrefixes: '["10.0.0.0/8"]', ipAddrs: '["10.61.0.243"]' },
+    config: SWITCHES,
     expected: ["10.61.0.243/32"],
   },
   {
     title: "allowedSourcePrefixes of a family that the pod lacks",
     values: { allowedSourcePrefixes: '["fd00::/8"]', ipAddrs: '["10.61.0.244"]' },
+    config: SWITCHES,
     expected: 121,
   },
   {
@@ -90,6 +94,7 @@ const CASES: readonly Case[] = [
   { title: "rule 5: outside all pools", values: { ipAddrs: '["10.99.0.9"]' }, expected: 105 },
   { title: "rule 6: ipAddrsNoIpam is off", values: { ipAddrsNoIpam: '["192.0.2.50"]' }, expected: 121 },
   { title: "rule 6: floatingIPs are off", values: { floatingIPs: '["192.0.2.50"]' }, expected: 121 },
+  { title: "allowedSourcePrefixes are off", values: { allowedSourcePrefixes: '["192.0.2.0/24"]' }, expected: 121 },
   { title: "rule 7: host-local", values: { ipAddrs: '["10.77.0.9"]' }, config: HOST_LOCAL, expected: 121 },
   { title: "not a list", values: { ipAddrs: "10.61.0.9" }, expected: 121 },
   { title: "pod that is gone", before: deletePod, expected: 3 },

@@ -44,7 +44,9 @@ for (const { kind, problem } of KUBE_SITE_STORES) {
     afterAll(() => kube?.[Symbol.asyncDispose]());
 
     const DUAL = { type: identity.ipamType, assign_ipv6: "true" };
-    const SWITCHES = { feature_control: { ip_addrs_no_ipam: true, floating_ips: true } };
+    const SWITCHES = {
+      feature_control: { ip_addrs_no_ipam: true, floating_ips: true, allowed_source_prefixes: true },
+    };
     const podWith = (values: Values, namespace?: string) =>
       kube.makePod({ annotations: keyed(values), ...(namespace === undefined ? {} : { namespace }) });
     const addressesOf = async (pod: KubePod, more: Json = {}) =>
@@ -216,8 +218,10 @@ for (const { kind, problem } of KUBE_SITE_STORES) {
       for (const [values, field] of [
         [{ ipAddrsNoIpam: '["192.0.2.50"]' }, "feature_control.ip_addrs_no_ipam"],
         [{ floatingIPs: '["192.0.2.50"]' }, "feature_control.floating_ips"],
+        [{ allowedSourcePrefixes: '["198.51.100.0/24"]' }, "feature_control.allowed_source_prefixes"],
       ] as const) {
-        for (const more of [{}, { feature_control: { ip_addrs_no_ipam: false, floating_ips: false } }]) {
+        const off = { ip_addrs_no_ipam: false, floating_ips: false, allowed_source_prefixes: false };
+        for (const more of [{}, { feature_control: off }]) {
           const { code, msg } = await refusalOf(values, more);
           expect([code, msg]).toEqual([121, expect.stringContaining(`"${field}"`)]);
         }
@@ -301,11 +305,11 @@ for (const { kind, problem } of KUBE_SITE_STORES) {
 
     test("for source prefixes are recorded in the endpoint, without host bits, until DEL", async () => {
       const pod = await podWith({ allowedSourcePrefixes: '["198.51.100.7/24", "2001:db8:7::/64"]' });
-      const result = await kube.site.add(pod, kube.options());
+      const result = await kube.site.add(pod, kube.options(SWITCHES));
 
       const prefixes = ["198.51.100.0/24", "2001:db8:7::/64"];
       expect((await endpointOf(pod)).spec.allowSpoofedSourcePrefixes).toEqual(prefixes);
-      await kube.site.quietly("CHECK", pod, kube.options({ prevResult: result }));
+      await kube.site.quietly("CHECK", pod, kube.options({ ...SWITCHES, prevResult: result }));
       await remove(pod);
       expect(await kube.site.left()).toEqual([]);
       if (kind !== "orchestrator") return;

@@ -137,6 +137,7 @@ const WELL: HostFacts = {
   tables: { nat: "missing", floating: "missing", guard: "missing", hostPorts: "missing" },
   hasPolicyTable: false,
   podLinks: [],
+  knowsClusterSources: true,
 };
 
 const WITHOUT_ROUTES: RoutingFacts = { isAgentRunning: true, state: undefined, bird: undefined, kernelRoutes: [] };

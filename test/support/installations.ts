@@ -72,7 +72,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   }),
   features: example(
     network({
-      featureControl: { ipAddrsNoIpam: true, floatingIPs: true },
+      featureControl: {
+        ipAddrsNoIpam: true,
+        floatingIPs: true,
+        allowedSourcePrefixes: true,
+        clusterSourcePrefixes: ["10.1.0.0/24"],
+      },
       numQueues: 4,
       readinessGates: ["http://127.0.0.1:9099/readiness"],
       ipv4Pools: ["blue"],

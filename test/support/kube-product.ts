@@ -200,7 +200,7 @@ async function productNetworkOf(plan: ProductNetworkPlan, store: Store, nodename
     log_file_path: "/var/log/vendor/cni/cni.log",
     ...store.config,
     kubernetes: { kubeconfig: KUBECONFIG },
-    feature_control: { ip_addrs_no_ipam: true, floating_ips: true },
+    feature_control: { ip_addrs_no_ipam: true, floating_ips: true, allowed_source_prefixes: true },
     ipam: ipamOf(plan),
     ...(plan.policy === undefined ? {} : { policy: { type: plan.policy } }),
   };

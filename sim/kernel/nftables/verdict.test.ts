@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { applyFloating } from "../../../src/firewall/apply-floating.ts";
 import { applyNat } from "../../../src/firewall/apply-nat.ts";
-import { allowedChanges, guardChanges } from "../../../src/firewall/guard-rules.ts";
+import { allowedChanges, clusterChanges, guardChanges } from "../../../src/firewall/guard-rules.ts";
 import { identity } from "../../../src/identity.ts";
 import { formatAddress } from "../../../src/ip/address.ts";
 import { rangeOfPrefix } from "../../../src/ip/range.ts";
@@ -53,7 +53,12 @@ describe("verdictOf()", () => {
     commit(socket, allowedChanges({ removed: [], added: [{ linkIndex: POD.index, range }] }));
 
     expect(before).toEqual(["accept", "drop", "drop"]);
+    // Until the addresses of pools and nodes are known, nothing else is accepted.
+    expect(sources.map(from)).toEqual(["accept", "drop", "drop"]);
+    commit(socket, clusterChanges(4, [rangeOfPrefix(prefix("10.0.1.0/24"))]));
     expect(sources.map(from)).toEqual(["accept", "accept", "drop"]);
+    commit(socket, clusterChanges(4, [range]));
+    expect(sources.map(from)).toEqual(["accept", "drop", "drop"]);
   });
 
   test("masquerades what leaves the pools", async () => {

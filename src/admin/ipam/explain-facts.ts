@@ -130,7 +130,7 @@ function configOf(network: InstalledNetwork | undefined) {
   if (!decoded.ok) throw new PluginError("internal", "Cannot decode the smallest network config");
   return {
     // Whether the features are switched on is unknown, too: a refusal would be a guess.
-    config: { ...decoded.config, features: { ipAddrsNoIpam: true, floatingIps: true } },
+    config: { ...decoded.config, features: { ipAddrsNoIpam: true, floatingIps: true, allowedSourcePrefixes: true } },
     configName: "the network config",
     notes: [
       "There is no network config on this host: its pools and switches are not taken into account; name it with --network-config",

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
 import { findingsOf, policyFinding } from "./check.ts";
 import type { HostFacts, PodLinkFacts } from "./host-facts.ts";
+import type { SwitchFacts } from "./own-table-findings.ts";
 
 const link: PodLinkFacts = {
   name: "vend1",
@@ -19,6 +20,7 @@ const well: HostFacts = {
   partlyDroppingChains: [],
   tables: { nat: "intact", guard: "intact", hostPorts: "intact", floating: "intact" },
   podLinks: [link],
+  knowsClusterSources: true,
   hasPolicyTable: true,
 };
 const docker = { table: { family: "ip", name: "filter" }, chain: "FORWARD" } as const;
@@ -79,7 +81,8 @@ describe("node check", () => {
 
   const ABSENT = { nat: "missing", floating: "missing", guard: "missing", hostPorts: "missing" } as const;
   const mapped = { ...link, servesLoopback: true };
-  const CASES: readonly (readonly [string, Partial<HostFacts>, readonly ("ok" | "warning" | "failed")[]])[] = [
+  type Case = readonly [string, Partial<HostFacts & SwitchFacts>, readonly ("ok" | "warning" | "failed")[]];
+  const CASES: readonly Case[] = [
     ["a host without pods", { tables: ABSENT, podLinks: [] }, ["ok", "ok", "ok", "ok"]],
     ["a flushed ruleset", { tables: ABSENT, podLinks: [link, mapped] }, ["warning", "failed", "failed", "ok"]],
     ["no natOutgoing", { tables: { ...ABSENT, guard: "intact" } }, ["ok", "ok", "ok", "ok"]],
@@ -97,6 +100,16 @@ describe("node check", () => {
     ["a pod that may send from other prefixes", { podLinks: [link, open] }, ["ok", "ok", "ok", "ok"]],
     ["one of IPv6 only", { podLinks: [{ ...open, reversePath: 1, allowedFamilies: [6] }] }, ["ok", "ok", "ok", "ok"]],
     ["one that lost them", { podLinks: [{ ...open, allowedFamilies: [] }] }, ["ok", "failed", "ok", "ok"]],
+    [
+      "one whose prefixes are switched off",
+      { podLinks: [{ ...open, allowedFamilies: [] }], allowsFurtherSources: false },
+      ["ok", "ok", "ok", "ok"],
+    ],
+    [
+      "one while the addresses of pools and nodes are not known",
+      { podLinks: [open], knowsClusterSources: false },
+      ["ok", "failed", "ok", "ok"],
+    ],
     ["one whose packets are dropped", { podLinks: [{ ...open, reversePath: 1 }] }, ["ok", "ok", "ok", "warning"]],
   ];
   test.each(CASES)("judges the product's own tables and reverse path filters: %s", (_, more, states) => {

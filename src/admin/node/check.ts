@@ -5,7 +5,7 @@ import { findInstalledNetwork } from "../installed-network.ts";
 import { paint } from "../paint.ts";
 import type { Finding } from "./finding.ts";
 import type { HostFacts } from "./host-facts.ts";
-import { ownTableFindings } from "./own-table-findings.ts";
+import { ownTableFindings, type SwitchFacts } from "./own-table-findings.ts";
 
 export const nodeCheck: Command = {
   kind: "command",
@@ -24,8 +24,10 @@ export const nodeCheck: Command = {
   async run(context, given) {
     const facts = await context.readHostFacts();
     const network = await findInstalledNetwork(context).catch(() => undefined);
-    const isPolicyRequired = network?.decoded.config.policyType !== undefined;
-    const findings = [...findingsOf(facts), policyFinding(facts, isPolicyRequired)];
+    const config = network?.decoded.config;
+    const isPolicyRequired = config?.policyType !== undefined;
+    const switches = config === undefined ? {} : { allowsFurtherSources: config.features.allowedSourcePrefixes };
+    const findings = [...findingsOf({ ...facts, ...switches }), policyFinding(facts, isPolicyRequired)];
     const ok = findings.every(({ state }) => state !== "failed");
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ ok, findings }, undefined, 2)}\n`);
     else print(findings, context);
@@ -33,7 +35,7 @@ export const nodeCheck: Command = {
   },
 };
 
-export function findingsOf(facts: HostFacts): readonly Finding[] {
+export function findingsOf(facts: HostFacts & SwitchFacts): readonly Finding[] {
   const { forwarding, droppingChains, partlyDroppingChains, hasLegacyFilter } = facts;
   return [
     forwardingFinding("IPv4", forwarding.ipv4, "net.ipv4.ip_forward"),

@@ -20,6 +20,8 @@ export interface HostFacts {
   /** Whether the node agent has set rules of network policy. */
   readonly hasPolicyTable: boolean;
   readonly podLinks: readonly PodLinkFacts[];
+  /** Whether the guard table has the addresses of pools and nodes: until then no pod may use further sources. */
+  readonly knowsClusterSources: boolean;
 }
 
 /** The host's end of the link to a pod. */

@@ -9,7 +9,13 @@ import type { TableReference } from "../../linux/nftables/ruleset.ts";
 import type { Finding } from "./finding.ts";
 import type { HostFacts, PodLinkFacts } from "./host-facts.ts";
 
-type Facts = Pick<HostFacts, "tables" | "podLinks">;
+type Facts = Pick<HostFacts, "tables" | "podLinks" | "knowsClusterSources"> & SwitchFacts;
+
+/** What the installed network config says. */
+export interface SwitchFacts {
+  /** Whether pods may send from further sources; absent: it is not known. */
+  readonly allowsFurtherSources?: boolean;
+}
 
 const RESTORE = `${identity.adminTool} node restore`;
 /** The ports of a container come back only with an ADD of its own. */
@@ -50,23 +56,34 @@ function floatingFinding({ tables }: Facts): Finding {
   };
 }
 
-function guardFinding({ tables, podLinks }: Facts): Finding {
+function guardFinding(facts: Facts): Finding {
+  const { tables, podLinks } = facts;
   const check = "spoofing";
-  if (tables.guard === "intact") return sourcesFinding(check, podLinks);
+  if (tables.guard === "intact") return sourcesFinding(check, facts);
   if (tables.guard === "changed") return changed(check, GUARD_TABLE);
   if (podLinks.length === 0) return { check, state: "ok", message: "no table: this host has no pods" };
   return missing(check, GUARD_TABLE, podLinks);
 }
 
 /** Another program may have flushed the table, and an ADD has written only its rules since. */
-function sourcesFinding(check: string, podLinks: Facts["podLinks"]): Finding {
+function sourcesFinding(check: string, { podLinks, knowsClusterSources, allowsFurtherSources }: Facts): Finding {
   const lost = podLinks.filter(({ allowsSources, allowedFamilies }) => allowsSources && allowedFamilies.length === 0);
+  if (lost.length > 0 && allowsFurtherSources === false) {
+    const reason = '"feature_control.allowed_source_prefixes" of the network config is not true';
+    const message = `packets from the further prefixes of ${counted(lost.length, "pod")}, for example by ${lost[0]?.name}, are dropped: ${reason}`;
+    return { check, state: "ok", message };
+  }
   if (lost.length > 0) {
     const state = "are no longer in the table: packets from these sources are dropped";
     const message = `the prefixes that ${counted(lost.length, "pod")} may send from, for example by ${lost[0]?.name}, ${state}`;
     return { check, state: "failed", message, remedy: RESTORE };
   }
   const allowed = podLinks.filter(({ allowedFamilies }) => allowedFamilies.length > 0).length;
+  if (allowed > 0 && !knowsClusterSources) {
+    const reason = "the table does not have the addresses of pools and nodes yet, which are excluded";
+    const message = `packets from the further prefixes of ${counted(allowed, "pod")} are dropped: ${reason}`;
+    return { check, state: "failed", message, remedy: RESTORE };
+  }
   const exception = allowed === 0 ? "" : `; ${counted(allowed, "pod")} may also send from other prefixes`;
   const message = `packets of pods from addresses that are not their own are dropped${exception}`;
   return { check, state: "ok", message };

@@ -5,13 +5,14 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
+import { formatRange } from "../../ip/range.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { resourceKey } from "../../model/keys.ts";
 import type { WantedTables } from "../command.ts";
 
 const restored = async (
   words: string,
-  { written = [] as readonly string[], more = "", marks = [] as readonly string[] } = {},
+  { written = [] as readonly string[], more = "", marks = [] as readonly string[], features = {} } = {},
 ) => {
   const store = openMemory();
   await seed(store, poolChange("blue", "10.0.0.0/24", { natOutgoing: true }), poolChange("red", "10.1.0.0/24"));
@@ -19,13 +20,16 @@ const restored = async (
   await seed(store, ...ENDPOINTS);
   const given: string[] = [];
   let floating: readonly string[] | undefined;
+  let excluded: readonly string[] | undefined;
   const restoreTables = async ({ pools, sources, ...more }: WantedTables) => {
+    excluded = more.clusterSources?.[4].map(formatRange);
     floating = more.floating?.map(({ external, internal }) => `${formatAddress(external)} ${formatAddress(internal)}`);
     given.push(...pools.map(({ cidr, natOutgoing }) => `${formatPrefix(cidr)} ${natOutgoing}`));
     given.push(...sources.map(({ mark, prefixes }) => `${mark} ${prefixes.map(formatPrefix).join()}`));
     return written;
   };
-  const files = words.includes("--for-agent") ? NETWORK : {};
+  const isInstalled = words.includes("--for-agent") || Object.keys(features).length > 0;
+  const files = isInstalled ? networkWith({ feature_control: features }) : {};
   return {
     ...(await runInside(words.split(" "), {
       store,
@@ -35,6 +39,7 @@ const restored = async (
     })),
     given: given.sort(),
     floating,
+    excluded,
   };
 };
 /** Their addresses are not from IPAM, so only the list of all endpoints contains them. */
@@ -59,13 +64,14 @@ const ENDPOINTS = [
     spec: { node, containerID: `id-of-${pod}`, endpoint: "eth0", allowSpoofedSourcePrefixes, ipNATs },
   }),
 }));
-const NETWORK = {
+const networkWith = (more: object) => ({
   "/etc/cni/net.d/10.conflist": JSON.stringify({
     name: "net",
     cniVersion: "1.0.0",
-    plugins: [{ type: "vendor", datastore_type: "embedded", ipam: { type: "vendor-ipam" } }],
+    plugins: [{ type: "vendor", datastore_type: "embedded", ipam: { type: "vendor-ipam" }, ...more }],
   }),
-};
+});
+const NETWORK = networkWith({});
 
 describe("node restore", () => {
   test("for the agent, writes the MTU of new pods, and reports a change of it", async () => {
@@ -100,11 +106,27 @@ describe("node restore", () => {
   });
 
   test("restores the sources of the links that have some, as their endpoints record them", async () => {
-    const { code, given } = await restored("node restore --name node-1", {
+    const { code, given } = await restored("node restore --name node-1 --datastore-type etcdv3", {
       marks: ["net/id-of-open/eth0", "net/x/eth0"],
+      features: { allowed_source_prefixes: true },
     });
 
     expect([code, given.slice(2)]).toEqual([0, ["net/id-of-open/eth0 198.51.100.0/24,2001:db8::/64"]]);
+  });
+
+  test("withdraws them while the switch of the network config is off, and leaves them alone without a config", async () => {
+    const marks = ["net/id-of-open/eth0"];
+    const off = await restored("node restore --name node-1 --for-agent --datastore-type etcdv3", { marks });
+    expect(off.given.slice(2)).toEqual(["net/id-of-open/eth0 "]);
+    expect((await restored("node restore --name node-1", { marks })).given.slice(2)).toEqual([]);
+  });
+
+  test("excludes the addresses of pools from further sources unless the config lists them; the agent follows them itself", async () => {
+    const features = { allowed_source_prefixes: true, cluster_source_prefixes: ["10.1.0.0/25"] };
+    const words = "node restore --name node-1 --datastore-type etcdv3";
+    expect((await restored(words, { features })).excluded).toEqual(["10.0.0.0-10.0.0.255", "10.1.0.128-10.1.0.255"]);
+    expect((await restored(`${words} --for-agent`, { features })).excluded).toBeUndefined();
+    expect((await restored(words, { features: { floating_ips: true } })).excluded).toBeUndefined();
   });
 
   test("has the floating IPs of this node, and reports one that two pods claim; the agent follows them itself", async () => {

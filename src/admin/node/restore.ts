@@ -1,6 +1,11 @@
+import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
+import { type ClusterSources, clusterSources } from "../../firewall/cluster-sources.ts";
+import type { NatPool } from "../../firewall/nat-table.ts";
+import type { RecordedSources } from "../../firewall/recorded-sources.ts";
+import { parsePrefix } from "../../ip/prefix.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import { resourcesPrefix } from "../../model/keys.ts";
 import { NODE } from "../../model/kinds.ts";
@@ -27,8 +32,7 @@ export const nodeRestore: Command = {
     "The node agent does this at its start and every few minutes, and follows floating IPs all the time. Every ADD does it for",
     "outgoing NAT and against spoofed addresses.",
     "For the agent, the MTU file is written too, which tells plugins the MTU of new pods.",
-    "Host ports of a container come back only with an ADD of that container; what keeps it from the host's loopback (the filters of its",
-    "link and the guard chain) is restored.",
+    "Host ports of a container come back only with an ADD of that container.",
   ].join("\n"),
   options: [
     NODE_NAME_OPTION,
@@ -41,14 +45,16 @@ export const nodeRestore: Command = {
     const isForAgent = given.switches.has("for-agent");
     const installed = await findInstalledNetwork(context);
     if (isForAgent && installed === undefined) return EXIT_OK;
+    const config = installed?.decoded.config;
     const { marks: ownLinks, marksWithSources: marks } = await context.hostLinks();
     const warn = (message: string) => context.stderr(`warning: ${message}\n`);
-    const { entries, routing, node, sources, floating } = await withDatastore(context, given, async (store) => ({
+    const { entries, routing, node, sources, nodes, floating } = await withDatastore(context, given, async (store) => ({
       entries: await readAllEntries(store, resourcesPrefix("ippools")),
       routing: (await readSettings(store, await nameOfNode(context, given))).routing,
       node: isForAgent ? await readNode(store, await nameOfNode(context, given)) : undefined,
-      sources:
-        marks.size === 0 ? [] : await readRecordedSources(store, { node: await nameOfNode(context, given), marks }),
+      sources: await sourcesOf(store, { config, marks, node: () => nameOfNode(context, given) }),
+      // The agent follows the nodes all the time.
+      nodes: isForAgent || !config?.features.allowedSourcePrefixes ? undefined : await readNodes(store),
       // The agent itself writes them as soon as an endpoint changes: what is read here might be older.
       ...(isForAgent ? {} : { floating: await readFloating(store, await nameOfNode(context, given), warn) }),
     }));
@@ -60,6 +66,9 @@ export const nodeRestore: Command = {
     const wanted = {
       pools: isRouted ? readable : [],
       sources,
+      ...(nodes === undefined || config === undefined
+        ? {}
+        : { clusterSources: excludedSources(config, { pools: readable, nodes }) }),
       hasGuard: installed === undefined || !isForAgentOnly(installed) || ownLinks.size > 0,
       ...(floating === undefined ? {} : { floating: isRouted ? floating : [] }),
     };
@@ -72,6 +81,41 @@ export const nodeRestore: Command = {
     return EXIT_OK;
   },
 };
+
+/** While the network config does not allow further sources, no link has any; without a config nothing is known about it. */
+async function sourcesOf(
+  store: Datastore,
+  {
+    config,
+    marks,
+    node,
+  }: {
+    readonly config: NetworkConfig | undefined;
+    readonly marks: ReadonlySet<string>;
+    readonly node: () => Promise<string>;
+  },
+): Promise<readonly RecordedSources[]> {
+  if (config === undefined || marks.size === 0) return [];
+  if (!config.features.allowedSourcePrefixes) return [...marks].map((mark) => ({ mark, prefixes: [] }));
+  return readRecordedSources(store, { node: await node(), marks });
+}
+
+function excludedSources(
+  { clusterSourcePrefixes }: NetworkConfig,
+  { pools, nodes }: { readonly pools: readonly NatPool[]; readonly nodes: readonly Node[] },
+): ClusterSources {
+  return clusterSources({
+    pools: pools.map(({ cidr }) => cidr),
+    nodes: nodes.map(({ spec }) => spec),
+    permitted: clusterSourcePrefixes.flatMap((text) => parsePrefix(text) ?? []),
+  });
+}
+
+/** An unreadable one does not keep the others from being excluded. */
+async function readNodes(store: Datastore): Promise<readonly Node[]> {
+  const entries = await readAllEntries(store, NODE.prefix());
+  return readEach(entries, ({ value, key }) => NODE.codec.read(value, key)).readable;
+}
 
 /** Of the readable ones. */
 function specsIn(entries: readonly Entry[]): readonly IPPool["spec"][] {

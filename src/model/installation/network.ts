@@ -48,7 +48,12 @@ export const networkSchema = v.object({
   containerIPForwarding: v.exactOptional(switchField),
   linuxPolicySetupTimeoutSeconds: v.exactOptional(wholeNumber(NOT_A_TIMEOUT, 0, 3600)),
   featureControl: v.exactOptional(
-    v.object({ ipAddrsNoIpam: v.exactOptional(v.boolean()), floatingIPs: v.exactOptional(v.boolean()) }),
+    v.object({
+      ipAddrsNoIpam: v.exactOptional(v.boolean()),
+      floatingIPs: v.exactOptional(v.boolean()),
+      allowedSourcePrefixes: v.exactOptional(v.boolean()),
+      clusterSourcePrefixes: v.exactOptional(v.array(prefixField)),
+    }),
   ),
   numQueues: v.exactOptional(wholeNumber(NOT_QUEUES, 1, 4096)),
   readinessGates: v.exactOptional(v.array(url)),

@@ -63,9 +63,18 @@ function datastoreFields(datastore: InstallationDatastore): JsonObject {
   };
 }
 
-function featureFields({ featureControl: { ipAddrsNoIpam, floatingIPs } }: EffectiveNetwork): JsonObject {
-  if (!ipAddrsNoIpam && !floatingIPs) return {};
-  return { feature_control: { ip_addrs_no_ipam: ipAddrsNoIpam, floating_ips: floatingIPs } };
+function featureFields({ featureControl }: EffectiveNetwork): JsonObject {
+  const { ipAddrsNoIpam, floatingIPs, allowedSourcePrefixes, clusterSourcePrefixes } = featureControl;
+  const isChanged = ipAddrsNoIpam || floatingIPs || allowedSourcePrefixes || clusterSourcePrefixes.length > 0;
+  if (!isChanged) return {};
+  return {
+    feature_control: {
+      ip_addrs_no_ipam: ipAddrsNoIpam,
+      floating_ips: floatingIPs,
+      allowed_source_prefixes: allowedSourcePrefixes,
+      ...(clusterSourcePrefixes.length === 0 ? {} : { cluster_source_prefixes: clusterSourcePrefixes }),
+    },
+  };
 }
 
 function ipamFields({ cni, network }: EffectiveInstallation, facts: ClusterFacts): JsonObject {

@@ -66,6 +66,10 @@ const NETWORK: Descriptions = {
   featureControl: "Features that let a pod choose addresses; an admission policy should restrict who may use them",
   "featureControl.ipAddrsNoIpam": "Allow pods to request addresses outside of IPAM by annotation. Default: false",
   "featureControl.floatingIPs": "Allow pods to request floating IPs by annotation. Default: false",
+  "featureControl.allowedSourcePrefixes":
+    "Allow pods to send from further source addresses by annotation, except for those of pools and nodes. Default: false",
+  "featureControl.clusterSourcePrefixes":
+    "Prefixes that such pods may send from although they overlap a pool or an address of a node. Default: none",
   numQueues: "Number of receive queues and of transmit queues of the interfaces of pods. Default: 1",
   readinessGates: "URLs that must be ready before the network of a pod is set up",
   ipv4Pools: "IPv4 pools that pods get addresses from, by name or CIDR. Absent: all pools",
