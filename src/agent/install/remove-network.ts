@@ -9,9 +9,10 @@ import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { tryCommit } from "../../linux/nftables/commit.ts";
 import type { TableReference } from "../../linux/nftables/ruleset.ts";
 import { deleteAddress } from "../../linux/rtnetlink/address.ts";
-import { deleteLink, type Link } from "../../linux/rtnetlink/link.ts";
+import { changeLink, deleteLink, type Link } from "../../linux/rtnetlink/link.ts";
 import { deleteRoute, ROUTE_PROTOCOL } from "../../linux/rtnetlink/route.ts";
 import type { NetworkKernel } from "../routing/kernel-network.ts";
+import { isOwnIpip } from "../routing/tunnel-device.ts";
 
 const IPIP_DEVICE = "tunl0";
 
@@ -27,7 +28,8 @@ export function removeNetwork(kernel: NetworkKernel, protocols: readonly number[
   const ofName = (name: string) => links.filter((link) => link.name === name);
   const vxlan = [identity.vxlanDevice, identity.vxlanDeviceIpv6].flatMap(ofName).filter(({ kind }) => kind === "vxlan");
   const routes = kernel.routes().filter(({ protocol }) => protocols.includes(protocol ?? ROUTE_PROTOCOL.boot));
-  // The module of IPIP has made the device, and it cannot be deleted.
+  // The module of IPIP has made the device, and it cannot be deleted: what nothing guards any more is down.
+  const closed = ofName(IPIP_DEVICE).filter(isOwnIpip);
   const ipip = ofName(IPIP_DEVICE).flatMap((link: Link) =>
     addresses.filter(({ linkIndex }) => linkIndex === link.index),
   );
@@ -35,6 +37,10 @@ export function removeNetwork(kernel: NetworkKernel, protocols: readonly number[
     ...attempt(kernel, routes.map(deleteRoute)),
     ...attempt(kernel, ipip.filter(({ scope }) => scope === "universe").map(deleteAddress)),
     ...attempt(kernel, vxlan.map(deleteLink)),
+    ...attempt(
+      kernel,
+      closed.map((link) => changeLink(link, { state: "down", alias: "" })),
+    ),
   ];
   return refusals.map(({ message }) => message);
 }

@@ -18,13 +18,21 @@ import { describeCorrections, describeRefusals } from "./describe-network.ts";
 import { EventCheck } from "./event-check.ts";
 import type { RouteLinks } from "./planned-route.ts";
 import { refusalsOf } from "./steps.ts";
-import { type DeviceMeans, type PreparedDevices, prepareDevices, removeUnplanned } from "./tunnel-devices.ts";
+import {
+  type DeviceMeans,
+  openTunnels,
+  type PreparedDevices,
+  prepareDevices,
+  removeUnplanned,
+} from "./tunnel-devices.ts";
 
-export type Guarded = Pick<RoutePlan, "tunnels" | "senders" | "isPartial">;
+export interface Guarded extends Pick<RoutePlan, "senders" | "isPartial"> {
+  readonly tunnels: ReadonlySet<TunnelName>;
+}
 
 /** Keeps packets of strangers out of the tunnels. */
 export interface TunnelGuard {
-  /** Compares with the kernel, and corrects. Without a tunnel there is no guard. Of a partial plan nothing is removed. */
+  /** Compares with the kernel, and corrects. Without an open tunnel there is no guard. Of a partial plan nothing is removed. */
   apply(plan: Guarded): void;
   /** Changes only the senders with these keys. */
   follow(plan: Guarded, changed: ReadonlySet<string>): void;
@@ -40,6 +48,8 @@ export class NetworkKeeper {
   /** As of the last comparison. */
   private prepared: PreparedDevices | undefined;
   private check: EventCheck | undefined;
+  /** As of the last comparison. */
+  private guarded: ReadonlySet<TunnelName> = new Set();
   private mustCompare = false;
   private known: ReadonlySet<string> = new Set();
   private readonly report: (message: string) => void;
@@ -110,7 +120,9 @@ export class NetworkKeeper {
 
   /** Returns whether the kernel has accepted all of it. */
   private follow(plan: RoutePlan, change: PlanChange, prepared: PreparedDevices): boolean {
-    const isGuarded = change.senders.size === 0 || this.guard(() => this.means.guard.follow(plan, change.senders));
+    const isGuarded =
+      change.senders.size === 0 ||
+      this.guard(() => this.means.guard.follow({ ...plan, tunnels: this.guarded }, change.senders));
     const { steps, isComplete } = this.applied.follow(plan, change, linksOf(prepared));
     const isAccepted = refusalsOf(this.means.kernel, steps).length === 0;
     return isAccepted && isComplete && isGuarded === true;
@@ -118,18 +130,20 @@ export class NetworkKeeper {
 
   /** Returns what could not be corrected. */
   private compare(plan: RoutePlan): readonly string[] {
-    const { kernel, guard } = this.means;
+    const { kernel } = this.means;
     const isFirst = this.prepared === undefined;
-    const isTunnelled = plan.tunnels.size > 0;
+    const open = openTunnels(plan, kernel);
     // Before there is a device that strangers could send to.
-    const guarded = isTunnelled ? this.guard(() => guard.apply(plan)) : true;
+    const guarded = open.size > 0 ? this.applyGuard(plan, open) : true;
     const prepared = prepareDevices(plan.tunnels, this.means);
     const links = linksOf(prepared);
     const entries = correctEntries(plan, prepared.devices, kernel);
     const routes = correctRoutes(plan, links, kernel);
     const removedEntries = plan.isPartial ? 0 : removeEntries(entries.stale, kernel);
     const removedDevices = plan.isPartial ? [] : removeUnplanned(plan.tunnels, kernel);
-    const unguarded = isTunnelled ? true : this.guard(() => guard.apply(plan));
+    // A rule goes after its device.
+    const stillOpen = openTunnels(plan, kernel);
+    const unguarded = open.size > 0 && stillOpen.size === open.size ? true : this.applyGuard(plan, stillOpen);
     const problems = [
       ...[guarded, unguarded].filter((each) => each !== true),
       ...prepared.problems,
@@ -158,6 +172,11 @@ export class NetworkKeeper {
       hostLinks: prepared.host.links,
       ...{ links, isIncomplete },
     });
+  }
+
+  private applyGuard(plan: RoutePlan, tunnels: ReadonlySet<TunnelName>): true | string {
+    this.guarded = tunnels;
+    return this.guard(() => this.means.guard.apply({ ...plan, tunnels }));
   }
 
   /** Tunnels work without the guard too. Returns why there is none. */

@@ -20,7 +20,7 @@ const present = (vxlan: Partial<KnownVxlan> = {}, more: Partial<Link> = {}): Lin
   vxlan: { id: 4096, port: 4789, local, underlyingIndex: 2, learns: false, ...vxlan },
 });
 const tunl0 = (more: Partial<Link> = {}): LinkWithVxlan => ({
-  link: link({ name: "tunl0", kind: "ipip", mtu: 1480, ...more }),
+  link: link({ name: "tunl0", kind: "ipip", mtu: 1480, alias: identity.nodeAgent, ...more }),
 });
 
 const CREATE = `create link "${identity.vxlanDevice}"`;
@@ -56,6 +56,12 @@ const CASES: readonly (readonly [
     ['change link "tunl0"'],
   ],
   ["a right IPIP device stays", IPIP, tunl0(), []],
+  [
+    "one that another program or a former release set up gets our mark",
+    IPIP,
+    tunl0({ alias: "" }),
+    ['change link "tunl0"'],
+  ],
 ];
 
 describe("deviceStep()", () => {

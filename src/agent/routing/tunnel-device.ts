@@ -35,6 +35,13 @@ export const TUNNELS: Readonly<Record<TunnelName, TunnelKind>> = {
 
 export const TUNNEL_NAMES = ["vxlan4", "vxlan6", "ipip4"] as const satisfies readonly TunnelName[];
 
+/** The module of IPIP has made its device, which other programs may use too: this alias says that we have set it up. */
+const IPIP_ALIAS = identity.nodeAgent;
+
+export function isOwnIpip({ kind, alias }: Link): boolean {
+  return kind === "ipip" && alias === IPIP_ALIAS;
+}
+
 export type DeviceStep =
   | { readonly kind: "requests"; readonly requests: readonly NetlinkRequest[]; readonly isNew: boolean }
   | { readonly kind: "problem"; readonly reason: string };
@@ -54,8 +61,9 @@ function deviceMtu(tunnel: TunnelName, underlying: Link): number {
 function ipipStep({ name }: PlannedTunnel, underlying: Link, present: LinkWithVxlan | undefined): DeviceStep {
   const { deviceName } = TUNNELS[name];
   const mtu = deviceMtu(name, underlying);
-  if (present === undefined) return created(createIpip({ name: deviceName, mtu, state: "up" }), deviceName);
-  return changed(present, { mtu });
+  const alias = IPIP_ALIAS;
+  if (present === undefined) return created(createIpip({ name: deviceName, mtu, state: "up" }), { deviceName, alias });
+  return changed(present, { mtu, alias });
 }
 
 function vxlanStep(
@@ -69,11 +77,11 @@ function vxlanStep(
   const mtu = deviceMtu(name, underlying);
   const wanted: VxlanSettings = { id: VXLAN_ID, local, underlyingIndex: underlying.index, port: VXLAN_PORT };
   const create = createVxlan({ ...wanted, name: deviceName, mac, mtu, state: "up" });
-  if (present?.vxlan === undefined) return created(create, deviceName);
+  if (present?.vxlan === undefined) return created(create, { deviceName });
   const { link, vxlan } = present;
   const mustBeNew =
     vxlan.id !== wanted.id || vxlan.port !== wanted.port || vxlan.learns || vxlan.local?.family !== local.family;
-  if (mustBeNew) return created(create, deviceName, [deleteLink(link)]);
+  if (mustBeNew) return created(create, { deviceName }, [deleteLink(link)]);
   const moved = {
     ...(vxlan.underlyingIndex === wanted.underlyingIndex ? {} : { underlyingIndex: wanted.underlyingIndex }),
     ...(isSame(vxlan.local, local) ? {} : { local }),
@@ -89,18 +97,23 @@ function vxlanStep(
  */
 const LOOSE = { reversePathFilter: 2 } as const;
 
-function created(creation: NetlinkRequest, deviceName: string, before: readonly NetlinkRequest[] = []): DeviceStep {
-  const loosening = changeLink({ name: deviceName }, { ipv4: LOOSE });
-  return { kind: "requests", requests: [...before, creation, loosening], isNew: true };
+function created(
+  creation: NetlinkRequest,
+  { deviceName, alias }: { readonly deviceName: string; readonly alias?: string },
+  before: readonly NetlinkRequest[] = [],
+): DeviceStep {
+  const settings = changeLink({ name: deviceName }, { ipv4: LOOSE, ...(alias === undefined ? {} : { alias }) });
+  return { kind: "requests", requests: [...before, creation, settings], isNew: true };
 }
 
 function changed(
   { link, reversePathFilter = LOOSE.reversePathFilter }: LinkWithVxlan,
-  { mtu, mac }: { readonly mtu: number; readonly mac?: Uint8Array },
+  { mtu, mac, alias }: { readonly mtu: number; readonly mac?: Uint8Array; readonly alias?: string },
 ) {
   const change = {
     ...(link.mtu === mtu ? {} : { mtu }),
     ...(mac === undefined || Bun.deepEquals(link.mac, mac) ? {} : { mac }),
+    ...(alias === undefined || link.alias === alias ? {} : { alias }),
     ...(link.isUp ? {} : { state: "up" as const }),
     ...(reversePathFilter === LOOSE.reversePathFilter ? {} : { ipv4: LOOSE }),
   };

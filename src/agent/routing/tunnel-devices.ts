@@ -4,10 +4,10 @@ import { isKernelError, type KernelError } from "../../linux/kernel-error.ts";
 import type { NetlinkRequest } from "../../linux/netlink/request.ts";
 import { deleteAddress, ensureAddress, type KnownAddress } from "../../linux/rtnetlink/address.ts";
 import { deleteLink, type Link } from "../../linux/rtnetlink/link.ts";
-import type { PlannedTunnel, TunnelName } from "../../routing/plan.ts";
+import type { PlannedTunnel, RoutePlan, TunnelName } from "../../routing/plan.ts";
 import { HostLinks } from "./host-links.ts";
 import type { NetworkKernel } from "./kernel-network.ts";
-import { deviceStep, TUNNEL_NAMES, TUNNELS } from "./tunnel-device.ts";
+import { deviceStep, isOwnIpip, TUNNEL_NAMES, TUNNELS } from "./tunnel-device.ts";
 
 export interface DeviceMeans {
   readonly kernel: NetworkKernel;
@@ -44,6 +44,23 @@ export function prepareDevices(tunnels: ReadonlyMap<TunnelName, PlannedTunnel>, 
     if (outcome.isCorrected) corrected.push(TUNNELS[tunnel.name].deviceName);
   }
   return { devices, host, problems, corrected };
+}
+
+/**
+ * The tunnels by which this host accepts packets: those of the plan, and those whose devices we have set up and are still
+ * there: `tunl0` stays when no pool needs it any more. Of a partial plan, which does not know all nodes, its own only.
+ */
+export function openTunnels(
+  { tunnels, isPartial }: Pick<RoutePlan, "tunnels" | "isPartial">,
+  kernel: Pick<NetworkKernel, "device">,
+): ReadonlySet<TunnelName> {
+  return new Set(TUNNEL_NAMES.filter((name) => tunnels.has(name) || (!isPartial && isOpen(name, kernel))));
+}
+
+function isOpen(name: TunnelName, kernel: Pick<NetworkKernel, "device">): boolean {
+  const present = kernel.device(TUNNELS[name].deviceName);
+  if (present === undefined || !present.link.isUp) return false;
+  return TUNNELS[name].kind === "ipip" ? isOwnIpip(present.link) : present.vxlan !== undefined;
 }
 
 /** Removes the devices that no pool needs any more. `tunl0` stays: it may be used by others. */
