@@ -50,7 +50,7 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
 
   beforeAll(() => area.sweep());
   afterAll(() => area.sweep());
-  beforeEach(() => {
+  beforeEach(async () => {
     host = area.create("node");
     for (const command of [
       "link add eth0 type veth peer name other",
@@ -61,6 +61,8 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
     ]) {
       ip(command);
     }
+    // The kernel sets addresses of IPv6 when it has time, and reports them then: not during the test.
+    await pollUntil(() => sh("ip -6 route show table local").includes("fd05::1"), "the address of the host");
     netns = requireNetns(host.path);
   });
   afterEach(() => {
