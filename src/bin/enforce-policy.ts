@@ -5,6 +5,7 @@
 import { followFloating } from "../agent/floating/follow-floating.ts";
 import { countBatches } from "../agent/policy/counted-kernel.ts";
 import type { PolicyFacts } from "../agent/policy/facts.ts";
+import { GoneAddresses } from "../agent/policy/gone-addresses.ts";
 import { HostInterfaces } from "../agent/policy/host-interfaces.ts";
 import { openKernelTable } from "../agent/policy/kernel-table.ts";
 import { linksUp } from "../agent/policy/links-up.ts";
@@ -21,6 +22,7 @@ import type { RoutingFacts } from "../agent/routing/routing-facts.ts";
 import type { SidecarVolumes } from "../agent/sidecars/sidecar-volumes.ts";
 import { applyFloating } from "../firewall/apply-floating.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
+import { forgetConnectionsOf } from "../linux/conntrack-entries.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { closeNetlinkSocket } from "../linux/netlink-socket.ts";
 import { watchRoutes } from "../linux/rtnetlink/route-monitor.ts";
@@ -29,6 +31,7 @@ import { workloadPrefixes } from "../model/interface-prefix.ts";
 import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { PolicyCompiler } from "../policy/compile/compiler.ts";
 import type { PolicyUpdate } from "../policy/inputs.ts";
+import type { TableDelta } from "../policy/table/desired-table.ts";
 import { atMostEvery } from "./at-most-every.ts";
 import { enforcementLog } from "./enforcement-log.ts";
 import { feedSidecars } from "./feed-sidecars.ts";
@@ -47,6 +50,9 @@ export interface EnforceMeans extends FollowedNetwork {
 
 /** However often metrics are read, the rules are not read more often. */
 const TRAFFIC_MILLISECONDS = 1_000;
+
+/** Other work of the agent comes first. */
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** Rejects if it cannot go on. The kernel keeps the rules that it has. */
 export async function enforcePolicy(
@@ -73,7 +79,14 @@ export async function enforcePolicy(
     if (compiler.hasOtherPrefixes) compiler.setUplinks(uplinkNames(links));
     compiler.setWorkloadLinks(workloadLinks.follow(compiler.addressesToFind));
   };
-  const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn, compiled });
+  const tracking = host.openSocket("netfilter");
+  const gone = new GoneAddresses({
+    forget: async (addresses) => void (await forgetConnectionsOf(tracking, addresses, nextTurn)),
+    report: onceEach(warn).report,
+    wait,
+  });
+  const changed = (delta: TableDelta) => gone.changed(delta);
+  const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn, compiled, changed });
   const sidecars = feedSidecars({ means, volumes, network, store, compiler, keeper, log });
   const routeEvents = (until: AbortSignal) => watchRoutes(host, until);
   const routes = openKernelRoutes(host);
@@ -114,6 +127,7 @@ export async function enforcePolicy(
       );
     } else status.clear();
     sidecars.policyChanged();
+    gone.update(changes.endpoints, snapshot.endpoints);
     for (const { title, effect, reason } of compiler.problems) refused.report(`"${title}" ${effect}: ${reason}`);
   };
   const prefixes = () => workloadPrefixes(settings.interfacePrefix);
@@ -153,6 +167,7 @@ export async function enforcePolicy(
     reportUnplaced({ unplaced: () => compiler.unplacedEndpoints, prefixes, report: warn, wait, signal: stop }),
     status.run(stop),
     sidecars.run(stop),
+    gone.run(stop),
     means.serveFacts({
       facts,
       routing,
@@ -169,6 +184,7 @@ export async function enforcePolicy(
     await Promise.allSettled(loops);
     kernel.close();
     closeNetlinkSocket(links);
+    closeNetlinkSocket(tracking);
     routes.close();
   }
 }

@@ -1,12 +1,13 @@
 /**
  * Finds and deletes single conntrack entries: for IPv6 addresses, because the kernel inverts that comparison in its own
- * filter, and deletes the entries of all other addresses (seen on Linux 6.18).
+ * filter, and deletes the entries of all other addresses (seen on Linux 6.18); and for many addresses at once, because
+ * with its own filter the kernel searches its whole table for each of them.
  */
-import { type Address, addressFromBytes, isSameAddress } from "../ip/address.ts";
+import { type Address, addressBytes, addressFromBytes, type Family, isSameAddress } from "../ip/address.ts";
 import { isKernelError } from "./kernel-error.ts";
 import type { AttributeCursor, MessageCursor } from "./netlink/message-reader.ts";
 import type { NetlinkRequest } from "./netlink/request.ts";
-import { attempt, dump, type NetlinkSocket } from "./netlink-socket.ts";
+import { attempt, dump, dumpInSteps, type NetlinkSocket } from "./netlink-socket.ts";
 import { familyNumber } from "./rtnetlink/family.ts";
 
 const SUBSYSTEM = 1 << 8;
@@ -15,6 +16,7 @@ const HEADER_LENGTH = 4;
 const ATTRIBUTE = { original: 1, reply: 2 } as const;
 const TUPLE = { ip: 1, protocol: 2 } as const;
 const IPV6 = { source: 3, destination: 4 } as const;
+const SOURCE = { 4: 1, 6: IPV6.source } as const;
 const PROTOCOL = { number: 1, destinationPort: 3 } as const;
 
 /** The fields of the first packet, and who answers. */
@@ -28,32 +30,100 @@ export interface TrackedConnection {
 
 /** Deletes the IPv6 entries that are wanted; one that has ended meanwhile is ignored. */
 export function forgetIpv6(socket: NetlinkSocket, isWanted: (connection: TrackedConnection) => boolean): void {
-  const found = dump(socket, listRequest(), (message) => {
+  const found = dump(socket, listRequest(6), (message) => {
     const entry = readEntry(message);
     return isWanted(entry.connection) ? entry.original : undefined;
   });
-  for (const failure of attempt(socket, found.map(removeRequest))) {
+  removeEntries(socket, 6, found);
+}
+
+/**
+ * Deletes the entries of connections that one of the addresses has opened, or answers: one list of all entries of a family,
+ * however many addresses there are. `pause` is called between parts of the list: other work may be done meanwhile, but not
+ * with this socket. Returns the number of deleted entries.
+ */
+export async function forgetConnectionsOf(
+  socket: NetlinkSocket,
+  addresses: readonly Address[],
+  pause: () => Promise<void>,
+): Promise<number> {
+  let count = 0;
+  for (const family of FAMILIES) {
+    const wanted = new Set(addresses.filter((address) => address.family === family).map(keyOf));
+    if (wanted.size === 0) continue;
+    const read = (message: MessageCursor) => readOriginalIf(message, family, wanted);
+    const found = await dumpInSteps(socket, listRequest(family), { read, pause });
+    for (let start = 0; start < found.length; start += REMOVED_AT_ONCE) {
+      removeEntries(socket, family, found.slice(start, start + REMOVED_AT_ONCE));
+      await pause();
+    }
+    count += found.length;
+  }
+  return count;
+}
+
+const FAMILIES = [4, 6] as const;
+const REMOVED_AT_ONCE = 64;
+
+/** One that has ended meanwhile is ignored. */
+function removeEntries(socket: NetlinkSocket, family: Family, entries: readonly Uint8Array[]): void {
+  const requests = entries.map((original) => removeRequest(family, original));
+  for (const failure of attempt(socket, requests)) {
     if (failure !== undefined && !isKernelError(failure, "ENOENT")) throw failure;
   }
 }
 
-function listRequest(): NetlinkRequest {
+/** The same for equal addresses. For every entry of a large table: no address is made. */
+function keyOf(address: Address): number | string {
+  const bytes = addressBytes(address);
+  return address.family === 4
+    ? new DataView(bytes.buffer, bytes.byteOffset).getUint32(0)
+    : Buffer.from(bytes).toString("latin1");
+}
+
+/** The attribute that identifies the entry, if a wanted address is the source of its first packet or of its replies. */
+function readOriginalIf(
+  message: MessageCursor,
+  family: Family,
+  wanted: ReadonlySet<number | string>,
+): Uint8Array | undefined {
+  const attributes = message.attributes(HEADER_LENGTH);
+  while (attributes.next()) {
+    if (attributes.type !== ATTRIBUTE.original && attributes.type !== ATTRIBUTE.reply) continue;
+    if (wanted.has(sourceIn(attributes.nested(), family) ?? "")) return readEntry(message).original;
+  }
+  return undefined;
+}
+
+function sourceIn(tuple: AttributeCursor, family: Family): number | string | undefined {
+  while (tuple.next()) {
+    if (tuple.type !== TUPLE.ip) continue;
+    const addresses = tuple.nested();
+    while (addresses.next()) {
+      if (addresses.type !== SOURCE[family]) continue;
+      return family === 4 ? addresses.u32Big() : Buffer.from(addresses.copy()).toString("latin1");
+    }
+  }
+  return undefined;
+}
+
+function listRequest(family: Family): NetlinkRequest {
   return {
     action: "list tracked connections",
     type: MESSAGE.list,
     flags: 0,
-    write: (writer) => writer.raw(Uint8Array.of(familyNumber(6), 0, 0, 0)),
+    write: (writer) => writer.raw(Uint8Array.of(familyNumber(family), 0, 0, 0)),
   };
 }
 
 /** `original`: the attribute that identifies the entry, as it was listed. */
-function removeRequest(original: Uint8Array): NetlinkRequest {
+function removeRequest(family: Family, original: Uint8Array): NetlinkRequest {
   return {
     action: "remove a tracked connection",
     type: MESSAGE.remove,
     flags: 0,
     write(writer) {
-      writer.raw(Uint8Array.of(familyNumber(6), 0, 0, 0));
+      writer.raw(Uint8Array.of(familyNumber(family), 0, 0, 0));
       const tuple = writer.open(ATTRIBUTE.original);
       writer.raw(original);
       writer.close(tuple);

@@ -175,9 +175,36 @@ export function dump<Row>(
   request: NetlinkRequest,
   read: (message: MessageCursor) => Row | undefined,
 ): Row[] {
+  const steps = dumpSteps(socket, request, read);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** Like `dump`, for a large table, in a process with other work to do meanwhile: it comes between the kernel's replies. */
+export async function dumpInSteps<Row>(
+  socket: NetlinkSocket,
+  request: NetlinkRequest,
+  { read, pause }: { read(message: MessageCursor): Row | undefined; pause(): Promise<void> },
+): Promise<Row[]> {
+  const steps = dumpSteps(socket, request, read);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    await pause();
+  }
+}
+
+/** A step is one reply of the kernel, with many rows. */
+function* dumpSteps<Row>(
+  socket: NetlinkSocket,
+  request: NetlinkRequest,
+  read: (message: MessageCursor) => Row | undefined,
+): Generator<undefined, Row[]> {
   for (let tries = 1; ; tries++) {
     const rows: Row[] = [];
-    const outcome = dumpOnce(socket, request, (message) => {
+    const outcome = yield* dumpOnce(socket, request, (message) => {
       const row = read(message);
       if (row !== undefined) rows.push(row);
     });
@@ -186,7 +213,11 @@ export function dump<Row>(
   }
 }
 
-function dumpOnce(socket: NetlinkSocket, request: NetlinkRequest, onMessage: OnMessage): "complete" | "interrupted" {
+function* dumpOnce(
+  socket: NetlinkSocket,
+  request: NetlinkRequest,
+  onMessage: OnMessage,
+): Generator<undefined, "complete" | "interrupted"> {
   const sequence = reserveSequences(socket, 1);
   const writer = new MessageWriter(256);
   writeRequest(writer, request, sequence, FLAG.dump);
@@ -207,6 +238,7 @@ function dumpOnce(socket: NetlinkSocket, request: NetlinkRequest, onMessage: OnM
       }
       onMessage(messages);
     }
+    yield undefined;
   }
 }
 

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { forgetConnections } from "../../src/linux/conntrack.ts";
+import { forgetConnectionsOf } from "../../src/linux/conntrack-entries.ts";
 import { closeNetlinkSocket } from "../../src/linux/netlink-socket.ts";
 import { closeNetns, type Netns, openNetlinkSocketIn, runInNetns } from "../../src/linux/netns.ts";
 import { readSysctl } from "../../src/linux/sysctl.ts";
+import { address } from "../support/ipam.ts";
 import { requireNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
 
@@ -69,6 +71,29 @@ describe.skipIf(!able)(`forgetConnections()${able ? "" : " (skipped: needs root,
     expect(tracked()).toBe(before + 1);
     forgetConnections(socket, [answering(0x7f000009n)]);
     expect(tracked()).toBe(before);
+    closeNetlinkSocket(socket);
+  });
+
+  test("forgetConnectionsOf() removes those that one of many addresses has opened or answers, with one list", async () => {
+    const socket = openNetlinkSocketIn(netns, "netfilter");
+    const before = tracked();
+    // Opened by 127.0.0.1 and ::1, and answered by these.
+    for (const target of ["127.0.0.21", "127.0.0.22", "127.0.0.7", "::1"]) send(target, 5304);
+    expect(tracked()).toBe(before + 4);
+    let pauses = 0;
+    const forget = (...texts: readonly string[]) =>
+      forgetConnectionsOf(socket, texts.map(address), async () => {
+        pauses += 1;
+      });
+
+    expect(await forget("127.0.0.99", "fd00::1")).toBe(0);
+    // 127.0.0.8 answers for 127.0.0.7.
+    expect(await forget("127.0.0.21", "127.0.0.99", "127.0.0.8", "127.0.0.7", "fd00::1")).toBe(2);
+    expect(tracked()).toBe(before + 2);
+    expect(await forget("::1")).toBeGreaterThan(0);
+    expect(await forget("127.0.0.1")).toBeGreaterThan(0);
+    expect(await forget("127.0.0.1", "::1", "127.0.0.22")).toBe(0);
+    expect(pauses).toBeGreaterThan(0);
     closeNetlinkSocket(socket);
   });
 });

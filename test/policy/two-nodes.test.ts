@@ -8,6 +8,7 @@ import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { openPolicySite, type PodEnd, type PolicySite } from "./policy-site.ts";
 import { type Outcome, outcomeOf, serve } from "./probes.ts";
+import { connect, routeTo } from "./two-nodes.ts";
 
 const needs = [hostProblem(), program("nft")];
 const test = testNeeding(...needs);
@@ -144,29 +145,3 @@ describe("policy on two nodes", () => {
     });
   });
 });
-
-/** `eth1` of the router leads to the first host, `eth2` to the second; both default routes lead to the router. */
-async function connect(router: Host, host: Host, hop: number): Promise<void> {
-  const link = ["ip", "link", "add", `eth${hop}`, "type", "veth", "peer", "name", "eth0", "netns", host.netns];
-  const made = Bun.spawn(["nsenter", `--net=${router.netns}`, ...link], { stdin: "ignore", stderr: "pipe" });
-  if ((await made.exited) !== 0) throw new Error(await new Response(made.stderr).text());
-  for (const [each, name, end] of [
-    [router, `eth${hop}`, 1],
-    [host, "eth0", 2],
-  ] as const) {
-    await each.must(["ip", "addr", "add", `203.0.113.${hop * 16 + end}/28`, "dev", name]);
-    await each.must(["ip", "addr", "add", `2001:db8:${hop}00::${end}/64`, "dev", name, "nodad"]);
-    await each.must(["ip", "link", "set", name, "up"]);
-  }
-  for (const each of [router, host]) {
-    const isReady = async () => (await each.must(["ip", "-6", "addr", "show", "tentative"])) === "";
-    await pollUntil(isReady, "duplicate address detection to end");
-  }
-  await host.must(["ip", "route", "add", "default", "via", `203.0.113.${hop * 16 + 1}`]);
-  await host.must(["ip", "-6", "route", "add", "default", "via", `2001:db8:${hop}00::1`]);
-}
-
-async function routeTo(router: Host, { addresses }: PodEnd, hop: number): Promise<void> {
-  await router.must(["ip", "route", "add", addresses[0], "via", `203.0.113.${hop * 16 + 2}`]);
-  await router.must(["ip", "-6", "route", "add", addresses[1], "via", `2001:db8:${hop}00::2`]);
-}

@@ -22,6 +22,8 @@ export interface TableMeans {
   readonly report: (message: string) => void;
   /** Called when changed resources are compiled, before the kernel gets them: adds what else they depend on. */
   readonly compiled?: () => void;
+  /** The kernel has acknowledged these changes. */
+  readonly changed?: (delta: TableDelta) => void;
 }
 
 export class TableKeeper {
@@ -112,6 +114,7 @@ export class TableKeeper {
     const { compiler, kernel } = this.means;
     const refusal = kernel.change(compiler.table, delta);
     if (refusal !== undefined) this.repair(refusal.error.message);
+    this.means.changed?.(delta);
   }
 
   /** Takes over the table that is in the kernel, without losing a packet. Returns `false` if it must be replaced. */

@@ -51,15 +51,19 @@ class WorkloadEntity implements Entity {
   }
 
   get addresses(): readonly Address[] {
-    const { spec, status } = this.endpoint;
-    return (isFinished({ status }) ? [] : (spec.ipNetworks ?? [])).flatMap(
-      (text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? [],
-    );
+    return addressesOfEndpoint(this.endpoint);
   }
 
   get ports(): readonly EntityPort[] {
     return portsOf(this.endpoint.spec.ports);
   }
+}
+
+/** Those that policies know it by; none if its pod has finished. */
+export function addressesOfEndpoint({ spec, status }: WorkloadEndpoint): readonly Address[] {
+  return (isFinished({ status }) ? [] : (spec.ipNetworks ?? [])).flatMap(
+    (text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? [],
+  );
 }
 
 export function workloadEntity(endpoint: WorkloadEndpoint): Entity {

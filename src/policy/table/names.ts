@@ -56,6 +56,12 @@ export function setName(reference: AnyReference, family: Family, content: SetCon
   return `${letter}_${namesOf(reference).digest}_${family}`;
 }
 
+/** The family of a set whose elements begin with the address of a member; `undefined` for any other name. */
+export function familyOfMembers(name: string): Family | undefined {
+  const family = /^[svp]_\w+_([46])$/.exec(name)?.[1];
+  return family === undefined ? undefined : family === "4" ? 4 : 6;
+}
+
 /** What a sidecar calls the members of both families and the networks together. */
 export function wholeSetName(reference: AnyReference): string {
   return `${LETTER[reference.kind]}_${namesOf(reference).digest}`;
