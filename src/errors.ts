@@ -71,7 +71,8 @@ export const ERROR_TABLE = {
   "try-again-later": {
     code: 11,
     retry: "later",
-    meaning: "The cluster is not ready, or conflicting changes could not be resolved in time",
+    meaning:
+      "The cluster is not ready, conflicting changes could not be resolved in time, or the requested address was released by another owner not long ago",
     remedy: "None: the runtime tries again; if the error persists, see the reason in the message",
   },
   "not-available": {

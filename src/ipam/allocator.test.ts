@@ -29,11 +29,13 @@ import { readWorld } from "./world.ts";
 let table: MemoryTable;
 let store: MemoryDatastore;
 let allocator: Allocator;
+let now: () => Date;
 
 beforeEach(async () => {
   table = new MemoryTable();
   store = openMemory(table);
-  allocator = openAllocator(store, means());
+  now = means().now;
+  allocator = openAllocator(store, means({ now: () => now() }));
   await seed(store, nodeChange("node-1"), nodeChange("node-2", { rack: "2" }));
 });
 
@@ -348,11 +350,15 @@ describe("the blocks of a node", () => {
     );
   });
 
-  test("are given back when they are empty; one spare per pool stays", async () => {
+  test("are given back when they are empty and have rested; one spare per pool stays", async () => {
     for (const handle of handles) await allocator.assign(request(handle, from("small")));
     for (const handle of ["net.a", "net.b"]) await allocator.assign(request(handle, from("other")));
     for (const handle of [...handles, "net.a", "net.b"]) await allocator.releaseHandle({ handle, node: "node-1" });
+    expect((await readWorld(store)).affinities).toHaveLength(21);
 
+    // Of addresses that rest no other node gets the block. Then each DEL gives some blocks back.
+    now = () => new Date("2026-01-02T03:07:05Z");
+    for (const handle of handles) await allocator.releaseHandle({ handle, node: "node-1" });
     const { blocks, affinities } = await readWorld(store);
     expect(blocks.map(({ cidr }) => cidr.length).sort()).toEqual([28, 30]);
     expect(affinities).toHaveLength(2);

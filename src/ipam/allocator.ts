@@ -192,7 +192,7 @@ async function held(
       action: `read ${quoted(request.handle)}`,
       first: (again) => wantedToRelease(request, likely, again),
       decide: (facts) => {
-        const needed = decideReleaseHandle(request, facts);
+        const needed = decideReleaseHandle(request, facts, means.now());
         return needed.kind === "read" ? needed : { kind: "commit", changes: [], outcome: undefined };
       },
     },

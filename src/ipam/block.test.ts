@@ -6,17 +6,22 @@ import { assignNext, assignOrdinal, attributesOf, emptyBlock, isEmpty, ordinalsO
 import { findBlockProblems } from "./invariants.ts";
 
 const START = 1_723_000_000_000_000_000n;
+const NOW = new Date("2026-01-02T03:04:05Z");
 const block = emptyBlock(prefix("10.0.0.0/29"), "host:n", START);
 const owned = (handleId: string, secondary = {}): BlockAttribute => ({ handleId, secondary });
 
 describe("assignNext()", () => {
   test("gives what was free the longest: a released address comes back last", () => {
-    const first = assignNext(block, owned("a"), []);
-    const released = releaseOrdinals(first?.block ?? block, [first?.ordinal ?? -1]);
+    const first = assignNext(block, owned("a"), { now: NOW });
+    const released = releaseOrdinals(first?.block ?? block, [first?.ordinal ?? -1], NOW);
 
     const order: number[] = [];
     let rest = released;
-    for (let taken = assignNext(rest, owned("b"), []); taken; taken = assignNext(rest, owned("b"), [])) {
+    for (
+      let taken = assignNext(rest, owned("b"), { now: NOW });
+      taken;
+      taken = assignNext(rest, owned("b"), { now: NOW })
+    ) {
       order.push(taken.ordinal);
       rest = taken.block;
     }
@@ -24,18 +29,18 @@ describe("assignNext()", () => {
   });
 
   test("passes over reserved addresses and keeps their place in the queue", () => {
-    const taken = assignNext(block, owned("a"), [prefix("10.0.0.0/31")]);
+    const taken = assignNext(block, owned("a"), { now: NOW, reserved: [prefix("10.0.0.0/31")] });
 
     expect(taken?.ordinal).toBe(2);
     expect(taken?.block.unallocated).toEqual([0, 1, 3, 4, 5, 6, 7]);
   });
 
   test("finds nothing where all that is free is reserved", () => {
-    expect(assignNext(block, owned("a"), [prefix("10.0.0.0/24")])).toBeUndefined();
+    expect(assignNext(block, owned("a"), { now: NOW, reserved: [prefix("10.0.0.0/24")] })).toBeUndefined();
   });
 
   test("numbers the allocation with the block's sequence number, exactly, and counts that up", () => {
-    const taken = assignNext(block, owned("a"), []);
+    const taken = assignNext(block, owned("a"), { now: NOW });
 
     expect(taken?.block.sequenceNumberForAllocation).toEqual({ 0: START });
     expect(taken?.block.sequenceNumber).toBe(START + 1n);
@@ -91,13 +96,13 @@ describe("any walk of assignments and releases", () => {
   function walk(from: IPAMBlock, each: Step): IPAMBlock {
     switch (each.kind) {
       case "next":
-        return assignNext(from, owned(each.handle), [prefix("10.0.0.3/32")])?.block ?? from;
+        return assignNext(from, owned(each.handle), { now: NOW, reserved: [prefix("10.0.0.3/32")] })?.block ?? from;
       case "this":
         return assignOrdinal(from, each.ordinal, owned(each.handle, { n: String(each.ordinal % 2) }))?.block ?? from;
       case "release":
-        return releaseOrdinals(from, each.ordinals);
+        return releaseOrdinals(from, each.ordinals, NOW);
       case "release of":
-        return releaseOrdinals(from, ordinalsOf(from, { handle: each.handle }));
+        return releaseOrdinals(from, ordinalsOf(from, { handle: each.handle }), NOW);
     }
   }
 
@@ -109,7 +114,7 @@ describe("any walk of assignments and releases", () => {
           last = walk(last, each);
           expect(findBlockProblems(last)).toEqual([]);
         }
-        const emptied = releaseOrdinals(last, [...last.allocations.keys()]);
+        const emptied = releaseOrdinals(last, [...last.allocations.keys()], NOW);
         expect(isEmpty(emptied)).toBe(true);
         expect([...emptied.unallocated].sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
         expect(emptied.attributes).toEqual([]);

@@ -4,6 +4,7 @@
  *   allocations   [0, -, 1, -]              ordinal -> index into attributes
  *   unallocated   [3, 1]                    a queue: taken from the front, given back at the end
  *   attributes    [{handle a}, {handle b}]  one entry for all allocations that agree in it
+ *   released      {1: {at, namespace}}      ordinals that were given back not long ago: they rest (rest.ts)
  *
  * An address that was given back is thus the last to be given again. Every
  * function takes a block and answers a new one; nothing here reads the clock,
@@ -13,8 +14,9 @@
 import { type Address, formatAddress } from "../ip/address.ts";
 import { blockSize, nthAddress, ordinalOf } from "../ip/block.ts";
 import { type Prefix, prefixContains } from "../ip/prefix.ts";
-import { type BlockAttribute, type IPAMBlock, NODE_ATTRIBUTE } from "../model/ipam-block.ts";
+import { type BlockAttribute, type IPAMBlock, NETWORK_ATTRIBUTE, NODE_ATTRIBUTE } from "../model/ipam-block.ts";
 import type { FormerHandle } from "./former-handle.ts";
+import { releaseBy, restLeft, withoutRested, withReleases } from "./rest.ts";
 
 /** Who an allocation belongs to. Two interfaces of one container share a handle and differ in `interface`. */
 export interface Owner {
@@ -34,11 +36,12 @@ export interface Owner {
 export interface Taken {
   readonly block: IPAMBlock;
   readonly ordinal: number;
+  /** When it was released, in seconds since 1970, if it has not rested yet. */
+  readonly restingSince?: number;
 }
 
-/** The secondary attributes that tell apart what shares a handle. */
+/** The secondary attribute that, with the network, tells apart what shares a handle. */
 export const INTERFACE_ATTRIBUTE = "interface";
-export const NETWORK_ATTRIBUTE = "network";
 
 /** An empty block. Its sequence numbers begin at `sequenceNumber`, the time in nanoseconds, so that no block ever reuses one. */
 export function emptyBlock(cidr: Prefix, affinity: string | undefined, sequenceNumber: bigint): IPAMBlock {
@@ -55,20 +58,30 @@ export function emptyBlock(cidr: Prefix, affinity: string | undefined, sequenceN
   };
 }
 
+/** Which free addresses may be taken. */
+export interface Usable {
+  readonly now: Date;
+  readonly reserved?: readonly Prefix[];
+  readonly isUnusable?: (address: Address) => boolean;
+}
+
 /**
- * Takes the address that has been free the longest; `undefined` when every free
- * one is reserved. One that a damaged block calls both free and held is held.
+ * Takes, of the addresses that have rested, the one that has been free the longest; if all rest, the one that has rested
+ * the longest. `undefined` when every free one is reserved. One that a damaged block calls both free and held is held.
  */
-export function assignNext(
-  block: IPAMBlock,
-  attributes: BlockAttribute,
-  reserved: readonly Prefix[],
-  isUnusable: (address: Address) => boolean = () => false,
-): Taken | undefined {
-  const ordinal = block.unallocated.find(
-    (each) => !isAllocated(block, each) && !isReserved(block, each, reserved) && !isUnusable(addressAt(block, each)),
-  );
-  return ordinal === undefined ? undefined : { block: take(block, ordinal, attributes), ordinal };
+export function assignNext(block: IPAMBlock, attributes: BlockAttribute, usable: Usable): Taken | undefined {
+  const { now, reserved = [], isUnusable = () => false } = usable;
+  let longest: { readonly ordinal: number; readonly restingSince: number } | undefined;
+  for (const ordinal of block.unallocated) {
+    if (isAllocated(block, ordinal) || isReserved(block, ordinal, reserved)) continue;
+    const release = block.released?.[ordinal];
+    const restingSince = restLeft(release, now) > 0 ? release?.at : undefined;
+    if (restingSince !== undefined && longest !== undefined && longest.restingSince <= restingSince) continue;
+    if (isUnusable(addressAt(block, ordinal))) continue;
+    if (restingSince === undefined) return { block: withoutRested(take(block, ordinal, attributes), now), ordinal };
+    longest = { ordinal, restingSince };
+  }
+  return longest && { block: withoutRested(take(block, longest.ordinal, attributes), now), ...longest };
 }
 
 /** Takes this very address; `undefined` when it is not free. */
@@ -77,8 +90,8 @@ export function assignOrdinal(block: IPAMBlock, ordinal: number, attributes: Blo
   return isFree ? { block: take(block, ordinal, attributes), ordinal } : undefined;
 }
 
-/** Gives back these ordinals; those that are free already stay as they are. */
-export function releaseOrdinals(block: IPAMBlock, ordinals: readonly number[]): IPAMBlock {
+/** Gives back these ordinals, which rest from now on; those that are free already stay as they are. */
+export function releaseOrdinals(block: IPAMBlock, ordinals: readonly number[], now: Date): IPAMBlock {
   const leaving = new Set(ordinals.filter((ordinal) => isAllocated(block, ordinal)));
   if (leaving.size === 0) return block;
 
@@ -86,13 +99,18 @@ export function releaseOrdinals(block: IPAMBlock, ordinals: readonly number[]): 
   const sequenceNumbers = Object.entries(block.sequenceNumberForAllocation).filter(
     ([ordinal]) => !leaving.has(Number(ordinal)),
   );
-  return {
-    ...block,
-    ...reindexAttributes(allocations, block.attributes),
-    unallocated: [...block.unallocated, ...leaving],
-    sequenceNumber: block.sequenceNumber + 1n,
-    sequenceNumberForAllocation: Object.fromEntries(sequenceNumbers),
-  };
+  const { released = {} } = withoutRested(block, now);
+  const releases = [...leaving].map((ordinal) => [`${ordinal}`, releaseBy(attributesOf(block, ordinal), now)] as const);
+  return withReleases(
+    {
+      ...block,
+      ...reindexAttributes(allocations, block.attributes),
+      unallocated: [...block.unallocated, ...leaving],
+      sequenceNumber: block.sequenceNumber + 1n,
+      sequenceNumberForAllocation: Object.fromEntries(sequenceNumbers),
+    },
+    [...Object.entries(released), ...releases],
+  );
 }
 
 /** The same block, changed: whoever decided from what it was before loses its race. */
@@ -152,7 +170,7 @@ function isReserved(block: IPAMBlock, ordinal: number, reserved: readonly Prefix
 function take(block: IPAMBlock, ordinal: number, attributes: BlockAttribute): IPAMBlock {
   const known = block.attributes.findIndex((each) => isSameAttributes(each, attributes));
   const index = known < 0 ? block.attributes.length : known;
-  return {
+  const taken = {
     ...block,
     allocations: block.allocations.map((each, position) => (position === ordinal ? index : each)),
     unallocated: block.unallocated.filter((each) => each !== ordinal),
@@ -160,6 +178,8 @@ function take(block: IPAMBlock, ordinal: number, attributes: BlockAttribute): IP
     sequenceNumber: block.sequenceNumber + 1n,
     sequenceNumberForAllocation: { ...block.sequenceNumberForAllocation, [ordinal]: block.sequenceNumber },
   };
+  const releases = Object.entries(block.released ?? {}).filter(([each]) => Number(each) !== ordinal);
+  return block.released === undefined ? taken : withReleases(taken, releases);
 }
 
 /** Drops the attributes nobody refers to and renumbers the rest in their order. */

@@ -49,7 +49,7 @@ interface Operation {
 }
 
 const endOfClaim = (inUse: "keep" | "release") => (allocator: Allocator) =>
-  allocator.releaseAffinity({ node: "node-1", block: firstOfNode, inUse });
+  allocator.releaseAffinity({ node: "node-1", block: firstOfNode, inUse, resting: "forget" });
 const releaseByAddress = (allocator: Allocator) =>
   allocator.releaseAddresses([{ address: firstOfNode.network, handle: "net.a" }]);
 

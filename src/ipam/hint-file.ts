@@ -17,7 +17,14 @@ const cidr = v.pipe(
   v.check((text) => parsePrefix(text) !== undefined),
 );
 const HINTS = v.object({
-  blocks: v.array(v.object({ cidr, full: v.boolean(), pool: v.exactOptional(v.string()) })),
+  blocks: v.array(
+    v.object({
+      cidr,
+      full: v.boolean(),
+      pool: v.exactOptional(v.string()),
+      surplusFrom: v.exactOptional(v.number()),
+    }),
+  ),
   warnedUnregistered: v.boolean(),
 });
 

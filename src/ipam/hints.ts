@@ -16,6 +16,8 @@ export interface BlockHint {
   readonly full: boolean;
   /** The name of its pool, if known. */
   readonly pool?: string | undefined;
+  /** It became empty while another block of its pool had free addresses: its addresses have rested at this time, in milliseconds. */
+  readonly surplusFrom?: number | undefined;
 }
 
 export interface HostHints {
@@ -88,9 +90,28 @@ export function hintOf(block: IPAMBlock, pools: readonly HintedPool[] = []): Blo
   };
 }
 
+/** The hints after these blocks have become empty, whose addresses rest until `rested`; the same object if no block is surplus. */
+export function withSurplus(hints: HostHints, emptied: readonly string[], rested: number): HostHints {
+  const surplus = emptied.filter((cidr) => hasSpareBeside(hints, cidr));
+  if (surplus.length === 0) return hints;
+  const mark = (hint: BlockHint) => (surplus.includes(hint.cidr) ? { ...hint, surplusFrom: rested } : hint);
+  return { ...hints, blocks: hints.blocks.map(mark) };
+}
+
+export function withoutSurplus(hints: HostHints, block: string): HostHints {
+  const unmark = ({ surplusFrom: _, ...hint }: BlockHint) => hint;
+  return { ...hints, blocks: hints.blocks.map((hint) => (hint.cidr === block ? unmark(hint) : hint)) };
+}
+
+/** A block that seems to be surplus, and whose addresses have rested. */
+export function surplusBlock(hints: HostHints, now: number): string | undefined {
+  return hints.blocks.find(
+    ({ cidr, surplusFrom }) => surplusFrom !== undefined && surplusFrom <= now && hasSpareBeside(hints, cidr),
+  )?.cidr;
+}
+
 /** Whether this host seems to have another block of the same pool with a free address. */
-export function hasSpareBeside(hints: HostHints, block: IPAMBlock): boolean {
-  const name = formatPrefix(block.cidr);
+function hasSpareBeside(hints: HostHints, name: string): boolean {
   const pool = hints.blocks.find(({ cidr }) => cidr === name)?.pool;
   return pool !== undefined && hints.blocks.some((hint) => hint.cidr !== name && hint.pool === pool && !hint.full);
 }

@@ -97,13 +97,13 @@ describe.each(AT_EACH_LEVEL)("$title, an assignment overtaken by", (mode) => {
 
   test("the disabling of its pool does not give a named address of it either", async () => {
     const wishes = [{ kind: "given", address: firstOfNode.network }] as const;
-    await allocator().assign(request("net.a"));
+    await allocator().assign(request("net.a", { network: "net" }));
     await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
     const late = allocator(
       await overtakenBy(() => seed(store(), poolChange("blue", "10.0.0.0/24", { disabled: true }))),
     );
 
-    const error = await rejectionOf(() => late.assign(request("net.b", { wishes })));
+    const error = await rejectionOf(() => late.assign(request("net.b", { network: "net", wishes })));
 
     expect(error.kind).toBe("address-outside-pools");
   });

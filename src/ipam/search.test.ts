@@ -46,13 +46,19 @@ describe("a block of a pool that no longer selects its node", () => {
     );
   };
 
-  test("goes on the way of the next new block, once it is empty", async () => {
+  test("goes on the way of the next new block, once it is empty and has rested", async () => {
     await moveAway();
     await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
+    await allocator().assign(request("net.soon"));
+    expect(cidrs((await readWorld(store)).blocks).some((cidr) => cidr.startsWith("10.0."))).toBe(true);
+    await seed(store, poolChange("green", "10.1.1.0/24", { blockSize: 28 }));
 
-    const { addresses } = await allocator().assign(request("net.b"));
+    const rested = openAllocator(store, means({ now: () => new Date("2026-01-02T03:07:05Z") }));
+    const { addresses } = await rested.assign(
+      request("net.b", { wishes: [{ kind: "automatic", family: 4, pools: ["green"] }] }),
+    );
 
-    expect(addresses[0]?.pool).toBe("red");
+    expect(addresses[0]?.pool).toBe("green");
     const { blocks, affinities } = await readWorld(store);
     expect(cidrs(blocks).every((cidr) => cidr.startsWith("10.1."))).toBe(true);
     expect(cidrs(affinities)).toEqual(cidrs(blocks));

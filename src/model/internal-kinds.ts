@@ -20,6 +20,12 @@ export const blockSchema = v.object({
   ),
   sequenceNumber: v.exactOptional(sequenceField),
   sequenceNumberForAllocation: v.exactOptional(v.record(v.string(), sequenceField)),
+  released: v.exactOptional(
+    v.record(
+      v.string(),
+      v.object({ at: sequenceField, namespace: v.exactOptional(v.string()), network: v.exactOptional(v.string()) }),
+    ),
+  ),
   deleted: v.exactOptional(v.boolean()),
 });
 

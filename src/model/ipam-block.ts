@@ -16,11 +16,22 @@ import { parseStored } from "./stored.ts";
 
 /** The secondary attribute with the node that an address was assigned on. */
 export const NODE_ATTRIBUTE = "node";
+/** Those that say who an address was assigned to. */
+export const NAMESPACE_ATTRIBUTE = "namespace";
+export const NETWORK_ATTRIBUTE = "network";
 
 /** The owner of an allocation; several ordinals may share one. */
 export interface BlockAttribute {
   readonly handleId?: string;
   readonly secondary: Readonly<Record<string, string>>;
+}
+
+/** When an address was released, and whose it was: the namespace of a pod, or else the network of a container. */
+export interface Release {
+  /** Seconds since 1970, by the clock of the node that released it. */
+  readonly at: number;
+  readonly namespace?: string;
+  readonly network?: string;
 }
 
 export interface IPAMBlock {
@@ -36,6 +47,8 @@ export interface IPAMBlock {
   readonly sequenceNumber: bigint;
   /** For each ordinal the sequence number of its allocation. */
   readonly sequenceNumberForAllocation: Readonly<Record<number, bigint>>;
+  /** For each ordinal that was released not long ago, its release. Never empty. */
+  readonly released?: Readonly<Record<number, Release>>;
   readonly deleted: boolean;
 }
 
@@ -52,6 +65,7 @@ export function readBlockObject(value: unknown, key: string): IPAMBlock {
   const attributes = readAttributes(value["attributes"], key);
   const size = blockSize(cidr);
   const affinity = readAffinity(value, key);
+  const released = readReleases(value["released"], size);
   return {
     cidr,
     ...(affinity === undefined ? {} : { affinity }),
@@ -60,13 +74,14 @@ export function readBlockObject(value: unknown, key: string): IPAMBlock {
     attributes,
     sequenceNumber: readSequence(value["sequenceNumber"] ?? 0, "sequenceNumber", key),
     sequenceNumberForAllocation: readSequences(value["sequenceNumberForAllocation"], key),
+    ...(released === undefined ? {} : { released }),
     deleted: value["deleted"] === true,
   };
 }
 
 /** The stored text; sequence numbers are plain numbers of any size. */
 export function writeBlock(block: IPAMBlock): string {
-  const { cidr, affinity, allocations, unallocated, attributes, deleted } = block;
+  const { cidr, affinity, allocations, unallocated, attributes, released, deleted } = block;
   // A free ordinal is written as null.
   const head = JSON.stringify({
     cidr: formatPrefix(cidr),
@@ -74,6 +89,8 @@ export function writeBlock(block: IPAMBlock): string {
     allocations,
     unallocated,
     attributes: attributes.map(({ handleId, secondary }) => ({ handle_id: handleId ?? null, secondary })),
+    // Left out if there is none, as JSON does it with what is undefined.
+    released,
     deleted,
   });
   const sequences = Object.entries(block.sequenceNumberForAllocation).map(
@@ -165,6 +182,24 @@ function readSequences(value: unknown, key: string): Record<number, bigint> {
     sequences[Number(ordinal)] = readSequence(value[ordinal], `sequenceNumberForAllocation.${ordinal}`, key);
   }
   return sequences;
+}
+
+/** Only for a while, and only to prefer other addresses: an entry that makes no sense is dropped, and the block is readable. */
+function readReleases(value: unknown, size: number): Record<number, Release> | undefined {
+  if (!isObject(value)) return undefined;
+  let releases: Record<number, Release> | undefined;
+  for (const ordinal in value) {
+    const entry = value[ordinal];
+    if (!isIndex(Number(ordinal), size) || !isObject(entry) || !Number.isSafeInteger(entry["at"])) continue;
+    const { at, namespace, network } = entry;
+    releases ??= {};
+    releases[Number(ordinal)] = {
+      at: Number(at),
+      ...(typeof namespace === "string" ? { namespace } : {}),
+      ...(typeof network === "string" ? { network } : {}),
+    };
+  }
+  return releases;
 }
 
 function readSequence(value: unknown, field: string, key: string): bigint {

@@ -32,7 +32,7 @@ describe("similar attachments", () => {
     for (const [key, value] of await site.store.list()) {
       if (!key.startsWith(blocksPrefix(4))) continue;
       const block = readBlock(value, key);
-      const left = releaseOrdinals(block, ordinalsOf(block, { handle }));
+      const left = releaseOrdinals(block, ordinalsOf(block, { handle }), new Date());
       await site.store.put([{ kind: "put", key, value: writeBlock(left) }]);
     }
     await site.store.remove(handleKey(handle));

@@ -207,8 +207,12 @@ export class LeakingCluster {
     return this.sandboxes.flatMap(({ addresses }) => addresses);
   }
 
+  get date(): Date {
+    return new Date(Date.parse("2026-01-02T03:04:05Z") + this.now);
+  }
+
   get allocator(): Allocator {
-    return openAllocator(this.store, allocatorMeans());
+    return openAllocator(this.store, allocatorMeans({ now: () => this.date }));
   }
 
   recordOf(name: string): PodRecord | undefined {
@@ -295,7 +299,7 @@ export class Collecting {
     } as Replicas;
     return new LeakCollector({
       store: own,
-      allocator: openAllocator(own, allocatorMeans()),
+      allocator: openAllocator(own, allocatorMeans({ now: () => this.cluster.date })),
       replicas,
       isEtcd: true,
       leadership: { isLeading: () => true, whenLeading: async () => {} },

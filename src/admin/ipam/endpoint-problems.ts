@@ -10,9 +10,9 @@
  */
 import { formatAddress, parseAddress } from "../../ip/address.ts";
 import { type Prefix, prefixContains } from "../../ip/prefix.ts";
-import { NETWORK_ATTRIBUTE } from "../../ipam/block.ts";
 import type { Severity } from "../../ipam/invariants.ts";
 import { addressesWithoutIpam, WITHOUT_IPAM_ANNOTATION } from "../../model/endpoint-labels.ts";
+import { NETWORK_ATTRIBUTE } from "../../model/ipam-block.ts";
 import type { Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { addressesOfEndpoint, nameOfEndpoint } from "./address-users.ts";

@@ -8,6 +8,7 @@ import { forgetBorrowings } from "../../ipam/leaks/borrowings.ts";
 import { surplusBlocks } from "../../ipam/leaks/find.ts";
 import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { releaseLeaks, releaseSurplus } from "../../ipam/leaks/release.ts";
+import { hasResting } from "../../ipam/rest.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { liveObjects } from "../../kube/live-objects.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
@@ -167,7 +168,8 @@ async function collect(
     ? []
     : await releaseLeaks(leaks, records, { store, allocator, forget: context.forgetConnections });
   const after = released.length === 0 ? records : await readNodeRecords(store, node);
-  const surplus = surplusBlocks(after, node);
+  // Another node would get the addresses that rest.
+  const surplus = surplusBlocks(after, node).filter((block) => !hasResting(block, context.now()));
   if (!isDryRun) {
     await forgetBorrowings(store, node);
     await releaseSurplus(surplus, { node, allocator });

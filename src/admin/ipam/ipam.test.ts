@@ -163,6 +163,20 @@ describe("ipam show", () => {
     expect((await ctl(`ipam release --ip ${address} --force`)).code).toBe(EXIT_OK);
   });
 
+  test("shows of a free address by whom it was released, and until when it rests", async () => {
+    const address = await assign("net.a", { attributes: { pod: "web-0", namespace: "prod" } });
+    await ctl("ipam release --handle net.a --force");
+
+    expect(await json(`ipam show --ip ${address}`)).toMatchObject({
+      state: "free",
+      released: { at: "2026-01-02T03:04:05.000Z", namespace: "prod", restsUntil: "2026-01-02T03:07:05.000Z" },
+    });
+    expect((await ctl(`ipam show --ip ${address}`)).stdout).toContain(
+      'Released:   2026-01-02T03:04:05.000Z by namespace "prod"; rests until 2026-01-02T03:07:05.000Z',
+    );
+    expect(await json("ipam show --ip 10.0.0.15")).not.toHaveProperty("released");
+  });
+
   test("shows the owner of an address, its node and the time of assignment", async () => {
     const address = await assign("net.a", { attributes: { pod: "web-0", namespace: "prod" } });
 

@@ -147,7 +147,8 @@ describe("ipam release --from-report", () => {
       kind: "given",
       address: { family: 4, value: 0x0a00_0000n + BigInt(again.split(".")[3] ?? 0) },
     } as const;
-    await careless.assign(request("net.new", { network: "net", wishes: [family] }));
+    const rested = openAllocator(store, means({ now: () => new Date(LATER.getTime() + 180_000), lock: "ignore" }));
+    await rested.assign(request("net.new", { network: "net", wishes: [family] }));
     await seed(
       store,
       put("WorkloadEndpoint", "workloadendpoints", { name: "b", namespace: "red" }, { ipNetworks: [`${named}/32`] }),

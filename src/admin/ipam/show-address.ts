@@ -2,7 +2,9 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
 import { formatPrefix, prefixContains } from "../../ip/prefix.ts";
-import { affineNode } from "../../model/ipam-block.ts";
+import { ordinalIn } from "../../ipam/block.ts";
+import { describeFormerOwner, restLeft } from "../../ipam/rest.ts";
+import { affineNode, type IPAMBlock, type Release } from "../../model/ipam-block.ts";
 import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
@@ -46,6 +48,7 @@ export async function showAddress(
     node: allocation?.secondary["node"],
     since: allocation?.secondary["timestamp"],
     ...(allocation ? { attributes: allocation.secondary } : {}),
+    ...(block && !allocation ? restOf(block, address, context.now()) : {}),
   };
   context.stdout(
     wantsJson(given)
@@ -53,6 +56,16 @@ export async function showAddress(
       : asText(facts, pools.unreadable.length > 0 ? "unknown" : "none"),
   );
   return reportUnreadable(context, relevant);
+}
+
+/** What a named request of another owner has to wait for. */
+function restOf(block: IPAMBlock, address: Address, now: Date): Pick<Facts, "released"> {
+  const release = block.released?.[ordinalIn(block, address) ?? -1];
+  const left = restLeft(release, now);
+  if (release === undefined || left === 0) return {};
+  const { at, ...owner } = release;
+  const [time, restsUntil] = [new Date(at * 1000), new Date(now.getTime() + left)].map((date) => date.toISOString());
+  return { released: { at: time ?? "", ...owner, restsUntil: restsUntil ?? "" } };
 }
 
 interface Facts {
@@ -66,12 +79,14 @@ interface Facts {
   readonly node: string | undefined;
   readonly since: string | undefined;
   readonly attributes?: Readonly<Record<string, string>>;
+  /** It rests. */
+  readonly released?: Omit<Release, "at"> & { readonly at: string; readonly restsUntil: string };
 }
 
 const OWN_LINES: ReadonlySet<string> = new Set(["node", "timestamp"]);
 
 function asText(facts: Facts, noPool: string): string {
-  const { address, state, pool, block, blockOf: owner, handle, node, since, attributes = {} } = facts;
+  const { address, state, pool, block, blockOf: owner, handle, node, since, attributes = {}, released } = facts;
   const tunnel = tunnelTitle(attributes);
   const lines: readonly (readonly [string, string | undefined])[] = [
     ["Address", `${address} (${state})`],
@@ -81,6 +96,7 @@ function asText(facts: Facts, noPool: string): string {
     ["Handle", handle],
     ["Node", node],
     ["Since", since],
+    ["Released", released && describeReleased(released)],
     ...Object.entries(attributes)
       .filter(([name]) => !OWN_LINES.has(name))
       .map(([name, value]) => [`${name.charAt(0).toUpperCase()}${name.slice(1)}`, value] as const),
@@ -90,4 +106,9 @@ function asText(facts: Facts, noPool: string): string {
       value === undefined ? [] : [`${`${printable(name)}:`.padEnd(12)}${printable(value)}\n`],
     )
     .join("");
+}
+
+function describeReleased({ at, restsUntil, ...owner }: NonNullable<Facts["released"]>): string {
+  const by = describeFormerOwner(owner);
+  return `${at}${by === undefined ? "" : ` by ${by}`}; rests until ${restsUntil}`;
 }

@@ -50,7 +50,7 @@ export async function releaseClaims(
   const progress = openProgress(context, "Releasing blocks", claims.length);
   const released: Claim[] = [];
   for (const claim of claims) {
-    const outcome = await allocator.releaseAffinity({ node: claim.node, block: claim.cidr, inUse });
+    const outcome = await allocator.releaseAffinity({ node: claim.node, block: claim.cidr, inUse, resting: "forget" });
     if (outcome === "released") released.push(claim);
     progress.step();
   }

@@ -15,6 +15,7 @@ import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { releaseLeaks } from "../../ipam/leaks/release.ts";
+import { REST_MILLISECONDS } from "../../ipam/rest.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { clusterInformation } from "../../model/cluster-information.ts";
 import { writeHandle } from "../../model/ipam-handle.ts";
@@ -108,6 +109,13 @@ async function waitForGrace({ cluster, collector }: Awaited<ReturnType<typeof cl
   await collector.catchUp();
 }
 
+/** Until another node may have the addresses that were released. */
+async function letRest({ cluster, collector }: Awaited<ReturnType<typeof clusterWithPod>>): Promise<void> {
+  cluster.pass(REST_MILLISECONDS);
+  await collector.catchUp();
+  await collector.look();
+}
+
 describe("the leak collection", () => {
   test("judges again by the live state before it releases anything", async () => {
     const site = await clusterWithPod();
@@ -171,13 +179,16 @@ describe("the leak collection", () => {
     expect(collector.state).toMatchObject({ candidates: 0, overdue: new Map() });
   });
 
-  test("releases the addresses of a node that is gone at once, and then its claims", async () => {
+  test("releases the addresses of a node that is gone at once, and its claims when the addresses have rested", async () => {
     const { cluster, collector } = await clusterWithPod();
     await cluster.loseNode("n1");
     for (let look = 0; look < 2; look += 1) {
       await collector.catchUp();
       await collector.look();
     }
+    expect((await cluster.recorded()).size).toBe(0);
+    expect((await readWorld(cluster.store)).affinities).toHaveLength(2);
+    await letRest({ cluster, collector });
 
     const world = await readWorld(cluster.store);
     expect([world.blocks, world.affinities, world.handles]).toEqual([[], [], []]);
@@ -247,6 +258,7 @@ describe("the leak collection", () => {
       await collector.catchUp();
       await collector.look();
     }
+    await letRest({ cluster, collector });
     const world = await readWorld(cluster.store);
     expect([world.blocks, world.affinities, world.handles]).toEqual([[], [], []]);
     expect(collector.logged.join()).toContain("(VXLAN tunnel of node n1): node n1 is gone");
@@ -283,6 +295,7 @@ describe("the leak collection", () => {
     await cluster.loseNode("n1");
     await collector.catchUp();
     await collector.look();
+    await letRest({ cluster, collector });
     await leave("net.late", "n1");
     await waitForGrace({ cluster, collector });
     await collector.look();

@@ -11,7 +11,7 @@ import type { Entry, Wanted } from "../../datastore/datastore.ts";
 import { prefixCovers } from "../../ip/prefix.ts";
 import { candidateBlocks } from "../candidates.ts";
 import type { KnownBlock } from "../view.ts";
-import { type Choice, type Search, takeFrom, takeNext } from "./choice.ts";
+import { type Choice, restedFirst, type Search, type TakeChoice, takeFrom, takeNext } from "./choice.ts";
 import { exhausted } from "./exhaustion.ts";
 import { fromGap } from "./new-block.ts";
 
@@ -44,15 +44,16 @@ export function fromAnyBlock(search: Search): Choice {
 }
 
 function fromForeignBlocks(search: Search, blocks: readonly KnownBlock[]): Choice | undefined {
-  const { view, pools } = search;
-  if (view.configuration().strictAffinity) return undefined;
+  return search.view.configuration().strictAffinity ? undefined : restedFirst(choicesOf(search, blocks));
+}
+
+function* choicesOf(search: Search, blocks: readonly KnownBlock[]): Generator<TakeChoice> {
   for (const known of blocks) {
     if (known.block.unallocated.length === 0) continue;
-    if (!pools.some((pool) => prefixCovers(pool.cidr, known.block.cidr))) continue;
+    if (!search.pools.some((pool) => prefixCovers(pool.cidr, known.block.cidr))) continue;
     const taken = takeNext(search, known.block);
-    if (taken) return takeFrom(search, known, taken);
+    if (taken) yield takeFrom(search, known, taken);
   }
-  return undefined;
 }
 
 interface Listing {

@@ -25,6 +25,7 @@ export interface Search {
   /** Whether the address is one of this host, or of its gateway. */
   readonly isHostAddress: (address: Address) => boolean;
   readonly attributes: BlockAttribute;
+  readonly now: Date;
   /** Where the sequence numbers of a new block begin. */
   readonly sequenceNumber: bigint;
 }
@@ -56,8 +57,26 @@ export interface TakeChanges {
 }
 
 /** Takes the next address of the block that may be assigned on this host. */
-export function takeNext({ view, attributes, isHostAddress }: Search, block: IPAMBlock): Taken | undefined {
-  return assignNext(block, attributes, view.reserved(), isHostAddress);
+export function takeNext({ view, attributes, now, isHostAddress }: Search, block: IPAMBlock): Taken | undefined {
+  return assignNext(block, attributes, { now, reserved: view.reserved(), isUnusable: isHostAddress });
+}
+
+/** The first one that takes an address that has rested; else the one whose address has rested the longest. */
+export function restedFirst(choices: Iterable<TakeChoice>): TakeChoice | undefined {
+  let longest: TakeChoice | undefined;
+  for (const choice of choices) {
+    if (isRested(choice)) return choice;
+    if (longest === undefined || restingSince(choice) < restingSince(longest)) longest = choice;
+  }
+  return longest;
+}
+
+export function isRested({ taken }: TakeChoice): boolean {
+  return taken.restingSince === undefined;
+}
+
+function restingSince({ taken }: TakeChoice): number {
+  return taken.restingSince ?? 0;
 }
 
 /** An address of a block that exists, whoever it is affine to. */
@@ -85,7 +104,7 @@ export interface Claim {
  * the claim at the same time loses a race on one of the two. A new block is created empty, so that an address is only
  * ever taken of a block at a known revision (handle.ts rests on that).
  */
-export function takeAndClaim(search: Search, { taken, before, affinity }: Claim): Choice {
+export function takeAndClaim(search: Search, { taken, before, affinity }: Claim): TakeChoice {
   const { block } = taken;
   const owner = { node: search.request.node, cidr: block.cidr };
   const isOurs = before.revision !== undefined && before.block.affinity === block.affinity;

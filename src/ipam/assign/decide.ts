@@ -6,8 +6,8 @@ import type { Decision, OrderedChange, Wanted } from "../../datastore/datastore.
 import { PluginError } from "../../errors.ts";
 import type { Address } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
-import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
-import { addressAt, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
+import { type BlockAttribute, type IPAMBlock, NETWORK_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { addressAt, INTERFACE_ATTRIBUTE } from "../block.ts";
 import type { Facts } from "../facts.ts";
 import { changesToTake } from "../handle.ts";
 import { requireOwnNode } from "../node-machine.ts";
@@ -46,7 +46,11 @@ export function decideAssign(request: AssignRequest, facts: Facts, means: Assign
   const wanted = choices.flatMap((choice) => (choice.kind === "read" ? choice.wanted : []));
   if (wanted.length > 0) return { kind: "read", wanted: withoutRepeats([...wanted, ...unreadDeselected(view)]) };
   const made = choices.flatMap((choice) => (choice.kind === "read" ? [] : choice));
-  return { kind: "commit", changes: changesOf(made, view, request), outcome: outcomeOf(made, view, request) };
+  return {
+    kind: "commit",
+    changes: changesOf(made, view, { request, ...means }),
+    outcome: outcomeOf(made, view, request),
+  };
 }
 
 type Made = Exclude<Choice, { kind: "read" }>;
@@ -72,6 +76,7 @@ function openSearch(wish: Wish, given: AssignMeans & { readonly view: View; read
     pools: [],
     isHostAddress,
     attributes: attributesFor(request, now),
+    now,
     sequenceNumber: BigInt(now.getTime()) * 1_000_000n,
   };
 }
@@ -109,7 +114,11 @@ function attributesFor(request: AssignRequest, now: Date): BlockAttribute {
  * In an order in which a stop after any of them is harmless: claims and empty blocks, the handle, the addresses, the
  * claims confirmed; then what is only tidying.
  */
-function changesOf(made: readonly Made[], view: View, request: AssignRequest): readonly OrderedChange[] {
+function changesOf(
+  made: readonly Made[],
+  view: View,
+  { request, now }: { readonly request: AssignRequest; readonly now: Date },
+): readonly OrderedChange[] {
   const taking = made.flatMap((choice) => (choice.kind === "take" ? choice : []));
   const taken = taking.map((choice) => choice.taken.block);
   const handle = changesToTake(view, request.handle, taken);
@@ -123,7 +132,7 @@ function changesOf(made: readonly Made[], view: View, request: AssignRequest): r
   const held = made.flatMap((choice) => (choice.kind === "held" ? choice.block : []));
   const confirmed = [...changes, ...unconfirmedClaimChanges(view, request.node, { held, busy: keysOf(changes) })];
   if (taken.length === 0 || !view.knowsAffinities()) return confirmed;
-  return [...confirmed, ...staleAffinityChanges(view, request.node, keysOf(confirmed))];
+  return [...confirmed, ...staleAffinityChanges(view, request.node, { busy: keysOf(confirmed), now })];
 }
 
 function keysOf(changes: readonly OrderedChange[]): ReadonlySet<string> {

@@ -10,12 +10,13 @@ import { PluginError } from "../../errors.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
 import { prefixContains } from "../../ip/prefix.ts";
-import type { BlockAttribute } from "../../model/ipam-block.ts";
+import type { BlockAttribute, Release } from "../../model/ipam-block.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
 import { quoted } from "../../quote.ts";
 import { addressAt, assignOrdinal, attributesOf, emptyBlock, ordinalIn, ordinalsOf, type Taken } from "../block.ts";
 import { poolHolding } from "../pools.ts";
 import type { Wish } from "../request.ts";
+import { describeFormerOwner, isFormerOwner, restLeft } from "../rest.ts";
 import type { KnownBlock } from "../view.ts";
 import { type Choice, type Search, takeAndClaim, takeFrom } from "./choice.ts";
 import { heldAddress, keepAddress } from "./held-address.ts";
@@ -91,7 +92,24 @@ function fromExistingBlock(search: Search, wish: GivenWish, known: KnownBlock): 
   }
   const taken: Taken | undefined = assignOrdinal(block, ordinal, attributes);
   if (!taken) throw takenBy(wish, attributesOf(block, ordinal));
+  const release = block.released?.[ordinal];
+  if (release !== undefined) requireRested(search, wish, release);
   return takeFrom(search, known, taken);
+}
+
+/** The former owner may have it at once: connections of its own are its own. */
+function requireRested({ attributes, now }: Search, wish: GivenWish, release: Release): void {
+  const left = Math.ceil(restLeft(release, now) / 1000);
+  if (left === 0 || isFormerOwner(release, attributes)) return;
+  const owner = describeFormerOwner(release);
+  throw new PluginError(
+    "try-again-later",
+    `Cannot assign address ${describeGiven(wish)}: it was released${owner === undefined ? "" : ` by ${owner}`} and rests for another ${left} s`,
+    {
+      details:
+        "until then connections of its former owner may be tracked on other nodes; the runtime tries again, or choose another address",
+    },
+  );
 }
 
 function takenBy(wish: GivenWish, owner: BlockAttribute | undefined): PluginError {

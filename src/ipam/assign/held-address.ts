@@ -35,8 +35,10 @@ export function keepAddress(search: Search, known: KnownBlock, ordinal: number):
   const formerNode = attributes?.secondary[NODE_ATTRIBUTE];
   const isOtherNode = formerNode !== undefined && formerNode !== request.node;
   const isRenewed = request.renewsHeld === true && attributes?.handleId === request.handle;
-  const again =
-    isOtherNode || isRenewed ? assignOrdinal(releaseOrdinals(block, [ordinal]), ordinal, search.attributes) : undefined;
+  const isRecordedAgain = isOtherNode || isRenewed;
+  const again = isRecordedAgain
+    ? assignOrdinal(releaseOrdinals(block, [ordinal], search.now), ordinal, search.attributes)
+    : undefined;
   if (again === undefined) return { kind: "held", block, ordinal };
   const choice = takeFrom(search, known, again);
   return isOtherNode ? { ...choice, formerNode } : { ...choice, wasHeld: true };

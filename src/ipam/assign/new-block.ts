@@ -15,7 +15,7 @@ import { emptyBlock } from "../block.ts";
 import { candidateBlocks } from "../candidates.ts";
 import type { Pool } from "../pools.ts";
 import type { HostAffinity } from "../records.ts";
-import { type Choice, type Search, takeAndClaim, takeNext } from "./choice.ts";
+import { type Choice, restedFirst, type Search, type TakeChoice, takeAndClaim, takeNext } from "./choice.ts";
 
 const PROBES_PER_POOL = 128;
 /** Of all pools together: where that many exist, looking through what exists is quicker. */
@@ -26,10 +26,8 @@ const NEXT_BUNDLE = 40;
 
 export function fromNewBlock(search: Search): Choice | undefined {
   if (whyNoNewBlock(search)) return undefined;
-  for (const candidate of probes(search)) {
-    const choice = claim(search, candidate);
-    if (choice) return choice;
-  }
+  const choice = restedFirst(claims(search, probes(search)));
+  if (choice) return choice;
   const wanted = unreadCandidates(search);
   return wanted.length > 0 ? { kind: "read", wanted } : undefined;
 }
@@ -76,11 +74,14 @@ export function unreadCandidates(search: Search): readonly Wanted[] {
 /** The first block in the node's order that is known to be free, where every block that exists is known. */
 export function fromGap(search: Search, existing: number): Choice | undefined {
   if (whyNoNewBlock(search)) return undefined;
-  for (const candidate of candidates(search, existing + 1)) {
-    const choice = claim(search, candidate, "absent when unread");
-    if (choice) return choice;
+  return restedFirst(claims(search, candidates(search, existing + 1), "absent when unread"));
+}
+
+function* claims(search: Search, blocks: Iterable<Prefix>, unread?: "absent when unread"): Generator<TakeChoice> {
+  for (const candidate of blocks) {
+    const choice = claim(search, candidate, unread);
+    if (choice) yield choice;
   }
-  return undefined;
 }
 
 function* probes(search: Search): Generator<Prefix> {
@@ -97,7 +98,7 @@ function* candidates(search: Search, limit: number): Generator<Prefix> {
   for (const pool of openPools(search)) yield* candidateBlocks(pool.cidr, pool.blockLength, { node, limit, without });
 }
 
-function claim(search: Search, candidate: Prefix, unread?: "absent when unread"): Choice | undefined {
+function claim(search: Search, candidate: Prefix, unread?: "absent when unread"): TakeChoice | undefined {
   const { view, request, sequenceNumber } = search;
   const known = view.block(candidate);
   if (known.kind === "unknown" && !unread) return undefined;

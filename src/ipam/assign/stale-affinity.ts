@@ -3,7 +3,7 @@
  * checked only if blocks are read anyway: this never costs a round trip.
  *
  *   the block belongs to another node or to none   the claim is removed
- *   its pool no longer selects the node            claim and block are removed, once the block is empty
+ *   its pool no longer selects the node            claim and block are removed, once the block is empty and has rested
  */
 import type { OrderedChange, Wanted } from "../../datastore/datastore.ts";
 import { prefixCovers } from "../../ip/prefix.ts";
@@ -12,6 +12,7 @@ import { isEmpty } from "../block.ts";
 import { isSelectedBy, whyNotUsable } from "../pools.ts";
 import type { HostAffinity } from "../records.ts";
 import { endOfClaim } from "../release/end-of-claim.ts";
+import { hasResting } from "../rest.ts";
 import type { View } from "../view.ts";
 
 /** The rest is left to the next commit. */
@@ -27,16 +28,24 @@ export function unreadDeselected(view: View): readonly Wanted[] {
 }
 
 /** `busy`: keys that the commit writes anyway. */
-export function staleAffinityChanges(view: View, node: string, busy: ReadonlySet<string>): readonly OrderedChange[] {
+export function staleAffinityChanges(
+  view: View,
+  node: string,
+  { busy, now }: { readonly busy: ReadonlySet<string>; readonly now: Date },
+): readonly OrderedChange[] {
   return allAffinities(view)
     .filter((affinity) => !busy.has(affinity.key) && !busy.has(view.blockKey(affinity.cidr)))
-    .map((affinity) => endOf(affinity, view, node))
+    .map((affinity) => endOf(affinity, view, { node, now }))
     .filter((changes) => changes.length > 0)
     .slice(0, AT_ONCE)
     .flat();
 }
 
-function endOf(affinity: HostAffinity, view: View, node: string): readonly OrderedChange[] {
+function endOf(
+  affinity: HostAffinity,
+  view: View,
+  { node, now }: { readonly node: string; readonly now: Date },
+): readonly OrderedChange[] {
   const known = view.block(affinity.cidr);
   if (known.kind === "unknown") return [];
   const ending: OrderedChange = { kind: "delete", key: affinity.key, revision: affinity.revision };
@@ -45,7 +54,7 @@ function endOf(affinity: HostAffinity, view: View, node: string): readonly Order
     return isDeselected(view, affinity) ? [{ kind: "expect", key: block, revision: undefined }, ending] : [];
   }
   if (known.block.affinity !== hostAffinity(node)) return [ending];
-  if (!isEmpty(known.block) || !isDeselected(view, affinity)) return [];
+  if (!isEmpty(known.block) || hasResting(known.block, now) || !isDeselected(view, affinity)) return [];
   return endOfClaim({ node, ...affinity }, { kind: "delete", key: block, revision: known.revision });
 }
 

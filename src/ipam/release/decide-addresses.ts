@@ -33,7 +33,7 @@ export function wantedBlocksOf(addresses: readonly GuardedAddress[]): readonly W
 export function decideReleaseAddresses(
   addresses: readonly GuardedAddress[],
   facts: Facts,
-  rule: ReleaseRule = "each",
+  { now, rule = "each" }: { readonly now: Date; readonly rule?: ReleaseRule | undefined },
 ): Decision<Released> {
   const view = new View(facts, "");
   const sorted = addresses.map((wish) => ({ wish, verdict: judgeAll(wish, view) }));
@@ -55,7 +55,7 @@ export function decideReleaseAddresses(
   const surplus = released.filter(({ known, handle }) => countsTooMany(view, handle, known));
   const blocks = [...groupByBlock([...leaving, ...surplus])].map(([known, ordinals]) => ({
     known,
-    left: ordinals.length > 0 ? releaseOrdinals(known.block, ordinals) : touched(known.block),
+    left: ordinals.length > 0 ? releaseOrdinals(known.block, ordinals, now) : touched(known.block),
   }));
   const left: readonly IPAMBlock[] = blocks.map((each) => each.left);
   const addressesThat = (kind: Verdict["kind"]) =>

@@ -1,5 +1,5 @@
 /**
- * Releases a host's claim on a block. An empty block is deleted with it; a block
+ * Releases a host's claim on a block. An empty block is deleted with it, once its addresses have rested; a block
  * in use stays, without a node, and counts as borrowed by it. If the block belongs to another node or does not
  * exist, only the claim is deleted.
  */
@@ -10,6 +10,7 @@ import * as keys from "../../model/keys.ts";
 import { isEmpty, touched } from "../block.ts";
 import type { Facts } from "../facts.ts";
 import { affinityChange, blockChange, borrowingChange, decodeAffinity, type HostAffinity } from "../records.ts";
+import { hasResting } from "../rest.ts";
 import { type KnownBlock, View } from "../view.ts";
 import { endOfClaim } from "./end-of-claim.ts";
 
@@ -18,12 +19,14 @@ export interface AffinityRequest {
   readonly block: Prefix;
   /** Whether a block with addresses in use may lose its host. */
   readonly inUse: "keep" | "release";
+  /** For an empty block: its addresses need not have rested. An administrator says so; nobody else does. */
+  readonly resting?: "forget";
 }
 
-/** `kept`: addresses are in use, and the request excludes such blocks. */
+/** `kept`: addresses are in use, and the request excludes such blocks; or they rest. */
 export type AffinityOutcome = "released" | "kept" | "absent";
 
-export function decideReleaseAffinity(request: AffinityRequest, facts: Facts): Decision<AffinityOutcome> {
+export function decideReleaseAffinity(request: AffinityRequest, facts: Facts, now: Date): Decision<AffinityOutcome> {
   const { node, block: cidr } = request;
   const view = new View(facts, node);
   const entry = facts.entry(keys.affinityKey(node, cidr));
@@ -34,7 +37,8 @@ export function decideReleaseAffinity(request: AffinityRequest, facts: Facts): D
     return { kind: "commit", changes, outcome: affinity ? "released" : "absent" };
   }
   const { block, revision } = known;
-  if (!isEmpty(block) && request.inUse === "keep") {
+  const isKept = isEmpty(block) ? request.resting !== "forget" && hasResting(block, now) : request.inUse === "keep";
+  if (isKept) {
     return { kind: "commit", changes: confirmAgain(request, known, affinity), outcome: "kept" };
   }
   const ending: Change = isEmpty(block)

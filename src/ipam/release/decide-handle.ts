@@ -19,7 +19,7 @@ export interface ReleaseOutcome {
   readonly blocks: readonly IPAMBlock[];
 }
 
-export function decideReleaseHandle(owner: ReleaseHandleRequest, facts: Facts): Decision<ReleaseOutcome> {
+export function decideReleaseHandle(owner: ReleaseHandleRequest, facts: Facts, now: Date): Decision<ReleaseOutcome> {
   const view = new View(facts, owner.node);
   const handles = handlesOf(owner);
   const unread = handles
@@ -28,7 +28,7 @@ export function decideReleaseHandle(owner: ReleaseHandleRequest, facts: Facts): 
   if (unread.length > 0) return { kind: "read", wanted: unread.map((cidr) => view.wantedBlock(cidr)) };
 
   const leaving = addressesToRelease(view, owner);
-  const blocks = leaving.map(({ known, ordinals }) => releaseOrdinals(known.block, ordinals));
+  const blocks = leaving.map(({ known, ordinals }) => releaseOrdinals(known.block, ordinals, now));
   return {
     kind: "commit",
     // The blocks first: a store that stops half way leaves a handle that leads back to what is left.

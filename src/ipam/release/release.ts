@@ -2,16 +2,25 @@
 import { counted } from "../../counted.ts";
 import type { Datastore, Wanted } from "../../datastore/datastore.ts";
 import type { Address } from "../../ip/address.ts";
-import type { Prefix } from "../../ip/prefix.ts";
-import { hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
+import { hostAffinity } from "../../model/ipam-block.ts";
 import { affinityKey, blockKey, handleKey } from "../../model/keys.ts";
 import type { AllocatorMeans, AllocatorParts } from "../allocator-means.ts";
 import { handlesOf, isEmpty, type Owner } from "../block.ts";
 import { type Alongside, type Pace, settle } from "../commit-loop.ts";
 import { changesToGive } from "../handle.ts";
-import { blocksToReleaseFrom, hasSpareBeside, hintOf, withSeenBlocks } from "../hints.ts";
+import {
+  blocksToReleaseFrom,
+  type HostHints,
+  hintOf,
+  surplusBlock,
+  withoutSurplus,
+  withSeenBlocks,
+  withSurplus,
+} from "../hints.ts";
+import { requirePrefix } from "../records.ts";
 import type { GuardedAddress, RecountRequest, Released, ReleaseHandleRequest, ReleaseRule } from "../request.ts";
 import { respectingLock } from "../respecting-lock.ts";
+import { REST_MILLISECONDS } from "../rest.ts";
 import { blockName, View, wantedBlocks } from "../view.ts";
 import { ADDRESSES_AT_ONCE, decideReleaseAddresses, wantedBlocksOf } from "./decide-addresses.ts";
 import { type AffinityOutcome, type AffinityRequest, decideReleaseAffinity } from "./decide-affinity.ts";
@@ -29,7 +38,7 @@ export async function releaseHandle(
     {
       action: `release "${request.handle}"`,
       first: (again) => wantedToRelease(request, blocksToReleaseFrom(remembered, request.likely ?? []), again),
-      decide: (facts) => decideReleaseHandle(request, facts),
+      decide: (facts) => decideReleaseHandle(request, facts, means.now()),
       partly: ({ released }) => before.push(...released),
     },
     means,
@@ -41,35 +50,46 @@ export async function releaseHandle(
     left.map((block) => hintOf(block)),
     gone.map(({ cidr }) => blockName(cidr)),
   );
-  const surplus = left.filter((block) => isEmpty(block) && hasSpareBeside(next, block));
-  const given = await giveBlocksBack(store, means, { node: request.node, blocks: surplus });
-  const latest = withSeenBlocks(next, [], given.map(blockName));
+  const emptied = left.filter((block) => isEmpty(block) && block.affinity === hostAffinity(request.node));
+  const marked = withSurplus(
+    next,
+    emptied.map(({ cidr }) => blockName(cidr)),
+    means.now().getTime() + REST_MILLISECONDS,
+  );
+  const latest = await giveBlocksBack(store, means, { node: request.node, hints: marked });
   if (latest !== remembered) await hints.save(latest);
   return withoutRepeats([...before, ...outcome.released]);
 }
 
+/** The rest is left to the next DEL. */
+const BLOCKS_AT_ONCE = 2;
+
 /**
- * A node keeps one spare block per pool: one that became empty while another has free addresses is given back. That is
- * rare, and costs a round trip of its own. What fails here is done by the next search for leaks.
+ * A node keeps one spare block per pool: one that became empty while another has free addresses is given back when its
+ * addresses have rested, by the next DEL. That is rare, and costs a round trip of its own. What fails here is done by the
+ * next search for leaks.
  */
 async function giveBlocksBack(
   store: Datastore,
-  pace: AllocatorMeans,
-  { node, blocks }: { readonly node: string; readonly blocks: readonly IPAMBlock[] },
-): Promise<readonly Prefix[]> {
-  const given: Prefix[] = [];
-  const unlocked = pace.lock === "ignore" ? store : respectingLock(store);
-  for (const { cidr, affinity } of blocks) {
-    if (affinity !== hostAffinity(node)) continue;
-    const outcome = await releaseAffinity(unlocked, pace, { node, block: cidr, inUse: "keep" }).catch(() => "kept");
-    if (outcome === "released") given.push(cidr);
+  means: AllocatorMeans,
+  { node, hints }: { readonly node: string; readonly hints: HostHints },
+): Promise<HostHints> {
+  const unlocked = means.lock === "ignore" ? store : respectingLock(store);
+  let latest = hints;
+  for (let count = 0; count < BLOCKS_AT_ONCE; count++) {
+    // Of two empty blocks one stays.
+    const name = surplusBlock(latest, means.now().getTime());
+    if (name === undefined) break;
+    const request = { node, block: requirePrefix(name), inUse: "keep" } as const;
+    const outcome = await releaseAffinity(unlocked, means, request).catch(() => "kept");
+    latest = outcome === "released" ? withSeenBlocks(latest, [], [name]) : withoutSurplus(latest, name);
   }
-  return given;
+  return latest;
 }
 
 export async function releaseAddresses(
   store: Datastore,
-  pace: Pace,
+  means: AllocatorMeans,
   addresses: readonly GuardedAddress[],
   rule: ReleaseRule = "each",
 ): Promise<Released> {
@@ -82,10 +102,10 @@ export async function releaseAddresses(
       {
         action: `release ${counted(some.length, "address", "addresses")}`,
         first: () => wantedBlocksOf(some),
-        decide: (facts) => decideReleaseAddresses(some, facts, rule),
+        decide: (facts) => decideReleaseAddresses(some, facts, { now: means.now(), rule }),
         partly: ({ released }) => before.push(...released),
       },
-      pace,
+      means,
     );
     const released = withoutRepeats([...before, ...outcome.released]);
     all = {
@@ -99,7 +119,7 @@ export async function releaseAddresses(
 
 export async function releaseAffinity(
   store: Datastore,
-  pace: Pace,
+  means: AllocatorMeans,
   request: AffinityRequest,
 ): Promise<AffinityOutcome> {
   const wanted: readonly Wanted[] = [
@@ -111,9 +131,9 @@ export async function releaseAffinity(
     {
       action: `release block ${blockName(request.block)} of node "${request.node}"`,
       first: () => wanted,
-      decide: (facts) => decideReleaseAffinity(request, facts),
+      decide: (facts) => decideReleaseAffinity(request, facts, means.now()),
     },
-    pace,
+    means,
   );
   return outcome;
 }

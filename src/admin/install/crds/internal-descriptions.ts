@@ -16,6 +16,11 @@ export const INTERNAL_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<stri
     "spec.attributes[].secondary": "Node, pod, namespace and time of the assignment",
     "spec.sequenceNumber": "Increases with every write of the block",
     "spec.sequenceNumberForAllocation": "For each assigned address the sequence number of its assignment",
+    "spec.released":
+      "Addresses that were released not long ago, by their place in the block: another owner does not get them yet",
+    "spec.released{}.at": "Time of the release, in seconds since 1970",
+    "spec.released{}.namespace": "Namespace of the pod that had the address",
+    "spec.released{}.network": "Network of the container that had the address, if it was not one of a pod",
     "spec.deleted": DELETED,
   },
   BlockAffinity: {
