@@ -13,6 +13,7 @@ import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import type { NatPool } from "../firewall/nat-table.ts";
 import type { RecordedSources } from "../firewall/recorded-sources.ts";
 import type { Address, Family } from "../ip/address.ts";
+import type { AttachmentRecord } from "../ipam/attachment-record.ts";
 import type { HostLinks as KnownLinks } from "../ipam/leaks/find.ts";
 import type { KubeClient } from "../kube/api.ts";
 import type { Expression } from "../linux/nftables/expression.ts";
@@ -179,6 +180,8 @@ export interface ProgramOutput {
 export interface HostLinks extends KnownLinks {
   /** Marks of the links whose pods may use other sources than their addresses. */
   readonly marksWithSources: ReadonlySet<string>;
+  /** What ADDs recorded on the host, by mark. */
+  readonly attachments: ReadonlyMap<string, AttachmentRecord>;
   /** Whether the tool runs in the network namespace of process 1. */
   readonly isHostNamespace: boolean;
 }

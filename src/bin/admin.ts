@@ -8,6 +8,7 @@ import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { identity } from "../identity.ts";
 import type { SocketOpener } from "../linux/netlink-socket.ts";
 import { VERSION } from "../version.ts";
+import { runDirectoryOf } from "./agent-socket.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
 import { editText } from "./edit-text.ts";
 import { findProgram } from "./find-program.ts";
@@ -58,7 +59,7 @@ export async function run(args: readonly string[]): Promise<number> {
     hostAddresses: async () => (await import("./host-addresses.ts")).hostAddresses(await ownSockets()),
     sourceTowards: async (destination, family) =>
       (await import("./host-addresses.ts")).sourceTowards(await ownSockets(), destination, family),
-    hostLinks: async () => (await import("./host-links.ts")).readHostLinks(),
+    hostLinks: async () => (await import("./host-links.ts")).readHostLinks(runDirectoryOf(process.env)),
     containerAddresses: async () => (await import("./container-addresses.ts")).containerAddresses(),
     machineIdentity: async () =>
       (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),

@@ -29,6 +29,7 @@ import { watchRoutes } from "../linux/rtnetlink/route-monitor.ts";
 import { millisecondsOf } from "../model/duration.ts";
 import { workloadPrefixes } from "../model/interface-prefix.ts";
 import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
+import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 import { PolicyCompiler } from "../policy/compile/compiler.ts";
 import type { PolicyUpdate } from "../policy/inputs.ts";
 import type { TableDelta } from "../policy/table/desired-table.ts";
@@ -56,7 +57,7 @@ const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** Rejects if it cannot go on. The kernel keeps the rules that it has. */
 export async function enforcePolicy(
-  { means, network, store, replica: whole, heard, log, netfilter, routing, volumes }: EnforceMeans,
+  { means, network, store, replica: whole, proven, heard, log, netfilter, routing, volumes }: EnforceMeans,
   signal: AbortSignal,
 ): Promise<void> {
   const replica = whole.part(KINDS_OF_PARTS.policy);
@@ -141,6 +142,7 @@ export async function enforcePolicy(
     hostEndpoints: compiler.hostEndpointCount,
     policies: compiler.policyCount,
     problems: compiler.problems.length,
+    refusedClaims: proven?.refused ?? [],
     table: compiler.table,
     datastore: replica.status,
     batches: counts(),
@@ -153,7 +155,8 @@ export async function enforcePolicy(
     if (compiler.hasOtherPrefixes) keeper.updateUplinks(uplinkNames(links));
     checkedAt = elapsed();
   };
-  const recorded = () => readRoutedEndpoints(store, node);
+  const settled = (endpoint: WorkloadEndpoint) => (proven === undefined ? endpoint : proven.settled(endpoint));
+  const recorded = () => readRoutedEndpoints(store, { node, settled });
   const loops = [
     followRoutes(replica.updates(stop), {
       ...{ node, network: network.name, kernel: routes, recorded, report: warn, elapsed },

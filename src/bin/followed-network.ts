@@ -1,11 +1,12 @@
 /** The datastore of the installed network, and the copy of its resources that all loops of the agent share. */
+import type { ProvenEndpoints } from "../agent/endpoints/proven-endpoints.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import type { KindTable } from "../datastore/replica/kinds.ts";
 import type { Replica } from "../datastore/replica.ts";
 import { followedEndpoints } from "../policy/followed-endpoints.ts";
 import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";
 import { BGP_KINDS, type BgpValues } from "../routing/bgp/inputs.ts";
-import { ROUTING_KINDS, type RoutingValues } from "../routing/inputs.ts";
+import { ROUTING_KINDS, type RoutedBlockValues, type RoutingValues } from "../routing/inputs.ts";
 import type { AgentMeans } from "./agent-means.ts";
 import type { PolicyNetwork } from "./policy-network.ts";
 
@@ -36,6 +37,10 @@ export interface FollowedNetwork {
   readonly network: PolicyNetwork;
   readonly store: Datastore;
   readonly replica: Replica<NetworkValues>;
+  /** `undefined` if there are no other nodes: an embedded datastore has one only. */
+  readonly blocks: Replica<RoutedBlockValues> | undefined;
+  /** What annotations of pods may say; `undefined` if endpoints are records that only the plugin writes. */
+  readonly proven: ProvenEndpoints | undefined;
   /** An update has arrived: if the datastore is lost again, that is news. */
   readonly heard: () => void;
   readonly log: (message: string, level: "INFO" | "WARNING" | "ERROR") => void;

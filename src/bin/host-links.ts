@@ -3,16 +3,19 @@ import { readlinkSync } from "node:fs";
 import type { HostLinks } from "../admin/command.ts";
 import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { addressBits, formatAddress } from "../ip/address.ts";
+import { attachmentsFolder, readAttachments } from "../ipam/attachment-record.ts";
+import { openFolder } from "../linux/file-folder.ts";
 import { isSameFile, readText } from "../linux/files.ts";
 import { ownSockets, type SocketOpener } from "../linux/netlink-socket.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import { listRoutes, type Route } from "../linux/rtnetlink/route.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 
-export function readHostLinks(): HostLinks {
+export function readHostLinks(runDirectory: string): HostLinks {
   const links = readLinks(ownSockets);
   return {
     ...links,
+    attachments: readAttachments(openFolder(attachmentsFolder(runDirectory))),
     bootedAt: new Date(bootSeconds() * 1000),
     isHostNamespace: isNetworkOfFirstProcess() && (isFirstProcessOfMachine() || links.marks.size > 0),
   };

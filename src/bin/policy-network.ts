@@ -17,6 +17,7 @@ export interface PolicyNetwork {
   readonly node: string;
   /** With `policy.type`: there must be a policy table, even if there is no policy. */
   readonly isPolicyRequired: boolean;
+  readonly features: NetworkConfig["features"];
   /** Another plugin connects the pods of this host. */
   readonly isForAgentOnly: boolean;
   /** What pods may send from beside their own addresses; `undefined` if the config does not allow it. */
@@ -64,6 +65,7 @@ export async function readPolicyNetwork(
       settings.kind === "orchestrator" && ownAccess !== undefined ? { ...settings, access: ownAccess } : settings,
     // The registration writes the file if there is none yet.
     node: await readNodeName({ node: { ...config.node, nameFileOptional: true } }, files.hostName),
+    features: config.features,
     isPolicyRequired: config.policyType !== undefined,
     isForAgentOnly: isForAgentOnly(installed),
     furtherSources: config.features.allowedSourcePrefixes

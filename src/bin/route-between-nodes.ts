@@ -5,16 +5,15 @@ import { openKernelNetwork } from "../agent/routing/kernel-network.ts";
 import { NetworkKeeper } from "../agent/routing/network-keeper.ts";
 import { ProblemReport } from "../agent/routing/problem-report.ts";
 import { arePodsRouted, type RoutingFacts } from "../agent/routing/routing-facts.ts";
-import { startReplica } from "../datastore/replica.ts";
+import type { Replica } from "../datastore/replica.ts";
 import { watchNetwork } from "../linux/rtnetlink/network-monitor.ts";
 import { sendsWrongVxlanChecksums } from "../routing/checksum-release.ts";
-import { blockFacts, FollowedSettings, ROUTED_BLOCK_KINDS, resourceFacts } from "../routing/inputs.ts";
+import { blockFacts, FollowedSettings, type RoutedBlockValues, resourceFacts } from "../routing/inputs.ts";
 import { tunnelName } from "../routing/next-hop.ts";
 import type { TunnelName } from "../routing/plan.ts";
 import { type FactChanges, RoutePlanner } from "../routing/planner.ts";
 import { routedPool } from "../routing/routed-pool.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "./followed-network.ts";
-import { onceEach } from "./once-each.ts";
 
 export interface BetweenNodes {
   /** An embedded datastore has one node only. */
@@ -27,7 +26,8 @@ export interface BetweenNodes {
 }
 
 export function betweenNodes(followed: FollowedNetwork): BetweenNodes {
-  const isNeeded = followed.network.settings.kind !== "embedded";
+  const { blocks } = followed;
+  const isNeeded = blocks !== undefined;
   let facts: RoutingFacts = { isEnabled: true, routes: 0, peers: 0, problems: 0, appliedAt: undefined };
   const note = (now: RoutingFacts) => {
     facts = now;
@@ -36,29 +36,23 @@ export function betweenNodes(followed: FollowedNetwork): BetweenNodes {
     isNeeded,
     facts: () => (isNeeded ? facts : undefined),
     arePodsRouted: () => !isNeeded || arePodsRouted(facts),
-    run: (signal) => route(followed, note, signal),
+    run: async (signal) => {
+      if (blocks !== undefined) await route({ ...followed, blocks }, note, signal);
+    },
   };
 }
 
 async function route(
-  followed: FollowedNetwork,
+  { blocks, ...followed }: FollowedNetwork & { readonly blocks: Replica<RoutedBlockValues> },
   note: (facts: RoutingFacts) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const { means, network, replica, log } = followed;
+  const { means, network, replica, heard, log } = followed;
   const { kernel: host, files } = means;
-  const { elapsed, random, wait } = means.clock;
+  const { elapsed, wait } = means.clock;
   const warn = (message: string) => log(message, "WARNING");
   const ending = new AbortController();
   const stop = AbortSignal.any([signal, ending.signal]);
-  const lost = onceEach(warn);
-  const blocks = startReplica(followed.store, ROUTED_BLOCK_KINDS, {
-    signal: stop,
-    random,
-    clock: { now: elapsed, wait },
-    watches: network.settings.kind === "orchestrator" ? "per kind" : "together",
-    report: ({ message }) => lost.report(message),
-  });
   const [kernel, guard] = [openKernelNetwork(host), openKernelGuard(host)];
   const keeper = new NetworkKeeper({
     ...{ kernel, guard, elapsed, report: warn },
@@ -76,10 +70,10 @@ async function route(
     const count = planner.plan.problems.length + keeper.problems.size;
     const { isEnabled } = planner;
     note({ isEnabled, routes: keeper.routeCount, peers: keeper.peerCount, problems: count, appliedAt: elapsed() });
-    lost.forget();
+    heard();
   };
   const loops = [
-    followNetwork([resources(followed, stop), blocksOf(blocks.updates(stop))], {
+    followNetwork([resources({ network, replica }, stop), blocksOf(blocks.updates(stop))], {
       ...{ planner, keeper, applied, wait, report: warn, signal: stop },
       events: (until) =>
         watchNetwork({ kernel: host, signal: until, hasNeighbours: (linkIndex) => keeper.hasNeighbours(linkIndex) }),
@@ -95,13 +89,16 @@ async function route(
   try {
     await Promise.all(loops.map((loop) => loop.finally(() => ending.abort())));
   } finally {
-    await Promise.allSettled([...loops, blocks.ended]);
+    await Promise.allSettled(loops);
     kernel.close();
     guard.close();
   }
 }
 
-async function* resources({ network, replica }: FollowedNetwork, signal: AbortSignal): AsyncGenerator<FactChanges> {
+async function* resources(
+  { network, replica }: Pick<FollowedNetwork, "network" | "replica">,
+  signal: AbortSignal,
+): AsyncGenerator<FactChanges> {
   const settings = new FollowedSettings(network.node);
   for await (const { changes } of replica.part(KINDS_OF_PARTS.routes).updates(signal)) {
     yield { ...settings.facts(changes.configurations), ...resourceFacts(changes, network.node) };
@@ -115,7 +112,7 @@ async function* blocksOf(updates: BlockUpdates): AsyncGenerator<FactChanges> {
 }
 
 /** The names of the pools that need the tunnel. */
-function poolsWith(tunnel: TunnelName, { replica }: FollowedNetwork): readonly string[] {
+function poolsWith(tunnel: TunnelName, { replica }: Pick<FollowedNetwork, "replica">): readonly string[] {
   const pools = Array.from(replica.part(["pools"]).snapshot?.pools ?? [], ([, pool]) => routedPool(pool));
   return pools.flatMap((pool) => {
     const needed =

@@ -6,6 +6,7 @@ import type { Environment } from "../cni/environment.ts";
 import { PluginError } from "../errors.ts";
 import { formatAddress } from "../ip/address.ts";
 import { formatPrefix } from "../ip/prefix.ts";
+import { REFUSED_CLAIMS_FILE, readRefusedClaims } from "../ipam/refused-claims.ts";
 import { readText } from "../linux/files.ts";
 import { type NetlinkSocket, ownSockets } from "../linux/netlink-socket.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
@@ -27,6 +28,7 @@ export async function readRoutingFacts(environment: Environment): Promise<Routin
     isAgentRunning: isServed(callSocketPath(environment)),
     state: state === undefined ? undefined : readBirdState(state),
     bird: await readBird(files.control),
+    refusedClaims: readRefusedClaims(readText(`${runDirectoryOf(environment)}/${REFUSED_CLAIMS_FILE}`) ?? ""),
     kernelRoutes: withRouteSocket(ownSockets, readKernelRoutes),
   };
 }

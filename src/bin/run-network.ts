@@ -5,11 +5,14 @@
  *                                           ├─▶ outgoing NAT, sources that no pod may use     (agent/nat)
  *                                           ├─▶ the record of this node, the MTU of pods      (keep-node-record.ts)
  *                                           ├─▶ routes between nodes                          (route-between-nodes.ts)
+ *                                           ▲ what annotations of pods claim is proven first  (agent/endpoints)
+ *   datastore ── replica of blocks ─────────┴─▶ routes between nodes
  *   orchestrator's pods of this node ───────┴─▶ endpoints, if another plugin connects pods    (record-endpoints.ts)
  *
  * A part that fails is started again, and does not affect the others; nor does a kind that only it needs and that cannot be
  * listed (on the orchestrator's API: no CRD, no role).
  */
+import { ProvenEndpoints } from "../agent/endpoints/proven-endpoints.ts";
 import { followClusterSources } from "../agent/nat/follow-cluster-sources.ts";
 import { followNat } from "../agent/nat/follow-nat.ts";
 import type { SidecarVolumes } from "../agent/sidecars/sidecar-volumes.ts";
@@ -18,7 +21,11 @@ import { startReplica } from "../datastore/replica.ts";
 import { requireGuard } from "../firewall/apply-guard.ts";
 import { applyNat } from "../firewall/apply-nat.ts";
 import { setClusterSources } from "../firewall/source-prefixes.ts";
+import { attachmentsFolder, readAttachment } from "../ipam/attachment-record.ts";
+import { REFUSED_CLAIMS_FILE, writeRefusedClaims } from "../ipam/refused-claims.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
+import { OwnerNumbers } from "../model/block-owners.ts";
+import { routedBlockKinds } from "../routing/inputs.ts";
 import { enforcePolicy } from "./enforce-policy.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS, networkKinds } from "./followed-network.ts";
 import { keepNodeRecord } from "./keep-node-record.ts";
@@ -45,17 +52,39 @@ export async function runNetwork(
   const warn = (message: string) => log(message, "WARNING");
   const store = await means.openDatastore(network.settings, warn);
   const lost = onceEach(warn);
-  const replica = startReplica(store, networkKinds(network.node), {
+  const isOrchestrator = network.settings.kind === "orchestrator";
+  const options = {
     signal,
     random,
     clock: { now: elapsed, wait },
-    watches: network.settings.kind === "orchestrator" ? "per kind" : "together",
-    report: ({ message }) => lost.report(message),
+    watches: isOrchestrator ? ("per kind" as const) : ("together" as const),
+    report: ({ message }: { readonly message: string }) => lost.report(message),
+  };
+  const numbers = isOrchestrator ? new OwnerNumbers(BigInt(Math.floor(random() * 2 ** 52))) : undefined;
+  const proven = numbers && provenEndpoints(network, { means, numbers, warn });
+  const blocks =
+    network.settings.kind === "embedded" ? undefined : startReplica(store, routedBlockKinds(numbers), options);
+  const replica = startReplica(store, networkKinds(network.node), {
+    ...options,
+    ...(proven === undefined ? {} : { refinements: { endpoints: proven.refinement } }),
   });
-  const followed: FollowedNetwork = { means, network, store, replica, heard: lost.forget, log };
+  const followed: FollowedNetwork = { means, network, store, replica, blocks, proven, heard: lost.forget, log };
   const routing = betweenNodes(followed);
   routed(routing.arePodsRouted);
   const parts = [
+    ...(proven === undefined || blocks === undefined
+      ? []
+      : [
+          {
+            name: "the proof of annotations",
+            run: (stop: AbortSignal) =>
+              proven.run(blocks.updates(stop), {
+                refresh: (keys) => replica.refresh("endpoints", keys),
+                wait,
+                signal: stop,
+              }),
+          },
+        ]),
     {
       name: "the enforcement of network policy",
       run: (stop: AbortSignal) => enforcePolicy({ ...followed, netfilter, volumes, routing: routing.facts }, stop),
@@ -87,7 +116,7 @@ export async function runNetwork(
   try {
     await superviseParts(parts, { signal, report: warn, elapsed, wait });
   } finally {
-    await replica.ended;
+    await Promise.all([replica.ended, blocks?.ended]);
     await store.close();
   }
 }
@@ -112,4 +141,29 @@ function clusterSourcesPart(
         signal,
       }),
   };
+}
+
+function provenEndpoints(
+  { node, features }: PolicyNetwork,
+  {
+    means,
+    numbers,
+    warn,
+  }: Pick<RunMeans, "means"> & { readonly numbers: OwnerNumbers; readonly warn: (message: string) => void },
+): ProvenEndpoints {
+  const { openFolder, runDirectory } = means.files;
+  const attachments = openFolder(attachmentsFolder(runDirectory));
+  const shown = openFolder(runDirectory);
+  return new ProvenEndpoints({
+    ...{ node, numbers, elapsed: means.clock.elapsed, report: warn },
+    attachmentOf: (hostInterface) => readAttachment(attachments, hostInterface),
+    allowsFloating: features.floatingIps,
+    publish: (refused) => {
+      try {
+        shown.write(REFUSED_CLAIMS_FILE, writeRefusedClaims(refused));
+      } catch (failure) {
+        warn(`Cannot write "${shown.path}/${REFUSED_CLAIMS_FILE}": ${failure}`);
+      }
+    },
+  });
 }

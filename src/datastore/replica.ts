@@ -18,6 +18,7 @@ import { Feed, type FollowedStore, type ReplicaLimits } from "./replica/feed.ts"
 import type { KindUpdate } from "./replica/feed-copy.ts";
 import type { KindSnapshot } from "./replica/kind-snapshot.ts";
 import { type KindTable, planFeeds, type WatchGrouping } from "./replica/kinds.ts";
+import { RefinedKind, type Refinement } from "./replica/refined-kind.ts";
 import { type ReplicaStatus, worstOf } from "./replica/status.ts";
 import { type RecordChange, Subscription } from "./replica/subscription.ts";
 
@@ -41,6 +42,9 @@ export interface ReplicaOptions {
   readonly report?: (problem: PluginError) => void;
 }
 
+/** Kinds whose values depend on more than their records. */
+export type Refinements<Values> = { readonly [Kind in keyof Values]?: Refinement<Values[Kind]> };
+
 export type ReplicaSnapshot<Values> = { readonly [Kind in keyof Values]: KindSnapshot<Values[Kind]> };
 
 /** What changed since the consumer's last update, in no particular order, and the state after it. */
@@ -60,6 +64,8 @@ export interface Replica<Values> {
   updates(signal?: AbortSignal): AsyncIterable<Update<Values>>;
   /** The same replica for those who need only these kinds: what they see does not depend on the others. */
   part<Kind extends keyof Values>(kinds: readonly Kind[]): Replica<Pick<Values, Kind>>;
+  /** Refines the values of these keys again; nothing for a kind without a refinement. */
+  refresh(kind: keyof Values, keys: Iterable<string>): void;
   /** Resolves after the signal has fired, when nothing is left open. Never rejects. */
   readonly ended: Promise<void>;
 }
@@ -68,7 +74,7 @@ export interface Replica<Values> {
 export function startReplica<Values>(
   store: FollowedStore,
   kinds: KindTable<Values>,
-  options: ReplicaOptions,
+  options: ReplicaOptions & { readonly refinements?: Refinements<Values> },
 ): Replica<Values> {
   return new StoreReplica<Values>(store, kinds, options);
 }
@@ -79,19 +85,22 @@ class StoreReplica<Values> implements Replica<Values> {
   private readonly snapshots = new Map<string, KindSnapshot<unknown>>();
   private readonly kinds: ReadonlySet<PropertyKey>;
   private readonly subscriptions = new Set<Subscription>();
+  private readonly refined: ReadonlyMap<PropertyKey, RefinedKind>;
   private readonly report: (problem: PluginError) => void;
   private news = Promise.withResolvers<void>();
 
   constructor(
     store: FollowedStore,
     kinds: KindTable<Values>,
-    private readonly options: ReplicaOptions,
+    private readonly options: ReplicaOptions & { readonly refinements?: Refinements<Values> },
   ) {
     const { signal: stop, clock = SYSTEM_CLOCK, random = Math.random, report = () => {} } = options;
     const limits = { ...LIMITS, ...options.limits };
     const publish = (updates: readonly KindUpdate[]) => this.publish(updates);
     this.report = report;
     this.kinds = new Set(Object.keys(kinds));
+    const refinements: readonly [string, Refinement<unknown>][] = Object.entries(options.refinements ?? {});
+    this.refined = new Map(refinements.map(([kind, means]) => [kind, new RefinedKind(kind, means)]));
     this.feeds = planFeeds(kinds, options.watches ?? "together").map((plan) => ({
       kinds: new Set<PropertyKey>(plan.kinds.keys()),
       feed: new Feed(plan, { store, stop, clock, random, limits, publish, report }),
@@ -113,6 +122,11 @@ class StoreReplica<Values> implements Replica<Values> {
 
   part<Kind extends keyof Values>(kinds: readonly Kind[]): Replica<Pick<Values, Kind>> {
     return new ReplicaPart<Pick<Values, Kind>>(this, new Set<PropertyKey>(kinds));
+  }
+
+  refresh(kind: PropertyKey, keys: Iterable<string>): void {
+    const update = this.refined.get(kind)?.refresh(keys);
+    if (update !== undefined) this.deliver([update]);
   }
 
   snapshotOf<Part>(kinds: ReadonlySet<PropertyKey>): ReplicaSnapshot<Part> | undefined {
@@ -158,6 +172,15 @@ class StoreReplica<Values> implements Replica<Values> {
   }
 
   private publish(updates: readonly KindUpdate[]): void {
+    this.deliver(
+      updates.flatMap((update) => {
+        const refined = this.refined.get(update.kind);
+        return (refined === undefined ? update : refined.update(update)) ?? [];
+      }),
+    );
+  }
+
+  private deliver(updates: readonly KindUpdate[]): void {
     for (const update of updates) {
       const { kind, snapshot, changed } = update;
       this.snapshots.set(kind, snapshot);
@@ -181,7 +204,7 @@ class StoreReplica<Values> implements Replica<Values> {
 
 class ReplicaPart<Values> implements Replica<Values> {
   constructor(
-    private readonly whole: Pick<StoreReplica<unknown>, "ended" | "snapshotOf" | "statusOf" | "updatesOf">,
+    private readonly whole: Pick<StoreReplica<unknown>, "ended" | "refresh" | "snapshotOf" | "statusOf" | "updatesOf">,
     private readonly kinds: ReadonlySet<PropertyKey>,
   ) {}
 
@@ -203,6 +226,10 @@ class ReplicaPart<Values> implements Replica<Values> {
 
   part<Kind extends keyof Values>(kinds: readonly Kind[]): Replica<Pick<Values, Kind>> {
     return new ReplicaPart<Pick<Values, Kind>>(this.whole, new Set<PropertyKey>(kinds));
+  }
+
+  refresh(kind: keyof Values, keys: Iterable<string>): void {
+    this.whole.refresh(kind, keys);
   }
 }
 

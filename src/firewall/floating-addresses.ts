@@ -38,11 +38,16 @@ export interface FloatingPlan {
 /** `undefined` if the endpoint belongs to another node, or has no floating IPs. */
 export function floatingClaim(key: string, { spec }: WorkloadEndpoint, node: string): FloatingClaim | undefined {
   if (spec.node !== node || spec.ipNATs === undefined) return undefined;
-  const addresses = spec.ipNATs.flatMap(({ externalIP, internalIP }): FloatingAddress[] => {
+  const addresses = floatingPairs(spec.ipNATs);
+  return addresses.length === 0 ? undefined : { key, addresses };
+}
+
+/** Of addresses of the same family. */
+export function floatingPairs(nats: NonNullable<WorkloadEndpoint["spec"]["ipNATs"]>): readonly FloatingAddress[] {
+  return nats.flatMap(({ externalIP, internalIP }): FloatingAddress[] => {
     const [external, internal] = [parseAddress(externalIP), parseAddress(internalIP)];
     return external !== undefined && external.family === internal?.family ? [{ external, internal }] : [];
   });
-  return addresses.length === 0 ? undefined : { key, addresses };
 }
 
 /** Does not depend on the order of the claims. */

@@ -51,6 +51,13 @@ function decodeAttachment(text: string): AttachmentRecord {
   return v.parse(SCHEMA, JSON.parse(text));
 }
 
+/** All that can be read, by mark. */
+export function readAttachments(folder: FileFolder): ReadonlyMap<string, AttachmentRecord> {
+  if (folder.changedAt() === undefined) return new Map();
+  const records = folder.list().flatMap((name) => readAttachment(folder, name) ?? []);
+  return new Map(records.map((record) => [record.mark, record]));
+}
+
 export function writeAttachment(folder: FileFolder, hostInterface: string, record: AttachmentRecord): void {
   folder.write(hostInterface, `${JSON.stringify(record)}\n`);
 }

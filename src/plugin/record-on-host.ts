@@ -21,7 +21,9 @@ export async function recordOnHost(
   const { floatingAddresses, sourcePrefixes, addressesWithoutIpam } = podFacts.requests;
   const isOfIpam = addressesWithoutIpam === undefined && session.config.ipam.type === identity.ipamType;
   if (isOfIpam && floatingAddresses === undefined && sourcePrefixes === undefined) {
-    return forgetOnHost(workload, session);
+    // Whatever an earlier container of the pod left.
+    if (hasRecord(workload, session)) (await openFolder(session)).remove(hostInterface);
+    return;
   }
   writeAttachment(await openFolder(session), hostInterface, {
     ...{ mark, namespace, pod },
@@ -32,10 +34,13 @@ export async function recordOnHost(
 }
 
 export async function forgetOnHost(workload: Workload, session: Session): Promise<void> {
-  const { runDirectory, readText } = session.surroundings;
-  if (session.settings.kind !== "orchestrator") return;
-  if (readText(`${attachmentsFolder(runDirectory)}/${workload.hostInterface}`) === undefined) return;
+  if (session.settings.kind !== "orchestrator" || !hasRecord(workload, session)) return;
   removeAttachment(await openFolder(session), workload);
+}
+
+function hasRecord({ hostInterface }: Workload, { surroundings }: Session): boolean {
+  const { runDirectory, readText } = surroundings;
+  return readText(`${attachmentsFolder(runDirectory)}/${hostInterface}`) !== undefined;
 }
 
 function openFolder({ surroundings }: Session) {

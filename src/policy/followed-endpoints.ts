@@ -1,8 +1,10 @@
 /**
  * Endpoints as an agent follows them. Those of other nodes are most of its memory in a large cluster: of them only what rules
- * can depend on is kept, and labels and profiles that many pods have in common are kept once.
+ * can depend on is kept, and labels and profiles that many pods have in common are kept once. What only annotations of a pod
+ * say does not count (model/claimed-endpoint.ts).
  */
 import { type KindSource, sourceOf } from "../datastore/replica/kinds.ts";
+import { withoutClaims } from "../model/claimed-endpoint.ts";
 import { ENDPOINT } from "../model/kinds.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 
@@ -13,7 +15,8 @@ export function followedEndpoints(node: string): KindSource<WorkloadEndpoint> {
   return {
     prefix,
     decode(entry) {
-      const endpoint = decode(entry);
+      const decoded = decode(entry);
+      const endpoint = decoded && withoutClaims(decoded);
       return endpoint === undefined || endpoint.spec.node === node ? endpoint : remoteEndpoint(endpoint, shared);
     },
   };

@@ -1,6 +1,7 @@
 /** What routes between nodes are computed from, decoded from the records of the datastore. */
 import type { Address } from "../ip/address.ts";
 import type { InterfaceAddress, Prefix } from "../ip/prefix.ts";
+import type { BlockOwners } from "../model/block-owners.ts";
 
 /** A value for each family that has one. */
 export interface ByFamily<Value> {
@@ -47,6 +48,8 @@ export interface RoutedBlock {
   readonly node: string | undefined;
   /** Addresses of the block that are assigned on other nodes, by their text. */
   readonly borrowed: ReadonlyMap<string, BorrowedAddress>;
+  /** Not needed for routes, but read with the rest: each block arrives once. */
+  readonly owners?: BlockOwners;
 }
 
 export interface BorrowedAddress {

@@ -7,6 +7,7 @@
 import type { Entry } from "../datastore/datastore.ts";
 import { type KindTable, sourceOf } from "../datastore/replica/kinds.ts";
 import type { RecordChange } from "../datastore/replica/subscription.ts";
+import type { OwnerNumbers } from "../model/block-owners.ts";
 import type { IPPool } from "../model/ip-pool.ts";
 import { readBlock } from "../model/ipam-block.ts";
 import { blocksPrefix } from "../model/keys.ts";
@@ -37,10 +38,13 @@ export interface RoutedBlockValues {
   readonly blocks6: RoutedBlock;
 }
 
-export const ROUTED_BLOCK_KINDS: KindTable<RoutedBlockValues> = {
-  blocks4: { prefix: blocksPrefix(4), decode: decodeBlock },
-  blocks6: { prefix: blocksPrefix(6), decode: decodeBlock },
-};
+export const ROUTED_BLOCK_KINDS = routedBlockKinds();
+
+/** `numbers`: the pods of the addresses are needed too. */
+export function routedBlockKinds(numbers?: OwnerNumbers): KindTable<RoutedBlockValues> {
+  const decode = (entry: Entry) => decodeBlock(entry, numbers);
+  return { blocks4: { prefix: blocksPrefix(4), decode }, blocks6: { prefix: blocksPrefix(6), decode } };
+}
 
 type Changes<Values> = { readonly [Kind in keyof Values]: readonly RecordChange<Values[Kind]>[] };
 
@@ -75,7 +79,14 @@ export class FollowedSettings {
 }
 
 export function blockFacts({ blocks4, blocks6 }: Changes<RoutedBlockValues>): FactChanges {
-  return { blocks: [...blocks4, ...blocks6] };
+  return { blocks: [...blocks4, ...blocks6].map(withoutOwners) };
+}
+
+/** The planner keeps a block as long as its routes stay the same. */
+function withoutOwners(change: RecordChange<RoutedBlock>): RecordChange<RoutedBlock> {
+  if (change.kind !== "put" || change.value.owners === undefined) return change;
+  const { owners: _, ...value } = change.value;
+  return { ...change, value };
 }
 
 /** A value that is not a fact of this node is as good as deleted. */
@@ -90,7 +101,8 @@ function decoded<Value, Fact>(
 }
 
 /** A block marked as deleted is about to be removed. */
-function decodeBlock({ key, value }: Entry): RoutedBlock | undefined {
+function decodeBlock({ key, value }: Entry, numbers: OwnerNumbers | undefined): RoutedBlock | undefined {
   const block = readBlock(value, key);
-  return block.deleted ? undefined : routedBlock(block);
+  if (block.deleted) return undefined;
+  return numbers === undefined ? routedBlock(block) : { ...routedBlock(block), owners: numbers.in(block) };
 }

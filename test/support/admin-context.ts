@@ -96,6 +96,7 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     hostLinks: async () => ({
       marks: new Set(),
       marksWithSources: new Set(),
+      attachments: new Map(),
       routed: new Set(),
       bootedAt: new Date(0),
       isHostNamespace: true,
@@ -140,7 +141,13 @@ const WELL: HostFacts = {
   knowsClusterSources: true,
 };
 
-const WITHOUT_ROUTES: RoutingFacts = { isAgentRunning: true, state: undefined, bird: undefined, kernelRoutes: [] };
+const WITHOUT_ROUTES: RoutingFacts = {
+  isAgentRunning: true,
+  state: undefined,
+  bird: undefined,
+  kernelRoutes: [],
+  refusedClaims: [],
+};
 
 function missing(): never {
   throw Object.assign(new Error("missing"), { code: "ENOENT" });

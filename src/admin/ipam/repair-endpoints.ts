@@ -13,6 +13,7 @@ import { type Address, formatAddress } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
 import { prefixContains } from "../../ip/prefix.ts";
 import { assignOrdinal, emptyBlock, ordinalIn, ordinalsOf } from "../../ipam/block.ts";
+import { withHeldAddresses } from "../../ipam/proven-endpoint.ts";
 import { blockChange, blockRewrite, decodeBlock, decodeHandle, handleRecordChange } from "../../ipam/records.ts";
 import { blockName } from "../../ipam/view.ts";
 import { hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
@@ -54,7 +55,7 @@ export async function allocateToEndpoint(address: Address, context: RepairContex
   const keys = [blockKey(cidr), handleKey(attributes.handleId), keyOf(endpoint)];
   const { answers } = await store.read(keys.map((key) => ({ kind: "key", key })));
   const [[blockEntry] = [], [handleEntry] = [], [endpointEntry] = []] = answers;
-  if (!isUnchanged(endpoint, endpointEntry)) return undefined;
+  if (!isUnchanged(endpoint, endpointEntry, context)) return undefined;
   const { node } = endpoint.spec;
   const affinity = node === undefined ? undefined : hostAffinity(node);
   const before = blockEntry ? decodeBlock(blockEntry) : emptyBlock(cidr, affinity, BigInt(now.getTime()) * 1_000_000n);
@@ -102,10 +103,11 @@ export function allocationOf(address: Address, { world }: RepairContext): Alloca
 }
 
 /** Removes the address from the endpoint, and the endpoint if that was its only one; nothing if it has changed. */
-async function takeAddress(address: Address, endpoint: WorkloadEndpoint, { store }: RepairContext): Promise<void> {
+async function takeAddress(address: Address, endpoint: WorkloadEndpoint, context: RepairContext): Promise<void> {
+  const { store } = context;
   const key = keyOf(endpoint);
   const entry: Entry | undefined = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
-  if (!isUnchanged(endpoint, entry)) return;
+  if (!isUnchanged(endpoint, entry, context)) return;
   const text = formatAddress(address);
   const networks = endpoint.spec.ipNetworks ?? [];
   const left = networks.filter((each) => !addressesOf(each).includes(text));
@@ -117,8 +119,9 @@ async function takeAddress(address: Address, endpoint: WorkloadEndpoint, { store
 }
 
 /** Whether the endpoint is stored as the check read it. */
-function isUnchanged(endpoint: WorkloadEndpoint, entry: Entry | undefined): entry is Entry {
-  return entry !== undefined && Bun.deepEquals(workloadEndpoint.read(entry.value, entry.key), endpoint);
+function isUnchanged(endpoint: WorkloadEndpoint, entry: Entry | undefined, { world }: RepairContext): entry is Entry {
+  if (entry === undefined) return false;
+  return Bun.deepEquals(withHeldAddresses(workloadEndpoint.read(entry.value, entry.key), world.blocks), endpoint);
 }
 
 function addressesOf(network: string): readonly string[] {

@@ -1,23 +1,45 @@
 /**
  * The sources that pods of this host may use beside their own addresses, as their
- * endpoints record them. Only endpoints of links that are marked on the host are
- * looked for.
+ * endpoints record them, or the host if endpoints are pods. Only links that are marked
+ * on the host are looked for.
  */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { pagesBelow } from "../../datastore/pages.ts";
 import { PluginError } from "../../errors.ts";
 import type { RecordedSources } from "../../firewall/recorded-sources.ts";
 import { parsePrefixOrAddress } from "../../ip/prefix.ts";
+import type { AttachmentRecord } from "../../ipam/attachment-record.ts";
 import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { formatMark } from "../../ipam/link-mark.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { resourcesPrefix } from "../../model/keys.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
 
+export interface MarkedLinks {
+  /** Of links that exist. */
+  readonly marks: ReadonlySet<string>;
+  readonly attachments: ReadonlyMap<string, AttachmentRecord>;
+}
+
+/** Then its users can write what the plugin recorded in it, and only the records of the host count. */
+export function areEndpointsPods(store: Datastore): boolean {
+  return store.hasServices === true;
+}
+
+export function attachmentsOf({ marks, attachments }: MarkedLinks): readonly AttachmentRecord[] {
+  return [...attachments.values()].filter(({ mark }) => marks.has(mark));
+}
+
 export async function readRecordedSources(
   store: Datastore,
-  { node, marks }: { readonly node: string; readonly marks: ReadonlySet<string> },
+  { node, marks, attachments }: MarkedLinks & { readonly node: string },
 ): Promise<readonly RecordedSources[]> {
+  if (areEndpointsPods(store)) {
+    return attachmentsOf({ marks, attachments }).map(({ mark, sourcePrefixes }) => ({
+      mark,
+      prefixes: sourcePrefixes.flatMap((text) => parsePrefixOrAddress(text) ?? []),
+    }));
+  }
   const found = new Map<string, RecordedSources>();
   const collect = (entries: Iterable<Entry>) => {
     for (const source of sourcesIn(entries, marks)) found.set(source.mark, source);

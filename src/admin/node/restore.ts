@@ -19,7 +19,7 @@ import { withRemedy } from "../resources/unreadable-remedy.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "./node-name.ts";
 import { readSettings } from "./read-settings.ts";
 import { readFloating } from "./recorded-floating.ts";
-import { readRecordedSources } from "./recorded-sources.ts";
+import { type MarkedLinks, readRecordedSources } from "./recorded-sources.ts";
 
 export const nodeRestore: Command = {
   kind: "command",
@@ -46,17 +46,29 @@ export const nodeRestore: Command = {
     const installed = await findInstalledNetwork(context);
     if (isForAgent && installed === undefined) return EXIT_OK;
     const config = installed?.decoded.config;
-    const { marks: ownLinks, marksWithSources: marks } = await context.hostLinks();
+    const { marks: ownLinks, marksWithSources: marks, attachments } = await context.hostLinks();
     const warn = (message: string) => context.stderr(`warning: ${message}\n`);
     const { entries, routing, node, sources, nodes, floating } = await withDatastore(context, given, async (store) => ({
       entries: await readAllEntries(store, resourcesPrefix("ippools")),
       routing: (await readSettings(store, await nameOfNode(context, given))).routing,
       node: isForAgent ? await readNode(store, await nameOfNode(context, given)) : undefined,
-      sources: await sourcesOf(store, { config, marks, node: () => nameOfNode(context, given) }),
+      sources: await sourcesOf(store, { config, marks, attachments, node: () => nameOfNode(context, given) }),
       // The agent follows the nodes all the time.
       nodes: isForAgent || !config?.features.allowedSourcePrefixes ? undefined : await readNodes(store),
       // The agent itself writes them as soon as an endpoint changes: what is read here might be older.
-      ...(isForAgent ? {} : { floating: await readFloating(store, await nameOfNode(context, given), warn) }),
+      ...(isForAgent
+        ? {}
+        : {
+            floating: await readFloating(
+              store,
+              {
+                node: await nameOfNode(context, given),
+                ...{ marks: ownLinks, attachments },
+                allowsFloating: config?.features.floatingIps ?? false,
+              },
+              warn,
+            ),
+          }),
     }));
     const { readable, unreadable } = poolsIn(entries);
     const [first] = unreadable;
@@ -87,17 +99,16 @@ async function sourcesOf(
   store: Datastore,
   {
     config,
-    marks,
     node,
-  }: {
+    ...links
+  }: MarkedLinks & {
     readonly config: NetworkConfig | undefined;
-    readonly marks: ReadonlySet<string>;
     readonly node: () => Promise<string>;
   },
 ): Promise<readonly RecordedSources[]> {
-  if (config === undefined || marks.size === 0) return [];
-  if (!config.features.allowedSourcePrefixes) return [...marks].map((mark) => ({ mark, prefixes: [] }));
-  return readRecordedSources(store, { node: await node(), marks });
+  if (config === undefined || links.marks.size === 0) return [];
+  if (!config.features.allowedSourcePrefixes) return [...links.marks].map((mark) => ({ mark, prefixes: [] }));
+  return readRecordedSources(store, { node: await node(), ...links });
 }
 
 function excludedSources(

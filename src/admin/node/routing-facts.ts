@@ -1,4 +1,5 @@
 /** What the admin tool reads about routes between nodes on the host that it runs on. */
+import type { RefusedClaims } from "../../ipam/refused-claims.ts";
 import type { BirdRoute } from "../../routing/bird/routes-status.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
 import type { BirdState } from "../../routing/bird/state.ts";
@@ -11,6 +12,8 @@ export interface RoutingFacts {
   readonly bird: BirdFacts | undefined;
   /** Of the main table: those of BIRD and of the node agent. */
   readonly kernelRoutes: readonly KernelRoute[];
+  /** What annotations of this node's pods say without effect; the node agent wrote it. */
+  readonly refusedClaims: readonly RefusedClaims[];
 }
 
 export interface BirdFacts {

@@ -33,6 +33,7 @@ const running: RoutingFacts = {
     { ...route, destination: "10.245.2.0/26", writer: "node agent", gateway: "10.245.2.0", link: "vxlan.vendor" },
     { family: 4, destination: "10.244.1.5/32", writer: "node agent", kind: "unicast", link: "vend123" },
   ],
+  refusedClaims: [],
 };
 const stopped: RoutingFacts = { ...running, bird: undefined };
 
@@ -88,6 +89,17 @@ IPv4     node agent   vxlan.vendor        1
     expect(code).toBe(1);
     expect(stdout).toContain("Node agent: not running");
     expect(stdout).toContain("Established");
+  });
+
+  test("names what only annotations of pods claim", async () => {
+    const claim = "address 10.0.0.9/32: neither IPAM, the kubelet nor an ADD on its node says so";
+    const refusedClaims = [{ namespace: "mallory", pod: "evil", refused: [claim] }];
+    const routingFacts = { ...running, refusedClaims };
+    const { stdout } = await runInside(["node", "status"], { routingFacts });
+    const json = await runInside(["node", "status", "-o", "json"], { routingFacts });
+
+    expect(stdout).toContain(`Annotations without effect\nPOD            CLAIM\nmallory/evil   ${claim}\n`);
+    expect(JSON.parse(json.stdout).annotationsWithoutEffect).toEqual(refusedClaims);
   });
 
   test("prints JSON for scripts", async () => {

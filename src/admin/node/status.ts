@@ -12,6 +12,7 @@ export const nodeStatus: Command = {
     "Runs on the node, as root. Asks BIRD for its sessions (a session that works is up, with the info Established), and counts",
     "the routes in the kernel by who made them and by their way: BIRD those it learned by BGP, the node agent those through",
     "tunnels and all others. If BIRD does not run, the reason is shown: a node without peers needs none.",
+    "Addresses, floating IPs and source prefixes that only annotations of a pod claim have no effect, and are listed.",
     "The exit code is 1 if the node agent does not run, or if BIRD should run and does not.",
   ].join("\n"),
   versionCheck: "none",
@@ -32,7 +33,7 @@ function isBirdMissing({ bird, state }: RoutingFacts): boolean {
   return bird === undefined && state?.kind === "running";
 }
 
-function jsonOf({ isAgentRunning, state, bird, kernelRoutes }: RoutingFacts) {
+function jsonOf({ isAgentRunning, state, bird, kernelRoutes, refusedClaims }: RoutingFacts) {
   return {
     nodeAgent: isAgentRunning ? "running" : "not running",
     bgp: {
@@ -48,11 +49,12 @@ function jsonOf({ isAgentRunning, state, bird, kernelRoutes }: RoutingFacts) {
       sessions: bird?.sessions ?? [],
     },
     routes: summaryOf(kernelRoutes),
+    ...(refusedClaims.length > 0 && { annotationsWithoutEffect: refusedClaims }),
   };
 }
 
 function print(facts: RoutingFacts, { stdout }: Context): void {
-  const { isAgentRunning, state, bird, kernelRoutes } = facts;
+  const { isAgentRunning, state, bird, kernelRoutes, refusedClaims } = facts;
   const { nodeAgent } = identity;
   stdout(`Node agent: ${isAgentRunning ? "running" : `not running (systemctl status ${nodeAgent})`}\n`);
   stdout(`BGP: ${birdLine(facts)}\n`);
@@ -72,6 +74,12 @@ function print(facts: RoutingFacts, { stdout }: Context): void {
           summary.map(({ family, madeBy, way, routes }) => [family, madeBy, way, String(routes)]),
         ),
   );
+  if (refusedClaims.length === 0) return;
+  stdout("\nAnnotations without effect\n");
+  const rows = refusedClaims.flatMap(({ namespace, pod, refused }) =>
+    refused.map((each) => [`${namespace}/${pod}`, each]),
+  );
+  stdout(formatTable(["POD", "CLAIM"], rows));
 }
 
 function birdLine({ isAgentRunning, state, bird }: RoutingFacts): string {

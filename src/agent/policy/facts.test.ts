@@ -7,6 +7,7 @@ const FACTS: PolicyFacts = {
   hostEndpoints: 0,
   policies: 3,
   problems: 1,
+  refusedClaims: [{ namespace: "shop", pod: "web", refused: ["address 10.0.0.9/32: …", "floating IP 192.0.2.1: …"] }],
   table: { chains: new Map(), sets: new Map() },
   datastore: { state: "in sync", since: 0, heardAt: 0 },
   batches: { count: 4, milliseconds: 250, replacements: 1 },
@@ -50,6 +51,7 @@ describe("metricsText()", () => {
 
     expect(lines).toContain("# TYPE vendor_node_policies gauge");
     expect(lines).toContain("vendor_node_policies 3");
+    expect(lines).toContain('vendor_node_refused_claims{namespace="shop",pod="web"} 2');
     expect(lines).toContain("vendor_node_batch_seconds_total 0.25");
     expect(lines).toContain("vendor_node_datastore_in_sync 0");
     expect(lines).toContain("vendor_node_datastore_lag_seconds 2");

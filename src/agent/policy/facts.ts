@@ -3,6 +3,7 @@ import type { ReplicaStatus } from "../../datastore/replica/status.ts";
 import { labelsOf, type MetricType, metricText, type Sample } from "../../health/metrics.ts";
 import type { HealthReply } from "../../health/pages.ts";
 import { identity } from "../../identity.ts";
+import type { RefusedClaims } from "../../ipam/refused-claims.ts";
 import type { DesiredTable } from "../../policy/table/desired-table.ts";
 import type { SummedTraffic } from "./traffic.ts";
 
@@ -11,6 +12,8 @@ export interface PolicyFacts {
   readonly hostEndpoints: number;
   readonly policies: number;
   readonly problems: number;
+  /** What annotations of this node's pods say without effect. */
+  readonly refusedClaims: readonly RefusedClaims[];
   readonly table: DesiredTable;
   readonly datastore: ReplicaStatus;
   readonly batches: BatchCounts;
@@ -31,6 +34,8 @@ export interface BatchCounts {
   readonly replacements: number;
 }
 
+/** Users could make up any number of them. */
+const MOST_NAMED = 100;
 /** A loop that has not looked at its table for this long hangs. */
 const HANGING_MILLISECONDS = 30_000;
 
@@ -73,7 +78,16 @@ export function metricsText(facts: PolicyFacts): string {
     ["datastore_lag_seconds", "gauge", "Time without a connection to the datastore", lagOf(datastore, now)],
   ];
   const plain = rows.map(([name, type, help, value]) => metric(name, type, help, [["", value]]));
-  return [...plain, ...trafficMetrics(facts.traffic())].join("");
+  const refused = facts.refusedClaims
+    .slice(0, MOST_NAMED)
+    .map(({ namespace, pod, refused: claims }) => [labelsOf({ namespace, pod }), claims.length] as const);
+  const claims = metric(
+    "refused_claims",
+    "gauge",
+    "Addresses, floating IPs and source prefixes that only annotations of a pod of this node claim: they have no effect",
+    refused,
+  );
+  return [...plain, claims, ...trafficMetrics(facts.traffic())].join("");
 }
 
 /** Counters go back to zero when the agent starts or the policy is created again, not when its rules are written again. */

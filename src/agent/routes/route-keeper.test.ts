@@ -29,7 +29,10 @@ const put = (...ipNetworks: string[]): RecordChange<WorkloadEndpoint> => ({
 const route = (text: string, linkIndex = LINK.index): Route => ({ ...workloadRoute(address(text)), linkIndex });
 
 /** A kernel with one link of a pod, and a datastore that agrees with the endpoint that the keeper got. */
-function openKeeper(recorded: () => readonly RoutedEndpoint[] | undefined = () => []) {
+function openKeeper(
+  recorded: () => readonly RoutedEndpoint[] | undefined = () => [],
+  undecided: readonly string[] = [],
+) {
   const routes: Route[] = [];
   const [counts, reports] = [{ states: 0, reads: 0 }, [] as string[]];
   let now = 0;
@@ -55,7 +58,8 @@ function openKeeper(recorded: () => readonly RoutedEndpoint[] | undefined = () =
     ...{ node: "node-1", network: "net", kernel, elapsed: () => now },
     recorded: async () => {
       counts.reads += 1;
-      return recorded();
+      const endpoints = recorded();
+      return endpoints && { endpoints, undecided: new Set(undecided) };
     },
     report: (message) => void reports.push(message),
   };
@@ -139,6 +143,16 @@ describe("RouteKeeper", () => {
     later();
     expect([await keeper.look(), routes]).toEqual(["settled", [route("10.0.0.3")]]);
     expect(reports).toEqual([`Removed stale routes of pods: 10.0.0.4/32 on interface "${NAME}"`]);
+  });
+
+  test("leaves the routes of an interface alone whose record is unreadable, and removes those of others", async () => {
+    const { keeper, routes, later } = openKeeper(() => [], [OTHER.name]);
+    routes.push(route("10.0.0.4"), route("10.0.0.9", OTHER.index));
+    keeper.update([]);
+    await keeper.look();
+    later();
+    await keeper.look();
+    expect(routes).toEqual([route("10.0.0.9", OTHER.index)]);
   });
 
   for (const [title, recorded] of [

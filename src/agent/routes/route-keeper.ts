@@ -30,14 +30,15 @@ import {
   type RoutedEndpoint,
   routedEndpoint,
 } from "./local-routes.ts";
+import type { RecordedEndpoints } from "./recorded-endpoints.ts";
 
 export interface RouteMeans {
   readonly node: string;
   /** The name of the installed network. */
   readonly network: string;
   readonly kernel: RouteKernel;
-  /** The endpoints of this node as the datastore has them now; `undefined` if they cannot all be read. */
-  readonly recorded: () => Promise<readonly RoutedEndpoint[] | undefined>;
+  /** The endpoints of this node as the datastore has them now; `undefined` if it cannot be reached. */
+  readonly recorded: () => Promise<RecordedEndpoints | undefined>;
   readonly report: (message: string) => void;
   /** Monotonic milliseconds. */
   readonly elapsed: () => number;
@@ -171,12 +172,17 @@ export class RouteKeeper {
   private async confirmed(stale: readonly RouteDifference[], state: HostState): Promise<readonly RouteDifference[]> {
     const { elapsed, recorded } = this.means;
     if (stale.length === 0 || elapsed() < this.readBefore) return [];
-    const endpoints = await recorded();
+    const found = await recorded();
     const identities = (known: readonly RoutedEndpoint[]) => new Set(this.differences(known, state).map(identityOf));
-    const [byDatastore, byReplica] = [identities(endpoints ?? []), identities(this.endpoints.all())];
+    const [byDatastore, byReplica] = [identities(found?.endpoints ?? []), identities(this.endpoints.all())];
+    const undecided = new Set(
+      state.links.flatMap(({ name, index }) => (found === undefined || found.undecided.has(name) ? index : [])),
+    );
     const confirmed = stale.filter((each) => {
       const identity = identityOf(each);
-      return endpoints !== undefined && byDatastore.has(identity) && byReplica.has(identity);
+      if (each.kind === "stale" && each.present.linkIndex !== undefined && undecided.has(each.present.linkIndex))
+        return false;
+      return byDatastore.has(identity) && byReplica.has(identity);
     });
     if (confirmed.length < stale.length) this.readBefore = elapsed() + TRUST_MILLISECONDS;
     return confirmed;

@@ -5,6 +5,10 @@
  *   record   a patch of pods/status sets the annotations
  *   remove   blanks the addresses; the pod and its other annotations stay
  *
+ * Users of the pod can write the annotations too. So the endpoint also has what the kubelet reports, and who acts on
+ * addresses believes no annotation alone (model/claimed-endpoint.ts). Values that cannot be read are left out and named:
+ * they concern this pod only.
+ *
  * A pod without these annotations was connected by another plugin. It is an
  * endpoint with the addresses that its kubelet reports, so that rules can select it,
  * and without an interface: the agent of its node finds it in the kernel.
@@ -14,11 +18,14 @@
  */
 import { PluginError } from "../../errors.ts";
 import { API_VERSION } from "../../identity.ts";
+import { parseAddress } from "../../ip/address.ts";
+import { parsePrefixOrAddress } from "../../ip/prefix.ts";
+import { REPORTED_ANNOTATION } from "../../model/claimed-endpoint.ts";
 import { MAC_ANNOTATION, NETWORK_ANNOTATION, WITHOUT_IPAM_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { isFinishedPhase } from "../../model/finished-pods.ts";
 import { hostInterfaceName } from "../../model/host-interface-name.ts";
 import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
-import { POD_IP, POD_IPS, recordedAddresses, reportedAddresses } from "../../model/pod-addresses.ts";
+import { POD_IP, POD_IPS, recordedAddresses, reportedAddresses, singleNetwork } from "../../model/pod-addresses.ts";
 import { partOf, podEndpointOf } from "../../model/pod-endpoint.ts";
 import { recordedAnnotation } from "../../model/recorded-annotations.ts";
 import { isObject } from "../../model/shape.ts";
@@ -97,12 +104,14 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
   const { metadata } = pod;
   const { namespace = "", annotations = {} } = metadata;
   const recorded = recordedAddresses(annotations);
-  const addresses = recorded ?? reportedAddresses(partOf(pod, "status"));
-  if (addresses.length === 0) return undefined;
+  const reported = reportedAddresses(partOf(pod, "status"));
+  if ((recorded ?? reported).length === 0) return undefined;
+  // Our plugin has not connected a pod without recorded addresses: its other annotations are only those of a user.
+  const annotated = annotatedIn(recorded === undefined ? {} : annotations, recorded ?? []);
+  const addresses = recorded === undefined ? reported : annotated.addresses;
   const ofPod = podEndpointOf({ metadata, spec: partOf(pod, "spec") });
   const { phase } = partOf(pod, "status");
-  const nats = listIn(annotations[IP_NATS]).filter(isObject);
-  const prefixes = listIn(annotations[SOURCE_PREFIXES]).filter((each) => typeof each === "string");
+  const { nats, prefixes, unreadable } = annotated;
   return {
     apiVersion: API_VERSION,
     kind: "WorkloadEndpoint",
@@ -115,6 +124,7 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
       annotations: {
         ...(annotations[NETWORK] === undefined ? {} : { [NETWORK_ANNOTATION]: annotations[NETWORK] }),
         ...copied(annotations, [MAC_ANNOTATION, WITHOUT_IPAM_ANNOTATION, SIDECAR_ANNOTATION]),
+        ...(recorded === undefined ? {} : { [REPORTED_ANNOTATION]: JSON.stringify({ podIPs: reported, unreadable }) }),
         ...(recorded === undefined ? { [WITHOUT_IPAM_ANNOTATION]: JSON.stringify(addresses.map(withoutLength)) } : {}),
       },
     },
@@ -132,6 +142,40 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
     },
     ...(isFinishedPhase(phase) ? { status: { phase } } : {}),
   };
+}
+
+/** More than a pod can use: what a user writes must not fill the memory of all agents. */
+const MOST_ANNOTATED = 32;
+const LONGEST_QUOTED = 60;
+
+/** What the annotations say, each value apart: a text that is none of them concerns only itself. */
+function annotatedIn(annotations: Readonly<Record<string, string>>, recorded: readonly string[]) {
+  const unreadable: string[] = [];
+  const sorted = <Value>(name: string, given: readonly unknown[], read: (value: unknown) => Value | undefined) =>
+    given.slice(0, MOST_ANNOTATED).flatMap((each): Value[] => {
+      const value = read(each);
+      if (value !== undefined) return [value];
+      unreadable.push(`${name}: ${quoted(textOf(each).slice(0, LONGEST_QUOTED))}`);
+      return [];
+    });
+  return {
+    addresses: sorted("podIPs", recorded, (text) => singleNetwork(String(text))),
+    nats: sorted("ipNATs", listIn(annotations[IP_NATS]), natIn),
+    prefixes: sorted("allowSpoofedSourcePrefixes", listIn(annotations[SOURCE_PREFIXES]), (text) =>
+      typeof text === "string" && parsePrefixOrAddress(text) !== undefined ? text : undefined,
+    ),
+    unreadable,
+  };
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+}
+
+function natIn(value: unknown): { readonly internalIP: string; readonly externalIP: string } | undefined {
+  const { internalIP, externalIP } = isObject(value) ? value : {};
+  const areAddresses = [internalIP, externalIP].every((text) => parseAddress(String(text)) !== undefined);
+  return areAddresses ? { internalIP: String(internalIP), externalIP: String(externalIP) } : undefined;
 }
 
 function interfaceOf(namespace: string, name: string): string {

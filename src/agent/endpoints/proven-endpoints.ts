@@ -1,0 +1,281 @@
+/**
+ * Proves what the annotations of pods claim, for all parts of the agent: they see endpoints only through this refinement of
+ * the replica. The decision is in ipam/proven-endpoint.ts; here are its facts, and when to decide again.
+ *
+ *   endpoints with claims ─┐
+ *   blocks of IPAM ────────┼─▶ what counts ─▶ replica ─▶ routes, NAT, BGP, sets
+ *   records of this host ──┘        └─▶ what does not count for a while: log, metric, `node status`
+ *
+ * Nearly all pods have no claims: the kubelet reports their addresses. Those that have some wait for their block or for
+ * the record of their ADD, so only they are kept, and found by their addresses.
+ */
+import type { Refinement } from "../../datastore/replica/refined-kind.ts";
+import type { RecordChange } from "../../datastore/replica/subscription.ts";
+import { type Address, addressBits, formatAddress } from "../../ip/address.ts";
+import { nthAddress, ordinalOf } from "../../ip/block.ts";
+import { formatPrefix, parseInterfaceAddress, prefixAround } from "../../ip/prefix.ts";
+import { type Proof, provenEndpoint } from "../../ipam/proven-endpoint.ts";
+import type { RefusedClaims } from "../../ipam/refused-claims.ts";
+import type { OwnerNumbers, PodOnNode } from "../../model/block-owners.ts";
+import { claimsOf, withoutClaims } from "../../model/claimed-endpoint.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { RoutedBlock } from "../../routing/facts.ts";
+import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
+
+interface BlockUpdate {
+  readonly changes: {
+    readonly blocks4: readonly RecordChange<RoutedBlock>[];
+    readonly blocks6: readonly RecordChange<RoutedBlock>[];
+  };
+}
+
+export interface ProvenMeans extends Omit<Proof, "isAssigned"> {
+  readonly numbers: OwnerNumbers;
+  /** Monotonic milliseconds. */
+  readonly elapsed: () => number;
+  readonly report: (message: string) => void;
+  /** What does not count has changed: for `node status`. */
+  readonly publish: (refused: readonly RefusedClaims[]) => void;
+}
+
+interface Claiming {
+  readonly addresses: readonly string[];
+  readonly isOwn: boolean;
+  readonly refused: readonly string[];
+  readonly endpoint: Pick<WorkloadEndpoint, "metadata" | "spec">;
+  /** Since when the same claims are refused. */
+  readonly since: number;
+}
+
+/** Endpoints wait no longer for the first list of blocks. */
+const FIRST_LIST_MILLISECONDS = 10_000;
+/** The record of an ADD follows its endpoint at once. */
+const LOOK_MILLISECONDS = { first: 100, longest: 10_000 } as const;
+/** A claim may come before its block or its record. */
+const REPORT_MILLISECONDS = 15_000;
+/** More changed blocks than this: every claim is decided again. */
+const FEW_BLOCKS = 16;
+
+export class ProvenEndpoints {
+  readonly refinement: Refinement<WorkloadEndpoint> = {
+    isReady: () => this.isReady,
+    refine: (key, endpoint) => this.refine(key, endpoint),
+  };
+  private readonly blocks: OwnedBlocks;
+  private readonly proof: Proof;
+  private readonly claiming = new Map<string, Claiming>();
+  private readonly keysByAddress = new Map<string, Set<string>>();
+  private readonly bell = new Bell();
+  private hasBlocks = false;
+  private isReady = false;
+  private published: readonly RefusedClaims[] = [];
+
+  constructor(private readonly means: ProvenMeans) {
+    this.blocks = new OwnedBlocks(means.numbers);
+    this.proof = { ...means, isAssigned: (address, pod) => this.blocks.isAssigned(address, pod) };
+  }
+
+  /** Claims of this node's pods that have not counted for some time. */
+  get refused(): readonly RefusedClaims[] {
+    return this.published;
+  }
+
+  /** For an endpoint that was read from the datastore itself; `undefined` if it cannot be decided yet. */
+  settled(endpoint: WorkloadEndpoint): WorkloadEndpoint | undefined {
+    const { endpoint: proven, refused } = provenEndpoint(withoutClaims(endpoint), this.proof);
+    return refused.length > 0 && !this.hasBlocks ? undefined : proven;
+  }
+
+  /** `refresh`: of the replica. Resolves when the updates have ended and the signal is aborted. */
+  async run(
+    updates: AsyncIterable<BlockUpdate>,
+    {
+      refresh,
+      wait,
+      signal,
+    }: {
+      readonly refresh: (keys: Iterable<string>) => void;
+      /** Resolves early if the signal is aborted. */
+      readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<void> {
+    const start = () => {
+      if (this.isReady) return;
+      this.isReady = true;
+      refresh([]);
+    };
+    const followBlocks = async () => {
+      let isFirst = true;
+      for await (const { changes } of updates) {
+        if (isFirst) this.blocks.clear();
+        isFirst = false;
+        const due = this.note([...changes.blocks4, ...changes.blocks6]);
+        this.hasBlocks = true;
+        listed.abort();
+        start();
+        if (due.size > 0) refresh(due);
+      }
+    };
+    const listed = new AbortController();
+    const startWithoutBlocks = async () => {
+      await wait(FIRST_LIST_MILLISECONDS, AbortSignal.any([signal, listed.signal]));
+      start();
+    };
+    await Promise.all([followBlocks(), startWithoutBlocks(), this.lookAtRecords(refresh, wait, signal)]);
+  }
+
+  /** Looks for records of this host while claims of its pods wait for them. */
+  private async lookAtRecords(
+    refresh: (keys: Iterable<string>) => void,
+    wait: (milliseconds: number, signal: AbortSignal) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    let pause: number = LOOK_MILLISECONDS.first;
+    while (!signal.aborted) {
+      const due = [...this.claiming].filter(([, { isOwn, refused }]) => isOwn && refused.length > 0);
+      this.publish();
+      if (due.length === 0) pause = LOOK_MILLISECONDS.first;
+      await wait(
+        due.length === 0 ? LONGEST_MILLISECONDS : pause,
+        due.length === 0 ? AbortSignal.any([signal, this.bell.signal]) : signal,
+      );
+      if (signal.aborted) return;
+      if (this.bell.isRung) pause = LOOK_MILLISECONDS.first;
+      else pause = Math.min(2 * pause, LOOK_MILLISECONDS.longest);
+      this.bell.reset();
+      refresh(due.map(([key]) => key));
+    }
+  }
+
+  private refine(key: string, endpoint: WorkloadEndpoint | undefined): WorkloadEndpoint | undefined {
+    const former = this.claiming.get(key);
+    if (former !== undefined) this.forget(key, former);
+    const claims = endpoint && claimsOf(endpoint);
+    if (endpoint === undefined || claims === undefined) return endpoint;
+    const { endpoint: proven, refused } = provenEndpoint(endpoint, this.proof);
+    const isSame = former !== undefined && Bun.deepEquals(former.refused, refused);
+    const isOwn = endpoint.spec.node === this.means.node;
+    this.remember(key, {
+      addresses: claims.ipNetworks.flatMap((network) => textOf(network)),
+      isOwn,
+      refused,
+      endpoint,
+      since: isSame ? former.since : this.means.elapsed(),
+    });
+    if (isOwn && !isSame && refused.length > 0) this.bell.ring();
+    return proven;
+  }
+
+  private remember(key: string, claiming: Claiming): void {
+    this.claiming.set(key, claiming);
+    for (const address of claiming.addresses) {
+      const keys = this.keysByAddress.get(address);
+      if (keys === undefined) this.keysByAddress.set(address, new Set([key]));
+      else keys.add(key);
+    }
+  }
+
+  private forget(key: string, { addresses }: Claiming): void {
+    this.claiming.delete(key);
+    for (const address of addresses) {
+      const keys = this.keysByAddress.get(address);
+      keys?.delete(key);
+      if (keys?.size === 0) this.keysByAddress.delete(address);
+    }
+  }
+
+  /** Returns the endpoints that must be decided again. */
+  private note(changes: readonly RecordChange<RoutedBlock>[]): ReadonlySet<string> {
+    const due = new Set<string>();
+    for (const change of changes) {
+      // What was known of an unreadable block stays.
+      if (change.kind === "unreadable") continue;
+      const block = change.kind === "put" ? change.value : undefined;
+      const reassigned = this.blocks.set(change.previous, block);
+      if (this.claiming.size === 0 || changes.length > FEW_BLOCKS) continue;
+      for (const address of reassigned) for (const key of this.keysByAddress.get(address) ?? []) due.add(key);
+    }
+    return changes.length > FEW_BLOCKS ? new Set(this.claiming.keys()) : due;
+  }
+
+  private publish(): void {
+    const { elapsed, report, publish } = this.means;
+    const lasting = [...this.claiming.values()].filter(
+      ({ isOwn, refused, since }) => isOwn && refused.length > 0 && elapsed() - since >= REPORT_MILLISECONDS,
+    );
+    const now = lasting.map(
+      ({ endpoint: { metadata, spec }, refused }): RefusedClaims => ({
+        namespace: metadata.namespace ?? "",
+        pod: spec.pod ?? metadata.name,
+        refused: [...refused],
+      }),
+    );
+    if (Bun.deepEquals(now, this.published)) return;
+    const known = new Set(this.published.map((each) => JSON.stringify(each)));
+    this.published = now;
+    publish(now);
+    for (const each of now.filter((row) => !known.has(JSON.stringify(row)))) {
+      report(`Annotations of pod ${each.namespace}/${each.pod} do not count: ${each.refused.join("; ")}`);
+    }
+  }
+}
+
+/** The owners of all blocks. */
+class OwnedBlocks {
+  private readonly byPrefix = new Map<string, RoutedBlock>();
+  /** How many blocks there are of each family and length. */
+  private readonly lengths = new Map<string, { readonly family: 4 | 6; readonly length: number; count: number }>();
+
+  constructor(private readonly numbers: OwnerNumbers) {}
+
+  clear(): void {
+    this.byPrefix.clear();
+    this.lengths.clear();
+  }
+
+  /** Returns the addresses that have another owner now. */
+  set(former: RoutedBlock | undefined, block: RoutedBlock | undefined): Iterable<string> {
+    if (former !== undefined) this.count(former, -1);
+    if (former !== undefined) this.byPrefix.delete(formatPrefix(former.prefix));
+    if (block !== undefined) this.count(block, 1);
+    if (block !== undefined) this.byPrefix.set(formatPrefix(block.prefix), block);
+    return reassignedIn(former, block);
+  }
+
+  isAssigned(address: Address, pod: PodOnNode): boolean {
+    for (const { family, length } of this.lengths.values()) {
+      const block =
+        family === address.family ? this.byPrefix.get(formatPrefix(prefixAround(address, length))) : undefined;
+      const ordinal = block && ordinalOf(block.prefix, address);
+      if (ordinal !== undefined && block?.owners?.[ordinal] === this.numbers.of(pod)) return true;
+    }
+    return false;
+  }
+
+  private count({ prefix }: RoutedBlock, step: 1 | -1): void {
+    const { family } = prefix.network;
+    const name = `${family} ${prefix.length}`;
+    const counted = this.lengths.get(name) ?? { family, length: prefix.length, count: 0 };
+    counted.count += step;
+    if (counted.count > 0) this.lengths.set(name, counted);
+    else this.lengths.delete(name);
+  }
+}
+
+function* reassignedIn(former: RoutedBlock | undefined, block: RoutedBlock | undefined): Generator<string> {
+  const prefix = (block ?? former)?.prefix;
+  const [before, after] = [former?.owners ?? [], block?.owners ?? []];
+  if (prefix === undefined) return;
+  for (let ordinal = 0; ordinal < Math.max(before.length, after.length); ordinal += 1) {
+    if (Object.is(before[ordinal], after[ordinal])) continue;
+    const address = nthAddress(prefix, ordinal);
+    if (address !== undefined) yield formatAddress(address);
+  }
+}
+
+/** As `formatAddress` writes it. */
+function textOf(network: string): readonly string[] {
+  const read = parseInterfaceAddress(network);
+  return read === undefined || read.length !== addressBits(read.address.family) ? [] : [formatAddress(read.address)];
+}

@@ -1,0 +1,38 @@
+/**
+ * Which pod each address of a block belongs to, as one number per address: an agent keeps this for all blocks of the
+ * cluster. Only the plugins write blocks, so a block proves what the annotations of a pod say.
+ */
+import { affineNode, type IPAMBlock, NODE_ATTRIBUTE } from "./ipam-block.ts";
+
+export interface PodOnNode {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly node: string;
+}
+
+/** For each ordinal the number of its pod; `NaN` if it is free, or not a pod's. */
+export type BlockOwners = Float64Array;
+
+/** Numbers of pods. The seed is secret: nobody can choose the name of a pod so that it gets the number of another one. */
+export class OwnerNumbers {
+  constructor(private readonly seed: bigint) {}
+
+  of({ namespace, pod, node }: PodOnNode): number {
+    return Number(Bun.hash(`${namespace}/${pod}/${node}`, this.seed));
+  }
+
+  in(block: IPAMBlock): BlockOwners {
+    const numbers = block.attributes.map((_, index) => {
+      const owner = podOfAttribute(block, index);
+      return owner === undefined ? Number.NaN : this.of(owner);
+    });
+    return Float64Array.from(block.allocations, (index) => (index === undefined ? NaN : (numbers[index] ?? NaN)));
+  }
+}
+
+/** Which pod an attribute of a block names; an address without a recorded node belongs to the node of the block. */
+export function podOfAttribute(block: IPAMBlock, index: number): PodOnNode | undefined {
+  const { namespace, pod, [NODE_ATTRIBUTE]: node = affineNode(block) } = block.attributes[index]?.secondary ?? {};
+  if (namespace === undefined || pod === undefined || node === undefined) return undefined;
+  return { namespace, pod, node };
+}
