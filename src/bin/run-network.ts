@@ -13,10 +13,12 @@
  * listed (on the orchestrator's API: no CRD, no role).
  */
 import { ProvenEndpoints } from "../agent/endpoints/proven-endpoints.ts";
+import { adoptFloating } from "../agent/floating/adopt-floating.ts";
 import { followClusterSources } from "../agent/nat/follow-cluster-sources.ts";
 import { followNat } from "../agent/nat/follow-nat.ts";
 import type { SidecarVolumes } from "../agent/sidecars/sidecar-volumes.ts";
 import { type AgentPart, superviseParts } from "../agent/supervise.ts";
+import { counted } from "../counted.ts";
 import { startReplica } from "../datastore/replica.ts";
 import { requireGuard } from "../firewall/apply-guard.ts";
 import { applyNat } from "../firewall/apply-nat.ts";
@@ -154,6 +156,8 @@ function provenEndpoints(
   const { openFolder, runDirectory } = means.files;
   const attachments = openFolder(attachmentsFolder(runDirectory));
   const shown = openFolder(runDirectory);
+  const adopted = adoptFloating(attachments, means.kernel);
+  if (adopted > 0) warn(`Recorded the floating IPs of ${counted(adopted, "pod")} that a former release has connected`);
   return new ProvenEndpoints({
     ...{ node, numbers, elapsed: means.clock.elapsed, report: warn },
     attachmentOf: (hostInterface) => readAttachment(attachments, hostInterface),

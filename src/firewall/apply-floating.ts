@@ -26,6 +26,11 @@ export function applyFloating(socket: NetlinkSocket, addresses: readonly Floatin
   }
 }
 
+/** The addresses that lead to pods; none if there is no table. */
+export function readFloatingTable(socket: NetlinkSocket): readonly FloatingAddress[] {
+  return findTable(socket, FLOATING_TABLE) === undefined ? [] : readMap(socket, "external");
+}
+
 function changesFor(socket: NetlinkSocket, addresses: readonly FloatingAddress[]): readonly NftChange[] {
   if (addresses.length === 0) return findTable(socket, FLOATING_TABLE) === undefined ? [] : floatingRemoval();
   if (!isFloatingIntact(listRuleHeads(socket, FLOATING_TABLE))) return floatingTableChanges(addresses);

@@ -13,8 +13,7 @@ import {
 
 const RECORD: AttachmentRecord = {
   mark: "net/c1/eth0",
-  namespace: "shop",
-  pod: "web",
+  pod: { namespace: "shop", name: "web" },
   addresses: ["10.0.0.5"],
   floating: [{ internalIP: "10.0.0.5", externalIP: "192.0.2.5" }],
   sourcePrefixes: ["198.51.100.0/24"],

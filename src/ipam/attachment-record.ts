@@ -14,8 +14,7 @@ import type { WorkloadEndpointSpec } from "../model/workload-endpoint.ts";
 
 const SCHEMA = v.object({
   mark: v.string(),
-  namespace: v.string(),
-  pod: v.string(),
+  pod: v.optional(v.object({ namespace: v.string(), name: v.string() })),
   addresses: v.array(v.string()),
   floating: v.array(v.object({ internalIP: v.string(), externalIP: v.string() })),
   sourcePrefixes: v.array(v.string()),
@@ -24,8 +23,8 @@ const SCHEMA = v.object({
 export interface AttachmentRecord {
   /** The alias of the host's link. */
   readonly mark: string;
-  readonly namespace: string;
-  readonly pod: string;
+  /** `undefined`: it was connected by a release that did not record this. */
+  readonly pod: { readonly namespace: string; readonly name: string } | undefined;
   /** All addresses of the pod, without a length. */
   readonly addresses: readonly string[];
   readonly floating: NonNullable<WorkloadEndpointSpec["ipNATs"]>;
@@ -48,7 +47,8 @@ export function readAttachment(folder: Pick<FileFolder, "read">, hostInterface: 
 
 /** Throws if it is not a record. */
 function decodeAttachment(text: string): AttachmentRecord {
-  return v.parse(SCHEMA, JSON.parse(text));
+  const { pod, ...others } = v.parse(SCHEMA, JSON.parse(text));
+  return { pod, ...others };
 }
 
 /** All that can be read, by mark. */

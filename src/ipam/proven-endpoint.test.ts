@@ -35,7 +35,7 @@ function podEndpoint({ node = "n1", reported = [], unreadable = [], spec = {}, s
 }
 
 const RECORD: AttachmentRecord = {
-  ...{ mark: "net/c1/eth0", namespace: "shop", pod: "web" },
+  ...{ mark: "net/c1/eth0", pod: { namespace: "shop", name: "web" } },
   addresses: ["10.0.0.5"],
   floating: [{ internalIP: "10.0.0.5", externalIP: "192.0.2.5" }],
   sourcePrefixes: ["198.51.100.0/24"],
@@ -72,7 +72,12 @@ describe("provenEndpoint(), addresses", () => {
     ["IPAM holds for a pod of that name in another namespace", {}, held("10.0.0.5", "mallory", "web", "n1"), []],
     ["an ADD recorded on this host (host-local, ipAddrsNoIpam)", {}, recorded(), [OWN]],
     ["an ADD recorded on this host, but for a pod of another node", { node: "n2" }, recorded(), []],
-    ["an ADD recorded for another pod whose interface has the same name", {}, recorded({ ...RECORD, pod: "db" }), []],
+    [
+      "an ADD recorded for another pod whose interface has the same name",
+      {},
+      recorded({ ...RECORD, pod: { namespace: "shop", name: "db" } }),
+      [],
+    ],
     ["an ADD recorded another address than", {}, recorded({ ...RECORD, addresses: ["10.0.0.6"] }), []],
   ])("an address that %s", (_, given, proof, expected) => {
     expect(addressesOf(given, proof)).toEqual([...expected]);

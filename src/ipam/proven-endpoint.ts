@@ -115,6 +115,7 @@ function ownerOf({ metadata, spec }: WorkloadEndpoint): PodOnNode | undefined {
 }
 
 function recordOf({ namespace, pod }: PodOnNode, { attachmentOf }: Proof): AttachmentRecord | undefined {
-  const found = attachmentOf(hostInterfaceName({ containerId: "", ifname: "eth0", pod: { namespace, name: pod } }));
-  return found?.namespace === namespace && found.pod === pod ? found : undefined;
+  const named = { namespace, name: pod };
+  const found = attachmentOf(hostInterfaceName({ containerId: "", ifname: "eth0", pod: named }));
+  return found?.pod === undefined || Bun.deepEquals(found.pod, named) ? found : undefined;
 }

@@ -28,6 +28,7 @@ import type { LinkRemoval, RemovalMeans } from "../linux/rtnetlink/link-removal.
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import { loadDelegation } from "./load-delegation.ts";
+import { collectOnHost } from "./record-on-host.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint, type StoredEndpoint } from "./stored-endpoint.ts";
 import { removeHostLink } from "./wire.ts";
@@ -59,6 +60,7 @@ export async function gc(call: GcCall, session: Session): Promise<void> {
   const steps: readonly (() => Promise<void>)[] = [
     () => collectRecords({ ...keep, forget }, session, failures),
     () => forgetSources(host, warn),
+    () => collectOnHost({ network, kept }, session),
     // Another IPAM plugin only gets the valid attachments: it would release the addresses of links that remain.
     ...(remaining.length === 0 ? [() => collectDelegated(call, session)] : []),
   ];

@@ -5,7 +5,8 @@
  */
 import { identity } from "../identity.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
-import { attachmentsFolder, removeAttachment, writeAttachment } from "../ipam/attachment-record.ts";
+import { attachmentsFolder, readAttachment, removeAttachment, writeAttachment } from "../ipam/attachment-record.ts";
+import { isMarkOf } from "../ipam/link-mark.ts";
 import { natsOf, sourcePrefixesOf } from "./endpoint.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import type { Session } from "./session.ts";
@@ -26,7 +27,8 @@ export async function recordOnHost(
     return;
   }
   writeAttachment(await openFolder(session), hostInterface, {
-    ...{ mark, namespace, pod },
+    mark,
+    pod: { namespace, name: pod },
     addresses: addresses.map(formatAddress),
     floating: [...natsOf(floatingAddresses, addresses)],
     sourcePrefixes: sourcePrefixesOf(sourcePrefixes, addresses),
@@ -36,6 +38,20 @@ export async function recordOnHost(
 export async function forgetOnHost(workload: Workload, session: Session): Promise<void> {
   if (session.settings.kind !== "orchestrator" || !hasRecord(workload, session)) return;
   removeAttachment(await openFolder(session), workload);
+}
+
+/** For GC: records of this network whose containers are not kept. */
+export async function collectOnHost(
+  { network, kept }: { readonly network: string; readonly kept: ReadonlySet<string> },
+  session: Session,
+): Promise<void> {
+  if (session.settings.kind !== "orchestrator") return;
+  const folder = await openFolder(session);
+  if (folder.changedAt() === undefined) return;
+  for (const name of folder.list()) {
+    const mark = readAttachment(folder, name)?.mark;
+    if (mark !== undefined && isMarkOf(network, mark) && !kept.has(mark)) folder.remove(name);
+  }
 }
 
 function hasRecord({ hostInterface }: Workload, { surroundings }: Session): boolean {

@@ -3,12 +3,12 @@
  * the node agent programs follows them. With a real API server, and the agent and plugin under their own roles.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { recordedAnnotation } from "../../src/model/recorded-annotations.ts";
 import { annotationKey } from "../../src/plugin/annotations.ts";
-import { startAgent } from "../agent/agent.ts";
+import { type Agent, startAgent } from "../agent/agent.ts";
 import { hostProblem } from "../support/host.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { type KubePod, type KubeSite, openKubeSite } from "../support/kube-store-site.ts";
@@ -27,6 +27,10 @@ const FEATURES = { feature_control: { ip_addrs_no_ipam: true } };
 const POLICY = { policy: { type: "k8s" }, ...FEATURES };
 const [POD_IPS, IP_NATS] = [recordedAnnotation("podIPs"), recordedAnnotation("ipNATs")];
 
+/** Without the link `/var/run`. */
+const RUN_DIRECTORY = identity.runDirectory.replace("/var/run/", "/run/");
+const ATTACHMENTS = `${RUN_DIRECTORY}/attachments`;
+
 /** The attack's table. */
 const TARGETS = {
   "another machine": "10.99.0.66",
@@ -35,6 +39,7 @@ const TARGETS = {
 };
 
 let site: KubeSite;
+let agent: Agent;
 let evil: KubePod & { readonly addresses: readonly string[] };
 let outside: KubePod & { readonly addresses: readonly string[] };
 
@@ -79,7 +84,7 @@ beforeAll(async () => {
   site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
   await site.server.createNamespace(TENANT);
   await site.server.apply(TENANT_ROLE);
-  await startAgent(site.host);
+  agent = await startAgent(site.host);
   const table = () => site.host.run(["nft", `list table inet ${identity.policyTable}`]);
   await pollUntil(async () => (await table()).code === 0, "the agent to write its table");
   evil = await attach("evil", { namespace: TENANT, metadata: { labels: { app: "evil" } } });
@@ -98,17 +103,17 @@ describe("annotations that a tenant writes into his own pod", () => {
     expect(permitted).not.toContain("yes");
   });
 
-  for (const [title, address] of Object.entries(TARGETS)) {
-    testSite(`podIPs do not lead ${title} to the pod`, async () => {
-      const before = await programmed();
-      await annotate("evil", { [POD_IPS]: [...evil.addresses, `${address}/32`].join(",") });
-      await untilDecided(address);
+  testSite(
+    "podIPs lead no other address to the pod: another machine, the API server, a pod of another node",
+    async () => {
+      const addresses = Object.values(TARGETS);
+      await annotate("evil", { [POD_IPS]: [...evil.addresses, ...addresses.map((each) => `${each}/32`)].join(",") });
+      for (const address of addresses) await untilDecided(address);
 
-      expect(await programmed()).not.toContain(address);
-      for (const own of evil.addresses) expect(before).toContain(own.replace(/\/\d+$/, ""));
+      for (const address of addresses) expect(await programmed()).not.toContain(address);
       for (const own of evil.addresses) expect(await programmed()).toContain(own.replace(/\/\d+$/, ""));
-    });
-  }
+    },
+  );
 
   testSite(
     "ipNATs lead nothing to the pod, although it has the internal address: floating IPs are switched off",
@@ -119,11 +124,8 @@ describe("annotations that a tenant writes into his own pod", () => {
       await untilDecided(`floating IP ${TARGETS["another machine"]}`);
 
       expect((await site.host.run(["nft", `list table inet ${identity.floatingTable}`])).code).not.toBe(0);
-      const metrics = await site.host.must([
-        "cat",
-        `${identity.runDirectory.replace("/var/run/", "/run/")}/refused-claims.json`,
-      ]);
-      for (const { externalIP } of nats) expect(metrics).toContain(`floating IP ${externalIP}`);
+      const refused = readFileSync(site.host.view(`${RUN_DIRECTORY}/refused-claims.json`), "utf8");
+      for (const { externalIP } of nats) expect(refused).toContain(`floating IP ${externalIP}`);
     },
   );
 
@@ -167,11 +169,46 @@ describe("annotations that a tenant writes into his own pod", () => {
     expect(await site.admin(["ipam", "check"])).not.toContain("unreadable");
   });
 
+  testSite(
+    "with the switch on, only the floating IPs that an ADD recorded lead to pods, also those of a former release",
+    async () => {
+      const features = { feature_control: { ip_addrs_no_ipam: true, floating_ips: true } };
+      const { name, cniVersion, ...plugin } = site.config({ ...POLICY, ...features });
+      site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+      const annotations = { [annotationKey("floatingIPs")]: '["198.51.100.80"]' };
+      const pod = await site.makePod("floating", { namespace: TENANT, metadata: { annotations } });
+      const [own = ""] = await site.add(pod, site.config({ ...POLICY, ...features }));
+      const table = async () => (await site.host.run(["nft", `list table inet ${identity.floatingTable}`])).stdout;
+      await pollUntil(async () => (await table()).includes("198.51.100.80"), "the floating IP in the kernel", 30_000);
+      const internalIP = own.replace(/\/\d+$/, "");
+      await annotate("floating", {
+        [IP_NATS]: JSON.stringify(["198.51.100.80", "198.51.100.81"].map((externalIP) => ({ internalIP, externalIP }))),
+      });
+      await untilDecided("198.51.100.81");
+      expect(await table()).not.toContain("198.51.100.81");
+      expect(await table()).toContain("198.51.100.80");
+
+      await agent.signal("TERM");
+      await agent.ended;
+      rmSync(site.host.view(ATTACHMENTS), { recursive: true });
+      agent = await startAgent(site.host);
+      const words = "Recorded the floating IPs of 1 pod that a former release has connected";
+      await pollUntil(() => agent.log().includes(words), words);
+      await pollUntil(async () => (await nodeStatus()).stdout.includes("198.51.100.81"), "the refused claim", 30_000);
+      expect(await table()).not.toContain("198.51.100.81");
+      expect(await table()).toContain("198.51.100.80");
+      await site.del(pod, site.config({ ...POLICY, ...features }));
+      await pollUntil(async () => (await table()) === "", "the floating IP to be removed", 30_000);
+    },
+  );
+
   testSite("DEL removes what was recorded on the host", async () => {
-    const folder = `${identity.runDirectory.replace("/var/run/", "/run/")}/attachments`;
-    expect((await site.host.must(["ls", folder])).trim()).not.toBe("");
-    await site.del(outside, site.config(POLICY));
-    expect((await site.host.must(["ls", folder])).trim()).toBe("");
+    const again = site.config(POLICY);
+    await site.add(outside, again);
+    const records = () => readdirSync(site.host.view(ATTACHMENTS)).filter((file) => !file.startsWith("."));
+    expect(records()).toHaveLength(1);
+    await site.del(outside, again);
+    expect(records()).toEqual([]);
   });
 });
 

@@ -157,7 +157,7 @@ describe("endpoints whose claims are proven", () => {
     await until("web", []);
     const pod = { namespace: "shop", name: "web" };
     attachments.set(hostInterfaceName({ containerId: "", ifname: "eth0", pod }), {
-      ...{ mark: "net/c1/eth0", namespace: "shop", pod: "web", addresses: ["203.0.113.5"] },
+      ...{ mark: "net/c1/eth0", pod: { namespace: "shop", name: "web" }, addresses: ["203.0.113.5"] },
       ...{ floating: [], sourcePrefixes: [] },
     });
     await until("web", ["203.0.113.5/32"]);
