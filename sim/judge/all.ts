@@ -1,6 +1,7 @@
 /** Every invariant, for one run: some remember what they saw. */
 import { noAddressTwice, noAddressTwiceInKernels, noLivingAddressFreed, soundRecords } from "./addresses.ts";
 import { callsSucceed, nobodyCrashes } from "./crashes.ts";
+import { nothingDeniedIsDelivered } from "./denied.ts";
 import { startsWithRules, statusOnlyAfterRules } from "./endpoint-status.ts";
 import type { Invariant } from "./invariant.ts";
 import { ipamReader } from "./ipam-state.ts";
@@ -8,12 +9,15 @@ import { noLeftoverInKernel } from "./kernel-leaks.ts";
 import { oneLeader } from "./leaders.ts";
 import { noLeakedRecord } from "./leaks.ts";
 import { everythingComesAbout } from "./liveness.ts";
+import { kernelRules } from "./packets/kernel-rules.ts";
+import { policyReader } from "./policy-state.ts";
 import { reachableWhereAllowed } from "./reachability.ts";
 import { noTunnelAddressFreed } from "./tunnels.ts";
 
 export function allInvariants(): readonly Invariant[] {
   // Each change is decoded once for all of them.
   const read = ipamReader();
+  const readPolicy = policyReader();
   return [
     soundRecords(read),
     nobodyCrashes(),
@@ -28,6 +32,7 @@ export function allInvariants(): readonly Invariant[] {
     noLeakedRecord(read),
     noLeftoverInKernel(read),
     everythingComesAbout(read),
-    reachableWhereAllowed(),
+    nothingDeniedIsDelivered(kernelRules, readPolicy),
+    reachableWhereAllowed(kernelRules, readPolicy),
   ];
 }

@@ -74,6 +74,8 @@ export interface WorldHost {
   readonly statusFiles: ReadonlyMap<string, string>;
   /** When somebody else last changed what the product has set, in virtual milliseconds. */
   readonly tamperedAt?: number;
+  /** When no fault touched the node, in order; absent: always. */
+  readonly quietTimes?: readonly { readonly since: number; readonly until: number }[];
   /** How long an ADD waits for the rules of its container; absent or 0 if it does not. */
   readonly policySetupMilliseconds?: number;
 }

@@ -13,7 +13,7 @@ import {
   parseKey,
   resourcesPrefix,
 } from "../../src/model/keys.ts";
-import type { Records } from "./records.ts";
+import { type Records, unchangedWhileSame } from "./records.ts";
 
 /** An address that is held, as its block says. */
 export interface Holding {
@@ -44,27 +44,6 @@ export function ipamReader(): (records: Records) => IpamState {
       last?.pools === pools && last.blocks === blocks && last.handles === handles && last.affinities === affinities;
     if (last === undefined || !isSame) last = { pools, blocks, handles, affinities, holdings: holdingsOf(blocks) };
     return last;
-  };
-}
-
-/** The decoded records below the prefixes: the same list again while none of them changes. */
-function unchangedWhileSame<Value>(
-  prefixes: readonly string[],
-  decode: (entry: Entry) => Value | undefined,
-): (records: Records) => readonly Value[] {
-  const decoded = new WeakMap<Entry, { readonly value: Value | undefined }>();
-  let before: readonly Entry[] | undefined;
-  let values: readonly Value[] = [];
-  return (records) => {
-    const entries = prefixes.flatMap((prefix) => records.under(prefix));
-    if (before?.length === entries.length && before.every((entry, index) => entry === entries[index])) return values;
-    before = entries;
-    values = entries.flatMap((entry) => {
-      const known = decoded.get(entry) ?? { value: decode(entry) };
-      decoded.set(entry, known);
-      return known.value === undefined ? [] : [known.value];
-    });
-    return values;
   };
 }
 

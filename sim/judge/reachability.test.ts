@@ -10,6 +10,7 @@ import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
 import { poolChange } from "../../test/support/ipam.ts";
 import { changesBetween, NO_RESOURCES } from "../../test/support/policy-changes.ts";
 import { ModelSockets } from "../kernel/nftables/model-sockets.ts";
+import { nothingDeniedIsDelivered } from "./denied.ts";
 import { handMadeHosts } from "./packets/hand-made-network.ts";
 import type { EnterHost } from "./packets/network.ts";
 import { policyStateOf } from "./policy-state.ts";
@@ -152,5 +153,70 @@ describe("reachableWhereAllowed()", () => {
     expect(reachableWhereAllowed(acceptAll).check(world)[0]).toContain(
       'arrives, but must not (node "node-2" has no vxlan address',
     );
+  });
+});
+
+describe("nothingDeniedIsDelivered()", () => {
+  /** `quietSince`: until now no fault touched the nodes. */
+  function deniedWorld(quietSince: number) {
+    const { world, hosts } = twoHosts();
+    denyAll(world);
+    for (const each of world.nodes.values()) {
+      const host = each.host ?? expect.unreachable();
+      const quietTimes = () => [{ since: quietSince, until: world.now }];
+      Object.defineProperty(host, "quietTimes", { get: quietTimes });
+    }
+    const invariant = nothingDeniedIsDelivered(acceptAll);
+    const change = () => {
+      for (const { root } of hosts) root.changes += 1;
+    };
+    const lookAt = (now: number) => {
+      world.now = now;
+      return invariant.check(world);
+    };
+    const checkAt = (now: number) => {
+      change();
+      return lookAt(now);
+    };
+    return { world, lookAt, checkAt };
+  }
+
+  test("gives an undisturbed agent ten seconds, and names what arrives then", () => {
+    const { checkAt } = deniedWorld(Number.NEGATIVE_INFINITY);
+
+    expect([checkAt(0), checkAt(9_000)]).toEqual([[], []]);
+    expect(checkAt(10_000)[0]).toContain("pod default/pod-1 on node-1 arrives, but must not (");
+  });
+
+  test("looks again only when a kernel has changed", () => {
+    const { lookAt, checkAt } = deniedWorld(Number.NEGATIVE_INFINITY);
+    checkAt(0);
+
+    expect(checkAt(10_000)).not.toEqual([]);
+    expect(lookAt(10_001)).toEqual([]);
+    expect(checkAt(10_002)).not.toEqual([]);
+  });
+
+  test("gives an agent a minute after a fault", () => {
+    const { checkAt } = deniedWorld(0);
+
+    expect([checkAt(0), checkAt(60_000)]).toEqual([[], []]);
+    expect(checkAt(70_000)).not.toEqual([]);
+  });
+
+  test("does not blame the agent for what others have deleted a moment ago", () => {
+    const { world, checkAt } = deniedWorld(Number.NEGATIVE_INFINITY);
+    for (const { host } of world.nodes.values()) Object.assign(host ?? {}, { tamperedAt: 5_000 });
+    checkAt(0);
+
+    expect(checkAt(20_000)).toEqual([]);
+  });
+
+  test("accepts that a packet arrives as soon as policy allows it", () => {
+    const { world, checkAt } = deniedWorld(Number.NEGATIVE_INFINITY);
+    checkAt(0);
+    denyAll(world, "has(closed)");
+
+    expect(checkAt(20_000)).toEqual([]);
   });
 });

@@ -2,49 +2,36 @@
  * Packets get from each node and each pod to each pod exactly where routing promises it and policy (the slow judge)
  * allows it. They are followed hop by hop through the kernels, and so are the replies.
  */
-import { type Address, formatAddress, isSameAddress, parseAddress } from "../../src/ip/address.ts";
-import { parseInterfaceAddress } from "../../src/ip/prefix.ts";
-import type { WorkloadEndpoint } from "../../src/model/workload-endpoint.ts";
+import { type Address, formatAddress } from "../../src/ip/address.ts";
 import { explain } from "../../src/policy/judge/explain.ts";
-import type { PacketEnd } from "../../src/policy/judge/host-passages.ts";
 import type { Packet } from "../../src/policy/judge/packet.ts";
-import type { NetworkNamespace } from "../kernel/model.ts";
-import { type Invariant, type LivingAttachment, livingAttachments, type World } from "./invariant.ts";
+import { type Invariant, livingAttachments, type World } from "./invariant.ts";
 import { kernelRules } from "./packets/kernel-rules.ts";
-import type { EnterHost, Machine, Network } from "./packets/network.ts";
+import type { EnterHost, Network } from "./packets/network.ts";
 import { type Probes, probesFor, replyTo, titleOf } from "./packets/probes.ts";
 import { promiseOf } from "./packets/promise.ts";
 import { chosenSource, walk } from "./packets/walk.ts";
-import { type PolicyState, policyStateOf } from "./policy-state.ts";
+import { type PolicyState, policyReader } from "./policy-state.ts";
+import { machinesIn, podStation, type Station } from "./stations.ts";
 
 /** More would only say the same again. */
 const MOST_VIOLATIONS = 5;
 /** Each costs about a millisecond. */
 const MOST_WAYS = 250;
 
-export function reachableWhereAllowed(enter: EnterHost = kernelRules): Invariant {
+export function reachableWhereAllowed(enter: EnterHost = kernelRules, read = policyReader()): Invariant {
   return {
     name: "reachable where allowed",
     when: "at rest",
     check(world) {
       const found: string[] = [];
-      for (const violation of new Survey(world, enter).violations()) {
+      for (const violation of new Survey(world, read(world.records), enter).violations()) {
         found.push(violation);
         if (found.length === MOST_VIOLATIONS) break;
       }
       return found;
     },
   };
-}
-
-/** A namespace that sends or receives, and what the records say of it. */
-interface Station {
-  readonly title: string;
-  readonly machine: Machine;
-  readonly namespace: NetworkNamespace;
-  readonly end: PacketEnd;
-  /** Of a pod; a host chooses by its routes. */
-  readonly addresses: readonly Address[];
 }
 
 interface Way {
@@ -54,18 +41,15 @@ interface Way {
 }
 
 class Survey {
-  private readonly state: PolicyState;
   private readonly network: Network;
   private readonly hosts: readonly Station[];
 
   constructor(
     private readonly world: World,
+    private readonly state: PolicyState,
     enter: EnterHost,
   ) {
-    this.state = policyStateOf(world.records);
-    const machines = Array.from(world.nodes.values()).flatMap(({ name, host }) =>
-      host === undefined ? [] : [{ name, root: host.root, segment: host.segment }],
-    );
+    const machines = machinesIn(world);
     this.network = { machines, enter };
     this.hosts = machines
       .filter(({ name }) => world.nodes.get(name)?.isRegistered === true)
@@ -78,7 +62,7 @@ class Survey {
   *violations(): Generator<string> {
     const pods: Station[] = [];
     for (const attachment of livingAttachments(this.world)) {
-      const pod = this.podStation(attachment);
+      const pod = podStation(this.world, attachment, this.state);
       if (typeof pod === "string") yield pod;
       else if (pod !== undefined) pods.push(pod);
     }
@@ -112,21 +96,6 @@ class Survey {
     }
   }
 
-  private podStation(attachment: LivingAttachment): Station | string | undefined {
-    const { node, containerId, netnsPath, pod } = attachment;
-    const { host } = this.world.nodes.get(node) ?? {};
-    if (host === undefined) return undefined;
-    const title = `pod ${pod.namespace}/${pod.name} on ${node}`;
-    const machine = this.network.machines.find(({ name }) => name === node);
-    const namespace = netnsPath === undefined ? undefined : host.namespaceAt(netnsPath);
-    if (machine === undefined || namespace === undefined) return `${title} has no network namespace`;
-    const addresses = attachment.addresses.flatMap((text) => parseAddress(text) ?? []);
-    const workload = this.state.resources.endpoints.find(({ spec }) => spec.containerID === containerId);
-    if (workload === undefined || !hasAddresses(workload, addresses))
-      return `${title} has no endpoint of its addresses`;
-    return { title, machine, namespace, end: { workload }, addresses };
-  }
-
   private tryPacket(
     { from, to, packet }: { readonly from: Station; readonly to: Station; readonly packet: Packet },
     promised: ReturnType<typeof promiseOf>,
@@ -151,12 +120,4 @@ class Survey {
     if (back.end === "delivered" && back.namespace === from.namespace) return undefined;
     return `The reply to ${title} does not arrive; its way: ${back.path.join(" | ")}`;
   }
-}
-
-function hasAddresses({ spec }: WorkloadEndpoint, addresses: readonly Address[]): boolean {
-  const recorded = (spec.ipNetworks ?? []).flatMap((text) => parseInterfaceAddress(text)?.address ?? []);
-  return (
-    recorded.length === addresses.length &&
-    addresses.every((address) => recorded.some((own) => isSameAddress(own, address)))
-  );
 }

@@ -17,6 +17,27 @@ export interface Records {
   under(prefix: string): readonly Entry[];
 }
 
+/** The decoded records below the prefixes: the same list again while none of them changes. */
+export function unchangedWhileSame<Value>(
+  prefixes: readonly string[],
+  decode: (entry: Entry) => Value | undefined,
+): (records: Records) => readonly Value[] {
+  const decoded = new WeakMap<Entry, { readonly value: Value | undefined }>();
+  let before: readonly Entry[] | undefined;
+  let values: readonly Value[] = [];
+  return (records) => {
+    const entries = prefixes.flatMap((prefix) => records.under(prefix));
+    if (before?.length === entries.length && before.every((entry, index) => entry === entries[index])) return values;
+    before = entries;
+    values = entries.flatMap((entry) => {
+      const known = decoded.get(entry) ?? { value: decode(entry) };
+      decoded.set(entry, known);
+      return known.value === undefined ? [] : [known.value];
+    });
+    return values;
+  };
+}
+
 export function recordsOfTable(table: MemoryTable): Records {
   return {
     get revision() {

@@ -93,6 +93,11 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
       script.pools[0]?.encapsulation === "VXLAN" && hasForeignChange(script, "delete a forwarding entry"),
   },
   {
+    patch: "policy-removed-at-start",
+    violates: "nothing denied is delivered",
+    concerns: (script) => count(script, "kill agent") > 0,
+  },
+  {
     patch: "leader-goes-on-without-renewal",
     violates: "write at the same time",
     scenario: "controllers",

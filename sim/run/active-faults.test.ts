@@ -35,4 +35,18 @@ describe("ActiveFaults", () => {
 
     expect(ended).toEqual(["node-1 at 0"]);
   });
+
+  test("know when a place was quiet: while nothing touched it, or everybody", async () => {
+    const { scheduler, faults, cut } = site();
+    await scheduler.runUntil(10);
+    cut("node-1", 50);
+    cut("node-2", 500);
+    await scheduler.runUntil(30);
+    faults.begin({ kind: "restart API", milliseconds: 60, isFelt: true });
+    await scheduler.runUntil(100);
+
+    const [before, disturbed] = [{ since: Number.NEGATIVE_INFINITY, until: 10 }, faults.quietTimes("node-2")];
+    expect(faults.quietTimes("node-1")).toEqual([before, { since: 90, until: 100 }]);
+    expect(disturbed).toEqual([before]);
+  });
 });

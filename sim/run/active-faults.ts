@@ -9,6 +9,19 @@ interface ActiveFault {
   readonly heal: () => void;
 }
 
+/** Of virtual time, in milliseconds. */
+export interface Interval {
+  readonly since: number;
+  readonly until: number;
+}
+
+interface Disturbance {
+  readonly place: string | undefined;
+  readonly since: number;
+  /** Infinite while it is in progress. */
+  until: number;
+}
+
 export interface BegunFault {
   readonly kind: FaultKind;
   /** A node, or a copy of the controllers; absent if it touches everybody. */
@@ -24,6 +37,8 @@ export class ActiveFaults {
   private readonly all = new Set<ActiveFault>();
   /** When the last one ended, by its place. */
   private readonly endedAt = new Map<string | undefined, number>();
+  /** All of them, in the order of their beginnings. */
+  private readonly disturbances: Disturbance[] = [];
 
   constructor(
     private readonly scheduler: Scheduler,
@@ -34,8 +49,11 @@ export class ActiveFaults {
   begin({ kind, place, milliseconds, end, isFelt }: BegunFault): void {
     const over = isFelt ? this.coverage.beginFault(kind, place) : () => {};
     const name = `${kind} ${place ?? ""}`;
+    const disturbance = { place, since: this.scheduler.now, until: Number.POSITIVE_INFINITY };
+    this.disturbances.push(disturbance);
     const heal = () => {
       if (!this.all.delete(fault)) return;
+      disturbance.until = this.scheduler.now;
       this.endedAt.set(place, this.scheduler.now);
       over();
       if (![...this.all].some((other) => other.name === name)) end?.();
@@ -50,6 +68,18 @@ export class ActiveFaults {
     const concerns = [place, undefined];
     if ([...this.all].some((fault) => concerns.includes(fault.place))) return false;
     return concerns.every((each) => (this.endedAt.get(each) ?? Number.NEGATIVE_INFINITY) < time);
+  }
+
+  /** When none touched this place, or everybody. The last interval ends now if none does. */
+  quietTimes(place: string): readonly Interval[] {
+    const quiet: Interval[] = [];
+    let since = Number.NEGATIVE_INFINITY;
+    for (const each of this.disturbances) {
+      if (each.place !== undefined && each.place !== place) continue;
+      if (each.since > since) quiet.push({ since, until: each.since });
+      since = Math.max(since, each.until);
+    }
+    return since < this.scheduler.now ? [...quiet, { since, until: this.scheduler.now }] : quiet;
   }
 
   healAll(): void {

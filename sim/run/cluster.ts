@@ -157,6 +157,7 @@ export class Cluster implements World {
       onCrash: (what) => this.crashes.push(what),
       onFailure: (what) => this.failedCalls.push(what),
       isQuietSince: (time) => this.faults.isQuietSince(time, name),
+      quietTimes: () => this.faults.quietTimes(name),
     });
     this.machines.set(name, machine);
     this.orchestrator.registerNode(name, { address: machine.address, machineId: machine.node.machineId });

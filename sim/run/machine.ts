@@ -6,6 +6,7 @@ import { SimulatedNode } from "../node/simulated-node.ts";
 import type { Random } from "../schedule/random.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Script } from "../script/operation.ts";
+import type { Interval } from "./active-faults.ts";
 import { type Coverage, type CoveredOperation, SHORT_WHILE } from "./coverage.ts";
 import { JudgedCalls } from "./judged-calls.ts";
 import { Kubelet, type PodApi, type PodRuntime } from "./kubelet.ts";
@@ -29,6 +30,7 @@ export interface MachineMeans {
   readonly onFailure: (what: string) => void;
   /** No fault that concerns this machine was active since then. */
   readonly isQuietSince: (time: number) => boolean;
+  readonly quietTimes: () => readonly Interval[];
 }
 
 /** Until a program is started again that died. */
@@ -212,6 +214,9 @@ export class Machine {
       },
       get tamperedAt() {
         return machine.tamperedAt ?? Number.NEGATIVE_INFINITY;
+      },
+      get quietTimes() {
+        return machine.means.quietTimes();
       },
     };
     return {
