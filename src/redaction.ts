@@ -8,7 +8,8 @@
  * When in doubt it removes too much: a hidden word costs less than a leaked
  * key. Every pattern is linear in the length of the text.
  */
-const HIDDEN = "[redacted]";
+/** What takes the place of a secret. */
+export const HIDDEN = "[redacted]";
 
 /** Returns the text with everything that looks like a secret replaced by `[redacted]`. */
 export function redact(text: string): string {

@@ -1,7 +1,7 @@
 /** Connects the BGP of this node with BIRD, the files and the Secrets of this host. Loaded only if a network is installed. */
 import { BgpFollower } from "../agent/bird/bgp-follower.ts";
 import { birdCommand } from "../agent/bird/bird-command.ts";
-import { birdFiles } from "../agent/bird/bird-files.ts";
+import { birdFiles } from "../routing/bird/bird-files.ts";
 import { BirdKeeper } from "../agent/bird/bird-keeper.ts";
 import { birdProgram } from "../agent/bird/bird-program.ts";
 import { Passwords } from "../agent/bird/passwords.ts";

@@ -4,7 +4,7 @@
  */
 
 import { existsSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
-import { birdFiles } from "../agent/bird/bird-files.ts";
+import { birdFiles } from "../routing/bird/bird-files.ts";
 import { connectBird } from "../agent/bird/control.ts";
 import { removeDriver } from "../agent/csi/serve-driver.ts";
 import { isOfNetworkManager } from "../agent/install/keep-off.ts";

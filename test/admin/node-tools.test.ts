@@ -19,6 +19,13 @@ describe("tools for a node", () => {
     const state = () => host.must(["sh", "-c", "nft list ruleset; ip -o link; ip netns"]);
     await host.must(["nft", "add", "table", "inet", "of_another"]);
     host.writeFile(`${identity.logDirectory}/cni/cni.log`, `a line with token=${SECRET}\n`);
+    // A password of a BGP session in the file that docs/routing.md names, and in one that another BGPPeer names.
+    const password = "S3cretOfTheFabric";
+    host.writeFile(`${identity.configDirectory}/bgp-password`, `${password}\n`);
+    host.writeFile(`${identity.configDirectory}/peers/rack-1.conf`, `${password}\n`);
+    host.writeFile("/etc/cni/net.d/rack-2.conf", `${password}\n`);
+    const bird = `${identity.runDirectory}/bird`;
+    await host.must(["sh", "-c", `mkdir -p ${bird}; echo 'password "${password}";' > ${bird}/bird.conf`]);
     const before = await state();
 
     const checked = await host.run([tool, "node", "checksystem", "-o", "json"]);
@@ -34,6 +41,8 @@ describe("tools for a node", () => {
     expect(content).toContain("table inet of_another");
     expect(content).toContain("a line with token=[redacted]");
     expect(content).not.toContain(SECRET);
+    expect(content).not.toContain(password);
+    expect(content).toContain(`a file of an unknown kind: ${identity.configDirectory}/bgp-password\n`);
     expect((await host.run([tool, "node", "diags", "--archive", archive])).stderr).toContain("it exists already");
     expect(await state()).toBe(before);
   });

@@ -54,6 +54,38 @@ describe("node diags", () => {
     expect([...found.values()].join("")).not.toContain("s3cr3t");
   });
 
+  test("leaves out files that may be secrets, and names them", async () => {
+    const secrets = {
+      [`${identity.configDirectory}/bgp-password`]: "S3cretOfTheFabric",
+      [`${identity.configDirectory}/kubeconfig`]: "S3cretOfTheFabric",
+      "/etc/cni/net.d/other-plugin-kubeconfig": "S3cretOfTheFabric",
+      "/etc/cni/net.d/other.d/key.json": "S3cretOfTheFabric",
+      [`${identity.logDirectory}/passwords.txt`]: "S3cretOfTheFabric",
+    };
+    const config = `${identity.configDirectory}/${identity.adminTool}.yaml`;
+    const { files: found } = await archiveOf(["node", "diags"], {
+      files: { ...files, ...secrets, [config]: "datastoreType: embedded\n" },
+      runProgram,
+    });
+
+    expect([...found.values()].join("")).not.toContain("S3cretOfTheFabric");
+    expect(found.get(config.slice(1))).toBe("datastoreType: embedded\n");
+    expect(found.get("missing.txt")).toContain(`a file of an unknown kind: ${identity.configDirectory}/bgp-password\n`);
+  });
+
+  test("removes passwords of BGP sessions from every file", async () => {
+    const { files: found } = await archiveOf(["node", "diags"], {
+      files: {
+        [`${identity.runDirectory}/bird/bird.conf`]: 'protocol bgp A {\n  password "S3cret.Of+The*Fabric";\n}\n',
+        [`${identity.logDirectory}/of-the-fabric.log`]: "S3cret.Of+The*Fabric\n",
+      },
+      runProgram,
+    });
+
+    expect(found.get(`${identity.logDirectory.slice(1)}/of-the-fabric.log`)).toBe("[redacted]\n");
+    expect([...found.values()].join("")).not.toContain("S3cret.Of");
+  });
+
   test("reads the logs of another directory, and writes another file", async () => {
     const surroundings = { files: { "/logs/a.log": "a" }, runProgram };
     const { path, files: found } = await archiveOf(

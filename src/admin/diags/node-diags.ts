@@ -1,6 +1,9 @@
 import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
 import { identity } from "../../identity.ts";
+import { HIDDEN } from "../../redaction.ts";
+import { birdFiles } from "../../routing/bird/bird-files.ts";
 import { type Command, type Context, EXIT_OK } from "../command.ts";
+import { CONFIG_FILE, OTHER_CONFIG_FILE } from "../datastore/options.ts";
 import { errorMessage } from "../error-message.ts";
 import { ARCHIVE_OPTION, type Collected, type Missing, writeArchive } from "./archive.ts";
 import type { ArchivedFile } from "./tar.ts";
@@ -11,8 +14,9 @@ export const nodeDiags: Command = {
   summary: "Collect what is needed to analyse a problem of this host in one archive",
   description: [
     "Runs on the node, as root. Collects the time, the name and the kernel of the host, its addresses, routes, neighbours, sockets and",
-    "nftables rules, what BIRD and the node agent report, the journal of the node agent, the network configs and the logs. Programs",
-    "that the host does not have are left out, and named. Secrets are replaced by [redacted]. The archive is readable by its owner only.",
+    "nftables rules, what BIRD and the node agent report, the journal of the node agent, the network configs, the configuration of",
+    "this tool, and the logs (*.log). Programs that the host does not have, and all other files of these directories, are left out and",
+    "named. Secrets are replaced by [redacted]. The archive is readable by its owner only.",
   ].join("\n"),
   options: [
     { name: "log-dir", value: "DIRECTORY", summary: `Directory with the logs (default: ${identity.logDirectory})` },
@@ -79,10 +83,12 @@ async function collect(context: Context, logs: string): Promise<Collected> {
   for (const [path, read] of reports(context))
     await add(path, path, async () => `${JSON.stringify(await read(), undefined, 2)}\n`);
   await add("settings.txt", "settings of the kernel", () => settings(context));
-  for (const folder of [NETWORK_CONFIG_DIRECTORY, identity.configDirectory])
-    await addFolder(folder, { context, add, missing });
-  await addFolder(logs, { context, add, missing });
-  return { files, missing };
+  const adding = { context, add, missing };
+  await addFolder(NETWORK_CONFIG_DIRECTORY, isNetworkConfig, adding, 1);
+  await addFolder(identity.configDirectory, isToolConfig, adding, 1);
+  await addFolder(logs, isLog, adding);
+  const passwords = await bgpPasswords(context);
+  return { files: files.map((file) => ({ ...file, text: withoutAny(passwords, file.text) })), missing };
 }
 
 function reports(context: Context): readonly (readonly [string, () => Promise<unknown>])[] {
@@ -108,9 +114,20 @@ async function settings(context: Context): Promise<string> {
   return lines.join("");
 }
 
+/**
+ * Which files are collected. Others may be secrets that have no form by which they could be recognized: passwords of BGP
+ * sessions, keys, credentials of other plugins.
+ */
+type IsKnown = (path: string) => boolean;
+
+/** As container runtimes find them. */
+const isNetworkConfig: IsKnown = (path) => /\.(conflist|conf|json)$/.test(path);
+const isToolConfig: IsKnown = (path) => path === CONFIG_FILE || path === OTHER_CONFIG_FILE;
+const isLog: IsKnown = (path) => path.endsWith(".log");
+
 /** A log may be large: its end is what matters. */
 const LONGEST_FILE = 5_000_000;
-const DEEPEST_FOLDER = 5;
+const DEEPEST_LOGS = 5;
 
 interface Adding {
   readonly context: Context;
@@ -118,8 +135,8 @@ interface Adding {
   readonly missing: Missing[];
 }
 
-/** The files of a directory and below, with their paths on the host. */
-async function addFolder(folder: string, adding: Adding, depth = DEEPEST_FOLDER): Promise<void> {
+/** The known files of a directory and below, with their paths on the host. */
+async function addFolder(folder: string, isKnown: IsKnown, adding: Adding, depth = DEEPEST_LOGS): Promise<void> {
   const { context, add, missing } = adding;
   let names: readonly string[] | undefined;
   try {
@@ -130,10 +147,26 @@ async function addFolder(folder: string, adding: Adding, depth = DEEPEST_FOLDER)
     return;
   }
   if (names === undefined) {
-    await add(folder.replace(/^\//, ""), folder, async () => endOf(await context.readFile(folder)));
+    if (isKnown(folder)) await add(folder.replace(/^\//, ""), folder, async () => endOf(await context.readFile(folder)));
+    else missing.push({ what: "a file of an unknown kind", reason: folder });
     return;
   }
-  if (depth > 0) for (const name of names) await addFolder(`${folder}/${name}`, adding, depth - 1);
+  if (depth > 0) for (const name of names) await addFolder(`${folder}/${name}`, isKnown, adding, depth - 1);
+}
+
+/** Any file may hold the password of a BGP session if a BGPPeer names it: those in use are removed wherever they are. */
+async function bgpPasswords(context: Context): Promise<readonly string[]> {
+  const { configuration } = birdFiles(identity.runDirectory);
+  const text = await context.readFile(configuration).catch(() => "");
+  return Array.from(text.matchAll(/\bpassword "([^"]*)"/g), ([, password = ""]) => password);
+}
+
+/** Shorter ones are in any text by chance. */
+const SHORTEST_SECRET = 4;
+
+function withoutAny(secrets: readonly string[], text: string): string {
+  const long = secrets.filter(({ length }) => length >= SHORTEST_SECRET);
+  return long.reduce((clean, secret) => clean.replaceAll(secret, HIDDEN), text);
 }
 
 function endOf(text: string): string {

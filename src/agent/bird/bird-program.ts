@@ -1,7 +1,7 @@
 /** The program `bird` and its files on this host. */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import type { BirdFiles } from "./bird-files.ts";
+import type { BirdFiles } from "../../routing/bird/bird-files.ts";
 import { type BirdControl, connectBird } from "./control.ts";
 
 export interface BirdProgram {
