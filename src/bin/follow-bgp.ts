@@ -1,7 +1,6 @@
 /** Connects the BGP of this node with BIRD, the files and the Secrets of this host. Loaded only if a network is installed. */
 import { BgpFollower } from "../agent/bird/bgp-follower.ts";
 import { birdCommand } from "../agent/bird/bird-command.ts";
-import { birdFiles } from "../routing/bird/bird-files.ts";
 import { BirdKeeper } from "../agent/bird/bird-keeper.ts";
 import { birdProgram } from "../agent/bird/bird-program.ts";
 import { Passwords } from "../agent/bird/passwords.ts";
@@ -11,6 +10,7 @@ import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
 import { readSecret } from "../kube/read-secret.ts";
 import { readText } from "../linux/files.ts";
+import { birdFiles } from "../routing/bird/bird-files.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
 import { BIRD_SETTINGS } from "./bird-settings.ts";
 import { pathInContainer } from "./container-root.ts";

@@ -1,5 +1,6 @@
 /** Writes the tables that all pods of this host share, for the admin tool. Loaded only by the command that needs it. */
 import type { WantedTables } from "../admin/command.ts";
+import { restoreLoopbackGuard } from "../chained/portmap/restore-guard.ts";
 import { PluginError } from "../errors.ts";
 import { applyFloating } from "../firewall/apply-floating.ts";
 import { applyGuard } from "../firewall/apply-guard.ts";
@@ -29,7 +30,8 @@ export async function restoreTables(
       const isClusterNew = hasGuard && clusterSources !== undefined && setClusterSources(socket, clusterSources);
       const guard = isGuardNew || areSourcesNew || isClusterNew ? [GUARD_TABLE] : [];
       const translated = floating !== undefined && applyFloating(socket, floating) ? [FLOATING_TABLE] : [];
-      return [...nat, ...translated, ...guard].map(({ family, name }) => `${family} ${name}`);
+      const hostPorts = restoreLoopbackGuard(kernel, socket, warn);
+      return [...nat, ...translated, ...guard, ...hostPorts].map(({ family, name }) => `${family} ${name}`);
     });
   } catch (cause) {
     if (isKernelError(cause, "EACCES", "EPERM")) {

@@ -1,6 +1,5 @@
 /** Reads the sessions and routes of this host for the admin tool. Loaded only by the commands that need them. */
 import type { BirdFacts, KernelRoute, RoutingFacts } from "../admin/node/routing-facts.ts";
-import { birdFiles } from "../routing/bird/bird-files.ts";
 import { type BirdControl, connectBird } from "../agent/bird/control.ts";
 import type { Environment } from "../cni/environment.ts";
 import { PluginError } from "../errors.ts";
@@ -13,6 +12,7 @@ import { listLinks } from "../linux/rtnetlink/link.ts";
 import { listRoutes, MAIN_TABLE, ROUTE_PROTOCOL, type Route } from "../linux/rtnetlink/route.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { closeStream, connectUnix } from "../linux/unix-stream.ts";
+import { birdFiles } from "../routing/bird/bird-files.ts";
 import { readRoutes } from "../routing/bird/routes-status.ts";
 import { readSessions } from "../routing/bird/sessions-status.ts";
 import { readBirdState } from "../routing/bird/state.ts";

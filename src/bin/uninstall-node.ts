@@ -4,7 +4,6 @@
  */
 
 import { existsSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
-import { birdFiles } from "../routing/bird/bird-files.ts";
 import { connectBird } from "../agent/bird/control.ts";
 import { removeDriver } from "../agent/csi/serve-driver.ts";
 import { isOfNetworkManager } from "../agent/install/keep-off.ts";
@@ -23,6 +22,7 @@ import { directNetfilter } from "../linux/netfilter-access.ts";
 import { ownSockets } from "../linux/netlink-socket.ts";
 import { OWN_PROGRAM } from "../linux/own-process.ts";
 import { ROUTE_PROTOCOL } from "../linux/rtnetlink/route.ts";
+import { birdFiles } from "../routing/bird/bird-files.ts";
 import { renderEmptyBird } from "../routing/bird/render.ts";
 import { POD_MTU_FILE } from "../routing/pod-mtu.ts";
 import { runDirectoryOf } from "./agent-socket.ts";

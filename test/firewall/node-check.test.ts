@@ -60,6 +60,7 @@ describe("the check of a node", () => {
       expect(await states()).toEqual([1, `warning: ${tool}`, `failed: ${tool}`, "failed: podman", "ok"]);
       await restore();
       expect(await states()).toEqual([1, "ok", "ok", "failed: podman", "ok"]);
+      expect(await site.host.must(["nft", `list chain ip ${identity.hostPortTable} guard`])).toContain("drop");
       await site.add(pod, { config });
       expect((await mapPorts()).code).toBe(0);
       expect(await states()).toEqual([0, "ok", "ok", "ok", "ok"]);
@@ -74,6 +75,48 @@ describe("the check of a node", () => {
 });
 
 describe("the node agent", () => {
+  testNeeding(
+    hostProblem(),
+    program("nft"),
+    program("tc"),
+  )("guards the host's loopback on every link that may route it, or switches that off", async () => {
+    await using site = await openPluginSite("embedded", POOLS);
+    const { name, cniVersion, ...plugin } = site.config({ ipam: { type: identity.ipamType } });
+    site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+    const attach = async (hostPort: number) => {
+      const pod = await site.makePod();
+      const prevResult = await site.add(pod, { config: { name, cniVersion, ...plugin } });
+      const runtimeConfig = { portMappings: [{ hostPort, containerPort: 80, protocol: "tcp" }] };
+      const config = { cniVersion, name, type: "portmap", prevResult, runtimeConfig };
+      expect((await site.call("ADD", pod, { program: builtProgram("portmap"), config })).code).toBe(0);
+      return prevResult.interfaces[0]?.name ?? "";
+    };
+    const [former, taken] = [await attach(8080), await attach(8081)];
+    const filters = async (link: string) =>
+      [...(await site.host.must(["tc", "filter", "show", "dev", link, "ingress"])).matchAll(/mirred/g)].length;
+    const routesLocalnet = async (link: string) =>
+      (await site.host.must(["cat", `/proc/sys/net/ipv4/conf/${link}/route_localnet`])).trim();
+    const own = await filters(former);
+    // As a former release left it, and with the filter of another program in the place of ours.
+    const remove = (link: string, ...what: readonly string[]) =>
+      site.host.must(["tc", ...what, "dev", link, "ingress"]);
+    for (const handle of ["800::3", "800::4"])
+      await site.host.must(["tc", "filter", "del", "dev", former, "ingress", "pref", "1", "handle", handle, "u32"]);
+    await remove(taken, "qdisc", "del");
+    await remove(taken, "qdisc", "add");
+    const other = ["pref", "1", "protocol", "ipv6", "u32", "match", "u32", "0", "0", "flowid", "1:1"];
+    await site.host.must(["tc", "filter", "add", "dev", taken, "ingress", ...other]);
+    await site.host.must(["nft", "flush ruleset"]);
+    expect([await filters(former), await filters(taken), await routesLocalnet(taken)]).toEqual([own - 2, 0, "1"]);
+
+    const agent = launchAgent(site.host);
+    await pollUntil(() => agent.log().includes(identity.hostPortTable), "the agent to write the tables");
+    expect([await filters(former), await routesLocalnet(former), await routesLocalnet(taken)]).toEqual([own, "1", "0"]);
+    expect(await site.host.must(["nft", `list chain ip ${identity.hostPortTable} guard`])).toContain("drop");
+    await agent.signal("TERM");
+    await agent.ended;
+  });
+
   testNeeding(hostProblem(), program("nft"))("writes flushed tables again when it starts", async () => {
     await using site = await openPluginSite("embedded", POOLS);
     const { name, cniVersion, ...plugin } = site.config({ ipam: { type: identity.ipamType } });

@@ -4,11 +4,16 @@ import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
 import { askTcp, askUdp, hearUdp, openUdpClient, serveTcp, serveUdp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
+import { sendFrame } from "../support/raw-frame.ts";
 import { CLIENT4, HOST4, mainPluginProblem, openPortHost, type Pod, type PortHost } from "./port-host.ts";
 import { port, portmapOn } from "./portmap-calls.ts";
 
 const needs = [hostProblem(), program("nft"), program("tc"), mainPluginProblem()];
 const testLoopback = testNeeding(...needs);
+
+/** 802.1Q and 802.1ad. */
+const TAGS = [0x8100, 0x88a8];
 
 describe("the host's loopback", () => {
   let world: PortHost;
@@ -182,6 +187,63 @@ describe("the host's loopback", () => {
     });
   }
 
+  const TAGGED = [[], ...TAGS.map((tag) => [tag]), ...TAGS.flatMap((outer) => TAGS.map((inner) => [outer, inner]))];
+
+  for (const main of ["own", "ptp", "bridge"] as const) {
+    testNeeding(
+      hostProblem(),
+      program("nft"),
+      program("tc"),
+      mainPluginProblem(main),
+    )(`stays closed to tagged frames of a pod behind ${main} after somebody flushed the whole ruleset`, async () => {
+      const network = world.network({ main });
+      const pod = await world.makePod(`tags-${main}`, [port(89)]);
+      const { ips, interfaces } = await network.add(pod.attachment);
+      const [link = "", source = ""] = [interfaces?.[0]?.name, ips[0]?.address.split("/")[0]];
+      const [{ address: mac }] = JSON.parse(await world.host.must(["ip", "-j", "link", "show", link]));
+      const inPod = ["nsenter", `--net=${pod.attachment.netns}`];
+      const [{ ifindex }] = JSON.parse(await world.host.must([...inPod, "ip", "-j", "link", "show", "eth0"]));
+      expect(await routeLocalnet(link)).toBe("1");
+      await world.host.must(["nft", "flush ruleset"]);
+      /** How many frames of all forms reach a service on the host's loopback. */
+      const arriving = async () => {
+        using secret = await hearUdp(world.netns, 7779, "127.0.0.1");
+        using last = await hearUdp(world.netns, 7780, HOST4);
+        for (const tags of TAGGED)
+          sendFrame(pod.netns, ifindex, { mac, tags, source, target: "127.0.0.1", port: 7779 });
+        sendFrame(pod.netns, ifindex, { mac, tags: [], source, target: HOST4, port: 7780 });
+        await pollUntil(() => last.senders.length > 0, "the last frame to arrive");
+        return secret.senders.length;
+      };
+
+      expect(await arriving()).toBe(0);
+      // Without the link's filters they arrive: the test tries a real path.
+      await world.host.must(["tc", "qdisc", "delete", "dev", link, "ingress"]);
+      expect(await arriving()).toBe(TAGGED.length);
+      await network.del(pod.attachment);
+    });
+  }
+
+  for (const main of ["own", "bridge"] as const) {
+    testLoopback(`is guarded again by the next ADD if somebody removed the filters of the link (${main})`, async () => {
+      const network = world.network({ main });
+      const pod = await world.makePod(`again-${main}`, [port(90)]);
+      // Upstream's bridge refuses a second ADD.
+      const next = main === "own" ? pod : await world.makePod("next", [port(91)]);
+      const { interfaces } = await network.add(pod.attachment);
+      const link = interfaces?.[0]?.name ?? "";
+      const before = await filtersOf(link);
+      await world.host.must(["tc", "qdisc", "delete", "dev", link, "ingress"]);
+
+      await expect(network.check(pod.attachment)).rejects.toThrow("lacks filters");
+      await network.add(next.attachment);
+      expect(await filtersOf(link)).toBe(before);
+      await network.check(pod.attachment);
+      for (const { attachment } of new Set([pod, next])) await network.del(attachment);
+      expect(await world.kept()).toEqual([]);
+    });
+  }
+
   for (const order of ["before", "after"] as const) {
     testLoopback(`stays closed to a pod whose rates are limited ${order} its ports are mapped`, async () => {
       const network = world.network({ main: "own", bandwidth: order });
@@ -199,7 +261,7 @@ describe("the host's loopback", () => {
       const link = interfaces?.[0]?.name ?? "";
       // Packets to and from 127.0.0.0/8 are turned away before the rest is redirected to its token bucket.
       const targets = [...(await filtersOf(link)).matchAll(/Redirect to device ([\w-]+)/g)].map(([, target]) => target);
-      expect(targets).toEqual([link, link, expect.not.stringMatching(link)]);
+      expect(targets).toEqual([link, link, link, link, expect.not.stringMatching(link)]);
       await openLoopbackIn(pod);
       using _secret = serveTcp(world.netns, "secret", 7778, "127.0.0.1");
       using _pod = serveTcp(pod.netns, "pod", 80);

@@ -147,7 +147,8 @@ async function addFolder(folder: string, isKnown: IsKnown, adding: Adding, depth
     return;
   }
   if (names === undefined) {
-    if (isKnown(folder)) await add(folder.replace(/^\//, ""), folder, async () => endOf(await context.readFile(folder)));
+    if (isKnown(folder))
+      await add(folder.replace(/^\//, ""), folder, async () => endOf(await context.readFile(folder)));
     else missing.push({ what: "a file of an unknown kind", reason: folder });
     return;
   }

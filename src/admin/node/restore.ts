@@ -32,7 +32,8 @@ export const nodeRestore: Command = {
     "The node agent does this at its start and every few minutes, and follows floating IPs all the time. Every ADD does it for",
     "outgoing NAT and against spoofed addresses.",
     "For the agent, the MTU file is written too, which tells plugins the MTU of new pods.",
-    "Host ports of a container come back only with an ADD of that container.",
+    "Host ports of a container come back only with an ADD of that container; what keeps it from the host's loopback (the filters of its",
+    "link and the guard chain) is restored.",
   ].join("\n"),
   options: [
     NODE_NAME_OPTION,

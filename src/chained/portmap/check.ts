@@ -2,12 +2,15 @@
 import type { CheckCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
-import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
+import { type NetlinkSocket, ownSockets } from "../../linux/netlink-socket.ts";
 import { findChain, findElements } from "../../linux/nftables/read.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
+import { loopbackFilterState } from "../../linux/rtnetlink/loopback-filter.ts";
+import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import { type Claim, formatHostPort, isForAnyAddress } from "./claim.ts";
 import { anyAddressKey, podKey, portElement, portKey, sourceElement } from "./elements.ts";
-import { isLoopbackUnguarded, loopbackSourcesAllowed } from "./loopback-sources.ts";
+import { isLoopbackUnguarded, loopbackSourcesAllowed, needsLoopbackFilters } from "./loopback-sources.ts";
+import type { PodLink } from "./masqueraded-sources.ts";
 import { isOwnedBy } from "./owned-elements.ts";
 import { isSameContainer, type Owner } from "./port-owner.ts";
 import { fieldsOf, type PortRecord, type RecordSet } from "./port-records.ts";
@@ -26,11 +29,17 @@ export async function check(call: CheckCall, surroundings: Surroundings): Promis
   const problems = await netfilter.withSocket((socket) =>
     recordSets.flatMap((recordSet) => [...tableProblems(socket, recordSet), ...elementProblems(socket, recordSet)]),
   );
-  if (loopbackLink !== undefined && !isLoopbackUnguarded(loopbackLink) && !loopbackSourcesAllowed(loopbackLink)) {
-    problems.push(`packets from 127.0.0.1 may not leave through link "${loopbackLink.name}" (route_localnet is off)`);
-  }
+  if (loopbackLink !== undefined) problems.push(...loopbackProblems(loopbackLink));
   if (problems.length === 0) return;
   throw new PluginError("check-failed", `Cannot confirm the host ports of the container: ${problems.join("; ")}`);
+}
+
+function loopbackProblems(link: PodLink): readonly string[] {
+  if (!isLoopbackUnguarded(link) && !loopbackSourcesAllowed(link))
+    return [`packets from 127.0.0.1 may not leave through link "${link.name}" (route_localnet is off)`];
+  const isGuarded = withRouteSocket(ownSockets, (route) => loopbackFilterState(route, link) === "all");
+  if (isGuarded || !needsLoopbackFilters(link)) return [];
+  return [`link "${link.name}" lacks filters that keep its packets from the host's loopback (route_localnet is on)`];
 }
 
 function tableProblems(socket: NetlinkSocket, { family, records }: RecordSet): readonly string[] {

@@ -28,14 +28,22 @@ export const BRIDGE_NETFILTER = "net/bridge/bridge-nf-call-iptables";
 
 export function allowLoopbackSources(socket: NetlinkSocket, link: PodLink, pod: Address): void {
   const isAllowed = loopbackSourcesAllowed(link);
-  if (link.isShared) {
-    // What somebody else switched on is theirs to switch off.
-    if (isAllowed && !isNoted(socket, link.name)) return;
+  // What somebody else switched on is theirs to switch off.
+  if (link.isShared && (!isAllowed || isNoted(socket, link.name))) {
     const elements = [{ key: keyOf(link.name, pod) }];
     commit(socket, [{ kind: "add-elements", table: tableOf(4), set: SET.loopbackLinks, elements }]);
-  } else if (isAllowed) return;
-  withRouteSocket(ownSockets, (route) => reflectLoopback(route, link));
+  }
+  if (!isAllowed || needsLoopbackFilters(link)) withRouteSocket(ownSockets, (route) => reflectLoopback(route, link));
   if (!isAllowed) writeSysctl(settingOf(link.name), "1");
+}
+
+/** Whether packets from 127.0.0.1 are allowed on this very link, and its filters can tell replies from attacks. */
+export function needsLoopbackFilters({ name, isShared }: Pick<PodLink, "name" | "isShared">): boolean {
+  return readSysctl(settingOf(name)) === "1" && !(isShared && readSysctl(BRIDGE_NETFILTER) === "1");
+}
+
+export function disallowLoopbackSources(link: string): void {
+  writeSysctl(settingOf(link), "0");
 }
 
 /** Whether packets from 127.0.0.1 cannot be allowed on the link without opening the host's loopback after a flush. */
@@ -62,7 +70,7 @@ export function loopbackSourcesAllowed({ name }: PodLink): boolean {
 /** An ADD at the same moment notes its pod before it switches on: whoever comes second sees the other. */
 function switchOffUnlessUsed(socket: NetlinkSocket, name: string): void {
   if (isNoted(socket, name)) return;
-  writeSysctl(settingOf(name), "0");
+  disallowLoopbackSources(name);
   if (isNoted(socket, name)) {
     writeSysctl(settingOf(name), "1");
     return;

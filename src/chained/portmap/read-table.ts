@@ -8,7 +8,7 @@ import type { Claim } from "./claim.ts";
 import { claimOf, HELD_PER_ADDRESS } from "./elements.ts";
 import { OWNER_LENGTH } from "./port-owner.ts";
 import { chainsOf, isNeighbourRule, neighbourRule, rulesOf } from "./rules.ts";
-import { SET, tableOf } from "./table.ts";
+import { CHAIN, SET, tableOf } from "./table.ts";
 
 /** Every owner with records in the family's table, once for each of them. */
 export function listOwners(socket: NetlinkSocket, family: Family): readonly Uint8Array[] {
@@ -62,9 +62,11 @@ export function readBase(socket: NetlinkSocket, family: Family, lengths: readonl
   };
 }
 
-/** Of both families: a host may have ports of one only. */
+/** Of both families: a host may have ports of one only. With nothing but its guard, which the agent restores, a table leads nowhere. */
 export function readHostPortState(socket: NetlinkSocket): "intact" | "changed" | "missing" {
-  const present = ([4, 6] as const).filter((family) => listRuleHeads(socket, tableOf(family)).length > 0);
+  const present = ([4, 6] as const).filter((family) =>
+    listRuleHeads(socket, tableOf(family)).some(({ chain }) => chain !== CHAIN.guard),
+  );
   if (present.length === 0) return "missing";
   return present.every((family) => readBase(socket, family, []).isIntact) ? "intact" : "changed";
 }
