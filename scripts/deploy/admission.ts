@@ -12,6 +12,7 @@ export function admissionFiles(): Readonly<Record<string, () => string>> {
   return {
     [`${ADDRESS_LIST.name}.yaml`]: addressListText,
     [`${product}-address-policies.yaml`]: addressPoliciesText,
+    [`${product}-node-policies.yaml`]: nodePoliciesText,
   };
 }
 
@@ -27,6 +28,12 @@ metadata:
   namespace: ${ADDRESS_LIST.namespace}
 data:
 ${CHOSEN_ANNOTATIONS.map((name) => `  ${name}: |\n    # ${annotationPrefix}${name}\n`).join("")}`;
+}
+
+function nodePoliciesText(): string {
+  return `# A token of one node does not change what belongs to other nodes; see docs/admission.md.
+# Generated from src/operator/admission.
+${policiesOf("nodeAccounts").map(formatYaml).join("---\n")}`;
 }
 
 function addressPoliciesText(): string {

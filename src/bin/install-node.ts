@@ -137,12 +137,12 @@ async function prepareDatastore(
 }
 
 async function newKubeconfig(settings: InstallSettings, access: PodAccess): Promise<string> {
-  const { server, namespace, pluginAccount } = settings;
+  const { server, namespace, pluginAccount, nodeName } = settings;
   const authorityFile = `${access.serviceAccountDirectory}/ca.crt`;
   const authority = textOf(authorityFile, `${SERVICE_ACCOUNT_DIRECTORY}/ca.crt`);
   const client = await openPodClient(access);
   try {
-    const { token } = await requestPluginToken(client, { namespace, name: pluginAccount });
+    const { token } = await requestPluginToken(client, { namespace, name: pluginAccount, node: nodeName });
     return pluginKubeconfig({ server, authority, token });
   } finally {
     await client.close();

@@ -7,7 +7,7 @@ import { keepNetworkAvailable } from "../agent/install/keep-network-available.ts
 import { keepPluginAccess } from "../agent/install/keep-plugin-access.ts";
 import { etcdFilesDirectory, kubeconfigPath, secretEntry } from "../agent/install/layout.ts";
 import { NodeFiles } from "../agent/install/node-files.ts";
-import { requestPluginToken } from "../agent/install/plugin-token.ts";
+import { nodeUid, requestPluginToken } from "../agent/install/plugin-token.ts";
 import { type InstallPlaces, placesIn } from "../agent/install/settings.ts";
 import { type AgentPart, superviseParts } from "../agent/supervise.ts";
 import type { Environment } from "../cni/environment.ts";
@@ -49,7 +49,7 @@ export function podPart({ environment, account, wait, arePodsRouted }: Means): A
       const parts = [
         {
           name: "the access of the plugin",
-          run: (stop: AbortSignal) => keepAccess(client, places, { environment, wait }, stop),
+          run: (stop: AbortSignal) => keepAccess(client, places, { environment, wait, node: node ?? "" }, stop),
         },
         ...(node === undefined || !places.managesCni
           ? []
@@ -77,7 +77,7 @@ export function podPart({ environment, account, wait, arePodsRouted }: Means): A
 function keepAccess(
   client: KubeClient,
   { namespace, pluginAccount, configDirectory, etcdSecretsDirectory, managesCni }: InstallPlaces,
-  { environment, wait }: Pick<Means, "environment" | "wait">,
+  { environment, wait, node }: Pick<Means, "environment" | "wait"> & { readonly node: string },
   signal: AbortSignal,
 ): Promise<void> {
   const inContainer = (path: string) => pathInContainer(environment, path) ?? path;
@@ -90,7 +90,8 @@ function keepAccess(
       server: serverFromEnvironment(environment) ?? "",
       isInstalled: () => managesCni && files.isInstalled(path),
       readAuthority: () => readFileSync(`${inContainer(SERVICE_ACCOUNT_DIRECTORY)}/ca.crt`, "utf8"),
-      requestToken: (stop) => requestPluginToken(client, { namespace, name: pluginAccount }, stop),
+      requestToken: (stop) => requestPluginToken(client, { namespace, name: pluginAccount, node }, stop),
+      readNodeUid: (stop) => nodeUid(client, node, stop),
       copies: () =>
         etcdSecrets(inContainer(etcdSecretsDirectory))
           .map(({ name, text }) => secretEntry(`${directory}/${name}`, text))

@@ -58,6 +58,7 @@ function admissionPolicies(declared: NonNullable<InstallationSpec["admissionPoli
   return {
     chosenAddresses: declared.chosenAddresses !== "Disabled",
     recordedAddresses: declared.recordedAddresses !== "Disabled",
+    nodeAccounts: declared.nodeAccounts !== "Disabled",
   };
 }
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { existsSync, lstatSync, readFileSync, readlinkSync } from "node:fs";
 import { keepPluginAccess } from "../../src/agent/install/keep-plugin-access.ts";
-import { requestPluginToken } from "../../src/agent/install/plugin-token.ts";
+import { nodeUid, requestPluginToken } from "../../src/agent/install/plugin-token.ts";
 import { identity } from "../../src/identity.ts";
 import type { KubeRequest } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
@@ -249,12 +249,13 @@ describe("the node agent after the installation", () => {
           const short = { request: (request: KubeRequest) => client.request(withSeconds(request, 600)) };
           const token = await requestPluginToken(
             short,
-            { namespace: "kube-system", name: `${product}-cni-plugin` },
+            { namespace: "kube-system", name: `${product}-cni-plugin`, node: NODE },
             signal,
           );
           ends.push(token.expires - now);
           return token;
         },
+        readNodeUid: (signal) => nodeUid(client, NODE, signal),
         copies: () => [],
         now: () => now,
         random: () => 0,

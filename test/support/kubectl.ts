@@ -7,6 +7,8 @@ export interface ServiceAccountPlan {
   readonly namespace?: string;
   /** Bound to the account, in all namespaces. */
   readonly clusterRole?: string;
+  /** What the token is bound to; a pod must be in the same namespace. */
+  readonly boundTo?: { readonly kind: "Node" | "Pod"; readonly name: string };
 }
 
 export interface ServiceAccountUser {
@@ -61,11 +63,14 @@ export function makeKubectl(program: readonly string[], credentials: KubeCredent
       const both = JSON.stringify(listOf([{ ...of, kind: "Namespace" }, account]));
       await kubectl(["apply", "--server-side", "--filename=-"], both);
     },
-    async serviceAccount({ name, namespace = "kube-system", clusterRole }) {
+    async serviceAccount({ name, namespace = "kube-system", clusterRole, boundTo }) {
       await apply(JSON.stringify(listOf(accountObjects(name, namespace, clusterRole))));
-      const token = (await kubectl(["create", "token", name, `--namespace=${namespace}`, "--duration=24h"])).trim();
+      const bound = boundTo && [`--bound-object-kind=${boundTo.kind}`, `--bound-object-name=${boundTo.name}`];
+      const create = ["create", "token", name, `--namespace=${namespace}`, "--duration=24h", ...(bound ?? [])];
+      const token = (await kubectl(create)).trim();
+      const file = [namespace, name, ...(boundTo === undefined ? [] : [boundTo.name])].join("-");
       return {
-        kubeconfig: credentials.writeKubeconfig(`${namespace}-${name}`, { token }),
+        kubeconfig: credentials.writeKubeconfig(file, { token }),
         token,
         user: `system:serviceaccount:${namespace}:${name}`,
       };

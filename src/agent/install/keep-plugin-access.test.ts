@@ -43,6 +43,7 @@ async function runFor(hours: number, more: Partial<AccessMeans> = {}, each = (_h
       if (now >= hours * HOUR) stop.abort();
     },
     requestToken: async () => ({ token: "none", expires: now }),
+    readNodeUid: async () => undefined,
     ...more,
   };
   const requestToken: AccessMeans["requestToken"] = async (signal) => {
@@ -53,8 +54,9 @@ async function runFor(hours: number, more: Partial<AccessMeans> = {}, each = (_h
   return { requests, reported };
 }
 
-function tokenUntil(expires: number): string {
-  const claims = Buffer.from(JSON.stringify({ exp: expires / 1_000 })).toString("base64url");
+function tokenUntil(expires: number, nodeUid?: string): string {
+  const bound = nodeUid === undefined ? {} : { "kubernetes.io": { node: { name: "node-1", uid: nodeUid } } };
+  const claims = Buffer.from(JSON.stringify({ exp: expires / 1_000, ...bound })).toString("base64url");
   return `header.${claims}.signature`;
 }
 
@@ -71,6 +73,19 @@ describe("nextRenewal()", () => {
 });
 
 describe("keepPluginAccess()", () => {
+  test("requests a new token within a minute if the Node was deleted and created again", async () => {
+    let uid = "first";
+    const requestToken = async () => ({ token: tokenUntil(100 * HOUR, uid), expires: 100 * HOUR });
+    const readNodeUid = async () => (uid === "unreadable" ? Promise.reject(new Error("no answer")) : uid);
+    const { requests } = await runFor(3, { requestToken, readNodeUid }, (hours) => {
+      uid = hours < 1 ? "first" : hours < 2 ? "unreadable" : "second";
+    });
+
+    expect(requests).toHaveLength(2);
+    expect(requests[1]).toBeGreaterThanOrEqual(2);
+    expect(requests[1]).toBeLessThanOrEqual(2 + 2 / 60);
+  });
+
   test("renews the token again and again, long before it ends", async () => {
     write();
     const { requests } = await runFor(30);

@@ -4,7 +4,7 @@
  */
 import { readText } from "../../linux/files.ts";
 import { placeFile } from "../../linux/place-file.ts";
-import { pluginKubeconfig, readPluginKubeconfig, tokenExpiry } from "./kubeconfig.ts";
+import { boundNodeUid, pluginKubeconfig, readPluginKubeconfig, tokenExpiry } from "./kubeconfig.ts";
 import { type InstalledEntry, secretEntry } from "./layout.ts";
 import type { PluginToken } from "./plugin-token.ts";
 
@@ -17,6 +17,8 @@ export interface AccessMeans {
   /** The current CA of the API. */
   readonly readAuthority: () => string;
   readonly requestToken: (signal: AbortSignal) => Promise<PluginToken>;
+  /** Of the Node that tokens are bound to; `undefined` while there is none. */
+  readonly readNodeUid: (signal: AbortSignal) => Promise<string | undefined>;
   /** Files that are copies of others. */
   readonly copies: () => readonly InstalledEntry[];
   /** Milliseconds since 1970. */
@@ -73,11 +75,19 @@ async function renewIfNeeded(means: AccessMeans, due: number, signal: AbortSigna
   const authority = means.readAuthority();
   const current = readPluginKubeconfig(readText(path) ?? "");
   const isRight = current !== undefined && current.server === server && current.authority === authority;
-  if (isRight && means.now() < due) return undefined;
+  if (isRight && means.now() < due && (await isOfCurrentNode(means, current.token, signal))) return undefined;
   const { token, expires } = await means.requestToken(signal);
   placeFile(path, secretEntry(path, pluginKubeconfig({ server, authority, token })).placed);
   means.log(`Renewed the plugin's access to the orchestrator's API, until ${new Date(expires).toISOString()}`);
   return expires;
+}
+
+/** A token is not accepted any more when its Node is deleted, also if a Node of the same name is created. */
+async function isOfCurrentNode({ readNodeUid }: AccessMeans, token: string, signal: AbortSignal): Promise<boolean> {
+  const bound = boundNodeUid(token);
+  if (bound === undefined) return true;
+  const current = await readNodeUid(signal).catch(() => undefined);
+  return current === undefined || current === bound;
 }
 
 function writeIfChanged({ path, placed }: InstalledEntry): void {

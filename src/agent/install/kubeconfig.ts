@@ -36,9 +36,23 @@ export function readPluginKubeconfig(text: string): PluginAccess | undefined {
 
 /** Milliseconds since 1970, from the claims of the token; `undefined` if it has none that can be read. */
 export function tokenExpiry(token: string): number | undefined {
-  const claims = parsed(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
-  const seconds = isObject(claims) ? claims["exp"] : undefined;
+  const seconds = claimsOf(token)["exp"];
   return typeof seconds === "number" ? seconds * 1_000 : undefined;
+}
+
+/** The UID of the Node that the token is bound to; `undefined` if it is not. */
+export function boundNodeUid(token: string): string | undefined {
+  const { node } = fieldsOf(claimsOf(token)["kubernetes.io"]);
+  const { uid } = fieldsOf(node);
+  return typeof uid === "string" ? uid : undefined;
+}
+
+function claimsOf(token: string): Readonly<Record<string, unknown>> {
+  return fieldsOf(parsed(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()));
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return isObject(value) ? value : {};
 }
 
 function firstOf(config: unknown, list: string, member: string): Readonly<Record<string, unknown>> | undefined {

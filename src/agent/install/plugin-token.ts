@@ -1,6 +1,6 @@
-/** Requests a token for the account of the plugin, which is valid for a day and no longer. */
+/** Requests a token for the account of the plugin, which is valid for a day, and only as long as the Node exists. */
 import { PluginError } from "../../errors.ts";
-import type { KubeClient } from "../../kube/api.ts";
+import type { KubeClient, KubeResponse } from "../../kube/api.ts";
 import { requireOk } from "../../kube/require-ok.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
@@ -13,25 +13,41 @@ export interface PluginToken {
 
 const VALID_SECONDS = 24 * 60 * 60;
 
+function isUnknownBinding({ status, text }: KubeResponse): boolean {
+  return status === 400 && text.includes("cannot bind token");
+}
+
+export interface TokenAccount {
+  readonly namespace: string;
+  readonly name: string;
+  /** The Node that the token is bound to: the admission policies of node accounts need it. */
+  readonly node: string;
+}
+
 export async function requestPluginToken(
   client: Pick<KubeClient, "request">,
-  account: { readonly namespace: string; readonly name: string },
+  account: TokenAccount,
   signal?: AbortSignal,
 ): Promise<PluginToken> {
-  const { namespace, name } = account;
-  const request = {
+  const { namespace, name, node } = account;
+  const requestWith = (spec: object) => ({
     method: "POST" as const,
     path: `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
     body: JSON.stringify({
       apiVersion: "authentication.k8s.io/v1",
       kind: "TokenRequest",
-      spec: { expirationSeconds: VALID_SECONDS },
+      spec: { expirationSeconds: VALID_SECONDS, ...spec },
     }),
     // A second token does no harm.
     attempt: "retry" as const,
     ...(signal === undefined ? {} : { signal }),
-  };
-  const response: unknown = parseJson(requireOk(await client.request(request), request));
+  });
+  const bound = requestWith({ boundObjectRef: { apiVersion: "v1", kind: "Node", name: node } });
+  const first = await client.request(bound);
+  // Before Kubernetes 1.31 tokens cannot be bound to a Node.
+  const request = isUnknownBinding(first) ? requestWith({}) : bound;
+  const answer = request === bound ? first : await client.request(request);
+  const response: unknown = parseJson(requireOk(answer, request));
   const status = isObject(response) && isObject(response["status"]) ? response["status"] : {};
   const { token, expirationTimestamp } = status;
   const expires = typeof expirationTimestamp === "string" ? Date.parse(expirationTimestamp) : Number.NaN;
@@ -40,4 +56,18 @@ export async function requestPluginToken(
     "api-unavailable",
     `Cannot get a token for the account "${name}" in namespace "${namespace}": the API returned none`,
   );
+}
+
+/** `undefined` if there is no such Node. Read from the server's cache: every node asks each minute. */
+export async function nodeUid(
+  client: Pick<KubeClient, "request">,
+  node: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const request = { method: "GET" as const, path: `/api/v1/nodes/${node}`, query: { resourceVersion: "0" }, signal };
+  const response = await client.request(request);
+  if (response.status === 404) return undefined;
+  const found: unknown = parseJson(requireOk(response, request));
+  const metadata = isObject(found) && isObject(found["metadata"]) ? found["metadata"] : {};
+  return typeof metadata["uid"] === "string" ? metadata["uid"] : undefined;
 }

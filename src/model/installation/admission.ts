@@ -2,11 +2,12 @@
 import * as v from "valibot";
 import { switchField } from "./fields.ts";
 
-export const ADMISSION_GROUPS = ["chosenAddresses", "recordedAddresses"] as const;
+export const ADMISSION_GROUPS = ["chosenAddresses", "recordedAddresses", "nodeAccounts"] as const;
 
 export type AdmissionGroup = (typeof ADMISSION_GROUPS)[number];
 
 export const admissionSchema = v.object({
   chosenAddresses: v.exactOptional(switchField),
   recordedAddresses: v.exactOptional(switchField),
+  nodeAccounts: v.exactOptional(switchField),
 });

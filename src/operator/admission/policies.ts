@@ -2,10 +2,12 @@
 import type { AdmissionGroup } from "../../model/installation/admission.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { addressListObject, chosenAddressesPolicies, recordedAddressesPolicies } from "./address-policies.ts";
+import { nodeAccountPolicies } from "./node-policies.ts";
 
 const GROUPS: Readonly<Record<AdmissionGroup, () => readonly KubeObject[]>> = {
   chosenAddresses: chosenAddressesPolicies,
   recordedAddresses: recordedAddressesPolicies,
+  nodeAccounts: nodeAccountPolicies,
 };
 
 /** Of every policy and binding: selects the group. */

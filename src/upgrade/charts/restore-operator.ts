@@ -5,6 +5,8 @@
 import { PluginError } from "../../errors.ts";
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import { isObject } from "../../model/shape.ts";
+import { ADMISSION_API } from "../../operator/admission/policy-objects.ts";
+import { MANAGED_BY_TEXT } from "../../operator/managed.ts";
 import { readBackedUp, restoreBackedUp } from "../restore-objects.ts";
 import { waitForFormerAgents } from "../rollout/former-agents.ts";
 import type { PlannedChange, StepSite } from "../step.ts";
@@ -35,8 +37,19 @@ export async function restoreOperator(site: StepSite, changes: readonly PlannedC
   for (const path of [...paths.filter((each) => each !== OPERATOR_DEPLOYMENT), ...paths].filter(isFirst)) {
     await whenAccepted(site, () => restoreBackedUp(site, [path]));
   }
+  await removeAdmissionPolicies(site);
   // Nothing of a storage that both releases use is deleted.
   if (site.facts.storage !== "current") await waitForFormerAgents(site);
+}
+
+/** The former operator does not know them, and its agents request tokens that they refuse. */
+async function removeAdmissionPolicies({ objects }: StepSite): Promise<void> {
+  for (const plural of ["validatingadmissionpolicybindings", "validatingadmissionpolicies"]) {
+    const path = `/apis/${ADMISSION_API}/${plural}`;
+    for (const { metadata } of await objects.list(path, { labelSelector: MANAGED_BY_TEXT })) {
+      if (isObject(metadata)) await objects.remove(`${path}/${metadata["name"]}`);
+    }
+  }
 }
 
 function isFirst(path: string, index: number, paths: readonly string[]): boolean {

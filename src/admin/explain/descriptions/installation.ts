@@ -157,6 +157,7 @@ const SPEC: Descriptions = {
     "Only listed namespaces and service accounts may choose addresses that IPAM does not check. Default: Enabled",
   "admissionPolicies.recordedAddresses":
     "Only those who may patch pods/status may write what the plugin records on a pod. Default: Enabled",
+  "admissionPolicies.nodeAccounts": "A token of one node does not change what belongs to other nodes. Default: Enabled",
   ...Object.fromEntries(Object.entries(REFUSED_SPEC_FIELDS).map(([field, why]) => [field, refused(why)])),
   ...Object.fromEntries(
     Object.entries(REFUSED_NETWORK_FIELDS).map(([field, why]) => [`${NETWORK_FIELD}.${field}`, refused(why)]),

@@ -1,0 +1,276 @@
+/**
+ * What the accounts of plugin and node agent may write, by the node that their token is bound to: a token that was stolen
+ * from one node does not change what belongs to another (docs/security.md). Pure. One row per kind of object:
+ *
+ *   node-records      Nodes: its own; only our annotations and the condition NetworkUnavailable
+ *   node-pods         pods of the node; only our annotations
+ *   node-blocks       its own blocks. Of all others only entries that are free or its own, before and after: it borrows
+ *                     addresses, gives them back, and takes blocks that belong to nobody
+ *   node-claims       claims on blocks in its own name
+ *   node-handles      handles with its label, or without any
+ *   node-pools        pools: adds the finalizer of pools with blocks
+ *   node-cluster      ClusterInformation: what is there stays, except the release
+ *   node-tokens       tokens that are bound to its Node
+ *
+ * An API server that does not put the node into a token is not asked: the conditions do not match then.
+ */
+import { identity, PRODUCT_API } from "../../identity.ts";
+import type { KubeObject } from "../kube-object.ts";
+import { PLUGIN_ACCOUNT } from "../roles/rules.ts";
+import { constant, FORMER_ANNOTATIONS, NEW_ANNOTATIONS } from "./expressions.ts";
+import { bindingObject, matching, policyObject } from "./policy-objects.ts";
+
+const { product, annotationPrefix, labelPrefix } = identity;
+
+/** Where the accounts are: of a manifest or an installation by hand, and of the operator. */
+const NAMESPACES = ["kube-system", identity.systemNamespace];
+const ACCOUNTS = NAMESPACES.flatMap((namespace) =>
+  [identity.nodeAgent, PLUGIN_ACCOUNT].map((name) => `system:serviceaccount:${namespace}:${name}`),
+);
+
+/** Set by the API server from the token: bound to a pod (since Kubernetes 1.30) or to a Node (since 1.31). */
+const NODE_OF_TOKEN = "authentication.kubernetes.io/node-name";
+
+const CONDITIONS = [
+  { name: "node-account", expression: `request.userInfo.username in [${ACCOUNTS.map(constant).join(", ")}]` },
+  {
+    name: "bound-to-node",
+    expression: `has(request.userInfo.extra) && ${constant(NODE_OF_TOKEN)} in request.userInfo.extra`,
+  },
+];
+
+const NODE = { name: "node", expression: `request.userInfo.extra[${constant(NODE_OF_TOKEN)}][0]` };
+
+interface Rule {
+  readonly name: string;
+  readonly operations: readonly ("CREATE" | "UPDATE" | "DELETE")[];
+  readonly resource: string;
+  readonly group?: string;
+  readonly variables?: readonly { readonly name: string; readonly expression: string }[];
+  /** Each with what it demands, as the end of "this account, of node X, may …". */
+  readonly demands: readonly (readonly [expression: string, may: string])[];
+}
+
+const LABELS = "metadata.?labels";
+const OWNERS = "metadata.?ownerReferences";
+const FINALIZERS = "metadata.?finalizers";
+
+function same(...fields: readonly string[]): string {
+  return fields.map((field) => `object.${field} == oldObject.${field}`).join(" && ");
+}
+
+/** No annotation changes but ours. */
+const ONLY_OUR_ANNOTATIONS = (() => {
+  const isOurs = `(key.startsWith(${constant(annotationPrefix)}) || key.startsWith(${constant(labelPrefix)}))`;
+  return [
+    `variables.annotations.all(key, ${isOurs} || variables.annotations[?key] == variables.former[?key])`,
+    `variables.former.all(key, ${isOurs} || key in variables.annotations)`,
+  ].join(" && ");
+})();
+
+const ANNOTATIONS = [NEW_ANNOTATIONS, FORMER_ANNOTATIONS];
+
+const OTHER_CONDITIONS = (object: string) =>
+  `${object}.status.?conditions.orValue([]).filter(each, each.type != 'NetworkUnavailable')`;
+
+const RECORDS: Rule = {
+  name: "node-records",
+  operations: ["UPDATE"],
+  resource: "nodes/status",
+  variables: ANNOTATIONS,
+  demands: [
+    ["object.metadata.name == variables.node", "write its own Node only"],
+    [`${same(LABELS, OWNERS, FINALIZERS)} && ${ONLY_OUR_ANNOTATIONS}`, "change our own annotations of its Node only"],
+    [
+      [
+        same("status.?addresses", "status.?capacity", "status.?allocatable", "status.?nodeInfo"),
+        same("status.?daemonEndpoints", "status.?images", "status.?volumesInUse", "status.?volumesAttached"),
+        `${OTHER_CONDITIONS("object")} == ${OTHER_CONDITIONS("oldObject")}`,
+      ].join(" && "),
+      "change the condition NetworkUnavailable of the status only",
+    ],
+  ],
+};
+
+const PODS: Rule = {
+  name: "node-pods",
+  operations: ["UPDATE"],
+  resource: "pods/status",
+  variables: ANNOTATIONS,
+  demands: [
+    ["object.spec.?nodeName.orValue('') == variables.node", "write pods of its own node only"],
+    [`${same(LABELS, OWNERS, FINALIZERS)} && ${ONLY_OUR_ANNOTATIONS}`, "change our own annotations of a pod only"],
+    [same("?status"), "not change what the kubelet reports about a pod"],
+  ],
+};
+
+/** Digits of ordinals with base 64: the largest block has 4096 addresses. Expressions have no ranges before Kubernetes 1.34. */
+const DIGITS = `[${Array.from({ length: 64 }, (_, digit) => digit).join(", ")}]`;
+
+/** The address is free, or assigned to the node. */
+const IS_FREE_OR_OWN = (block: string, index: string) =>
+  `(dyn(${index}) == null || ${block}.spec.attributes[${index}].?secondary.?node.orValue('') == variables.node)`;
+
+const AFFINITY_OF = (block: string) =>
+  `${block} == null || dyn(${block}.spec.?affinity.orValue('')) == null ? '' : ${block}.spec.?affinity.orValue('')`;
+
+const NUMBERS_OF = (block: string) => `${block}.spec.?sequenceNumberForAllocation.orValue({})`;
+
+const EVERY_ORDINAL = (holds: (ordinal: string) => string) => {
+  const ordinal = "(high * 64 + low)";
+  const isOutside = (first: string) => `${first} >= oldObject.spec.allocations.size()`;
+  const inner = `variables.digits.all(low, ${isOutside(ordinal)} || ${holds(ordinal)})`;
+  return `variables.digits.all(high, ${isOutside("high * 64")} || ${inner})`;
+};
+
+/** Of an address, with the indexes of its owners: free or its own before and after, or the same owner. */
+const IS_ALLOWED_CHANGE = (ordinal: string) => {
+  const [before, after] = ["oldObject", "object"].map((block) => `${block}.spec.allocations[${ordinal}]`);
+  const isSame = "dyn(was) != null && dyn(is) != null && oldObject.spec.attributes[was] == object.spec.attributes[is]";
+  const isOwn = `${IS_FREE_OR_OWN("oldObject", "was")} && ${IS_FREE_OR_OWN("object", "is")}`;
+  return `[${before}].all(was, [${after}].all(is, (${isOwn}) || (${isSame})))`;
+};
+
+/** Whoever has the block may write all of it: the rest is not evaluated for the block of each ADD. */
+const IS_OWN = "(variables.affinity == variables.own && variables.formerAffinity == variables.own)";
+
+const ASSIGNED_IN = (block: string) => `${block}.spec.allocations.filter(index, dyn(index) != null).size()`;
+
+const BLOCKS: Rule = {
+  name: "node-blocks",
+  operations: ["CREATE", "UPDATE", "DELETE"],
+  group: PRODUCT_API.group,
+  resource: "ipamblocks",
+  variables: [
+    { name: "own", expression: "'host:' + variables.node" },
+    { name: "formerAffinity", expression: AFFINITY_OF("oldObject") },
+    { name: "affinity", expression: AFFINITY_OF("object") },
+    { name: "digits", expression: DIGITS },
+  ],
+  demands: [
+    ["oldObject != null || variables.affinity == variables.own", "create blocks of its own node only"],
+    [
+      "object == null || oldObject == null || variables.affinity == variables.formerAffinity || (variables.formerAffinity in ['', variables.own] && variables.affinity in ['', variables.own])",
+      "claim blocks for its own node only, and release only its own claims",
+    ],
+    [
+      `object != null || variables.formerAffinity == variables.own || (variables.formerAffinity == '' && oldObject.spec.allocations.all(index, ${IS_FREE_OR_OWN("oldObject", "index")}))`,
+      "not delete blocks with addresses of other nodes",
+    ],
+    [
+      `object == null || oldObject == null || ${IS_OWN} || (object.spec.allocations.size() == oldObject.spec.allocations.size() && ${EVERY_ORDINAL(IS_ALLOWED_CHANGE)})`,
+      "assign and release only addresses of its own node in blocks of others",
+    ],
+    [
+      `object == null || oldObject == null || ${IS_OWN} || (${[
+        same(OWNERS, FINALIZERS, "spec.?deleted"),
+        `object.spec.unallocated.size() + ${ASSIGNED_IN("object")} == oldObject.spec.unallocated.size() + ${ASSIGNED_IN("oldObject")}`,
+        `${NUMBERS_OF("oldObject")}.all(ordinal, int(ordinal) >= oldObject.spec.allocations.size() || ${IS_FREE_OR_OWN("oldObject", "oldObject.spec.allocations[int(ordinal)]")} || ${NUMBERS_OF("object")}[?ordinal] == ${NUMBERS_OF("oldObject")}[?ordinal])`,
+      ].join(" && ")})`,
+      "change nothing else in blocks of others",
+    ],
+  ],
+};
+
+const CLAIMS: Rule = {
+  name: "node-claims",
+  operations: ["CREATE", "UPDATE", "DELETE"],
+  group: PRODUCT_API.group,
+  resource: "blockaffinities",
+  demands: [
+    [
+      "(object == null || object.spec.node == variables.node) && (oldObject == null || oldObject.spec.node == variables.node)",
+      "write claims of its own node only",
+    ],
+  ],
+};
+
+/** Longer names are digests in labels. */
+const LONGEST_LABEL = 63;
+
+const HANDLES: Rule = {
+  name: "node-handles",
+  operations: ["CREATE", "UPDATE", "DELETE"],
+  group: PRODUCT_API.group,
+  resource: "ipamhandles",
+  variables: [
+    { name: "label", expression: handleNode("object") },
+    { name: "formerLabel", expression: handleNode("oldObject") },
+  ],
+  demands: [
+    [
+      `size(variables.node) > ${LONGEST_LABEL} || (variables.label in ['', variables.node] && variables.formerLabel in ['', variables.node])`,
+      "write handles of its own node only",
+    ],
+  ],
+};
+
+/** Empty: not known. */
+function handleNode(object: string): string {
+  return `${object} == null ? '' : ${object}.metadata.?labels[?${constant(`${labelPrefix}node`)}].orValue('')`;
+}
+
+const POOLS: Rule = {
+  name: "node-pools",
+  operations: ["UPDATE"],
+  group: PRODUCT_API.group,
+  resource: "ippools",
+  variables: [
+    { name: "finalizers", expression: "object.metadata.?finalizers.orValue([])" },
+    { name: "formerFinalizers", expression: "oldObject.metadata.?finalizers.orValue([])" },
+  ],
+  demands: [
+    [
+      [
+        same("spec", LABELS, "metadata.?annotations", OWNERS),
+        "variables.formerFinalizers.all(each, each in variables.finalizers)",
+        `variables.finalizers.all(each, each == ${constant(`${labelPrefix}blocks`)} || each in variables.formerFinalizers)`,
+      ].join(" && "),
+      `only add the finalizer ${labelPrefix}blocks to a pool`,
+    ],
+  ],
+};
+
+const CLUSTER: Rule = {
+  name: "node-cluster",
+  operations: ["UPDATE"],
+  group: PRODUCT_API.group,
+  resource: "clusterinformations",
+  demands: [
+    [same("spec.?datastoreReady"), "neither lock nor unlock the datastore"],
+    [same("spec.?clusterGUID", LABELS, OWNERS, FINALIZERS), "raise the release of the cluster only"],
+  ],
+};
+
+const TOKENS: Rule = {
+  name: "node-tokens",
+  operations: ["CREATE"],
+  resource: "serviceaccounts/token",
+  demands: [
+    [
+      "object.spec.?boundObjectRef.?kind.orValue('') == 'Node' && object.spec.?boundObjectRef.?name.orValue('') == variables.node",
+      "request tokens that are bound to its own Node only",
+    ],
+  ],
+};
+
+const RULES: readonly Rule[] = [RECORDS, PODS, BLOCKS, CLAIMS, HANDLES, POOLS, CLUSTER, TOKENS];
+
+export function nodeAccountPolicies(): readonly KubeObject[] {
+  return RULES.flatMap(({ name, operations, resource, group, variables = [], demands }) => {
+    const policy = `${product}-${name}`;
+    return [
+      policyObject(policy, {
+        matchConstraints: matching(operations, [resource], group),
+        matchConditions: CONDITIONS,
+        variables: [NODE, ...variables],
+        validations: demands.map(([expression, may]) => ({
+          expression,
+          messageExpression: `'this account, with a token of node "' + variables.node + ${constant(`", may ${may}`)}`,
+          reason: "Forbidden",
+        })),
+      }),
+      bindingObject(policy),
+    ];
+  });
+}

@@ -1,0 +1,428 @@
+/**
+ * The policies for the accounts of plugin and node agent on a real API server, with real tokens that are bound to nodes:
+ * what a stolen token could do without them, that it cannot with them, and that everything that IPAM does still works.
+ */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { boundNodeUid } from "../../src/agent/install/kubeconfig.ts";
+import { nodeUid, requestPluginToken } from "../../src/agent/install/plugin-token.ts";
+import type { Datastore } from "../../src/datastore/datastore.ts";
+import { openDatastore } from "../../src/datastore/open.ts";
+import { identity } from "../../src/identity.ts";
+import { type Allocator, openAllocator } from "../../src/ipam/allocator.ts";
+import { findProblems } from "../../src/ipam/invariants.ts";
+import { forgetBorrowings } from "../../src/ipam/leaks/borrowings.ts";
+import { readWorld } from "../../src/ipam/world.ts";
+import type { KubeRequest } from "../../src/kube/api.ts";
+import { openKubeClient } from "../../src/kube/client.ts";
+import { PLUGIN_ACCOUNT } from "../../src/operator/roles/rules.ts";
+import { means, poolChange, prefix, request, seed } from "../support/ipam.ts";
+import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
+import { testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
+
+const problem = apiServerProblem();
+const testServer = testNeeding(problem);
+setDefaultTimeout(120_000);
+
+const { product, nodeAgent, annotationPrefix, labelPrefix, apiGroup } = identity;
+const GROUP = "app.kubernetes.io/component";
+const MANIFEST = readFileSync(join(import.meta.dir, `../../deploy/${product}.yaml`), "utf8");
+const RESOURCES = `/apis/${apiGroup}/v3`;
+const NODES = ["node-1", "node-2"] as const;
+type Node = (typeof NODES)[number];
+type Account = "plugin" | "agent";
+
+interface Tokens {
+  readonly plugin: string;
+  readonly agent: string;
+}
+
+let server: ApiServer;
+let admin: Datastore;
+const tokens = {} as Record<Node, Tokens>;
+const open: Datastore[] = [];
+
+beforeAll(async () => {
+  if (problem !== undefined) return;
+  server = await startApiServer({ with: ["controller-manager"] });
+  await server.kubectl(
+    ["apply", "--server-side", `--selector=${GROUP}!=admission-node-accounts`, "--filename=-"],
+    MANIFEST,
+  );
+  await server.kubectl(["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
+  await server.createNamespace("pods");
+  for (const node of NODES) {
+    await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: node } }));
+    await createPod(node, "pods", "default");
+    await createPod(node, "kube-system", nodeAgent);
+    const ofNode = { kind: "Node", name: node } as const;
+    const ofPod = { kind: "Pod", name: `pod-of-${node}` } as const;
+    const plugin = await server.serviceAccount({ name: PLUGIN_ACCOUNT, boundTo: ofNode });
+    const agent = await server.serviceAccount({ name: nodeAgent, boundTo: ofPod });
+    tokens[node] = { plugin: plugin.kubeconfig, agent: agent.kubeconfig };
+  }
+  admin = await storeOf(server.adminKubeconfig);
+  await seed(admin, poolChange("small", "10.0.0.0/26", { blockSize: 26 }));
+  await server.apply(
+    JSON.stringify({
+      apiVersion: `${apiGroup}/v3`,
+      kind: "ClusterInformation",
+      metadata: { name: "default" },
+      spec: { clusterGUID: "one", datastoreReady: true },
+    }),
+  );
+});
+
+afterAll(async () => {
+  for (const store of open) await store.close();
+  await server?.stop();
+});
+
+async function createPod(node: Node, namespace: string, serviceAccountName: string): Promise<void> {
+  const metadata = { name: `pod-of-${node}`, namespace };
+  const spec = { nodeName: node, serviceAccountName, containers: [{ name: "main", image: "none" }] };
+  await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata, spec }));
+}
+
+async function storeOf(kubeconfig: string): Promise<Datastore> {
+  const store = await openDatastore({ kind: "orchestrator", access: { kubeconfigs: [kubeconfig] } });
+  open.push(store);
+  return store;
+}
+
+async function allocatorOf(node: Node): Promise<Allocator> {
+  return openAllocator(await storeOf(tokens[node].plugin), means({ now: () => new Date() }));
+}
+
+/** The complaint of the server; empty if it accepts the request, which changes nothing. */
+async function refusalOf(account: Account, wanted: KubeRequest): Promise<string> {
+  const client = await clientOf(tokens["node-1"][account]);
+  try {
+    const { status, text } = await client.request({ ...wanted, query: { dryRun: "All" } });
+    return status < 300 ? "" : `${status} ${text}`;
+  } finally {
+    await client.close();
+  }
+}
+
+function clientOf(kubeconfig: string) {
+  return openKubeClient(
+    { kubeconfigs: [kubeconfig] },
+    { environment: {}, warn: () => {}, now: () => new Date(), elapsed: () => performance.now() },
+  );
+}
+
+function merge(path: string, change: object): KubeRequest {
+  return { method: "PATCH", path, contentType: "application/merge-patch+json", body: JSON.stringify(change) };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: objects of the API, as they are
+type Json = any;
+
+/** The object as it is, changed. */
+async function replaced(kind: string, name: string, change: (object: Json) => void): Promise<KubeRequest> {
+  const object = await server.get<Json>(kind, name);
+  change(object);
+  return { method: "PUT", path: `${RESOURCES}/${kind}/${name}`, body: JSON.stringify(object) };
+}
+
+function deletion(kind: string, name: string): KubeRequest {
+  // Options in the query do not count here.
+  return { method: "DELETE", path: `${RESOURCES}/${kind}/${name}`, body: JSON.stringify({ dryRun: ["All"] }) };
+}
+
+function tokenRequest(boundObjectRef?: object): KubeRequest {
+  const path = `/api/v1/namespaces/kube-system/serviceaccounts/${PLUGIN_ACCOUNT}/token`;
+  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { boundObjectRef } };
+  return { method: "POST", path, body: JSON.stringify(body) };
+}
+
+const pod = (node: Node) => `/api/v1/namespaces/pods/pods/pod-of-${node}/status`;
+const nodeStatus = (node: Node) => `/api/v1/nodes/${node}/status`;
+const nodeSpec = { metadata: { annotations: { [`${labelPrefix}node-spec`]: "{}" } } };
+const podIp = { metadata: { annotations: { [`${annotationPrefix}podIP`]: "10.0.0.9/32" } } };
+const BLOCK = "10-0-0-0-26";
+
+/** Of a thief with a token of node-1. The block of the only pool is that of node-2. */
+const ATTACKS: readonly (readonly [title: string, Account, () => Promise<KubeRequest> | KubeRequest])[] = [
+  [
+    "the labels of a pod of another node",
+    "plugin",
+    () => merge(pod("node-2"), { metadata: { labels: { app: "web" } } }),
+  ],
+  [
+    "the labels of a pod of its own node",
+    "plugin",
+    () => merge(pod("node-1"), { metadata: { labels: { app: "web" } } }),
+  ],
+  ["the addresses of a pod of another node", "agent", () => merge(pod("node-2"), podIp)],
+  ["what a kubelet reported", "agent", () => merge(pod("node-1"), { status: { podIP: "10.0.0.9" } })],
+  ["another node's record", "agent", () => merge(nodeStatus("node-2"), nodeSpec)],
+  ["a label of another Node", "agent", () => merge(nodeStatus("node-2"), { metadata: { labels: { rack: "1" } } })],
+  ["a label of its own Node", "agent", () => merge(nodeStatus("node-1"), { metadata: { labels: { rack: "1" } } })],
+  [
+    "an annotation of others",
+    "agent",
+    () => merge(nodeStatus("node-1"), { metadata: { annotations: { other: "1" } } }),
+  ],
+  [
+    "the addresses of its own Node",
+    "agent",
+    () => merge(nodeStatus("node-1"), { status: { addresses: [{ type: "InternalIP", address: "192.0.2.1" }] } }),
+  ],
+  [
+    "another condition of its own Node",
+    "agent",
+    () => merge(nodeStatus("node-1"), { status: { conditions: [{ type: "Ready", status: "True" }] } }),
+  ],
+  ["a pool", "plugin", () => merge(`${RESOURCES}/ippools/small`, { spec: { natOutgoing: true } })],
+  ["the finalizer of a pool", "plugin", () => merge(`${RESOURCES}/ippools/small`, { metadata: { finalizers: [] } })],
+  [
+    "the lock of the datastore",
+    "agent",
+    () =>
+      replaced("clusterinformations", "default", ({ spec }) => {
+        spec.datastoreReady = false;
+      }),
+  ],
+  [
+    "the identity of the cluster",
+    "agent",
+    () =>
+      replaced("clusterinformations", "default", ({ spec }) => {
+        spec.clusterGUID = "two";
+      }),
+  ],
+  [
+    "an address of another node, released",
+    "plugin",
+    () =>
+      replaced("ipamblocks", BLOCK, ({ spec }) => {
+        spec.unallocated.push(0);
+        spec.allocations[0] = null;
+      }),
+  ],
+  [
+    "an address of another node, taken over",
+    "plugin",
+    () =>
+      replaced("ipamblocks", BLOCK, ({ spec }) => {
+        spec.attributes[spec.allocations[0]].secondary.node = "node-1";
+      }),
+  ],
+  [
+    "two addresses of other nodes, exchanged",
+    "plugin",
+    () =>
+      replaced("ipamblocks", BLOCK, ({ spec: { allocations } }) => {
+        [allocations[0], allocations[1]] = [allocations[1], allocations[0]];
+      }),
+  ],
+  [
+    "a free address, assigned in the name of another node",
+    "plugin",
+    () =>
+      replaced("ipamblocks", BLOCK, ({ spec }) => {
+        spec.allocations[spec.unallocated.shift()] = 0;
+      }),
+  ],
+  [
+    "the sequence number of an address of another node",
+    "plugin",
+    () =>
+      replaced("ipamblocks", BLOCK, ({ spec }) => {
+        spec.sequenceNumberForAllocation["0"] = 9;
+      }),
+  ],
+  [
+    "free addresses of another node's block, hidden",
+    "plugin",
+    () =>
+      replaced("ipamblocks", BLOCK, ({ spec }) => {
+        spec.unallocated = [];
+      }),
+  ],
+  [
+    "another node's block, claimed",
+    "plugin",
+    () =>
+      replaced("ipamblocks", BLOCK, ({ spec }) => {
+        spec.affinity = "host:node-1";
+      }),
+  ],
+  [
+    "another node's block, without a node",
+    "plugin",
+    () =>
+      replaced("ipamblocks", BLOCK, ({ spec }) => {
+        spec.affinity = null;
+      }),
+  ],
+  ["another node's block, deleted", "plugin", () => deletion("ipamblocks", BLOCK)],
+  [
+    "another node's block, handed to the garbage collector",
+    "plugin",
+    () =>
+      replaced("ipamblocks", BLOCK, ({ metadata }) => {
+        metadata.ownerReferences = [{ apiVersion: "v1", kind: "Node", name: "gone", uid: "gone" }];
+      }),
+  ],
+  ["another node's claim", "plugin", () => deletion("blockaffinities", `node-2-${BLOCK}`)],
+  ["another node's handle", "plugin", () => deletion("ipamhandles", "of-node-2")],
+  ["a token that is not bound", "agent", () => tokenRequest()],
+  ["a token of another node", "agent", () => tokenRequest({ apiVersion: "v1", kind: "Node", name: "node-2" })],
+];
+
+const ALLOWED: readonly (readonly [title: string, Account, () => Promise<KubeRequest> | KubeRequest])[] = [
+  ["addresses of its own pods", "plugin", () => merge(pod("node-1"), podIp)],
+  ["its own record", "agent", () => merge(nodeStatus("node-1"), nodeSpec)],
+  [
+    "the condition NetworkUnavailable of its Node",
+    "agent",
+    () => merge(nodeStatus("node-1"), { status: { conditions: [{ type: "NetworkUnavailable", status: "False" }] } }),
+  ],
+  ["a token of its own Node", "agent", () => tokenRequest({ apiVersion: "v1", kind: "Node", name: "node-1" })],
+  [
+    "the release of the cluster",
+    "agent",
+    () =>
+      replaced("clusterinformations", "default", ({ spec }) => {
+        spec[`${product}Version`] = "v3.99.0";
+      }),
+  ],
+];
+
+describe("a token of one node", () => {
+  testServer("could change all of this if there were no policies", async () => {
+    const two = await allocatorOf("node-2");
+    await two.assign(request("of-node-2", { node: "node-2" }));
+    await two.assign(request("also-of-node-2", { node: "node-2" }));
+    // Exact as numbers of JavaScript.
+    const sequences = { spec: { sequenceNumber: 3, sequenceNumberForAllocation: { 0: 1, 1: 2 } } };
+    await server.kubectl(["patch", "ipamblock", BLOCK, "--type=merge", `--patch=${JSON.stringify(sequences)}`]);
+    const refused: string[] = [];
+    for (const [title, account, wanted] of [...ATTACKS, ...ALLOWED]) {
+      const refusal = await refusalOf(account, await wanted());
+      if (refusal !== "") refused.push(`${title}: ${refusal}`);
+    }
+    expect(refused).toEqual([]);
+  });
+
+  testServer("changes none of it with the policies of the manifest", async () => {
+    await server.kubectl(["apply", "--server-side", "--filename=-"], MANIFEST);
+    for (const [title, account, wanted] of ATTACKS) {
+      const isRefused = async () => (await refusalOf(account, await wanted())).includes("with a token of node");
+      await pollUntil(isRefused, `the refusal of ${title}`);
+    }
+  });
+
+  for (const [title, account, wanted] of ALLOWED) {
+    testServer(`still writes ${title}`, async () => {
+      expect(await refusalOf(account, await wanted())).toBe("");
+    });
+  }
+});
+
+describe("the policies of node accounts", () => {
+  testServer("let the agent request the plugin's token, which says its node", async () => {
+    const client = await clientOf(tokens["node-1"].agent);
+    const account = { namespace: "kube-system", name: PLUGIN_ACCOUNT };
+    const { token } = await requestPluginToken(client, { ...account, node: "node-1" });
+    expect(boundNodeUid(token)).toBe(await nodeUid(client, "node-1", new AbortController().signal));
+    await expect(requestPluginToken(client, { ...account, node: "node-2" })).rejects.toThrow("its own Node only");
+    await client.close();
+  });
+
+  testServer("do not apply to a token that says no node", async () => {
+    const { kubeconfig } = await server.serviceAccount({ name: PLUGIN_ACCOUNT });
+    const client = await clientOf(kubeconfig);
+    const { status } = await client.request({ ...merge(pod("node-2"), podIp), query: { dryRun: "All" } });
+    expect(status).toBe(200);
+    await client.close();
+  });
+
+  testServer("have no expression that the API server's own type check warns about", async () => {
+    await pollUntil(
+      async () =>
+        (await policies()).every(({ metadata, status }) => status?.observedGeneration === metadata.generation),
+      "the type check",
+    );
+    const warned = (await policies()).filter(({ status }) => status.typeChecking?.expressionWarnings !== undefined);
+    expect(warned.map(({ metadata, status }) => [metadata.name, status.typeChecking])).toEqual([]);
+  });
+
+  async function policies(): Promise<readonly Json[]> {
+    const { items } = await server.get<Json>(
+      "validatingadmissionpolicies",
+      `--selector=${GROUP}=admission-node-accounts`,
+    );
+    return items;
+  }
+});
+
+describe("IPAM with tokens of two nodes", () => {
+  testServer("borrows addresses of another node's block until it is full, and gives them back", async () => {
+    const [one, two] = [await allocatorOf("node-1"), await allocatorOf("node-2")];
+    const handles = Array.from({ length: 62 }, (_, index) => `borrowed-${index}`);
+    for (const handle of handles) await one.assign(request(handle, { node: "node-1" }));
+    await expect(two.assign(request("too-many", { node: "node-2" }))).rejects.toThrow("10.0.0.0/26");
+    for (const handle of handles) await one.releaseHandle({ handle, node: "node-1" });
+    await forgetBorrowings(await storeOf(tokens["node-1"].agent), "node-1");
+    await two.releaseHandle({ handle: "of-node-2", node: "node-2" });
+
+    expect(findProblems(await readWorld(admin))).toEqual([]);
+  });
+
+  testServer("leaves a block in use to nobody, in which others go on, and claims it again", async () => {
+    const [one, two] = [await allocatorOf("node-1"), await allocatorOf("node-2")];
+    const block = prefix("10.0.0.0/26");
+    await one.assign(request("before", { node: "node-1" }));
+    expect(await two.releaseAffinity({ node: "node-2", block, inUse: "release" })).toBe("released");
+    await one.assign(request("meanwhile", { node: "node-1" }));
+    await two.releaseHandle({ handle: "also-of-node-2", node: "node-2" });
+    await one.assign(request("after", { node: "node-1" }));
+    const [held] = await one.held({ handle: "before", node: "node-1" });
+    if (held === undefined) throw new Error("the address is lost");
+    await one.releaseAddresses([{ address: held.address, handle: "before" }]);
+    for (const handle of ["meanwhile", "after"]) await one.releaseHandle({ handle, node: "node-1" });
+    await one.releaseAffinity({ node: "node-1", block, inUse: "keep" });
+
+    const world = await readWorld(admin);
+    expect([world.blocks.length, world.handles.length]).toEqual([0, 0]);
+    expect(findProblems(world)).toEqual([]);
+  });
+
+  testServer("works with full blocks of 256 and of 4096 addresses", async () => {
+    for (const [name, cidr, blockSize] of [
+      ["middle", "10.1.0.0/24", 24],
+      ["large", "10.2.0.0/20", 20],
+    ] as const) {
+      await seed(admin, poolChange(name, cidr, { blockSize }));
+      const [one, two] = [await allocatorOf("node-1"), await allocatorOf("node-2")];
+      const wishes = [{ kind: "automatic", family: 4, pools: [name] }] as const;
+      await two.assign(request(`first-${name}`, { node: "node-2", wishes } as never));
+      await fill(`${name === "middle" ? "10-1-0-0-24" : "10-2-0-0-20"}`);
+      await one.assign(request(`borrowed-${name}`, { node: "node-1", wishes } as never));
+      await one.releaseHandle({ handle: `borrowed-${name}`, node: "node-1" });
+    }
+  });
+
+  /** All addresses but the last one, each with an owner of its own on node-2. */
+  async function fill(name: string): Promise<void> {
+    const block = await server.get<Json>("ipamblocks", name);
+    const { spec } = block;
+    const size = spec.allocations.length;
+    spec.attributes = Array.from({ length: size - 1 }, (_, index) => ({
+      handle_id: `pods.${"0".repeat(64)}${index}`,
+      secondary: { node: "node-2", namespace: "namespace", pod: `pod-${index}`, network: "pods", interface: "eth0" },
+    }));
+    spec.allocations = spec.allocations.map((_: unknown, index: number) => (index === size - 1 ? null : index));
+    spec.unallocated = [size - 1];
+    spec.sequenceNumberForAllocation = Object.fromEntries(
+      spec.attributes.map((_: unknown, index: number) => [index, 1]),
+    );
+    await server.kubectl(["replace", "--filename=-"], JSON.stringify(block));
+  }
+});
