@@ -171,6 +171,19 @@ for (const { kind, problem } of KUBE_SITE_STORES) {
       expect(await kube.site.left()).toEqual([]);
     });
 
+    test("ask for an address that another namespace has just released: refused with the time that it rests", async () => {
+      await kube.server.createNamespace("others");
+      await assigned({ ipAddrs: '["10.61.0.60"]' });
+
+      expect(await refusalOf({ ipAddrs: '["10.61.0.60"]' }, {}, "others")).toMatchObject({
+        code: 11,
+        msg: expect.stringMatching(
+          /"10\.61\.0\.60" \(.*ipAddrs.*: it was released by namespace ".*" and rests for another 1\d\d s/,
+        ),
+      });
+      expect(await assigned({ ipAddrs: '["10.61.0.60"]' })).toEqual(["10.61.0.60/32"]);
+    });
+
     test("take precedence over the address that the runtime requests", async () => {
       const pod = await podWith({ ipAddrs: '["10.61.0.41"]' });
       const asking = { ...pod, args: `${pod.args};IP=10.61.0.42` };
