@@ -189,4 +189,16 @@ describe("endpoints whose claims are proven", () => {
     await until("web", ["10.0.0.5/32"]);
     expect(proven.settled(read)?.spec.ipNetworks).toEqual(["10.0.0.5/32"]);
   });
+
+  test("so is a new one whose block is late: a watch may stall", async () => {
+    const proven = start();
+    await makePod({ podIPs: "10.0.0.5/32" });
+    const [entry] = (await store.read([{ kind: "key", key: keyOf("web") }])).answers[0] ?? [];
+    const read = ENDPOINT.codec.read(entry?.value ?? "", entry?.key ?? "");
+    await until("web", []);
+
+    expect(proven.settled(read)).toBeUndefined();
+    elapsed = 60_000;
+    expect(proven.settled(read)?.spec.ipNetworks).toEqual([]);
+  });
 });

@@ -18,6 +18,7 @@ import { type Proof, provenEndpoint } from "../../ipam/proven-endpoint.ts";
 import type { RefusedClaims } from "../../ipam/refused-claims.ts";
 import type { OwnerNumbers, PodOnNode } from "../../model/block-owners.ts";
 import { claimsOf, withoutClaims } from "../../model/claimed-endpoint.ts";
+import { ENDPOINT } from "../../model/kinds.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { RoutedBlock } from "../../routing/facts.ts";
 import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
@@ -53,6 +54,8 @@ const FIRST_LIST_MILLISECONDS = 10_000;
 const LOOK_MILLISECONDS = { first: 100, longest: 10_000 } as const;
 /** A claim may come before its block or its record. */
 const REPORT_MILLISECONDS = 15_000;
+/** The watch of the blocks may stall; until then the kubelet has reported what is true. */
+const LATE_MILLISECONDS = 60_000;
 /** More changed blocks than this: every claim is decided again. */
 const FEW_BLOCKS = 16;
 
@@ -82,8 +85,13 @@ export class ProvenEndpoints {
 
   /** For an endpoint that was read from the datastore itself; `undefined` if it cannot be decided yet. */
   settled(endpoint: WorkloadEndpoint): WorkloadEndpoint | undefined {
-    const { endpoint: proven, refused } = provenEndpoint(withoutClaims(endpoint), this.proof);
-    return refused.length > 0 && !this.hasBlocks ? undefined : proven;
+    const settled = withoutClaims(endpoint);
+    const { endpoint: proven } = provenEndpoint(settled, this.proof);
+    const claimed = claimsOf(settled)?.ipNetworks ?? [];
+    if (claimed.every((each) => proven.spec.ipNetworks?.includes(each))) return proven;
+    const { name, namespace = "" } = endpoint.metadata;
+    const since = this.claiming.get(ENDPOINT.key({ name, namespace }))?.since ?? Number.POSITIVE_INFINITY;
+    return this.hasBlocks && this.means.elapsed() - since >= LATE_MILLISECONDS ? proven : undefined;
   }
 
   /** `refresh`: of the replica. Resolves when the updates have ended and the signal is aborted. */
@@ -135,14 +143,10 @@ export class ProvenEndpoints {
     while (!signal.aborted) {
       const due = [...this.claiming].filter(([, { isOwn, refused }]) => isOwn && refused.length > 0);
       this.publish();
-      if (due.length === 0) pause = LOOK_MILLISECONDS.first;
-      await wait(
-        due.length === 0 ? LONGEST_MILLISECONDS : pause,
-        due.length === 0 ? AbortSignal.any([signal, this.bell.signal]) : signal,
-      );
+      // A new claim does not wait for others that nothing will ever prove.
+      await wait(due.length === 0 ? LONGEST_MILLISECONDS : pause, AbortSignal.any([signal, this.bell.signal]));
       if (signal.aborted) return;
-      if (this.bell.isRung) pause = LOOK_MILLISECONDS.first;
-      else pause = Math.min(2 * pause, LOOK_MILLISECONDS.longest);
+      pause = this.bell.isRung ? LOOK_MILLISECONDS.first : Math.min(2 * pause, LOOK_MILLISECONDS.longest);
       this.bell.reset();
       refresh(due.map(([key]) => key));
     }
