@@ -118,6 +118,22 @@ function controllerAlerts(metric: MetricName): readonly Alert[] {
       heading: "the-controllers-have-no-leader",
     },
     {
+      name: "DatastoreOfAnotherCluster",
+      expression: `max(${metric("cluster_mismatch")}) > 0`,
+      lasting: "1m",
+      severity: "critical",
+      summary: "The datastore belongs to another cluster: the controllers write nothing",
+      heading: "the-datastore-belongs-to-another-cluster",
+    },
+    {
+      name: "RemovalsHeld",
+      expression: `max by (controller) (${metric("held_removals")}) > 0`,
+      lasting: "1m",
+      severity: "critical",
+      summary: "Controller {{ $labels.controller }} would remove {{ $value }} records or addresses at once, and waits",
+      heading: "many-removals-are-held",
+    },
+    {
       name: "ControllerQueueDoesNotShrink",
       expression: `min_over_time(${metric("queue_depth")}[15m]) > 0 and delta(${metric("queue_depth")}[15m]) >= 0 and ${leads}`,
       lasting: "15m",

@@ -4,6 +4,7 @@
  */
 import { REFRESH_MILLISECONDS } from "../../src/agent/node-record/follow-node-record.ts";
 import { UPKEEP_COMMANDS, UPKEEP_MILLISECONDS } from "../../src/bin/upkeep-part.ts";
+import { COMPARISON_MILLISECONDS } from "../../src/controllers/cluster-gate.ts";
 import { pauseBetweenLists } from "../../src/controllers/leaks/left-handles.ts";
 import { WATCH_LIMITS } from "../../src/datastore/etcd/watch.ts";
 import { WATCH_SECONDS } from "../../src/kube/client.ts";
@@ -53,6 +54,11 @@ const PERIODICAL: readonly Allowance[] = [
     kind: /^(store|api): read by controllers-.*handle/,
     period: pauseBetweenLists(millisecondsOf(CONTROLLER_SETTINGS.running.controllers.node?.leakGracePeriod ?? "0s")),
     reason: "where records are written one at a time, the controllers look for handles without an address",
+  },
+  {
+    kind: /^(store|api): read by controllers-.*(kube-system|clusterinformation)/,
+    period: COMPARISON_MILLISECONDS,
+    reason: "the controllers compare the cluster with the one that the datastore is recorded for",
   },
   {
     kind: /^api: watch by (agent|controllers-)/,

@@ -115,6 +115,7 @@ export class Cluster implements World {
   async start(): Promise<void> {
     await loadModules();
     await seed(this.servers.store.user, ...settingsOfCluster());
+    this.orchestrator.applyNamespace("kube-system", {});
     for (const pool of this.script.pools) await this.applyPool(pool);
     for (const name of this.script.nodes) this.joinNode(name);
     for (const controllers of this.controllers.values()) controllers.start();

@@ -11,6 +11,7 @@ import { connectivityProbe } from "./connectivity/probe-command.ts";
 import { connectivityServe } from "./connectivity/serve.ts";
 import { connectivityTest } from "./connectivity/test-command.ts";
 import { convertCommand } from "./convert/convert.ts";
+import { datastoreAdoptCluster } from "./datastore/adopt-cluster.ts";
 import { datastoreCheck } from "./datastore/check.ts";
 import { datastoreInit } from "./datastore/init.ts";
 import { MIGRATE_COMMANDS } from "./datastore/migrate/group.ts";
@@ -76,7 +77,7 @@ export const COMMANDS: CommandGroup = {
       kind: "group",
       name: "datastore",
       summary: "Check, initialize and migrate the datastore",
-      commands: [datastoreCheck, datastoreInit, MIGRATE_COMMANDS],
+      commands: [datastoreCheck, datastoreInit, datastoreAdoptCluster, MIGRATE_COMMANDS],
     },
     {
       kind: "group",

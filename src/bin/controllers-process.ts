@@ -1,4 +1,5 @@
 /** The controllers of one process: the election, and what follows the datastore and the orchestrator. */
+import { ClusterGate } from "../controllers/cluster-gate.ts";
 import { type FollowMeans, followConfiguration } from "../controllers/follow-configuration.ts";
 import type { ControllersReport } from "../controllers/report.ts";
 import type { RunningControllers } from "../controllers/run-controllers.ts";
@@ -7,6 +8,7 @@ import { orchestratorMapping } from "../datastore/kube/orchestrator-mapping.ts";
 import { openKubeStore } from "../datastore/kube/store.ts";
 import { identity } from "../identity.ts";
 import { openAllocator } from "../ipam/allocator.ts";
+import { respectingLock } from "../ipam/respecting-lock.ts";
 import type { KubeClient } from "../kube/api.ts";
 import { Elector } from "../kube/election/elector.ts";
 import { liveObjects } from "../kube/live-objects.ts";
@@ -26,6 +28,7 @@ export interface ControllersProcessMeans extends Pick<FollowMeans, Inherited> {
 export class ControllersProcess {
   readonly elector: Elector;
   private running: RunningControllers | undefined;
+  private gate: ClusterGate | undefined;
 
   constructor(private readonly means: ControllersProcessMeans) {
     const { client, environment, now, elapsed, wait, log } = means;
@@ -42,6 +45,7 @@ export class ControllersProcess {
       collector: running?.collectorState,
       usage: running?.usage,
       isLeading: elector.isLeading(),
+      clusterMismatch: this.gate?.mismatch,
       electedAt: elector.askedAt,
       now: means.elapsed(),
     };
@@ -49,19 +53,21 @@ export class ControllersProcess {
 
   /** Resolves when the signal is aborted, and the lease is given back; closes the datastore and the client. */
   async run(): Promise<void> {
-    const { client, store, now, random, wait, signal, started } = this.means;
+    const { client, isEtcd, now, random, wait, signal, started, log } = this.means;
     const orchestrator = openKubeStore({ api: client, mappings: orchestratorMapping(), close: () => client.close() });
+    const objects = liveObjects(client);
+    const sides = { store: this.means.store, orchestrator, hasNodeRecords: isEtcd, ...objects };
+    const gate = new ClusterGate({ sides, leadership: this.elector, wait, log });
+    this.gate = gate;
+    const store = respectingLock(this.means.store, (entry) => gate.requireSame(entry));
     const allocator = openAllocator(store, { now, random, wait: (milliseconds) => wait(milliseconds, signal) });
     // The lease outlives the writers.
     const written = new AbortController();
     const electing = this.elector.run(written.signal);
+    const comparing = gate.run(signal);
     try {
       await followConfiguration({
-        ...this.means,
-        allocator,
-        orchestrator,
-        leadership: this.elector,
-        ...liveObjects(client),
+        ...{ ...this.means, ...objects, store, allocator, orchestrator, leadership: gate },
         started: (settings, controllers) => {
           this.running = controllers;
           started(settings);
@@ -69,7 +75,7 @@ export class ControllersProcess {
       });
     } finally {
       written.abort();
-      await electing;
+      await Promise.all([electing, comparing]);
       await store.close();
       await orchestrator.close();
     }

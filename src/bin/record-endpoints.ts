@@ -1,10 +1,13 @@
 /** Records the endpoints of pods that another networking plugin connects, from the orchestrator's API. */
 import { followPodEndpoints } from "../agent/endpoints/follow-pod-endpoints.ts";
+import type { Datastore } from "../datastore/datastore.ts";
 import { podRecords } from "../datastore/kube/pod-records.ts";
 import { openKubeStore } from "../datastore/kube/store.ts";
 import type { KindTable } from "../datastore/replica/kinds.ts";
 import { startReplica } from "../datastore/replica.ts";
 import { PluginError } from "../errors.ts";
+import { requiringRecorded } from "../ipam/confirm-cluster.ts";
+import { liveObjects } from "../kube/live-objects.ts";
 import { POD_RECORDS_PREFIX, type PodRecord, readPodRecord } from "../model/pod-record.ts";
 import type { FollowedNetwork } from "./followed-network.ts";
 import { onceEach } from "./once-each.ts";
@@ -43,9 +46,16 @@ export async function recordEndpoints(
     watches: "per kind",
     report: ({ message }) => problems.report(message),
   });
+  const requireCluster = requiringRecorded({ store, ...liveObjects(client) });
+  const guarded: Pick<Datastore, "commit"> = {
+    commit: async (changes) => {
+      await requireCluster();
+      return store.commit(changes);
+    },
+  };
   try {
     await followPodEndpoints(pods.updates(stop), replica.part(["endpoints"]).updates(stop), {
-      ...{ node: network.node, store, wait, signal: stop },
+      ...{ node: network.node, store: guarded, wait, signal: stop },
       report: problems.report,
       forgetProblems: () => problems.forget(),
     });

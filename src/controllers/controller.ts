@@ -34,6 +34,8 @@ export interface Controller {
   keysOf(update: FactsUpdate): Iterable<string>;
   /** Every key that exists, or should. */
   allKeys(facts: Facts): Iterable<string>;
+  /** The records that it would delete, and how many it has; absent if it deletes only what a setting says. */
+  removals?(facts: Facts): { readonly keys: readonly string[]; readonly total: number };
   /** Pure. `undefined`: the key is as it should be. */
   decide(key: string, facts: Facts): Proposal | undefined;
 }

@@ -41,6 +41,10 @@ function mirrorController(name: string, kind: MirroredKind, mirror: Mirror): Con
     },
     allKeys: ({ orchestrator, stored }: Facts) =>
       new Set([...orchestrator[kind].keys(), ...stored[kind].keys()].filter(isOwn)),
+    removals: ({ orchestrator, stored }: Facts) => {
+      const own = Array.from(stored[kind].keys()).filter(isOwn);
+      return { keys: own.filter((key) => orchestrator[kind].held(key) === undefined), total: own.length };
+    },
     decide: (key, facts): Proposal | undefined => {
       const change = mirrorChange(mirror, {
         key,

@@ -36,6 +36,14 @@ export class NodeRecordController implements Controller {
     return stored.nodes.keys();
   }
 
+  removals({ orchestrator, stored }: Facts) {
+    const references = Array.from(stored.nodes, ([key, { spec }]) => [key, orchestratorReference(spec)] as const);
+    const isGone = (reference: string | undefined) =>
+      reference !== undefined && orchestrator.nodes.get(resourceKey("nodes", { name: reference })) === undefined;
+    const keys = references.filter(([, reference]) => isGone(reference)).map(([key]) => key);
+    return { keys, total: references.length };
+  }
+
   decide(key: string, { orchestrator, stored }: Facts): Proposal | undefined {
     const held = stored.nodes.held(key);
     if (held?.kind !== "readable") return undefined;

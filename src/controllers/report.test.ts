@@ -3,14 +3,31 @@ import { type ControllersReport, livenessOf, metricsText, readinessOf } from "./
 
 const REPORT: ControllersReport = {
   controllers: [
-    { name: "policy", queueDepth: 3, failingKeys: 1, writes: 7, errors: 2, isListed: true, isSynced: false },
+    {
+      name: "policy",
+      queueDepth: 3,
+      failingKeys: 1,
+      writes: 7,
+      errors: 2,
+      heldRemovals: 30,
+      isListed: true,
+      isSynced: false,
+    },
   ],
-  collector: { candidates: 1, overdue: new Map([["n2", 5]]), releasedAddresses: 4, releasedBlocks: 2, errors: 0 },
+  collector: {
+    candidates: 1,
+    overdue: new Map([["n2", 5]]),
+    releasedAddresses: 4,
+    releasedBlocks: 2,
+    errors: 0,
+    heldRemovals: 25,
+  },
   usage: {
     pools: [{ pool: "blue", size: 256, inUse: 12 }],
     nodes: [{ node: "n1", inUse: 12, borrowed: 1, blocks: 2 }],
   },
   isLeading: true,
+  clusterMismatch: undefined,
   electedAt: 1_000,
   now: 2_000,
 };
@@ -27,6 +44,10 @@ describe("the report of the controllers", () => {
   test("is ready once everything is known, also as a standby", () => {
     expect(readinessOf({ ...REPORT, isLeading: false }).status).toBe(200);
     expect(readinessOf({ ...REPORT, controllers: undefined }).status).toBe(503);
+    expect(readinessOf({ ...REPORT, clusterMismatch: "another cluster" })).toEqual({
+      status: 503,
+      text: "another cluster",
+    });
     const [policy] = REPORT.controllers ?? [];
     const waiting = { ...REPORT, controllers: policy === undefined ? [] : [{ ...policy, isListed: false }] };
     expect(readinessOf(waiting)).toEqual({ status: 503, text: "not everything is known yet to: policy" });
@@ -34,6 +55,9 @@ describe("the report of the controllers", () => {
 
   test.each([
     "vendor_controllers_leader 1",
+    "vendor_controllers_cluster_mismatch 0",
+    'vendor_controllers_held_removals{controller="policy"} 30',
+    'vendor_controllers_held_removals{controller="leaks"} 25',
     'vendor_controllers_queue_depth{controller="policy"} 3',
     'vendor_controllers_failing_keys{controller="policy"} 1',
     'vendor_controllers_writes_total{controller="policy"} 7',

@@ -14,6 +14,8 @@ export interface ControllersReport {
   /** `undefined` until the blocks are known, or if nobody follows them. */
   readonly usage: IpamUsage | undefined;
   readonly isLeading: boolean;
+  /** Why nothing is written: the datastore belongs to another cluster. */
+  readonly clusterMismatch: string | undefined;
   /** When the lease was last asked for, in milliseconds. */
   readonly electedAt: number;
   /** Monotonic milliseconds. */
@@ -30,7 +32,8 @@ export function livenessOf({ now, electedAt }: ControllersReport): HealthReply {
 }
 
 /** A standby is ready too: it knows everything, and only does not write. */
-export function readinessOf({ controllers }: ControllersReport): HealthReply {
+export function readinessOf({ controllers, clusterMismatch }: ControllersReport): HealthReply {
+  if (clusterMismatch !== undefined) return { status: 503, text: clusterMismatch };
   if (controllers === undefined) return { status: 503, text: "the configuration is not known yet" };
   const waiting = controllers.filter(({ isListed }) => !isListed).map(({ name }) => name);
   if (waiting.length === 0) return { status: 200, text: "ready" };
@@ -38,11 +41,14 @@ export function readinessOf({ controllers }: ControllersReport): HealthReply {
 }
 
 export function metricsText(report: ControllersReport): string {
-  const { controllers = [], collector, usage, isLeading } = report;
+  const { controllers = [], collector, usage, isLeading, clusterMismatch } = report;
   const each = (value: (state: ControllerState) => number): readonly Sample[] =>
     controllers.map((state) => [labelsOf({ controller: state.name }), value(state)]);
   return [
     metric("leader", "gauge", "1 if this process writes", [["", isLeading ? 1 : 0]]),
+    metric("cluster_mismatch", "gauge", "1 if nothing is written because the datastore belongs to another cluster", [
+      ["", clusterMismatch === undefined ? 0 : 1],
+    ]),
     metric(
       "queue_depth",
       "gauge",
@@ -66,6 +72,15 @@ export function metricsText(report: ControllersReport): string {
       "counter",
       "Attempts that failed",
       each(({ errors }) => errors),
+    ),
+    metric(
+      "held_removals",
+      "gauge",
+      "Records and addresses that are not removed yet, because they are too many at once",
+      [
+        ...each(({ heldRemovals }) => heldRemovals),
+        ...(collector === undefined ? [] : [[labelsOf({ controller: "leaks" }), collector.heldRemovals] as const]),
+      ],
     ),
     ...(collector === undefined ? [] : leakMetrics(collector)),
     ...(usage === undefined ? [] : usageMetrics(usage)),

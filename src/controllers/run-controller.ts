@@ -7,7 +7,8 @@ import type { Datastore } from "../datastore/datastore.ts";
 import { DatastoreLocked } from "../ipam/cluster.ts";
 import type { Leadership } from "../kube/election/leadership.ts";
 import type { Controller, Proposal } from "./controller.ts";
-import { type FactsUpdate, factsOf, type Replicas } from "./facts.ts";
+import { type Facts, type FactsUpdate, factsOf, type Replicas } from "./facts.ts";
+import { Removals } from "./removals.ts";
 import { WorkQueue } from "./work-queue.ts";
 
 export interface ControllerMeans {
@@ -20,6 +21,7 @@ export interface ControllerMeans {
   readonly periodMilliseconds: number;
   readonly signal: AbortSignal;
   readonly elapsed: () => number;
+  readonly now: () => Date;
   /** Resolves early if the signal is aborted. */
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
@@ -32,6 +34,8 @@ export interface ControllerState {
   readonly failingKeys: number;
   readonly writes: number;
   readonly errors: number;
+  /** Records that would be deleted, and are held because they are too many at once. */
+  readonly heldRemovals: number;
   /** Everything that it follows was listed once. */
   readonly isListed: boolean;
   /** All keys of the first list were worked off, or are waiting after a failure. */
@@ -40,6 +44,7 @@ export interface ControllerState {
 
 export class RunningController {
   private readonly queue: WorkQueue;
+  private readonly removals: Removals;
   private writes = 0;
   private errors = 0;
   private isSynced = false;
@@ -53,13 +58,15 @@ export class RunningController {
     private readonly means: ControllerMeans,
   ) {
     this.queue = new WorkQueue(means);
+    this.removals = new Removals(`records of controller ${controller.name}`, means);
   }
 
   get state(): ControllerState {
     const { writes, errors, isSynced } = this;
     const { depth, failing } = this.queue;
     const isListed = factsOf(this.means.replicas) !== undefined;
-    return { name: this.controller.name, queueDepth: depth, failingKeys: failing, writes, errors, isListed, isSynced };
+    const [name, heldRemovals] = [this.controller.name, this.removals.held];
+    return { name, queueDepth: depth, failingKeys: failing, writes, errors, heldRemovals, isListed, isSynced };
   }
 
   /** Resolves when the signal is aborted. */
@@ -110,13 +117,23 @@ export class RunningController {
   private async workOn(key: string): Promise<void> {
     const facts = factsOf(this.means.replicas);
     const proposal = facts === undefined ? undefined : this.controller.decide(key, facts);
-    if (proposal === undefined) return this.queue.succeeded(key);
+    if (facts === undefined || proposal === undefined) return this.queue.succeeded(key);
+    if (this.isHeld(key, proposal, facts)) return void this.queue.failed(key);
     try {
       await this.carryOut(key, proposal);
       this.isLocked = false;
     } catch (failure) {
       this.reportFailure(failure, this.queue.failed(key));
     }
+  }
+
+  /** Whether the deletion waits: it is one of too many at once. */
+  private isHeld(key: string, { changes }: Proposal, facts: Facts): boolean {
+    const removals = changes.some(({ kind }) => kind === "delete") ? this.controller.removals?.(facts) : undefined;
+    if (removals === undefined) return false;
+    const { keys, total } = removals;
+    this.removals.look({ identities: keys, total, now: this.means.elapsed() }, facts);
+    return this.removals.isHeld(key);
   }
 
   /** A lock is not an error, and is logged once. */

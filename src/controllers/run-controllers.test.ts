@@ -4,6 +4,7 @@ import { ControllersInMemory } from "../../test/support/controllers-in-memory.ts
 import { pollUntil } from "../../test/support/poll.ts";
 import { storeAround } from "../../test/support/wrapped-store.ts";
 import { API_VERSION } from "../identity.ts";
+import { BRAKE_INTERVAL_MILLISECONDS } from "../ipam/removal-brake.ts";
 import { type ClusterInformationSpec, clusterInformation } from "../model/cluster-information.ts";
 import { resourceKey } from "../model/keys.ts";
 import { convertPolicy } from "../model/orchestrator-policy.ts";
@@ -66,6 +67,65 @@ describe("the controllers that copy", () => {
     expect(await site.record(own)).toBeDefined();
     expect(await site.record(ownProfile)).toBeDefined();
   });
+
+  test.each<[string, (index: number) => readonly [key: string, record: object]]>([
+    [
+      "policy",
+      (index) => [
+        resourceKey("networkpolicies", { namespace: "red", name: `knp.default.p${index}` }),
+        convertPolicy({ metadata: { namespace: "red", name: `p${index}` }, spec: { podSelector: {} } }),
+      ],
+    ],
+    [
+      "namespace",
+      (index) => [
+        resourceKey("profiles", { name: `kns.n${index}` }),
+        namespaceProfile({ metadata: { name: `n${index}`, labels: {} } }),
+      ],
+    ],
+    [
+      "node",
+      (index) => [
+        resourceKey("nodes", { name: `n${index}` }),
+        {
+          ...{ apiVersion: API_VERSION, kind: "Node", metadata: { name: `n${index}` } },
+          spec: { orchRefs: [{ nodeName: `n${index}`, orchestrator: "k8s" }] },
+        },
+      ],
+    ],
+  ])(
+    "hold the deletion of most records at once, until several looks have agreed: %s",
+    async (name, recordOf) => {
+      const records = Array.from({ length: 25 }, (_, index) => recordOf(index));
+      for (const [key, record] of records) await site.putRecord(key, record);
+      let [passed, calls] = [0, 0];
+      site.elapsed = () => {
+        calls += 1;
+        return performance.now() + passed;
+      };
+      /** Every key is worked on, minutes later. */
+      const nextLook = async () => {
+        const before = calls;
+        passed += BRAKE_INTERVAL_MILLISECONDS;
+        await pollUntil(() => calls - before > 8 * records.length, "the next look");
+      };
+      const controllers = site.start();
+      const held = () => controllers.states.find((state) => state.name === name)?.heldRemovals;
+      const left = async () => {
+        const found = await Promise.all(records.map(([key]) => site.record(key)));
+        return found.filter((record) => record !== undefined).length;
+      };
+      await pollUntil(() => held() === 25, "all to be held");
+      await nextLook();
+      expect([held(), await left()]).toEqual([25, 25]);
+      const isOfThis = (line: string) => line.includes(`25 of 25 records of controller ${name} `);
+      expect(site.logged.filter(isOfThis)).toHaveLength(1);
+
+      await nextLook();
+      await pollUntil(async () => (await left()) === 0, "the deletion of all");
+    },
+    30_000,
+  );
 
   test("write nothing while nothing changes", async () => {
     await site.putObject(POLICY_KEY, policy());

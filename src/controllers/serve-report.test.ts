@@ -6,7 +6,15 @@ import { controllerSettings } from "./settings.ts";
 test("a replica whose port another one of the same host has takes it over, and says so once before", async () => {
   const [port = 0] = await freePorts(1);
   const problems: string[] = [];
-  const report = { controllers: [], collector: undefined, usage: undefined, isLeading: false, electedAt: 0, now: 0 };
+  const report = {
+    controllers: [],
+    collector: undefined,
+    usage: undefined,
+    clusterMismatch: undefined,
+    isLeading: false,
+    electedAt: 0,
+    now: 0,
+  };
   const server = new ReportServer(
     () => report,
     port,

@@ -1,6 +1,7 @@
 /** Objects as the orchestrator's API has them now, for decisions that cannot be undone. */
 
 import { type PodRecord, podRecordOf } from "../model/pod-record.ts";
+import { isObject } from "../model/shape.ts";
 import { parseJson } from "../parse-json.ts";
 import type { KubeClient } from "./api.ts";
 import { requireOk } from "./require-ok.ts";
@@ -8,6 +9,8 @@ import { requireOk } from "./require-ok.ts";
 export interface LiveObjects {
   /** Whether there is no object at the path. */
   isAbsent(path: string): Promise<boolean>;
+  /** UID of the namespace `kube-system`: it stays the same as long as the cluster exists; `undefined` if there is none. */
+  readClusterUid(): Promise<string | undefined>;
   readPod(pod: { readonly namespace: string; readonly name: string }): Promise<PodRecord | undefined>;
 }
 
@@ -19,9 +22,19 @@ export function liveObjects(client: Pick<KubeClient, "request">): LiveObjects {
   };
   return {
     isAbsent: async (path) => (await read(path)) === undefined,
+    readClusterUid: async () => {
+      const text = await read("/api/v1/namespaces/kube-system");
+      const metadata = fieldOf(text === undefined ? undefined : parseJson(text), "metadata");
+      const uid = fieldOf(metadata, "uid");
+      return typeof uid === "string" ? uid : undefined;
+    },
     readPod: async ({ namespace, name }) => {
       const text = await read(`/api/v1/namespaces/${namespace}/pods/${name}`);
       return text === undefined ? undefined : podRecordOf(parseJson(text) as Parameters<typeof podRecordOf>[0]);
     },
   };
+}
+
+function fieldOf(value: unknown, name: string): unknown {
+  return isObject(value) ? value[name] : undefined;
 }

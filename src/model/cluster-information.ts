@@ -11,6 +11,8 @@ const specSchema = v.object({
   clusterType: v.exactOptional(v.string()),
   variant: v.exactOptional(v.string()),
   [VERSION_FIELD]: v.exactOptional(v.string()),
+  /** UID of the namespace `kube-system` of the cluster that the datastore belongs to; absent until it is known. */
+  kubeSystemUID: v.exactOptional(v.string()),
   /** Only `false` means that the datastore is not ready; absent means ready. */
   datastoreReady: v.exactOptional(v.boolean()),
 });
@@ -20,6 +22,7 @@ export interface ClusterInformationSpec {
   readonly clusterType?: string;
   readonly variant?: string;
   readonly datastoreReady?: boolean;
+  readonly kubeSystemUID?: string;
 }
 export type ClusterInformation = Resource<"ClusterInformation", ClusterInformationSpec>;
 

@@ -12,7 +12,7 @@ import { driftBeforeStep, driftSincePlan } from "./drift.ts";
 import type { Obstacle } from "./facts.ts";
 import { isUnfinished, type Ledger, type LedgerStep } from "./ledger.ts";
 import { changedPaths, readObjects } from "./observe-objects.ts";
-import { refuseUnusablePlan } from "./refuse-plan.ts";
+import { refuseOtherCluster, refuseUnusablePlan } from "./refuse-plan.ts";
 import { encodeObjects } from "./restore-objects.ts";
 import {
   objectsBackup,
@@ -41,6 +41,7 @@ export async function applyPlan(run: Run, given: UpgradePlan | undefined): Promi
   const steps = plannedSteps(run.steps, plan);
   refuseOtherRelease(run, plan);
   refuseObstacles(plan);
+  await refuseOtherCluster(run, plan);
   await begin(run, plan);
   for (const [index, each] of steps.entries()) {
     const { step, plan: stepPlan } = each;

@@ -1,5 +1,7 @@
 /** Refuses plans that are not for this cluster as it is now. Reads only. */
 import { PluginError } from "../errors.ts";
+import { WANTED_CLUSTER } from "../ipam/cluster.ts";
+import { requireRecorded } from "../ipam/confirm-cluster.ts";
 import type { ClusterObjects } from "../kube/objects.ts";
 import { isObject } from "../model/shape.ts";
 import { UPGRADE_NAMESPACE } from "./ledger.ts";
@@ -11,6 +13,14 @@ export async function clusterUid(objects: ClusterObjects): Promise<string | unde
   const metadata = (await objects.read(`/api/v1/namespaces/${UPGRADE_NAMESPACE}`))?.["metadata"];
   const uid = isObject(metadata) ? metadata["uid"] : undefined;
   return typeof uid === "string" ? uid : undefined;
+}
+
+/** Throws if the etcd that the plan changes is recorded for another cluster. */
+export async function refuseOtherCluster(run: Run, { facts }: UpgradePlan): Promise<void> {
+  if (facts.datastore !== "etcd") return;
+  const store = await run.openDatastore(facts.datastore);
+  const { answers } = await store.read([WANTED_CLUSTER]);
+  requireRecorded(answers[0]?.[0], await clusterUid(run.site.objects));
 }
 
 export async function refuseUnusablePlan({ site, ledger }: Run, plan: UpgradePlan | undefined): Promise<void> {

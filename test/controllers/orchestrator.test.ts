@@ -9,6 +9,8 @@ import { formatAddress } from "../../src/ip/address.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
 import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
 import { readWorld } from "../../src/ipam/world.ts";
+import { clusterInformation } from "../../src/model/cluster-information.ts";
+import { CLUSTER_INFORMATION } from "../../src/model/kinds.ts";
 import { POD_IPS } from "../../src/model/pod-addresses.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
 import { freePorts } from "../support/etcd.ts";
@@ -25,6 +27,9 @@ const problem = apiServerProblem();
 const testServer = testNeeding(problem);
 const ROLE = "controllers-kubernetes";
 const TOOL = join(import.meta.dir, "../../dist/bin", identity.adminTool);
+
+const DEFAULT = { name: "default" };
+const INFORMATION_KEY = CLUSTER_INFORMATION.key(DEFAULT);
 
 let server: ApiServer;
 let store: Datastore;
@@ -48,6 +53,7 @@ beforeAll(async () => {
     store,
     poolChange("blue", "10.7.0.0/24", { blockSize: 29 }),
     poolChange("green", "fd07::/120", { blockSize: 125 }),
+    { kind: "put", key: INFORMATION_KEY, value: clusterInformation.write(clusterInformation.make(DEFAULT, {})) },
   );
   for (const name of ["n1", "n2"]) await applyNode(name, "a");
   await server.createNamespace("red");
@@ -114,6 +120,17 @@ describe("the controllers on the orchestrator's API", () => {
     await controllers.untilLogged("have nothing to do: with the orchestrator");
     await controllers.untilLogged("created the configuration");
   });
+
+  testServer(
+    "record to which cluster the datastore belongs",
+    async () => {
+      const uid = await server.kubectl(["get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}"]);
+      const recorded = () =>
+        server.kubectl(["get", "clusterinformation", "default", "--output=jsonpath={.spec.kubeSystemUID}"]);
+      await pollUntil(async () => (await recorded()) === uid, "the UID of the cluster");
+    },
+    20_000,
+  );
 
   testServer("keep a host endpoint of each node, which follows its labels", async () => {
     await configure({ leakGracePeriod: "2s" });
@@ -235,12 +252,16 @@ describe("the controllers on the orchestrator's API", () => {
     await pollUntil(async () => (await runningAutoCreate()) === "Disabled", "the status");
   });
 
-  testServer("write nothing but the Lease while nothing changes", async () => {
-    const quiet = server.startAudit();
-    await Bun.sleep(5_000);
-    const writes = quiet.requests(user).filter(({ verb }) => !["get", "list", "watch"].includes(verb));
-    expect([...new Set(writes.map(({ verb, resource }) => `${verb} ${resource}`))]).toEqual(["update leases"]);
-  });
+  testServer(
+    "write nothing but the Lease while nothing changes",
+    async () => {
+      const quiet = server.startAudit();
+      await Bun.sleep(5_000);
+      const writes = quiet.requests(user).filter(({ verb }) => !["get", "list", "watch"].includes(verb));
+      expect([...new Set(writes.map(({ verb, resource }) => `${verb} ${resource}`))]).toEqual(["update leases"]);
+    },
+    20_000,
+  );
 
   testServer("have exactly the permissions that they need", async () => {
     const asked = audit.requests(user);

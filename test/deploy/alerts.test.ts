@@ -15,9 +15,17 @@ const rules = alertGroups(identity).flatMap((group) => group.rules);
 const METRICS = [
   controllerMetrics({
     controllers: [],
-    collector: { candidates: 0, overdue: new Map(), releasedAddresses: 0, releasedBlocks: 0, errors: 0 },
+    collector: {
+      candidates: 0,
+      overdue: new Map(),
+      releasedAddresses: 0,
+      releasedBlocks: 0,
+      errors: 0,
+      heldRemovals: 0,
+    },
     usage: { pools: [], nodes: [] },
     isLeading: true,
+    clusterMismatch: undefined,
     electedAt: 0,
     now: 0,
   }),

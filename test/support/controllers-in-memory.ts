@@ -22,6 +22,7 @@ export class ControllersInMemory {
   readonly store = openMemory();
   readonly logged: string[] = [];
   isLeader = true;
+  elapsed: () => number = () => performance.now();
   /** What the orchestrator's API says to those who ask it itself. */
   isAbsent: (path: string) => boolean = () => true;
   private stop = new AbortController();
@@ -42,7 +43,8 @@ export class ControllersInMemory {
       readPod: async () => undefined,
       allocator: openAllocator(store, means()),
       signal: this.stop.signal,
-      elapsed: () => performance.now(),
+      elapsed: () => this.elapsed(),
+      now: () => new Date(),
       wait: SYSTEM_CLOCK.wait,
       random: Math.random,
       log: (message) => this.logged.push(message),

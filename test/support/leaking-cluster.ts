@@ -308,6 +308,7 @@ export class Collecting {
       graceMilliseconds: GRACE,
       signal: new AbortController().signal,
       elapsed: () => this.cluster.now,
+      now: () => new Date(this.cluster.now),
       wait: async () => {},
       log: (message) => void this.logged.push(message),
     });

@@ -7,6 +7,7 @@ import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
 import type { KubeClient } from "../../kube/api.ts";
+import { clusterInformation } from "../../model/cluster-information.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 
@@ -68,6 +69,92 @@ const gc = (words = "", surroundings: AdminSurroundings = {}) =>
 const handles = async () => (await readWorld(store)).handles.map(({ handleId }) => handleId).sort();
 
 describe("ipam gc --cluster", () => {
+  describe("with the kubeconfig of another cluster", () => {
+    const INFORMATION = resourceKey("clusterinformations", { name: "default" });
+    const initialize = (spec: object = {}) =>
+      seed(store, {
+        ...{ kind: "put", key: INFORMATION },
+        value: clusterInformation.write(clusterInformation.make({ name: "default" }, spec)),
+      });
+    const recordedUid = async () => {
+      const entry = (await store.read([{ kind: "key", key: INFORMATION }])).answers[0]?.[0];
+      return entry && clusterInformation.read(entry.value, entry.key).spec.kubeSystemUID;
+    };
+    const adopt = (words = "") =>
+      runInside(`datastore adopt-cluster ${words}`.trim().split(" "), {
+        ...{ store, now: NOW, env: ETCD, openKubeClient: async () => client },
+      });
+    const becomeCluster = async (nodes: readonly string[]) => {
+      api = startFakeApi();
+      client = api.connect(async (_, send) => send());
+      await post("/api/v1/namespaces", { metadata: { name: "kube-system" } });
+      for (const name of nodes) await post("/api/v1/nodes", { metadata: { name } });
+    };
+    const uidOf = async (): Promise<string> => {
+      const response = await client.request({ method: "GET", path: "/api/v1/namespaces/kube-system" });
+      return JSON.parse(response.text).metadata.uid;
+    };
+    /** 20 pods of nodes that only their claims name, as after the Node records were deleted. */
+    const living = async () => {
+      for (let pod = 0; pod < 20; pod += 1) await assign(`p${pod}`, `m${pod % 2}`);
+      return handles();
+    };
+
+    test("releases nothing, and says how to confirm a move", async () => {
+      await initialize({ kubeSystemUID: "of-the-first" });
+      const before = await living();
+      await becomeCluster(["n1", "n2"]);
+      const { code, stderr } = await gc("--dead-node n1");
+
+      expect(code).toBe(EXIT_FAILED);
+      expect(stderr).toContain('it is that of cluster "of-the-first"');
+      expect(stderr).toContain("vendorctl datastore adopt-cluster");
+      expect(await handles()).toEqual(before);
+    });
+
+    test("releases nothing if none is recorded yet, and the nodes are others", async () => {
+      await initialize();
+      const before = await living();
+      await becomeCluster(["o1", "o2"]);
+      const { code, stderr } = await gc("--yes");
+
+      expect(code).toBe(EXIT_FAILED);
+      expect(stderr).toContain('of its 2 nodes, such as "n1", the cluster has 0');
+      expect([await handles(), await recordedUid()]).toEqual([before, undefined]);
+    });
+
+    test("records the cluster whose nodes it has, and not in a dry run", async () => {
+      await initialize();
+      await becomeCluster(["n1", "n2"]);
+      expect((await gc("--dry-run")).code).toBe(EXIT_OK);
+      expect(await recordedUid()).toBeUndefined();
+
+      expect((await gc()).code).toBe(EXIT_OK);
+      expect(await recordedUid()).toBe(await uidOf());
+    });
+
+    test("goes on once an administrator confirms the move, but does not release most addresses without another word", async () => {
+      await initialize({ kubeSystemUID: "of-the-first" });
+      const before = await living();
+      await becomeCluster(["o1"]);
+      const shown = await adopt();
+      expect(shown.code).toBe(EXIT_FAILED);
+      expect(shown.stdout).toContain("The datastore is of cluster: of-the-first");
+      expect(shown.stdout).toContain("Nodes: 2 in the datastore, 1 in the cluster, 0 nodes in both");
+      expect(await recordedUid()).toBe("of-the-first");
+
+      expect((await adopt("--yes")).code).toBe(EXIT_OK);
+      expect(await recordedUid()).toBe(await uidOf());
+      const { code, stderr } = await gc();
+      expect(code).toBe(EXIT_FAILED);
+      expect(stderr).toContain("40 of 40 look leaked, which is more than 20 %");
+      expect(await handles()).toEqual(before);
+
+      expect((await gc("--yes")).code).toBe(EXIT_OK);
+      expect(await handles()).toEqual([]);
+    });
+  });
+
   test("keeps the addresses of nodes that exist: their containers may run", async () => {
     const addresses = await assign("static", "n1");
     const { code, stdout } = await gc();

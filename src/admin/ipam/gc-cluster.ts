@@ -9,6 +9,7 @@ import { openKubeStore } from "../../datastore/kube/store.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
+import { confirmCluster } from "../../ipam/confirm-cluster.ts";
 import type { NodeAllocation } from "../../ipam/leaks/allocations.ts";
 import { findCandidates, type LeakCandidate, sinceAssigned } from "../../ipam/leaks/candidates.ts";
 import { judge } from "../../ipam/leaks/cluster-judge.ts";
@@ -21,6 +22,7 @@ import {
   releaseGoneNode,
   releaseSurplusBlock,
 } from "../../ipam/leaks/release-in-cluster.ts";
+import { isLargeRemoval, LARGE_SHARE } from "../../ipam/removal-brake.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { liveObjects } from "../../kube/live-objects.ts";
 import type { Context } from "../command.ts";
@@ -59,16 +61,21 @@ interface ClusterSearch {
   readonly isDryRun: boolean;
   /** Nodes that exist, and whose machines are off, as an administrator says. */
   readonly deadNodes: ReadonlySet<string>;
+  /** The administrator has seen how many would be released. */
+  readonly isLargeAllowed: boolean;
 }
 
 export async function searchCluster(search: ClusterSearch, context: Context): Promise<ClusterReport> {
   const { store, client, hasEndpointRecords, graceMilliseconds } = search;
   const orchestrator = openKubeStore({ api: client, mappings: orchestratorMapping(), close: async () => {} });
+  const objects = liveObjects(client);
+  const sides = { store, orchestrator, hasNodeRecords: hasEndpointRecords, ...objects };
+  await confirmCluster(sides, search.isDryRun ? "check" : "record");
   const { records, unreadable } = await readCluster({ store, orchestrator, hasEndpointRecords });
   const means: ClusterReleaseMeans = {
     store,
     allocator: allocatorFor(store, context),
-    ...liveObjects(client),
+    ...objects,
     hasEndpointRecords,
     mayWrite: () => !context.signal.aborted,
   };
@@ -76,7 +83,9 @@ export async function searchCluster(search: ClusterSearch, context: Context): Pr
   const ageOf = (held: readonly NodeAllocation[]) => sinceAssigned(held, now);
   const all = allocationsOf(records);
   const addresses: JudgedAddress[] = [];
-  for (const candidate of findCandidates(all, records.view, { graceMilliseconds, ageOf })) {
+  const candidates = findCandidates(all, records.view, { graceMilliseconds, ageOf });
+  if (!search.isDryRun && !search.isLargeAllowed) refuseLarge(candidates.filter(isReleased(search)), all.length);
+  for (const candidate of candidates) {
     addresses.push(...(await judgeCandidate(candidate, search, means)));
   }
   const leaving = new Set(addresses.filter(({ state }) => state !== "kept").map(({ allocation }) => allocation));
@@ -87,6 +96,21 @@ export async function searchCluster(search: ClusterSearch, context: Context): Pr
   ];
   const unjudged = all.filter((allocation) => judge(allocation, records.view).kind === "not judged").length;
   return { addresses, blocks, unjudged, unreadable };
+}
+
+function isReleased({ deadNodes }: ClusterSearch): (candidate: LeakCandidate) => boolean {
+  return ({ isNodeGone, isOverdue, allocations }) =>
+    isNodeGone || (isOverdue && allocations.every(({ node }) => deadNodes.has(node)));
+}
+
+function refuseLarge(candidates: readonly LeakCandidate[], total: number): void {
+  const count = candidates.reduce((sum, { allocations }) => sum + allocations.length, 0);
+  if (!isLargeRemoval(count, total)) return;
+  throw new PluginError(
+    "resource-in-use",
+    `Cannot release leaked addresses: ${count} of ${total} look leaked, which is ${LARGE_SHARE}`,
+    { details: "check with --dry-run that this is right, and then use --yes" },
+  );
 }
 
 async function judgeCandidate(

@@ -3,6 +3,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
+import { isRecordedCluster } from "../../ipam/confirm-cluster.ts";
 import { describeNodeAllocation } from "../../ipam/leaks/allocations.ts";
 import { forgetBorrowings } from "../../ipam/leaks/borrowings.ts";
 import { surplusBlocks } from "../../ipam/leaks/find.ts";
@@ -10,7 +11,7 @@ import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { releaseLeaks, releaseSurplus } from "../../ipam/leaks/release.ts";
 import { hasResting } from "../../ipam/rest.ts";
 import type { KubeClient } from "../../kube/api.ts";
-import { liveObjects } from "../../kube/live-objects.ts";
+import { type LiveObjects, liveObjects } from "../../kube/live-objects.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
@@ -68,6 +69,10 @@ export const ipamGc: Command = {
       repeats: true,
       summary: "With --cluster: also release leaked addresses of this node, which exists; no container of it must run",
     },
+    {
+      name: "yes",
+      summary: "With --cluster: release them even if they are many (20 or more, and more than 20 % of all)",
+    },
   ],
   needsDatastore: true,
   examples: [
@@ -77,13 +82,18 @@ export const ipamGc: Command = {
   ],
   async run(context, given) {
     if (given.switches.has("cluster")) return collectInCluster(context, given);
-    const ofCluster = ["grace", "dead-node"].find((name) => given.values.has(name) || given.lists.has(name));
+    const ofCluster = ["grace", "dead-node", "yes"].find(
+      (name) => given.values.has(name) || given.lists.has(name) || given.switches.has(name),
+    );
     if (ofCluster !== undefined) throw new UsageError(`"--${ofCluster}" applies only to --cluster`);
     const isForAgent = given.switches.has("for-agent");
     if (isForAgent && (await findInstalledNetwork(context)) === undefined) return EXIT_OK;
     const node = await nameOfNode(context, given);
     const report = await withDatastoreAndMaybeApi(context, given, (store, { kind }, openApi) =>
-      collect(store, { node, isEmbedded: kind === "embedded", openObjects: liveObjectsOf(openApi), context, given }),
+      collect(store, {
+        ...{ node, isEmbedded: kind === "embedded", context, given },
+        openObjects: () => openObjectsOf(store, openApi),
+      }),
     );
     if (!isForAgent || report.leaks.length + report.blocks.length > 0) print(report, context, given);
     if (report.failure !== undefined) throw report.failure;
@@ -104,7 +114,7 @@ async function collectInCluster(context: Context, given: Given): Promise<ExitCod
     searchCluster(
       {
         ...{ store, client, hasEndpointRecords: kind === "etcd", graceMilliseconds, isDryRun },
-        deadNodes: new Set(given.lists.get("dead-node")),
+        ...{ deadNodes: new Set(given.lists.get("dead-node")), isLargeAllowed: given.switches.has("yes") },
       },
       context,
     ),
@@ -121,11 +131,14 @@ function graceOf({ values }: Given): number {
   throw new UsageError(`"--grace" is ${quoted(text)}: ${state}; use for example "${DEFAULT_GRACE}"`);
 }
 
-function liveObjectsOf(openApi: () => Promise<KubeClient | undefined>): Search["openObjects"] {
-  return async () => {
-    const client = await openApi();
-    return client && liveObjects(client);
-  };
+/** Only those of the cluster that the datastore is recorded for: another one does not know its pods. */
+async function openObjectsOf(
+  store: Datastore,
+  openApi: () => Promise<KubeClient | undefined>,
+): Promise<LiveObjects | undefined> {
+  const client = await openApi();
+  const objects = client && liveObjects(client);
+  return objects !== undefined && (await isRecordedCluster({ store, ...objects })) ? objects : undefined;
 }
 
 interface Search {

@@ -20,6 +20,9 @@ import { readWorld } from "../../ipam/world.ts";
 import { clusterInformation } from "../../model/cluster-information.ts";
 import { writeHandle } from "../../model/ipam-handle.ts";
 import { ALL_BORROWED_PREFIX, handleKey, resourceKey } from "../../model/keys.ts";
+import { kubeControllersConfiguration } from "../../model/kube-controllers-configuration.ts";
+import { CONFIGURATION_KEY } from "../configuration.ts";
+import { REMOVALS_ALLOWED_UNTIL } from "../removals.ts";
 
 type Step = readonly [text: string, run: (cluster: LeakingCluster) => Promise<void> | void];
 
@@ -219,6 +222,69 @@ describe("the leak collection", () => {
       expect(findProblems(await readWorld(cluster.store))).toEqual([]);
     },
   );
+
+  describe("holds the release of most addresses at once", () => {
+    async function clusterWithoutMostAddresses() {
+      const cluster = await LeakingCluster.open();
+      const [collector] = cluster.collectors;
+      if (collector === undefined) throw new Error("there is no collector");
+      for (let pod = 0; pod < 12; pod += 1) {
+        cluster.create(`pod-${pod}`, "n1");
+        await cluster.add(`pod-${pod}`);
+      }
+      await cluster.loseNode("n1");
+      const look = async () => {
+        await collector.catchUp();
+        await collector.look();
+      };
+      return { cluster, collector, look };
+    }
+
+    test("until three looks have agreed, minutes apart", async () => {
+      const { cluster, collector, look } = await clusterWithoutMostAddresses();
+      for (const minutes of [0, 1, 4, 4]) {
+        cluster.pass(minutes * 60_000);
+        await look();
+        expect([(await cluster.recorded()).size, collector.state.heldRemovals]).toEqual([24, 24]);
+      }
+      expect(collector.logged).toHaveLength(1);
+      expect(collector.logged[0]).toContain("24 of 24 addresses are not removed yet");
+
+      cluster.pass(60_000);
+      await look();
+      expect([(await cluster.recorded()).size, collector.state.heldRemovals]).toEqual([0, 0]);
+    });
+
+    test("again, if one of them had disappeared in between", async () => {
+      const { cluster, look } = await clusterWithoutMostAddresses();
+      await look();
+      await cluster.returnNode("n1");
+      await look();
+      await cluster.loseNode("n1");
+      for (let looks = 0; looks < 2; looks += 1) {
+        cluster.pass(5 * 60_000);
+        await look();
+      }
+      expect((await cluster.recorded()).size).toBe(24);
+    });
+
+    test("unless an administrator allows it for a time", async () => {
+      const { cluster, look } = await clusterWithoutMostAddresses();
+      const allow = (time: string) => {
+        const annotations = { [REMOVALS_ALLOWED_UNTIL]: time };
+        const configuration = kubeControllersConfiguration.make({ name: "default", annotations }, {});
+        const value = kubeControllersConfiguration.write(configuration);
+        return seed(cluster.store, { kind: "put", key: CONFIGURATION_KEY, value });
+      };
+      await allow(new Date(-1).toISOString());
+      await look();
+      expect((await cluster.recorded()).size).toBe(24);
+
+      await allow(new Date(60_000).toISOString());
+      await look();
+      expect((await cluster.recorded()).size).toBe(0);
+    });
+  });
 
   test("changes nothing while the datastore is locked, and goes on afterwards", async () => {
     const { cluster, collector } = await clusterWithPod();

@@ -13,18 +13,20 @@ import { PluginError } from "../../errors.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
 import { DatastoreLocked } from "../../ipam/cluster.ts";
-import { describeNodeAllocation } from "../../ipam/leaks/allocations.ts";
+import { describeNodeAllocation, identityOf } from "../../ipam/leaks/allocations.ts";
 import { Candidates, type LeakCandidate } from "../../ipam/leaks/candidates.ts";
-import { allocationsOf, type GoneNode, goneNodes } from "../../ipam/leaks/cluster-records.ts";
+import { allocationsOf, type GoneNode, goneNodes, nodesIn } from "../../ipam/leaks/cluster-records.ts";
 import { EmptyBlocks, type SurplusBlock } from "../../ipam/leaks/empty-blocks.ts";
 import type { LiveObjects } from "../../ipam/leaks/live-view.ts";
 import { releaseCandidate, releaseGoneNode, releaseSurplusBlock } from "../../ipam/leaks/release-in-cluster.ts";
 import type { LookTime } from "../../ipam/leaks/unused-since.ts";
+import { BRAKE_INTERVAL_MILLISECONDS } from "../../ipam/removal-brake.ts";
 import { respectingLock } from "../../ipam/respecting-lock.ts";
 import type { Leadership } from "../../kube/election/leadership.ts";
 import { resourceKey } from "../../model/keys.ts";
 import type { Controller } from "../controller.ts";
 import { factsOf, type OrchestratorValues, type Replicas } from "../facts.ts";
+import { Removals } from "../removals.ts";
 import { LeftHandles } from "./left-handles.ts";
 import { recordsIn } from "./records.ts";
 
@@ -39,12 +41,13 @@ export interface CollectorMeans extends LiveObjects {
   readonly graceMilliseconds: number;
   readonly signal: AbortSignal;
   readonly elapsed: () => number;
+  readonly now: () => Date;
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
 }
 
 export function followedByCollector(isEtcd: boolean): Controller["follows"] {
-  const stored = ["nodes", "pools", "blocks4", "blocks6", "claims", "borrowings"] as const;
+  const stored = ["configurations", "nodes", "pools", "blocks4", "blocks6", "claims", "borrowings"] as const;
   return { orchestrator: ["pods", "nodes"], stored: isEtcd ? [...stored, "endpoints"] : stored };
 }
 
@@ -56,6 +59,8 @@ export interface CollectorState {
   readonly releasedAddresses: number;
   readonly releasedBlocks: number;
   readonly errors: number;
+  /** Addresses and nodes that are not released yet, because they are too many at once. */
+  readonly heldRemovals: number;
 }
 
 /** Without a grace period: how often gone nodes are looked for. */
@@ -67,8 +72,10 @@ export class LeakCollector {
   private readonly candidates = new Candidates();
   private readonly emptyBlocks = new EmptyBlocks();
   private readonly leftHandles: LeftHandles;
+  private readonly addresses: Removals;
+  private readonly nodes: Removals;
   private current: CollectorState = {
-    ...{ candidates: 0, releasedAddresses: 0, releasedBlocks: 0, errors: 0 },
+    ...{ candidates: 0, releasedAddresses: 0, releasedBlocks: 0, errors: 0, heldRemovals: 0 },
     overdue: new Map(),
   };
   private gone = new AbortController();
@@ -77,6 +84,8 @@ export class LeakCollector {
 
   constructor(means: CollectorMeans) {
     this.means = { ...means, store: respectingLock(means.store) };
+    this.addresses = new Removals("addresses", means);
+    this.nodes = new Removals("nodes with claims or endpoints", means);
     this.leftHandles = new LeftHandles({ ...this.means, each: (work) => this.each(work) });
   }
 
@@ -113,6 +122,7 @@ export class LeakCollector {
       try {
         // What was released may have been the last of a node that is gone.
         if (!(await this.collect()) || this.current.releasedAddresses > before) pause = Math.min(pause, SOON);
+        if (this.current.heldRemovals > 0) pause = Math.min(pause, BRAKE_INTERVAL_MILLISECONDS);
         this.isLocked = false;
       } catch (failure) {
         this.reportFailure(failure);
@@ -128,13 +138,22 @@ export class LeakCollector {
     if (facts === undefined) return false;
     const { time } = this;
     const records = recordsIn(facts);
-    const found = this.candidates.look(allocationsOf(records), records.view, time);
+    const all = allocationsOf(records);
+    const found = this.candidates.look(all, records.view, time);
     this.current = { ...this.current, candidates: found.length, overdue: overdueByNode(found) };
     const surplus = this.emptyBlocks.look(records.blocks, records.pools, time);
-    for (const candidate of found) if (candidate.isNodeGone) await this.each(() => this.release(candidate));
+    const leaked = found.filter(({ isNodeGone }) => isNodeGone);
+    const identities = leaked.flatMap(({ allocations }) => allocations.map(identityOf));
+    this.addresses.look({ identities, total: all.length, now: time.now }, facts);
+    const isHeld = ({ allocations }: LeakCandidate) =>
+      allocations.some((each) => this.addresses.isHeld(identityOf(each)));
+    for (const candidate of leaked) if (!isHeld(candidate)) await this.each(() => this.release(candidate));
     for (const each of surplus) await this.each(() => this.releaseSurplus(each, records));
     // What was released may have been the last of a node: the next look is soon.
-    for (const node of goneNodes(records)) await this.each(() => this.releaseNode(node));
+    const gone = goneNodes(records);
+    this.nodes.look({ identities: gone.map(({ node }) => node), total: nodesIn(records).size, now: time.now }, facts);
+    for (const each of gone) if (!this.nodes.isHeld(each.node)) await this.each(() => this.releaseNode(each));
+    this.current = { ...this.current, heldRemovals: this.addresses.held + this.nodes.held };
     await this.leftHandles.look(records.blocks, time);
     return true;
   }

@@ -72,6 +72,11 @@ export function goneNodes(records: ClusterRecords, held = allocationsOf(records)
   return [...nodes].map((node) => ({ node, claims: claims.get(node) ?? [], endpoints: endpoints.get(node) ?? [] }));
 }
 
+/** Nodes that have claims, endpoints or borrowed blocks. */
+export function nodesIn({ claims, endpoints, borrowings }: ClusterRecords): ReadonlySet<string> {
+  return new Set([...claims, ...borrowings].map(({ node }) => node).concat(endpoints.map(nodeOf)));
+}
+
 /** Empty for endpoints that are not of pods. */
 function nodeOf({ spec: { orchestrator, node } }: EndpointRecord): string {
   return orchestrator === "k8s" ? (node ?? "") : "";

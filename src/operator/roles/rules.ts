@@ -79,6 +79,14 @@ const RECORD_NODE: readonly Rule[] = [
 /** Before a leaked address or a node is given up, pod and node are asked for again. */
 const FOLLOW_CLUSTER: Rule = { apiGroups: [CORE], resources: ["pods", "nodes"], verbs: ["get", "list", "watch"] };
 
+/** Its UID tells whether the datastore belongs to this cluster. */
+const IDENTIFY_CLUSTER: Rule = {
+  apiGroups: [CORE],
+  resources: ["namespaces"],
+  verbs: ["get"],
+  resourceNames: ["kube-system"],
+};
+
 const FOLLOW_COPIED: readonly Rule[] = [
   { apiGroups: [CORE], resources: ["namespaces", "serviceaccounts"], verbs: ["list", "watch"] },
   { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["list", "watch"] },
@@ -102,8 +110,8 @@ const KEEP_RECORDS: readonly Rule[] = [
     verbs: ["get", "list", "watch", "update", "delete"],
   },
   { apiGroups: [PRODUCT_API.group], resources: ["ipamhandles"], verbs: ["get", "list", "update", "delete"] },
-  // Whether the datastore is locked.
-  { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations"], verbs: ["get"] },
+  // Whether the datastore is locked, and to which cluster it belongs.
+  { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations"], verbs: ["get", "update"] },
 ];
 
 /** In the namespace of the controllers alone. */
@@ -162,5 +170,6 @@ export function nodeNamespaceRules(): readonly Rule[] {
 }
 
 export function controllersRules(datastore: RuleDatastore): readonly Rule[] {
-  return datastore === "etcd" ? [FOLLOW_CLUSTER, ...FOLLOW_COPIED] : [FOLLOW_CLUSTER, ...KEEP_RECORDS];
+  const common = [FOLLOW_CLUSTER, IDENTIFY_CLUSTER];
+  return datastore === "etcd" ? [...common, ...FOLLOW_COPIED] : [...common, ...KEEP_RECORDS];
 }

@@ -25,16 +25,13 @@ export interface ManifestSite {
 }
 
 export function wantedManifest({ live, daemonSet, facts, release, options, stock }: ManifestSite): WantedManifest {
-  const { datastore, allowsSourceSpoofing } = facts;
+  const { datastore } = facts;
   const network = targetNetwork(live, daemonSet, facts);
   const { settings, components } = release.manifest({ datastore, network });
   const objects = [...settings, ...components].filter((object) => isServed(object, facts));
   const winner = options.onConflict === "theirs" ? "theirs" : "mine";
   const { conflicts, ...wanted } = isFormer(daemonSet)
-    ? translateFormer({
-        ...{ live, daemonSet, stock, release: objects, isEtcd: datastore === "etcd", winner },
-        allowsSourceSpoofing: allowsSourceSpoofing ?? false,
-      })
+    ? translateFormer({ live, daemonSet, stock, release: objects, isEtcd: datastore === "etcd", winner })
     : mergePresent({
         live,
         release: objects,

@@ -1,6 +1,11 @@
 import { counted } from "../../../counted.ts";
+import type { Entry } from "../../../datastore/datastore.ts";
+import { requireRecorded } from "../../../ipam/confirm-cluster.ts";
+import { liveObjects } from "../../../kube/live-objects.ts";
 import { clusterObjects } from "../../../kube/objects.ts";
+import { CLUSTER_INFORMATION } from "../../../model/kinds.ts";
 import { applyForced } from "../../../upgrade/apply-forced.ts";
+import type { ExportFile } from "../../../upgrade/datastore-migration/export-file.ts";
 import { checkData, importData } from "../../../upgrade/datastore-migration/migrate.ts";
 import { untilEstablished } from "../../../upgrade/steps/definitions.ts";
 import { type Command, EXIT_FAILED, EXIT_OK } from "../../command.ts";
@@ -8,6 +13,12 @@ import { crdObjects } from "../../install/crds/definitions.ts";
 import { withDatastoreAndApi } from "../open.ts";
 import { EXPORT_OPTION, readExport } from "./read-export.ts";
 import { requireApi } from "./require-api.ts";
+
+/** Of the cluster that was exported. */
+function informationOf({ records }: ExportFile): Entry | undefined {
+  const found = records.find(({ key }) => key === CLUSTER_INFORMATION.key({ name: "default" }));
+  return found && { key: found.key, value: found.value, revision: "" };
+}
 
 export const migrateImport: Command = {
   kind: "command",
@@ -25,6 +36,7 @@ export const migrateImport: Command = {
     const file = await readExport(context, given);
     return withDatastoreAndApi(context, given, async (store, client, settings) => {
       requireApi(settings, "import into");
+      requireRecorded(informationOf(file), await liveObjects(client).readClusterUid());
       const objects = clusterObjects(client, context.signal);
       const definitions = crdObjects();
       await applyForced(objects, definitions);

@@ -9,6 +9,7 @@ export const CLUSTER_KINDS: KindDescriptions = {
     "spec.clusterType": "Types of the cluster, separated by commas",
     "spec.variant": "Variant of the product",
     [`spec.${identity.product}Version`]: "Release that last initialized or upgraded the datastore",
+    "spec.kubeSystemUID": "UID of the namespace kube-system of the cluster that the datastore belongs to",
     "spec.datastoreReady": "Only false means that the datastore must not be used",
   },
   Node: {

@@ -1,0 +1,81 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { nodeChange, seed } from "../../test/support/ipam.ts";
+import { pollUntil } from "../../test/support/poll.ts";
+import { rejectionOf } from "../../test/support/thrown-by.ts";
+import { openMemory } from "../datastore/memory/memory.ts";
+import { OtherCluster, recordCluster } from "../ipam/confirm-cluster.ts";
+import { respectingLock } from "../ipam/respecting-lock.ts";
+import { clusterInformation } from "../model/cluster-information.ts";
+import { resourceKey } from "../model/keys.ts";
+import { ClusterGate } from "./cluster-gate.ts";
+
+const KEY = resourceKey("clusterinformations", { name: "default" });
+let stop = new AbortController();
+afterEach(() => {
+  stop.abort();
+  stop = new AbortController();
+});
+
+/** A datastore with the node of the first list, and a cluster with those of the second. */
+async function gateBetween(records: readonly string[], nodes: readonly string[], recorded?: string) {
+  const [store, orchestrator] = [openMemory(), openMemory()];
+  const spec = recorded === undefined ? {} : { kubeSystemUID: recorded };
+  const value = clusterInformation.write(clusterInformation.make({ name: "default" }, spec));
+  await seed(store, { kind: "put", key: KEY, value }, ...records.map((name) => nodeChange(name)));
+  await seed(orchestrator, ...nodes.map((name) => nodeChange(name)));
+  const logged: string[] = [];
+  const gate = new ClusterGate({
+    sides: { store, orchestrator, hasNodeRecords: true, readClusterUid: async () => "this" },
+    leadership: { isLeading: () => true, whenLeading: async () => {} },
+    // Each comparison follows the last one at once.
+    wait: () => new Promise((resolve) => setImmediate(resolve)),
+    log: (message) => void logged.push(message),
+  });
+  const ending = new AbortController();
+  const ended = gate.run(ending.signal);
+  const uid = async () => {
+    const entry = (await store.read([{ kind: "key", key: KEY }])).answers[0]?.[0];
+    return clusterInformation.read(entry?.value ?? "", KEY).spec.kubeSystemUID;
+  };
+  const end = async () => {
+    ending.abort();
+    await ended;
+  };
+  return { gate, store, logged, uid, end };
+}
+
+describe("the gate of the controllers", () => {
+  test("opens for the cluster with the nodes of the datastore, and records it", async () => {
+    const { gate, uid, end } = await gateBetween(["n1"], ["n1"]);
+    await gate.whenLeading(stop.signal);
+
+    expect([gate.isLeading(), gate.mismatch, await uid()]).toEqual([true, undefined, "this"]);
+    await end();
+  });
+
+  test("stays closed for another cluster, says so once, and opens when an administrator confirms the move", async () => {
+    const { gate, store, logged, end } = await gateBetween(["n1"], ["n1"], "another");
+    await pollUntil(() => gate.mismatch !== undefined, "the mismatch");
+    expect(gate.isLeading()).toBe(false);
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toContain('it is that of cluster "another"');
+    expect(logged[0]).toContain("datastore adopt-cluster");
+
+    await recordCluster(store, "this");
+    await gate.whenLeading(stop.signal);
+    expect([gate.isLeading(), gate.mismatch]).toEqual([true, undefined]);
+    await end();
+  });
+
+  test("refuses a commit to a datastore that has become another cluster's since", async () => {
+    const { gate, store, end } = await gateBetween(["n1"], ["n1"]);
+    await gate.whenLeading(stop.signal);
+    await end();
+    const guarded = respectingLock(store, (entry) => gate.requireSame(entry));
+    const change = [{ kind: "put", key: resourceKey("nodes", { name: "n2" }), value: "{}" }] as const;
+    expect((await guarded.commit(change)).ok).toBe(true);
+
+    await recordCluster(store, "another");
+    expect(await rejectionOf(() => guarded.commit(change))).toBeInstanceOf(OtherCluster);
+  });
+});

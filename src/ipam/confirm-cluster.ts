@@ -1,0 +1,168 @@
+/** Compares a datastore with the cluster whose objects are read (cluster-identity.ts), and records to which it belongs. */
+import type { Datastore, Entry } from "../datastore/datastore.ts";
+import { readAllEntries } from "../datastore/pages.ts";
+import { PluginError } from "../errors.ts";
+import { formatAddress } from "../ip/address.ts";
+import { parseInterfaceAddress } from "../ip/prefix.ts";
+import { ALL_AFFINITIES_PREFIX } from "../model/keys.ts";
+import { CLUSTER_INFORMATION, NODE } from "../model/kinds.ts";
+import { hashMachineId } from "../model/machine-annotation.ts";
+import { orchestratorReference } from "../model/node-reference.ts";
+import { quoted } from "../quote.ts";
+import { WANTED_CLUSTER } from "./cluster.ts";
+import { ADOPT_COMMAND, type ComparedCluster, judgeCluster, type KnownNode } from "./cluster-identity.ts";
+import { claimOf } from "./leaks/cluster-records.ts";
+import { decodeNode } from "./records.ts";
+
+export interface ClusterSides {
+  readonly store: Datastore;
+  /** The orchestrator's objects, as `orchestratorMapping()` converts them. */
+  readonly orchestrator: Datastore;
+  /** Whether Nodes are records of the datastore; on the orchestrator's API they are those of the cluster. */
+  readonly hasNodeRecords: boolean;
+  /** Of the namespace `kube-system`; `undefined` if there is none. */
+  readonly readClusterUid: () => Promise<string | undefined>;
+}
+
+/** The datastore belongs to another cluster than the one whose API is used. */
+export class OtherCluster extends PluginError {
+  constructor(reason: string) {
+    super("config-invalid", `Cannot compare the datastore with this cluster: ${reason}`, {
+      details: `check the kubeconfig and the datastore settings; if the datastore was moved to this cluster, confirm it with: ${ADOPT_COMMAND}`,
+    });
+  }
+}
+
+export interface ConfirmedCluster {
+  readonly uid: string | undefined;
+  /** Whether the datastore has it, or there is nothing to record. */
+  readonly isRecorded: boolean;
+}
+
+/** Throws `OtherCluster`. "record": writes the UID to a datastore that has none. */
+export async function confirmCluster(sides: ClusterSides, mode: "record" | "check"): Promise<ConfirmedCluster> {
+  const uid = await sides.readClusterUid();
+  const recorded = recordedUid(await readInformation(sides.store));
+  const compared = recorded === undefined ? await readNodes(sides) : { records: [], nodes: [] };
+  const judgement = judgeCluster({ recorded, uid, ...compared });
+  if (judgement.kind === "other") throw new OtherCluster(judgement.reason);
+  if (judgement.kind === "same" || uid === undefined) return { uid, isRecorded: true };
+  return { uid, isRecorded: mode === "record" && (await recordCluster(sides.store, uid)) };
+}
+
+/** Whether ClusterInformation names this cluster, without a look at the nodes. */
+export async function isRecordedCluster({
+  store,
+  readClusterUid,
+}: Pick<ClusterSides, "store" | "readClusterUid">): Promise<boolean> {
+  return recordedUid(await readInformation(store)) === (await readClusterUid());
+}
+
+/** Throws `OtherCluster` if ClusterInformation names another cluster; once it does not, it is not asked again. */
+export function requiringRecorded({
+  store,
+  readClusterUid,
+}: Pick<ClusterSides, "store" | "readClusterUid">): () => Promise<void> {
+  let isConfirmed = false;
+  return async () => {
+    if (!isConfirmed) requireRecorded(await readInformation(store), await readClusterUid());
+    isConfirmed = true;
+  };
+}
+
+/** For a commit that was decided from the objects of a cluster. */
+export function requireRecorded(entry: Entry | undefined, uid: string | undefined): void {
+  const recorded = recordedUid(entry);
+  if (recorded === undefined || recorded === uid) return;
+  throw new OtherCluster(`it is that of cluster ${quoted(recorded)}, and this is ${quoted(uid ?? "")}`);
+}
+
+/** Everything that the judgement is made from. */
+export async function compareCluster(sides: ClusterSides): Promise<ComparedCluster> {
+  const uid = await sides.readClusterUid();
+  return { recorded: recordedUid(await readInformation(sides.store)), uid, ...(await readNodes(sides)) };
+}
+
+/** Returns whether it was written: another may write at the same time, and a datastore that is not initialized has no record. */
+export async function recordCluster(store: Datastore, uid: string): Promise<boolean> {
+  const entry = await readInformation(store);
+  if (entry === undefined) return false;
+  const { codec } = CLUSTER_INFORMATION;
+  const information = codec.read(entry.value, entry.key);
+  const changed = { ...information, spec: { ...information.spec, kubeSystemUID: uid } };
+  const value = codec.write(changed, entry.value);
+  const written = await store.commit([{ kind: "update", key: entry.key, value, revision: entry.revision }]);
+  return written.ok;
+}
+
+async function readInformation(store: Datastore): Promise<Entry | undefined> {
+  return (await store.read([WANTED_CLUSTER])).answers[0]?.[0];
+}
+
+function recordedUid(entry: Entry | undefined): string | undefined {
+  return entry && (CLUSTER_INFORMATION.codec.read(entry.value, entry.key).spec.kubeSystemUID || undefined);
+}
+
+async function readNodes({
+  store,
+  orchestrator,
+  hasNodeRecords,
+}: ClusterSides): Promise<Pick<ComparedCluster, "records" | "nodes">> {
+  const entries = hasNodeRecords ? await readAllEntries(store, NODE.prefix()) : [];
+  const claims = await readAllEntries(store, ALL_AFFINITIES_PREFIX);
+  const nodes = await readAllEntries(orchestrator, NODE.prefix());
+  return { records: recordedNodes(entries, claims), nodes: nodes.flatMap(clusterNode) };
+}
+
+/**
+ * Nodes that are known to be of the orchestrator; if there are none, all that are recorded; if there are none either, those
+ * that claim blocks.
+ */
+function recordedNodes(entries: readonly Entry[], claims: readonly Entry[]): readonly KnownNode[] {
+  const recorded = entries.flatMap(recordedNode);
+  const referenced = recorded.filter(({ isReferenced }) => isReferenced);
+  if (recorded.length > 0) return referenced.length > 0 ? referenced : recorded;
+  const names = new Set(claims.flatMap((entry) => claimOf(entry)?.node ?? []));
+  return Array.from(names, (name) => ({ name, addresses: [] }));
+}
+
+/** Nothing of a record that cannot be read. */
+function recordedNode(entry: Entry): readonly (KnownNode & { readonly isReferenced: boolean })[] {
+  return ifReadable(() => {
+    const { metadata, spec } = NODE.codec.read(entry.value, entry.key);
+    const reference = orchestratorReference(spec);
+    return {
+      ...{ name: reference ?? metadata.name, isReferenced: reference !== undefined },
+      machine: decodeNode(entry).machine,
+      addresses: [...(spec.addresses ?? []).map(({ address }) => address), spec.bgp?.ipv4Address, spec.bgp?.ipv6Address]
+        .flatMap((text) => text ?? [])
+        .map(withoutLength),
+    };
+  });
+}
+
+function clusterNode(entry: Entry): readonly KnownNode[] {
+  return ifReadable(() => {
+    const { metadata, spec } = NODE.codec.read(entry.value, entry.key);
+    const { machine, kubelet } = decodeNode(entry);
+    return {
+      name: metadata.name,
+      machine: machine ?? (kubelet && hashMachineId(kubelet.machineId)),
+      addresses: (spec.addresses ?? []).map(({ address }) => withoutLength(address)),
+    };
+  });
+}
+
+function ifReadable<Value>(read: () => Value): readonly Value[] {
+  try {
+    return [read()];
+  } catch (failure) {
+    if (failure instanceof PluginError) return [];
+    throw failure;
+  }
+}
+
+function withoutLength(text: string): string {
+  const parsed = parseInterfaceAddress(text);
+  return parsed === undefined ? text : formatAddress(parsed.address);
+}

@@ -1,0 +1,113 @@
+/** A datastore on etcd and the kubeconfig of another cluster, whose pods and nodes are all missing: nothing is released or deleted. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { join } from "node:path";
+import { roleName } from "../../scripts/deploy/roles.ts";
+import type { Datastore } from "../../src/datastore/datastore.ts";
+import { openDatastore } from "../../src/datastore/open.ts";
+import { identity } from "../../src/identity.ts";
+import { openAllocator } from "../../src/ipam/allocator.ts";
+import { readWorld } from "../../src/ipam/world.ts";
+import { clusterInformation } from "../../src/model/cluster-information.ts";
+import { CLUSTER_INFORMATION, NETWORK_POLICY, NODE } from "../../src/model/kinds.ts";
+import { convertPolicy } from "../../src/model/orchestrator-policy.ts";
+import { type Controllers, startControllers } from "../support/controllers.ts";
+import { means, podRequest, poolChange, seed } from "../support/ipam.ts";
+import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
+import { testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+import { recordAt } from "./etcd-site.ts";
+
+const problem = apiServerProblem();
+const testServer = testNeeding(problem);
+const [THEIRS, PODS] = ["theirs-1", 20];
+const POLICY_KEY = NETWORK_POLICY.key({ namespace: "red", name: "knp.default.deny" });
+const NODE_KEY = NODE.key({ name: THEIRS });
+
+let server: ApiServer;
+let store: Datastore;
+let controllers: Controllers;
+let environment: Readonly<Record<string, string>>;
+
+beforeAll(async () => {
+  if (problem !== undefined) return;
+  server = await startApiServer();
+  const role = `../../deploy/rbac/${roleName("controllers-etcd", identity)}.yaml`;
+  await server.apply(await Bun.file(join(import.meta.dir, role)).text());
+  await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: "ours-1" } }));
+  store = await openDatastore({ kind: "etcd", source: { kind: "endpoints", endpoints: [server.etcdEndpoint] } });
+  const node = NODE.codec.make({ name: THEIRS }, { orchRefs: [{ nodeName: THEIRS, orchestrator: "k8s" }] });
+  const information = clusterInformation.make({ name: "default" }, { datastoreReady: true });
+  const policy = convertPolicy({ metadata: { namespace: "red", name: "deny" }, spec: { podSelector: {} } });
+  await seed(
+    store,
+    poolChange("blue", "10.7.0.0/24", { blockSize: 26 }),
+    poolChange("green", "fd07::/120", { blockSize: 122 }),
+    { kind: "put", key: CLUSTER_INFORMATION.key({ name: "default" }), value: clusterInformation.write(information) },
+    { kind: "put", key: NODE_KEY, value: NODE.codec.write(node) },
+    { kind: "put", key: POLICY_KEY, value: NETWORK_POLICY.codec.write(policy) },
+  );
+  const allocator = openAllocator(store, means({ now: () => new Date(Date.now() - 3_600_000) }));
+  for (let pod = 0; pod < PODS; pod += 1)
+    await allocator.assign(podRequest(`p${pod}`, { pod: `p${pod}`, node: THEIRS }));
+  const account = await server.serviceAccount({ name: identity.controllers });
+  environment = { DATASTORE_TYPE: "etcdv3", ETCD_ENDPOINTS: server.etcdEndpoint };
+  controllers = startControllers({ ...environment, KUBECONFIG: account.kubeconfig });
+}, 120_000);
+afterAll(async () => {
+  await controllers?.kill();
+  await store?.close();
+  await server?.stop();
+});
+
+const handles = async () => (await readWorld(store)).handles.length;
+const admin = async (...words: readonly string[]) => {
+  const child = Bun.spawn([builtProgram(identity.adminTool), ...words, "--kubeconfig", server.adminKubeconfig], {
+    env: { PATH: process.env["PATH"] ?? "", ...environment },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  return { code: await child.exited, stdout, stderr };
+};
+
+describe("with the kubeconfig of another cluster", () => {
+  testServer("vendorctl ipam gc --cluster releases nothing, and fails", async () => {
+    const { code, stderr } = await admin("ipam", "gc", "--cluster");
+
+    expect({ code, handles: await handles() }).toEqual({ code: 1, handles: PODS });
+    expect(stderr).toContain("Cannot compare the datastore with this cluster");
+    expect(stderr).toContain("datastore adopt-cluster");
+  });
+
+  testServer("the controllers delete no copy, node or address", async () => {
+    await controllers.untilLogged("Cannot compare the datastore with this cluster");
+
+    expect(await recordAt(store, POLICY_KEY)).toBeDefined();
+    expect(await recordAt(store, NODE_KEY)).toBeDefined();
+    expect(await handles()).toBe(PODS);
+    expect(controllers.log()).not.toContain("deleted");
+  });
+
+  testServer(
+    "an administrator can confirm the move; then few records are deleted, and most addresses are held",
+    async () => {
+      const shown = await admin("datastore", "adopt-cluster");
+      expect({ code: shown.code, stdout: shown.stdout }).toEqual({
+        code: 1,
+        stdout: expect.stringContaining("Nodes: 1 in the datastore, 1 in the cluster, 0 nodes in both"),
+      });
+      expect((await admin("datastore", "adopt-cluster", "--yes")).code).toBe(0);
+      const uid = await server.kubectl(["get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}"]);
+      expect((await recordAt(store, CLUSTER_INFORMATION.key({ name: "default" }))).spec.kubeSystemUID).toBe(uid);
+
+      await pollUntil(async () => (await recordAt(store, NODE_KEY)) === undefined, "the deletion of the node");
+      await pollUntil(async () => (await recordAt(store, POLICY_KEY)) === undefined, "the deletion of the copy");
+      await controllers.untilLogged(`${2 * PODS} of ${2 * PODS} addresses are not removed yet`);
+      expect(await handles()).toBe(PODS);
+      expect((await admin("ipam", "gc", "--cluster")).code).toBe(1);
+      expect((await admin("ipam", "gc", "--cluster", "--yes")).code).toBe(0);
+      expect(await handles()).toBe(0);
+    },
+    60_000,
+  );
+});
