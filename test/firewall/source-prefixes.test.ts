@@ -49,11 +49,16 @@ for (const { kind, problem } of STORES) {
       kube.site.host.run([builtProgram(identity.adminTool), ...words], { environment: kube.adminEnvironment });
     const options = (more: Json = {}) => kube.options({ feature_control: SWITCH_ON, ...more });
     /** Writes the network config, and what of it the tables depend on. */
-    const install = async (features: Json) => {
-      const { name, cniVersion, ...plugin } = kube.options({ feature_control: features }).config;
+    const install = async (features: Json, more: Json = {}) => {
+      const { name, cniVersion, ...plugin } = kube.options({ feature_control: features, ...more }).config;
       const list = JSON.stringify({ name, cniVersion, plugins: [plugin] });
       kube.site.host.writeFile("/etc/cni/net.d/10-net.conflist", list);
       expect((await admin("node", "restore", "--name", "node-1")).stderr).toBe("");
+    };
+    /** For the agent, which follows the nodes: the role of the plugin does not allow it. */
+    const installForAgent = () => {
+      const { adminKubeconfig: kubeconfig } = kube.server;
+      return install(SWITCH_ON, kind === "etcd" ? {} : { kubernetes: { kubeconfig } });
     };
     const allowed = async () => {
       const sets = ["allowed4", "allowed6"].map((set) => `list set inet ${identity.guardTable} ${set}`);
@@ -158,12 +163,14 @@ for (const { kind, problem } of STORES) {
 
     test("may not send from addresses of pools and nodes, unless the administrator lists them", async () => {
       const [other, receiver, sender] = [await attach(), await attach(), await attach(["0.0.0.0/0", "::/0"])];
-      const ofCluster = [other.own4, other.own6, "10.61.0.200", OTHER_NODE];
+      // On the orchestrator's API the nodes are the cluster's own, and this one does not exist.
+      const ofNode = kind === "etcd" ? [OTHER_NODE] : [];
+      const ofCluster = [other.own4, other.own6, "10.61.0.200", ...ofNode];
       expect(await arriving(sender, receiver, [...ofCluster, ...ALLOWED])).toEqual([...ALLOWED].sort());
 
       await install({ ...SWITCH_ON, cluster_source_prefixes: ["10.61.0.200/32", "192.0.2.64/26"] });
       expect(await arriving(sender, receiver, [...ofCluster, ...ALLOWED])).toEqual(
-        ["10.61.0.200", OTHER_NODE, ...ALLOWED].sort(),
+        ["10.61.0.200", ...ofNode, ...ALLOWED].sort(),
       );
       expect(await arriving(other, receiver, [other.own4, "10.61.0.200"])).toEqual([other.own4]);
       await install(SWITCH_ON);
@@ -175,6 +182,7 @@ for (const { kind, problem } of STORES) {
     test("may not send from a pool that is created later, or a node that joins, as soon as the agent knows it", async () => {
       const [receiver, sender] = [await attach(), await attach(["0.0.0.0/0"])];
       const [ofPool, ofNode] = ["203.0.113.9", "198.18.0.9"];
+      await installForAgent();
       const agent = launchAgent(kube.site.host);
       await pollUntil(() => agent.log().includes("Network policy"), "the agent to follow the datastore");
       expect(await arriving(sender, receiver, [ofPool, ofNode])).toEqual([ofNode, ofPool].sort());
@@ -195,6 +203,7 @@ for (const { kind, problem } of STORES) {
 
     test("gets them back from the node agent when it starts", async () => {
       const [receiver, sender] = [await attach(), await attach(BOTH)];
+      await installForAgent();
       await kube.site.host.must(["nft", "flush ruleset"]);
       const agent = launchAgent(kube.site.host);
       await pollUntil(() => agent.log().includes(identity.guardTable), "the agent to write the tables");
