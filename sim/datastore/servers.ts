@@ -15,6 +15,8 @@ export type DatastoreKind = (typeof DATASTORES)[number];
 export interface DatastoreServer {
   readonly server: FaultyServer;
   readonly connect: (process: SimulatedProcess, place: string) => Datastore;
+  /** Of a process that stays and serves many calls. */
+  readonly connectServing: (process: SimulatedProcess, place: string) => Datastore;
   /** Of a user, without faults. */
   readonly user: Datastore;
   /** What it holds. */
@@ -25,11 +27,13 @@ export function startDatastore(kind: DatastoreKind, network: FaultyNetwork): Dat
   if (kind === "orchestrator") {
     const server = new SimulatedApi(network);
     const connect: DatastoreServer["connect"] = (process, place) => server.connectStore(process, place);
-    return { server, connect, user: server.userStore, records: recordsOfApi(server) };
+    const connectServing: DatastoreServer["connect"] = (process, place) => server.connectCopyingStore(process, place);
+    return { server, connect, connectServing, user: server.userStore, records: recordsOfApi(server) };
   }
   const server =
     kind === "etcd" ? new SimulatedEtcd(network) : new SimulatedStore(network, { atomicity: "one object" });
   const connect: DatastoreServer["connect"] = (process, place) => server.connect(process, place);
   const atomicity = kind === "etcd" ? "all changes" : "one object";
-  return { server, connect, user: openMemory(server.table, { atomicity }), records: recordsOfTable(server.table) };
+  const user = openMemory(server.table, { atomicity });
+  return { server, connect, connectServing: connect, user, records: recordsOfTable(server.table) };
 }

@@ -4,6 +4,7 @@
  */
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import type { ApiObject } from "../../src/datastore/kube/api.ts";
+import { openCopyingStore } from "../../src/datastore/kube/copying-store.ts";
 import { type FakeApi, startFakeApi } from "../../src/datastore/kube/fake-api.ts";
 import type { ServerRules } from "../../src/datastore/kube/fake-rules.ts";
 import { productMapping } from "../../src/datastore/kube/product-mapping.ts";
@@ -50,6 +51,17 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
     const marks = process.random.fork("marks");
     const mappings = productMapping(() => String(marks.next()));
     return openKubeStore({ api, mappings, close: () => api.close() });
+  }
+
+  /** The same for a process that stays and serves many calls: it copies what they read. */
+  connectCopyingStore(process: SimulatedProcess, place: string): Datastore {
+    const api = this.connect(process, place, "datastore-unavailable");
+    const [marks, retries] = [process.random.fork("marks"), process.random.fork("copies")];
+    const means = { api, mappings: productMapping(() => String(marks.next())), close: () => api.close() };
+    return openCopyingStore((observer) => openKubeStore({ ...means, observer }), {
+      clock: { now: process.elapsed, wait: process.wait },
+      random: () => retries.next(),
+    });
   }
 
   /** Of a user who nothing can keep from the server. */

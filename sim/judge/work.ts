@@ -61,7 +61,7 @@ const PERIODICAL: readonly Allowance[] = [
     reason: "the controllers compare the cluster with the one that the datastore is recorded for",
   },
   {
-    kind: /^api: watch by (agent|controllers-)/,
+    kind: /^api: watch by (agent|calls|controllers-)/,
     ...{ period: 1_000 * WATCH_SECONDS, times: COPIES },
     reason: "the API server ends each watch after the time that the client asks for",
   },

@@ -34,7 +34,7 @@ export function hostOfManyCalls(process: SimulatedProcess, means: MachineMeans):
   const shared = partsOf(process, means);
   const { kernel, removal, locks } = shared;
   const [turns, decoded] = [new SharedTurns(), new DecodedEntries()];
-  const [store, api] = [means.openStore(process), means.openApi(process)];
+  const [store, api] = [means.openServingStore(process), means.openApi(process)];
   return {
     ...shared.host,
     openDatastore: async () => withoutClosing(store),

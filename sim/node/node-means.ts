@@ -12,6 +12,8 @@ export interface MachineMeans {
   readonly kernelFor: (process: SimulatedProcess) => HostKernel;
   /** New connections, for each process that starts. */
   readonly openStore: (process: SimulatedProcess) => Datastore;
+  /** For the process that serves the calls of others. */
+  readonly openServingStore: (process: SimulatedProcess) => Datastore;
   readonly openApi: (process: SimulatedProcess) => KubeClient;
   readonly machineIdentity: string;
   readonly bootedAt: Date;

@@ -37,6 +37,8 @@ export interface SimulatedNodeMeans {
   readonly random: Random;
   /** New connections, for each process that starts. */
   readonly openStore: (process: SimulatedProcess) => Datastore;
+  /** For the process that serves calls; as the others if absent. */
+  readonly openServingStore?: (process: SimulatedProcess) => Datastore;
   readonly openApi: (process: SimulatedProcess) => KubeClient;
   readonly network: Omit<NetworkOptions, "node">;
   /** As in its `/etc/machine-id`, which its kubelet reports; named after the node if absent. */
@@ -308,10 +310,10 @@ export class SimulatedNode {
   }
 
   private machineMeans(): MachineMeans {
-    const { name, openStore, openApi } = this.means;
+    const { name, openStore, openApi, openServingStore = openStore } = this.means;
     const { machine } = this;
     return {
-      ...{ name, openStore, openApi, files: this.files },
+      ...{ name, openStore, openServingStore, openApi, files: this.files },
       kernelFor: (process) => machine.kernelFor(process),
       machineIdentity: hashMachineId(this.machineId),
       bootedAt: this.bootedAt,

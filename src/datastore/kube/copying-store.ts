@@ -18,8 +18,9 @@ import type { PluginError } from "../../errors.ts";
 import { blocksPrefix, IPAM_CONFIGURATION_KEY, resourcesPrefix } from "../../model/keys.ts";
 import type { Answered, Datastore, Decide, Decision, Entry, OrderedChange, Transacted, Wanted } from "../datastore.ts";
 import { compareKeys } from "../key-order.ts";
+import { type Clock, SYSTEM_CLOCK } from "../replica/clock.ts";
 import type { KindSource } from "../replica/kinds.ts";
-import { type Replica, startReplica } from "../replica.ts";
+import { type Replica, type ReplicaOptions, startReplica } from "../replica.ts";
 import { isMet } from "../transact-one-by-one.ts";
 
 const POOLS = resourcesPrefix("ippools");
@@ -36,14 +37,22 @@ export interface Observer {
   readonly missed: (key: string) => void;
 }
 
-/** `open`: opens the store on the API. `report`: why records are not copied, each reason once. */
+export interface CopyingOptions extends Pick<ReplicaOptions, "clock" | "random"> {
+  /** Why records are not copied, each reason once. */
+  readonly report?: (problem: string) => void;
+}
+
+/** `open`: opens the store on the API. */
 export function openCopyingStore(
   open: (observer: Observer) => Datastore,
-  report: (problem: string) => void = () => {},
+  { report = () => {}, ...options }: CopyingOptions = {},
 ): Datastore {
   const blocks = new BlockMemory();
-  return new CopyingStore(open(blocks), blocks, reportOnce(report));
+  return new CopyingStore(open(blocks), blocks, { clock: MONOTONIC_CLOCK, ...options, report: reportOnce(report) });
 }
+
+/** A clock that is set back must not keep a quiet watch from being renewed. */
+const MONOTONIC_CLOCK: Clock = { now: () => performance.now(), wait: SYSTEM_CLOCK.wait };
 
 const REASONS_REMEMBERED = 32;
 
@@ -67,7 +76,7 @@ class CopyingStore implements Datastore {
   constructor(
     private readonly store: Datastore,
     private readonly blocks: BlockMemory,
-    private readonly report: (problem: PluginError) => void,
+    private readonly copying: Pick<ReplicaOptions, "clock" | "random" | "report">,
   ) {}
 
   read: Datastore["read"] = (wanted, at) => this.store.read(wanted, at);
@@ -143,7 +152,7 @@ class CopyingStore implements Datastore {
     return startReplica<Record<string, Entry>>(this.store, kinds, {
       signal: this.closing.signal,
       watches: "per kind",
-      report: this.report,
+      ...this.copying,
     });
   }
 }

@@ -52,5 +52,5 @@ export async function openKube(
   };
   if (!copiesRecords) return openKubeStore(means);
   const { openCopyingStore } = await import("./copying-store.ts");
-  return openCopyingStore((observer) => openKubeStore({ ...means, observer }), report);
+  return openCopyingStore((observer) => openKubeStore({ ...means, observer }), report === undefined ? {} : { report });
 }
