@@ -1,11 +1,12 @@
 /**
  * No address twice: not in the records, where no order of writes and no crash may leave anything corrupt, and not among
- * the containers that live. And none that lives is ever freed: its block says that it is the container's.
+ * the containers that run, also those of pods that end or that the API has forgotten. And none that runs loses its address:
+ * its block says that it is the container's.
  */
 import { formatAddress } from "../../src/ip/address.ts";
 import { findProblems } from "../../src/ipam/invariants.ts";
 import type { ModelAddress } from "../kernel/model.ts";
-import { type Invariant, type LivingAttachment, livingAttachments } from "./invariant.ts";
+import { type Invariant, type LivingAttachment, runningAttachments } from "./invariant.ts";
 import { type IpamState, ipamReader } from "./ipam-state.ts";
 
 /** What somebody who may make pools as they like brings about without a fault of the product. */
@@ -42,7 +43,7 @@ export function noAddressTwice(): Invariant {
     when: "after each step",
     check(world) {
       const holder = new Map<string, LivingAttachment>();
-      return livingAttachments(world).flatMap((attachment) =>
+      return runningAttachments(world).flatMap((attachment) =>
         attachment.addresses.flatMap((address) => {
           const other = holder.get(address);
           holder.set(address, attachment);
@@ -61,7 +62,7 @@ export function noAddressTwiceInKernels(): Invariant {
     name: "no address twice in kernels",
     when: "after each step",
     check(world) {
-      const living = livingAttachments(world).flatMap((attachment) => {
+      const living = runningAttachments(world).flatMap((attachment) => {
         const { host } = world.nodes.get(attachment.node) ?? {};
         const namespace = attachment.netnsPath === undefined ? undefined : host?.namespaceAt(attachment.netnsPath);
         return namespace === undefined ? [] : [{ attachment, namespace }];
@@ -97,7 +98,7 @@ export function noLivingAddressFreed(read = ipamReader()): Invariant {
     when: "after each step",
     check(world) {
       const { holdings } = read(world.records);
-      return livingAttachments(world).flatMap((attachment) =>
+      return runningAttachments(world).flatMap((attachment) =>
         attachment.addresses.flatMap((address) => {
           const held = holdings.get(address);
           if (held === undefined) return [`${title(attachment)} has ${address}, which its block calls free`];

@@ -9,6 +9,7 @@ import { noLeftoverInKernel } from "./kernel-leaks.ts";
 import { oneLeader } from "./leaders.ts";
 import { noLeakedRecord } from "./leaks.ts";
 import { everythingComesAbout } from "./liveness.ts";
+import { noNodeAddressLeadsToPod } from "./node-addresses.ts";
 import { kernelRules } from "./packets/kernel-rules.ts";
 import { policyReader } from "./policy-state.ts";
 import { reachableWhereAllowed } from "./reachability.ts";
@@ -27,6 +28,7 @@ export function allInvariants(): readonly Invariant[] {
     noAddressTwiceInKernels(),
     noLivingAddressFreed(read),
     noTunnelAddressFreed(read),
+    noNodeAddressLeadsToPod(),
     statusOnlyAfterRules(),
     startsWithRules(),
     noLeakedRecord(read),

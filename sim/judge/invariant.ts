@@ -107,6 +107,15 @@ export function livingAttachments({ nodes, pods }: World): readonly LivingAttach
   );
 }
 
+/** Every container that runs, whatever the API says of its pod: ending, deleted by force, or without its mirror. */
+export function runningAttachments({ nodes }: World): readonly LivingAttachment[] {
+  return Array.from(nodes.values()).flatMap(({ name: node, isRegistered, attachments }) =>
+    Array.from(attachments.values())
+      .filter(({ state }) => isRegistered && state === "attached")
+      .map((attachment) => ({ ...attachment, node })),
+  );
+}
+
 export function violationsIn(world: World, invariants: readonly Invariant[]): readonly Violation[] {
   return invariants.flatMap((each) => each.check(world).map((what) => ({ invariant: each.name, what })));
 }

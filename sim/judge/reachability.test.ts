@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { openKernelTable } from "../../src/agent/policy/kernel-table.ts";
+import { parsePrefix } from "../../src/ip/prefix.ts";
 import { defaultAllowProfile } from "../../src/model/default-allow-profile.ts";
 import { globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
 import { ENDPOINT, GLOBAL_NETWORK_POLICY, NODE } from "../../src/model/kinds.ts";
@@ -11,6 +12,7 @@ import { poolChange } from "../../test/support/ipam.ts";
 import { changesBetween, NO_RESOURCES } from "../../test/support/policy-changes.ts";
 import { ModelSockets } from "../kernel/nftables/model-sockets.ts";
 import { nothingDeniedIsDelivered } from "./denied.ts";
+import { noNodeAddressLeadsToPod } from "./node-addresses.ts";
 import { handMadeHosts } from "./packets/hand-made-network.ts";
 import type { EnterHost } from "./packets/network.ts";
 import { policyStateOf } from "./policy-state.ts";
@@ -218,5 +220,20 @@ describe("nothingDeniedIsDelivered()", () => {
     denyAll(world, "has(closed)");
 
     expect(checkAt(20_000)).toEqual([]);
+  });
+});
+
+describe("noNodeAddressLeadsToPod()", () => {
+  test("finds a route that leads the address of a machine to a container", () => {
+    const { world, hosts } = twoHosts();
+    const invariant = noNodeAddressLeadsToPod();
+    expect(invariant.check(world)).toEqual([]);
+    const { root } = hosts[0];
+    const toPod = root.routes.find(({ linkIndex }) => root.links.get(linkIndex ?? 0)?.kind === "veth");
+    const destination = parsePrefix("192.0.2.2/32") ?? expect.unreachable();
+    root.routes.push({ ...(toPod ?? expect.unreachable()), destination });
+    root.changes += 1;
+
+    expect(invariant.check(world)[0]).toContain("node-1 has a route 192.0.2.2/32 to ");
   });
 });

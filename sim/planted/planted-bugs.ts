@@ -20,6 +20,9 @@ interface PlantedInScenario extends Planted {
 
 export type PlantedBug = PlantedInCluster | PlantedInScenario;
 
+/** Longer than what looks unused is left alone. */
+const LONG_GRACE_MILLISECONDS = 200_000;
+
 export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     patch: "claim-confirmed-before-block",
@@ -96,6 +99,23 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     patch: "policy-removed-at-start",
     violates: "nothing denied is delivered",
     concerns: (script) => count(script, "kill agent") > 0,
+  },
+  {
+    patch: "addresses-of-existing-nodes-released",
+    violates: "no living address freed",
+    concerns: (script) => count(script, "lose mirror") > 0,
+  },
+  {
+    patch: "addresses-of-ending-pods-released",
+    violates: "no living address freed",
+    concerns: ({ operations }) =>
+      operations.some((each) => each.kind === "delete pod" && (each.grace ?? 0) > LONG_GRACE_MILLISECONDS),
+  },
+  {
+    patch: "expectations-of-copies-not-sent",
+    violates: "sound records",
+    concerns: (script) =>
+      script.datastore === "orchestrator" && script.calls === "server" && count(script, "delete pool") > 0,
   },
   {
     patch: "leader-goes-on-without-renewal",

@@ -3,6 +3,7 @@
  * and the truth that the invariants look at.
  */
 import type { Atomicity } from "../../src/datastore/datastore.ts";
+import { PRODUCT_API } from "../../src/identity.ts";
 import { poolChange, seed } from "../../test/support/ipam.ts";
 import { SimulatedControllers } from "../control/simulated-controllers.ts";
 import { FaultyNetwork } from "../faults/network.ts";
@@ -22,6 +23,10 @@ import { Machine } from "./machine.ts";
 import { Orchestrator } from "./orchestrator.ts";
 import { type Servers, startServers } from "./servers.ts";
 import { settingsOfCluster } from "./settings.ts";
+
+/** After everything is healed: longer than anybody waits before releasing what looks unused. */
+const STATIC_PODS_RUN_ON = 240_000;
+const PRODUCT_PATH = `/apis/${PRODUCT_API.group}/${PRODUCT_API.version}`;
 
 export class Cluster implements World {
   readonly scheduler: Scheduler;
@@ -138,6 +143,12 @@ export class Cluster implements World {
     this.trace("admin", `${stdout}${stderr}`.trim());
   }
 
+  /** With another datastore there is nothing for kubectl to delete, and the admin tool does it. */
+  async deletePoolByKubectl(name: string): Promise<void> {
+    if (this.script.datastore !== "orchestrator") return this.deletePool(name);
+    this.servers.api.remove(`${PRODUCT_PATH}/ippools/${name}`);
+  }
+
   /** Nothing if there is a machine of this name. */
   joinNode(name: string): void {
     if (this.machines.has(name)) return;
@@ -178,6 +189,7 @@ export class Cluster implements World {
     for (const machine of this.machines.values()) {
       machine.heal();
       machine.node.killNextCall(Number.POSITIVE_INFINITY);
+      this.scheduler.after(STATIC_PODS_RUN_ON, () => machine.kubelet.endStaticPods());
     }
   }
 

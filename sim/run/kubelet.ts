@@ -12,6 +12,8 @@ export interface KubeletPod {
   readonly uid: string;
   /** The user has asked for its end. */
   readonly isEnding: boolean;
+  /** Until then its containers run on, in virtual milliseconds; absent: they end at once. */
+  readonly endsAt?: number;
 }
 
 export type AddResult =
@@ -62,6 +64,8 @@ export class Kubelet {
   private known = new Map<string, KubeletPod>();
   private readonly sandboxes = new Map<string, Sandbox>();
   private readonly workers = new Map<string, { wake: () => void }>();
+  /** Static pods that the API does not have any more. */
+  private readonly withoutMirror = new Map<string, KubeletPod>();
   private containers = 0;
   private isOn = true;
   /** Workers of a former life end at their next step. */
@@ -94,6 +98,18 @@ export class Kubelet {
     this.workers.get(uid)?.wake();
   }
 
+  /** It runs on without the API, as a static pod does: until `endStaticPods()`, or a restart of the machine. */
+  loseMirror(uid: string): void {
+    const pod = this.known.get(uid);
+    if (pod !== undefined && !pod.isEnding && this.sandboxes.has(uid)) this.withoutMirror.set(uid, pod);
+  }
+
+  /** Somebody has removed their manifests. */
+  endStaticPods(): void {
+    this.withoutMirror.clear();
+    this.sync();
+  }
+
   /** When the sandbox ends, its DEL is called twice. */
   repeatDel(uid: string): void {
     const sandbox = this.sandboxes.get(uid);
@@ -114,6 +130,7 @@ export class Kubelet {
     const former = [...this.sandboxes.values()];
     this.sandboxes.clear();
     this.known.clear();
+    this.withoutMirror.clear();
     for (const { containerId } of former) void this.endContainer(containerId, this.life);
     this.hear();
   }
@@ -126,7 +143,7 @@ export class Kubelet {
       scheduler.after(1_000, () => this.sync());
       return;
     }
-    this.known = new Map(pods.map((pod) => [pod.uid, pod]));
+    this.known = new Map([...this.withoutMirror.values(), ...pods].map((pod) => [pod.uid, pod]));
     for (const pod of pods) {
       if (!this.workers.has(pod.uid)) {
         this.workers.set(pod.uid, { wake: () => {} });
@@ -150,6 +167,8 @@ export class Kubelet {
           await this.pause(uid, retry);
           retry = Math.min(2 * retry, LONGEST_RETRY);
         }
+      } else if (!isWanted && sandbox !== undefined && remainingOf(current, this.means.scheduler.now) > 0) {
+        await this.pause(uid, remainingOf(current, this.means.scheduler.now));
       } else if (!isWanted && sandbox !== undefined) {
         await this.endContainer(sandbox.containerId, life);
         if (life === this.life && this.sandboxes.get(uid) === sandbox) this.sandboxes.delete(uid);
@@ -200,4 +219,9 @@ export class Kubelet {
   private pause(uid: string, milliseconds: number): Promise<void> {
     return Promise.race([this.news(uid), this.means.scheduler.wait(milliseconds)]);
   }
+}
+
+/** Of its grace period. A pod that the API has forgotten has none. */
+function remainingOf(pod: KubeletPod | undefined, now: number): number {
+  return Math.max(0, (pod?.endsAt ?? now) - now);
 }

@@ -63,6 +63,7 @@ export class Machine {
         policy: "required",
       },
       openStore: (process) => servers.store.connect(process, name),
+      openServingStore: (process) => servers.store.connectServing(process, name),
       openApi: (process) => servers.api.connect(process, name),
     });
     this.judged = new JudgedCalls({

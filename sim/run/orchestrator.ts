@@ -1,7 +1,8 @@
 /** The orchestrator as users and kubelets see it: namespaces, pods, nodes and policies, and what of them is true now. */
+import { RECORDED_ANNOTATIONS, recordedAnnotation } from "../../src/model/recorded-annotations.ts";
 import type { SimulatedApi } from "../datastore/simulated-api.ts";
 import type { WorldPod } from "../judge/invariant.ts";
-import type { Labels, PolicySpec } from "../script/operation.ts";
+import type { Labels, PolicySpec, RecordedAnnotations } from "../script/operation.ts";
 import type { KubeletPod } from "./kubelet.ts";
 
 /** Keeps a deleted pod until its kubelet has ended it, as the API server does with the pods of a node. */
@@ -9,6 +10,8 @@ const FINALIZER = "simulation/kubelet";
 
 export interface RunningPod extends WorldPod {
   readonly labels: Labels;
+  /** Until then its containers run on, if it ends. */
+  readonly endsAt?: number;
 }
 
 const POLICIES = "/apis/networking.k8s.io/v1";
@@ -43,11 +46,11 @@ export class Orchestrator {
     return pod?.uid === uid && !pod.isEnding;
   }
 
-  /** A kubelet ends it, and forgets it then. */
-  deletePod({ namespace, name }: Named): void {
+  /** A kubelet ends it, not before the given time, and forgets it then. */
+  deletePod({ namespace, name }: Named, endsAt: number): void {
     const pod = this.pods.get(`${namespace}/${name}`);
     if (pod === undefined) return;
-    this.pods.set(`${namespace}/${name}`, { ...pod, isEnding: true });
+    this.pods.set(`${namespace}/${name}`, { ...pod, isEnding: true, endsAt });
     this.api.remove(podPath(pod));
   }
 
@@ -79,6 +82,16 @@ export class Orchestrator {
     if (pod === undefined) return;
     this.pods.set(`${namespace}/${name}`, { ...pod, labels });
     this.api.patch(podPath(pod), { metadata: { labels } });
+  }
+
+  annotatePod({ namespace, name }: Named, given: RecordedAnnotations): void {
+    const pod = this.pods.get(`${namespace}/${name}`);
+    if (pod === undefined) return;
+    const named = RECORDED_ANNOTATIONS.flatMap((each) => {
+      const value = given[each];
+      return value === undefined ? [] : [[recordedAnnotation(each), value] as const];
+    });
+    this.api.patch(podPath(pod), { metadata: { annotations: Object.fromEntries(named) } });
   }
 
   applyNamespace(name: string, labels: Labels): void {

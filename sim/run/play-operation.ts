@@ -25,10 +25,19 @@ async function playUser(cluster: Cluster, action: UserAction): Promise<void> {
       if (pod === undefined) return;
       const machine = machines.get(pod.node);
       if (action.how === "without DEL") machine?.loseSandbox(pod.uid);
-      if (action.how === "gracefully") orchestrator.deletePod(pod);
+      if (action.how === "gracefully") orchestrator.deletePod(pod, cluster.now + (action.grace ?? 0));
       else orchestrator.forgetPod(pod);
       return machine?.kubelet.hear();
     }
+    case "lose mirror": {
+      const pod = orchestrator.pods.get(`${action.namespace}/${action.name}`);
+      if (pod === undefined || pod.isEnding) return;
+      machines.get(pod.node)?.kubelet.loseMirror(pod.uid);
+      orchestrator.forgetPod(pod);
+      return;
+    }
+    case "annotate pod":
+      return orchestrator.annotatePod(action, action.annotations);
     case "label pod":
       return orchestrator.labelPod(action, action.labels);
     case "apply namespace":
@@ -40,7 +49,7 @@ async function playUser(cluster: Cluster, action: UserAction): Promise<void> {
     case "apply pool":
       return cluster.applyPool(action.pool);
     case "delete pool":
-      return cluster.deletePool(action.name);
+      return action.by === "kubectl" ? cluster.deletePoolByKubectl(action.name) : cluster.deletePool(action.name);
     case "join node":
       return cluster.joinNode(action.node);
     case "delete node":

@@ -5,6 +5,8 @@ import { APPS, CONTROLLERS, NAMESPACES, type ScriptWriter } from "./script-write
 const SECOND = 1_000;
 /** A watch of the API ends by itself within that time, and one of etcd is asked for sooner. */
 const UNTIL_NOTICED = 340 * SECOND;
+/** Than what looks unused is left alone before it is released: two minutes, in steps of one. */
+const LONGER_THAN_GRACE = 220 * SECOND;
 
 export function writeHostile(writer: ScriptWriter): void {
   const { random } = writer;
@@ -34,6 +36,8 @@ function writeDeed(writer: ScriptWriter, count: number): void {
     () => void writer.createPod(),
     ofPod((found) => writer.deletePod(found, how)),
     ofPod((found) => writer.deletePod(found, "gracefully")),
+    ofPod((found) => writer.deletePod(found, "gracefully", random.pick([30 * SECOND, LONGER_THAN_GRACE]))),
+    ofPod((found) => writer.loseMirror(found)),
     // The same name with a new UID, often on another node.
     ofPod((found) => {
       writer.deletePod(found, how);
@@ -98,7 +102,7 @@ function writeFaultOfServers(writer: ScriptWriter): void {
         ...{ lostRequest: random.pick([0, 0.1, 0.3]), lostAnswer: random.pick([0, 0.1, 0.3]), lasts },
       }),
     () => writer.write({ kind: "late requests", probability: random.pick([0.1, 0.5]), lasts }),
-    () => writer.write({ kind: "cut", place, lasts }),
+    () => writer.write({ kind: "cut", place, lasts: random.pick([lasts, lasts, LONGER_THAN_GRACE]) }),
     () => writer.write({ kind: "restart datastore", lasts: outage }),
     () => writer.write({ kind: "restart API", lasts: outage }),
     () => writer.write({ kind: "hang datastore", lasts: outage }),

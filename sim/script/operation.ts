@@ -3,6 +3,7 @@
  * again. Every operation names what it concerns; one whose object does not exist (any more) does nothing, so that any
  * operation can be left out of a script.
  */
+import type { RECORDED_ANNOTATIONS } from "../../src/model/recorded-annotations.ts";
 import type { DatastoreKind } from "../datastore/servers.ts";
 
 /** A NetworkPolicy of the orchestrator, as far as scripts write them. */
@@ -30,6 +31,9 @@ export interface PolicyPort {
 
 export type Labels = Readonly<Record<string, string>>;
 
+/** In which the plugin records what it assigned, by their names without a prefix. */
+export type RecordedAnnotations = Partial<Record<(typeof RECORDED_ANNOTATIONS)[number], string>>;
+
 export interface PoolPlan {
   readonly name: string;
   readonly cidr: string;
@@ -53,13 +57,25 @@ export type UserAction =
       readonly namespace: string;
       readonly name: string;
       readonly how: "gracefully" | "by force" | "without DEL";
+      /** Its grace period in milliseconds, for which its containers run on if it ends gracefully; 0 if absent. */
+      readonly grace?: number;
+    }
+  /** The API forgets a static pod, which runs on: its kubelet cannot create its mirror again. */
+  | { readonly kind: "lose mirror"; readonly namespace: string; readonly name: string }
+  /** What a user may write on own pods. */
+  | {
+      readonly kind: "annotate pod";
+      readonly namespace: string;
+      readonly name: string;
+      readonly annotations: RecordedAnnotations;
     }
   | { readonly kind: "label pod"; readonly namespace: string; readonly name: string; readonly labels: Labels }
   | { readonly kind: "apply namespace"; readonly name: string; readonly labels: Labels }
   | { readonly kind: "apply policy"; readonly namespace: string; readonly name: string; readonly spec: PolicySpec }
   | { readonly kind: "delete policy"; readonly namespace: string; readonly name: string }
   | { readonly kind: "apply pool"; readonly pool: PoolPlan }
-  | { readonly kind: "delete pool"; readonly name: string }
+  /** By kubectl, where it can: it asks nobody whether addresses of the pool are in use. */
+  | { readonly kind: "delete pool"; readonly name: string; readonly by?: "kubectl" }
   | { readonly kind: "join node"; readonly node: string }
   /** Its pods go with it, without a DEL. */
   | { readonly kind: "delete node"; readonly node: string };

@@ -25,6 +25,8 @@ export class ScriptWriter {
   readonly policies: { readonly namespace: string; readonly name: string }[] = [];
   now = 0;
   private names = 0;
+  /** Of pools that were deleted. */
+  private readonly freeRanges: string[] = [];
 
   constructor(
     readonly random: Random,
@@ -56,9 +58,17 @@ export class ScriptWriter {
     return pod;
   }
 
-  deletePod(pod: ScriptPod, how: "gracefully" | "by force" | "without DEL" = "gracefully"): void {
+  /** `grace`: how long its containers run on. */
+  deletePod(pod: ScriptPod, how: "gracefully" | "by force" | "without DEL" = "gracefully", grace = 0): void {
     this.forget(pod);
-    this.write({ kind: "delete pod", namespace: pod.namespace, name: pod.name, how });
+    const { namespace, name } = pod;
+    this.write({ kind: "delete pod", namespace, name, how, ...(grace === 0 ? {} : { grace }) });
+  }
+
+  /** It runs on, but nobody creates it again. */
+  loseMirror(pod: ScriptPod): void {
+    this.forget(pod);
+    this.write({ kind: "lose mirror", namespace: pod.namespace, name: pod.name });
   }
 
   applyPolicy(): void {
@@ -98,12 +108,16 @@ export class ScriptWriter {
     const { random } = this;
     const encapsulation = randomEncapsulation(random, this.given.subnets);
     const blockSize = random.pick([28, 29, 30]);
-    this.applyPool({ name: `pool-${3 + index}`, cidr: `10.${30 + index}.0.0/26`, blockSize, encapsulation });
+    // The range of a pool that was deleted is soon used again, often with blocks of another size.
+    const cidr = this.freeRanges.pop() ?? `10.${30 + index}.0.0/26`;
+    this.applyPool({ name: `pool-${3 + index}`, cidr, blockSize, encapsulation });
   }
 
   deletePool(name: string): void {
+    const { cidr } = this.pools.get(name) ?? {};
+    if (cidr !== undefined) this.freeRanges.push(cidr);
     this.pools.delete(name);
-    this.write({ kind: "delete pool", name });
+    this.write({ kind: "delete pool", name, ...(this.random.chance(0.5) ? { by: "kubectl" } : {}) });
   }
 
   joinNode(): void {
