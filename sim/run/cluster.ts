@@ -4,6 +4,9 @@
  */
 import type { Atomicity } from "../../src/datastore/datastore.ts";
 import { PRODUCT_API } from "../../src/identity.ts";
+import { parsePrefix, prefixesOverlap } from "../../src/ip/prefix.ts";
+import { POOL } from "../../src/model/kinds.ts";
+import { readStoredPool } from "../../src/model/stored-resources.ts";
 import { poolChange, seed } from "../../test/support/ipam.ts";
 import { SimulatedControllers } from "../control/simulated-controllers.ts";
 import { FaultyNetwork } from "../faults/network.ts";
@@ -128,10 +131,20 @@ export class Cluster implements World {
 
   async applyPool(pool: PoolPlan): Promise<void> {
     const { name, cidr, blockSize, disabled = false, encapsulation } = pool;
+    if (this.overlapsAnother(pool)) return;
     const mode = encapsulation.endsWith("between subnets") ? "CrossSubnet" : "Always";
     const tunnel = encapsulation.startsWith("IPIP") ? ({ ipipMode: mode } as const) : ({ vxlanMode: mode } as const);
     const more = encapsulation === "none" ? {} : tunnel;
     await this.servers.store.user.commit([poolChange(name, cidr, { blockSize, disabled, ...more })]);
+  }
+
+  /** The admin tool refuses such a pool: the former one of its range was not deleted, because it is in use. */
+  private overlapsAnother({ name, cidr }: PoolPlan): boolean {
+    const wanted = parsePrefix(cidr);
+    return this.records
+      .under(POOL.prefix())
+      .map(({ key, value }) => readStoredPool(value, key))
+      .some((other) => other.name !== name && wanted !== undefined && prefixesOverlap(other.cidr, wanted));
   }
 
   /** By the admin tool, which refuses to delete one in use. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { means, nodeChange, poolChange, seed } from "../../../test/support/ipam.ts";
 import { isStopped, LEVELS, stoppingMemory } from "../../../test/support/stopping-memory.ts";
-import type { Datastore } from "../../datastore/datastore.ts";
+import type { Change, Datastore } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { MemoryTable } from "../../datastore/memory/table.ts";
 import { formatAddress } from "../../ip/address.ts";
@@ -107,6 +107,10 @@ async function used(table: MemoryTable): Promise<readonly string[]> {
       index === undefined ? [] : formatAddress(addressAt(block, ordinal)),
     ),
   );
+}
+
+function putOf(pool: IPPool): Change {
+  return { kind: "put", key: POOL.key({ name: pool.metadata.name }), value: POOL.codec.write(pool) };
 }
 
 /** Takes the only address of a pool. */
@@ -253,6 +257,21 @@ describe("the record of a node", () => {
 
     expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.0.0.");
     expect(await used(table)).toHaveLength(1);
+  });
+
+  test("has a tunnel address of any pool while that of the tunnel is being deleted", async () => {
+    const table = await cluster(VXLAN, ["red", "10.2.0.0/24", {}]);
+    const { pools } = await factsIn(openMemory(table));
+    const deleted = pools.map((pool) => ({
+      ...pool,
+      ...(pool.metadata.name === "blue"
+        ? { metadata: { ...pool.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } }
+        : {}),
+    }));
+    await seed(openMemory(table), ...deleted.map(putOf));
+    await agent(table).look();
+
+    expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.2.0.");
   });
 
   test("keeps its tunnel address if its pool does not select the node any more: its pods must reach those of the pool", async () => {

@@ -34,8 +34,9 @@ export function tunnelPools(
   return { open: groups.map(namesOf), prefixes: [...new Set([...all, ...open])].map(poolPrefix) };
 }
 
-function isOpen({ spec }: IPPool): boolean {
-  return !spec.disabled && spec.allowedUses.includes("Tunnel");
+/** Nothing is assigned from a pool that is being deleted, either. */
+function isOpen({ metadata, spec }: IPPool): boolean {
+  return !spec.disabled && metadata.deletionTimestamp === undefined && spec.allowedUses.includes("Tunnel");
 }
 
 function namesOf(pools: readonly IPPool[]): readonly string[] {
