@@ -34,6 +34,7 @@ const METRICS = [
     hostEndpoints: 0,
     policies: 0,
     problems: 0,
+    refusedClaims: [],
     table: { chains: new Map(), sets: new Map() },
     datastore: { state: "in sync" },
     batches: { count: 0, milliseconds: 0, replacements: 0 },
