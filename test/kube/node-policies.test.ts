@@ -196,6 +196,14 @@ const ATTACKS: readonly (readonly [title: string, Account, () => Promise<KubeReq
       }),
   ],
   [
+    "the cluster that the datastore belongs to",
+    "agent",
+    () =>
+      replaced("clusterinformations", "default", ({ spec }) => {
+        spec.kubeSystemUID = "another";
+      }),
+  ],
+  [
     "an address of another node, released",
     "plugin",
     () =>

@@ -238,7 +238,10 @@ const CLUSTER: Rule = {
   resource: "clusterinformations",
   demands: [
     [same("spec.?datastoreReady"), "neither lock nor unlock the datastore"],
-    [same("spec.?clusterGUID", LABELS, OWNERS, FINALIZERS), "raise the release of the cluster only"],
+    [
+      same("spec.?clusterGUID", "spec.?kubeSystemUID", LABELS, OWNERS, FINALIZERS),
+      "raise the release of the cluster only",
+    ],
   ],
 };
 
