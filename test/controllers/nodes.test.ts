@@ -16,7 +16,7 @@ import { openPolicySite, type PolicySite } from "../policy/policy-site.ts";
 import { type Outcome, outcomeOf, serve } from "../policy/probes.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
 import { hostProblem } from "../support/host.ts";
-import { means, poolChange, request, seed, textsOf } from "../support/ipam.ts";
+import { letRest, means, poolChange, request, seed, textsOf } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import type { Audit } from "../support/kube-audit.ts";
 import { program, testNeeding } from "../support/needs.ts";
@@ -248,6 +248,7 @@ describe("nodes on etcd", () => {
     await pollUntil(async () => (await record(NODE.key({ name: "n2" }))) === undefined, "the deletion of n2");
     await pollUntil(async () => (await endpoint("n2-auto-hep")) === undefined, "the deletion of its host endpoint");
     await controllers.untilLogged(`released ${leaked.split("/")[0]}`);
+    await letRest(site.store);
     await controllers.untilLogged("released the claim of node n2");
     // As the agent does every few minutes.
     await admin("node", "register", "--for-agent");

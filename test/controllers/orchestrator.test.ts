@@ -15,7 +15,7 @@ import { POD_IPS } from "../../src/model/pod-addresses.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
 import { freePorts } from "../support/etcd.ts";
 import { searchHostOf } from "../support/host-search.ts";
-import { means, nodeChange, podRequest, poolChange, request, seed, textsOf } from "../support/ipam.ts";
+import { letRest, means, nodeChange, podRequest, poolChange, request, seed, textsOf } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import type { Audit } from "../support/kube-audit.ts";
 import { installCrds } from "../support/kube-crds.ts";
@@ -171,7 +171,7 @@ describe("the controllers on the orchestrator's API", () => {
   );
 
   testServer(
-    "give back everything of a deleted node at once, as soon as its pods are deleted",
+    "give back everything of a deleted node, as soon as its pods are deleted and its addresses have rested",
     async () => {
       await configure({ leakGracePeriod: "1h", hostEndpoint: { autoCreate: "Enabled" } });
       const addresses = await assign("gone", "n2");
@@ -187,6 +187,9 @@ describe("the controllers on the orchestrator's API", () => {
       await pollUntil(async () => (await hostEndpoints()).length === 1, "its host endpoint to go");
       expect(await recorded()).toEqual(expect.arrayContaining([...addresses]));
       await server.kubectl(["delete", "pod", "gone", "-n", "red", "--force", "--grace-period=0"]);
+      const isReleased = async () => !(await recorded()).some((address) => addresses.includes(address));
+      await pollUntil(isReleased, "the release of its addresses");
+      await letRest(store);
 
       await pollUntil(async () => {
         const { affinities, blocks } = await readWorld(store);

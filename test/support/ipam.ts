@@ -1,9 +1,11 @@
 /** A small set of pools, nodes and reservations for tests of the allocator, and requests to it. */
-import type { Change, Datastore } from "../../src/datastore/datastore.ts";
+import type { Change, Datastore, Wanted } from "../../src/datastore/datastore.ts";
 import { type Address, formatAddress, parseAddress } from "../../src/ip/address.ts";
 import { type Prefix, parsePrefix } from "../../src/ip/prefix.ts";
 import type { AllocatorMeans } from "../../src/ipam/allocator-means.ts";
+import { blockChange, decodeBlock } from "../../src/ipam/records.ts";
 import type { Assignment, AssignRequest } from "../../src/ipam/request.ts";
+import { withReleases } from "../../src/ipam/rest.ts";
 import { type IPPoolSpec, ipPool } from "../../src/model/ip-pool.ts";
 import { ipReservation } from "../../src/model/ip-reservation.ts";
 import {
@@ -11,7 +13,7 @@ import {
   type IPAMConfiguration,
   ipamConfiguration,
 } from "../../src/model/ipam-configuration.ts";
-import { IPAM_CONFIGURATION_KEY, resourceKey } from "../../src/model/keys.ts";
+import { blocksPrefix, IPAM_CONFIGURATION_KEY, resourceKey } from "../../src/model/keys.ts";
 import { node as nodeKind } from "../../src/model/node.ts";
 
 const AT_ONCE = 100;
@@ -51,6 +53,15 @@ export function configurationChange(spec: Partial<IPAMConfiguration["spec"]>): C
 export async function seed(store: Datastore, ...changes: readonly Change[]): Promise<void> {
   for (let start = 0; start < changes.length; start += AT_ONCE)
     await store.commit(changes.slice(start, start + AT_ONCE));
+}
+
+/** As if three minutes had passed: what was released until now has rested. */
+export async function letRest(store: Datastore): Promise<void> {
+  const wanted = ([4, 6] as const).map((family): Wanted => ({ kind: "prefix", prefix: blocksPrefix(family) }));
+  for (const entry of (await store.read(wanted)).answers.flat()) {
+    const block = decodeBlock(entry);
+    if (block.released !== undefined) await store.commit([blockChange(withReleases(block, []), entry.revision)]);
+  }
 }
 
 /** A fixed clock, fair randomness, and no waiting. */
