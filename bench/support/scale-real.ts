@@ -17,6 +17,7 @@ import { findTable, listElements, listSets } from "../../src/linux/nftables/read
 import { findLink } from "../../src/linux/rtnetlink/link.ts";
 import { listRoutes } from "../../src/linux/rtnetlink/route.ts";
 import { ENDPOINT as ENDPOINT_KIND } from "../../src/model/kinds.ts";
+import { etcdCommand } from "../../test/support/etcd-on-host.ts";
 import { type Host, openHost } from "../../test/support/host.ts";
 import { insideNetns } from "../../test/support/namespace-sockets.ts";
 import { processMemory } from "./process-memory.ts";
@@ -111,9 +112,8 @@ export async function measureRealAgents(plan: RealPlan): Promise<RealAgents> {
 }
 
 async function startEtcd(): Promise<ScaleEtcd> {
-  const urls = ["--listen-client-urls", ENDPOINT, "--advertise-client-urls", ENDPOINT];
   const log = Bun.file("/run/vt/etcd.log");
-  const child = Bun.spawn(["etcd", "--data-dir", "/run/vt/etcd", ...urls], {
+  const child = Bun.spawn([...etcdCommand("/run/vt/etcd", ENDPOINT)], {
     stdin: "ignore",
     stdout: log,
     stderr: log,

@@ -2,8 +2,10 @@ import { describe, expect } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { cgroupName, makeCgroups, removeCgroups } from "../support/cgroups.ts";
+import { hasEtcd } from "../support/etcd.ts";
+import { startEtcdOnHost } from "../support/etcd-on-host.ts";
 import { hostProblem, openHost } from "../support/host.ts";
-import { testNeeding } from "../support/needs.ts";
+import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 
 const ROOT = "/sys/fs/cgroup";
@@ -34,6 +36,21 @@ describe("openHost()", () => {
 
     owner.kill("SIGKILL");
     await pollUntil(() => !existsSync(`/proc/${init}`), "the host's end");
+  });
+});
+
+describe("startEtcdOnHost()", () => {
+  const etcd = hasEtcd ? undefined : "needs the program etcd";
+
+  testNeeding(
+    hostProblem(),
+    etcd,
+    program("busybox"),
+  )("needs no /etc/hosts, which a bare Debian lacks", async () => {
+    await using host = await openHost();
+    await host.must(["rm", "-f", "/etc/hosts"]);
+
+    expect(await startEtcdOnHost(host)).toStartWith("http://127.0.0.1:");
   });
 });
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { DatastoreSettings } from "../../src/config/datastore-settings.ts";
 import { identity } from "../../src/identity.ts";
 import { fetchFromHost } from "../support/connectivity.ts";
+import { etcdCommand } from "../support/etcd-on-host.ts";
 import type { Host } from "../support/host.ts";
 import { startApiServer } from "../support/kube-apiserver.ts";
 import { installCrds } from "../support/kube-crds.ts";
@@ -35,8 +36,7 @@ const PORT = 2379;
 export async function startRouterEtcd(router: Host): Promise<RouterEtcd> {
   const endpoint = `http://${ROUTER_ADDRESS}:${PORT}`;
   const pidFile = `${router.directory}/etcd.pid`;
-  const urls = ["--listen-client-urls", endpoint, "--advertise-client-urls", endpoint];
-  const command = ["etcd", "--data-dir", `${router.directory}/etcd`, ...urls];
+  const command = etcdCommand(`${router.directory}/etcd`, endpoint);
   const start = async () => {
     router.start(["sh", "-c", `echo $$ > ${pidFile}; exec "$@"`, "sh", ...command], "etcd.log");
     await fetchFromHost(router, ROUTER_ADDRESS, PORT, "/health");
