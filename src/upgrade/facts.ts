@@ -50,6 +50,8 @@ export interface Facts {
   /** Host endpoints of all interfaces that are not automatic. */
   readonly hostEndpoints: readonly string[];
   readonly hasUpgradePolicy: boolean;
+  /** The settings of the former node agents let pods with the annotation send from further sources. */
+  readonly allowsSourceSpoofing?: boolean;
   /** Objects with owner references to `vendor.org/v3`, as `KIND NAMESPACE/NAME`. */
   readonly ownedObjects: readonly string[];
 }

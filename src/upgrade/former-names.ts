@@ -37,6 +37,14 @@ export const FORMER_CANAL = { daemonSet: "canal", etcdDaemonSet: "canal-node", c
  * Settings of the node agent, now NodeAgentConfiguration.
  * @public
  */
+/** Of the former node agents, also as a variable: whether pods may send from the sources that their annotation names. */
+export const SOURCE_SPOOFING = { field: "workloadSourceSpoofing", variable: "FELIX_WORKLOADSOURCESPOOFING" } as const;
+
+/** The value that allows it; the other is `Disabled`. */
+export function isSpoofingAllowed(value: unknown): boolean {
+  return typeof value === "string" && value.toLowerCase() === "any";
+}
+
 export const FORMER_AGENT_CONFIGURATION = { kind: "FelixConfiguration", plural: "felixconfigurations" } as const;
 
 /** Annotation of a moved object: the UID of the one that it was copied from. */

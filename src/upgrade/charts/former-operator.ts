@@ -13,7 +13,12 @@ import { FORMER_CONTROLLERS } from "../former-names.ts";
 import { objectDiff } from "../object-diff.ts";
 import type { PlannedChange, PlanningSite, StepSite } from "../step.ts";
 import { fieldsAt, listAt, numberAt, textsAt } from "./members.ts";
-import { installationSchema, type Translated, translateInstallation } from "./translate-installation.ts";
+import {
+  installationSchema,
+  type Translated,
+  translateInstallation,
+  withFurtherSources,
+} from "./translate-installation.ts";
 
 export const OPERATOR_DEPLOYMENT = `/apis/apps/v1/namespaces/${identity.operator}/deployments/${identity.operator}`;
 const CONTROLLERS = `/apis/apps/v1/namespaces/${identity.systemNamespace}/deployments/${FORMER_CONTROLLERS}`;
@@ -132,7 +137,8 @@ interface Translation {
   readonly translated: Translated;
 }
 
-export async function translatedInstallations({ objects, release }: PlanningSite): Promise<readonly Translation[]> {
+export async function translatedInstallations(site: PlanningSite): Promise<readonly Translation[]> {
+  const { objects, release, facts } = site;
   const schema = installationSchema(release.operatorDefinitions);
   const found = await Promise.all(
     [DEFAULT_NAME, OVERLAY_NAME].map(async (name): Promise<readonly Translation[]> => {
@@ -140,7 +146,9 @@ export async function translatedInstallations({ objects, release }: PlanningSite
       const live = await objects.read(path);
       if (live === undefined) return [];
       const place = { what: `Installation ${name}:`, root: "spec" };
-      const translated = translateInstallation(fieldsAt(live, "spec"), schema, place);
+      const spec: Fields = fieldsAt(live, "spec");
+      const isCarried = name === DEFAULT_NAME && facts.allowsSourceSpoofing === true;
+      const translated = translateInstallation(isCarried ? withFurtherSources(spec) : spec, schema, place);
       const metadata = {
         ...fieldsAt(live, "metadata"),
         ...(hasFormerFinalizer(live) ? { finalizers: keptFinalizers(live) } : {}),

@@ -40,6 +40,14 @@ export function translateInstallation(spec: Fields, schema: unknown, place: Plac
   return { spec: value, notes, obstacles: obstaclesIn(value, place) };
 }
 
+/** Pods may send from further sources, unless the spec says otherwise already. */
+export function withFurtherSources(spec: Fields): Fields {
+  const network: Fields = fieldsAt(spec, NETWORK_FIELD);
+  const features: Fields = fieldsAt(network, "featureControl");
+  const featureControl = { allowedSourcePrefixes: true, ...features };
+  return { ...spec, [NETWORK_FIELD]: { ...network, featureControl } };
+}
+
 /** Of the spec, in the definition of an Installation. */
 export function installationSchema(definitions: readonly KubeObject[]): unknown {
   const definition = definitions.find((each) => fieldsAt(each, "spec", "names")["kind"] === "Installation");

@@ -112,7 +112,7 @@ describe("translateValues()", () => {
         vendorOperator: { registry: "quay.example.org", version: "v1.30.4" },
         podLabels: { a: "b" },
       },
-      SCHEMA,
+      { schema: SCHEMA },
     );
 
     expect(obstacles).toEqual([]);
@@ -144,6 +144,16 @@ describe("translateValues()", () => {
       operator: { replicas: 2 },
       kubernetesServiceEndpoint: { host: "10.0.0.1" },
     };
-    expect(translateValues(values, SCHEMA)).toEqual({ values, notes: [], obstacles: [] });
+    expect(translateValues(values, { schema: SCHEMA })).toEqual({ values, notes: [], obstacles: [] });
+  });
+
+  test("switch further sources of pods on if the former agents allowed them, unless they say otherwise", () => {
+    const facts = { schema: SCHEMA, allowsSourceSpoofing: true };
+    const on = { vendorNetwork: { featureControl: { allowedSourcePrefixes: true } } };
+    expect(translateValues({}, facts).values).toEqual({ installation: on });
+    const values = { installation: { vendorNetwork: { featureControl: { allowedSourcePrefixes: false } } } };
+    expect(translateValues(values, facts).values).toEqual(values);
+    const without = { installation: { enabled: false } };
+    expect(translateValues(without, facts).values).toEqual(without);
   });
 });

@@ -3,7 +3,7 @@ import { identity } from "../../identity.ts";
 import type { Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import type { Obstacle } from "../facts.ts";
-import { translateInstallation } from "./translate-installation.ts";
+import { translateInstallation, withFurtherSources } from "./translate-installation.ts";
 
 export interface TranslatedValues {
   readonly values: Fields;
@@ -25,11 +25,19 @@ const NO_MEANING: Readonly<Record<string, string>> = {
   defaultFelixConfiguration: `the settings of the node agents are in NodeAgentConfiguration "default", which keeps them`,
 };
 
-/** `schema`: of the spec of an Installation. */
-export function translateValues(given: Fields, schema: unknown): TranslatedValues {
+/** What is known about the cluster beside the values. */
+interface ValueFacts {
+  /** Of the spec of an Installation. */
+  readonly schema: unknown;
+  /** Pods may send from further sources. */
+  readonly allowsSourceSpoofing?: boolean;
+}
+
+export function translateValues(given: Fields, { schema, allowsSourceSpoofing = false }: ValueFacts): TranslatedValues {
   const { installation = {}, operator, kubeletVolumePluginPath, ...others } = given;
   const { enabled, ...spec } = isObject(installation) ? installation : {};
-  const moved = kubeletVolumePluginPath === undefined ? spec : { kubeletVolumePluginPath, ...spec };
+  const carried = allowsSourceSpoofing && enabled !== false ? withFurtherSources(spec) : spec;
+  const moved = kubeletVolumePluginPath === undefined ? carried : { kubeletVolumePluginPath, ...carried };
   const translated = translateInstallation(moved, schema, { what: "Value", root: "installation" });
   const ofOperator = OF_OPERATOR.filter((name) => others[name] !== undefined).map(
     (name) => [name, others[name]] as const,

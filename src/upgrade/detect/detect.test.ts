@@ -353,6 +353,7 @@ describe("the datastore", () => {
         },
       ]);
     await write("clusterinformations", "default", { vendorVersion: "v3.26.1" });
+    await write("felixconfigurations", "node.one", { workloadSourceSpoofing: "Any" });
     await write("hostendpoints", "by-hand", { interfaceName: "*" });
     await write("hostendpoints", "one", { interfaceName: "eth0" });
     await write(
@@ -369,7 +370,11 @@ describe("the datastore", () => {
       storage: "etcd",
       hostEndpoints: ["by-hand"],
       hasUpgradePolicy: true,
+      allowsSourceSpoofing: false,
     });
+    await write("felixconfigurations", "default", { workloadSourceSpoofing: "Any" });
+    const opened = await detect([agent], { openDatastore: async () => store });
+    expect(opened.facts).toMatchObject({ allowsSourceSpoofing: true });
     expect(facts.parts).toContainEqual({ part: "ClusterInformation default", version: "v3.26.1" });
 
     const failure = new PluginError("config-invalid", "it needs certificates", { details: "add --etcd-key-file" });

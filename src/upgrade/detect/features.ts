@@ -4,7 +4,13 @@ import { identity } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import type { Facts, Storage } from "../facts.ts";
-import { FORMER_SIDECAR, UPGRADE_POLICY } from "../former-names.ts";
+import {
+  FORMER_AGENT_CONFIGURATION,
+  FORMER_SIDECAR,
+  isSpoofingAllowed,
+  SOURCE_SPOOFING,
+  UPGRADE_POLICY,
+} from "../former-names.ts";
 import { type ProductResource, productResources } from "./product-resources.ts";
 import { fieldsAt } from "./snapshot.ts";
 
@@ -12,19 +18,25 @@ const CREATED_BY = `${identity.labelPrefix}created-by`;
 const SIDECARS: readonly string[] = [FORMER_SIDECAR, identity.sidecar];
 const MESH_NAMESPACE = "istio-system";
 
-export type Features = Pick<Facts, "hasApplicationLayerPolicy" | "hostEndpoints" | "hasUpgradePolicy">;
+export type Features = Pick<Facts, "hasApplicationLayerPolicy" | "hostEndpoints" | "hasUpgradePolicy"> &
+  Required<Pick<Facts, "allowsSourceSpoofing">>;
 
 export async function readFeatures(
   storage: Storage,
   sources: { readonly objects: ClusterObjects; readonly store: Datastore | undefined },
 ): Promise<Features> {
-  const [endpoints, policies, hasSidecars] = await Promise.all([
+  const [endpoints, policies, settings, hasSidecars] = await Promise.all([
     productResources("hostendpoints", storage, sources),
     productResources("globalnetworkpolicies", storage, sources),
+    // Where the storage has moved, the switch has been carried over.
+    storage === "current" ? [] : productResources(FORMER_AGENT_CONFIGURATION.plural, storage, sources),
     hasApplicationLayerPolicy(sources.objects),
   ]);
   return {
     hasApplicationLayerPolicy: hasSidecars,
+    allowsSourceSpoofing: settings.some(
+      ({ name, spec }) => name === "default" && isSpoofingAllowed(spec[SOURCE_SPOOFING.field]),
+    ),
     hostEndpoints: endpoints.filter(isByHand).map(({ name }) => name),
     hasUpgradePolicy: policies.some(({ name }) => name === UPGRADE_POLICY || name === `default.${UPGRADE_POLICY}`),
   };

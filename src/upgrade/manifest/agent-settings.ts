@@ -10,6 +10,7 @@ import {
 } from "../../model/node-agent-configuration.ts";
 import { quoted } from "../../quote.ts";
 import type { Obstacle } from "../facts.ts";
+import { SOURCE_SPOOFING } from "../former-names.ts";
 import { isSame } from "../merge/canonical-json.ts";
 import type { UnreadVariable } from "./workload.ts";
 
@@ -71,6 +72,7 @@ const WITHOUT_NOTE: ReadonlySet<string> = new Set([
   "FELIX_VXLANMTU",
   "FELIX_WIREGUARDMTU",
   "FELIX_TYPHAK8SSERVICENAME",
+  SOURCE_SPOOFING.variable,
   `${PREFIX}DISABLE_FILE_LOGGING`,
   `${PREFIX}K8S_NODE_REF`,
   `${PREFIX}MANAGE_CNI`,

@@ -17,12 +17,15 @@ export interface FormerLists {
   readonly release: string;
   /** As text; "0": detected. */
   readonly mtu: string;
+  /** Pods may send from further sources. */
+  readonly allowsSourceSpoofing?: boolean;
   /** Types of plugins of the release that are left out. */
   readonly without?: readonly unknown[];
 }
 
 /** `undefined` if the live text cannot be read. */
-export function translateNetworkList({ base, live, release, mtu, without = [] }: FormerLists): string | undefined {
+export function translateNetworkList(given: FormerLists): string | undefined {
+  const { base, live, release, mtu, allowsSourceSpoofing = false, without = [] } = given;
   const [mine, published] = [parseJsonText(live), parseJsonText(release)];
   if (!isObject(mine) || !isObject(published)) return undefined;
   const plugins = itemsIn(published, "plugins").filter(({ type }) => !without.includes(type));
@@ -35,10 +38,15 @@ export function translateNetworkList({ base, live, release, mtu, without = [] }:
     release: wrapped === undefined ? theirs : inDelegate(theirs, wrapped),
   };
   const { value } = mergeThreeWay(versions, "mine");
-  const list = withHostLocal(isObject(value) ? value : {}, versions);
+  const merged = withHostLocal(isObject(value) ? value : {}, versions);
+  const list = allowsSourceSpoofing ? mapOwn(merged, withFurtherSources) : merged;
   // The state of host-local is in a directory of this name: with another one, addresses in use would be assigned again.
   const { cniVersion, cniVersions } = theirs;
   return printJsonText({ ...list, name: mine["name"] ?? theirs["name"], cniVersion, cniVersions });
+}
+
+function withFurtherSources(own: Fields): Fields {
+  return { ...own, feature_control: { ...fieldsIn(own, "feature_control"), allowed_source_prefixes: true } };
 }
 
 /** Ranges of host-local that the user has changed are kept as a whole: it would use those of the release too. */

@@ -18,6 +18,7 @@ type Any = any;
 type Edit = (objects: Any[]) => void;
 
 interface Layout extends StockVariant {
+  readonly allowsSourceSpoofing?: boolean;
   readonly version?: string;
   readonly edit?: Edit;
   readonly isStockKnown?: boolean;
@@ -26,7 +27,8 @@ interface Layout extends StockVariant {
 
 /** A cluster in which the published manifest was applied, and changed. */
 async function layOut({ version = "v3.26.4", edit, isStockKnown = true, onConflict = "fail", ...variant }: Layout) {
-  const stock = (await stockManifest(version, variant)) ?? [];
+  const { datastore, network } = variant;
+  const stock = (await stockManifest(version, { datastore, network })) ?? [];
   const live: Any[] = structuredClone(stock) as Any[];
   const [config] = live.filter(({ data }) => data?.etcd_endpoints !== undefined);
   if (config !== undefined) config.data.etcd_endpoints = "https://10.0.0.1:2379";
@@ -38,13 +40,15 @@ interface Planned extends StockVariant, Pick<ManifestSite, "stock"> {
   readonly version: string;
   readonly onConflict: "fail" | "mine" | "theirs";
   readonly orchestratorVersion?: string;
+  readonly allowsSourceSpoofing?: boolean;
 }
 
 function plan(objects: readonly Any[], planned: Planned) {
   const { stock, version, datastore, network, onConflict, orchestratorVersion = "v1.34.0" } = planned;
   const live = new Map<string, Fields>(objects.map((each) => [objectPath(each), each]));
   const method = { kind: "manifest", network } as const;
-  const facts = { method, datastore, version, target: TARGET, orchestratorVersion } as Facts;
+  const { allowsSourceSpoofing = false } = planned;
+  const facts = { method, datastore, version, target: TARGET, orchestratorVersion, allowsSourceSpoofing } as Facts;
   const release = {
     version: TARGET,
     manifest: (variant: StockVariant) => variantObjects(variant, TARGET),
@@ -387,6 +391,18 @@ describe("wantedManifest() of an installation that was changed", () => {
     const annotations = object(wanted, "DaemonSet").spec.template.metadata.annotations;
     const unedited = object(await layOut(OWN), "DaemonSet").spec.template.metadata.annotations;
     expect(annotations).not.toEqual(unedited);
+  });
+
+  test("sources of pods that the former agents allowed become a switch; their variable counts before the resource", async () => {
+    const features = async (plan: Partial<Layout>) =>
+      networkList(await layOut({ ...OWN, ...plan })).plugins[0].feature_control;
+    const on = { allowed_source_prefixes: true };
+
+    expect(await features({})).toBeUndefined();
+    expect(await features({ allowsSourceSpoofing: true })).toEqual(on);
+    expect(await features({ edit: setVariable("FELIX_WORKLOADSOURCESPOOFING", "Any") })).toEqual(on);
+    const off = setVariable("FELIX_WORKLOADSOURCESPOOFING", "Disabled");
+    expect(await features({ allowsSourceSpoofing: true, edit: off })).toBeUndefined();
   });
 
   test("an image with another name is asked about: the release's may not be there", async () => {

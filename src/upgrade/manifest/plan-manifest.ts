@@ -25,13 +25,16 @@ export interface ManifestSite {
 }
 
 export function wantedManifest({ live, daemonSet, facts, release, options, stock }: ManifestSite): WantedManifest {
-  const { datastore } = facts;
+  const { datastore, allowsSourceSpoofing } = facts;
   const network = targetNetwork(live, daemonSet, facts);
   const { settings, components } = release.manifest({ datastore, network });
   const objects = [...settings, ...components].filter((object) => isServed(object, facts));
   const winner = options.onConflict === "theirs" ? "theirs" : "mine";
   const { conflicts, ...wanted } = isFormer(daemonSet)
-    ? translateFormer({ live, daemonSet, stock, release: objects, isEtcd: datastore === "etcd", winner })
+    ? translateFormer({
+        ...{ live, daemonSet, stock, release: objects, isEtcd: datastore === "etcd", winner },
+        allowsSourceSpoofing: allowsSourceSpoofing ?? false,
+      })
     : mergePresent({
         live,
         release: objects,

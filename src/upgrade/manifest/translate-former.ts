@@ -9,7 +9,7 @@ import type { KubeObject } from "../../operator/kube-object.ts";
 import { describeObject } from "../../operator/object-kinds.ts";
 import { NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "../../operator/render/names.ts";
 import type { Obstacle } from "../facts.ts";
-import { FORMER_CONFIG_MAP, FORMER_ETCD_SECRET } from "../former-names.ts";
+import { FORMER_CONFIG_MAP, FORMER_ETCD_SECRET, isSpoofingAllowed, SOURCE_SPOOFING } from "../former-names.ts";
 import { parseJsonText, printJsonText } from "../merge/json-text.ts";
 import { type MergeConflict, UNKNOWN_BASE } from "../merge/three-way.ts";
 import { translateEnvironment } from "./agent-settings.ts";
@@ -42,6 +42,8 @@ export interface FormerInstallation {
   /** Settings and components. */
   readonly release: readonly KubeObject[];
   readonly isEtcd: boolean;
+  /** By the resource of the former agents; a variable takes precedence over it. */
+  readonly allowsSourceSpoofing: boolean;
   /** Of conflicts. */
   readonly winner: "mine" | "theirs";
 }
@@ -193,7 +195,8 @@ function settingsPart(release: KubeObject, { environment, etcd }: Site): Part {
   };
 }
 
-function networkConfigPart(release: KubeObject, { live, settings, stock, winner }: Site): Part {
+function networkConfigPart(release: KubeObject, site: Site): Part {
+  const { live, settings, stock, winner } = site;
   const installed = live.get(PATHS.networkConfig);
   const former = textIn(fieldsIn(settings, "data"), "cni_network_config");
   // An upgrade that was interrupted has written it already.
@@ -205,7 +208,10 @@ function networkConfigPart(release: KubeObject, { live, settings, stock, winner 
   const mtu = textIn(fieldsIn(settings, "data"), "veth_mtu") ?? "0";
   const questions = source === "stock" ? [] : pluginQuestions({ before, former, theirs });
   const without = winner === "mine" ? questions.map(({ type }) => type) : [];
-  const text = translateNetworkList({ base: before, live: former, release: theirs, mtu, without });
+  const variable = site.environment.get(SOURCE_SPOOFING.variable);
+  const allowsSourceSpoofing = variable === undefined ? site.allowsSourceSpoofing : isSpoofingAllowed(variable);
+  const lists = { base: before, live: former, release: theirs };
+  const text = translateNetworkList({ ...lists, mtu, allowsSourceSpoofing, without });
   if (text === undefined) {
     const message = "The network config in cni_network_config is not valid JSON";
     return { wanted: [], obstacles: [{ message, remedy: "correct it in the ConfigMap" }] };

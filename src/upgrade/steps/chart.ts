@@ -37,7 +37,7 @@ export const chartStep: Step = {
     if (newest === undefined || used === undefined || (isDone && (await operatorWaitsFor(site.objects)) === undefined))
       return undefined;
     const former = await planFormerOperator(site);
-    const { notes, obstacles } = translateValues(valuesOf(used), schemaOf(site));
+    const { notes, obstacles } = translateValues(valuesOf(used), valueFacts(site));
     const effective = await effectiveInstallation(site);
     const pools =
       "installation" in effective ? poolNotes(effective.installation, effective.pools) : { notes: [], obstacles: [] };
@@ -97,8 +97,11 @@ function inOperatorNamespace({ name }: ChartRelease) {
   return { name, namespace: identity.operator };
 }
 
-function schemaOf({ release }: PlanningSite): unknown {
-  return installationSchema(release.operatorDefinitions);
+function valueFacts({ release, facts }: PlanningSite) {
+  return {
+    schema: installationSchema(release.operatorDefinitions),
+    allowsSourceSpoofing: facts.allowsSourceSpoofing ?? false,
+  };
 }
 
 /** `undefined` if the release of this version is deployed. */
@@ -118,7 +121,7 @@ async function installChart(site: StepSite, release: ChartRelease): Promise<void
   if (release.namespace !== identity.operator && isPending(newest)) throw pendingProblem(newest);
   const used = recordInUse(records) ?? newest;
   if (release.namespace === identity.operator) await stripStoredManifest(site, used);
-  const { values } = translateValues(valuesOf(used), schemaOf(site));
+  const { values } = translateValues(valuesOf(used), valueFacts(site));
   await runChart(site, { name: release.name, values });
   site.progress(`release ${release.name} is installed in namespace ${identity.operator}`);
 }

@@ -7,7 +7,7 @@ import { NODE_AGENT_CONFIGURATION } from "../../model/kinds.ts";
 import { formatProblems, type Problem } from "../../model/problem.ts";
 import { decodeShape, findUnknownFields, isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
-import { FORMER_AGENT_CONFIGURATION } from "../former-names.ts";
+import { FORMER_AGENT_CONFIGURATION, isSpoofingAllowed, SOURCE_SPOOFING } from "../former-names.ts";
 
 export interface AgentSettings {
   readonly spec: Fields;
@@ -26,7 +26,7 @@ const FAILSAFE: readonly string[] = ["failsafeInboundHostPorts", "failsafeOutbou
 const WORDS = "defaultEndpointToHostAction";
 
 export function agentSettings(name: string, former: unknown): AgentSettings {
-  const given: Fields = isObject(former) ? former : {};
+  const { [SOURCE_SPOOFING.field]: spoofing, ...given }: Fields = isObject(former) ? former : {};
   const renamed = withPresentNames(given);
   const schema = NODE_AGENT_CONFIGURATION.codec.specSchema;
   const unknown = findUnknownFields(schema, renamed).map(({ path }) => path);
@@ -42,6 +42,7 @@ export function agentSettings(name: string, former: unknown): AgentSettings {
     // Without the unknown ones, also those within known ones.
     spec: known.ok && isObject(known.value) ? known.value : {},
     notes: [
+      ...spoofingNotes(name, spoofing),
       ...listed(
         name,
         "this release does not have",
@@ -62,6 +63,16 @@ export function agentSettings(name: string, former: unknown): AgentSettings {
       ...wrong.filter(({ path }) => isFailsafe(path)).map((problem) => formatProblems([problem])),
     ],
   };
+}
+
+/** The default is carried over to the network config; `Disabled` is what this release does. */
+function spoofingNotes(name: string, spoofing: unknown): readonly string[] {
+  if (!isSpoofingAllowed(spoofing)) return [];
+  const what = `${FORMER_AGENT_CONFIGURATION.kind} ${quoted(name)}: ${SOURCE_SPOOFING.field} ${quoted(spoofing)}`;
+  if (name === "default") {
+    return [`${what} becomes the switch allowedSourcePrefixes; addresses of pools and nodes are excluded all the same`];
+  }
+  return [`${what} is not copied: the switch allowedSourcePrefixes is one for all nodes`];
 }
 
 function listed(name: string, reason: string, fields: string): readonly string[] {

@@ -144,6 +144,23 @@ describe("the settings of the node agent on etcd", () => {
     expect((await rejectionOf(() => storageStep.act(site, PLAN))).kind).toBe("resource-invalid");
   });
 
+  test("say what becomes of the switch for source spoofing", async () => {
+    const store = openMemory();
+    const objects = clusterObjects({ request: async () => ({ status: 404, text: "{}" }) });
+    const site = upgradeSite({ objects, store, facts: { storage: "etcd", datastore: "etcd" } });
+    const any = { workloadSourceSpoofing: "Any" };
+    await store.commit([
+      put("default", any),
+      put("node.one", any),
+      put("node.two", { workloadSourceSpoofing: "Disabled" }),
+    ]);
+
+    expect((await storageStep.plan(site))?.notes).toEqual([
+      expect.stringContaining('"default": workloadSourceSpoofing "Any" becomes the switch allowedSourcePrefixes'),
+      expect.stringContaining('"node.one": workloadSourceSpoofing "Any" is not copied'),
+    ]);
+  });
+
   test("are copied beside the former ones, those of an administrator stay, and a rollback removes the copies", async () => {
     const store = openMemory();
     const objects = clusterObjects({ request: async () => ({ status: 404, text: "{}" }) });
