@@ -16,6 +16,7 @@ import { forgetBorrowings } from "../../src/ipam/leaks/borrowings.ts";
 import { readWorld } from "../../src/ipam/world.ts";
 import type { KubeRequest } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
+import { BINDS_TOKENS } from "../../src/operator/render/names.ts";
 import { PLUGIN_ACCOUNT } from "../../src/operator/roles/rules.ts";
 import { means, poolChange, prefix, request, seed } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
@@ -133,9 +134,9 @@ function deletion(kind: string, name: string): KubeRequest {
   return { method: "DELETE", path: `${RESOURCES}/${kind}/${name}`, body: JSON.stringify({ dryRun: ["All"] }) };
 }
 
-function tokenRequest(boundObjectRef?: object): KubeRequest {
+function tokenRequest(boundObjectRef?: object, more: object = {}): KubeRequest {
   const path = `/api/v1/namespaces/kube-system/serviceaccounts/${PLUGIN_ACCOUNT}/token`;
-  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { boundObjectRef } };
+  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { boundObjectRef, ...more } };
   return { method: "POST", path, body: JSON.stringify(body) };
 }
 
@@ -341,6 +342,53 @@ describe("the policies of node accounts", () => {
     expect(boundNodeUid(token)).toBe(await nodeUid(client, "node-1", new AbortController().signal));
     await expect(requestPluginToken(client, { ...account, node: "node-2" })).rejects.toThrow("its own Node only");
     await client.close();
+  });
+
+  testServer("let agents of a former release request unbound tokens for a day, as long as there are any", async () => {
+    const patchAgents = (spec: object) => {
+      const target = ["--namespace=kube-system", "daemonset", nodeAgent, "--type=merge"];
+      return server.kubectl(["patch", ...target, `--patch=${JSON.stringify({ spec })}`]);
+    };
+    const setTemplate = (mark: "true" | null) =>
+      patchAgents({ template: { metadata: { annotations: { [BINDS_TOKENS]: mark } } } });
+    const deletePods = () =>
+      server.kubectl([
+        "delete",
+        "--namespace=kube-system",
+        "pod",
+        `--selector=app.kubernetes.io/name=${nodeAgent}`,
+        "--wait=true",
+      ]);
+    const pollPods = (current: number, updated: number) =>
+      pollUntil(async () => {
+        const { metadata, status } = await server.get<Json>("daemonset", nodeAgent, "--namespace=kube-system");
+        const { observedGeneration, currentNumberScheduled, updatedNumberScheduled = 0 } = status;
+        const isObserved = observedGeneration === metadata.generation;
+        return isObserved && currentNumberScheduled === current && updatedNumberScheduled === updated;
+      }, `${updated} of ${current} agents with the template`);
+    const pollRefusal = (isRefused: boolean, title: string) =>
+      pollUntil(
+        async () => (await refusalOf("agent", tokenRequest())).includes("its own Node only") === isRefused,
+        title,
+      );
+
+    await patchAgents({ updateStrategy: { type: "OnDelete", rollingUpdate: null } });
+    await server.kubectl(["label", "node", ...NODES, "kubernetes.io/os=linux", "--overwrite"]);
+    await pollPods(2, 2);
+    await pollRefusal(true, "the refusal once all agents bind tokens");
+    await setTemplate(null);
+    await pollRefusal(false, "an unbound token while the former release is rolled out");
+    await deletePods();
+    await pollPods(2, 2);
+    await pollRefusal(false, "an unbound token under the former release");
+    const long = await refusalOf("agent", tokenRequest(undefined, { expirationSeconds: 86_401 }));
+    expect(long).toContain("valid for a day at most");
+    await setTemplate("true");
+    await pollPods(2, 0);
+    await pollRefusal(false, "an unbound token while this release is rolled out");
+    await deletePods();
+    await pollPods(2, 2);
+    await pollRefusal(true, "the refusal once it is rolled out");
   });
 
   testServer("do not apply to a token that says no node", async () => {

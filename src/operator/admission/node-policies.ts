@@ -10,12 +10,13 @@
  *   node-handles      handles with its label, or without any
  *   node-pools        pools: adds the finalizer of pools with blocks
  *   node-cluster      ClusterInformation: what is there stays, except the release
- *   node-tokens       tokens that are bound to its Node
+ *   node-tokens       tokens that are valid for a day at most and, once every agent requests such, bound to its Node
  *
  * An API server that does not put the node into a token is not asked: the conditions do not match then.
  */
 import { identity, PRODUCT_API } from "../../identity.ts";
 import type { KubeObject } from "../kube-object.ts";
+import { BINDS_TOKENS } from "../render/names.ts";
 import { PLUGIN_ACCOUNT } from "../roles/rules.ts";
 import { constant, FORMER_ANNOTATIONS, NEW_ANNOTATIONS } from "./expressions.ts";
 import { bindingObject, matching, policyObject } from "./policy-objects.ts";
@@ -47,6 +48,12 @@ interface Rule {
   readonly resource: string;
   readonly group?: string;
   readonly variables?: readonly { readonly name: string; readonly expression: string }[];
+  /** What the expressions may compare with. If it is missing, the policy does not apply. */
+  readonly parameters?: {
+    readonly kind: { readonly apiVersion: string; readonly kind: string };
+    /** Without a namespace: in that of the request. */
+    readonly name: string;
+  };
   /** Each with what it demands, as the end of "this account, of node X, may …". */
   readonly demands: readonly (readonly [expression: string, may: string])[];
 }
@@ -245,25 +252,45 @@ const CLUSTER: Rule = {
   ],
 };
 
+/**
+ * Agents of a former release request tokens that are not bound. What counts is the DaemonSet: its template is that of agents
+ * which bind them, and no pod is left of another one. A node without a pod does not matter: a thief could delete his.
+ */
+const EVERY_AGENT_BINDS_TOKENS = [
+  `params.spec.template.?metadata.?annotations[?${constant(BINDS_TOKENS)}].orValue('') == 'true'`,
+  "params.status.?observedGeneration.orValue(0) == params.metadata.generation",
+  "params.status.?updatedNumberScheduled.orValue(0) == params.status.?currentNumberScheduled.orValue(0)",
+].join(" && ");
+
+const LONGEST_SECONDS = 24 * 60 * 60;
+
 const TOKENS: Rule = {
   name: "node-tokens",
   operations: ["CREATE"],
   resource: "serviceaccounts/token",
+  parameters: { kind: { apiVersion: "apps/v1", kind: "DaemonSet" }, name: identity.nodeAgent },
   demands: [
     [
-      "object.spec.?boundObjectRef.?kind.orValue('') == 'Node' && object.spec.?boundObjectRef.?name.orValue('') == variables.node",
+      `object.spec.?expirationSeconds.orValue(0) <= ${LONGEST_SECONDS}`,
+      "request tokens that are valid for a day at most",
+    ],
+    [
+      `!(${EVERY_AGENT_BINDS_TOKENS}) || (object.spec.?boundObjectRef.?kind.orValue('') == 'Node' && object.spec.?boundObjectRef.?name.orValue('') == variables.node)`,
       "request tokens that are bound to its own Node only",
     ],
   ],
 };
 
+export const NODE_TOKENS = `${product}-${TOKENS.name}`;
+
 const RULES: readonly Rule[] = [RECORDS, PODS, BLOCKS, CLAIMS, HANDLES, POOLS, CLUSTER, TOKENS];
 
 export function nodeAccountPolicies(): readonly KubeObject[] {
-  return RULES.flatMap(({ name, operations, resource, group, variables = [], demands }) => {
+  return RULES.flatMap(({ name, operations, resource, group, parameters, variables = [], demands }) => {
     const policy = `${product}-${name}`;
     return [
       policyObject(policy, {
+        ...(parameters === undefined ? {} : { paramKind: parameters.kind }),
         matchConstraints: matching(operations, [resource], group),
         matchConditions: CONDITIONS,
         variables: [NODE, ...variables],
@@ -273,7 +300,10 @@ export function nodeAccountPolicies(): readonly KubeObject[] {
           reason: "Forbidden",
         })),
       }),
-      bindingObject(policy),
+      bindingObject(
+        policy,
+        parameters === undefined ? {} : { paramRef: { name: parameters.name, parameterNotFoundAction: "Allow" } },
+      ),
     ];
   });
 }

@@ -18,7 +18,7 @@ export function componentObjects(plan: RenderPlan): readonly KubeObject[] {
     nodeDaemonSet(plan, config),
     controllersDisruptionBudget(plan),
     controllersDeployment(plan),
-    ...admissionObjects(plan.installation.admissionPolicies),
+    ...admissionObjects(plan.installation),
   ];
   return objects.map((object) => withLabels(object, plan.labels));
 }

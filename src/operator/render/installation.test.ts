@@ -53,6 +53,18 @@ describe("renderInstallation()", () => {
     },
   );
 
+  test("demands no bound tokens with etcd: Kubernetes 1.30 cannot bind them", () => {
+    const policies = (name: string) =>
+      render(exampleNamed(name)).objects.flatMap(({ kind, metadata }) =>
+        kind.startsWith("ValidatingAdmissionPolicy") ? [metadata.name] : [],
+      );
+    const tokens = `${identity.product}-node-tokens`;
+
+    expect(policies("default").filter((name) => name === tokens)).toHaveLength(2);
+    expect(policies("etcd-with-secret")).toContain(`${identity.product}-node-records`);
+    expect(policies("etcd-with-secret")).not.toContain(tokens);
+  });
+
   test("renders the removal from the nodes as its file has it", async () => {
     const { installation, facts } = exampleNamed("private-registry");
     await expectText("uninstall.yaml", objectText(renderUninstall(installation, facts)));

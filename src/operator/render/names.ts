@@ -10,6 +10,9 @@ export function podLabels(workload: string): Readonly<Record<string, string>> {
 export const CONFIG_HASH = `${OPERATOR_API.group}/cni-config-hash`;
 export const ETCD_SECRET_HASH = `${OPERATOR_API.group}/etcd-secret-hash`;
 
+/** Annotation of the node agent's pods: they request tokens of the plugin that are bound to their Node. */
+export const BINDS_TOKENS = `${OPERATOR_API.group}/binds-tokens`;
+
 export const NETWORK_CONFIG_MAP = "cni-config";
 export const NETWORK_CONFIG_KEY = "config";
 /** Where the containers find the network config, and the certificates of etcd. */

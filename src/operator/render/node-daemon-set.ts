@@ -6,7 +6,7 @@ import { identity } from "../../identity.ts";
 import { KUBELET_DIRECTORY, NO_KUBELET } from "../../model/kubelet-directory.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { PLUGIN_ACCOUNT } from "../roles/rules.ts";
-import { CONFIG_HASH, NODE_HEALTH_PORT, podLabels, UNINSTALL } from "./names.ts";
+import { BINDS_TOKENS, CONFIG_HASH, NODE_HEALTH_PORT, podLabels, UNINSTALL } from "./names.ts";
 import type { EnvironmentVariable, RenderPlan } from "./plan.ts";
 import {
   apiEndpoint,
@@ -39,7 +39,11 @@ export function nodeDaemonSet(plan: RenderPlan, config: KubeObject): KubeObject 
       template: {
         metadata: {
           labels: podLabels(identity.nodeAgent),
-          annotations: { [CONFIG_HASH]: hashOf(config["data"]), ...etcdSecretAnnotation(plan) },
+          annotations: {
+            [CONFIG_HASH]: hashOf(config["data"]),
+            [BINDS_TOKENS]: "true",
+            ...etcdSecretAnnotation(plan),
+          },
         },
         spec: {
           ...nodePod(plan, identity.nodeAgent),

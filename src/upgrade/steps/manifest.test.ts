@@ -121,6 +121,19 @@ describe.each(LAYOUTS)("the manifest of $version, $network on $datastore", ({ st
     expect(cluster.writes).toHaveLength(length);
   });
 
+  test("goes back without policies that could refuse the earlier agents", async () => {
+    const { cluster, apply, rollback } = await layOut(layout);
+    await apply();
+    const { length } = cluster.writes;
+    await rollback();
+    const back = cluster.writes.slice(length);
+    const last = back.findLastIndex((write) => write.includes("/validatingadmissionpolic"));
+    const agents = back.findIndex((write) => write.includes("/daemonsets/"));
+
+    expect(last).toBeGreaterThan(-1);
+    expect(last).toBeLessThan(agents);
+  });
+
   test("killed at any write and started again, it ends as if it had not been; so does going back", async () => {
     const undisturbed = await layOut(layout);
     const before = undisturbed.content();

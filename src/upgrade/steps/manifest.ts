@@ -1,7 +1,8 @@
 /** Rules 7 and 8: an installation from a manifest gets the objects of this release, with the user's edits. */
 import { identity } from "../../identity.ts";
+import { ADMISSION_API } from "../../operator/admission/policy-objects.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
-import { describeObject, objectPath } from "../../operator/object-kinds.ts";
+import { describeObject, groupPath, objectPath } from "../../operator/object-kinds.ts";
 import { formatYaml } from "../../yaml.ts";
 import { areFormerControllersStopped, stopFormerControllers } from "../manifest/former-controllers.ts";
 import { daemonSetOf, isFormer, PATHS } from "../manifest/live-manifest.ts";
@@ -77,9 +78,18 @@ export const manifestStep: Step = {
     }
   },
 
-  /** The controllers of this release end first, then the objects are as they were, workloads last. */
+  /**
+   * Policies of this release must not refuse what the earlier agents write: they go first. The controllers of this release
+   * end next, then the objects are as they were, workloads last.
+   */
   async rollback(site, plan) {
-    const paths = plan.changes.flatMap(({ path }) => path ?? []);
+    const changed = plan.changes.flatMap(({ path }) => path ?? []);
+    const policies = changed.filter(isPolicy);
+    const paths = changed.filter((path) => !isPolicy(path));
+    await restoreBackedUp(site, [
+      ...policies.filter(isPolicyBinding),
+      ...policies.filter((path) => !isPolicyBinding(path)),
+    ]);
     const { objects } = wantedOf(plan);
     const controllers = objects.filter(({ object }) => isControllers(object)).map(({ object }) => objectPath(object));
     const isWorkload = (path: string) => /\/(daemonsets|deployments)\//.test(path);
@@ -101,6 +111,14 @@ export const manifestStep: Step = {
     );
   },
 };
+
+function isPolicy(path: string): boolean {
+  return path.startsWith(`${groupPath(ADMISSION_API)}/`);
+}
+
+function isPolicyBinding(path: string): boolean {
+  return path.includes("/validatingadmissionpolicybindings/");
+}
 
 function isExisting(path: string, { changes }: StepPlan): boolean {
   return changes.some((each) => each.path === path && each.action !== "create");
