@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { thrownBy } from "../../test/support/thrown-by.ts";
 import type { KubeRequest } from "./api.ts";
-import { requireOk } from "./require-ok.ts";
+import { isForbidden, requireOk } from "./require-ok.ts";
 
 const POD = "/api/v1/namespaces/shop/pods/web-0";
 
@@ -26,6 +26,25 @@ describe("requireOk()", () => {
     expect(failure.message).toContain(`the role lacks the permission to ${permission}`);
     expect(failure.message).toContain("said no");
     expect(failure.details).toContain(rule);
+  });
+
+  test("a 403 of an admission policy names the policy and its reason, and not the role", () => {
+    const why = 'this account, with a token of node "new", may write claims of its own node only';
+    const message = `blockaffinities.vendor.org "old-10" is forbidden: ValidatingAdmissionPolicy 'vendor-node-claims' with binding 'vendor-node-claims' denied request: ${why}`;
+    const refusal = { status: 403, text: JSON.stringify({ kind: "Status", message }) };
+    const request = { method: "DELETE", path: "/apis/vendor.org/v3/blockaffinities/old-10" } as const;
+    const failure = thrownBy(() => requireOk(refusal, request));
+
+    expect(failure.message).toBe(
+      `Cannot delete blockaffinities "old-10": the admission policy "vendor-node-claims" refuses it: ${why} (403 Forbidden)`,
+    );
+    expect(failure.details).toContain("If this host was renamed, delete the Node of its former name");
+    expect(failure.details).not.toContain("role");
+    expect(isForbidden(failure)).toBeTrue();
+
+    const text = refusal.text.replaceAll("vendor-node-claims", "no-deletions");
+    const foreign = thrownBy(() => requireOk({ status: 403, text }, request));
+    expect(foreign.details).toBe('see "kubectl describe validatingadmissionpolicy no-deletions"');
   });
 
   test("names the object", () => {

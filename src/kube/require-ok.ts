@@ -1,5 +1,6 @@
 /** What a response other than success means: a PluginError that names the verb, the resource and what is missing. Pure. */
 import { type ErrorKind, PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
 import { redact } from "../redaction.ts";
 import type { KubeRequest, KubeResponse } from "./api.ts";
 import { describeRequest, type RequestTarget, targetOf } from "./request-target.ts";
@@ -66,7 +67,7 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }
 
-/** Whether the role of the credentials lacks a permission. */
+/** Whether the role of the credentials lacks a permission, or an admission policy refuses the request. */
 export function isForbidden(failure: unknown): failure is PluginError {
   return failure instanceof PluginError && failure.cause instanceof RefusedRequest && failure.cause.status === 403;
 }
@@ -83,6 +84,26 @@ const UNKNOWN_RESOURCE: Refusal = {
   details: () => 'apply the custom resource definitions: "kubectl apply -f deploy/crds"',
 };
 
+/** The end of the API server's message if a ValidatingAdmissionPolicy refuses a request. */
+const DENIED_BY_POLICY = /ValidatingAdmissionPolicy '([^']*)' with binding '[^']*' denied request: (.*)$/s;
+
+/** `undefined` if the response is not the refusal of an admission policy. */
+function policyRefusal(status: number, reason: string): Refusal | undefined {
+  const [, policy, why] = (status === 403 ? DENIED_BY_POLICY.exec(reason) : null) ?? [];
+  if (policy === undefined || why === undefined) return undefined;
+  const description = `see "kubectl describe validatingadmissionpolicy ${policy}"`;
+  return {
+    kind: "api-unavailable",
+    state: () => `the admission policy "${policy}" refuses it: ${why} (403 Forbidden)`,
+    details: () => (policy.startsWith(NODE_POLICY) ? `${description}. ${OTHER_NODE}` : description),
+  };
+}
+
+/** Policies for what belongs to one node: docs/admission.md. */
+const NODE_POLICY = `${identity.product}-node-`;
+const OTHER_NODE =
+  "If this host was renamed, delete the Node of its former name: the controllers then release its addresses";
+
 /** Returns the text of a successful response; throws a PluginError for any other. */
 export function requireOk(
   { status, text, credentials }: KubeResponse,
@@ -93,7 +114,7 @@ export function requireOk(
   const target = { ...targetOf(request), credentials };
   const reason = redact(reasonIn(text));
   const isUnknown = status === 404 && target.group !== "" && parsed(text) === undefined;
-  const refusal = isUnknown ? UNKNOWN_RESOURCE : REFUSALS[status];
+  const refusal = isUnknown ? UNKNOWN_RESOURCE : (policyRefusal(status, reason) ?? REFUSALS[status]);
   const state = refusal?.state(target, reason) ?? `the API returned status ${status}: ${reason}`;
   const kind = refusal?.kind ?? "api-unavailable";
   throw new PluginError(

@@ -42,7 +42,7 @@ export async function restoreOperator(site: StepSite, changes: readonly PlannedC
   if (site.facts.storage !== "current") await waitForFormerAgents(site);
 }
 
-/** The former operator does not know them, and its agents request tokens that they refuse. */
+/** The former operator does not know them: nobody would update or remove them. */
 async function removeAdmissionPolicies({ objects }: StepSite): Promise<void> {
   for (const plural of ["validatingadmissionpolicybindings", "validatingadmissionpolicies"]) {
     const path = `/apis/${ADMISSION_API}/${plural}`;
