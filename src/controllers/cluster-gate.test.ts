@@ -67,6 +67,26 @@ describe("the gate of the controllers", () => {
     await end();
   });
 
+  test("leaves no listener behind, however often it is asked", async () => {
+    const { gate, end } = await gateBetween(["n1"], ["n1"]);
+    let listeners = 0;
+    const { signal } = stop;
+    const [add, remove] = [signal.addEventListener.bind(signal), signal.removeEventListener.bind(signal)];
+    signal.addEventListener = (...given: Parameters<typeof add>) => {
+      listeners += 1;
+      add(...given);
+    };
+    signal.removeEventListener = (...given: Parameters<typeof remove>) => {
+      listeners -= 1;
+      remove(...given);
+    };
+    await gate.whenLeading(signal);
+    for (let call = 0; call < 10_000; call += 1) await gate.whenLeading(signal);
+
+    expect(listeners).toBe(0);
+    await end();
+  });
+
   test("refuses a commit to a datastore that has become another cluster's since", async () => {
     const { gate, store, end } = await gateBetween(["n1"], ["n1"]);
     await gate.whenLeading(stop.signal);

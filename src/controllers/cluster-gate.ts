@@ -40,11 +40,18 @@ export class ClusterGate implements Leadership {
   }
 
   async whenLeading(signal: AbortSignal): Promise<void> {
-    const { leadership } = this.means;
-    const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-    while (!signal.aborted && !this.isLeading()) {
-      await leadership.whenLeading(signal);
-      await Promise.race([this.opened.promise, stopped]);
+    // Asked for each key: the usual case costs nothing.
+    if (this.isLeading()) return;
+    const { promise: stopped, resolve } = Promise.withResolvers<void>();
+    const stop = () => resolve();
+    signal.addEventListener("abort", stop);
+    try {
+      while (!signal.aborted && !this.isLeading()) {
+        await this.means.leadership.whenLeading(signal);
+        await Promise.race([this.opened.promise, stopped]);
+      }
+    } finally {
+      signal.removeEventListener("abort", stop);
     }
   }
 
