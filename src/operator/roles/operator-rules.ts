@@ -71,6 +71,7 @@ const OWN: readonly Rule[] = [
   rule(OPERATOR_API.group, [`${STATUSES}/status`], ["patch"]),
   rule(PRODUCT_API.group, ["ippools"], ["get", "list", "watch", "create", "update"]),
   rule(PRODUCT_API.group, ["nodeagentconfigurations"], ["get", "list", "watch", "create", "update", "delete"]),
+  rule(PRODUCT_API.group, ["clusterinformations"], ["list", "watch"]),
   rule(CORE, ["events"], ["create"]),
 ];
 
