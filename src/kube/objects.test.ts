@@ -40,7 +40,8 @@ describe("objects of the API", () => {
       return { status: 410, body: { message: "too old" } };
     });
 
-    expect(await objects.listMetadata("/api/v1/pods")).toEqual([{ name: "a" }, { name: "b" }]);
+    const keep = ({ name }: { readonly name?: unknown }) => [name];
+    expect(await objects.collect("/api/v1/pods", { content: "metadata", keep })).toEqual(["a", "b"]);
     expect(requests.map(({ query }) => query?.["continue"])).toEqual([undefined, "2", undefined, "2"]);
     expect(requests[0]?.accept).toContain("as=PartialObjectMetadataList");
   });

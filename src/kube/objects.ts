@@ -14,8 +14,8 @@ export interface ClusterObjects {
   read(path: string, query?: Readonly<Record<string, string>>): Promise<Fields | undefined>;
   /** Its items, read in pages; none if there is no such kind. Starts again if the history of a list that takes long is gone. */
   list(path: string, query?: Readonly<Record<string, string>>): Promise<readonly Fields[]>;
-  /** Like `list`, but only the metadata, if the server can: some servers return the whole objects. */
-  listMetadata(path: string): Promise<readonly Fields[]>;
+  /** Like `list`, but remembers only what `keep` makes of each item: no more than one page is in memory. */
+  collect<Kept>(path: string, wanted: Collected<Kept>): Promise<readonly Kept[]>;
   /** `undefined` if there is nothing at the path. */
   readText(path: string, query?: Readonly<Record<string, string>>): Promise<string | undefined>;
   create(path: string, object: object): Promise<Fields>;
@@ -29,6 +29,13 @@ export interface ClusterObjects {
   patchJson(path: string, operations: readonly object[]): Promise<Fields | undefined>;
   /** Returns whether there was such an object. */
   remove(path: string, options?: object): Promise<boolean>;
+}
+
+export interface Collected<Kept> {
+  /** "metadata": the rest is not sent, if the server can: some servers return the whole objects. */
+  readonly content: "whole" | "metadata";
+  /** May be called with an item again, if the list starts again. */
+  readonly keep: (item: Fields) => readonly Kept[];
 }
 
 export interface WriteOptions {
@@ -56,22 +63,22 @@ export function clusterObjects(client: Pick<KubeClient, "request">, signal?: Abo
   const readText: ClusterObjects["readText"] = (path, query) =>
     send({ method: "GET", path, ...(query === undefined ? {} : { query }) });
   const read: ClusterObjects["read"] = async (path, query) => fieldsOf(await readText(path, query));
-  const listOnce = async (request: Pick<KubeRequest, "path" | "query" | "accept">) => {
-    const items: Fields[] = [];
+  const collectOnce = async <Kept>(request: ListRequest, keep: Collected<Kept>["keep"]) => {
+    const kept: Kept[] = [];
     let next: string | undefined = "";
     while (next !== undefined) {
       const position: Readonly<Record<string, string>> = next === "" ? {} : { continue: next };
       const query = { ...request.query, limit: PAGE, ...position };
       const page = fieldsOf(await send({ ...request, method: "GET", query }));
-      items.push(...itemsOf(page));
+      kept.push(...itemsOf(page).flatMap(keep));
       next = continuationOf(page);
     }
-    return items;
+    return kept;
   };
-  const list = async (request: Parameters<typeof listOnce>[0]) => {
+  const collect = async <Kept>(request: ListRequest, keep: Collected<Kept>["keep"]) => {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await listOnce(request);
+        return await collectOnce(request, keep);
       } catch (failure) {
         if (!isHistoryGone(failure) || attempt === LIST_ATTEMPTS) throw failure;
       }
@@ -80,8 +87,9 @@ export function clusterObjects(client: Pick<KubeClient, "request">, signal?: Abo
   return {
     readText,
     read,
-    list: (path, query) => list({ path, ...(query === undefined ? {} : { query }) }),
-    listMetadata: (path) => list({ path, accept: ONLY_METADATA }),
+    list: (path, query) => collect({ path, ...(query === undefined ? {} : { query }) }, (item) => [item]),
+    collect: (path, { content, keep }) =>
+      collect({ path, ...(content === "metadata" ? { accept: ONLY_METADATA } : {}) }, keep),
     async replace(path, object, { isDryRun = false } = {}) {
       const query = { fieldManager: identity.adminTool, ...(isDryRun ? { dryRun: "All" } : {}) };
       const text = await send({ method: "PUT", path, query, body: JSON.stringify(object) });
@@ -115,6 +123,8 @@ export function clusterObjects(client: Pick<KubeClient, "request">, signal?: Abo
     },
   };
 }
+
+type ListRequest = Pick<KubeRequest, "path" | "query" | "accept">;
 
 const PAGE = "500";
 /** A later page fails once the server has discarded the state of the first one, after some minutes. */

@@ -35,7 +35,7 @@ export function installationTests(site: () => OperatorSite, testServer: ReturnTy
     testServer("installs everything from an Installation, and says what it waits for", async () => {
       await createChooser(site());
       operator = await site().startOperator();
-      await createInstallation(site(), SPEC);
+      await createInstallation(site(), { [NETWORK]: { ...SPEC[NETWORK], featureControl: { floatingIPs: true } } });
       const found = await site().until(
         DEFAULT,
         (object) =>
@@ -83,7 +83,7 @@ export function installationTests(site: () => OperatorSite, testServer: ReturnTy
       });
     });
 
-    testServer("brings the admission policies; those who choose addresses already are in the list", async () => {
+    testServer("brings the admission policies; those who can choose addresses already are in the list", async () => {
       const policies = ["chosen-addresses", "chosen-addresses-elsewhere", "recorded-addresses", "address-list"];
       for (const policy of policies) expect(await site().read(bindingPath(policy))).toBeDefined();
       expect((await site().read(ADDRESS_LIST)).data).toEqual({ floatingIPs: "choosers\n" });

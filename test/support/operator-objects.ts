@@ -46,10 +46,11 @@ export function createInstallation(site: OperatorSite, spec: object): Promise<Js
   return site.send({ method: "POST", path: INSTALLATIONS, body });
 }
 
-/** A Deployment in namespace "choosers" whose pods, of which there are none, choose an address. */
+/** A Deployment in namespace "choosers" whose pods, of which there are none, choose addresses. */
 export const CHOOSER = "/apis/apps/v1/namespaces/choosers/deployments/web";
 export async function createChooser(site: OperatorSite): Promise<void> {
-  const metadata = { labels: { app: "web" }, annotations: { [`${identity.annotationPrefix}floatingIPs`]: "[]" } };
+  const chosen = ["floatingIPs", "ipAddrsNoIpam"].map((name) => [`${identity.annotationPrefix}${name}`, "[]"]);
+  const metadata = { labels: { app: "web" }, annotations: Object.fromEntries(chosen) };
   const template = { metadata, spec: { containers: [{ name: "main", image: "none" }] } };
   const spec = { replicas: 0, selector: { matchLabels: metadata.labels }, template };
   const deployment = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web" }, spec };

@@ -12,6 +12,8 @@ import { memberAt, textAt, textsAt } from "../reconcile/live-object.ts";
 import { addressListObject, CHOSEN_ADDRESSES, isAddressList } from "./address-policies.ts";
 import { bindingObject } from "./policy-objects.ts";
 
+export type ListKey = (typeof CHOSEN_ANNOTATIONS)[number];
+
 /** Lines by the keys of the list. */
 export type ListEntries = Readonly<Record<string, readonly string[]>>;
 
@@ -26,19 +28,26 @@ export const USERS_OF_ANNOTATIONS = [
 
 const LIST_PATH = objectPath(addressListObject());
 
-/** Those that the list does not have yet. None if the policy counts already: then the list alone decides. Reads only. */
-export async function missingEntries(objects: ClusterObjects): Promise<ListEntries> {
+/**
+ * Those that the list does not have yet, of annotations that count today (`keys`). None if the policy counts already: then the
+ * list alone decides. Reads only.
+ */
+export async function missingEntries(objects: ClusterObjects, keys: readonly ListKey[]): Promise<ListEntries> {
+  if (keys.length === 0) return {};
   if ((await objects.read(objectPath(bindingObject(CHOSEN_ADDRESSES)))) !== undefined) return {};
-  const users = await Promise.all(
-    USERS_OF_ANNOTATIONS.map(async ({ group, resource, metadata }) => {
-      const items = await objects.list(`${groupPath(group === "" ? "v1" : `${group}/v1`)}/${resource}`);
-      return items.map((object) => ({
-        namespace: textAt(object, "metadata", "namespace"),
-        pod: memberAt(object, ...metadata),
-      }));
-    }),
-  );
-  return withoutListed(entriesOf(users.flat()), await objects.read(LIST_PATH));
+  const users: User[] = [];
+  for (const { group, resource, metadata } of USERS_OF_ANNOTATIONS) {
+    const path = `${groupPath(group === "" ? "v1" : `${group}/v1`)}/${resource}`;
+    const content = resource === "pods" ? "metadata" : "whole";
+    const keep = (object: Fields) => {
+      const namespace = textAt(object, "metadata", "namespace");
+      const annotations = memberAt(object, ...metadata, "annotations");
+      const chosen = keys.filter((key) => memberAt(annotations, `${identity.annotationPrefix}${key}`) !== undefined);
+      return chosen.map((key): User => ({ namespace, key }));
+    };
+    users.push(...(await objects.collect(path, { content, keep })));
+  }
+  return withoutListed(entriesOf(users), await objects.read(LIST_PATH));
 }
 
 /** Adds lines; what the list has stays as it is. Fails with `resource-changed` if somebody changes the list meanwhile. */
@@ -73,16 +82,13 @@ export function isListWithEntries(object: KubeObject): boolean {
 
 interface User {
   readonly namespace: string;
-  /** The metadata of its pods. */
-  readonly pod: unknown;
+  readonly key: ListKey;
 }
 
 function entriesOf(users: readonly User[]): ListEntries {
   const entries = CHOSEN_ANNOTATIONS.map((name) => {
-    const choosing = users.filter(
-      ({ pod }) => memberAt(pod, "annotations", `${identity.annotationPrefix}${name}`) !== undefined,
-    );
-    return [name, [...new Set(choosing.map(({ namespace }) => namespace))].toSorted()] as const;
+    const namespaces = users.filter(({ key }) => key === name).map(({ namespace }) => namespace);
+    return [name, [...new Set(namespaces)].toSorted()] as const;
   });
   return Object.fromEntries(entries.filter(([, namespaces]) => namespaces.length > 0));
 }

@@ -11,6 +11,7 @@ import { identity } from "../../identity.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import { formatProblems, type Problem } from "../../model/problem.ts";
+import { CHOSEN_ANNOTATIONS } from "../../model/recorded-annotations.ts";
 import { VERSION } from "../../version.ts";
 import { CHOSEN_ADDRESSES } from "../admission/address-policies.ts";
 import { enter, missingEntries } from "../admission/annotation-users.ts";
@@ -66,7 +67,7 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
   // Before the agents: a new one must not start with the settings of the former release.
   const changes = configurationChanges(rendered.resources.nodeAgentConfiguration, records.configurations);
   await records.commit(changes, "the settings of the node agents");
-  if (effective.admissionPolicies.chosenAddresses) await enterAnnotationUsers(means, snapshot);
+  if (effective.admissionPolicies.chosenAddresses) await enterAnnotationUsers(means, snapshot, effective);
   await applyAll(means, { snapshot, installation: prepared }, objects);
   const workloads = workloadStates(snapshot, namespaces, latest);
   const runs = [workloads.node, workloads.controllers].every(({ available }) => available.status === "True");
@@ -88,15 +89,22 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
 }
 
 /** Before the policy counts for the first time: who chooses addresses today may go on. */
-async function enterAnnotationUsers({ client, requireLeading, log }: PassMeans, snapshot: FollowedSnapshot) {
+async function enterAnnotationUsers(
+  { client, requireLeading, log }: PassMeans,
+  snapshot: FollowedSnapshot,
+  { network: { featureControl } }: EffectiveInstallation,
+): Promise<void> {
   if (objectNamed(snapshot, "validatingadmissionpolicybindings", { name: CHOSEN_ADDRESSES }) !== undefined) return;
   const objects = clusterObjects(client);
-  const entries = await missingEntries(objects);
+  const entries = await missingEntries(
+    objects,
+    CHOSEN_ANNOTATIONS.filter((key) => featureControl[key]),
+  );
   if (Object.keys(entries).length === 0) return;
   requireLeading();
   await enter(objects, entries);
-  const namespaces = new Set(Object.values(entries).flat());
-  log(`Permitted namespaces that choose addresses today: ${[...namespaces].join(", ")}`, "INFO");
+  const entered = Object.entries(entries).map(([key, namespaces]) => `${key}: ${namespaces.join(", ")}`);
+  log(`Permitted namespaces that choose addresses today: ${entered.join("; ")}`, "INFO");
 }
 
 interface WrittenPools {

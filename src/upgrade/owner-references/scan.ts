@@ -23,7 +23,10 @@ export async function findOwnedObjects(
 
 async function findIn(objects: ClusterObjects, resource: ApiResource): Promise<readonly FoundObject[]> {
   try {
-    return ownedObjectsIn(resource, await objects.listMetadata(`${resource.root}/${resource.plural}`));
+    return await objects.collect(`${resource.root}/${resource.plural}`, {
+      content: "metadata",
+      keep: (object) => ownedObjectsIn(resource, [object]),
+    });
   } catch (failure) {
     const reason = failure instanceof Error ? failure.message : String(failure);
     throw resource.group === "" ? failure : new BrokenApi(resource.group, reason);

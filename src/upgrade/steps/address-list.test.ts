@@ -2,7 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { imitateCluster } from "../../../test/support/imitated-cluster.ts";
 import { upgradeSite } from "../../../test/support/upgrade-site.ts";
 import { identity } from "../../identity.ts";
+import type { KubeRequest } from "../../kube/api.ts";
 import { clusterObjects } from "../../kube/objects.ts";
+import type { Facts } from "../facts.ts";
 import { STEPS } from "../steps.ts";
 import { addressListStep } from "./address-list.ts";
 
@@ -33,9 +35,21 @@ const USERS = {
   },
 };
 
-function siteWith(objects: Readonly<Record<string, object>>) {
+function siteWith(objects: Readonly<Record<string, object>>, facts: Partial<Facts> = {}) {
   const cluster = imitateCluster({ objects });
-  return { cluster, site: upgradeSite({ objects: clusterObjects(cluster.client) }) };
+  const requests: KubeRequest[] = [];
+  const client = {
+    request: (request: KubeRequest) => {
+      requests.push(request);
+      return cluster.client.request(request);
+    },
+  };
+  return { cluster, requests, site: upgradeSite({ objects: clusterObjects(client), facts }) };
+}
+
+function networkConfig(features: object) {
+  const config = JSON.stringify({ plugins: [{ type: product, feature_control: features }] });
+  return { "/api/v1/namespaces/kube-system/configmaps/cni-config": { metadata: {}, data: { config } } };
 }
 
 describe("address-list", () => {
@@ -77,6 +91,30 @@ describe("address-list", () => {
       ipAddrsNoIpam: "# ours\nrouters\nteam/account\nnightly\n",
       floatingIPs: "scaled\nstate\n",
       allowedSourcePrefixes: "each\nrouters\n",
+    });
+  });
+
+  test("reads pods without their specs, a page at a time", async () => {
+    const { requests, site } = siteWith(USERS);
+    await addressListStep.plan(site);
+    const [pods] = requests.filter(({ path }) => path === "/api/v1/pods");
+
+    expect(pods?.accept).toContain("as=PartialObjectMetadataList");
+    expect(pods?.query).toMatchObject({ limit: "500" });
+  });
+
+  test("enters nobody for an annotation whose switch is off", async () => {
+    const entriesWith = async (features: object, facts: Partial<Facts> = {}) => {
+      const plan = await addressListStep.plan(siteWith({ ...USERS, ...networkConfig(features) }, facts).site);
+      return plan?.data["entries"];
+    };
+    expect(await entriesWith({})).toBeUndefined();
+    expect(await entriesWith({ floating_ips: true, ip_addrs_no_ipam: false })).toEqual({
+      floatingIPs: ["scaled", "state"],
+    });
+    // This release switches it on then.
+    expect(await entriesWith({}, { allowsSourceSpoofing: true })).toEqual({
+      allowedSourcePrefixes: ["each", "routers"],
     });
   });
 

@@ -3,6 +3,7 @@ import { identity } from "../../identity.ts";
 import { ADDRESS_LIST, addressListObject } from "../../operator/admission/address-policies.ts";
 import { enter, type ListEntries, missingEntries, withoutListed } from "../../operator/admission/annotation-users.ts";
 import { describeObject, objectPath } from "../../operator/object-kinds.ts";
+import { usableAnnotations } from "../network-config/live-configs.ts";
 import type { Step, StepPlan } from "../step.ts";
 
 const LIST = addressListObject();
@@ -15,8 +16,8 @@ export const addressListStep: Step = {
   // The list is the administrator's: entries may be removed later.
   isTemporary: true,
 
-  async plan({ objects }): Promise<StepPlan | undefined> {
-    const entries = await missingEntries(objects);
+  async plan({ objects, facts }): Promise<StepPlan | undefined> {
+    const entries = await missingEntries(objects, await usableAnnotations(objects, facts));
     if (Object.keys(entries).length === 0) return undefined;
     const isNew = (await objects.read(objectPath(LIST))) === undefined;
     return {

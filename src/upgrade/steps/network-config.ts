@@ -1,23 +1,12 @@
 import { PluginError } from "../../errors.ts";
-import type { ClusterObjects, Fields } from "../../kube/objects.ts";
+import type { ClusterObjects } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import type { Facts, Obstacle } from "../facts.ts";
-import { FORMER_CANAL, FORMER_CONFIG_MAP } from "../former-names.ts";
+import { type LiveConfig, liveConfigs } from "../network-config/live-configs.ts";
 import { LIST_VERSION, type ListState, listState } from "../network-config/raise-list.ts";
 import type { PlannedChange, Step, StepPlan } from "../step.ts";
 
-/** The network configs that an administrator may have edited; the operator renders its own. */
-const PLACES = [
-  { name: FORMER_CONFIG_MAP, key: "cni_network_config" },
-  { name: FORMER_CANAL.configMap, key: "cni_network_config" },
-  { name: "cni-config", key: "config" },
-] as const;
-
-interface NetworkConfig {
-  readonly what: string;
-  readonly path: string;
-  readonly key: string;
-  readonly text: string;
+interface NetworkConfig extends LiveConfig {
   readonly state: ListState;
 }
 
@@ -64,25 +53,14 @@ export const networkConfigStep: Step = {
   },
 };
 
+/** Those that an administrator may have edited; the operator renders its own. */
 async function readConfigs(
   objects: ClusterObjects,
   { method, namespace }: Pick<Facts, "method" | "namespace">,
 ): Promise<readonly NetworkConfig[]> {
   if (method.kind !== "manifest") return [];
-  const found = await Promise.all(
-    PLACES.map(async ({ name, key }): Promise<readonly NetworkConfig[]> => {
-      const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`;
-      const text = dataOf(await objects.read(path))[key];
-      const what = `ConfigMap ${namespace}/${name}`;
-      return typeof text === "string" ? [{ what, path, key, text, state: listState(text) }] : [];
-    }),
-  );
-  return found.flat();
-}
-
-function dataOf(object: Fields | undefined): Fields {
-  const data = object?.["data"];
-  return isObject(data) ? data : {};
+  const found = await liveConfigs(objects, namespace);
+  return found.map((config) => ({ ...config, state: listState(config.text) }));
 }
 
 interface Exchange {
