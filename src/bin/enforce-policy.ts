@@ -159,7 +159,15 @@ export async function enforcePolicy(
   const recorded = () => readRoutedEndpoints(store, { node, settled });
   const loops = [
     followRoutes(replica.updates(stop), {
-      ...{ node, network: network.name, kernel: routes, recorded, report: warn, elapsed },
+      ...{
+        node,
+        network: network.name,
+        areEndpointsPods: proven !== undefined,
+        kernel: routes,
+        recorded,
+        report: warn,
+        elapsed,
+      },
       ...{ events: routeEvents, wait, signal: stop },
     }),
     followFloating(replica.updates(stop), { node, write, report: warn, wait, signal: stop }),

@@ -14,7 +14,13 @@
 import { type Address, formatAddress } from "../ip/address.ts";
 import { blockSize, nthAddress, ordinalOf } from "../ip/block.ts";
 import { type Prefix, prefixContains } from "../ip/prefix.ts";
-import { type BlockAttribute, type IPAMBlock, NETWORK_ATTRIBUTE, NODE_ATTRIBUTE } from "../model/ipam-block.ts";
+import {
+  type BlockAttribute,
+  INTERFACE_ATTRIBUTE,
+  type IPAMBlock,
+  NETWORK_ATTRIBUTE,
+  NODE_ATTRIBUTE,
+} from "../model/ipam-block.ts";
 import type { FormerHandle } from "./former-handle.ts";
 import { releaseBy, restLeft, withoutRested, withReleases } from "./rest.ts";
 
@@ -39,9 +45,6 @@ export interface Taken {
   /** When it was released, in seconds since 1970, if it has not rested yet. */
   readonly restingSince?: number;
 }
-
-/** The secondary attribute that, with the network, tells apart what shares a handle. */
-export const INTERFACE_ATTRIBUTE = "interface";
 
 /** An empty block. Its sequence numbers begin at `sequenceNumber`, the time in nanoseconds, so that no block ever reuses one. */
 export function emptyBlock(cidr: Prefix, affinity: string | undefined, sequenceNumber: bigint): IPAMBlock {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { address as addressOf } from "../../test/support/ip.ts";
 import { API_VERSION } from "../identity.ts";
 import { formatAddress } from "../ip/address.ts";
 import { type Prefix, parsePrefix } from "../ip/prefix.ts";
@@ -44,6 +45,7 @@ const RECORD: AttachmentRecord = {
 const NOTHING: Proof = {
   node: "n1",
   isAssigned: () => false,
+  assignedTo: () => [],
   attachmentOf: () => undefined,
   allowsFloating: true,
 };
@@ -55,6 +57,7 @@ const recorded = (record: AttachmentRecord = RECORD): Proof => ({
 const held = (address: string, namespace: string, pod: string, node: string): Proof => ({
   ...NOTHING,
   isAssigned: (each, owner) => formatAddress(each) === address && Bun.deepEquals(owner, { namespace, pod, node }),
+  assignedTo: (owner) => (Bun.deepEquals(owner, { namespace, pod, node }) ? [addressOf(address)] : []),
 });
 
 const proven = (given: Given, proof: Proof) => provenEndpoint(withoutClaims(podEndpoint(given)), proof);
@@ -78,7 +81,12 @@ describe("provenEndpoint(), addresses", () => {
       recorded({ ...RECORD, pod: { namespace: "shop", name: "db" } }),
       [],
     ],
-    ["an ADD recorded another address than", {}, recorded({ ...RECORD, addresses: ["10.0.0.6"] }), []],
+    [
+      "an ADD recorded another address than: the recorded one counts",
+      {},
+      recorded({ ...RECORD, addresses: ["10.0.0.6"] }),
+      ["10.0.0.6/32"],
+    ],
   ])("an address that %s", (_, given, proof, expected) => {
     expect(addressesOf(given, proof)).toEqual([...expected]);
   });
@@ -89,6 +97,21 @@ describe("provenEndpoint(), addresses", () => {
 
     expect(endpoint.spec.ipNetworks).toEqual(["fd00::5/128", OWN]);
     expect(refused).toEqual(["address 10.99.0.66/32: neither IPAM, the kubelet nor an ADD on its node says so"]);
+  });
+
+  const junk = { spec: { ipNetworks: ["10.99.0.66/32"] } };
+  const unreadable = { unreadable: ['podIPs: "garbage"'], spec: { ipNetworks: [] } };
+  test.each<[string, Given, Proof, readonly string[]]>([
+    ["the kubelet reports", { ...junk, reported: [OWN] }, NOTHING, [OWN]],
+    ["the kubelet reports, beside garbage", { ...unreadable, reported: [OWN] }, NOTHING, [OWN]],
+    ["the kubelet of another node reports", { ...junk, node: "n2", reported: [OWN] }, NOTHING, [OWN]],
+    ["the kubelet reports, beside one", { reported: ["fd00::5/128", OWN] }, NOTHING, [OWN, "fd00::5/128"]],
+    ["IPAM holds, before the kubelet reports", junk, held("10.0.0.5", "shop", "web", "n1"), [OWN]],
+    ["IPAM holds, beside garbage", unreadable, held("10.0.0.5", "shop", "web", "n1"), [OWN]],
+    ["IPAM holds for another pod", junk, held("10.0.0.5", "shop", "db", "n1"), []],
+    ["an ADD recorded on this host", junk, recorded(), [OWN]],
+  ])("an address that no annotation names, and %s", (_, given, proof, expected) => {
+    expect(addressesOf(given, proof)).toEqual([...expected]);
   });
 
   test("names what could not be read", () => {
@@ -180,9 +203,22 @@ describe("withHeldAddresses()", () => {
     ["of another pod", { namespace: "shop", pod: "db", node: "n1" }, []],
     ["borrowed by another node", { namespace: "shop", pod: "web", node: "n2" }, []],
     ["of a container without a pod", {}, []],
+    ["of the pod's interface", { namespace: "shop", pod: "web", node: "n1", interface: "eth0" }, [OWN]],
+    ["of another interface of the pod", { namespace: "shop", pod: "web", node: "n1", interface: "net1" }, []],
   ])("an address %s", (_, secondary, expected) => {
     const spec = { ipNetworks: [OWN, "10.0.0.6/32"] };
     expect(withHeldAddresses(podEndpoint({ spec }), [block(secondary)]).spec.ipNetworks).toEqual(expected);
+  });
+
+  test("an address that no annotation names", () => {
+    const spec = { ipNetworks: ["10.0.0.6/32"] };
+    const [holder, holding] = [
+      { namespace: "shop", pod: "web", node: "n1" },
+      (given: Given) => podEndpoint({ spec, ...given }),
+    ];
+
+    expect(withHeldAddresses(holding({}), [block(holder)]).spec.ipNetworks).toEqual([OWN]);
+    expect(withHeldAddresses(holding({ reported: [OWN] }), []).spec.ipNetworks).toEqual([OWN]);
   });
 
   test("keeps everything else, and an endpoint without claims as it is", () => {

@@ -2,14 +2,15 @@
  * Which claims of a pod's annotations count (model/claimed-endpoint.ts): the one decision for routes, the guard, NAT, BGP
  * and the sets of all nodes. Pure.
  *
- *   address         the kubelet reports it; or IPAM holds it for this pod on its node; or, on its own node, an ADD recorded it
+ *   address         the kubelet reports it; or IPAM holds it for this pod on its node; or, on its own node, an ADD recorded it:
+ *                   then it counts even if no annotation names it, unless DEL has blanked the annotations
  *   floating IP     its pod has the internal address, an ADD of this host recorded the pair, and the switch is on
  *   further source  an ADD of this host recorded it
  */
 import { type Address, formatAddress, parseAddress } from "../ip/address.ts";
-import { ordinalOf } from "../ip/block.ts";
+import { nthAddress, ordinalOf } from "../ip/block.ts";
 import { formatPrefix, parseInterfaceAddress, singlePrefix } from "../ip/prefix.ts";
-import { type PodOnNode, podOfAttribute } from "../model/block-owners.ts";
+import { POD_INTERFACE, type PodOnNode, podOfAttribute } from "../model/block-owners.ts";
 import { claimsOf, withoutClaims } from "../model/claimed-endpoint.ts";
 import { hostInterfaceName } from "../model/host-interface-name.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
@@ -23,6 +24,8 @@ export interface Proof {
   readonly node: string;
   /** Whether IPAM holds the address for the pod. */
   readonly isAssigned: (address: Address, pod: PodOnNode) => boolean;
+  /** All addresses that IPAM holds for the pod. */
+  readonly assignedTo: (pod: PodOnNode) => readonly Address[];
   /** What an ADD recorded on this host. */
   readonly attachmentOf: (hostInterface: string) => AttachmentRecord | undefined;
   /** `feature_control.floating_ips`. */
@@ -47,9 +50,11 @@ export function provenEndpoint(endpoint: WorkloadEndpoint, proof: Proof): Proven
     if (address === undefined || spec.ipNetworks?.includes(network)) return address !== undefined;
     return proof.isAssigned(address, owner) || (recorded?.addresses.includes(formatAddress(address)) ?? false);
   });
+  const unnamed = unnamedAddresses({ reported: spec.ipNetworks ?? [], ...ipNetworks }, owner, { proof, recorded });
+  const addresses = [...ipNetworks.counted, ...unnamed];
   const ipNATs = split(claims.ipNATs, (nat) => {
     const internal = parseAddress(nat.internalIP);
-    const isOwn = internal !== undefined && ipNetworks.counted.includes(formatPrefix(singlePrefix(internal)));
+    const isOwn = internal !== undefined && addresses.includes(formatPrefix(singlePrefix(internal)));
     return isOwn && proof.allowsFloating && (recorded?.floating.some((each) => Bun.deepEquals(each, nat)) ?? false);
   });
   const sources = split(claims.sourcePrefixes, (prefix) => recorded?.sourcePrefixes.includes(prefix) ?? false);
@@ -59,7 +64,7 @@ export function provenEndpoint(endpoint: WorkloadEndpoint, proof: Proof): Proven
       ...rest,
       spec: {
         ...spec,
-        ipNetworks: ipNetworks.counted,
+        ipNetworks: addresses,
         ...(ipNATs.counted.length === 0 ? {} : { ipNATs: ipNATs.counted }),
         ...(sources.counted.length === 0 ? {} : { allowSpoofedSourcePrefixes: sources.counted }),
       },
@@ -72,6 +77,24 @@ export function provenEndpoint(endpoint: WorkloadEndpoint, proof: Proof): Proven
       ...claims.unreadable.map((each) => `${each}: not readable`),
     ],
   };
+}
+
+/** What the pod has although its annotations do not name it: they can be changed, its addresses cannot. */
+function unnamedAddresses(
+  named: {
+    readonly reported: readonly string[];
+    readonly counted: readonly string[];
+    readonly refused: readonly string[];
+  },
+  owner: PodOnNode,
+  { proof, recorded }: { readonly proof: Proof; readonly recorded: AttachmentRecord | undefined },
+): readonly string[] {
+  // All blocks are searched: not for a pod whose kubelet has reported what its annotations name.
+  const isTold = named.reported.length > 0 && named.refused.length === 0;
+  const held = isTold ? [] : proof.assignedTo(owner);
+  const ofRecord = (recorded?.addresses ?? []).flatMap((text) => parseAddress(text) ?? []);
+  const all = [...named.reported, ...[...held, ...ofRecord].map((each) => formatPrefix(singlePrefix(each)))];
+  return [...new Set(all)].filter((network) => !named.counted.includes(network));
 }
 
 function split<Item>(items: readonly Item[], counts: (item: Item) => boolean) {
@@ -92,6 +115,7 @@ export function withHeldAddresses(endpoint: WorkloadEndpoint, blocks: readonly I
   const { spec } = provenEndpoint(settled, {
     node: "",
     isAssigned: (address, pod) => isAssignedIn(blocks, address, pod),
+    assignedTo: (pod) => blocks.flatMap((block) => assignedIn(block, pod)),
     attachmentOf: () => undefined,
     allowsFloating: false,
   }).endpoint;
@@ -107,8 +131,15 @@ function isAssignedIn(blocks: readonly IPAMBlock[], address: Address, pod: PodOn
   });
 }
 
+function assignedIn(block: IPAMBlock, pod: PodOnNode): readonly Address[] {
+  const isOfPod = block.attributes.map((_, index) => Bun.deepEquals(podOfAttribute(block, index), pod));
+  return block.allocations.flatMap((index, ordinal) =>
+    index !== undefined && isOfPod[index] ? (nthAddress(block.cidr, ordinal) ?? []) : [],
+  );
+}
+
 /** `undefined` if it is not that of a pod. */
-function ownerOf({ metadata, spec }: WorkloadEndpoint): PodOnNode | undefined {
+export function ownerOf({ metadata, spec }: WorkloadEndpoint): PodOnNode | undefined {
   const { orchestrator, workload: pod } = parseWorkloadEndpointName(metadata.name) ?? {};
   if (orchestrator !== "k8s" || pod === undefined || spec.node === undefined) return undefined;
   return { namespace: metadata.namespace ?? "", pod, node: spec.node };
@@ -116,6 +147,6 @@ function ownerOf({ metadata, spec }: WorkloadEndpoint): PodOnNode | undefined {
 
 function recordOf({ namespace, pod }: PodOnNode, { attachmentOf }: Proof): AttachmentRecord | undefined {
   const named = { namespace, name: pod };
-  const found = attachmentOf(hostInterfaceName({ containerId: "", ifname: "eth0", pod: named }));
+  const found = attachmentOf(hostInterfaceName({ containerId: "", ifname: POD_INTERFACE, pod: named }));
   return found?.pod === undefined || Bun.deepEquals(found.pod, named) ? found : undefined;
 }

@@ -2,7 +2,10 @@
  * Which pod each address of a block belongs to, as one number per address: an agent keeps this for all blocks of the
  * cluster. Only the plugins write blocks, so a block proves what the annotations of a pod say.
  */
-import { affineNode, type IPAMBlock, NODE_ATTRIBUTE } from "./ipam-block.ts";
+import { affineNode, INTERFACE_ATTRIBUTE, type IPAMBlock, NODE_ATTRIBUTE } from "./ipam-block.ts";
+
+/** A pod has one endpoint with the orchestrator's API: that of the interface that every runtime gives it. */
+export const POD_INTERFACE = "eth0";
 
 export interface PodOnNode {
   readonly namespace: string;
@@ -30,9 +33,14 @@ export class OwnerNumbers {
   }
 }
 
-/** Which pod an attribute of a block names; an address without a recorded node belongs to the node of the block. */
+/**
+ * Which pod's endpoint an attribute of a block names; an address without a recorded node belongs to the node of the block.
+ * One of another interface, by a plugin that uses our IPAM, is not the endpoint's.
+ */
 export function podOfAttribute(block: IPAMBlock, index: number): PodOnNode | undefined {
-  const { namespace, pod, [NODE_ATTRIBUTE]: node = affineNode(block) } = block.attributes[index]?.secondary ?? {};
-  if (namespace === undefined || pod === undefined || node === undefined) return undefined;
+  const { secondary = {} } = block.attributes[index] ?? {};
+  const { namespace, pod, [NODE_ATTRIBUTE]: node = affineNode(block) } = secondary;
+  const { [INTERFACE_ATTRIBUTE]: ifname = POD_INTERFACE } = secondary;
+  if (namespace === undefined || pod === undefined || node === undefined || ifname !== POD_INTERFACE) return undefined;
   return { namespace, pod, node };
 }

@@ -3,8 +3,9 @@
  * pod, which its users can write. So the record of the endpoint has the annotations' words in `spec`, and in an annotation
  * of its own, which is not the pod's, what the kubelet reports: users cannot write that.
  *
- * `withoutClaims` leaves in `spec` what is reported, and moves the rest to `status.claims`. Claims count only if something
- * else proves them (ipam/proven-endpoint.ts), so whoever ignores them believes too little, never too much. Pure.
+ * `withoutClaims` leaves in `spec` what is reported, whether the annotations name it or not: no annotation takes a pod out of
+ * the sets of policies. The rest is in `status.claims`. Claims count only if something else proves them
+ * (ipam/proven-endpoint.ts), so whoever ignores them believes too little, never too much. Pure.
  */
 import { identity } from "../identity.ts";
 import { parseJson } from "../parse-json.ts";
@@ -30,14 +31,16 @@ export function withoutClaims(endpoint: WorkloadEndpoint): WorkloadEndpoint {
   const { podIPs, unreadable } = reportedIn(text);
   const { ipNetworks = [], ipNATs = [], allowSpoofedSourcePrefixes: sourcePrefixes = [], ...rest } = endpoint.spec;
   const reported = ipNetworks.filter((network) => podIPs.includes(network));
+  const unnamed = podIPs.filter((network) => !ipNetworks.includes(network));
   const hasClaims =
-    reported.length < ipNetworks.length || ipNATs.length + sourcePrefixes.length + unreadable.length > 0;
+    reported.length < ipNetworks.length ||
+    unnamed.length + ipNATs.length + sourcePrefixes.length + unreadable.length > 0;
   const claims: Claims = { ipNetworks, ipNATs, sourcePrefixes, unreadable };
   const status = isObject(endpoint.status) ? endpoint.status : {};
   return {
     ...endpoint,
     metadata: { ...endpoint.metadata, annotations },
-    spec: { ...rest, ipNetworks: reported },
+    spec: { ...rest, ipNetworks: [...reported, ...unnamed] },
     ...(hasClaims ? { status: { ...status, claims } } : {}),
   };
 }

@@ -19,6 +19,8 @@ export const NODE_ATTRIBUTE = "node";
 /** Those that say who an address was assigned to. */
 export const NAMESPACE_ATTRIBUTE = "namespace";
 export const NETWORK_ATTRIBUTE = "network";
+/** With the network, tells apart what shares a handle. */
+export const INTERFACE_ATTRIBUTE = "interface";
 
 /** The owner of an allocation; several ordinals may share one. */
 export interface BlockAttribute {

@@ -26,6 +26,7 @@ const TENANT = "mallory";
 const FEATURES = { feature_control: { ip_addrs_no_ipam: true } };
 const POLICY = { policy: { type: "k8s" }, ...FEATURES };
 const [POD_IPS, IP_NATS] = [recordedAnnotation("podIPs"), recordedAnnotation("ipNATs")];
+const CONTAINER_ID = recordedAnnotation("containerID");
 
 /** Without the link `/var/run`. */
 const RUN_DIRECTORY = identity.runDirectory.replace("/var/run/", "/run/");
@@ -146,6 +147,29 @@ describe("annotations that a tenant writes into his own pod", () => {
       );
 
       expect(await programmed()).not.toContain("203.0.113.7");
+    },
+  );
+
+  testSite(
+    "no annotation takes a pod out of the sets of policies, nor keeps a route to an address of others",
+    async () => {
+      const leaver = await attach("leaver", { namespace: TENANT, metadata: { labels: { app: "web" } } });
+      const own = leaver.addresses[0]?.split("/")[0] ?? "";
+      const sets = () => site.host.must(["nft", `list table inet ${identity.policyTable}`]);
+      const link = / dev (\S+)/.exec(await site.host.must(["ip", "route", "show", own]))?.[1] ?? "";
+      await pollUntil(async () => (await sets()).includes(own), "the address of the pod in the set", 20_000);
+      await annotate("leaver", { [POD_IPS]: "left,10.99.0.67/32", [CONTAINER_ID]: "junk" });
+      await untilDecided("10.99.0.67");
+      await report("leaver", own);
+      await annotate("leaver", { [POD_IPS]: "left" });
+      const isSeen = async () => !(await nodeStatus()).stdout.includes("10.99.0.67");
+      await pollUntil(isSeen, "the agent to see the other annotation", 30_000);
+      await site.host.must(["ip", "route", "add", "10.60.88.88", "dev", link, "proto", "86"]);
+      const isRemoved = async () => !(await programmed()).includes("10.60.88.88");
+      await pollUntil(isRemoved, "the route to another address to be removed", 30_000);
+
+      expect(await sets()).toContain(own);
+      expect(await site.host.must(["ip", "route", "show", own])).toContain(link);
     },
   );
 

@@ -1,7 +1,6 @@
 /** Whether an endpoint and an allocation belong to the same container, and what an endpoint's allocation contains. Pure. */
-import { INTERFACE_ATTRIBUTE } from "../../ipam/block.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
-import { type BlockAttribute, NETWORK_ATTRIBUTE, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { type BlockAttribute, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Allocation } from "./blocks.ts";
 

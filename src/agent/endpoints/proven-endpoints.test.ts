@@ -83,6 +83,22 @@ function makePod({ name = "web", node = NODE, podIPs = "", reported = [] as read
   });
 }
 
+/** Until the agent has seen it. */
+async function annotate(name: string, podIPs: string): Promise<void> {
+  const path = `/api/v1/namespaces/shop/pods/${name}`;
+  const metadata = { annotations: { [POD_IPS]: podIPs }, labels: { podIPs: podIPs.replace("/32", "") } };
+  const contentType = "application/merge-patch+json";
+  const { status } = await api
+    .connect()
+    .request({ method: "PATCH", path, contentType, body: JSON.stringify({ metadata }) });
+  expect(status).toBe(200);
+  const isSeen = () => {
+    const seen = endpoints.snapshot?.endpoints.get(keyOf(name));
+    return podIPs === "" ? seen === undefined : seen?.metadata.labels?.["podIPs"] === metadata.labels.podIPs;
+  };
+  await pollUntil(isSeen, `${name} to claim ${podIPs}`, 5_000);
+}
+
 /** A block of this node, or of `home`, whose second address is assigned. */
 async function writeHolder(holder: { readonly pod: string; readonly node: string }, home = NODE): Promise<void> {
   const key = blockKey(BLOCK);
@@ -188,6 +204,35 @@ describe("endpoints whose claims are proven", () => {
     expect(proven.settled(read)).toBeUndefined();
     await until("web", ["10.0.0.5/32"]);
     expect(proven.settled(read)?.spec.ipNetworks).toEqual(["10.0.0.5/32"]);
+  });
+
+  test("an address of a block counts although the annotations do not name it, until the block releases it", async () => {
+    start();
+    await makePod({ podIPs: "10.0.0.9/32" });
+    await until("web", []);
+    await writeHolder({ pod: "web", node: NODE });
+    await until("web", ["10.0.0.5/32"]);
+    await writeHolder({ pod: "db", node: NODE });
+    await until("web", []);
+  });
+
+  test("claims that change all the time, or are gone for a moment, are decided in the end", async () => {
+    const proven = start();
+    await makePod({ podIPs: "10.99.0.1/32" });
+    const [entry] = (await store.read([{ kind: "key", key: keyOf("web") }])).answers[0] ?? [];
+    const read = ENDPOINT.codec.read(entry?.value ?? "", entry?.key ?? "");
+    await until("web", []);
+    for (const podIPs of ["10.99.0.2/32", "", "10.99.0.3/32"]) {
+      elapsed += 20_000;
+      await annotate("web", podIPs);
+    }
+
+    expect(proven.settled(read)?.spec.ipNetworks).toEqual([]);
+    elapsed += 20_000;
+    await annotate("web", "");
+    elapsed += 60_000;
+    await annotate("web", "10.99.0.4/32");
+    expect(proven.settled(read)).toBeUndefined();
   });
 
   test("so is a new one whose block is late: a watch may stall", async () => {

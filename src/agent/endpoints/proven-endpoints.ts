@@ -7,14 +7,14 @@
  *   records of this host ──┘        └─▶ what does not count for a while: log, metric, `node status`
  *
  * Nearly all pods have no claims: the kubelet reports their addresses. Those that have some wait for their block or for
- * the record of their ADD, so only they are kept, and found by their addresses.
+ * the record of their ADD, so only they are kept, and found by the number of their pod.
  */
 import type { Refinement } from "../../datastore/replica/refined-kind.ts";
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
-import { type Address, addressBits, formatAddress } from "../../ip/address.ts";
+import type { Address } from "../../ip/address.ts";
 import { nthAddress, ordinalOf } from "../../ip/block.ts";
-import { formatPrefix, parseInterfaceAddress, prefixAround } from "../../ip/prefix.ts";
-import { type Proof, provenEndpoint } from "../../ipam/proven-endpoint.ts";
+import { formatPrefix, prefixAround } from "../../ip/prefix.ts";
+import { ownerOf, type Proof, provenEndpoint } from "../../ipam/proven-endpoint.ts";
 import type { RefusedClaims } from "../../ipam/refused-claims.ts";
 import type { OwnerNumbers, PodOnNode } from "../../model/block-owners.ts";
 import { claimsOf, withoutClaims } from "../../model/claimed-endpoint.ts";
@@ -30,7 +30,7 @@ interface BlockUpdate {
   };
 }
 
-export interface ProvenMeans extends Omit<Proof, "isAssigned"> {
+export interface ProvenMeans extends Omit<Proof, "isAssigned" | "assignedTo"> {
   readonly numbers: OwnerNumbers;
   /** Monotonic milliseconds. */
   readonly elapsed: () => number;
@@ -40,12 +40,18 @@ export interface ProvenMeans extends Omit<Proof, "isAssigned"> {
 }
 
 interface Claiming {
-  readonly addresses: readonly string[];
+  /** The number of its pod; `undefined` if it is not that of a pod. */
+  readonly owner: number | undefined;
   readonly isOwn: boolean;
   readonly refused: readonly string[];
   readonly endpoint: Pick<WorkloadEndpoint, "metadata" | "spec">;
-  /** Since when the same claims are refused. */
+}
+
+/** Some claim of an endpoint is refused, not always the same one. */
+interface RefusedTime {
   readonly since: number;
+  /** `undefined`: still. */
+  readonly until: number | undefined;
 }
 
 /** Endpoints wait no longer for the first list of blocks. */
@@ -67,7 +73,9 @@ export class ProvenEndpoints {
   private readonly blocks: OwnedBlocks;
   private readonly proof: Proof;
   private readonly claiming = new Map<string, Claiming>();
-  private readonly keysByAddress = new Map<string, Set<string>>();
+  private readonly keysByOwner = new Map<number, string>();
+  /** Of this node's pods. Outlives their claims and records: users can change the one and blank the other at any moment. */
+  private readonly refusedTimes = new Map<string, RefusedTime>();
   private readonly bell = new Bell();
   private hasBlocks = false;
   private isReady = false;
@@ -75,7 +83,11 @@ export class ProvenEndpoints {
 
   constructor(private readonly means: ProvenMeans) {
     this.blocks = new OwnedBlocks(means.numbers);
-    this.proof = { ...means, isAssigned: (address, pod) => this.blocks.isAssigned(address, pod) };
+    this.proof = {
+      ...means,
+      isAssigned: (address, pod) => this.blocks.isAssigned(address, pod),
+      assignedTo: (pod) => this.blocks.assignedTo(pod),
+    };
   }
 
   /** Claims of this node's pods that have not counted for some time. */
@@ -90,7 +102,7 @@ export class ProvenEndpoints {
     const claimed = claimsOf(settled)?.ipNetworks ?? [];
     if (claimed.every((each) => proven.spec.ipNetworks?.includes(each))) return proven;
     const { name, namespace = "" } = endpoint.metadata;
-    const since = this.claiming.get(ENDPOINT.key({ name, namespace }))?.since ?? Number.POSITIVE_INFINITY;
+    const since = this.refusedTimes.get(ENDPOINT.key({ name, namespace }))?.since ?? Number.POSITIVE_INFINITY;
     return this.hasBlocks && this.means.elapsed() - since >= LATE_MILLISECONDS ? proven : undefined;
   }
 
@@ -156,37 +168,37 @@ export class ProvenEndpoints {
     const former = this.claiming.get(key);
     if (former !== undefined) this.forget(key, former);
     const claims = endpoint && claimsOf(endpoint);
-    if (endpoint === undefined || claims === undefined) return endpoint;
+    if (endpoint === undefined || claims === undefined) {
+      this.noteRefusal(key, false);
+      return endpoint;
+    }
     const { endpoint: proven, refused } = provenEndpoint(endpoint, this.proof);
     const isSame = former !== undefined && Bun.deepEquals(former.refused, refused);
     const isOwn = endpoint.spec.node === this.means.node;
-    this.remember(key, {
-      addresses: claims.ipNetworks.flatMap((network) => textOf(network)),
-      isOwn,
-      refused,
-      endpoint,
-      since: isSame ? former.since : this.means.elapsed(),
-    });
+    const pod = ownerOf(endpoint);
+    const owner = pod && this.means.numbers.of(pod);
+    this.claiming.set(key, { owner, isOwn, refused, endpoint });
+    if (owner !== undefined) this.keysByOwner.set(owner, key);
+    if (isOwn) this.noteRefusal(key, refused.length > 0);
     if (isOwn && !isSame && refused.length > 0) this.bell.ring();
     return proven;
   }
 
-  private remember(key: string, claiming: Claiming): void {
-    this.claiming.set(key, claiming);
-    for (const address of claiming.addresses) {
-      const keys = this.keysByAddress.get(address);
-      if (keys === undefined) this.keysByAddress.set(address, new Set([key]));
-      else keys.add(key);
-    }
+  private forget(key: string, { owner }: Claiming): void {
+    this.claiming.delete(key);
+    if (owner !== undefined) this.keysByOwner.delete(owner);
   }
 
-  private forget(key: string, { addresses }: Claiming): void {
-    this.claiming.delete(key);
-    for (const address of addresses) {
-      const keys = this.keysByAddress.get(address);
-      keys?.delete(key);
-      if (keys?.size === 0) this.keysByAddress.delete(address);
-    }
+  /** A moment without refused claims does not start the time again: a user could repeat it for ever. */
+  private noteRefusal(key: string, isRefused: boolean): void {
+    const now = this.means.elapsed();
+    const known = this.refusedTimes.get(key);
+    if (isRefused)
+      this.refusedTimes.set(key, {
+        since: known === undefined || isOver(known, now) ? now : known.since,
+        until: undefined,
+      });
+    else if (known !== undefined && known.until === undefined) this.refusedTimes.set(key, { ...known, until: now });
   }
 
   /** Returns the endpoints that must be decided again. */
@@ -196,20 +208,28 @@ export class ProvenEndpoints {
       // What was known of an unreadable block stays.
       if (change.kind === "unreadable") continue;
       const block = change.kind === "put" ? change.value : undefined;
-      const reassigned = this.blocks.set(change.previous, block);
+      const owners = this.blocks.set(change.previous, block);
       if (this.claiming.size === 0 || changes.length > FEW_BLOCKS) continue;
-      for (const address of reassigned) for (const key of this.keysByAddress.get(address) ?? []) due.add(key);
+      for (const key of [...owners].map((owner) => this.keysByOwner.get(owner))) if (key !== undefined) due.add(key);
     }
     return changes.length > FEW_BLOCKS ? new Set(this.claiming.keys()) : due;
   }
 
   private publish(): void {
     const { elapsed, report, publish } = this.means;
-    const lasting = [...this.claiming.values()].filter(
-      ({ isOwn, refused, since }) => isOwn && refused.length > 0 && elapsed() - since >= REPORT_MILLISECONDS,
+    for (const [key, time] of this.refusedTimes) if (isOver(time, elapsed())) this.refusedTimes.delete(key);
+    const lasting = [...this.claiming].filter(
+      ([key, { refused }]) =>
+        refused.length > 0 && elapsed() - (this.refusedTimes.get(key)?.since ?? elapsed()) >= REPORT_MILLISECONDS,
     );
     const now = lasting.map(
-      ({ endpoint: { metadata, spec }, refused }): RefusedClaims => ({
+      ([
+        ,
+        {
+          endpoint: { metadata, spec },
+          refused,
+        },
+      ]): RefusedClaims => ({
         namespace: metadata.namespace ?? "",
         pod: spec.pod ?? metadata.name,
         refused: [...refused],
@@ -225,6 +245,10 @@ export class ProvenEndpoints {
   }
 }
 
+function isOver({ until = Number.POSITIVE_INFINITY }: RefusedTime, now: number): boolean {
+  return now - until >= LATE_MILLISECONDS;
+}
+
 /** The owners of all blocks. */
 class OwnedBlocks {
   private readonly byPrefix = new Map<string, RoutedBlock>();
@@ -238,13 +262,25 @@ class OwnedBlocks {
     this.lengths.clear();
   }
 
-  /** Returns the addresses that have another owner now. */
-  set(former: RoutedBlock | undefined, block: RoutedBlock | undefined): Iterable<string> {
+  /** Returns the owners that have lost or got an address. */
+  set(former: RoutedBlock | undefined, block: RoutedBlock | undefined): Iterable<number> {
     if (former !== undefined) this.count(former, -1);
     if (former !== undefined) this.byPrefix.delete(formatPrefix(former.prefix));
     if (block !== undefined) this.count(block, 1);
     if (block !== undefined) this.byPrefix.set(formatPrefix(block.prefix), block);
-    return reassignedIn(former, block);
+    return changedOwners(former?.owners ?? [], block?.owners ?? []);
+  }
+
+  assignedTo(pod: PodOnNode): readonly Address[] {
+    const number = this.numbers.of(pod);
+    const found: Address[] = [];
+    for (const { prefix, owners } of this.byPrefix.values()) {
+      for (let at = owners?.indexOf(number) ?? -1; at >= 0; at = owners?.indexOf(number, at + 1) ?? -1) {
+        const address = nthAddress(prefix, at);
+        if (address !== undefined && this.isAssigned(address, pod)) found.push(address);
+      }
+    }
+    return found;
   }
 
   isAssigned(address: Address, pod: PodOnNode): boolean {
@@ -267,19 +303,11 @@ class OwnedBlocks {
   }
 }
 
-function* reassignedIn(former: RoutedBlock | undefined, block: RoutedBlock | undefined): Generator<string> {
-  const prefix = (block ?? former)?.prefix;
-  const [before, after] = [former?.owners ?? [], block?.owners ?? []];
-  if (prefix === undefined) return;
+function* changedOwners(before: ArrayLike<number>, after: ArrayLike<number>): Generator<number> {
   for (let ordinal = 0; ordinal < Math.max(before.length, after.length); ordinal += 1) {
-    if (Object.is(before[ordinal], after[ordinal])) continue;
-    const address = nthAddress(prefix, ordinal);
-    if (address !== undefined) yield formatAddress(address);
+    const [former, owner] = [before[ordinal], after[ordinal]];
+    if (Object.is(former, owner)) continue;
+    if (former !== undefined) yield former;
+    if (owner !== undefined) yield owner;
   }
-}
-
-/** As `formatAddress` writes it. */
-function textOf(network: string): readonly string[] {
-  const read = parseInterfaceAddress(network);
-  return read === undefined || read.length !== addressBits(read.address.family) ? [] : [formatAddress(read.address)];
 }

@@ -20,8 +20,13 @@ const endpoint = (index: number, ...addresses: readonly string[]): RoutedEndpoin
 });
 const route = (text: string, linkIndex: number): Route => ({ ...workloadRoute(address(text)), linkIndex, table: 254 });
 
-const difference = (endpoints: readonly RoutedEndpoint[], links: readonly Link[], routes: readonly Route[] = []) =>
-  localRouteDifferences(endpoints, { links, routes }, "net").map((each) => {
+const difference = (
+  endpoints: readonly RoutedEndpoint[],
+  links: readonly Link[],
+  routes: readonly Route[] = [],
+  areEndpointsPods = false,
+) =>
+  localRouteDifferences(endpoints, { links, routes }, { network: "net", areEndpointsPods }).map((each) => {
     const { destination, linkIndex } = each.kind === "stale" ? each.present : each.wanted;
     return `${each.kind} ${formatPrefix(destination)} ${linkIndex}`;
   });
@@ -62,6 +67,21 @@ describe("localRouteDifferences()", () => {
       expect(difference(endpoints, links, [route("10.0.0.9", 3)])).toEqual([]);
     });
   }
+
+  test("if endpoints are pods, another container does not keep routes to addresses that the endpoint does not have", () => {
+    const ofPods = (alias: string, ...addresses: readonly string[]) =>
+      difference([endpoint(3, ...addresses)], [link(3, { alias })], [route("10.0.0.3", 3), route("10.0.0.9", 3)], true);
+
+    expect(ofPods("net/c2/eth0", "10.0.0.3")).toEqual(["stale 10.0.0.9/32 3"]);
+    expect(ofPods("net/c2/eth0", "10.0.0.3", "10.0.0.4")).toEqual(["stale 10.0.0.9/32 3"]);
+    expect(["net/c2/eth1", "other/c2/eth0", "mine"].flatMap((alias) => ofPods(alias, "10.0.0.3"))).toEqual([]);
+  });
+
+  test("and gives an address back to the pod that has it", () => {
+    const endpoints = [endpoint(3), endpoint(4, "10.0.0.4")];
+    const links = [link(3, { alias: "net/c2/eth0" }), link(4)];
+    expect(difference(endpoints, links, [route("10.0.0.4", 3)], true)).toEqual(["changed 10.0.0.4/32 4"]);
+  });
 
   test("wants nothing of a link that is down", () => {
     expect(difference([endpoint(3, "10.0.0.3")], [link(3, { isUp: false })])).toEqual([]);

@@ -5,13 +5,15 @@
  *   link of a workload (name, veth, mark)
  *     ├─ its endpoint is of the same container   ──▶ a route to each address of the endpoint, and to no other
  *     ├─ its endpoint is of another container    ──▶ nothing is touched: the record is older or newer than the link
+ *     │    └─ but if endpoints are pods, their users can write the container: of the installed network's links, routes to
+ *     │       addresses that the endpoint does not have go (the datastore has the record before the link is made), none is added
  *     ├─ no endpoint, of the installed network   ──▶ no route
  *     └─ no endpoint, of another network         ──▶ nothing is touched: its datastore may be another one
  */
 import { identity } from "../../identity.ts";
-import { type Address, addressBits } from "../../ip/address.ts";
+import { type Address, addressBits, isSameAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
-import { isMarkOf, isMarkOfContainer } from "../../ipam/link-mark.ts";
+import { isMarkOf, isMarkOfContainer, isMarkOfInterface } from "../../ipam/link-mark.ts";
 import type { Link } from "../../linux/rtnetlink/link.ts";
 import { MAIN_TABLE, ROUTE_PROTOCOL, type Route } from "../../linux/rtnetlink/route.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
@@ -50,19 +52,35 @@ export function isLinkOf({ containerId, ifname }: RoutedEndpoint, link: Link): b
   return isWorkloadLink(link) && link.alias !== undefined && isMarkOfContainer({ containerId, ifname }, link.alias);
 }
 
+/** Whether an ADD of the installed network made it for a container of this endpoint's pod, whose name the link has. */
+function isLinkOfPod({ ifname }: RoutedEndpoint, { alias }: Link, network: string): boolean {
+  return alias !== undefined && isMarkOf(network, alias) && isMarkOfInterface(ifname, alias);
+}
+
 /** A route to a single address in the main table. */
 export function isHostRoute({ destination, table = MAIN_TABLE }: Route): boolean {
   return table === MAIN_TABLE && destination.length === addressBits(destination.network.family);
 }
 
+export interface LocalNetwork {
+  /** The name of the installed network. */
+  readonly network: string;
+  /** Users can write what is recorded of them, but not their names. */
+  readonly areEndpointsPods: boolean;
+}
+
 export function localRouteDifferences(
   endpoints: readonly RoutedEndpoint[],
   { links, routes }: HostState,
-  network: string,
+  { network, areEndpointsPods }: LocalNetwork,
 ): readonly RouteDifference[] {
   const owners = new Map(endpoints.map((endpoint) => [endpoint.interfaceName, endpoint]));
   const claimedTwice = addressesClaimedTwice(endpoints);
   const isClaimedTwice = (address: Address) => claimedTwice.has(keyOf(address));
+  const isPresent = (address: Address, { index }: Link) =>
+    routes.some(
+      (each) => each.linkIndex === index && isHostRoute(each) && isSameAddress(each.destination.network, address),
+    );
   const wanted: Route[] = [];
   const ownLinks = new Set<number>();
   for (const link of links.filter(isWorkloadLink)) {
@@ -71,10 +89,12 @@ export function localRouteDifferences(
       if (link.alias !== undefined && isMarkOf(network, link.alias)) ownLinks.add(link.index);
       continue;
     }
-    if (!isLinkOf(owner, link)) continue;
+    const isOfContainer = isLinkOf(owner, link);
+    if (!isOfContainer && !(areEndpointsPods && isLinkOfPod(owner, link, network))) continue;
     ownLinks.add(link.index);
     // A link that is down cannot have routes.
-    const routed = link.isUp ? owner.addresses.filter((address) => !isClaimedTwice(address)) : [];
+    const addresses = link.isUp ? owner.addresses.filter((address) => !isClaimedTwice(address)) : [];
+    const routed = addresses.filter((address) => isOfContainer || isPresent(address, link));
     wanted.push(...routed.map((address) => ({ ...workloadRoute(address), linkIndex: link.index })));
   }
   const isOwn = ({ protocol, linkIndex, destination }: Route) =>

@@ -55,7 +55,7 @@ function openKeeper(
     close: () => {},
   };
   const means: RouteMeans = {
-    ...{ node: "node-1", network: "net", kernel, elapsed: () => now },
+    ...{ node: "node-1", network: "net", areEndpointsPods: false, kernel, elapsed: () => now },
     recorded: async () => {
       counts.reads += 1;
       const endpoints = recorded();

@@ -26,16 +26,15 @@ import {
   isHostRoute,
   isLinkOf,
   isWorkloadLink,
+  type LocalNetwork,
   localRouteDifferences,
   type RoutedEndpoint,
   routedEndpoint,
 } from "./local-routes.ts";
 import type { RecordedEndpoints } from "./recorded-endpoints.ts";
 
-export interface RouteMeans {
+export interface RouteMeans extends LocalNetwork {
   readonly node: string;
-  /** The name of the installed network. */
-  readonly network: string;
   readonly kernel: RouteKernel;
   /** The endpoints of this node as the datastore has them now; `undefined` if it cannot be reached. */
   readonly recorded: () => Promise<RecordedEndpoints | undefined>;
@@ -149,7 +148,7 @@ export class RouteKeeper {
   }
 
   private differences(endpoints: readonly RoutedEndpoint[], state: HostState): readonly RouteDifference[] {
-    return localRouteDifferences(endpoints, state, this.means.network);
+    return localRouteDifferences(endpoints, state, this.means);
   }
 
   private async resolve(due: readonly RouteDifference[], state: HostState): Promise<void> {

@@ -6,8 +6,8 @@ import type { Decision, OrderedChange, Wanted } from "../../datastore/datastore.
 import { PluginError } from "../../errors.ts";
 import type { Address } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
-import { type BlockAttribute, type IPAMBlock, NETWORK_ATTRIBUTE } from "../../model/ipam-block.ts";
-import { addressAt, INTERFACE_ATTRIBUTE } from "../block.ts";
+import { type BlockAttribute, INTERFACE_ATTRIBUTE, type IPAMBlock, NETWORK_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { addressAt } from "../block.ts";
 import type { Facts } from "../facts.ts";
 import { changesToTake } from "../handle.ts";
 import { requireOwnNode } from "../node-machine.ts";

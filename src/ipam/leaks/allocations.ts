@@ -1,11 +1,11 @@
 /** The addresses of a block that attachments and tunnels of nodes hold, and whose they are. Pure. */
 import { type Address, formatAddress } from "../../ip/address.ts";
 import type { Prefix } from "../../ip/prefix.ts";
-import { type IPAMBlock, NETWORK_ATTRIBUTE, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { INTERFACE_ATTRIBUTE, type IPAMBlock, NETWORK_ATTRIBUTE, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
-import { addressAt, attributesOf, INTERFACE_ATTRIBUTE } from "../block.ts";
+import { addressAt, attributesOf } from "../block.ts";
 
 /** An address that is recorded for a container of a node, or for a tunnel of it. */
 export interface NodeAllocation {

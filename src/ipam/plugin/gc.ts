@@ -10,9 +10,9 @@
 import type { GcCall } from "../../cni/call.ts";
 import { pagesBelow } from "../../datastore/pages.ts";
 import type { Address } from "../../ip/address.ts";
-import { type BlockAttribute, type IPAMBlock, NETWORK_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { type BlockAttribute, INTERFACE_ATTRIBUTE, type IPAMBlock, NETWORK_ATTRIBUTE } from "../../model/ipam-block.ts";
 import { HANDLES_PREFIX, parseKey } from "../../model/keys.ts";
-import { addressAt, attributesOf, INTERFACE_ATTRIBUTE } from "../block.ts";
+import { addressAt, attributesOf } from "../block.ts";
 import { readyForReleasing, WANTED_CLUSTER } from "../cluster.ts";
 import { countedBy, heldIn } from "../handle-counts.ts";
 import { readNodeRecords } from "../leaks/node-records.ts";
