@@ -216,6 +216,19 @@ describe("endpoints whose claims are proven", () => {
     await until("web", []);
   });
 
+  test("after a restart, a block that is gone meanwhile proves nothing any more", async () => {
+    const proven = start();
+    await writeHolder({ pod: "web", node: "n2" }, "n2");
+    await makePod({ node: "n2", podIPs: "10.0.0.5/32" });
+    await until("web", ["10.0.0.5/32"], "n2");
+    const again = async function* () {
+      yield { changes: { blocks4: [], blocks6: [] } };
+    };
+    const refresh = (keys: Iterable<string>) => endpoints.refresh("endpoints", keys);
+    running = Promise.all([running, proven.run(again(), { refresh, wait: SYSTEM_CLOCK.wait, signal: stop.signal })]);
+    await until("web", [], "n2");
+  });
+
   test("claims that change all the time, or are gone for a moment, are decided in the end", async () => {
     const proven = start();
     await makePod({ podIPs: "10.99.0.1/32" });

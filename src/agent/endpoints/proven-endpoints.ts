@@ -129,8 +129,10 @@ export class ProvenEndpoints {
       let isFirst = true;
       for await (const { changes } of updates) {
         if (isFirst) this.blocks.clear();
+        const changed = this.note([...changes.blocks4, ...changes.blocks6]);
+        // After a restart of this part: a block that is gone meanwhile is in no change.
+        const due = isFirst ? new Set(this.claiming.keys()) : changed;
         isFirst = false;
-        const due = this.note([...changes.blocks4, ...changes.blocks6]);
         this.hasBlocks = true;
         listed.abort();
         start();
