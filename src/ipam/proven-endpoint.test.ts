@@ -221,6 +221,14 @@ describe("withHeldAddresses()", () => {
     expect(withHeldAddresses(holding({ reported: [OWN] }), []).spec.ipNetworks).toEqual([OWN]);
   });
 
+  test("an address that an ADD recorded on this host, if the program runs there", () => {
+    const { node, attachmentOf } = recorded();
+    const spec = { ipNetworks: [OWN, "10.99.0.66/32"] };
+
+    expect(withHeldAddresses(podEndpoint({ spec }), [], { node, attachmentOf }).spec.ipNetworks).toEqual([OWN]);
+    expect(withHeldAddresses(podEndpoint({ spec }), [], { node: "n2", attachmentOf }).spec.ipNetworks).toEqual([]);
+  });
+
   test("keeps everything else, and an endpoint without claims as it is", () => {
     const reported = podEndpoint({ reported: [OWN] });
     expect(withHeldAddresses(reported, [])).toBe(reported);

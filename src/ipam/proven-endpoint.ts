@@ -106,17 +106,20 @@ function reasonAgainstFloating({ allowsFloating }: Proof): string {
 }
 
 /**
- * For programs that read endpoints and blocks from the datastore: the endpoint with the addresses that the kubelet reports or
- * the blocks hold for its pod. Nothing else of it is changed.
+ * For programs that read endpoints and blocks from the datastore: the endpoint with the addresses that the kubelet reports, or
+ * that the blocks hold for its pod, or an ADD recorded on this host, if that is known. Nothing else of it is changed.
  */
-export function withHeldAddresses(endpoint: WorkloadEndpoint, blocks: readonly IPAMBlock[]): WorkloadEndpoint {
+export function withHeldAddresses(
+  endpoint: WorkloadEndpoint,
+  blocks: readonly IPAMBlock[],
+  host: Pick<Proof, "node" | "attachmentOf"> = { node: "", attachmentOf: () => undefined },
+): WorkloadEndpoint {
   const settled = withoutClaims(endpoint);
   if (claimsOf(settled) === undefined) return endpoint;
   const { spec } = provenEndpoint(settled, {
-    node: "",
+    ...host,
     isAssigned: (address, pod) => isAssignedIn(blocks, address, pod),
     assignedTo: (pod) => blocks.flatMap((block) => assignedIn(block, pod)),
-    attachmentOf: () => undefined,
     allowsFloating: false,
   }).endpoint;
   return { ...endpoint, spec: { ...endpoint.spec, ipNetworks: spec.ipNetworks ?? [] } };

@@ -6,7 +6,8 @@
  * whose link could not be removed keeps its endpoint and addresses: they are in
  * use. One whose endpoint could not be removed keeps its addresses: they lead a
  * later search to the endpoint, which nothing else would do. Attachments are
- * compared by their marks, since a mark may contain a hash.
+ * compared by their marks, since a mark may contain a hash. Connections are forgotten only of addresses that an endpoint
+ * really had: with the orchestrator's API its users can name those of others.
  */
 import type { GcCall } from "../cni/call.ts";
 import type { Datastore, Entry } from "../datastore/datastore.ts";
@@ -17,15 +18,18 @@ import { trackedConnections } from "../firewall/tracked-connections.ts";
 import { identity } from "../identity.ts";
 import type { Address } from "../ip/address.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
+import { attachmentsFolder, readAttachment } from "../ipam/attachment-record.ts";
 import { readyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { readNodeRecords } from "../ipam/leaks/node-records.ts";
 import { formatMark, includesMarkOf, isMarkOf } from "../ipam/link-mark.ts";
 import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
 import { among, type IsKept, releaseLeaked } from "../ipam/plugin/gc.ts";
+import { withHeldAddresses } from "../ipam/proven-endpoint.ts";
 import { thisMachine } from "../ipam/session.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import type { LinkRemoval, RemovalMeans } from "../linux/rtnetlink/link-removal.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
+import type { IPAMBlock } from "../model/ipam-block.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { collectOnHost } from "./record-on-host.ts";
@@ -126,14 +130,15 @@ async function collectEndpoints(
   const { answers } = await store.read([WANTED_CLUSTER, wantedNode(session.node)]);
   readyForReleasing(answers[0]);
   requireOwnNodeEntry(answers[1], thisMachine(session));
+  const host = await hostOf(session);
   const left: StoredEndpoint[] = [];
-  for await (const entries of endpointsOfNode(store, session)) {
+  for await (const { entries, blocks } of endpointsOfNode(store, session)) {
     for (const entry of entries) {
       let stale: StoredEndpoint | undefined;
       try {
         stale = staleEndpoint(entry, keep, session);
         if (stale === undefined) continue;
-        await keep.forget(addressesOf(stale));
+        await keep.forget(await heldAddresses(entry, blocks, host));
         // Refused if it has changed meanwhile: then it may be in use.
         const written = await store.commit([{ kind: "delete", key: entry.key, revision: entry.revision }]);
         if (!written.ok && written.reason !== "missing") left.push(stale);
@@ -146,16 +151,31 @@ async function collectEndpoints(
   return left;
 }
 
+interface EndpointsAndBlocks {
+  readonly entries: readonly Entry[];
+  /** Of the node, and those that it borrowed from; none with another IPAM plugin. */
+  readonly blocks: readonly IPAMBlock[];
+}
+
 /**
  * With another IPAM plugin, and for addresses without IPAM, nothing but the endpoints themselves names their namespaces:
  * all of them are read, in pages; on the orchestrator's API those of this node.
  */
-async function* endpointsOfNode(store: Datastore, { config, node }: Session): AsyncGenerator<readonly Entry[]> {
-  if (config.ipam.type === identity.ipamType && !config.features.ipAddrsNoIpam) {
-    yield [...(await readNodeRecords(store, node)).endpoints.values()];
+async function* endpointsOfNode(
+  store: Datastore,
+  { config, node, settings }: Session,
+): AsyncGenerator<EndpointsAndBlocks> {
+  const isOfIpam = config.ipam.type === identity.ipamType;
+  const areNamedByIpam = isOfIpam && !config.features.ipAddrsNoIpam;
+  const needsBlocks = areNamedByIpam || (isOfIpam && settings.kind === "orchestrator");
+  const records = needsBlocks ? await readNodeRecords(store, node) : undefined;
+  const blocks = records === undefined ? [] : [...records.blocks, ...records.otherBlocks];
+  if (records !== undefined && areNamedByIpam) {
+    yield { entries: [...records.endpoints.values()], blocks };
     return;
   }
-  for await (const { entries } of pagesBelow(store, resourcesPrefix("workloadendpoints"), { node })) yield entries;
+  for await (const { entries } of pagesBelow(store, resourcesPrefix("workloadendpoints"), { node }))
+    yield { entries, blocks };
 }
 
 /** The runtime's list only concerns its own node. */
@@ -165,8 +185,22 @@ function staleEndpoint(entry: Entry, { network, isKept }: Keep, { node }: Sessio
   return isKept(endpoint.containerId ?? "", endpoint.ifname) ? undefined : endpoint;
 }
 
-function addressesOf({ ipNetworks }: StoredEndpoint): readonly Address[] {
+/** The addresses that something else than its annotations proves. */
+export async function heldAddresses(
+  { key, value }: Entry,
+  blocks: readonly IPAMBlock[],
+  host: Parameters<typeof withHeldAddresses>[2],
+): Promise<readonly Address[]> {
+  // The complete decoder takes longer to load than most calls.
+  const { workloadEndpoint } = await import("../model/workload-endpoint.ts");
+  const { ipNetworks = [] } = withHeldAddresses(workloadEndpoint.read(value, key), blocks, host).spec;
   return ipNetworks.flatMap((text) => parseInterfaceAddress(text)?.address ?? []);
+}
+
+async function hostOf({ node, settings, surroundings }: Session): Promise<Parameters<typeof withHeldAddresses>[2]> {
+  if (settings.kind !== "orchestrator") return undefined;
+  const folder = await surroundings.openFolder(attachmentsFolder(surroundings.runDirectory));
+  return { node, attachmentOf: (hostInterface) => readAttachment(folder, hostInterface) };
 }
 
 async function collectDelegated(call: GcCall, session: Session): Promise<void> {
