@@ -4,8 +4,11 @@ import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
 import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
+import { withHeldAddresses } from "../../ipam/proven-endpoint.ts";
+import { claimsOf, withoutClaims } from "../../model/claimed-endpoint.ts";
 import { resourcesPrefix } from "../../model/keys.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
+import { findBlocks } from "./blocks.ts";
 
 export interface AddressUser {
   readonly endpoint: WorkloadEndpoint;
@@ -14,13 +17,19 @@ export interface AddressUser {
   readonly addresses: readonly string[];
 }
 
-/** Unreadable endpoints are left out. */
+/** Unreadable endpoints are left out. An address that only annotations of a pod claim is not in use by it. */
 export async function findEndpoints(store: Datastore): Promise<readonly AddressUser[]> {
   const entries = await readAllEntries(store, resourcesPrefix("workloadendpoints"));
-  return readEach(entries, (entry): AddressUser => {
-    const endpoint = workloadEndpoint.read(entry.value, entry.key);
+  const found = readEach(entries, (entry) => ({
+    entry,
+    endpoint: workloadEndpoint.read(entry.value, entry.key),
+  })).readable;
+  const areSomeClaimed = found.some(({ endpoint }) => claimsOf(withoutClaims(endpoint)) !== undefined);
+  const blocks = areSomeClaimed ? (await findBlocks(store)).readable : [];
+  return found.map(({ entry, endpoint: recorded }) => {
+    const endpoint = withHeldAddresses(recorded, blocks);
     return { endpoint, entry, addresses: addressesOfEndpoint(endpoint).map(formatAddress) };
-  }).readable;
+  });
 }
 
 export function usersOfAddresses(all: readonly AddressUser[], addresses: readonly Address[]): readonly AddressUser[] {
