@@ -39,13 +39,14 @@ export class ControllersProcess {
 
   /** For health and metrics. */
   get report(): ControllersReport {
-    const { running, elector, means } = this;
+    const { running, elector, gate, means } = this;
     return {
       controllers: running?.states,
       collector: running?.collectorState,
       usage: running?.usage,
-      isLeading: elector.isLeading(),
-      clusterMismatch: this.gate?.mismatch,
+      isLeading: gate?.isLeading() ?? false,
+      clusterMismatch: gate?.mismatch,
+      unconfirmedCluster: gate?.unconfirmed,
       electedAt: elector.askedAt,
       now: means.elapsed(),
     };

@@ -2,6 +2,8 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { nodeChange, seed } from "../../test/support/ipam.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
+import { storeAround } from "../../test/support/wrapped-store.ts";
+import type { Datastore } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { OtherCluster, recordCluster } from "../ipam/confirm-cluster.ts";
 import { respectingLock } from "../ipam/respecting-lock.ts";
@@ -16,8 +18,19 @@ afterEach(() => {
   stop = new AbortController();
 });
 
+interface Plan {
+  readonly recorded?: string;
+  readonly readClusterUid?: () => Promise<string>;
+  /** The datastore as the gate reaches it. */
+  readonly around?: (store: Datastore) => Datastore;
+}
+
 /** A datastore with the node of the first list, and a cluster with those of the second. */
-async function gateBetween(records: readonly string[], nodes: readonly string[], recorded?: string) {
+async function gateBetween(
+  records: readonly string[],
+  nodes: readonly string[],
+  { recorded, readClusterUid = async () => "this", around = (store) => store }: Plan = {},
+) {
   const [store, orchestrator] = [openMemory(), openMemory()];
   const spec = recorded === undefined ? {} : { kubeSystemUID: recorded };
   const value = clusterInformation.write(clusterInformation.make({ name: "default" }, spec));
@@ -25,7 +38,7 @@ async function gateBetween(records: readonly string[], nodes: readonly string[],
   await seed(orchestrator, ...nodes.map((name) => nodeChange(name)));
   const logged: string[] = [];
   const gate = new ClusterGate({
-    sides: { store, orchestrator, hasNodeRecords: true, readClusterUid: async () => "this" },
+    sides: { store: around(store), orchestrator, hasNodeRecords: true, readClusterUid },
     leadership: { isLeading: () => true, whenLeading: async () => {} },
     // Each comparison follows the last one at once.
     wait: () => new Promise((resolve) => setImmediate(resolve)),
@@ -54,7 +67,7 @@ describe("the gate of the controllers", () => {
   });
 
   test("stays closed for another cluster, says so once, and opens when an administrator confirms the move", async () => {
-    const { gate, store, logged, end } = await gateBetween(["n1"], ["n1"], "another");
+    const { gate, store, logged, end } = await gateBetween(["n1"], ["n1"], { recorded: "another" });
     await pollUntil(() => gate.mismatch !== undefined, "the mismatch");
     expect(gate.isLeading()).toBe(false);
     expect(logged).toHaveLength(1);
@@ -64,6 +77,44 @@ describe("the gate of the controllers", () => {
     await recordCluster(store, "this");
     await gate.whenLeading(stop.signal);
     expect([gate.isLeading(), gate.mismatch]).toEqual([true, undefined]);
+    await end();
+  });
+
+  test("says why it was never opened, until it is", async () => {
+    let isAllowed = false;
+    const readClusterUid = async () => {
+      if (isAllowed) return "this";
+      throw new Error("namespaces is forbidden");
+    };
+    const { gate, logged, end } = await gateBetween(["n1"], ["n1"], { readClusterUid });
+    expect(gate.unconfirmed).toContain("not compared");
+    await pollUntil(() => gate.unconfirmed?.includes("forbidden") ?? false, "the reason");
+    expect([gate.isLeading(), gate.mismatch, logged.length]).toEqual([false, undefined, 1]);
+
+    isAllowed = true;
+    await gate.whenLeading(stop.signal);
+    expect(gate.unconfirmed).toBeUndefined();
+    await end();
+  });
+
+  test("opens if the nodes coincide and only the recording is refused, says so once, and records it later", async () => {
+    let isAllowed = false;
+    const around = (store: Datastore) =>
+      storeAround(store, {
+        commit: (changes) => {
+          if (isAllowed) return store.commit(changes);
+          throw new Error("clusterinformations is forbidden");
+        },
+      });
+    const { gate, logged, uid, end } = await gateBetween(["n1"], ["n1"], { around });
+    await gate.whenLeading(stop.signal);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([gate.unconfirmed, await uid()]).toEqual([undefined, undefined]);
+    expect(logged).toEqual([expect.stringContaining("clusterinformations is forbidden")]);
+
+    isAllowed = true;
+    await pollUntil(async () => (await uid()) === "this", "the record");
+    expect(logged).toHaveLength(1);
     await end();
   });
 

@@ -26,6 +26,8 @@ export class ClusterGate implements Leadership {
   private refusal: string | undefined;
   /** The last failure: each is logged once. */
   private logged = "";
+  /** Why the cluster could not be recorded. */
+  private unrecorded = "";
   private opened = Promise.withResolvers<void>();
 
   constructor(private readonly means: ClusterGateMeans) {}
@@ -33,6 +35,12 @@ export class ClusterGate implements Leadership {
   /** Why nothing is written; `undefined` if the datastore is that of the cluster, or that is not known yet. */
   get mismatch(): string | undefined {
     return this.refusal;
+  }
+
+  /** Why nothing is written: the comparison was refused, has failed each time, or was not made yet. */
+  get unconfirmed(): string | undefined {
+    if (this.isConfirmed) return undefined;
+    return this.logged || "the datastore was not compared with the cluster yet";
   }
 
   isLeading(): boolean {
@@ -82,9 +90,11 @@ export class ClusterGate implements Leadership {
   private async compare(mode: "record" | "check"): Promise<number> {
     const { sides, log } = this.means;
     try {
-      const { uid, isRecorded } = await confirmCluster(sides, mode);
+      const { uid, isRecorded, problem = "" } = await confirmCluster(sides, mode);
       this.uid = uid;
       this.open();
+      if (problem !== "" && this.unrecorded !== problem) log(problem, "WARNING");
+      this.unrecorded = problem;
       return isRecorded ? COMPARISON_MILLISECONDS : UNRECORDED;
     } catch (failure) {
       const message = failure instanceof Error ? failure.message : String(failure);

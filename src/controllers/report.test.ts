@@ -28,6 +28,7 @@ const REPORT: ControllersReport = {
   },
   isLeading: true,
   clusterMismatch: undefined,
+  unconfirmedCluster: undefined,
   electedAt: 1_000,
   now: 2_000,
 };
@@ -47,6 +48,10 @@ describe("the report of the controllers", () => {
     expect(readinessOf({ ...REPORT, clusterMismatch: "another cluster" })).toEqual({
       status: 503,
       text: "another cluster",
+    });
+    expect(readinessOf({ ...REPORT, unconfirmedCluster: "namespaces is forbidden" })).toEqual({
+      status: 503,
+      text: "namespaces is forbidden",
     });
     const [policy] = REPORT.controllers ?? [];
     const waiting = { ...REPORT, controllers: policy === undefined ? [] : [{ ...policy, isListed: false }] };

@@ -16,6 +16,8 @@ export interface ControllersReport {
   readonly isLeading: boolean;
   /** Why nothing is written: the datastore belongs to another cluster. */
   readonly clusterMismatch: string | undefined;
+  /** Why nothing is written: that, or the two could never be compared. */
+  readonly unconfirmedCluster: string | undefined;
   /** When the lease was last asked for, in milliseconds. */
   readonly electedAt: number;
   /** Monotonic milliseconds. */
@@ -32,8 +34,9 @@ export function livenessOf({ now, electedAt }: ControllersReport): HealthReply {
 }
 
 /** A standby is ready too: it knows everything, and only does not write. */
-export function readinessOf({ controllers, clusterMismatch }: ControllersReport): HealthReply {
-  if (clusterMismatch !== undefined) return { status: 503, text: clusterMismatch };
+export function readinessOf({ controllers, clusterMismatch, unconfirmedCluster }: ControllersReport): HealthReply {
+  const unconfirmed = clusterMismatch ?? unconfirmedCluster;
+  if (unconfirmed !== undefined) return { status: 503, text: unconfirmed };
   if (controllers === undefined) return { status: 503, text: "the configuration is not known yet" };
   const waiting = controllers.filter(({ isListed }) => !isListed).map(({ name }) => name);
   if (waiting.length === 0) return { status: 200, text: "ready" };

@@ -37,9 +37,11 @@ export interface ConfirmedCluster {
   readonly uid: string | undefined;
   /** Whether the datastore has it, or there is nothing to record. */
   readonly isRecorded: boolean;
+  /** The nodes coincide, but this keeps it from being recorded. */
+  readonly problem?: string;
 }
 
-/** Throws `OtherCluster`. "record": writes the UID to a datastore that has none. */
+/** Throws `OtherCluster`. "record": writes the UID to a datastore that has none; if it cannot, the nodes have proven it all the same. */
 export async function confirmCluster(sides: ClusterSides, mode: "record" | "check"): Promise<ConfirmedCluster> {
   const uid = await sides.readClusterUid();
   const recorded = recordedUid(await readInformation(sides.store));
@@ -47,7 +49,13 @@ export async function confirmCluster(sides: ClusterSides, mode: "record" | "chec
   const judgement = judgeCluster({ recorded, uid, ...compared });
   if (judgement.kind === "other") throw new OtherCluster(judgement.reason);
   if (judgement.kind === "same" || uid === undefined) return { uid, isRecorded: true };
-  return { uid, isRecorded: mode === "record" && (await recordCluster(sides.store, uid)) };
+  if (mode === "check") return { uid, isRecorded: false };
+  try {
+    return { uid, isRecorded: await recordCluster(sides.store, uid) };
+  } catch (failure) {
+    const message = failure instanceof Error ? failure.message : String(failure);
+    return { uid, isRecorded: false, problem: `Cannot record that the datastore belongs to this cluster: ${message}` };
+  }
 }
 
 /** Whether ClusterInformation names this cluster, without a look at the nodes. */

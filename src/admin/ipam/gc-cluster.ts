@@ -70,7 +70,8 @@ export async function searchCluster(search: ClusterSearch, context: Context): Pr
   const orchestrator = openKubeStore({ api: client, mappings: orchestratorMapping(), close: async () => {} });
   const objects = liveObjects(client);
   const sides = { store, orchestrator, hasNodeRecords: hasEndpointRecords, ...objects };
-  await confirmCluster(sides, search.isDryRun ? "check" : "record");
+  const { problem } = await confirmCluster(sides, search.isDryRun ? "check" : "record");
+  if (problem !== undefined) context.stderr(`${problem}\n`);
   const { records, unreadable } = await readCluster({ store, orchestrator, hasEndpointRecords });
   const means: ClusterReleaseMeans = {
     store,
