@@ -127,7 +127,7 @@ function controllerAlerts(metric: MetricName): readonly Alert[] {
     },
     {
       name: "RemovalsHeld",
-      expression: `max by (controller) (${metric("held_removals")}) > 0`,
+      expression: `max by (controller) (${metric("held_removals")} and ${leads}) > 0`,
       lasting: "1m",
       severity: "critical",
       summary: "Controller {{ $labels.controller }} would remove {{ $value }} records or addresses at once, and waits",

@@ -7,6 +7,9 @@ import type { Facts } from "./facts.ts";
 /** On the KubeControllersConfiguration `default`: a time, until which nothing is held. */
 export const REMOVALS_ALLOWED_UNTIL = `${identity.labelPrefix}removals-allowed-until`;
 
+/** From one look to the next, while anything is remembered. Each compares all records. */
+export const LOOK_MILLISECONDS = 1_000;
+
 export interface RemovalsMeans {
   readonly now: () => Date;
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
@@ -15,6 +18,7 @@ export interface RemovalsMeans {
 export class Removals {
   private readonly brake = new RemovalBrake();
   private isAllowed = false;
+  private lookedAt = Number.NEGATIVE_INFINITY;
 
   /** `what`: for messages, `addresses`. */
   constructor(
@@ -27,8 +31,19 @@ export class Removals {
     return this.isAllowed ? 0 : this.brake.count;
   }
 
+  /** Whether it must look again and again: looks that find nothing count, too. */
+  get isRemembering(): boolean {
+    return this.brake.isRemembering;
+  }
+
+  /** Whether the last look is recent, and found it. */
+  isKnown(identity: string, now: number): boolean {
+    return now - this.lookedAt < LOOK_MILLISECONDS && this.brake.wasFound(identity);
+  }
+
   look(removal: Removal, facts: Facts): void {
     const before = this.held;
+    this.lookedAt = removal.now;
     this.brake.look(removal);
     this.isAllowed = isAllowedBy(facts, this.means.now());
     if (before > 0 || this.held === 0) return;

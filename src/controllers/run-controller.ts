@@ -8,7 +8,7 @@ import { DatastoreLocked } from "../ipam/cluster.ts";
 import type { Leadership } from "../kube/election/leadership.ts";
 import type { Controller, Proposal } from "./controller.ts";
 import { type Facts, type FactsUpdate, factsOf, type Replicas } from "./facts.ts";
-import { Removals } from "./removals.ts";
+import { LOOK_MILLISECONDS, Removals } from "./removals.ts";
 import { WorkQueue } from "./work-queue.ts";
 
 export interface ControllerMeans {
@@ -45,6 +45,8 @@ export interface ControllerState {
 export class RunningController {
   private readonly queue: WorkQueue;
   private readonly removals: Removals;
+  /** Keys whose deletion is held: neither waiting nor failing. */
+  private readonly heldKeys = new Set<string>();
   private writes = 0;
   private errors = 0;
   private isSynced = false;
@@ -65,13 +67,19 @@ export class RunningController {
     const { writes, errors, isSynced } = this;
     const { depth, failing } = this.queue;
     const isListed = factsOf(this.means.replicas) !== undefined;
-    const [name, heldRemovals] = [this.controller.name, this.removals.held];
+    const [name, heldRemovals] = [this.controller.name, this.means.leadership.isLeading() ? this.removals.held : 0];
     return { name, queueDepth: depth, failingKeys: failing, writes, errors, heldRemovals, isListed, isSynced };
   }
 
   /** Resolves when the signal is aborted. */
   async run(): Promise<void> {
-    await Promise.all([this.followOrchestrator(), this.followStored(), this.reconcile(), this.work()]);
+    await Promise.all([
+      this.followOrchestrator(),
+      this.followStored(),
+      this.reconcile(),
+      this.lookAgain(),
+      this.work(),
+    ]);
   }
 
   private async followOrchestrator(): Promise<void> {
@@ -118,7 +126,7 @@ export class RunningController {
     const facts = factsOf(this.means.replicas);
     const proposal = facts === undefined ? undefined : this.controller.decide(key, facts);
     if (facts === undefined || proposal === undefined) return this.queue.succeeded(key);
-    if (this.isHeld(key, proposal, facts)) return void this.queue.failed(key);
+    if (this.isHeld(key, proposal, facts)) return this.hold(key);
     try {
       await this.carryOut(key, proposal);
       this.isLocked = false;
@@ -129,11 +137,39 @@ export class RunningController {
 
   /** Whether the deletion waits: it is one of too many at once. */
   private isHeld(key: string, { changes }: Proposal, facts: Facts): boolean {
-    const removals = changes.some(({ kind }) => kind === "delete") ? this.controller.removals?.(facts) : undefined;
-    if (removals === undefined) return false;
+    if (!changes.some(({ kind }) => kind === "delete")) return false;
+    if (!this.removals.isKnown(key, this.means.elapsed())) this.look(facts);
+    return this.removals.isHeld(key);
+  }
+
+  private async hold(key: string): Promise<void> {
+    this.queue.succeeded(key);
+    this.heldKeys.add(key);
+    // Thousands of them must not keep timers, such as that of the lease, from running.
+    await this.means.wait(0, this.means.signal);
+  }
+
+  private look(facts: Facts): void {
+    const removals = this.controller.removals?.(facts);
+    if (removals === undefined) return;
     const { keys, total } = removals;
     this.removals.look({ identities: keys, total, now: this.means.elapsed() }, facts);
-    return this.removals.isHeld(key);
+  }
+
+  /** Looks count if they are in a row: also those that find that everything is there again. */
+  private async lookAgain(): Promise<void> {
+    const { replicas, wait, signal } = this.means;
+    while (!signal.aborted && this.controller.removals !== undefined) {
+      await wait(LOOK_MILLISECONDS, signal);
+      const facts = factsOf(replicas);
+      if (signal.aborted || facts === undefined) continue;
+      if (this.removals.isRemembering) this.look(facts);
+      for (const key of this.heldKeys) {
+        if (this.removals.isHeld(key)) continue;
+        this.heldKeys.delete(key);
+        this.queue.add(key);
+      }
+    }
   }
 
   /** A lock is not an error, and is logged once. */

@@ -1,5 +1,5 @@
 /** The controllers that copy, on two datastores in memory. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { ControllersInMemory } from "../../test/support/controllers-in-memory.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import { storeAround } from "../../test/support/wrapped-store.ts";
@@ -10,8 +10,23 @@ import { resourceKey } from "../model/keys.ts";
 import { convertPolicy } from "../model/orchestrator-policy.ts";
 import { namespaceProfile } from "../model/orchestrator-profile.ts";
 import { podRecordKey, podRecordOf } from "../model/pod-record.ts";
+import { namespaceController } from "./mirrors.ts";
 
 let site: ControllersInMemory;
+
+/** Lets minutes pass, and waits until the brake has looked. */
+function minutesLater(): () => Promise<void> {
+  let [passed, calls] = [0, 0];
+  site.elapsed = () => {
+    calls += 1;
+    return performance.now() + passed;
+  };
+  return async () => {
+    const before = calls;
+    passed += BRAKE_INTERVAL_MILLISECONDS;
+    await pollUntil(() => calls - before > 4, "the next look");
+  };
+}
 
 beforeEach(() => {
   site = new ControllersInMemory();
@@ -98,17 +113,7 @@ describe("the controllers that copy", () => {
     async (name, recordOf) => {
       const records = Array.from({ length: 25 }, (_, index) => recordOf(index));
       for (const [key, record] of records) await site.putRecord(key, record);
-      let [passed, calls] = [0, 0];
-      site.elapsed = () => {
-        calls += 1;
-        return performance.now() + passed;
-      };
-      /** Every key is worked on, minutes later. */
-      const nextLook = async () => {
-        const before = calls;
-        passed += BRAKE_INTERVAL_MILLISECONDS;
-        await pollUntil(() => calls - before > 8 * records.length, "the next look");
-      };
+      const nextLook = minutesLater();
       const controllers = site.start();
       const held = () => controllers.states.find((state) => state.name === name)?.heldRemovals;
       const left = async () => {
@@ -126,6 +131,46 @@ describe("the controllers that copy", () => {
     },
     30_000,
   );
+
+  describe("with most objects missing for a while", () => {
+    const keyOf = (index: number) => resourceKey("profiles", { name: `kns.n${index}` });
+    const recordOf = (index: number) => namespaceProfile({ metadata: { name: `n${index}`, labels: {} } });
+    const indices = Array.from({ length: 25 }, (_, index) => index);
+    const stateOf = (controllers: ReturnType<typeof site.start>) =>
+      controllers.states.find(({ name }) => name === "namespace");
+    const start = async () => {
+      for (const index of indices) await site.putRecord(keyOf(index), recordOf(index));
+      const controllers = site.start();
+      await pollUntil(() => stateOf(controllers)?.heldRemovals === 25, "all to be held");
+      await pollUntil(() => stateOf(controllers)?.isSynced ?? false, "all keys to be worked on");
+      return controllers;
+    };
+
+    test("forget what they held when the objects are back", async () => {
+      const controllers = await start();
+      for (const index of indices) await site.putObject(keyOf(index), recordOf(index));
+      await pollUntil(() => stateOf(controllers)?.heldRemovals === 0, "nothing to be held");
+      const left = await Promise.all(indices.map((index) => site.record(keyOf(index))));
+      expect(left).not.toContain(undefined);
+    });
+
+    test("compare all records once, not for each key that is held", async () => {
+      const removals = spyOn(namespaceController, "removals");
+      await start();
+      const looks = removals.mock.calls.length;
+      removals.mockRestore();
+
+      expect(looks).toBeLessThan(5);
+    });
+
+    test("report nothing held as a standby, and held keys neither as failing nor as waiting", async () => {
+      const controllers = await start();
+      expect(stateOf(controllers)).toMatchObject({ failingKeys: 0, queueDepth: 0 });
+
+      site.isLeader = false;
+      expect(stateOf(controllers)?.heldRemovals).toBe(0);
+    });
+  });
 
   test("write nothing while nothing changes", async () => {
     await site.putObject(POLICY_KEY, policy());

@@ -39,6 +39,16 @@ export class RemovalBrake {
     return this.held.size;
   }
 
+  /** Whether the last look found anything: then the looks must go on, so that one that finds nothing counts, too. */
+  get isRemembering(): boolean {
+    return this.looks.size > 0;
+  }
+
+  /** Whether the last look found it. */
+  wasFound(identity: string): boolean {
+    return this.looks.has(identity);
+  }
+
   look({ identities, total, now }: Removal): void {
     const pause = now - this.counted;
     const isCounted = pause >= BRAKE_INTERVAL_MILLISECONDS;

@@ -20,7 +20,6 @@ import { EmptyBlocks, type SurplusBlock } from "../../ipam/leaks/empty-blocks.ts
 import type { LiveObjects } from "../../ipam/leaks/live-view.ts";
 import { releaseCandidate, releaseGoneNode, releaseSurplusBlock } from "../../ipam/leaks/release-in-cluster.ts";
 import type { LookTime } from "../../ipam/leaks/unused-since.ts";
-import { BRAKE_INTERVAL_MILLISECONDS } from "../../ipam/removal-brake.ts";
 import { respectingLock } from "../../ipam/respecting-lock.ts";
 import type { Leadership } from "../../kube/election/leadership.ts";
 import { resourceKey } from "../../model/keys.ts";
@@ -67,6 +66,8 @@ export interface CollectorState {
 const USUAL_INTERVAL = 5 * 60_000;
 const AFTER_FAILURE = 10_000;
 const SOON = 1_000;
+/** Often enough to notice that what was missing is there again. */
+const WHILE_HELD = 60_000;
 
 export class LeakCollector {
   private readonly candidates = new Candidates();
@@ -74,8 +75,8 @@ export class LeakCollector {
   private readonly leftHandles: LeftHandles;
   private readonly addresses: Removals;
   private readonly nodes: Removals;
-  private current: CollectorState = {
-    ...{ candidates: 0, releasedAddresses: 0, releasedBlocks: 0, errors: 0, heldRemovals: 0 },
+  private current: Omit<CollectorState, "heldRemovals"> = {
+    ...{ candidates: 0, releasedAddresses: 0, releasedBlocks: 0, errors: 0 },
     overdue: new Map(),
   };
   private gone = new AbortController();
@@ -90,7 +91,9 @@ export class LeakCollector {
   }
 
   get state(): CollectorState {
-    return this.current;
+    // A standby removes nothing, and does not look.
+    const heldRemovals = this.means.leadership.isLeading() ? this.addresses.held + this.nodes.held : 0;
+    return { ...this.current, heldRemovals };
   }
 
   /** Resolves when the signal is aborted. */
@@ -122,7 +125,7 @@ export class LeakCollector {
       try {
         // What was released may have been the last of a node that is gone.
         if (!(await this.collect()) || this.current.releasedAddresses > before) pause = Math.min(pause, SOON);
-        if (this.current.heldRemovals > 0) pause = Math.min(pause, BRAKE_INTERVAL_MILLISECONDS);
+        if (this.state.heldRemovals > 0) pause = Math.min(pause, WHILE_HELD);
         this.isLocked = false;
       } catch (failure) {
         this.reportFailure(failure);
@@ -153,7 +156,6 @@ export class LeakCollector {
     const gone = goneNodes(records);
     this.nodes.look({ identities: gone.map(({ node }) => node), total: nodesIn(records).size, now: time.now }, facts);
     for (const each of gone) if (!this.nodes.isHeld(each.node)) await this.each(() => this.releaseNode(each));
-    this.current = { ...this.current, heldRemovals: this.addresses.held + this.nodes.held };
     await this.leftHandles.look(records.blocks, time);
     return true;
   }
