@@ -194,6 +194,22 @@ describe("endpoints whose claims are proven", () => {
     expect(reports).toEqual(['Annotations of pod shop/web do not count: podIPs: "garbage": not readable']);
   });
 
+  test("values after the first 32 of an annotation are reported too", async () => {
+    start();
+    const claimed = Array.from({ length: 34 }, (_, index) => `10.0.0.${index + 1}`);
+    await makePod({ podIPs: claimed.map((each) => `${each}/32`).join(","), reported: claimed.slice(0, 32) });
+    await until(
+      "web",
+      claimed.slice(0, 32).map((each) => `${each}/32`),
+    );
+    elapsed = 60_000;
+    await pollUntil(() => published.length > 0, "the claims to be published", 15_000);
+
+    expect(published).toEqual([
+      [{ namespace: "shop", pod: "web", refused: ["podIPs: 2 values after the first 32: not readable"] }],
+    ]);
+  });
+
   test("an endpoint that was read from the datastore is undecided until the blocks are known", async () => {
     await makePod({ podIPs: "10.0.0.5/32" });
     await writeHolder({ pod: "web", node: NODE });

@@ -16,6 +16,7 @@
  * A patch tests the UID and the container that was recorded last, not the
  * version of the pod: the kubelet writes the status of the pod all the time.
  */
+import { counted } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION } from "../../identity.ts";
 import { parseAddress } from "../../ip/address.ts";
@@ -151,13 +152,16 @@ const LONGEST_QUOTED = 60;
 /** What the annotations say, each value apart: a text that is none of them concerns only itself. */
 function annotatedIn(annotations: Readonly<Record<string, string>>, recorded: readonly string[]) {
   const unreadable: string[] = [];
-  const sorted = <Value>(name: string, given: readonly unknown[], read: (value: unknown) => Value | undefined) =>
-    given.slice(0, MOST_ANNOTATED).flatMap((each): Value[] => {
+  const sorted = <Value>(name: string, given: readonly unknown[], read: (value: unknown) => Value | undefined) => {
+    const rest = given.length - MOST_ANNOTATED;
+    if (rest > 0) unreadable.push(`${name}: ${counted(rest, "value")} after the first ${MOST_ANNOTATED}`);
+    return given.slice(0, MOST_ANNOTATED).flatMap((each): Value[] => {
       const value = read(each);
       if (value !== undefined) return [value];
       unreadable.push(`${name}: ${quoted(textOf(each).slice(0, LONGEST_QUOTED))}`);
       return [];
     });
+  };
   return {
     addresses: sorted("podIPs", recorded, (text) => singleNetwork(String(text))),
     nats: sorted("ipNATs", listIn(annotations[IP_NATS]), natIn),
