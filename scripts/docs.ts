@@ -14,11 +14,12 @@ import { chartFiles } from "../src/admin/install/chart/files.ts";
 import { crdFiles } from "../src/admin/install/crds/definitions.ts";
 import { type InstalledDatastore, installedListName } from "../src/config/installed-network-list.ts";
 import { identity } from "../src/identity.ts";
+import type { RuleDatastore } from "../src/operator/roles/rules.ts";
 import { admissionFiles } from "./deploy/admission.ts";
 import { alertsManifest, alertsName } from "./deploy/alerts.ts";
 import { alpFiles } from "./deploy/alp.ts";
 import { manifestFiles } from "./deploy/manifests.ts";
-import { type RoleDatastore, roleManifest, roleName } from "./deploy/roles.ts";
+import { hostAccountsManifest, hostAccountsName, type RoleDatastore, roleManifest, roleName } from "./deploy/roles.ts";
 import { adminPage } from "./docs/admin-page.ts";
 import { annotationsPage } from "./docs/annotations-page.ts";
 import { brokenLinks } from "./docs/broken-links.ts";
@@ -44,6 +45,8 @@ const PAGES: Readonly<Record<string, () => string>> = {
   ...rolePage("node-kubernetes"),
   ...rolePage("controllers-etcd"),
   ...rolePage("controllers-kubernetes"),
+  ...hostAccountsPage("etcd"),
+  ...hostAccountsPage("kubernetes"),
   "docs/annotations.md": annotationsPage,
   "docs/errors.md": errorsPage,
   "docs/installation-resource.md": installationPage,
@@ -94,6 +97,12 @@ function networkListPage(datastore: InstalledDatastore): Readonly<Record<string,
 
 function rolePage(datastore: RoleDatastore): Readonly<Record<string, () => string>> {
   return { [`deploy/rbac/${roleName(datastore, identity)}.yaml`]: () => roleManifest(datastore, identity) };
+}
+
+function hostAccountsPage(datastore: RuleDatastore): Readonly<Record<string, () => string>> {
+  return {
+    [`deploy/rbac/${hostAccountsName(datastore, identity)}.yaml`]: () => hostAccountsManifest(datastore, identity),
+  };
 }
 
 function chartPages(): Readonly<Record<string, () => string>> {

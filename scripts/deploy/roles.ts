@@ -1,6 +1,6 @@
 /**
- * The roles for an installation without pods, in `deploy/rbac/`: plugin and node agent run on the host and share one
- * account. Generated from src/operator/roles.
+ * The roles for an installation without pods, in `deploy/rbac/`. Plugin and node agent run on the host and have an account
+ * each (`hostAccountsManifest`); hosts that were installed before share one (`roleManifest`). Generated from src/operator/roles.
  */
 
 import type { Identity } from "../../src/identity.ts";
@@ -8,10 +8,14 @@ import { accountObject, clusterRoleObjects, namespacedRoleObjects } from "../../
 import {
   controllersRules,
   HOLD_LEASE,
+  hostAgentNamespaceRules,
+  hostAgentRules,
   NODE_AGENT_RULES,
+  PLUGIN_ACCOUNT,
   pluginRules,
   READ_PASSWORDS,
   type Rule,
+  type RuleDatastore,
 } from "../../src/operator/roles/rules.ts";
 import { formatYaml } from "../../src/yaml.ts";
 
@@ -80,8 +84,9 @@ export function roleObject(datastore: RoleDatastore, names: Identity, permission
 }
 
 const TITLES: Readonly<Record<RoleDatastore, string>> = {
-  etcd: "What the plugin may do on the orchestrator's API if its datastore is etcd: read, nothing else; the node agent also reads passwords of BGP.",
-  kubernetes: "What the plugin may do on the orchestrator's API if that is its datastore.",
+  etcd: "What plugin and node agent may do on the orchestrator's API if they share an account and their datastore is etcd: read, nothing else; the node agent also reads passwords of BGP.",
+  kubernetes:
+    "What the plugin may do on the orchestrator's API if that is its datastore, and it shares an account with the node agent.",
   "node-kubernetes":
     "What the node agent may do beside, if the orchestrator's API is the datastore: read policies, nodes and blocks, and record its release and its addresses.",
   "controllers-etcd": "What the controllers may do on the orchestrator's API if their datastore is etcd.",
@@ -99,6 +104,31 @@ export function roleManifest(datastore: RoleDatastore, names: Identity): string 
       namespacedRoleObjects({ name, namespace: NAMESPACE }, rules, account),
     ),
   ];
-  const title = TITLES[datastore];
+  return manifest(TITLES[datastore], objects);
+}
+
+/** `vendor-host-accounts-etcd`: the name of the file. */
+export function hostAccountsName(datastore: RuleDatastore, { product }: Identity): string {
+  return `${product}-host-accounts-${datastore}`;
+}
+
+/** Roles have other names than those of an installation in pods, whose accounts may be in another namespace. */
+export function hostAccountsManifest(datastore: RuleDatastore, { product, nodeAgent }: Identity): string {
+  const plugin = { name: PLUGIN_ACCOUNT, namespace: NAMESPACE };
+  const agent = { name: nodeAgent, namespace: NAMESPACE };
+  const agentRole = `${product}-host-agent`;
+  return manifest(
+    `What the plugin and the node agent of hosts may do on the orchestrator's API if the datastore is ${datastore === "etcd" ? "etcd" : "that API"}.`,
+    [
+      accountObject(plugin),
+      ...clusterRoleObjects(`${product}-host-plugin`, pluginRules(datastore), plugin),
+      accountObject(agent),
+      ...clusterRoleObjects(agentRole, hostAgentRules(datastore), agent),
+      ...namespacedRoleObjects({ name: agentRole, namespace: NAMESPACE }, hostAgentNamespaceRules(), agent),
+    ],
+  );
+}
+
+function manifest(title: string, objects: readonly object[]): string {
   return `# ${title}\n# Generated from src/operator/roles; see docs/kubernetes-access.md.\n${objects.map(formatYaml).join("---\n")}`;
 }

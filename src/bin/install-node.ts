@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
 import { initialize } from "../admin/datastore/init.ts";
+import { requestAccountToken } from "../agent/install/account-token.ts";
 import { createDefaultResources, defaultResources } from "../agent/install/default-resources.ts";
 import { isOfNetworkManager, KEEP_OFF_DIRECTORIES, keepOffEntries } from "../agent/install/keep-off.ts";
 import { pluginKubeconfig } from "../agent/install/kubeconfig.ts";
@@ -26,7 +27,6 @@ import {
   namesBefore,
   SET_ASIDE,
 } from "../agent/install/other-networks.ts";
-import { requestPluginToken } from "../agent/install/plugin-token.ts";
 import { type InstallSettings, readInstallSettings } from "../agent/install/settings.ts";
 import type { Environment } from "../cni/environment.ts";
 import { reasonOf } from "../config/config-files.ts";
@@ -142,7 +142,7 @@ async function newKubeconfig(settings: InstallSettings, access: PodAccess): Prom
   const authority = textOf(authorityFile, `${SERVICE_ACCOUNT_DIRECTORY}/ca.crt`);
   const client = await openPodClient(access);
   try {
-    const { token } = await requestPluginToken(client, { namespace, name: pluginAccount, node: nodeName });
+    const { token } = await requestAccountToken(client, { namespace, name: pluginAccount, node: nodeName });
     return pluginKubeconfig({ server, authority, token });
   } finally {
     await client.close();

@@ -12,6 +12,7 @@ import { type AgentPart, StartRefused, superviseParts } from "../agent/supervise
 import type { Environment } from "../cni/environment.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { PluginError } from "../errors.ts";
+import { statusAt } from "../file-status.ts";
 import { identity } from "../identity.ts";
 import { nameProcess } from "../linux/own-process.ts";
 import { DEFAULT_KUBELET_DIRECTORY, KUBELET_DIRECTORY, NO_KUBELET } from "../model/kubelet-directory.ts";
@@ -110,7 +111,7 @@ async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }
   try {
     // Before any part runs: two agents would write one policy table.
     if (!(await isOnlyAgent(signal))) return 1;
-    await superviseParts(await agentParts(writePodKubeconfig(process.env)), {
+    await superviseParts(await agentParts(writePodKubeconfig(process.env), hostKubeconfig()), {
       signal,
       report: (message) => say(message, {}, "WARNING"),
       elapsed: () => performance.now(),
@@ -130,8 +131,9 @@ async function isOnlyAgent(signal: AbortSignal): Promise<boolean> {
   return refused === undefined;
 }
 
-/** `account`: a kubeconfig for what the agent does itself. */
-async function agentParts(account: string | undefined): Promise<readonly AgentPart[]> {
+/** Kubeconfigs for what the agent does itself: the account of its pod, or the one that was made for the host. */
+async function agentParts(ofPod: string | undefined, ofHost: string | undefined): Promise<readonly AgentPart[]> {
+  const account = ofPod ?? ofHost;
   const run: typeof runAdminTool = (command, signal) => runAdminTool(command, signal, account);
   let arePodsRouted = () => false;
   const routed = (know: () => boolean) => {
@@ -145,7 +147,8 @@ async function agentParts(account: string | undefined): Promise<readonly AgentPa
     policyPart({ wait, account, routed, volumes }),
     ...csiParts,
   ];
-  if (account !== undefined) parts.push(await podPartFor(account, () => arePodsRouted()));
+  if (ofPod !== undefined) parts.push(await podPartFor(ofPod, () => arePodsRouted()));
+  else if (ofHost !== undefined) parts.push(await hostTokensPartFor(ofHost));
   if (typeof FAULTS === "undefined" || !FAULTS) return parts;
   return [...parts, ...(await import("./blocking-part.ts")).blockingParts()];
 }
@@ -153,6 +156,17 @@ async function agentParts(account: string | undefined): Promise<readonly AgentPa
 async function podPartFor(account: string, arePodsRouted: () => boolean): Promise<AgentPart> {
   const { podPart } = await import("./pod-part.ts");
   return podPart({ environment: process.env, account, wait, arePodsRouted });
+}
+
+async function hostTokensPartFor(account: string): Promise<AgentPart> {
+  const { hostTokensPart } = await import("./host-tokens-part.ts");
+  return hostTokensPart({ environment: process.env, account, wait });
+}
+
+/** Of the account that was made for the agent of this host; `undefined` if agent and plugin share one. */
+function hostKubeconfig(): string | undefined {
+  const path = `${identity.configDirectory}/node-kubeconfig`;
+  return statusAt(path) === undefined ? undefined : path;
 }
 
 function stopSignal(): AbortSignal {

@@ -3,11 +3,11 @@
  * the node has a network, if it is ours.
  */
 import { existsSync, readFileSync } from "node:fs";
+import { nodeUid, requestAccountToken } from "../agent/install/account-token.ts";
 import { keepNetworkAvailable } from "../agent/install/keep-network-available.ts";
 import { keepPluginAccess } from "../agent/install/keep-plugin-access.ts";
 import { etcdFilesDirectory, kubeconfigPath, secretEntry } from "../agent/install/layout.ts";
 import { NodeFiles } from "../agent/install/node-files.ts";
-import { nodeUid, requestPluginToken } from "../agent/install/plugin-token.ts";
 import { type InstallPlaces, placesIn } from "../agent/install/settings.ts";
 import { type AgentPart, superviseParts } from "../agent/supervise.ts";
 import type { Environment } from "../cni/environment.ts";
@@ -21,18 +21,48 @@ import { etcdSecrets } from "./etcd-secrets.ts";
 import { say } from "./node-log.ts";
 import { onceEach } from "./once-each.ts";
 
-interface Means {
+export interface AccountMeans {
   readonly environment: Environment;
-  /** The kubeconfig of the pod's account. */
+  /** The kubeconfig of the agent's account. */
   readonly account: string;
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+}
+
+interface Means extends AccountMeans {
   /** Whether this agent routes the pods of the node, and has set the routes. */
   readonly arePodsRouted: () => boolean;
 }
 
-export function podPart({ environment, account, wait, arePodsRouted }: Means): AgentPart {
+export function podPart(means: Means): AgentPart {
+  const { environment, wait, arePodsRouted } = means;
+  return partWithClient("the installation on this node", means, (client) => {
+    const places = placesIn(environment);
+    const node = environment["NODE_NAME"] || undefined;
+    return [
+      {
+        name: "the access of the plugin",
+        run: (stop) => keepAccess(client, places, { environment, wait, node: node ?? "" }, stop),
+      },
+      ...(node === undefined || !places.managesCni
+        ? []
+        : [
+            {
+              name: "the condition of the Node",
+              run: (stop: AbortSignal) => keepCondition(client, { node, wait, arePodsRouted }, stop),
+            },
+          ]),
+    ];
+  });
+}
+
+/** A part that consists of others, which share a client with the account of the agent. */
+export function partWithClient(
+  name: string,
+  { environment, account, wait }: AccountMeans,
+  partsWith: (client: KubeClient) => readonly AgentPart[],
+): AgentPart {
   return {
-    name: "the installation on this node",
+    name,
     async run(signal) {
       const client = await openKubeClient(
         { kubeconfigs: [account] },
@@ -44,24 +74,8 @@ export function podPart({ environment, account, wait, arePodsRouted }: Means): A
           program: identity.nodeAgent,
         },
       );
-      const places = placesIn(environment);
-      const node = environment["NODE_NAME"] || undefined;
-      const parts = [
-        {
-          name: "the access of the plugin",
-          run: (stop: AbortSignal) => keepAccess(client, places, { environment, wait, node: node ?? "" }, stop),
-        },
-        ...(node === undefined || !places.managesCni
-          ? []
-          : [
-              {
-                name: "the condition of the Node",
-                run: (stop: AbortSignal) => keepCondition(client, { node, wait, arePodsRouted }, stop),
-              },
-            ]),
-      ];
       try {
-        await superviseParts(parts, {
+        await superviseParts(partsWith(client), {
           signal,
           report: (message) => say(message, {}, "WARNING"),
           elapsed: () => performance.now(),
@@ -71,6 +85,17 @@ export function podPart({ environment, account, wait, arePodsRouted }: Means): A
         await client.close();
       }
     },
+  };
+}
+
+/** How tokens are renewed, wherever they are. */
+export function renewalMeans(wait: AccountMeans["wait"]) {
+  return {
+    now: () => Date.now(),
+    random: Math.random,
+    wait,
+    log: (message: string) => say(message),
+    problems: onceEach((message) => say(message, {}, "ERROR")),
   };
 }
 
@@ -90,17 +115,13 @@ function keepAccess(
       server: serverFromEnvironment(environment) ?? "",
       isInstalled: () => managesCni && files.isInstalled(path),
       readAuthority: () => readFileSync(`${inContainer(SERVICE_ACCOUNT_DIRECTORY)}/ca.crt`, "utf8"),
-      requestToken: (stop) => requestPluginToken(client, { namespace, name: pluginAccount, node }, stop),
+      requestToken: (stop) => requestAccountToken(client, { namespace, name: pluginAccount, node }, stop),
       readNodeUid: (stop) => nodeUid(client, node, stop),
       copies: () =>
         etcdSecrets(inContainer(etcdSecretsDirectory))
           .map(({ name, text }) => secretEntry(`${directory}/${name}`, text))
           .filter((entry) => existsSync(entry.path)),
-      now: () => Date.now(),
-      random: Math.random,
-      wait,
-      log: (message) => say(message),
-      problems: onceEach((message) => say(message, {}, "ERROR")),
+      ...renewalMeans(wait),
     },
     signal,
   );

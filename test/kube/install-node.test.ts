@@ -1,8 +1,8 @@
 /** The installation on a node by the pod of the node agent, against a real API server. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { existsSync, lstatSync, readFileSync, readlinkSync } from "node:fs";
+import { nodeUid, requestAccountToken } from "../../src/agent/install/account-token.ts";
 import { keepPluginAccess } from "../../src/agent/install/keep-plugin-access.ts";
-import { nodeUid, requestPluginToken } from "../../src/agent/install/plugin-token.ts";
 import { identity } from "../../src/identity.ts";
 import type { KubeRequest } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
@@ -247,7 +247,7 @@ describe("the node agent after the installation", () => {
         readAuthority: () => readFileSync(site.server.credentials.authority.cert, "utf8"),
         async requestToken(signal) {
           const short = { request: (request: KubeRequest) => client.request(withSeconds(request, 600)) };
-          const token = await requestPluginToken(
+          const token = await requestAccountToken(
             short,
             { namespace: "kube-system", name: `${product}-cni-plugin`, node: NODE },
             signal,

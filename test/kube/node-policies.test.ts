@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { nodeUid, requestAccountToken } from "../../src/agent/install/account-token.ts";
 import { boundNodeUid } from "../../src/agent/install/kubeconfig.ts";
-import { nodeUid, requestPluginToken } from "../../src/agent/install/plugin-token.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { identity } from "../../src/identity.ts";
@@ -338,9 +338,9 @@ describe("the policies of node accounts", () => {
   testServer("let the agent request the plugin's token, which says its node", async () => {
     const client = await clientOf(tokens["node-1"].agent);
     const account = { namespace: "kube-system", name: PLUGIN_ACCOUNT };
-    const { token } = await requestPluginToken(client, { ...account, node: "node-1" });
+    const { token } = await requestAccountToken(client, { ...account, node: "node-1" });
     expect(boundNodeUid(token)).toBe(await nodeUid(client, "node-1", new AbortController().signal));
-    await expect(requestPluginToken(client, { ...account, node: "node-2" })).rejects.toThrow("its own Node only");
+    await expect(requestAccountToken(client, { ...account, node: "node-2" })).rejects.toThrow("its own Node only");
     await client.close();
   });
 

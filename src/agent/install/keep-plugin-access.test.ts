@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { lstatSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TemporaryDirectory, temporaryDirectory } from "../../../test/support/temporary-directory.ts";
-import { type AccessMeans, keepPluginAccess, nextRenewal } from "./keep-plugin-access.ts";
-import { pluginKubeconfig, readPluginKubeconfig } from "./kubeconfig.ts";
+import { type AccessMeans, keepPluginAccess, keepToken, nextRenewal, tokenInFile } from "./keep-plugin-access.ts";
+import { boundAccount, pluginKubeconfig, readPluginKubeconfig } from "./kubeconfig.ts";
 import { secretEntry } from "./layout.ts";
 
 const HOUR = 3_600_000;
@@ -148,4 +148,56 @@ describe("keepPluginAccess()", () => {
   test("does nothing if nothing is installed", async () => {
     expect((await runFor(30, { isInstalled: () => false })).requests).toEqual([]);
   });
+});
+
+describe("keepToken()", () => {
+  test("replaces the token in its file, for root alone, and goes by the end of one that somebody else has put there", async () => {
+    const [path, stop] = [at("token"), new AbortController()];
+    const renewed: number[] = [];
+    let now = 0;
+    writeFileSync(path, `${tokenUntil(100 * HOUR)}\n`);
+    await keepToken(
+      {
+        title: "the access",
+        ...tokenInFile(path),
+        isInstalled: () => true,
+        async requestToken() {
+          renewed.push(now / HOUR);
+          return { token: tokenUntil(now + 100 * HOUR), expires: now + 100 * HOUR };
+        },
+        readNodeUid: async () => undefined,
+        now: () => now,
+        random: () => 0,
+        log: () => {},
+        problems: { report: expect.unreachable, forget: () => {} },
+        async wait(milliseconds) {
+          now += milliseconds;
+          if (now === HOUR) writeFileSync(path, tokenUntil(5 * HOUR));
+          if (now > 10 * HOUR) stop.abort();
+        },
+      },
+      stop.signal,
+    );
+
+    expect(renewed).toEqual([2]);
+    expect(readFileSync(path, "utf8")).toBe(tokenUntil(102 * HOUR));
+    expect(lstatSync(path).mode & 0o777).toBe(0o600);
+  });
+});
+
+describe("boundAccount()", () => {
+  const tokenWith = (claims: object) =>
+    `header.${Buffer.from(JSON.stringify({ "kubernetes.io": claims })).toString("base64url")}.signature`;
+  const claims = { namespace: "kube-system", serviceaccount: { name: "agent" }, node: { name: "node-1", uid: "1" } };
+
+  test("says the account and the Node of a token", () => {
+    expect(boundAccount(tokenWith(claims))).toEqual({ namespace: "kube-system", name: "agent", node: "node-1" });
+  });
+
+  test.each([["nonsense"], [tokenWith({ ...claims, node: undefined })], [tokenWith({})]])(
+    "knows none of a token without a Node: %s",
+    (token) => {
+      expect(boundAccount(token)).toBeUndefined();
+    },
+  );
 });

@@ -1,26 +1,19 @@
 /**
- * Keeps the plugin's access to the orchestrator's API valid: renews its token long before it ends, follows the CA and the
- * credentials for etcd. A file is replaced as a whole; if something fails, it stays as it is, and is tried again.
+ * Keeps the access of an account to the orchestrator's API valid: renews its token long before it ends, follows the CA and
+ * the credentials for etcd. A file is replaced as a whole; if something fails, it stays as it is, and is tried again.
  */
 import { readText } from "../../linux/files.ts";
 import { placeFile } from "../../linux/place-file.ts";
+import type { AccountToken } from "./account-token.ts";
 import { boundNodeUid, pluginKubeconfig, readPluginKubeconfig, tokenExpiry } from "./kubeconfig.ts";
 import { type InstalledEntry, secretEntry } from "./layout.ts";
-import type { PluginToken } from "./plugin-token.ts";
 
-export interface AccessMeans {
-  /** Of the kubeconfig, on this host. */
-  readonly path: string;
-  readonly server: string;
-  /** Whether an installation has written the kubeconfig, and it has not been uninstalled. */
+interface RenewalMeans {
+  /** Whether an installation has written the token, and it has not been uninstalled. */
   readonly isInstalled: () => boolean;
-  /** The current CA of the API. */
-  readonly readAuthority: () => string;
-  readonly requestToken: (signal: AbortSignal) => Promise<PluginToken>;
+  readonly requestToken: (signal: AbortSignal) => Promise<AccountToken>;
   /** Of the Node that tokens are bound to; `undefined` while there is none. */
   readonly readNodeUid: (signal: AbortSignal) => Promise<string | undefined>;
-  /** Files that are copies of others. */
-  readonly copies: () => readonly InstalledEntry[];
   /** Milliseconds since 1970. */
   readonly now: () => number;
   /** From 0 up to 1. */
@@ -31,27 +24,74 @@ export interface AccessMeans {
   readonly problems: { report(message: string): void; forget(): void };
 }
 
+/** Of a plugin whose kubeconfig contains everything. */
+export interface AccessMeans extends RenewalMeans {
+  /** Of the kubeconfig, on this host. */
+  readonly path: string;
+  readonly server: string;
+  /** The current CA of the API. */
+  readonly readAuthority: () => string;
+  /** Files that are copies of others. */
+  readonly copies: () => readonly InstalledEntry[];
+}
+
+export interface TokenMeans extends RenewalMeans {
+  /** For messages: "the plugin's access". */
+  readonly title: string;
+  /** The token in use; `undefined` if there is none that can be used. */
+  readonly readToken: () => string | undefined;
+  readonly placeToken: (token: string) => void;
+}
+
 /** How often CA and copies are compared. */
 const CHECK_MILLISECONDS = 60_000;
 const RETRY_MILLISECONDS = 30_000;
 const SHORTEST_MILLISECONDS = 5_000;
 
-export async function keepPluginAccess(means: AccessMeans, signal: AbortSignal): Promise<void> {
-  const { now, random, wait, problems } = means;
-  let due = firstRenewal(means);
+export function keepPluginAccess(means: AccessMeans, signal: AbortSignal): Promise<void> {
+  const { path, server, readAuthority, copies } = means;
+  return keepToken(
+    {
+      ...means,
+      title: "the plugin's access",
+      readToken() {
+        for (const copy of copies()) writeIfChanged(copy);
+        const authority = readAuthority();
+        const current = readPluginKubeconfig(readText(path) ?? "");
+        return current?.server === server && current.authority === authority ? current.token : undefined;
+      },
+      placeToken: (token) => placeSecret(path, pluginKubeconfig({ server, authority: readAuthority(), token })),
+    },
+    signal,
+  );
+}
+
+/** A token that is alone in a file. */
+export function tokenInFile(path: string): Pick<TokenMeans, "readToken" | "placeToken"> {
+  return { readToken: () => readText(path)?.trim() || undefined, placeToken: (token) => placeSecret(path, token) };
+}
+
+function placeSecret(path: string, text: string): void {
+  placeFile(path, secretEntry(path, text).placed);
+}
+
+export async function keepToken(means: TokenMeans, signal: AbortSignal): Promise<void> {
+  const { title, now, random, wait, problems } = means;
+  let [known, due]: [token: string | undefined, due: number] = [undefined, now()];
   while (!signal.aborted) {
     let pause = CHECK_MILLISECONDS;
     try {
       if (means.isInstalled()) {
-        for (const copy of means.copies()) writeIfChanged(copy);
-        const renewed = await renewIfNeeded(means, due, signal);
-        if (renewed !== undefined) due = nextRenewal(now(), renewed, random());
+        const token = means.readToken();
+        if (token !== known) [known, due] = [token, firstRenewal(token, now(), random())];
+        const renewed = await renewIfNeeded(means, { token, due }, signal);
+        if (renewed !== undefined) [known, due] = [renewed.token, nextRenewal(now(), renewed.expires, random())];
         pause = Math.min(CHECK_MILLISECONDS, due - now());
       }
       problems.forget();
     } catch (failure) {
       if (signal.aborted) return;
-      problems.report(`Cannot renew the plugin's access: ${failure instanceof Error ? failure.message : failure}`);
+      problems.report(`Cannot renew ${title}: ${failure instanceof Error ? failure.message : failure}`);
       pause = RETRY_MILLISECONDS;
     }
     await wait(Math.max(pause, SHORTEST_MILLISECONDS), signal);
@@ -63,27 +103,26 @@ export function nextRenewal(now: number, expires: number, random: number): numbe
   return now + Math.max((expires - now) / 4, 0) * (1 + random);
 }
 
-function firstRenewal({ path, now, random }: AccessMeans): number {
-  const current = readPluginKubeconfig(readText(path) ?? "");
-  const expires = current && tokenExpiry(current.token);
-  return expires === undefined ? now() : nextRenewal(now(), expires, random());
+function firstRenewal(token: string | undefined, now: number, random: number): number {
+  const expires = token === undefined ? undefined : tokenExpiry(token);
+  return expires === undefined ? now : nextRenewal(now, expires, random);
 }
 
-/** Returns when the new token ends; `undefined` if the current one is kept. */
-async function renewIfNeeded(means: AccessMeans, due: number, signal: AbortSignal): Promise<number | undefined> {
-  const { path, server } = means;
-  const authority = means.readAuthority();
-  const current = readPluginKubeconfig(readText(path) ?? "");
-  const isRight = current !== undefined && current.server === server && current.authority === authority;
-  if (isRight && means.now() < due && (await isOfCurrentNode(means, current.token, signal))) return undefined;
-  const { token, expires } = await means.requestToken(signal);
-  placeFile(path, secretEntry(path, pluginKubeconfig({ server, authority, token })).placed);
-  means.log(`Renewed the plugin's access to the orchestrator's API, until ${new Date(expires).toISOString()}`);
-  return expires;
+/** Returns the new token; `undefined` if the current one is kept. */
+async function renewIfNeeded(
+  means: TokenMeans,
+  { token, due }: { readonly token: string | undefined; readonly due: number },
+  signal: AbortSignal,
+): Promise<AccountToken | undefined> {
+  if (token !== undefined && means.now() < due && (await isOfCurrentNode(means, token, signal))) return undefined;
+  const renewed = await means.requestToken(signal);
+  means.placeToken(renewed.token);
+  means.log(`Renewed ${means.title} to the orchestrator's API, until ${new Date(renewed.expires).toISOString()}`);
+  return renewed;
 }
 
 /** A token is not accepted any more when its Node is deleted, also if a Node of the same name is created. */
-async function isOfCurrentNode({ readNodeUid }: AccessMeans, token: string, signal: AbortSignal): Promise<boolean> {
+async function isOfCurrentNode({ readNodeUid }: TokenMeans, token: string, signal: AbortSignal): Promise<boolean> {
   const bound = boundNodeUid(token);
   if (bound === undefined) return true;
   const current = await readNodeUid(signal).catch(() => undefined);

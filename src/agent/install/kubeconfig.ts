@@ -2,6 +2,7 @@
 import { identity } from "../../identity.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
+import type { TokenAccount } from "./account-token.ts";
 
 export interface PluginAccess {
   readonly server: string;
@@ -45,6 +46,14 @@ export function boundNodeUid(token: string): string | undefined {
   const { node } = fieldsOf(claimsOf(token)["kubernetes.io"]);
   const { uid } = fieldsOf(node);
   return typeof uid === "string" ? uid : undefined;
+}
+
+/** The account and the Node of a token; `undefined` if it is not bound to a Node. */
+export function boundAccount(token: string): TokenAccount | undefined {
+  const { namespace, serviceaccount, node } = fieldsOf(claimsOf(token)["kubernetes.io"]);
+  const [account, bound] = [fieldsOf(serviceaccount)["name"], fieldsOf(node)["name"]];
+  if (typeof namespace !== "string" || typeof account !== "string" || typeof bound !== "string") return undefined;
+  return { namespace, name: account, node: bound };
 }
 
 function claimsOf(token: string): Readonly<Record<string, unknown>> {

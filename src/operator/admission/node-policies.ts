@@ -10,11 +10,14 @@
  *   node-handles      handles with its label, or without any
  *   node-pools        pools: adds the finalizer of pools with blocks
  *   node-cluster      ClusterInformation: what is there stays, except the release
- *   node-tokens       tokens that are valid for a day at most and, once every agent requests such, bound to its Node
+ *   node-tokens       of agents in pods: tokens that are valid for a day at most and, once every agent requests such, bound to
+ *                     its Node
+ *   node-host-tokens  of agents on hosts: tokens that are bound to its Node, for a week at most
  *
  * An API server that does not put the node into a token is not asked: the conditions do not match then.
  */
 import { identity, PRODUCT_API } from "../../identity.ts";
+import { LONGEST_TOKEN_SECONDS } from "../../model/token-lifetime.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { BINDS_TOKENS } from "../render/names.ts";
 import { PLUGIN_ACCOUNT } from "../roles/rules.ts";
@@ -48,6 +51,8 @@ interface Rule {
   readonly resource: string;
   readonly group?: string;
   readonly variables?: readonly { readonly name: string; readonly expression: string }[];
+  /** Beside those of all rules. */
+  readonly conditions?: readonly { readonly name: string; readonly expression: string }[];
   /** What the expressions may compare with. If it is missing, the policy does not apply. */
   readonly parameters?: {
     readonly kind: { readonly apiVersion: string; readonly kind: string };
@@ -264,10 +269,17 @@ const EVERY_AGENT_BINDS_TOKENS = [
 
 const LONGEST_SECONDS = 24 * 60 * 60;
 
+const IS_BOUND_TO_OWN_NODE =
+  "object.spec.?boundObjectRef.?kind.orValue('') == 'Node' && object.spec.?boundObjectRef.?name.orValue('') == variables.node";
+
+/** Also set by the API server: the token is that of a pod. */
+const IS_OF_POD = `'authentication.kubernetes.io/pod-name' in request.userInfo.extra`;
+
 const TOKENS: Rule = {
   name: "node-tokens",
   operations: ["CREATE"],
   resource: "serviceaccounts/token",
+  conditions: [{ name: "of-pod", expression: IS_OF_POD }],
   parameters: { kind: { apiVersion: "apps/v1", kind: "DaemonSet" }, name: identity.nodeAgent },
   demands: [
     [
@@ -275,35 +287,52 @@ const TOKENS: Rule = {
       "request tokens that are valid for a day at most",
     ],
     [
-      `!(${EVERY_AGENT_BINDS_TOKENS}) || (object.spec.?boundObjectRef.?kind.orValue('') == 'Node' && object.spec.?boundObjectRef.?name.orValue('') == variables.node)`,
+      `!(${EVERY_AGENT_BINDS_TOKENS}) || (${IS_BOUND_TO_OWN_NODE})`,
       "request tokens that are bound to its own Node only",
     ],
   ],
 };
 
+/** Agents that were installed by hand: there is no DaemonSet, and no former release of them requests tokens. */
+const HOST_TOKENS: Rule = {
+  name: "node-host-tokens",
+  operations: ["CREATE"],
+  resource: "serviceaccounts/token",
+  conditions: [{ name: "of-host", expression: `!(${IS_OF_POD})` }],
+  demands: [
+    [
+      `object.spec.?expirationSeconds.orValue(0) <= ${LONGEST_TOKEN_SECONDS}`,
+      "request tokens that are valid for a week at most",
+    ],
+    [IS_BOUND_TO_OWN_NODE, "request tokens that are bound to its own Node only"],
+  ],
+};
+
 export const NODE_TOKENS = `${product}-${TOKENS.name}`;
 
-const RULES: readonly Rule[] = [RECORDS, PODS, BLOCKS, CLAIMS, HANDLES, POOLS, CLUSTER, TOKENS];
+const RULES: readonly Rule[] = [RECORDS, PODS, BLOCKS, CLAIMS, HANDLES, POOLS, CLUSTER, TOKENS, HOST_TOKENS];
 
 export function nodeAccountPolicies(): readonly KubeObject[] {
-  return RULES.flatMap(({ name, operations, resource, group, parameters, variables = [], demands }) => {
-    const policy = `${product}-${name}`;
-    return [
-      policyObject(policy, {
-        ...(parameters === undefined ? {} : { paramKind: parameters.kind }),
-        matchConstraints: matching(operations, [resource], group),
-        matchConditions: CONDITIONS,
-        variables: [NODE, ...variables],
-        validations: demands.map(([expression, may]) => ({
-          expression,
-          messageExpression: `'this account, with a token of node "' + variables.node + ${constant(`", may ${may}`)}`,
-          reason: "Forbidden",
-        })),
-      }),
-      bindingObject(
-        policy,
-        parameters === undefined ? {} : { paramRef: { name: parameters.name, parameterNotFoundAction: "Allow" } },
-      ),
-    ];
-  });
+  return RULES.flatMap(
+    ({ name, operations, resource, group, conditions = [], parameters, variables = [], demands }) => {
+      const policy = `${product}-${name}`;
+      return [
+        policyObject(policy, {
+          ...(parameters === undefined ? {} : { paramKind: parameters.kind }),
+          matchConstraints: matching(operations, [resource], group),
+          matchConditions: [...CONDITIONS, ...conditions],
+          variables: [NODE, ...variables],
+          validations: demands.map(([expression, may]) => ({
+            expression,
+            messageExpression: `'this account, with a token of node "' + variables.node + ${constant(`", may ${may}`)}`,
+            reason: "Forbidden",
+          })),
+        }),
+        bindingObject(
+          policy,
+          parameters === undefined ? {} : { paramRef: { name: parameters.name, parameterNotFoundAction: "Allow" } },
+        ),
+      ];
+    },
+  );
 }

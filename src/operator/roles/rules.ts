@@ -129,13 +129,10 @@ export const READ_PASSWORDS: Rule = {
   resourceNames: ["bgp-passwords"],
 };
 
-/** In the namespace of the agent alone: short-lived tokens of the plugin's account. */
-const REQUEST_TOKEN: Rule = {
-  apiGroups: [CORE],
-  resources: ["serviceaccounts/token"],
-  verbs: ["create"],
-  resourceNames: [PLUGIN_ACCOUNT],
-};
+/** In the namespace of the agent alone: short-lived tokens of these accounts. */
+function requestTokens(...accounts: readonly string[]): Rule {
+  return { apiGroups: [CORE], resources: ["serviceaccounts/token"], verbs: ["create"], resourceNames: accounts };
+}
 
 /** The node agent clears the condition NetworkUnavailable of its Node. */
 const REPORT_NETWORK: Rule = { apiGroups: [CORE], resources: ["nodes/status"], verbs: ["patch"] };
@@ -166,7 +163,18 @@ export function nodeRules(datastore: RuleDatastore): readonly Rule[] {
 }
 
 export function nodeNamespaceRules(): readonly Rule[] {
-  return [READ_PASSWORDS, REQUEST_TOKEN];
+  return [READ_PASSWORDS, requestTokens(PLUGIN_ACCOUNT)];
+}
+
+/** Of a node agent on a host, which has an account of its own, and initializes nothing. */
+export function hostAgentRules(datastore: RuleDatastore): readonly Rule[] {
+  const rules = pluginRules(datastore);
+  return datastore === "etcd" ? rules : [...rules, ...NODE_AGENT_RULES];
+}
+
+/** It also renews its own token, which the kubelet does for a pod. */
+export function hostAgentNamespaceRules(): readonly Rule[] {
+  return [READ_PASSWORDS, requestTokens(PLUGIN_ACCOUNT, identity.nodeAgent)];
 }
 
 export function controllersRules(datastore: RuleDatastore): readonly Rule[] {

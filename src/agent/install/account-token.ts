@@ -1,17 +1,17 @@
-/** Requests a token for the account of the plugin, which is valid for a day, and only as long as the Node exists. */
+/** Requests a token for the account of the plugin or the agent, which is valid only as long as the Node exists. */
 import { PluginError } from "../../errors.ts";
 import type { KubeClient, KubeResponse } from "../../kube/api.ts";
 import { requireOk } from "../../kube/require-ok.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 
-export interface PluginToken {
+export interface AccountToken {
   readonly token: string;
   /** Milliseconds since 1970, as the server says: it may shorten the time that was asked for. */
   readonly expires: number;
 }
 
-const VALID_SECONDS = 24 * 60 * 60;
+const DAY_SECONDS = 24 * 60 * 60;
 
 function isUnknownBinding({ status, text }: KubeResponse): boolean {
   return status === 400 && text.includes("cannot bind token");
@@ -22,21 +22,23 @@ export interface TokenAccount {
   readonly name: string;
   /** The Node that the token is bound to: the admission policies of node accounts need it. */
   readonly node: string;
+  /** By default a day. */
+  readonly validSeconds?: number;
 }
 
-export async function requestPluginToken(
+export async function requestAccountToken(
   client: Pick<KubeClient, "request">,
   account: TokenAccount,
   signal?: AbortSignal,
-): Promise<PluginToken> {
-  const { namespace, name, node } = account;
+): Promise<AccountToken> {
+  const { namespace, name, node, validSeconds = DAY_SECONDS } = account;
   const requestWith = (spec: object) => ({
     method: "POST" as const,
     path: `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
     body: JSON.stringify({
       apiVersion: "authentication.k8s.io/v1",
       kind: "TokenRequest",
-      spec: { expirationSeconds: VALID_SECONDS, ...spec },
+      spec: { expirationSeconds: validSeconds, ...spec },
     }),
     // A second token does no harm.
     attempt: "retry" as const,
