@@ -29,8 +29,16 @@ export function hostEndpointController(autoCreate: "Enabled" | "Disabled"): Cont
         ...Array.from(stored.nodes.keys(), endpointKeyOf),
         ...[...stored.hostEndpoints.keys()].filter(isAutomaticName),
       ]),
+    // If they are disabled, all of them go, as the setting says.
+    ...(autoCreate === "Enabled" ? { removals: withoutNode } : {}),
     decide: (key, facts) => decide(key, facts, autoCreate === "Enabled"),
   };
+}
+
+function withoutNode({ stored }: Facts): { readonly keys: readonly string[]; readonly total: number } {
+  const automatic = Array.from(stored.hostEndpoints).filter(([key, each]) => isAutomaticName(key) && isAutomatic(each));
+  const keys = automatic.map(([key]) => key);
+  return { keys: keys.filter((key) => stored.nodes.get(nodeKeyOf(key)) === undefined), total: keys.length };
 }
 
 function decide(key: string, { orchestrator, stored }: Facts, isEnabled: boolean): Proposal | undefined {

@@ -1,6 +1,7 @@
 /** The controllers of nodes, on two datastores in memory. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { ControllersInMemory } from "../../test/support/controllers-in-memory.ts";
+import { pollUntil } from "../../test/support/poll.ts";
 import { API_VERSION, identity } from "../identity.ts";
 import { CREATED_BY_LABEL } from "../model/automatic-host-endpoint.ts";
 import { resourceKey } from "../model/keys.ts";
@@ -124,6 +125,21 @@ describe("automatic host endpoints", () => {
       ENDPOINT_KEY,
       ({ metadata, spec: { expectedIPs } }) => metadata.labels.zone === "b" && expectedIPs.includes("10.1.0.9"),
     );
+  });
+
+  test("are held if most of their nodes are gone at once", async () => {
+    const keys = Array.from({ length: 25 }, (_, index) => resourceKey("hostendpoints", { name: `n${index}-auto-hep` }));
+    for (const [index, key] of keys.entries()) {
+      const labels = { [CREATED_BY_LABEL]: identity.controllers };
+      const metadata = { name: `n${index}-auto-hep`, labels };
+      const spec = { node: `n${index}`, interfaceName: "*", expectedIPs: [], profiles: [] };
+      await site.putRecord(key, { apiVersion: API_VERSION, kind: "HostEndpoint", metadata, spec });
+    }
+    const controllers = site.start(enabled);
+    const state = () => controllers.states.find(({ name }) => name === "host endpoints");
+    await pollUntil(() => state()?.isSynced ?? false, "all keys to be worked on");
+
+    expect(state()).toMatchObject({ heldRemovals: 25, writes: 0 });
   });
 
   test("are put back if they are changed or deleted, and go with their node", async () => {

@@ -155,6 +155,21 @@ describe("ipam gc --cluster", () => {
     });
   });
 
+  test("does not delete the claims of most nodes at once without another word", async () => {
+    const allocator = openAllocator(store, means({ now: () => before(60) }));
+    for (let node = 0; node < 20; node += 1) {
+      await assign(`p${node}`, `m${node}`);
+      await allocator.releaseHandle(podRequest(`p${node}-c`, { pod: `p${node}`, node: `m${node}` }));
+    }
+    const { code, stderr } = await gc();
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain("20 of 20 nodes");
+    expect((await readWorld(store)).affinities).toHaveLength(40);
+
+    expect((await gc("--yes")).code).toBe(EXIT_OK);
+    expect((await readWorld(store)).affinities).toEqual([]);
+  });
+
   test("keeps the addresses of nodes that exist: their containers may run", async () => {
     const addresses = await assign("static", "n1");
     const { code, stdout } = await gc();

@@ -13,7 +13,7 @@ import { confirmCluster } from "../../ipam/confirm-cluster.ts";
 import type { NodeAllocation } from "../../ipam/leaks/allocations.ts";
 import { findCandidates, type LeakCandidate, sinceAssigned } from "../../ipam/leaks/candidates.ts";
 import { judge } from "../../ipam/leaks/cluster-judge.ts";
-import { allocationsOf, type ClusterRecords, type GoneNode, goneNodes } from "../../ipam/leaks/cluster-records.ts";
+import { allocationsOf, type ClusterRecords, type GoneNode, goneNodes, nodesIn } from "../../ipam/leaks/cluster-records.ts";
 import { surplusInCluster } from "../../ipam/leaks/empty-blocks.ts";
 import { type ReadCluster, readCluster } from "../../ipam/leaks/read-cluster.ts";
 import {
@@ -85,7 +85,7 @@ export async function searchCluster(search: ClusterSearch, context: Context): Pr
   const all = allocationsOf(records);
   const addresses: JudgedAddress[] = [];
   const candidates = findCandidates(all, records.view, { graceMilliseconds, ageOf });
-  if (!search.isDryRun && !search.isLargeAllowed) refuseLarge(candidates.filter(isReleased(search)), all.length);
+  if (!search.isDryRun && !search.isLargeAllowed) refuseLarge(candidates.filter(isReleased(search)), all, records);
   for (const candidate of candidates) {
     addresses.push(...(await judgeCandidate(candidate, search, means)));
   }
@@ -104,14 +104,27 @@ function isReleased({ deadNodes }: ClusterSearch): (candidate: LeakCandidate) =>
     isNodeGone || (isOverdue && allocations.every(({ node }) => deadNodes.has(node)));
 }
 
-function refuseLarge(candidates: readonly LeakCandidate[], total: number): void {
-  const count = candidates.reduce((sum, { allocations }) => sum + allocations.length, 0);
-  if (!isLargeRemoval(count, total)) return;
-  throw new PluginError(
-    "resource-in-use",
-    `Cannot release leaked addresses: ${count} of ${total} look leaked, which is ${LARGE_SHARE}`,
-    { details: "check with --dry-run that this is right, and then use --yes" },
+/** Before anything is released: addresses, and claims and endpoints of nodes that have none left then. */
+function refuseLarge(
+  candidates: readonly LeakCandidate[],
+  all: readonly NodeAllocation[],
+  records: ClusterRecords,
+): void {
+  const leaving = new Set(candidates.flatMap(({ allocations }) => allocations));
+  refuse(leaving.size, all.length, (share) => `Cannot release leaked addresses: ${share} look leaked`);
+  const left = all.filter((allocation) => !leaving.has(allocation));
+  refuse(
+    goneNodes(records, left).length,
+    nodesIn(records).size,
+    (share) => `Cannot release what deleted nodes have left: ${share} nodes with claims or endpoints are gone`,
   );
+}
+
+function refuse(count: number, total: number, message: (share: string) => string): void {
+  if (!isLargeRemoval(count, total)) return;
+  throw new PluginError("resource-in-use", `${message(`${count} of ${total}`)}, which is ${LARGE_SHARE}`, {
+    details: "check with --dry-run that this is right, and then use --yes",
+  });
 }
 
 async function judgeCandidate(

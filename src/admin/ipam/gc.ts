@@ -71,7 +71,7 @@ export const ipamGc: Command = {
     },
     {
       name: "yes",
-      summary: "With --cluster: release them even if they are many (20 or more, and more than 20 % of all)",
+      summary: "With --cluster: release them even if they are many (20 or more addresses or nodes, and more than 20 % of all)",
     },
   ],
   needsDatastore: true,
