@@ -338,6 +338,17 @@ describe("ipam gc", () => {
       expect(await handles()).toEqual([]);
     });
 
+    test("not while the datastore does not record this cluster, and says so", async () => {
+      await create("/api/v1/namespaces", { metadata: { name: "kube-system" } });
+      await assign({ interface: "eth0" });
+      await takeOver();
+      const { code, stderr } = await asking(TAKEN_OVER);
+
+      expect([code, await handles()]).toEqual([EXIT_OK, ["net.c1"]]);
+      expect(stderr).toContain("the datastore does not record that it belongs to this cluster");
+      expect(stderr).toContain("datastore adopt-cluster");
+    });
+
     test("while the API cannot be reached, it releases the others, and fails", async () => {
       await assign({});
       await attach("gone");

@@ -3,6 +3,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
+import { ADOPT_COMMAND } from "../../ipam/cluster-identity.ts";
 import { isRecordedCluster } from "../../ipam/confirm-cluster.ts";
 import { describeNodeAllocation } from "../../ipam/leaks/allocations.ts";
 import { forgetBorrowings } from "../../ipam/leaks/borrowings.ts";
@@ -92,7 +93,7 @@ export const ipamGc: Command = {
     const report = await withDatastoreAndMaybeApi(context, given, (store, { kind }, openApi) =>
       collect(store, {
         ...{ node, isEmbedded: kind === "embedded", context, given },
-        openObjects: () => openObjectsOf(store, openApi),
+        openObjects: () => openObjectsOf(store, openApi, context),
       }),
     );
     if (!isForAgent || report.leaks.length + report.blocks.length > 0) print(report, context, given);
@@ -135,10 +136,16 @@ function graceOf({ values }: Given): number {
 async function openObjectsOf(
   store: Datastore,
   openApi: () => Promise<KubeClient | undefined>,
+  { stderr }: Pick<Context, "stderr">,
 ): Promise<LiveObjects | undefined> {
   const client = await openApi();
   const objects = client && liveObjects(client);
-  return objects !== undefined && (await isRecordedCluster({ store, ...objects })) ? objects : undefined;
+  if (objects === undefined || (await isRecordedCluster({ store, ...objects }))) return objects;
+  const reason = "the datastore does not record that it belongs to this cluster";
+  stderr(
+    `Does not ask the orchestrator about pods: ${reason}. The controllers record it, or confirm it: ${ADOPT_COMMAND}\n`,
+  );
+  return undefined;
 }
 
 interface Search {
