@@ -6,7 +6,7 @@ import { openKubeStore } from "../datastore/kube/store.ts";
 import type { KindTable } from "../datastore/replica/kinds.ts";
 import { startReplica } from "../datastore/replica.ts";
 import { PluginError } from "../errors.ts";
-import { requiringRecorded } from "../ipam/confirm-cluster.ts";
+import { refusingAnotherClusterOnce } from "../ipam/confirm-cluster.ts";
 import { liveObjects } from "../kube/live-objects.ts";
 import { POD_RECORDS_PREFIX, type PodRecord, readPodRecord } from "../model/pod-record.ts";
 import type { FollowedNetwork } from "./followed-network.ts";
@@ -46,7 +46,7 @@ export async function recordEndpoints(
     watches: "per kind",
     report: ({ message }) => problems.report(message),
   });
-  const requireCluster = requiringRecorded({ store, ...liveObjects(client) });
+  const requireCluster = refusingAnotherClusterOnce({ store, ...liveObjects(client) });
   const guarded: Pick<Datastore, "commit"> = {
     commit: async (changes) => {
       await requireCluster();

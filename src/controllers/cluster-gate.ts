@@ -4,7 +4,7 @@
  * confirms the move.
  */
 import type { Entry } from "../datastore/datastore.ts";
-import { type ClusterSides, confirmCluster, OtherCluster, requireRecorded } from "../ipam/confirm-cluster.ts";
+import { type ClusterSides, confirmCluster, OtherCluster, refuseAnotherCluster } from "../ipam/confirm-cluster.ts";
 import type { Leadership } from "../kube/election/leadership.ts";
 
 export interface ClusterGateMeans {
@@ -65,7 +65,7 @@ export class ClusterGate implements Leadership {
 
   /** Throws `OtherCluster`. */
   requireSame(entry: Entry | undefined): void {
-    requireRecorded(entry, this.uid);
+    refuseAnotherCluster(entry, this.uid);
   }
 
   /** Resolves when the signal is aborted. */

@@ -59,7 +59,7 @@ export async function confirmCluster(sides: ClusterSides, mode: "record" | "chec
 }
 
 /** Whether ClusterInformation names this cluster, without a look at the nodes. */
-export async function isRecordedCluster({
+export async function recordsThisCluster({
   store,
   readClusterUid,
 }: Pick<ClusterSides, "store" | "readClusterUid">): Promise<boolean> {
@@ -67,19 +67,19 @@ export async function isRecordedCluster({
 }
 
 /** Throws `OtherCluster` if ClusterInformation names another cluster; once it does not, it is not asked again. */
-export function requiringRecorded({
+export function refusingAnotherClusterOnce({
   store,
   readClusterUid,
 }: Pick<ClusterSides, "store" | "readClusterUid">): () => Promise<void> {
   let isConfirmed = false;
   return async () => {
-    if (!isConfirmed) requireRecorded(await readInformation(store), await readClusterUid());
+    if (!isConfirmed) refuseAnotherCluster(await readInformation(store), await readClusterUid());
     isConfirmed = true;
   };
 }
 
 /** For a commit that was decided from the objects of a cluster. */
-export function requireRecorded(entry: Entry | undefined, uid: string | undefined): void {
+export function refuseAnotherCluster(entry: Entry | undefined, uid: string | undefined): void {
   const recorded = recordedUid(entry);
   if (recorded === undefined || recorded === uid) return;
   throw new OtherCluster(`it is that of cluster ${quoted(recorded)}, and this is ${quoted(uid ?? "")}`);

@@ -23,16 +23,22 @@ export function liveObjects(client: Pick<KubeClient, "request">): LiveObjects {
   return {
     isAbsent: async (path) => (await read(path)) === undefined,
     readClusterUid: async () => {
-      const text = await read("/api/v1/namespaces/kube-system");
-      const metadata = fieldOf(text === undefined ? undefined : parseJson(text), "metadata");
-      const uid = fieldOf(metadata, "uid");
-      return typeof uid === "string" ? uid : undefined;
+      const text = await read(CLUSTER_NAMESPACE_PATH);
+      return clusterUidOf(text === undefined ? undefined : parseJson(text));
     },
     readPod: async ({ namespace, name }) => {
       const text = await read(`/api/v1/namespaces/${namespace}/pods/${name}`);
       return text === undefined ? undefined : podRecordOf(parseJson(text) as Parameters<typeof podRecordOf>[0]);
     },
   };
+}
+
+/** Its UID identifies the cluster. */
+export const CLUSTER_NAMESPACE_PATH = "/api/v1/namespaces/kube-system";
+
+export function clusterUidOf(namespace: unknown): string | undefined {
+  const uid = fieldOf(fieldOf(namespace, "metadata"), "uid");
+  return typeof uid === "string" ? uid : undefined;
 }
 
 function fieldOf(value: unknown, name: string): unknown {

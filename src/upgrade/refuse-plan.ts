@@ -1,18 +1,15 @@
 /** Refuses plans that are not for this cluster as it is now. Reads only. */
 import { PluginError } from "../errors.ts";
 import { WANTED_CLUSTER } from "../ipam/cluster.ts";
-import { requireRecorded } from "../ipam/confirm-cluster.ts";
+import { refuseAnotherCluster } from "../ipam/confirm-cluster.ts";
+import { CLUSTER_NAMESPACE_PATH, clusterUidOf } from "../kube/live-objects.ts";
 import type { ClusterObjects } from "../kube/objects.ts";
-import { isObject } from "../model/shape.ts";
-import { UPGRADE_NAMESPACE } from "./ledger.ts";
 import type { Run } from "./run.ts";
 import type { UpgradePlan } from "./upgrade-plan.ts";
 
 /** Stays the same as long as the cluster exists; `undefined` if it cannot be found out. */
 export async function clusterUid(objects: ClusterObjects): Promise<string | undefined> {
-  const metadata = (await objects.read(`/api/v1/namespaces/${UPGRADE_NAMESPACE}`))?.["metadata"];
-  const uid = isObject(metadata) ? metadata["uid"] : undefined;
-  return typeof uid === "string" ? uid : undefined;
+  return clusterUidOf(await objects.read(CLUSTER_NAMESPACE_PATH));
 }
 
 /** Throws if the etcd that the plan changes is recorded for another cluster. */
@@ -20,7 +17,7 @@ export async function refuseOtherCluster(run: Run, { facts }: UpgradePlan): Prom
   if (facts.datastore !== "etcd") return;
   const store = await run.openDatastore(facts.datastore);
   const { answers } = await store.read([WANTED_CLUSTER]);
-  requireRecorded(answers[0]?.[0], await clusterUid(run.site.objects));
+  refuseAnotherCluster(answers[0]?.[0], await clusterUid(run.site.objects));
 }
 
 export async function refuseUnusablePlan({ site, ledger }: Run, plan: UpgradePlan | undefined): Promise<void> {

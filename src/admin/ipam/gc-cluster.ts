@@ -13,7 +13,13 @@ import { confirmCluster } from "../../ipam/confirm-cluster.ts";
 import type { NodeAllocation } from "../../ipam/leaks/allocations.ts";
 import { findCandidates, type LeakCandidate, sinceAssigned } from "../../ipam/leaks/candidates.ts";
 import { judge } from "../../ipam/leaks/cluster-judge.ts";
-import { allocationsOf, type ClusterRecords, type GoneNode, goneNodes, nodesIn } from "../../ipam/leaks/cluster-records.ts";
+import {
+  allocationsOf,
+  type ClusterRecords,
+  type GoneNode,
+  goneNodes,
+  nodesIn,
+} from "../../ipam/leaks/cluster-records.ts";
 import { surplusInCluster } from "../../ipam/leaks/empty-blocks.ts";
 import { type ReadCluster, readCluster } from "../../ipam/leaks/read-cluster.ts";
 import {

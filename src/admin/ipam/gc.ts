@@ -4,7 +4,7 @@ import { PluginError } from "../../errors.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import { ADOPT_COMMAND } from "../../ipam/cluster-identity.ts";
-import { isRecordedCluster } from "../../ipam/confirm-cluster.ts";
+import { recordsThisCluster } from "../../ipam/confirm-cluster.ts";
 import { describeNodeAllocation } from "../../ipam/leaks/allocations.ts";
 import { forgetBorrowings } from "../../ipam/leaks/borrowings.ts";
 import { surplusBlocks } from "../../ipam/leaks/find.ts";
@@ -72,7 +72,8 @@ export const ipamGc: Command = {
     },
     {
       name: "yes",
-      summary: "With --cluster: release them even if they are many (20 or more addresses or nodes, and more than 20 % of all)",
+      summary:
+        "With --cluster: release them even if they are many (20 or more addresses or nodes, and more than 20 % of all)",
     },
   ],
   needsDatastore: true,
@@ -140,7 +141,7 @@ async function openObjectsOf(
 ): Promise<LiveObjects | undefined> {
   const client = await openApi();
   const objects = client && liveObjects(client);
-  if (objects === undefined || (await isRecordedCluster({ store, ...objects }))) return objects;
+  if (objects === undefined || (await recordsThisCluster({ store, ...objects }))) return objects;
   const reason = "the datastore does not record that it belongs to this cluster";
   stderr(
     `Does not ask the orchestrator about pods: ${reason}. The controllers record it, or confirm it: ${ADOPT_COMMAND}\n`,

@@ -1,6 +1,6 @@
 import { counted } from "../../../counted.ts";
 import type { Entry } from "../../../datastore/datastore.ts";
-import { requireRecorded } from "../../../ipam/confirm-cluster.ts";
+import { refuseAnotherCluster } from "../../../ipam/confirm-cluster.ts";
 import { liveObjects } from "../../../kube/live-objects.ts";
 import { clusterObjects } from "../../../kube/objects.ts";
 import { CLUSTER_INFORMATION } from "../../../model/kinds.ts";
@@ -36,7 +36,7 @@ export const migrateImport: Command = {
     const file = await readExport(context, given);
     return withDatastoreAndApi(context, given, async (store, client, settings) => {
       requireApi(settings, "import into");
-      requireRecorded(informationOf(file), await liveObjects(client).readClusterUid());
+      refuseAnotherCluster(informationOf(file), await liveObjects(client).readClusterUid());
       const objects = clusterObjects(client, context.signal);
       const definitions = crdObjects();
       await applyForced(objects, definitions);
