@@ -105,4 +105,17 @@ describe("the invariants of addresses", () => {
       expect(violationsIn(world, all()).map(({ invariant }) => invariant)).toEqual(["no living address freed"]);
     }
   });
+
+  test("count containers until their node is deleted, and not those of before when it has joined again", async () => {
+    const world = await SmallWorld.make("node-1");
+    const one = await world.addPod("one", "node-1");
+    await world.allocator.releaseAddresses(one.addresses.map((text) => ({ address: address(text) })));
+    expect(violationsIn(world, all())).toHaveLength(1);
+    const node = world.nodes.get("node-1") ?? expect.unreachable();
+    world.nodes.set("node-1", { ...node, disowned: new Set([one.containerId]) });
+    expect(violationsIn(world, all())).toEqual([]);
+
+    world.attach("node-1", { ...one, containerId: "container-of-two" });
+    expect(violationsIn(world, all()).map(({ invariant }) => invariant)).toEqual(["no living address freed"]);
+  });
 });

@@ -1,5 +1,6 @@
 /** Every invariant, for one run: some remember what they saw. */
 import { noAddressTwice, noAddressTwiceInKernels, noLivingAddressFreed, soundRecords } from "./addresses.ts";
+import { noCopyLost } from "./copies.ts";
 import { callsSucceed, nobodyCrashes } from "./crashes.ts";
 import { nothingDeniedIsDelivered } from "./denied.ts";
 import { startsWithRules, statusOnlyAfterRules } from "./endpoint-status.ts";
@@ -9,7 +10,7 @@ import { noLeftoverInKernel } from "./kernel-leaks.ts";
 import { oneLeader } from "./leaders.ts";
 import { noLeakedRecord } from "./leaks.ts";
 import { everythingComesAbout } from "./liveness.ts";
-import { noNodeAddressLeadsToPod } from "./node-addresses.ts";
+import { noAddressLeadsToAnotherPod, noNodeAddressLeadsToPod } from "./node-addresses.ts";
 import { kernelRules } from "./packets/kernel-rules.ts";
 import { policyReader } from "./policy-state.ts";
 import { reachableWhereAllowed } from "./reachability.ts";
@@ -28,7 +29,9 @@ export function allInvariants(): readonly Invariant[] {
     noAddressTwiceInKernels(),
     noLivingAddressFreed(read),
     noTunnelAddressFreed(read),
+    noCopyLost(),
     noNodeAddressLeadsToPod(),
+    noAddressLeadsToAnotherPod(),
     statusOnlyAfterRules(),
     startsWithRules(),
     noLeakedRecord(read),

@@ -27,6 +27,8 @@ export interface World {
   readonly now: number;
   /** The product's records, in whichever datastore. */
   readonly records: Records;
+  /** What users asked of the orchestrator, as records that it is copied to; absent if nothing is copied. */
+  readonly asked?: Records;
   /** Of the datastore; "one object" if absent. */
   readonly atomicity?: Atomicity;
   /** What the orchestrator says, by `NAMESPACE/NAME`. */
@@ -60,6 +62,8 @@ export interface WorldNode {
   readonly isRegistered: boolean;
   /** What the runtime believes, by container. */
   readonly attachments: ReadonlyMap<string, WorldAttachment>;
+  /** Containers of it that ran when the node was deleted: their addresses may be others' since then. */
+  readonly disowned?: ReadonlySet<string>;
   /** Absent if no kernel is simulated. */
   readonly host?: WorldHost;
 }
@@ -107,11 +111,14 @@ export function livingAttachments({ nodes, pods }: World): readonly LivingAttach
   );
 }
 
-/** Every container that runs, whatever the API says of its pod: ending, deleted by force, or without its mirror. */
+/**
+ * Every container that runs, whatever the API says of its pod: ending, deleted by force, or without its mirror. Until its
+ * node is deleted: that is the administrator's word that nothing of it runs.
+ */
 export function runningAttachments({ nodes }: World): readonly LivingAttachment[] {
-  return Array.from(nodes.values()).flatMap(({ name: node, isRegistered, attachments }) =>
+  return Array.from(nodes.values()).flatMap(({ name: node, isRegistered, attachments, disowned }) =>
     Array.from(attachments.values())
-      .filter(({ state }) => isRegistered && state === "attached")
+      .filter(({ state, containerId }) => isRegistered && state === "attached" && disowned?.has(containerId) !== true)
       .map((attachment) => ({ ...attachment, node })),
   );
 }

@@ -1,10 +1,17 @@
 /**
- * The address of a machine never leads to a container, on no host: whoever writes annotations on their own pods takes over
- * nothing. That the addresses of other pods lead to those pods, the packets show at rest.
+ * The address of a machine never leads to a container, on no host, and that of a container never to another container of
+ * another pod: whoever writes annotations on their own pods takes over nothing.
  */
 import { formatAddress, isSameAddress } from "../../src/ip/address.ts";
 import { formatPrefix } from "../../src/ip/prefix.ts";
-import type { Invariant } from "./invariant.ts";
+import { hostInterfaceName } from "../../src/model/host-interface-name.ts";
+import {
+  type Invariant,
+  runningAttachments,
+  type WorldAttachment,
+  type WorldHost,
+  type WorldNode,
+} from "./invariant.ts";
 import { machinesIn } from "./stations.ts";
 
 export function noNodeAddressLeadsToPod(): Invariant {
@@ -34,6 +41,64 @@ export function noNodeAddressLeadsToPod(): Invariant {
       });
     },
   };
+}
+
+export function noAddressLeadsToAnotherPod(): Invariant {
+  return {
+    name: "no address leads to another pod",
+    when: "after each step",
+    check(world) {
+      const holders = new Map(
+        runningAttachments(world).flatMap((attachment) =>
+          attachment.addresses.map((address) => [address, attachment] as const),
+        ),
+      );
+      return Array.from(world.nodes.values()).flatMap((node) =>
+        routesToPods(node).flatMap(({ address, link, pods }) => {
+          const holder = holders.get(address);
+          // One whose ADD has not ended may have had the address before.
+          const isJudged = pods.length > 0 && pods.every(({ state }) => state === "attached");
+          if (holder === undefined || !isJudged || pods.some((pod) => pod.addresses.includes(address))) return [];
+          const { pod } = holder;
+          return [`${node.name} leads ${address} to "${link}", but pod ${pod.namespace}/${pod.name} has it`];
+        }),
+      );
+    },
+  };
+}
+
+/** `pods`: the containers of the pod that the link is of. */
+function routesToPods({ attachments, host }: WorldNode) {
+  if (host === undefined) return [];
+  const byLink = Map.groupBy(attachments.values(), linkOf);
+  return routesToLinks(host.root).map((route) => ({ ...route, pods: byLink.get(route.link) ?? [] }));
+}
+
+interface RouteToLink {
+  readonly address: string;
+  readonly link: string;
+}
+
+/** By host: how often its kernel had changed, and its routes then. */
+const routes = new WeakMap<object, { readonly changes: number; readonly found: readonly RouteToLink[] }>();
+
+function routesToLinks(root: WorldHost["root"]): readonly RouteToLink[] {
+  const before = routes.get(root);
+  if (before?.changes === root.changes) return before.found;
+  const found = root.routes.flatMap(({ destination, linkIndex }) => {
+    const link = linkIndex === undefined ? undefined : root.links.get(linkIndex);
+    return link?.kind === "veth" ? [{ address: formatAddress(destination.network), link: link.name }] : [];
+  });
+  routes.set(root, { changes: root.changes, found });
+  return found;
+}
+
+const links = new WeakMap<WorldAttachment["pod"], string>();
+
+function linkOf({ pod, containerId }: WorldAttachment): string {
+  const known = links.get(pod) ?? hostInterfaceName({ containerId, ifname: "eth0", pod });
+  links.set(pod, known);
+  return known;
 }
 
 /** A network card, and not what the product or the kernel itself has made. */

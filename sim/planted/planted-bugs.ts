@@ -112,6 +112,18 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
       operations.some((each) => each.kind === "delete pod" && (each.grace ?? 0) > LONG_GRACE_MILLISECONDS),
   },
   {
+    patch: "annotated-addresses-believed",
+    violates: "no address leads to another pod",
+    concerns: ({ datastore, operations }) =>
+      datastore === "orchestrator" &&
+      operations.some((each) => each.kind === "annotate pod" && each.withAddressOf !== undefined),
+  },
+  {
+    patch: "cluster-not-compared",
+    violates: "no copied policy lost",
+    concerns: (script) => script.datastore !== "orchestrator" && count(script, "mislead controllers") > 0,
+  },
+  {
     patch: "expectations-of-copies-not-sent",
     violates: "sound records",
     concerns: (script) =>

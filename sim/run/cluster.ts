@@ -9,9 +9,10 @@ import { POOL } from "../../src/model/kinds.ts";
 import { readStoredPool } from "../../src/model/stored-resources.ts";
 import { poolChange, seed } from "../../test/support/ipam.ts";
 import { SimulatedControllers } from "../control/simulated-controllers.ts";
+import { SimulatedApi } from "../datastore/simulated-api.ts";
 import { FaultyNetwork } from "../faults/network.ts";
 import type { World, WorldNode } from "../judge/invariant.ts";
-import type { Records } from "../judge/records.ts";
+import { type Records, recordsOfApi } from "../judge/records.ts";
 import type { WorkCounts } from "../judge/work.ts";
 import { loadModules } from "../schedule/load-modules.ts";
 import { SimulatedProcess } from "../schedule/process.ts";
@@ -22,7 +23,7 @@ import { CONTROLLERS } from "../script/script-writer.ts";
 import { ActiveFaults } from "./active-faults.ts";
 import { runAdminCommand } from "./admin-tool.ts";
 import { Coverage } from "./coverage.ts";
-import { Machine } from "./machine.ts";
+import { Machine, SHORTEST_PAUSE } from "./machine.ts";
 import { Orchestrator } from "./orchestrator.ts";
 import { type Servers, startServers } from "./servers.ts";
 import { settingsOfCluster } from "./settings.ts";
@@ -43,6 +44,11 @@ export class Cluster implements World {
   readonly records: Records;
   readonly crashes: string[] = [];
   readonly failedCalls: string[] = [];
+  /** What is copied to the datastore, unless it is the API. */
+  readonly asked?: Records;
+  /** Copies of the controllers that use the API of another cluster. */
+  private readonly misled = new Set<string>();
+  private otherApi: SimulatedApi | undefined;
   private readonly random: Random;
   private machinesMade = 0;
   private commands = 0;
@@ -60,6 +66,7 @@ export class Cluster implements World {
     this.network = new FaultyNetwork(this.scheduler, this.random.fork("network"));
     this.servers = startServers(script.datastore, this.network);
     this.records = this.servers.store.records;
+    if (this.servers.isEtcd) this.asked = recordsOfApi(this.servers.api);
     this.orchestrator = new Orchestrator(this.servers.api);
     this.controllers = new Map(CONTROLLERS.map((name) => [name, this.newControllers(name)]));
   }
@@ -77,7 +84,8 @@ export class Cluster implements World {
   }
 
   get leaders(): readonly string[] {
-    return [...this.controllers.values()].filter(({ isLeading }) => isLeading).map(({ name }) => name);
+    const here = [...this.controllers.values()].filter(({ name }) => !this.misled.has(name));
+    return here.filter(({ isLeading }) => isLeading).map(({ name }) => name);
   }
 
   get nodes(): ReadonlyMap<string, WorldNode> {
@@ -162,9 +170,13 @@ export class Cluster implements World {
     this.servers.api.remove(`${PRODUCT_PATH}/ippools/${name}`);
   }
 
-  /** Nothing if there is a machine of this name. */
+  /** Nothing if there is a machine of this name, unless its node was deleted: then it joins again. */
   joinNode(name: string): void {
-    if (this.machines.has(name)) return;
+    const present = this.machines.get(name);
+    if (present !== undefined) {
+      if (!this.orchestrator.nodes.has(name)) this.register(present, () => present.joinAgain());
+      return;
+    }
     this.machinesMade += 1;
     const { script, scheduler, servers, orchestrator, network, coverage, trace } = this;
     const random = this.random.fork(`${name} ${this.machinesMade}`);
@@ -185,21 +197,64 @@ export class Cluster implements World {
       quietTimes: () => this.faults.quietTimes(name),
     });
     this.machines.set(name, machine);
-    this.orchestrator.registerNode(name, { address: machine.address, machineId: machine.node.machineId });
-    machine.start();
+    this.register(machine, () => machine.start());
   }
 
-  /** The machine is switched off for good, and the orchestrator forgets it. */
-  deleteNode(name: string): void {
-    this.machines.get(name)?.switchOff();
-    this.machines.delete(name);
+  private register(machine: Machine, start: () => void): void {
+    this.orchestrator.registerNode(machine.name, { address: machine.address, machineId: machine.node.machineId });
+    start();
+  }
+
+  /** The orchestrator forgets it, and its machine is switched off for good: after `runsOn`, unless it joins again. */
+  deleteNode(name: string, runsOn = 0): void {
+    const machine = this.machines.get(name);
+    machine?.leave();
     this.orchestrator.deleteNode(name);
+    if (runsOn === 0) this.removeDeleted(machine);
+    else this.scheduler.after(runsOn, () => this.removeDeleted(machine));
+  }
+
+  private removeDeleted(machine: Machine | undefined): void {
+    if (machine === undefined || this.machines.get(machine.name) !== machine) return;
+    if (this.orchestrator.nodes.has(machine.name)) return;
+    machine.switchOff();
+    this.machines.delete(machine.name);
+  }
+
+  /** A copy of the controllers is started again, with the API of another cluster. */
+  mislead(name: string): void {
+    this.misled.add(name);
+    this.restartControllers(name);
+  }
+
+  /** With that of this cluster. */
+  correct(name: string): void {
+    this.misled.delete(name);
+    this.restartControllers(name);
+  }
+
+  private restartControllers(name: string): void {
+    const controllers = this.controllers.get(name);
+    controllers?.kill();
+    this.scheduler.after(SHORTEST_PAUSE, () => controllers?.start());
+  }
+
+  /** Of a cluster with a node that this one does not have, and without pods and policies. */
+  private get apiOfAnother(): SimulatedApi {
+    if (this.otherApi === undefined) {
+      this.otherApi = new SimulatedApi(this.network);
+      const another = new Orchestrator(this.otherApi);
+      another.registerNode("node-9", { address: "172.18.9.9", machineId: "of another cluster" });
+      another.applyNamespace("kube-system", {});
+    }
+    return this.otherApi;
   }
 
   healAll(): void {
     this.faults.healAll();
     for (const controllers of this.controllers.values()) controllers.heal();
-    for (const machine of this.machines.values()) {
+    for (const machine of [...this.machines.values()]) {
+      this.removeDeleted(machine);
       machine.heal();
       machine.node.killNextCall(Number.POSITIVE_INFINITY);
       this.scheduler.after(STATIC_PODS_RUN_ON, () => machine.kubelet.endStaticPods());
@@ -213,7 +268,7 @@ export class Cluster implements World {
       onLog: (line) => this.trace(name, line),
       onCrash: (what) => this.crashes.push(what),
       openStore: (process) => servers.store.connect(process, name),
-      openApi: (process) => servers.api.connect(process, name),
+      openApi: (process) => (this.misled.has(name) ? this.apiOfAnother : servers.api).connect(process, name),
     });
   }
 }

@@ -17,7 +17,7 @@ export const COVERED_OPERATIONS = [
 
 export type CoveredOperation = (typeof COVERED_OPERATIONS)[number];
 
-const FAULTS_OF_CONTROLLERS: readonly FaultKind[] = ["kill controllers", "freeze controllers"];
+const FAULTS_OF_CONTROLLERS: readonly FaultKind[] = ["kill controllers", "freeze controllers", "mislead controllers"];
 
 /** How long something that is over at once counts as in progress. */
 export const SHORT_WHILE = 5_000;

@@ -68,6 +68,7 @@ export class Kubelet {
   private readonly withoutMirror = new Map<string, KubeletPod>();
   private containers = 0;
   private isOn = true;
+  private isStopped = false;
   /** Workers of a former life end at their next step. */
   private life = 0;
 
@@ -116,6 +117,16 @@ export class Kubelet {
     if (sandbox !== undefined) sandbox.isDeletedTwice = true;
   }
 
+  /** It hears nothing of its pods any more, and what runs goes on. */
+  stop(): void {
+    this.isStopped = true;
+  }
+
+  goOn(): void {
+    this.isStopped = false;
+    this.hear();
+  }
+
   /** The machine is switched off: everything stops half way. */
   switchOff(): void {
     this.isOn = false;
@@ -136,7 +147,7 @@ export class Kubelet {
   }
 
   private sync(): void {
-    if (!this.isOn) return;
+    if (!this.isOn || this.isStopped) return;
     const { api, node, scheduler } = this.means;
     const pods = api.podsOf(node);
     if (pods === undefined) {

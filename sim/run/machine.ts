@@ -43,6 +43,8 @@ export class Machine {
   isOn = true;
   private callChanges = 0;
   private agentPause = SHORTEST_PAUSE;
+  /** Containers that ran when their node was deleted. */
+  private readonly disowned = new Set<string>();
   /** When somebody else last changed what the product has set. */
   tamperedAt: number | undefined;
 
@@ -108,6 +110,23 @@ export class Machine {
   start(): void {
     this.startAgent();
     this.kubelet.hear();
+  }
+
+  /** Its node is deleted. What runs goes on, and does not count any more. */
+  leave(): void {
+    this.disownAll();
+    this.kubelet.stop();
+  }
+
+  /** Its kubelet ends what runs, since the API has none of its pods. */
+  joinAgain(): void {
+    this.disownAll();
+    this.kubelet.goOn();
+  }
+
+  private disownAll(): void {
+    this.callChanges += 1;
+    for (const containerId of this.node.attachments.keys()) this.disowned.add(containerId);
   }
 
   switchOff(): void {
@@ -228,6 +247,7 @@ export class Machine {
       get attachments() {
         return machine.node.attachments;
       },
+      disowned: this.disowned,
       host,
     };
   }

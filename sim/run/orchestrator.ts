@@ -1,5 +1,6 @@
 /** The orchestrator as users and kubelets see it: namespaces, pods, nodes and policies, and what of them is true now. */
 import { RECORDED_ANNOTATIONS, recordedAnnotation } from "../../src/model/recorded-annotations.ts";
+import { isObject } from "../../src/model/shape.ts";
 import type { SimulatedApi } from "../datastore/simulated-api.ts";
 import type { WorldPod } from "../judge/invariant.ts";
 import type { Labels, PolicySpec, RecordedAnnotations } from "../script/operation.ts";
@@ -82,6 +83,13 @@ export class Orchestrator {
     if (pod === undefined) return;
     this.pods.set(`${namespace}/${name}`, { ...pod, labels });
     this.api.patch(podPath(pod), { metadata: { labels } });
+  }
+
+  /** As its kubelet reported it. */
+  addressOf(pod: Named): string | undefined {
+    const status = this.api.object(podPath(pod))?.["status"];
+    const { podIP } = isObject(status) ? status : {};
+    return typeof podIP === "string" && podIP !== "" ? podIP : undefined;
   }
 
   annotatePod({ namespace, name }: Named, given: RecordedAnnotations): void {

@@ -100,6 +100,11 @@ function playAtPlace(cluster: Cluster, fault: FaultAtPlace): void {
     case "freeze controllers":
       controllers?.freeze(fault.lasts);
       break;
+    case "mislead controllers":
+      if (controllers === undefined || !cluster.servers.isEtcd) return;
+      cluster.mislead(place);
+      begin(cluster, fault, () => cluster.correct(place));
+      return;
     case "stall watches":
       for (const server of servers) server.stallWatches(place, fault.lasts);
       break;

@@ -37,7 +37,7 @@ async function playUser(cluster: Cluster, action: UserAction): Promise<void> {
       return;
     }
     case "annotate pod":
-      return orchestrator.annotatePod(action, action.annotations);
+      return orchestrator.annotatePod(action, { ...action.annotations, ...claimOf(cluster, action.withAddressOf) });
     case "label pod":
       return orchestrator.labelPod(action, action.labels);
     case "apply namespace":
@@ -53,8 +53,13 @@ async function playUser(cluster: Cluster, action: UserAction): Promise<void> {
     case "join node":
       return cluster.joinNode(action.node);
     case "delete node":
-      return cluster.deleteNode(action.node);
+      return cluster.deleteNode(action.node, action.runsOn);
   }
+}
+
+function claimOf(cluster: Cluster, other: { readonly namespace: string; readonly name: string } | undefined) {
+  const address = other === undefined ? undefined : cluster.orchestrator.addressOf(other);
+  return address === undefined ? {} : { podIP: `${address}/32`, podIPs: `${address}/32` };
 }
 
 async function playRuntime(cluster: Cluster, action: RuntimeAction): Promise<void> {

@@ -185,6 +185,7 @@ function mix(hash: number, milliseconds: number): number {
 
 /** Of a fault: servers and processes that do not answer do so again by themselves. */
 function endOf(operation: Operation): number {
+  if (operation.kind === "delete node") return operation.at + (operation.runsOn ?? 0);
   return operation.at + ("lasts" in operation ? operation.lasts : 0);
 }
 

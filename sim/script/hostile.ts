@@ -38,6 +38,7 @@ function writeDeed(writer: ScriptWriter, count: number): void {
     ofPod((found) => writer.deletePod(found, "gracefully")),
     ofPod((found) => writer.deletePod(found, "gracefully", random.pick([30 * SECOND, LONGER_THAN_GRACE]))),
     ofPod((found) => writer.loseMirror(found)),
+    ofPod((found) => writer.annotatePod(found)),
     // The same name with a new UID, often on another node.
     ofPod((found) => {
       writer.deletePod(found, how);
@@ -63,7 +64,8 @@ function writeDeed(writer: ScriptWriter, count: number): void {
     () => hostilePool(writer, count),
     () => writer.joinNode(),
     () => {
-      if (node !== undefined && writer.nodes.size > 1) writer.deleteNode(node);
+      if (node !== undefined && writer.nodes.size > 1)
+        writer.deleteNode(node, random.pick([0, 30 * SECOND, LONGER_THAN_GRACE]));
     },
     () => {
       if (node !== undefined) writer.write({ kind: "collect garbage", node });
@@ -150,6 +152,7 @@ function writeFaultOfProcesses(writer: ScriptWriter): void {
       }),
     () => writer.write({ kind: "freeze agent", node, lasts: frozen }),
     () => writer.write({ kind: "freeze controllers", place, lasts: frozen }),
+    () => writer.write({ kind: "mislead controllers", place, lasts: LONGER_THAN_GRACE }),
     () => writer.write({ kind: "reboot node", node, lasts: random.pick([SECOND, 30 * SECOND]) }),
   ])();
 }

@@ -62,12 +62,13 @@ export type UserAction =
     }
   /** The API forgets a static pod, which runs on: its kubelet cannot create its mirror again. */
   | { readonly kind: "lose mirror"; readonly namespace: string; readonly name: string }
-  /** What a user may write on own pods. */
+  /** What a user may write on own pods. `withAddressOf`: another pod, whose address `podIP` and `podIPs` claim. */
   | {
       readonly kind: "annotate pod";
       readonly namespace: string;
       readonly name: string;
       readonly annotations: RecordedAnnotations;
+      readonly withAddressOf?: { readonly namespace: string; readonly name: string };
     }
   | { readonly kind: "label pod"; readonly namespace: string; readonly name: string; readonly labels: Labels }
   | { readonly kind: "apply namespace"; readonly name: string; readonly labels: Labels }
@@ -77,8 +78,11 @@ export type UserAction =
   /** By kubectl, where it can: it asks nobody whether addresses of the pool are in use. */
   | { readonly kind: "delete pool"; readonly name: string; readonly by?: "kubectl" }
   | { readonly kind: "join node"; readonly node: string }
-  /** Its pods go with it, without a DEL. */
-  | { readonly kind: "delete node"; readonly node: string };
+  /**
+   * Its pods go with it, without a DEL. `runsOn`: for how long its machine does, with its containers and its agent, but
+   * without its kubelet, unless the node joins again; absent: it is switched off.
+   */
+  | { readonly kind: "delete node"; readonly node: string; readonly runsOn?: number };
 
 /** What the runtime of a node does beside the pods that it is told to start and to end. */
 export type RuntimeAction =
@@ -135,6 +139,8 @@ export type FaultAction =
   /** Does not run, and goes on as if nothing had happened. */
   | { readonly kind: "freeze agent"; readonly node: string; readonly lasts: number }
   | { readonly kind: "freeze controllers"; readonly place: string; readonly lasts: number }
+  /** Are started again with the API of another cluster, which has next to nothing, as with a wrong kubeconfig. */
+  | { readonly kind: "mislead controllers"; readonly place: string; readonly lasts: number }
   | { readonly kind: "reboot node"; readonly node: string; readonly lasts: number }
   | { readonly kind: "lose kernel events"; readonly node: string; readonly probability: number; readonly lasts: number }
   /** By the kernel, which has no memory for them. */
@@ -168,6 +174,7 @@ export const FAULTS = [
   ...(["hang API", "busy API", "compact datastore", "compact API"] as const),
   ...(["stall watches", "break watches", "lose watches"] as const),
   ...(["kill agent", "kill call", "kill controllers", "freeze agent", "freeze controllers", "reboot node"] as const),
+  "mislead controllers" as const,
   ...(["lose kernel events", "refuse changes", "interrupt lists", "foreign change"] as const),
 ] satisfies readonly FaultAction["kind"][];
 

@@ -25,6 +25,8 @@ export class ScriptWriter {
   readonly policies: { readonly namespace: string; readonly name: string }[] = [];
   now = 0;
   private names = 0;
+  /** Pods whose users claim what is not theirs. */
+  private readonly annotated: ScriptPod[] = [];
   /** Of pools that were deleted. */
   private readonly freeRanges: string[] = [];
 
@@ -69,6 +71,24 @@ export class ScriptWriter {
   loseMirror(pod: ScriptPod): void {
     this.forget(pod);
     this.write({ kind: "lose mirror", namespace: pod.namespace, name: pod.name });
+  }
+
+  /** Its user writes what the plugin would: addresses of a machine or of another pod, floating ones, or nonsense. */
+  annotatePod(pod: ScriptPod): void {
+    const { random } = this;
+    const { namespace, name } = pod;
+    const other = random.pick(this.pods);
+    const machine = `172.18.0.1${1 + random.below(3)}`;
+    const claim = random.pick([
+      () => ({ annotations: { podIP: `${machine}/32`, podIPs: `${machine}/32` } }),
+      () => ({ annotations: { podIP: "garbage", podIPs: "garbage" } }),
+      () => ({ annotations: { ipNATs: JSON.stringify([{ externalIP: machine, internalIP: "10.10.0.1" }]) } }),
+      () => ({ annotations: { containerID: "0123456789" } }),
+      () => ({ annotations: {}, withAddressOf: { namespace: other.namespace, name: other.name } }),
+      () => ({ annotations: {}, withAddressOf: { namespace: other.namespace, name: other.name } }),
+    ])();
+    this.annotated.push(pod);
+    this.write({ kind: "annotate pod", namespace, name, ...claim });
   }
 
   applyPolicy(): void {
@@ -127,16 +147,19 @@ export class ScriptWriter {
     this.write({ kind: "join node", node });
   }
 
-  /** Its pods are gone with it. */
-  deleteNode(node: string): void {
+  /** Its pods are gone with it. `runsOn`: how long its machine is not. */
+  deleteNode(node: string, runsOn = 0): void {
     this.nodes.delete(node);
     for (const pod of this.pods.filter((each) => each.node === node)) this.forget(pod);
-    this.write({ kind: "delete node", node });
+    this.write({ kind: "delete node", node, ...(runsOn === 0 ? {} : { runsOn }) });
   }
 
   /** So that at rest there is something to reach, from elsewhere too, and every pod can run. */
   endWithEnough(): void {
     // What happens at one time happens in any order.
+    this.now += 1_000;
+    // Nobody promises anything to whoever writes nonsense on a pod.
+    for (const pod of this.annotated) if (this.pods.includes(pod)) this.deletePod(pod);
     this.now += 1_000;
     const [pool] = this.pools.values();
     const isEnabled = [...this.pools.values()].some(({ disabled }) => disabled !== true);
