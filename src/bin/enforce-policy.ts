@@ -128,7 +128,7 @@ export async function enforcePolicy(
       );
     } else status.clear();
     sidecars.policyChanged();
-    gone.update(changes.endpoints, snapshot.endpoints);
+    gone.update(changes.endpoints);
     for (const { title, effect, reason } of compiler.problems) refused.report(`"${title}" ${effect}: ${reason}`);
   };
   const prefixes = () => workloadPrefixes(settings.interfacePrefix);

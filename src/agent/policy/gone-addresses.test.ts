@@ -19,9 +19,14 @@ function endpoint(...texts: readonly string[]): WorkloadEndpoint {
 function follow() {
   const endpoints = new Map<string, WorkloadEndpoint>();
   const forgotten: string[][] = [];
+  const failures: Error[] = [];
   const waits: { readonly milliseconds: number; readonly resolve: () => void }[] = [];
   const gone = new GoneAddresses({
-    forget: async (addresses) => void forgotten.push(addresses.map(formatAddress)),
+    forget: async (addresses) => {
+      const failure = failures.shift();
+      if (failure !== undefined) throw failure;
+      forgotten.push(addresses.map(formatAddress));
+    },
     report: () => {},
     wait: (milliseconds, signal) =>
       new Promise((resolve) => {
@@ -34,6 +39,8 @@ function follow() {
   const ended = gone.run(stopping.signal);
   return {
     forgotten,
+    /** Of the next lists of the connections. */
+    failures,
     /** `left`: the addresses that leave a set of the kernel with this change. */
     change(left: readonly string[], ...changed: readonly (readonly [string, WorkloadEndpoint | undefined])[]) {
       const removed = (family: 4 | 6) =>
@@ -48,7 +55,7 @@ function follow() {
         else endpoints.set(key, value);
         return value === undefined ? { kind: "delete", key, previous } : { kind: "put", key, value, previous };
       });
-      gone.update(changes, endpoints);
+      gone.update(changes);
     },
     async passSecond() {
       await pollUntil(() => waits.some(({ milliseconds }) => milliseconds === 1_000), "the loop to wait");
@@ -121,6 +128,41 @@ describe("GoneAddresses", () => {
     await site.settled();
 
     expect(site.forgotten).toEqual([["10.0.0.9"], ["10.0.0.1"]]);
+    await site.end();
+  });
+
+  test("tries again those of a list that failed, also if another endpoint has got the address", async () => {
+    const site = follow();
+    site.change([], ["a", endpoint("10.0.0.1")], ["b", endpoint("10.0.0.2")]);
+    site.failures.push(new Error("no buffer space"));
+    site.change(["10.0.0.1", "10.0.0.2"], ["a", undefined], ["b", undefined]);
+    await site.settled();
+    expect(site.forgotten).toEqual([]);
+
+    site.change([], ["c", endpoint("10.0.0.1")]);
+    await site.passSecond();
+    await site.settled();
+    expect(site.forgotten.map((each) => each.toSorted())).toEqual([["10.0.0.1", "10.0.0.2"]]);
+    await site.end();
+  });
+
+  test("reads no endpoint again that has not changed", async () => {
+    const site = follow();
+    let reads = 0;
+    const counted = endpoint("10.0.0.7");
+    const { ipNetworks } = counted.spec;
+    const get = () => {
+      reads += 1;
+      return ipNetworks;
+    };
+    const spec = Object.defineProperty({ ...counted.spec }, "ipNetworks", { get });
+    site.change([], ["a", endpoint("10.0.0.1")], ["b", { ...counted, spec }]);
+    const before = reads;
+    site.change(["10.0.0.1"], ["a", undefined]);
+    await site.settled();
+
+    expect(site.forgotten).toEqual([["10.0.0.1"]]);
+    expect(reads).toBe(before);
     await site.end();
   });
 

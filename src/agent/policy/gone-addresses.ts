@@ -20,6 +20,8 @@ import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
 
 /** Between two lists of the connections. */
 const PACE_MILLISECONDS = 1_000;
+/** That many addresses at most are tried again if the list fails. */
+const MOST_AGAIN = 10_000;
 
 type EndpointChange = RecordChange<WorkloadEndpoint>;
 
@@ -31,12 +33,19 @@ export interface GoneMeans {
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
 }
 
+interface Gone {
+  readonly address: Address;
+  /** Another endpoint has got the address since. */
+  readonly given: boolean;
+}
+
 export class GoneAddresses {
   /** By their text, those that left a set since the last update of the endpoints. */
   private readonly left = new Map<string, Address>();
-  /** Those whose connections are to be forgotten. `given`: another endpoint has got the address since. */
-  private readonly gone = new Map<string, { readonly address: Address; readonly given: boolean }>();
-  private endpoints: Iterable<readonly [string, WorkloadEndpoint]> = [];
+  /** By their text, those whose connections are to be forgotten. */
+  private readonly gone = new Map<string, Gone>();
+  /** By its text, how many endpoints have an address. */
+  private readonly owners = new Map<string, number>();
   private readonly bell = new Bell();
 
   constructor(private readonly means: GoneMeans) {}
@@ -53,9 +62,9 @@ export class GoneAddresses {
     }
   }
 
-  /** After `changed()` for the same changes. `endpoints`: all that there are now. */
-  update(changes: readonly EndpointChange[], endpoints: Iterable<readonly [string, WorkloadEndpoint]>): void {
-    this.endpoints = endpoints;
+  /** After `changed()` for the same changes. The first ones are all endpoints that there are. */
+  update(changes: readonly EndpointChange[]): void {
+    for (const change of changes) this.countOwners(change);
     if (this.left.size === 0 && this.gone.size === 0) return;
     const given = new Set(changes.flatMap(gainedBy));
     for (const [text, { address }] of this.gone) if (given.has(text)) this.gone.set(text, { address, given: true });
@@ -72,11 +81,12 @@ export class GoneAddresses {
     while (!signal.aborted) {
       await this.means.wait(LONGEST_MILLISECONDS, AbortSignal.any([signal, this.bell.signal]));
       this.bell.reset();
-      const addresses = this.take();
-      if (signal.aborted || addresses.length === 0) continue;
+      const taken = this.take();
+      if (signal.aborted || taken.size === 0) continue;
       try {
-        await this.means.forget(addresses);
+        await this.means.forget(Array.from(taken.values(), ({ address }) => address));
       } catch (failure) {
+        this.putBack(taken);
         const reason = failure instanceof Error ? failure.message : String(failure);
         this.means.report(`Connections of pods that are gone are still tracked: ${reason}`);
       }
@@ -85,16 +95,31 @@ export class GoneAddresses {
   }
 
   /** Without those that an endpoint has had all the time: one of two records of the same pod may go, for example. */
-  private take(): readonly Address[] {
-    const unsure = new Set([...this.gone].flatMap(([text, { given }]) => (given ? [] : text)));
-    if (unsure.size > 0) {
-      for (const [, endpoint] of this.endpoints) {
-        for (const text of textsOf(endpoint)) if (unsure.has(text)) this.gone.delete(text);
-      }
-    }
-    const addresses = [...this.gone.values()].map(({ address }) => address);
+  private take(): ReadonlyMap<string, Gone> {
+    const taken = new Map([...this.gone].filter(([text, { given }]) => given || !this.owners.has(text)));
     this.gone.clear();
-    return addresses;
+    return taken;
+  }
+
+  private putBack(taken: ReadonlyMap<string, Gone>): void {
+    for (const [text, each] of taken) {
+      if (this.gone.size >= MOST_AGAIN) break;
+      // An endpoint that has got the address meanwhile must not get its connections either.
+      const given = each.given || this.owners.has(text);
+      if (!this.gone.has(text)) this.gone.set(text, { ...each, given });
+    }
+    this.bell.ring();
+  }
+
+  private countOwners(change: EndpointChange): void {
+    const { owners } = this;
+    if (change.kind === "put") for (const text of textsOf(change.value)) owners.set(text, (owners.get(text) ?? 0) + 1);
+    if (change.previous === undefined) return;
+    for (const text of textsOf(change.previous)) {
+      const count = (owners.get(text) ?? 0) - 1;
+      if (count > 0) owners.set(text, count);
+      else owners.delete(text);
+    }
   }
 }
 
