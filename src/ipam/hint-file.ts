@@ -22,7 +22,7 @@ const HINTS = v.object({
       cidr,
       full: v.boolean(),
       pool: v.exactOptional(v.string()),
-      surplusFrom: v.exactOptional(v.number()),
+      leftUntil: v.exactOptional(v.number()),
     }),
   ),
   warnedUnregistered: v.boolean(),

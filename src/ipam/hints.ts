@@ -16,8 +16,8 @@ export interface BlockHint {
   readonly full: boolean;
   /** The name of its pool, if known. */
   readonly pool?: string | undefined;
-  /** It became empty while another block of its pool had free addresses: its addresses have rested at this time, in milliseconds. */
-  readonly surplusFrom?: number | undefined;
+  /** It is empty, and not the node's any more: its addresses have rested at this time, in milliseconds, and it can be deleted. */
+  readonly leftUntil?: number | undefined;
 }
 
 export interface HostHints {
@@ -90,28 +90,19 @@ export function hintOf(block: IPAMBlock, pools: readonly HintedPool[] = []): Blo
   };
 }
 
-/** The hints after these blocks have become empty, whose addresses rest until `rested`; the same object if no block is surplus. */
-export function withSurplus(hints: HostHints, emptied: readonly string[], rested: number): HostHints {
-  const surplus = emptied.filter((cidr) => hasSpareBeside(hints, cidr));
-  if (surplus.length === 0) return hints;
-  const mark = (hint: BlockHint) => (surplus.includes(hint.cidr) ? { ...hint, surplusFrom: rested } : hint);
-  return { ...hints, blocks: hints.blocks.map(mark) };
+/** The hints after the node has left this block, empty; its addresses have rested at the time `rested`. */
+export function withLeftBlock(hints: HostHints, cidr: string, rested: number): HostHints {
+  const left: BlockHint = { cidr, full: true, leftUntil: rested };
+  return { ...hints, blocks: [...hints.blocks.filter((hint) => hint.cidr !== cidr), left].slice(0, REMEMBERED) };
 }
 
-export function withoutSurplus(hints: HostHints, block: string): HostHints {
-  const unmark = ({ surplusFrom: _, ...hint }: BlockHint) => hint;
-  return { ...hints, blocks: hints.blocks.map((hint) => (hint.cidr === block ? unmark(hint) : hint)) };
-}
-
-/** A block that seems to be surplus, and whose addresses have rested. */
-export function surplusBlock(hints: HostHints, now: number): string | undefined {
-  return hints.blocks.find(
-    ({ cidr, surplusFrom }) => surplusFrom !== undefined && surplusFrom <= now && hasSpareBeside(hints, cidr),
-  )?.cidr;
+/** The blocks that the node has left, and whose addresses have rested. */
+export function restedBlocks({ blocks }: HostHints, now: number): readonly string[] {
+  return blocks.flatMap(({ cidr, leftUntil }) => (leftUntil !== undefined && leftUntil <= now ? cidr : []));
 }
 
 /** Whether this host seems to have another block of the same pool with a free address. */
-function hasSpareBeside(hints: HostHints, name: string): boolean {
+export function hasSpareBeside(hints: HostHints, name: string): boolean {
   const pool = hints.blocks.find(({ cidr }) => cidr === name)?.pool;
   return pool !== undefined && hints.blocks.some((hint) => hint.cidr !== name && hint.pool === pool && !hint.full);
 }

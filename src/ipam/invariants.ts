@@ -13,7 +13,8 @@ import { comparePrefixes, formatPrefix, type Prefix, prefixContains, prefixesOve
 import type { AffinityState } from "../model/block-affinity.ts";
 import { affineNode, type IPAMBlock } from "../model/ipam-block.ts";
 import { tunnelTitle } from "../model/tunnel-address.ts";
-import { addressAt, attributesOf, ordinalsOf } from "./block.ts";
+import { addressAt, attributesOf, isEmpty, ordinalsOf } from "./block.ts";
+import { hasResting } from "./rest.ts";
 
 export interface World {
   readonly pools: readonly Prefix[];
@@ -22,6 +23,8 @@ export interface World {
   readonly blocks: readonly IPAMBlock[];
   readonly handles: readonly { readonly handleId: string; readonly blocks: Readonly<Record<string, number>> }[];
   readonly affinities: readonly { readonly node: string; readonly cidr: Prefix; readonly state: AffinityState }[];
+  /** Addresses rest until then. Absent: as long as their releases are recorded. */
+  readonly now?: Date;
 }
 
 export type ProblemKind =
@@ -47,7 +50,7 @@ export type ProblemKind =
   | "affinity-unconfirmed"
   /** A block names a host that does not claim it. */
   | "block-without-affinity"
-  /** A block is empty and nobody's. */
+  /** A block is empty and nobody's, and its addresses have rested. */
   | "block-abandoned";
 
 /**
@@ -183,7 +186,7 @@ function handleProblems({ blocks, handles }: World): readonly Problem[] {
   );
 }
 
-function affinityProblems({ blocks, affinities }: World): readonly Problem[] {
+function affinityProblems({ blocks, affinities, now }: World): readonly Problem[] {
   const byName = new Map(blocks.map((block) => [formatPrefix(block.cidr), block]));
   const claims = new Set(affinities.map(({ node, cidr }) => `${formatPrefix(cidr)} ${node}`));
   const ofAffinities = affinities.flatMap(({ node, cidr, state }): Problem[] => {
@@ -206,9 +209,11 @@ function affinityProblems({ blocks, affinities }: World): readonly Problem[] {
     const name = formatPrefix(block.cidr);
     const node = affineNode(block);
     if (node === undefined) {
-      const isEmpty = block.unallocated.length === block.allocations.length;
+      const rests = now === undefined ? block.released !== undefined : hasResting(block, now);
       const message = `Block ${name} is empty and nobody's`;
-      return isEmpty ? [{ kind: "block-abandoned", severity: "unfinished", message, block: name }] : [];
+      return isEmpty(block) && !rests
+        ? [{ kind: "block-abandoned", severity: "unfinished", message, block: name }]
+        : [];
     }
     const message = `Block ${name} belongs to node "${node}", which does not claim it`;
     if (claims.has(`${name} ${node}`)) return [];

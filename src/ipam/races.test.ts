@@ -17,6 +17,7 @@ import { openAllocator } from "./allocator.ts";
 import { emptyBlock } from "./block.ts";
 import { candidateBlocks } from "./candidates.ts";
 import { findProblems } from "./invariants.ts";
+import { isLeft } from "./release/left-block.ts";
 import { readWorld } from "./world.ts";
 
 let table: MemoryTable;
@@ -259,13 +260,14 @@ describe.each(MODES)("$title,", (mode) => {
       expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.b"]);
     });
 
-    test("the end of the claim leaves no empty block behind that is nobody's", async () => {
+    test("the end of the claim leaves an empty block behind that is nobody's only until it has rested", async () => {
       await allocator().assign(request("net.a"));
       const end = () => allocator().releaseAffinity({ node: "node-1", block: firstOfNode, inUse: "release" });
 
       await allocator(await overtakenBy(end)).releaseHandle(owner);
 
-      expect((await readWorld(store())).blocks).toEqual([]);
+      const { blocks, affinities } = await readWorld(store());
+      expect([blocks.map(isLeft), affinities]).toEqual([[true], []]);
       expect(await problems()).toEqual([]);
     });
   });

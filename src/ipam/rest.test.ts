@@ -1,11 +1,21 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { address, means, nodeChange, poolChange, prefix, request, seed, textsOf } from "../../test/support/ipam.ts";
+import {
+  address,
+  configurationChange,
+  means,
+  nodeChange,
+  poolChange,
+  prefix,
+  request,
+  seed,
+  textsOf,
+} from "../../test/support/ipam.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
 import { type MemoryDatastore, openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import type { PluginError } from "../errors.ts";
-import { formatPrefix } from "../ip/prefix.ts";
-import { readBlock, writeBlock } from "../model/ipam-block.ts";
+import { blockOf } from "../ip/block.ts";
+import { hostAffinity, readBlock, writeBlock } from "../model/ipam-block.ts";
 import { blockKey } from "../model/keys.ts";
 import { openAllocator } from "./allocator.ts";
 import { assignOrdinal, emptyBlock, releaseOrdinals } from "./block.ts";
@@ -35,6 +45,8 @@ const pod = (handle: string, namespace: string, more: Partial<AssignRequest> = {
 const given = (text: string) => ({ wishes: [{ kind: "given", address: address(text) }] }) as const;
 const release = (handle: string, node = "node-1") => allocator().releaseHandle({ handle, node });
 const assign = async (asked: AssignRequest) => textsOf(await allocator().assign(asked))[0] ?? "";
+
+const blockAround = (text: string) => blockOf(address(text), 30);
 
 /** Takes all four addresses of the node's block; returns them in the order in which they are assigned. */
 async function fillBlock(prefixOfHandles = "net.f"): Promise<readonly string[]> {
@@ -117,18 +129,81 @@ describe("an address that was released", () => {
     expect(findProblems(await readWorld(store))).toEqual([]);
   });
 
-  test("keeps its block from being given back until it has rested", async () => {
+  test("rests in a block that was given back, which has no node until it is deleted", async () => {
     await fillBlock();
-    await assign(pod("net.second", "shop"));
+    const wanted = await assign(pod("net.second", "shop"));
     await release("net.f0");
-    const both = (await readWorld(store)).blocks.map(({ cidr }) => formatPrefix(cidr));
     await release("net.second");
-    expect((await readWorld(store)).blocks.map(({ cidr }) => formatPrefix(cidr))).toEqual(both);
+    const { blocks, affinities } = await readWorld(store);
+    expect(blocks.map(({ affinity }) => affinity)).toEqual([hostAffinity("node-1"), undefined]);
+    expect(affinities).toHaveLength(1);
+    const byName = pod("net.evil", "mallory", { ...given(wanted), node: "node-2" });
+    expect(((await rejectionOf(() => assign(byName))) as PluginError).kind).toBe("try-again-later");
 
-    seconds = 181;
+    seconds = 179;
     await release("net.f1");
+    expect((await readWorld(store)).blocks).toHaveLength(2);
+    seconds = 181;
+    await release("net.f2");
     expect((await readWorld(store)).blocks).toHaveLength(1);
-    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect(findProblems({ ...(await readWorld(store)), now: now() })).toEqual([]);
+  });
+
+  test("refuses no pod of another node if strictAffinity is on", async () => {
+    await seed(store, configurationChange({ strictAffinity: true }));
+    await seed(store, poolChange("blue", "10.0.0.0/29", { blockSize: 30 }));
+    const all = [...(await fillBlock()), ...(await fillBlock("net.s"))];
+    const handles = ["net.f", "net.s"].flatMap((start) => [0, 1, 2, 3].map((index) => `${start}${index}`));
+    for (const handle of handles) await release(handle);
+
+    const other = openAllocator(store, means({ now }));
+    const [got = ""] = textsOf(await other.assign(pod("net.x", "mallory", { node: "node-2" })));
+    expect(all).toContain(got);
+    const { blocks, affinities } = await readWorld(store);
+    expect(blocks.map(({ affinity }) => affinity).toSorted()).toEqual(["node-1", "node-2"].map(hostAffinity));
+    expect(affinities).toHaveLength(2);
+    expect(findProblems({ ...(await readWorld(store)), now: now() })).toEqual([]);
+  });
+
+  test("is asked for by name on another node at once by its namespace, if strictAffinity is on and its node has left the block", async () => {
+    await seed(store, configurationChange({ strictAffinity: true }));
+    await fillBlock();
+    const wanted = await assign(pod("net.second", "shop"));
+    await release("net.f0");
+    await release("net.second");
+
+    expect(await assign(pod("net.third", "shop", { ...given(wanted), node: "node-2" }))).toBe(wanted);
+    const owners = (await readWorld(store)).blocks.map(({ affinity }) => affinity);
+    expect(owners.toSorted()).toEqual(["node-1", "node-2"].map(hostAffinity));
+    expect(findProblems({ ...(await readWorld(store)), now: now() })).toEqual([]);
+  });
+
+  test("is not preferred to a block that nobody has used", async () => {
+    await fillBlock();
+    const wanted = await assign(pod("net.second", "shop"));
+    await release("net.f0");
+    await release("net.second");
+    const other = openAllocator(store, means({ now }));
+    for (let index = 0; index < 8; index++) {
+      const [got = ""] = textsOf(await other.assign(pod(`net.x${index}`, "mallory", { node: "node-2" })));
+      expect(got).not.toBe(wanted);
+    }
+  });
+
+  test("rests in a block without a node, too", async () => {
+    const wanted = await assign(pod("net.web", "shop"));
+    await allocator().releaseAffinity({ node: "node-1", block: blockAround(wanted), inUse: "release" });
+    await release("net.web");
+
+    const byName = pod("net.evil", "mallory", { ...given(wanted), node: "node-2" });
+    expect(((await rejectionOf(() => assign(byName))) as PluginError).kind).toBe("try-again-later");
+    expect(findProblems({ ...(await readWorld(store)), now: now() })).toEqual([]);
+    seconds = 181;
+    expect(findProblems({ ...(await readWorld(store)), now: now() }).map(({ kind }) => kind)).toEqual([
+      "block-abandoned",
+    ]);
+    expect(await assign(byName)).toBe(wanted);
+    expect((await readWorld(store)).blocks.map(({ affinity }) => affinity)).toEqual([hostAffinity("node-2")]);
   });
 
   test("is not named by its block any more once it is assigned again, nor after its rest", async () => {

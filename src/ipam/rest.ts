@@ -33,9 +33,15 @@ export function restLeft(release: Release | undefined, now: Date): number {
 
 /** Whether a free address of the block rests. */
 export function hasResting(block: IPAMBlock, now: Date): boolean {
-  return Object.entries(block.released ?? {}).some(
-    ([ordinal, release]) => block.allocations[Number(ordinal)] === undefined && restLeft(release, now) > 0,
+  return longestRestLeft(block, now) > 0;
+}
+
+/** Until no free address of the block rests, in milliseconds. */
+export function longestRestLeft(block: IPAMBlock, now: Date): number {
+  const free = Object.entries(block.released ?? {}).filter(
+    ([ordinal]) => block.allocations[Number(ordinal)] === undefined,
   );
+  return Math.max(0, ...free.map(([, release]) => restLeft(release, now)));
 }
 
 /** The namespace of a pod owns its addresses; for a container without a pod, the network does. */

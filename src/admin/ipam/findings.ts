@@ -52,7 +52,7 @@ export async function checkOnce(
   };
   const ofEndpoints = findEndpointProblems({ ...facts, graceMilliseconds });
   const withoutGrace = findEndpointProblems({ ...facts, graceMilliseconds: 0 });
-  const certain = [...findProblems(world), ...ofEndpoints].filter(
+  const certain = [...findProblems({ ...world, now }), ...ofEndpoints].filter(
     (problem) => !unreadable.some((record) => isUncertain(problem, record)),
   );
   return {

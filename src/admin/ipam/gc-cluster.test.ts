@@ -221,7 +221,7 @@ describe("ipam gc --cluster", () => {
     expect(await handles()).toEqual([]);
   });
 
-  test("releases the addresses of a node that is gone at once, and its claims when they have rested", async () => {
+  test("releases the addresses and claims of a node that is gone at once, and deletes its blocks when they have rested", async () => {
     await assign("gone", "n2", before(1));
     await store.commit([{ kind: "delete", key: resourceKey("nodes", { name: "n2" }), revision: await nodeRevision() }]);
     await client.request({ method: "DELETE", path: "/api/v1/nodes/n2" });
@@ -229,8 +229,9 @@ describe("ipam gc --cluster", () => {
 
     const { stdout } = await gc();
     expect(stdout).toContain("node n2 is gone, and pod red/gone does not exist");
-    expect(stdout).not.toContain("of node n2: the node is gone");
-    expect((await gc("", rested)).stdout).toContain("of node n2: the node is gone");
+    expect(stdout).toContain("of node n2: the node is gone; its addresses rest for another 180 s");
+    expect((await readWorld(store)).blocks.map(({ affinity }) => affinity)).toEqual([undefined, undefined]);
+    await gc("", rested);
     const { blocks, affinities } = await readWorld(store);
     expect([blocks, affinities, await handles()]).toEqual([[], [], []]);
   });

@@ -28,9 +28,14 @@ import {
   releaseGoneNode,
   releaseSurplusBlock,
 } from "../../ipam/leaks/release-in-cluster.ts";
+import { decodeBlock, requirePrefix } from "../../ipam/records.ts";
+import { deleteLeftBlock, isLeftAndRested } from "../../ipam/release/left-block.ts";
 import { isLargeRemoval, LARGE_SHARE } from "../../ipam/removal-brake.ts";
+import { longestRestLeft } from "../../ipam/rest.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { liveObjects } from "../../kube/live-objects.ts";
+import type { IPAMBlock } from "../../model/ipam-block.ts";
+import { blockKey } from "../../model/keys.ts";
 import type { Context } from "../command.ts";
 import { allocatorFor } from "./allocator.ts";
 
@@ -98,9 +103,13 @@ export async function searchCluster(search: ClusterSearch, context: Context): Pr
   const leaving = new Set(addresses.filter(({ state }) => state !== "kept").map(({ allocation }) => allocation));
   const left = all.filter((allocation) => !leaving.has(allocation));
   const blocks = [
-    ...(await judgeSurplus(records, search, means)),
-    ...(await judgeGoneNodes(goneNodes(records, left), search, means)),
+    ...(await judgeSurplus(records, search, { ...means, now })),
+    ...(await judgeGoneNodes(goneNodes(records, left), search, { ...means, now })),
   ];
+  if (!search.isDryRun) {
+    const isUnneeded = (block: IPAMBlock) => isLeftAndRested(block, now);
+    for (const { cidr } of records.blocks.filter(isUnneeded)) await deleteLeftBlock(store, cidr, isUnneeded);
+  }
   const unjudged = all.filter((allocation) => judge(allocation, records.view).kind === "not judged").length;
   return { addresses, blocks, unjudged, unreadable };
 }
@@ -174,7 +183,7 @@ function minutes(milliseconds: number): string {
 async function judgeSurplus(
   records: ClusterRecords,
   { isDryRun }: ClusterSearch,
-  means: ClusterReleaseMeans,
+  means: ClusterReleaseMeans & { readonly now: Date },
 ): Promise<readonly JudgedBlock[]> {
   const reason = "it is empty, and the node has another, or its pool is gone";
   // All blocks of a node that is gone are released with it.
@@ -183,7 +192,9 @@ async function judgeSurplus(
   for (const each of surplus) {
     const named = { block: formatPrefix(each.block.cidr), node: each.node, reason };
     if (isDryRun) judged.push({ ...named, state: "would release" });
-    else if (await releaseSurplusBlock(each, records, means)) judged.push({ ...named, state: "released" });
+    else if (await releaseSurplusBlock(each, records, means)) {
+      judged.push({ ...named, reason: `${reason}${await restText(named.block, means)}`, state: "released" });
+    }
   }
   return judged;
 }
@@ -191,15 +202,27 @@ async function judgeSurplus(
 async function judgeGoneNodes(
   gone: readonly GoneNode[],
   { isDryRun }: ClusterSearch,
-  means: ClusterReleaseMeans,
+  means: ClusterReleaseMeans & { readonly now: Date },
 ): Promise<readonly JudgedBlock[]> {
   const judged: JudgedBlock[] = [];
   for (const each of gone) {
     const blocks = isDryRun
       ? each.claims.map(({ cidr }) => formatPrefix(cidr))
       : ((await releaseGoneNode(each, means))?.blocks ?? []);
-    const state = isDryRun ? "would release" : "released";
-    judged.push(...blocks.map((block) => ({ block, node: each.node, state, reason: "the node is gone" }) as const));
+    for (const block of blocks) {
+      const reason = `the node is gone${isDryRun ? "" : await restText(block, means)}`;
+      judged.push({ block, node: each.node, state: isDryRun ? "would release" : "released", reason });
+    }
   }
   return judged;
+}
+
+/** Any node may claim the block from now on; it is deleted when its addresses have rested. */
+async function restText(
+  block: string,
+  { store, now }: { readonly store: Datastore; readonly now: Date },
+): Promise<string> {
+  const { answers } = await store.read([{ kind: "key", key: blockKey(requirePrefix(block)) }]);
+  const left = Math.max(0, ...answers.flat().map((entry) => longestRestLeft(decodeBlock(entry), now)));
+  return left === 0 ? "" : `; its addresses rest for another ${Math.ceil(left / 1000)} s`;
 }

@@ -10,7 +10,7 @@ import { forgetBorrowings } from "../../ipam/leaks/borrowings.ts";
 import { surplusBlocks } from "../../ipam/leaks/find.ts";
 import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { releaseLeaks, releaseSurplus } from "../../ipam/leaks/release.ts";
-import { hasResting } from "../../ipam/rest.ts";
+import { deleteLeftBlock, isLeft, isLeftAndRested } from "../../ipam/release/left-block.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { type LiveObjects, liveObjects } from "../../kube/live-objects.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
@@ -189,10 +189,13 @@ async function collect(
     ? []
     : await releaseLeaks(leaks, records, { store, allocator, forget: context.forgetConnections });
   const after = released.length === 0 ? records : await readNodeRecords(store, node);
-  // Another node would get the addresses that rest.
-  const surplus = surplusBlocks(after, node).filter((block) => !hasResting(block, context.now()));
+  const surplus = surplusBlocks(after, node);
   if (!isDryRun) {
-    await forgetBorrowings(store, node);
+    for (const { cidr } of after.otherBlocks) {
+      await deleteLeftBlock(store, cidr, (block) => isLeftAndRested(block, context.now()));
+    }
+    // The record leads to a block without a node until its addresses have rested.
+    await forgetBorrowings(store, node, isLeft);
     await releaseSurplus(surplus, { node, allocator });
   }
   return {

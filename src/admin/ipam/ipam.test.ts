@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import {
+  letRest,
   means,
   nodeChange,
   poolChange,
@@ -304,13 +305,15 @@ describe("ipam check", () => {
     expect(await json(`ipam show --ip ${address}`)).toMatchObject({ state: "in use", handle: "net.a" });
   });
 
-  test("deletes an empty block without a node", async () => {
+  test("deletes an empty block without a node, when its addresses have rested", async () => {
     await assign("net.a");
     await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
     await changeBlock(({ affinity: _, ...rest }) => rest);
     const entry = (await store.read([{ kind: "key", key: affinityKey("node-1", block) }])).answers[0]?.[0];
     await seed(store, { kind: "delete", key: affinityKey("node-1", block), revision: entry?.revision ?? "" });
 
+    expect((await ctl("ipam check")).code).toBe(EXIT_OK);
+    await letRest(store);
     expect((await json("ipam check --fix")).findings).toMatchObject([{ kind: "block-abandoned", fixed: true }]);
     expect((await readWorld(store)).blocks).toEqual([]);
   });

@@ -19,8 +19,9 @@ import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { type Address, parseAddress } from "../../ip/address.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
-import { isEmpty, ordinalsOf } from "../../ipam/block.ts";
+import { ordinalsOf } from "../../ipam/block.ts";
 import { blockChange, requirePrefix } from "../../ipam/records.ts";
+import { deleteLeftBlock, isLeft } from "../../ipam/release/left-block.ts";
 import { guarded } from "../../ipam/request.ts";
 import { type IPAMBlock, NODE_ATTRIBUTE, readBlock } from "../../model/ipam-block.ts";
 import { blockKey } from "../../model/keys.ts";
@@ -48,11 +49,8 @@ export async function repair(finding: Finding, context: RepairContext): Promise<
       return undefined;
     }
     case "block-abandoned":
-      return changeBlock(finding.block ?? "", context, (block, revision) =>
-        isEmpty(block) && block.affinity === undefined
-          ? [{ kind: "delete", key: blockKey(block.cidr), revision }]
-          : undefined,
-      );
+      await deleteLeftBlock(context.store, requirePrefix(finding.block ?? ""), isLeft);
+      return undefined;
     case "affinity-unconfirmed":
     case "block-without-affinity":
       await confirmClaim(requirePrefix(finding.block ?? ""), finding.node ?? "", context.store);

@@ -1,7 +1,7 @@
 /**
  * Cleans up the IPAM records of a deleted node: the addresses of its tunnels are
- * released, its claims and its empty blocks are deleted. A block in use stays without a node and is deleted with its last
- * address. A node that still runs may claim blocks again.
+ * released, its claims and its empty blocks are deleted. A block in use stays without a node and is deleted when it is
+ * empty and has rested. A node that still runs may claim blocks again.
  */
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";

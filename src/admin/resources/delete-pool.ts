@@ -16,6 +16,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import type { ReadEach, Unreadable } from "../../datastore/read-each.ts";
 import { type ErrorKind, PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { deleteLeftBlock, isLeft } from "../../ipam/release/left-block.ts";
 import { type IPPool, ipPool, poolPrefix } from "../../model/ip-pool.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.ts";
@@ -63,6 +64,8 @@ export async function deletePool(
     const { readable, unreadable } = await blocksWithin(store, range);
     const pools = (await findPools(store)).readable;
     const outside = readable.filter((block) => !isInPool(block, pools));
+    // Nothing is assigned from them: their addresses need not rest.
+    for (const { cidr } of outside.filter(isLeft)) await deleteLeftBlock(store, cidr, isLeft);
     return { action: "deleted", ...noteOf({ readable: outside, unreadable }) };
   } catch (failure) {
     if (!(failure instanceof PluginError)) throw failure;

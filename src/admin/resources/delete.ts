@@ -23,7 +23,7 @@ export const deleteCommand: Command = {
     "who uses them. With --force they are deleted: running workloads keep their addresses, those of a pool then outside all pools.",
     "Deleting a pool disables it first, then releases its blocks from their nodes, then deletes it.",
     "Deleting a node also releases its block claims. Leftover block claims of a deleted node are removed too.",
-    "Its empty blocks are deleted; blocks in use stay without a node and are deleted with their last address.",
+    "Its empty blocks are deleted; blocks in use stay without a node and are deleted when they are empty and have rested.",
     "With -l or --all, resources of the namespace are deleted, or of all namespaces with -A.",
     "An unreadable resource is deleted only with --force; whether an unreadable pool is in use is then not checked.",
   ].join("\n"),

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
-import { means, prefix, request } from "../../../test/support/ipam.ts";
+import { letRest, means, prefix, request } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION } from "../../identity.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
@@ -452,6 +452,9 @@ describe("delete", () => {
     expect(stderr).toContain("1 address stays in use");
     expect(await blocks()).toBe(1);
     await allocator().releaseHandle({ handle: "net.c1", node: "node-1" });
+    expect((await ctl("ipam check")).code).toBe(EXIT_OK);
+    await letRest(store);
+    await ctl("ipam check --fix");
     expect(await blocks()).toBe(0);
   });
 

@@ -182,7 +182,7 @@ describe("the leak collection", () => {
     expect(collector.state).toMatchObject({ candidates: 0, overdue: new Map() });
   });
 
-  test("releases the addresses of a node that is gone at once, and its claims when the addresses have rested", async () => {
+  test("releases addresses and claims of a node that is gone at once, and deletes its blocks when the addresses have rested", async () => {
     const { cluster, collector } = await clusterWithPod();
     await cluster.loseNode("n1");
     for (let look = 0; look < 2; look += 1) {
@@ -190,7 +190,9 @@ describe("the leak collection", () => {
       await collector.look();
     }
     expect((await cluster.recorded()).size).toBe(0);
-    expect((await readWorld(cluster.store)).affinities).toHaveLength(2);
+    const resting = await readWorld(cluster.store);
+    expect(resting.blocks.map(({ affinity }) => affinity)).toEqual([undefined, undefined]);
+    expect([resting.affinities, findProblems(resting)]).toEqual([[], []]);
     await letRest({ cluster, collector });
 
     const world = await readWorld(cluster.store);

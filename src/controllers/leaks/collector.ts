@@ -10,7 +10,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { Update } from "../../datastore/replica.ts";
 import { PluginError } from "../../errors.ts";
-import { formatPrefix } from "../../ip/prefix.ts";
+import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
 import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { describeNodeAllocation, identityOf } from "../../ipam/leaks/allocations.ts";
@@ -20,7 +20,9 @@ import { EmptyBlocks, type SurplusBlock } from "../../ipam/leaks/empty-blocks.ts
 import type { LiveObjects } from "../../ipam/leaks/live-view.ts";
 import { releaseCandidate, releaseGoneNode, releaseSurplusBlock } from "../../ipam/leaks/release-in-cluster.ts";
 import type { LookTime } from "../../ipam/leaks/unused-since.ts";
+import { deleteLeftBlock, isLeft, isLeftAndRested } from "../../ipam/release/left-block.ts";
 import { respectingLock } from "../../ipam/respecting-lock.ts";
+import { REST_MILLISECONDS } from "../../ipam/rest.ts";
 import type { Leadership } from "../../kube/election/leadership.ts";
 import { resourceKey } from "../../model/keys.ts";
 import type { Controller } from "../controller.ts";
@@ -81,6 +83,8 @@ export class LeakCollector {
   };
   private gone = new AbortController();
   private isLocked = false;
+  /** Blocks without a node, which are deleted when their addresses have rested. */
+  private hasLeftBlocks = false;
   private readonly means: CollectorMeans;
 
   constructor(means: CollectorMeans) {
@@ -125,6 +129,7 @@ export class LeakCollector {
       try {
         // What was released may have been the last of a node that is gone.
         if (!(await this.collect()) || this.current.releasedAddresses > before) pause = Math.min(pause, SOON);
+        if (this.hasLeftBlocks) pause = Math.min(pause, REST_MILLISECONDS);
         if (this.state.heldRemovals > 0) pause = Math.min(pause, WHILE_HELD);
         this.isLocked = false;
       } catch (failure) {
@@ -152,6 +157,9 @@ export class LeakCollector {
       allocations.some((each) => this.addresses.isHeld(identityOf(each)));
     for (const candidate of leaked) if (!isHeld(candidate)) await this.each(() => this.release(candidate));
     for (const each of surplus) await this.each(() => this.releaseSurplus(each, records));
+    this.hasLeftBlocks = records.blocks.some(isLeft);
+    const left = records.blocks.filter((block) => isLeftAndRested(block, this.means.now()));
+    for (const { cidr } of left) await this.each(() => this.deleteLeft(cidr));
     // What was released may have been the last of a node: the next look is soon.
     const gone = goneNodes(records);
     this.nodes.look({ identities: gone.map(({ node }) => node), total: nodesIn(records).size, now: time.now }, facts);
@@ -182,6 +190,12 @@ export class LeakCollector {
     if (!(await releaseSurplusBlock(surplus, records, this.releaseMeans))) return;
     const { node, block } = surplus;
     this.countBlocks(node, [formatPrefix(block.cidr)], "it is empty, and the node has another, or its pool is gone");
+  }
+
+  private async deleteLeft(cidr: Prefix): Promise<void> {
+    const { store, now } = this.means;
+    if (!(await deleteLeftBlock(store, cidr, (block) => isLeftAndRested(block, now())))) return;
+    this.info(`deleted block ${formatPrefix(cidr)}: it is empty, has no node, and its addresses have rested`);
   }
 
   private async releaseNode(gone: GoneNode): Promise<void> {

@@ -3,7 +3,7 @@
  *
  * It must be in an enabled pool, and in one of the network's own pools if the
  * network lists any; node selectors, allowed uses and reservations do not apply.
- * A block that does not exist yet is claimed for this host.
+ * A block that does not exist yet, or is empty and has no node, is claimed for this host.
  */
 
 import { PluginError } from "../../errors.ts";
@@ -15,6 +15,7 @@ import { hostAffinity } from "../../model/ipam-block.ts";
 import { quoted } from "../../quote.ts";
 import { addressAt, assignOrdinal, attributesOf, emptyBlock, ordinalIn, ordinalsOf, type Taken } from "../block.ts";
 import { poolHolding } from "../pools.ts";
+import { isLeft } from "../release/left-block.ts";
 import type { Wish } from "../request.ts";
 import { describeFormerOwner, isFormerOwner, restLeft } from "../rest.ts";
 import type { KnownBlock } from "../view.ts";
@@ -83,17 +84,22 @@ function fromExistingBlock(search: Search, wish: GivenWish, known: KnownBlock): 
   const { view, request, attributes } = search;
   const { block } = known;
   const ordinal = ordinalIn(block, wish.address) ?? -1;
-  if (view.configuration().strictAffinity && block.affinity !== hostAffinity(request.node)) {
-    const owner = block.affinity ?? "nobody";
+  const owner = hostAffinity(request.node);
+  if (view.configuration().strictAffinity && block.affinity !== owner && !isLeft(block)) {
     throw new PluginError(
       "address-taken",
-      `Cannot assign address ${describeGiven(wish)}: its block belongs to ${quoted(owner)} and strictAffinity is on`,
+      `Cannot assign address ${describeGiven(wish)}: its block belongs to ${quoted(block.affinity ?? "nobody")} and strictAffinity is on`,
     );
   }
-  const taken: Taken | undefined = assignOrdinal(block, ordinal, attributes);
+  const taken: Taken | undefined = assignOrdinal(
+    isLeft(block) ? { ...block, affinity: owner } : block,
+    ordinal,
+    attributes,
+  );
   if (!taken) throw takenBy(wish, attributesOf(block, ordinal));
   const release = block.released?.[ordinal];
   if (release !== undefined) requireRested(search, wish, release);
+  if (isLeft(block)) return takeAndClaim(search, { taken, before: known, affinity: view.affinity(block.cidr) });
   return takeFrom(search, known, taken);
 }
 

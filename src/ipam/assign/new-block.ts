@@ -15,7 +15,7 @@ import { emptyBlock } from "../block.ts";
 import { candidateBlocks } from "../candidates.ts";
 import type { Pool } from "../pools.ts";
 import type { HostAffinity } from "../records.ts";
-import { type Choice, restedFirst, type Search, type TakeChoice, takeAndClaim, takeNext } from "./choice.ts";
+import { type Choice, isRested, restedFirst, type Search, type TakeChoice, takeAndClaim, takeNext } from "./choice.ts";
 
 const PROBES_PER_POOL = 128;
 /** Of all pools together: where that many exist, looking through what exists is quicker. */
@@ -27,9 +27,10 @@ const NEXT_BUNDLE = 40;
 export function fromNewBlock(search: Search): Choice | undefined {
   if (whyNoNewBlock(search)) return undefined;
   const choice = restedFirst(claims(search, probes(search)));
-  if (choice) return choice;
+  if (choice && isRested(choice)) return choice;
+  // Of the candidates that were not read yet, one may have rested.
   const wanted = unreadCandidates(search);
-  return wanted.length > 0 ? { kind: "read", wanted } : undefined;
+  return wanted.length > 0 ? { kind: "read", wanted } : choice;
 }
 
 /** The reason why this host may not claim any more blocks. */

@@ -6,6 +6,7 @@
 import type { Change, Datastore, Wanted } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import type { Prefix } from "../../ip/prefix.ts";
+import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { blockKey, borrowedPrefix, parseKey } from "../../model/keys.ts";
 import { hasAddressesOf, touched } from "../block.ts";
 import { blockChange, decodeBlock } from "../records.ts";
@@ -24,7 +25,7 @@ export async function readBorrowings(store: Datastore, node: string): Promise<re
 }
 
 /**
- * Deletes the records of blocks in which the node has no address any more. If all changes are committed at once, the
+ * Deletes the records of blocks in which the node has no address any more, and that are not needed for another reason. If all changes are committed at once, the
  * record is deleted unless the block has changed. Otherwise:
  *
  *   record marked -> block written -> record deleted
@@ -34,12 +35,16 @@ export async function readBorrowings(store: Datastore, node: string): Promise<re
  * might change nothing, not even the revision. A block that is gone after the mark makes every ADD lose that knew it.
  * What stops half way leaves a record that counts as any other.
  */
-export async function forgetBorrowings(store: Datastore, node: string): Promise<void> {
+export async function forgetBorrowings(
+  store: Datastore,
+  node: string,
+  isNeeded: (block: IPAMBlock) => boolean = () => false,
+): Promise<void> {
   for (const { cidr, key, revision } of await readBorrowings(store, node)) {
     const wanted: Wanted = { kind: "key", key: blockKey(cidr) };
     const entry = (await store.read([wanted])).answers[0]?.[0];
     const block = entry && decodeBlock(entry);
-    if (block && hasAddressesOf(block, node)) continue;
+    if (block && (hasAddressesOf(block, node) || isNeeded(block))) continue;
     const unchanged: Change = { kind: "expect", key: wanted.key, revision: entry?.revision };
     await store.commit(
       store.atomicity === "all changes"

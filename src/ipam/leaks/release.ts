@@ -93,14 +93,9 @@ function hasOnlyJudged(leaks: readonly Leak[], blocks: readonly IPAMBlock[]): bo
     .every((each) => !owners.has(`${each.handle} ${each.ifname}`) || judged.has(identityOf(each)));
 }
 
-/** Returns the number of blocks that were given back. */
 export async function releaseSurplus(
   blocks: readonly IPAMBlock[],
   { node, allocator }: { readonly node: string; readonly allocator: Allocator },
-): Promise<number> {
-  let count = 0;
-  for (const { cidr } of blocks) {
-    if ((await allocator.releaseAffinity({ node, block: cidr, inUse: "keep" })) === "released") count += 1;
-  }
-  return count;
+): Promise<void> {
+  for (const { cidr } of blocks) await allocator.releaseAffinity({ node, block: cidr, inUse: "keep" });
 }

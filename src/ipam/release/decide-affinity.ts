@@ -1,7 +1,7 @@
 /**
- * Releases a host's claim on a block. An empty block is deleted with it, once its addresses have rested; a block
- * in use stays, without a node, and counts as borrowed by it. If the block belongs to another node or does not
- * exist, only the claim is deleted.
+ * Releases a host's claim on a block. An empty block is deleted with it; a block in use stays, without a node, and
+ * counts as borrowed by it, and so does one whose addresses rest, until they have (left-block.ts). If the block belongs to
+ * another node or does not exist, only the claim is deleted.
  */
 import type { Change, Decision, OrderedChange } from "../../datastore/datastore.ts";
 import type { Prefix } from "../../ip/prefix.ts";
@@ -23,7 +23,7 @@ export interface AffinityRequest {
   readonly resting?: "forget";
 }
 
-/** `kept`: addresses are in use, and the request excludes such blocks; or they rest. */
+/** `kept`: addresses are in use, and the request excludes such blocks. */
 export type AffinityOutcome = "released" | "kept" | "absent";
 
 export function decideReleaseAffinity(request: AffinityRequest, facts: Facts, now: Date): Decision<AffinityOutcome> {
@@ -37,14 +37,14 @@ export function decideReleaseAffinity(request: AffinityRequest, facts: Facts, no
     return { kind: "commit", changes, outcome: affinity ? "released" : "absent" };
   }
   const { block, revision } = known;
-  const isKept = isEmpty(block) ? request.resting !== "forget" && hasResting(block, now) : request.inUse === "keep";
-  if (isKept) {
+  if (!isEmpty(block) && request.inUse === "keep") {
     return { kind: "commit", changes: confirmAgain(request, known, affinity), outcome: "kept" };
   }
-  const ending: Change = isEmpty(block)
+  const isDeleted = isEmpty(block) && (request.resting === "forget" || !hasResting(block, now));
+  const ending: Change = isDeleted
     ? { kind: "delete", key: keys.blockKey(cidr), revision }
     : blockChange(touched(withoutHost(block)), revision);
-  const borrowing = isEmpty(block) ? [] : [borrowingChange({ node, cidr })];
+  const borrowing = isDeleted ? [] : [borrowingChange({ node, cidr })];
   const changes = affinity ? endOfClaim({ node, ...affinity }, ending) : [ending];
   return { kind: "commit", changes: [...borrowing, ...changes], outcome: "released" };
 }

@@ -3,7 +3,7 @@
  * interface of it. Nothing held is success. A handle that names blocks which
  * know nothing of it, left by a crash, goes too.
  */
-import type { Change, Decision } from "../../datastore/datastore.ts";
+import type { Decision } from "../../datastore/datastore.ts";
 import type { Address } from "../../ip/address.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { addressAt, handlesOf, type Owner, ordinalsOf, releaseOrdinals } from "../block.ts";
@@ -33,7 +33,7 @@ export function decideReleaseHandle(owner: ReleaseHandleRequest, facts: Facts, n
     kind: "commit",
     // The blocks first: a store that stops half way leaves a handle that leads back to what is left.
     changes: [
-      ...leaving.map(({ known }, index) => changeOf(known, blocks[index])),
+      ...leaving.map(({ known }, index) => leftBlockChange(blocks[index] ?? known.block, known.revision)),
       ...changesToGive(view, handles, blocks),
     ],
     outcome: {
@@ -59,8 +59,4 @@ function addressesOf(view: View, owner: Owner): readonly Leaving[] {
   return [...view.knownBlocks()]
     .map((known) => ({ known, ordinals: ordinalsOf(known.block, owner) }))
     .filter(({ ordinals }) => ordinals.length > 0);
-}
-
-function changeOf(known: KnownBlock, left: IPAMBlock | undefined): Change {
-  return leftBlockChange(left ?? known.block, known.revision);
 }

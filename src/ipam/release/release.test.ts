@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { address, means, nodeChange, poolChange, request, seed } from "../../../test/support/ipam.ts";
+import { address, letRest, means, nodeChange, poolChange, request, seed } from "../../../test/support/ipam.ts";
 import { type MemoryDatastore, openMemory } from "../../datastore/memory/memory.ts";
 import { MemoryTable } from "../../datastore/memory/table.ts";
 import { formatAddress } from "../../ip/address.ts";
@@ -70,7 +70,7 @@ describe("releaseHandle()", () => {
     expect(await problems()).toEqual([]);
   });
 
-  test("deletes a block that becomes empty and is nobody's", async () => {
+  test("leaves a block that becomes empty and is nobody's until its addresses have rested", async () => {
     await allocator.assign(request("net.a"));
     const [block] = (await readWorld(store)).blocks;
     if (!block) throw new Error("expected a block");
@@ -78,8 +78,13 @@ describe("releaseHandle()", () => {
     expect(await allocator.releaseAffinity({ node: "node-1", block: block.cidr, inUse: "release" })).toBe("released");
 
     await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
+    expect((await readWorld(store)).blocks).toMatchObject([{ released: { 0: { at: expect.any(Number) } } }]);
+    expect(await problems()).toEqual([]);
 
-    expect((await readWorld(store)).blocks).toEqual([]);
+    await letRest(store);
+    await allocator.assign(request("net.b"));
+    await allocator.releaseHandle({ handle: "net.b", node: "node-1" });
+    expect((await readWorld(store)).blocks).toHaveLength(1);
   });
 });
 

@@ -2,7 +2,7 @@
 import { counted } from "../../counted.ts";
 import type { Datastore, Wanted } from "../../datastore/datastore.ts";
 import type { Address } from "../../ip/address.ts";
-import { hostAffinity } from "../../model/ipam-block.ts";
+import { hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
 import { affinityKey, blockKey, handleKey } from "../../model/keys.ts";
 import type { AllocatorMeans, AllocatorParts } from "../allocator-means.ts";
 import { handlesOf, isEmpty, type Owner } from "../block.ts";
@@ -11,11 +11,11 @@ import { changesToGive } from "../handle.ts";
 import {
   blocksToReleaseFrom,
   type HostHints,
+  hasSpareBeside,
   hintOf,
-  surplusBlock,
-  withoutSurplus,
+  restedBlocks,
+  withLeftBlock,
   withSeenBlocks,
-  withSurplus,
 } from "../hints.ts";
 import { requirePrefix } from "../records.ts";
 import type { GuardedAddress, RecountRequest, Released, ReleaseHandleRequest, ReleaseRule } from "../request.ts";
@@ -25,6 +25,7 @@ import { blockName, View, wantedBlocks } from "../view.ts";
 import { ADDRESSES_AT_ONCE, decideReleaseAddresses, wantedBlocksOf } from "./decide-addresses.ts";
 import { type AffinityOutcome, type AffinityRequest, decideReleaseAffinity } from "./decide-affinity.ts";
 import { decideReleaseHandle, type ReleaseOutcome } from "./decide-handle.ts";
+import { deleteLeftBlock, isLeft, isLeftAndRested } from "./left-block.ts";
 
 export async function releaseHandle(
   { store, means, hints }: AllocatorParts,
@@ -44,45 +45,56 @@ export async function releaseHandle(
     means,
     alongside && { ...alongside, changes: (answers, planned) => alongside.changes(answers, planned.released) },
   );
-  const [gone, left] = partition(outcome.blocks, (block) => isEmpty(block) && block.affinity === undefined);
+  const [left, kept] = partition(outcome.blocks, isLeft);
   const next = withSeenBlocks(
     remembered,
-    left.map((block) => hintOf(block)),
-    gone.map(({ cidr }) => blockName(cidr)),
+    kept.map((block) => hintOf(block)),
   );
-  const emptied = left.filter((block) => isEmpty(block) && block.affinity === hostAffinity(request.node));
-  const marked = withSurplus(
-    next,
-    emptied.map(({ cidr }) => blockName(cidr)),
-    means.now().getTime() + REST_MILLISECONDS,
-  );
-  const latest = await giveBlocksBack(store, means, { node: request.node, hints: marked });
+  const emptied = kept.filter((block) => isEmpty(block) && block.affinity === hostAffinity(request.node));
+  const latest = await giveBlocksBack(store, means, { node: request.node, hints: next, left, emptied });
   if (latest !== remembered) await hints.save(latest);
   return withoutRepeats([...before, ...outcome.released]);
 }
 
-/** The rest is left to the next DEL. */
-const BLOCKS_AT_ONCE = 2;
+/** The others are left to the next DEL. */
+const DELETED_AT_ONCE = 2;
 
 /**
- * A node keeps one spare block per pool: one that became empty while another has free addresses is given back when its
- * addresses have rested, by the next DEL. That is rare, and costs a round trip of its own. What fails here is done by the
- * next search for leaks.
+ * A node keeps one spare block per pool: one that became empty while another has free addresses is given back. Any node may
+ * claim it from then on; while its addresses rest, it stays without a node, and a later DEL deletes it. That is rare, and
+ * costs round trips of its own. What fails here is done by the next search for leaks.
  */
 async function giveBlocksBack(
   store: Datastore,
   means: AllocatorMeans,
-  { node, hints }: { readonly node: string; readonly hints: HostHints },
+  {
+    node,
+    hints,
+    left,
+    emptied,
+  }: {
+    readonly node: string;
+    readonly hints: HostHints;
+    /** Blocks without a node that have become empty. */
+    readonly left: readonly IPAMBlock[];
+    /** Blocks of the node that have become empty. */
+    readonly emptied: readonly IPAMBlock[];
+  },
 ): Promise<HostHints> {
   const unlocked = means.lock === "ignore" ? store : respectingLock(store);
-  let latest = hints;
-  for (let count = 0; count < BLOCKS_AT_ONCE; count++) {
+  const now = means.now();
+  const rested = now.getTime() + REST_MILLISECONDS;
+  let latest = left.reduce((hinted, { cidr }) => withLeftBlock(hinted, blockName(cidr), rested), hints);
+  for (const { cidr } of emptied) {
     // Of two empty blocks one stays.
-    const name = surplusBlock(latest, means.now().getTime());
-    if (name === undefined) break;
-    const request = { node, block: requirePrefix(name), inUse: "keep" } as const;
-    const outcome = await releaseAffinity(unlocked, means, request).catch(() => "kept");
-    latest = outcome === "released" ? withSeenBlocks(latest, [], [name]) : withoutSurplus(latest, name);
+    if (!hasSpareBeside(latest, blockName(cidr))) continue;
+    const outcome = await releaseAffinity(unlocked, means, { node, block: cidr, inUse: "keep" }).catch(() => "kept");
+    if (outcome === "released") latest = withLeftBlock(latest, blockName(cidr), rested);
+  }
+  for (const name of restedBlocks(latest, now.getTime()).slice(0, DELETED_AT_ONCE)) {
+    const isUnneeded = (block: IPAMBlock) => isLeftAndRested(block, now);
+    await deleteLeftBlock(unlocked, requirePrefix(name), isUnneeded).catch(() => {});
+    latest = withSeenBlocks(latest, [], [name]);
   }
   return latest;
 }
