@@ -129,6 +129,13 @@ async function replaced(kind: string, name: string, change: (object: Json) => vo
   return { method: "PUT", path: `${RESOURCES}/${kind}/${name}`, body: JSON.stringify(object) };
 }
 
+/** A block of node-1. */
+function creation(name: string, cidr: string): KubeRequest {
+  const spec = { cidr, affinity: "host:node-1", allocations: [], unallocated: [], attributes: [] };
+  const body = { apiVersion: `${apiGroup}/v3`, kind: "IPAMBlock", metadata: { name }, spec };
+  return { method: "POST", path: `${RESOURCES}/ipamblocks`, body: JSON.stringify(body) };
+}
+
 function deletion(kind: string, name: string): KubeRequest {
   // Options in the query do not count here.
   return { method: "DELETE", path: `${RESOURCES}/${kind}/${name}`, body: JSON.stringify({ dryRun: ["All"] }) };
@@ -204,6 +211,29 @@ const ATTACKS: readonly (readonly [title: string, Account, () => Promise<KubeReq
         spec.kubeSystemUID = "another";
       }),
   ],
+  [
+    "the type of the cluster",
+    "agent",
+    () =>
+      replaced("clusterinformations", "default", ({ spec }) => {
+        spec.clusterType = "other";
+      }),
+  ],
+  [
+    "an annotation of others at the cluster",
+    "agent",
+    () =>
+      replaced("clusterinformations", "default", ({ metadata }) => {
+        metadata.annotations = { ...metadata.annotations, other: "1" };
+      }),
+  ],
+  [
+    "the features of its own Node",
+    "agent",
+    () => merge(nodeStatus("node-1"), { status: { features: { supplementalGroupsPolicy: true } } }),
+  ],
+  ["another node's block, a second time with another name", "plugin", () => creation("second", "10.0.0.0/26")],
+  ["a block with the name of another", "plugin", () => creation("10-0-0-64-26", "10.0.0.128/26")],
   [
     "an address of another node, released",
     "plugin",
@@ -293,6 +323,9 @@ const ALLOWED: readonly (readonly [title: string, Account, () => Promise<KubeReq
     () => merge(nodeStatus("node-1"), { status: { conditions: [{ type: "NetworkUnavailable", status: "False" }] } }),
   ],
   ["a token of its own Node", "agent", () => tokenRequest({ apiVersion: "v1", kind: "Node", name: "node-1" })],
+  ["a block of its own", "plugin", () => creation("10-0-0-64-26", "10.0.0.64/26")],
+  ["a block of its own, of IPv6", "plugin", () => creation("fd80---122", "fd80::/122")],
+  ["a block of its own whose name is a digest", "plugin", () => creation("40-122-0123456789abcdef", "::40/122")],
   [
     "the release of the cluster",
     "agent",
