@@ -14,6 +14,7 @@ import { noAddressLeadsToAnotherPod, noNodeAddressLeadsToPod } from "./node-addr
 import { kernelRules } from "./packets/kernel-rules.ts";
 import { policyReader } from "./policy-state.ts";
 import { reachableWhereAllowed } from "./reachability.ts";
+import { releasedAddressesRest } from "./rest.ts";
 import { noTunnelAddressFreed } from "./tunnels.ts";
 
 export function allInvariants(): readonly Invariant[] {
@@ -29,6 +30,7 @@ export function allInvariants(): readonly Invariant[] {
     noAddressTwiceInKernels(),
     noLivingAddressFreed(read),
     noTunnelAddressFreed(read),
+    releasedAddressesRest(read),
     noCopyLost(),
     noNodeAddressLeadsToPod(),
     noAddressLeadsToAnotherPod(),

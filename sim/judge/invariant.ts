@@ -50,6 +50,8 @@ export interface WorldPod {
   readonly node: string;
   /** It is being deleted, was evicted, or has ended: its addresses may be given back. */
   readonly isEnding: boolean;
+  /** The address that it asks for by name. */
+  readonly asksFor?: string;
   /** Why its ADD cannot succeed: what it asks for is not possible. */
   readonly excuse?: string;
   /** What the last ADD said that failed. */

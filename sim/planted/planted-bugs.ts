@@ -124,6 +124,11 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     concerns: (script) => script.datastore !== "orchestrator" && count(script, "mislead controllers") > 0,
   },
   {
+    patch: "rest-not-waited-for",
+    violates: "released addresses rest",
+    concerns: ({ operations }) => operations.some((each) => each.kind === "create pod" && each.asksFor !== undefined),
+  },
+  {
     patch: "expectations-of-copies-not-sent",
     violates: "sound records",
     concerns: (script) =>

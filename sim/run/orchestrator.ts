@@ -1,4 +1,5 @@
 /** The orchestrator as users and kubelets see it: namespaces, pods, nodes and policies, and what of them is true now. */
+import { identity } from "../../src/identity.ts";
 import { RECORDED_ANNOTATIONS, recordedAnnotation } from "../../src/model/recorded-annotations.ts";
 import { isObject } from "../../src/model/shape.ts";
 import type { SimulatedApi } from "../datastore/simulated-api.ts";
@@ -28,13 +29,13 @@ export class Orchestrator {
 
   constructor(private readonly api: SimulatedApi) {}
 
-  createPod(pod: Pick<RunningPod, "namespace" | "name" | "node" | "labels">): void {
-    const { namespace, name, node, labels } = pod;
+  createPod(pod: Pick<RunningPod, "namespace" | "name" | "node" | "labels" | "asksFor">): void {
+    const { namespace, name, node, labels, asksFor } = pod;
     if (this.pods.has(`${namespace}/${name}`) || !this.nodes.has(node)) return;
     this.ensureNamespace(namespace);
     const { metadata } = this.api.create(`/api/v1/namespaces/${namespace}/pods`, {
       ...{ apiVersion: "v1", kind: "Pod" },
-      metadata: { namespace, name, labels, finalizers: [FINALIZER] },
+      metadata: { namespace, name, labels, annotations: askingFor(asksFor), finalizers: [FINALIZER] },
       spec: { nodeName: node, serviceAccountName: "default", containers: [{ name: "main" }] },
       status: { phase: "Pending" },
     });
@@ -153,6 +154,10 @@ export class Orchestrator {
     if (before === undefined) this.api.create(collection, object);
     else this.api.replace(path, { ...before, ...object, metadata: { ...before.metadata, ...object.metadata } });
   }
+}
+
+function askingFor(address: string | undefined): Readonly<Record<string, string>> {
+  return address === undefined ? {} : { [`${identity.annotationPrefix}ipAddrs`]: JSON.stringify([address]) };
 }
 
 function podPath({ namespace, name }: Named): string {

@@ -97,7 +97,11 @@ class Watch {
 
   async runUntil(time: number): Promise<void> {
     if (this.violatedAt !== undefined) return;
-    await this.cluster.scheduler.runUntil(time, () => this.look());
+    await this.cluster.scheduler.runUntil(time, () => {
+      this.look();
+      // What is wrong may go on for ever.
+      return this.violatedAt === undefined ? undefined : "stop";
+    });
   }
 
   async checkAtRest(): Promise<void> {

@@ -83,14 +83,14 @@ export class Scheduler {
     return true;
   }
 
-  /** Executes all events up to this time, and calls `afterEach` after each of them. */
-  async runUntil(time: number, afterEach: () => void = () => {}): Promise<void> {
+  /** Executes all events up to this time, and calls `afterEach` after each of them; if that returns "stop", no further ones. */
+  async runUntil(time: number, afterEach: () => unknown = () => undefined): Promise<void> {
     await allThatFollows();
     for (;;) {
       const next = this.nextAt;
       if (next === undefined || next > time) break;
       await this.step();
-      afterEach();
+      if (afterEach() === "stop") return;
     }
     this.time = Math.max(this.time, time);
   }

@@ -50,6 +50,8 @@ export type UserAction =
       readonly name: string;
       readonly node: string;
       readonly labels: Labels;
+      /** The address that it asks for. */
+      readonly asksFor?: string;
     }
   /** "by force": the API forgets the pod at once, its sandbox ends later. "without DEL": the runtime loses the sandbox. */
   | {

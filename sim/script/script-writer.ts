@@ -25,8 +25,8 @@ export class ScriptWriter {
   readonly policies: { readonly namespace: string; readonly name: string }[] = [];
   now = 0;
   private names = 0;
-  /** Pods whose users claim what is not theirs. */
-  private readonly annotated: ScriptPod[] = [];
+  /** Pods to which nobody promises anything: their users claim what is not theirs, or ask for what others may have. */
+  private readonly demanding: ScriptPod[] = [];
   /** Of pools that were deleted. */
   private readonly freeRanges: string[] = [];
 
@@ -48,7 +48,13 @@ export class ScriptWriter {
   }
 
   createPod(
-    more: { readonly namespace?: string; readonly name?: string; readonly app?: string; readonly on?: string } = {},
+    more: {
+      readonly namespace?: string;
+      readonly name?: string;
+      readonly app?: string;
+      readonly on?: string;
+      readonly asksFor?: string;
+    } = {},
   ): ScriptPod | undefined {
     const { random } = this;
     if (this.nodes.size === 0) return undefined;
@@ -56,7 +62,9 @@ export class ScriptWriter {
     this.names += 1;
     const pod = { namespace, name: more.name ?? `${app}-${this.names}`, node: more.on ?? random.pick([...this.nodes]) };
     this.pods.push(pod);
-    this.write({ kind: "create pod", ...pod, labels: { app } });
+    const { asksFor } = more;
+    if (asksFor !== undefined) this.demanding.push(pod);
+    this.write({ kind: "create pod", ...pod, labels: { app }, ...(asksFor === undefined ? {} : { asksFor }) });
     return pod;
   }
 
@@ -87,7 +95,7 @@ export class ScriptWriter {
       () => ({ annotations: {}, withAddressOf: { namespace: other.namespace, name: other.name } }),
       () => ({ annotations: {}, withAddressOf: { namespace: other.namespace, name: other.name } }),
     ])();
-    this.annotated.push(pod);
+    this.demanding.push(pod);
     this.write({ kind: "annotate pod", namespace, name, ...claim });
   }
 
@@ -158,8 +166,7 @@ export class ScriptWriter {
   endWithEnough(): void {
     // What happens at one time happens in any order.
     this.now += 1_000;
-    // Nobody promises anything to whoever writes nonsense on a pod.
-    for (const pod of this.annotated) if (this.pods.includes(pod)) this.deletePod(pod);
+    for (const pod of this.demanding) if (this.pods.includes(pod)) this.deletePod(pod);
     this.now += 1_000;
     const [pool] = this.pools.values();
     const isEnabled = [...this.pools.values()].some(({ disabled }) => disabled !== true);
