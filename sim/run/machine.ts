@@ -43,6 +43,8 @@ export class Machine {
   isOn = true;
   private callChanges = 0;
   private agentPause = SHORTEST_PAUSE;
+  /** Its node was deleted, and it has not joined again. */
+  private hasLeft = false;
   /** Containers that ran when their node was deleted. */
   private readonly disowned = new Set<string>();
   /** When somebody else last changed what the product has set. */
@@ -114,13 +116,16 @@ export class Machine {
 
   /** Its node is deleted. What runs goes on, and does not count any more. */
   leave(): void {
+    this.hasLeft = true;
     this.disownAll();
     this.kubelet.stop();
   }
 
   /** Its kubelet ends what runs, since the API has none of its pods. */
   joinAgain(): void {
+    this.hasLeft = false;
     this.disownAll();
+    this.startAgent();
     this.kubelet.goOn();
   }
 
@@ -143,9 +148,9 @@ export class Machine {
     this.kubelet.switchOn();
   }
 
-  /** Nothing if the machine is off. An agent that dies is started again, as a DaemonSet does. */
+  /** Nothing if the machine is off. An agent that dies is started again, as a DaemonSet does on the nodes that exist. */
   startAgent(): void {
-    if (!this.isOn || this.hasAgent()) return;
+    if (!this.isOn || this.hasLeft || this.hasAgent()) return;
     this.node.startAgent();
     this.node.agent?.onKill(() => this.means.scheduler.after(this.agentPause, () => this.startAgent()));
   }
