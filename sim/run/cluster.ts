@@ -47,8 +47,7 @@ export class Cluster implements World {
   /** What is copied to the datastore, unless it is the API. */
   readonly asked?: Records;
   /** Copies of the controllers that use the API of another cluster. */
-  private readonly misled = new Set<string>();
-  private otherApi: SimulatedApi | undefined;
+  private readonly misled = new Map<string, SimulatedApi>();
   private readonly random: Random;
   private machinesMade = 0;
   private commands = 0;
@@ -221,9 +220,9 @@ export class Cluster implements World {
     this.machines.delete(machine.name);
   }
 
-  /** A copy of the controllers is started again, with the API of another cluster. */
-  mislead(name: string): void {
-    this.misled.add(name);
+  /** A copy of the controllers is started again, with the API of another cluster, or with one that has the UID of this. */
+  mislead(name: string, by?: "restore"): void {
+    this.misled.set(name, emptyApi(this.network, by === "restore" ? "first" : "later"));
     this.restartControllers(name);
   }
 
@@ -237,17 +236,6 @@ export class Cluster implements World {
     const controllers = this.controllers.get(name);
     controllers?.kill();
     this.scheduler.after(SHORTEST_PAUSE, () => controllers?.start());
-  }
-
-  /** Of a cluster with a node that this one does not have, and without pods and policies. */
-  private get apiOfAnother(): SimulatedApi {
-    if (this.otherApi === undefined) {
-      this.otherApi = new SimulatedApi(this.network);
-      const another = new Orchestrator(this.otherApi);
-      another.registerNode("node-9", { address: "172.18.9.9", machineId: "of another cluster" });
-      another.applyNamespace("kube-system", {});
-    }
-    return this.otherApi;
   }
 
   healAll(): void {
@@ -268,7 +256,20 @@ export class Cluster implements World {
       onLog: (line) => this.trace(name, line),
       onCrash: (what) => this.crashes.push(what),
       openStore: (process) => servers.store.connect(process, name),
-      openApi: (process) => (this.misled.has(name) ? this.apiOfAnother : servers.api).connect(process, name),
+      openApi: (process) => (this.misled.get(name) ?? servers.api).connect(process, name),
     });
   }
+}
+
+/**
+ * Without pods and policies, and with a node that no cluster here has. UIDs are counted: the namespace that identifies the
+ * cluster has that of every cluster here if it is the first object.
+ */
+function emptyApi(network: FaultyNetwork, identified: "first" | "later"): SimulatedApi {
+  const api = new SimulatedApi(network);
+  const orchestrator = new Orchestrator(api);
+  if (identified === "first") orchestrator.applyNamespace("kube-system", {});
+  orchestrator.registerNode("node-9", { address: "172.18.9.9", machineId: "of another cluster" });
+  if (identified === "later") orchestrator.applyNamespace("kube-system", {});
+  return api;
 }

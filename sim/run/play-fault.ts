@@ -102,7 +102,7 @@ function playAtPlace(cluster: Cluster, fault: FaultAtPlace): void {
       break;
     case "mislead controllers":
       if (controllers === undefined || !cluster.servers.isEtcd) return;
-      cluster.mislead(place);
+      cluster.mislead(place, fault.by);
       begin(cluster, fault, () => cluster.correct(place));
       return;
     case "stall watches":

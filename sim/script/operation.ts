@@ -141,8 +141,11 @@ export type FaultAction =
   /** Does not run, and goes on as if nothing had happened. */
   | { readonly kind: "freeze agent"; readonly node: string; readonly lasts: number }
   | { readonly kind: "freeze controllers"; readonly place: string; readonly lasts: number }
-  /** Are started again with the API of another cluster, which has next to nothing, as with a wrong kubeconfig. */
-  | { readonly kind: "mislead controllers"; readonly place: string; readonly lasts: number }
+  /**
+   * Are started again with an API that has next to nothing: of another cluster, as with a wrong kubeconfig; or, as after a
+   * restore of too little, of this one, which only a large cluster survives.
+   */
+  | { readonly kind: "mislead controllers"; readonly place: string; readonly by?: "restore"; readonly lasts: number }
   | { readonly kind: "reboot node"; readonly node: string; readonly lasts: number }
   | { readonly kind: "lose kernel events"; readonly node: string; readonly probability: number; readonly lasts: number }
   /** By the kernel, which has no memory for them. */
