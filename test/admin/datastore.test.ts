@@ -162,7 +162,7 @@ for (const [name, missing, start] of SITES) {
       await must("delete pools --all");
     });
 
-    test("releases the blocks of a deleted node; those in use are deleted with their last address", async () => {
+    test("releases the blocks of a deleted node; those in use rest after their last address, and go with their pool", async () => {
       await must("apply -f -", pool("green", "10.78.0.0/24"));
       await must("apply -f -", { apiVersion: API_VERSION, kind: "Node", metadata: { name: "node-1" } });
       expect((await plugin("ADD", "c2")).exitCode).toBe(0);
@@ -178,8 +178,9 @@ for (const [name, missing, start] of SITES) {
       expect(await json("ipam check")).toMatchObject({ ok: true, counts: { blocks: 1, handles: 1 } });
       expect((await ctl("delete node node-1")).exitCode).toBe(1);
       expect((await plugin("DEL", "c2")).exitCode).toBe(0);
-      expect(await json("ipam check")).toMatchObject({ ok: true, counts: { blocks: 0, handles: 0 } });
+      expect(await json("ipam check")).toMatchObject({ ok: true, counts: { blocks: 1, handles: 0 } });
       await must("delete pool green");
+      expect(await json("ipam check")).toMatchObject({ ok: true, counts: { blocks: 0, handles: 0 } });
     });
 
     test("fixes what endpoints and allocations contradict each other in, or names the command that does", async () => {
