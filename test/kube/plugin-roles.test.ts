@@ -30,9 +30,7 @@ const KINDS = {
 
 /** Needed only by the node agent, which copies these records. */
 const NEEDED_BY_AGENT: readonly string[] = [
-  "list clusterinformations",
   "list ipamconfigurations",
-  "watch clusterinformations",
   "watch ipamconfigurations",
   "watch ippools",
   "watch ipreservations",
@@ -201,6 +199,7 @@ async function lifeInSmallPools(words?: string): Promise<readonly CniError[]> {
     ["DEL", first],
     ["DEL", second],
   ]);
+  await letAddressesRest();
   await server.kubectl(["label", "node", first.node, "small-"]);
   const after = await errorsOf(words, [
     ["ADD", first, shared],
@@ -210,6 +209,15 @@ async function lifeInSmallPools(words?: string): Promise<readonly CniError[]> {
     ["DEL", first],
   ]);
   return [...before, ...after];
+}
+
+/** As if three minutes had passed: an empty block whose addresses rest is not deleted. */
+async function letAddressesRest(): Promise<void> {
+  const { items } = JSON.parse(await server.kubectl(["get", "ipamblocks", "--output=json"]));
+  for (const { metadata, spec } of items) {
+    const patch = '[{"op":"remove","path":"/spec/released"}]';
+    if (spec.released) await server.kubectl(["patch", "ipamblock", metadata.name, "--type=json", `--patch=${patch}`]);
+  }
 }
 
 type Call = readonly [command: "ADD" | "DEL" | "GC", pod: Pod, ipam?: object];
