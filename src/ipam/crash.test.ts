@@ -4,10 +4,10 @@
  * undone by the same call again, by a DEL, or by another's ADD.
  */
 import { beforeEach, describe, expect, test } from "bun:test";
-import { copyingMemory } from "../../test/support/copying-memory.ts";
+import { asItIs, copyingMemory } from "../../test/support/copying-memory.ts";
 import { means, nodeChange, poolChange, prefix, request, seed, textsOf } from "../../test/support/ipam.ts";
 import { isStopped, LEVELS, stoppingMemory } from "../../test/support/stopping-memory.ts";
-import type { Change, Datastore } from "../datastore/datastore.ts";
+import type { Change } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
@@ -71,8 +71,6 @@ const OPERATIONS: readonly Operation[] = [
   // With the record that the node's addresses in it are borrowed now.
   { title: "the end of a claim on a block in use", before: [add], run: endOfClaim("release"), writes: [1, 4] },
 ];
-
-const asItIs = async (store: Datastore, _table: MemoryTable) => store;
 
 const MODES = [
   ...LEVELS.map((level, index) => ({ level, index, title: "", remembers: false, openFor: asItIs })),

@@ -4,12 +4,11 @@
  * nothing is ever corrupt, both may also be killed at any moment.
  */
 import { describe, expect, test } from "bun:test";
-import { copyingMemory } from "../../test/support/copying-memory.ts";
+import { asItIs, copyingMemory } from "../../test/support/copying-memory.ts";
 import { interleave, turnsOfTwo } from "../../test/support/interleaving.ts";
 import { address, means, nodeChange, poolChange, prefix, request, seed } from "../../test/support/ipam.ts";
 import { proofSize } from "../../test/support/proof-size.ts";
 import { LEVELS } from "../../test/support/stopping-memory.ts";
-import type { Datastore } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { PluginError } from "../errors.ts";
@@ -148,8 +147,6 @@ const REMEMBERED: HintStore = {
   }),
   save: async () => {},
 };
-
-const asItIs = async (store: Datastore, _table: MemoryTable) => store;
 
 const MODES = [
   ...LEVELS.map((atomicity) => ({ atomicity, title: `${atomicity} at a time`, more: {}, openFor: asItIs })),

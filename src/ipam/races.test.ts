@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { copyingMemory } from "../../test/support/copying-memory.ts";
+import { asItIs, copyingMemory } from "../../test/support/copying-memory.ts";
 import { address, means, nodeChange, poolChange, prefix, request, seed, textsOf } from "../../test/support/ipam.ts";
 import { LEVELS } from "../../test/support/stopping-memory.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
@@ -38,7 +38,7 @@ const AT_EACH_LEVEL = LEVELS.map(
   (level): Mode => ({
     title: `committing ${level} at a time`,
     atomicity: level,
-    openFor: async (store) => store,
+    openFor: asItIs,
   }),
 );
 const MODES: readonly Mode[] = [

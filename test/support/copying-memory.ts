@@ -14,6 +14,11 @@ import { blocksPrefix, resourcesPrefix } from "../../src/model/keys.ts";
 const POOLS: Wanted = { kind: "prefix", prefix: resourcesPrefix("ippools") };
 const BLOCKS = ([4, 6] as const).map((family): Wanted => ({ kind: "prefix", prefix: blocksPrefix(family) }));
 
+/** The store without copies, where `copyingMemory()` is the alternative. */
+export async function asItIs(store: Datastore, _table: MemoryTable): Promise<Datastore> {
+  return store;
+}
+
 /** Resolves when it has copies of everything and remembers all blocks. */
 export async function copyingMemory(store: Datastore, table: MemoryTable): Promise<Datastore> {
   const direct = openMemory(table, { atomicity: "one object" });
