@@ -1,5 +1,5 @@
 /** What the log says about routes between nodes. */
-import { formatAddress } from "../../ip/address.ts";
+import { type Address, formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import type { Route } from "../../linux/rtnetlink/route.ts";
 
@@ -10,6 +10,8 @@ const LISTED = 3;
 export interface Corrections {
   /** Their names. */
   readonly devices: readonly string[];
+  /** Of tunnel devices. */
+  readonly addresses?: readonly Address[];
   readonly routes: readonly Route[];
   /** The number of neighbours and forwarding entries. */
   readonly entries: number;
@@ -19,6 +21,7 @@ export interface Corrections {
 export function describeCorrections(verb: "Restored" | "Removed stale", done: Corrections): string | undefined {
   const parts = [
     ...done.devices.map((name) => `interface "${name}"`),
+    ...(done.addresses ?? []).map((address) => `tunnel address ${formatAddress(address)}`),
     ...(done.routes.length === 0 ? [] : [`routes to other nodes: ${listed(done.routes.map(destinationOf))}`]),
     ...(done.entries === 0 ? [] : [`neighbours and forwarding entries of tunnels: ${done.entries}`]),
   ];

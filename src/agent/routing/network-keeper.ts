@@ -23,6 +23,7 @@ import {
   openTunnels,
   type PreparedDevices,
   prepareDevices,
+  type RemovedDevices,
   removeUnplanned,
 } from "./tunnel-devices.ts";
 
@@ -41,6 +42,8 @@ export interface TunnelGuard {
 export interface NetworkMeans extends DeviceMeans, QuietMeans {
   readonly guard: TunnelGuard;
 }
+
+const NONE_REMOVED: RemovedDevices = { devices: [], addresses: [], problems: [] };
 
 export class NetworkKeeper {
   private readonly applied = new AppliedPlan();
@@ -140,7 +143,7 @@ export class NetworkKeeper {
     const entries = correctEntries(plan, prepared.devices, kernel);
     const routes = correctRoutes(plan, links, kernel);
     const removedEntries = plan.isPartial ? 0 : removeEntries(entries.stale, kernel);
-    const removedDevices = plan.isPartial ? [] : removeUnplanned(plan.tunnels, kernel);
+    const removedDevices = plan.isPartial ? NONE_REMOVED : removeUnplanned(plan.tunnels, kernel);
     // A rule goes after its device.
     const stillOpen = openTunnels(plan, kernel);
     const unguarded = open.size > 0 && stillOpen.size === open.size ? true : this.applyGuard(plan, stillOpen);
@@ -149,13 +152,14 @@ export class NetworkKeeper {
       ...prepared.problems,
       ...(entries.refusals.length === 0 ? [] : [describeRefusals(entries.refusals)]),
       ...routes.problems,
+      ...removedDevices.problems,
     ];
     this.prepared = prepared;
     this.applied.replace(plan, routes.failed);
     this.check = this.checkOf(prepared, links, problems.length > 0);
     if (!isFirst) {
       const restored = { devices: prepared.corrected, routes: routes.restored, entries: entries.restored };
-      const removed = { devices: removedDevices, routes: routes.removed, entries: removedEntries };
+      const removed = { ...removedDevices, routes: routes.removed, entries: removedEntries };
       for (const line of [describeCorrections("Restored", restored), describeCorrections("Removed stale", removed)]) {
         if (line !== undefined) this.report(line);
       }

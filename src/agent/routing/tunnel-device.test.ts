@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { address } from "../../../test/support/ip.ts";
 import { identity } from "../../identity.ts";
+import { formatAddress } from "../../ip/address.ts";
 import type { Link } from "../../linux/rtnetlink/link.ts";
 import type { KnownVxlan, LinkWithVxlan } from "../../linux/rtnetlink/vxlan.ts";
 import type { PlannedTunnel } from "../../routing/plan.ts";
-import { deviceStep } from "./tunnel-device.ts";
+import { deviceStep, givenAddresses, ipipAlias, isOwnIpip } from "./tunnel-device.ts";
 
 const link = (more: Partial<Link>): Link => ({
   ...{ index: 9, name: identity.vxlanDevice, isUp: true, mtu: 1450, mac: Uint8Array.fromHex("660000000001") },
@@ -20,7 +21,7 @@ const present = (vxlan: Partial<KnownVxlan> = {}, more: Partial<Link> = {}): Lin
   vxlan: { id: 4096, port: 4789, local, underlyingIndex: 2, learns: false, ...vxlan },
 });
 const tunl0 = (more: Partial<Link> = {}): LinkWithVxlan => ({
-  link: link({ name: "tunl0", kind: "ipip", mtu: 1480, alias: identity.nodeAgent, ...more }),
+  link: link({ name: "tunl0", kind: "ipip", mtu: 1480, alias: `${identity.nodeAgent} 10.60.0.1`, ...more }),
 });
 
 const CREATE = `create link "${identity.vxlanDevice}"`;
@@ -62,6 +63,12 @@ const CASES: readonly (readonly [
     tunl0({ alias: "" }),
     ['change link "tunl0"'],
   ],
+  [
+    "one whose mark has no address, of a former release, gets it",
+    IPIP,
+    tunl0({ alias: identity.nodeAgent }),
+    ['change link "tunl0"'],
+  ],
 ];
 
 describe("deviceStep()", () => {
@@ -77,5 +84,23 @@ describe("deviceStep()", () => {
       kind: "problem",
       reason: `another interface has the name "${identity.vxlanDevice}"`,
     });
+  });
+});
+
+describe("the alias of an IPIP device", () => {
+  test.each([
+    ["with the addresses that it has from us", ipipAlias([local, address("10.60.0.1")]), ["192.168.5.1", "10.60.0.1"]],
+    ["of a former release, which names none", identity.nodeAgent, []],
+  ])("%s", (_title, alias, addresses) => {
+    expect(isOwnIpip({ kind: "ipip", alias })).toBe(true);
+    expect(givenAddresses({ kind: "ipip", alias }).map(formatAddress)).toEqual(addresses);
+  });
+
+  test.each([
+    ["of a similar name", { kind: "ipip", alias: `${identity.nodeAgent}-2 10.60.0.1` }],
+    ["of a device of another kind", { kind: "veth", alias: ipipAlias([local]) }],
+    ["that is not set", { kind: "ipip" }],
+  ])("%s is not ours", (_title, device) => {
+    expect([isOwnIpip(device), givenAddresses(device)]).toEqual([false, []]);
   });
 });

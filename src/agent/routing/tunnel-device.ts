@@ -8,7 +8,7 @@
  */
 
 import { identity } from "../../identity.ts";
-import { type Address, isSameAddress } from "../../ip/address.ts";
+import { type Address, formatAddress, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parseMac } from "../../ip/mac.ts";
 import type { NetlinkRequest } from "../../linux/netlink/request.ts";
 import { VXLAN_PORT } from "../../linux/nftables/tunnel-match.ts";
@@ -35,11 +35,24 @@ export const TUNNELS: Readonly<Record<TunnelName, TunnelKind>> = {
 
 export const TUNNEL_NAMES = ["vxlan4", "vxlan6", "ipip4"] as const satisfies readonly TunnelName[];
 
-/** The module of IPIP has made its device, which other programs may use too: this alias says that we have set it up. */
+/**
+ * The module of IPIP has made its device, which other programs may use too. Its alias says that we have set it up, and
+ * which addresses it has from us: "vendor-node 10.60.0.1". A former release has not written the addresses.
+ */
 const IPIP_ALIAS = identity.nodeAgent;
 
-export function isOwnIpip({ kind, alias }: Link): boolean {
-  return kind === "ipip" && alias === IPIP_ALIAS;
+export function ipipAlias(given: readonly Address[]): string {
+  return [IPIP_ALIAS, ...given.map(formatAddress)].join(" ");
+}
+
+export function isOwnIpip({ kind, alias = "" }: Pick<Link, "kind" | "alias">): boolean {
+  return kind === "ipip" && alias.split(" ")[0] === IPIP_ALIAS;
+}
+
+/** The addresses that an IPIP device has, or is about to have, from us. */
+export function givenAddresses(link: Pick<Link, "kind" | "alias">): readonly Address[] {
+  if (!isOwnIpip(link)) return [];
+  return (link.alias ?? "").split(" ").flatMap((word) => parseAddress(word) ?? []);
 }
 
 export type DeviceStep =
@@ -58,10 +71,12 @@ function deviceMtu(tunnel: TunnelName, underlying: Link): number {
   return underlying.mtu - TUNNELS[tunnel].headerLength;
 }
 
-function ipipStep({ name }: PlannedTunnel, underlying: Link, present: LinkWithVxlan | undefined): DeviceStep {
+/** The address is in the alias before it is on the device: a stopped agent leaves none that its successor would not remove. */
+function ipipStep({ name, address }: PlannedTunnel, underlying: Link, present: LinkWithVxlan | undefined): DeviceStep {
   const { deviceName } = TUNNELS[name];
   const mtu = deviceMtu(name, underlying);
-  const alias = IPIP_ALIAS;
+  const former = present === undefined ? [] : givenAddresses(present.link);
+  const alias = ipipAlias([...former.filter((each) => !isSameAddress(each, address)), address]);
   if (present === undefined) return created(createIpip({ name: deviceName, mtu, state: "up" }), { deviceName, alias });
   return changed(present, { mtu, alias });
 }

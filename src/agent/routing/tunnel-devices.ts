@@ -1,13 +1,13 @@
 /** Makes the tunnel devices of this host as they are planned, with their addresses. */
-import { addressBits, formatAddress, isSameAddress } from "../../ip/address.ts";
+import { type Address, addressBits, formatAddress, isSameAddress } from "../../ip/address.ts";
 import { isKernelError, type KernelError } from "../../linux/kernel-error.ts";
 import type { NetlinkRequest } from "../../linux/netlink/request.ts";
 import { deleteAddress, ensureAddress, type KnownAddress } from "../../linux/rtnetlink/address.ts";
-import { deleteLink, type Link } from "../../linux/rtnetlink/link.ts";
+import { changeLink, deleteLink, type Link } from "../../linux/rtnetlink/link.ts";
 import type { PlannedTunnel, RoutePlan, TunnelName } from "../../routing/plan.ts";
 import { HostLinks } from "./host-links.ts";
 import type { NetworkKernel } from "./kernel-network.ts";
-import { deviceStep, isOwnIpip, TUNNEL_NAMES, TUNNELS } from "./tunnel-device.ts";
+import { deviceStep, givenAddresses, ipipAlias, isOwnIpip, TUNNEL_NAMES, TUNNELS } from "./tunnel-device.ts";
 
 export interface DeviceMeans {
   readonly kernel: NetworkKernel;
@@ -63,19 +63,50 @@ function isOpen(name: TunnelName, kernel: Pick<NetworkKernel, "device">): boolea
   return TUNNELS[name].kind === "ipip" ? isOwnIpip(present.link) : present.vxlan !== undefined;
 }
 
-/** Removes the devices that no pool needs any more. `tunl0` stays: it may be used by others. */
+export interface RemovedDevices {
+  /** The names of devices that are gone. */
+  readonly devices: readonly string[];
+  /** Of `tunl0`. */
+  readonly addresses: readonly Address[];
+  readonly problems: readonly string[];
+}
+
+/** Removes the devices that no pool needs any more. `tunl0` stays, without our address: it may be used by others. */
 export function removeUnplanned(
   tunnels: ReadonlyMap<TunnelName, PlannedTunnel>,
   kernel: NetworkKernel,
-): readonly string[] {
-  const unplanned = TUNNEL_NAMES.filter((name) => TUNNELS[name].kind === "vxlan" && !tunnels.has(name));
-  return unplanned.flatMap((name) => {
-    const { deviceName } = TUNNELS[name];
-    const present = kernel.device(deviceName);
-    if (present?.vxlan === undefined) return [];
-    const [refusal] = kernel.attempt([deleteLink(present.link)]);
-    return refusal === undefined ? [deviceName] : [];
-  });
+): RemovedDevices {
+  const present = TUNNEL_NAMES.filter((name) => !tunnels.has(name)).flatMap(
+    (name) => kernel.device(TUNNELS[name].deviceName) ?? [],
+  );
+  const devices = present.filter(({ vxlan }) => vxlan !== undefined).map(({ link }) => link);
+  const refusals = devices.map((link) => send(kernel, [deleteLink(link)]));
+  const given = present.flatMap(({ link }) => (link.kind === "ipip" ? [removeGiven(link, kernel)] : []));
+  return {
+    devices: devices.filter((_, index) => refusals[index] === undefined).map(({ name }) => name),
+    addresses: given.flatMap((each) => (Array.isArray(each) ? each : [])),
+    problems: [...refusals, ...given].flatMap((each) => (each instanceof Error ? [each.message] : [])),
+  };
+}
+
+/** The address is released, and may be that of a pod of another node by now. Returns what was removed. */
+function removeGiven(link: Link, kernel: NetworkKernel): readonly Address[] | KernelError {
+  if (givenAddresses(link).length === 0) return [];
+  const present = formerAddresses(link, kernel.addresses().addresses);
+  const refusal =
+    send(kernel, present.map(deleteAddress)) ?? send(kernel, [changeLink(link, { alias: ipipAlias([]) })]);
+  return refusal ?? present.map(({ address }) => address);
+}
+
+/** The addresses that an IPIP device has from us. */
+function formerAddresses(link: Link, addresses: readonly KnownAddress[]): readonly KnownAddress[] {
+  const given = givenAddresses(link);
+  return addresses.filter(
+    ({ linkIndex, address, length }) =>
+      linkIndex === link.index &&
+      length === addressBits(address.family) &&
+      given.some((each) => isSameAddress(each, address)),
+  );
 }
 
 interface PrepareMeans extends DeviceMeans {
@@ -106,10 +137,15 @@ function prepareDevice(
   const wrong = addressRequests(tunnel, link, addresses);
   const refusedAddress = send(kernel, wrong);
   if (refusedAddress !== undefined) return refusedAddress.message;
+  const alias = ipipAlias([tunnel.address]);
+  if (kind === "ipip" && link.alias !== alias) send(kernel, [changeLink(link, { alias })]);
   return { link, isCorrected: step.requests.length + wrong.length > 0 };
 }
 
-/** The new address first: a link that loses its last one loses its neighbours too. Only VXLAN devices are all ours. */
+/**
+ * The new address first: a link that loses its last one loses its neighbours too. The former one goes: packets would be
+ * sent from it, though it may be that of another node or pod by now. Of an IPIP device others may have addresses as well.
+ */
 function addressRequests(
   { name, address }: PlannedTunnel,
   link: Link,
@@ -118,10 +154,10 @@ function addressRequests(
   const length = addressBits(address.family);
   const present = addresses.filter(({ linkIndex, scope }) => linkIndex === link.index && scope === "universe");
   const isWanted = (each: KnownAddress) => isSameAddress(each.address, address) && each.length === length;
-  const others = TUNNELS[name].kind === "vxlan" ? present.filter((each) => !isWanted(each)) : [];
+  const ours = TUNNELS[name].kind === "vxlan" ? present : formerAddresses(link, addresses);
   return [
     ...(present.some(isWanted) ? [] : [ensureAddress({ linkIndex: link.index, address, length })]),
-    ...others.map(deleteAddress),
+    ...ours.filter((each) => !isWanted(each)).map(deleteAddress),
   ];
 }
 
