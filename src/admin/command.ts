@@ -180,7 +180,7 @@ export interface ProgramOutput {
 export interface HostLinks extends KnownLinks {
   /** Marks of the links whose pods may use other sources than their addresses. */
   readonly marksWithSources: ReadonlySet<string>;
-  /** What ADDs recorded on the host, by mark. */
+  /** What ADDs recorded on the host, by interface. */
   readonly attachments: ReadonlyMap<string, AttachmentRecord>;
   /** Whether the tool runs in the network namespace of process 1. */
   readonly isHostNamespace: boolean;

@@ -46,7 +46,7 @@ function interruptibleStore(store: Datastore, context: Context): Datastore {
   signal.addEventListener("abort", reportCommits, { once: true });
   const stoppable: Datastore = {
     atomicity: store.atomicity,
-    hasServices: store.hasServices,
+    isOrchestratorApi: store.isOrchestratorApi,
     async read(wanted: readonly Wanted[], at?: string) {
       // A store that responds without yielding would keep the process from handling any signal.
       await new Promise((resolve) => setImmediate(resolve));

@@ -33,7 +33,7 @@ type Logged = <Result>(what: string, work: () => Promise<Result>) => Promise<Res
 function loggedStore(store: Datastore, logged: Logged): Datastore {
   const own: Datastore = {
     atomicity: store.atomicity,
-    hasServices: store.hasServices,
+    isOrchestratorApi: store.isOrchestratorApi,
     read: (wanted, at) => {
       const what = wanted.map((each) => (each.kind === "key" ? each.key : `${each.prefix}*`));
       return logged(`read ${what.join(" ")}`, () => store.read(wanted, at));

@@ -71,7 +71,7 @@ export async function enforcePolicy(
   const { node } = network;
   const write = (addresses: readonly FloatingAddress[]) =>
     netfilter.withSocket((socket) => void applyFloating(socket, addresses));
-  const compiler = new PolicyCompiler({ node, hasServices: store.hasServices });
+  const compiler = new PolicyCompiler({ node, hasServices: store.isOrchestratorApi });
   const isWanted = () => network.isPolicyRequired || compiler.policyCount + compiler.hostEndpointCount > 0;
   const interfaces = new HostInterfaces(host, (now) => keeper.updateInterfaces(now));
   const compiled = () => {

@@ -146,8 +146,11 @@ export type DatastoreEvent =
 
 export interface Datastore {
   readonly atomicity: Atomicity;
-  /** It contains the endpoints of the orchestrator's services, which rules of policies can match. */
-  readonly hasServices?: boolean | undefined;
+  /**
+   * Its records are objects of the orchestrator's API. So it contains the endpoints of services, which rules of policies can
+   * match; and an endpoint is its pod, whose users can write what the plugin recorded in it.
+   */
+  readonly isOrchestratorApi?: boolean | undefined;
   /**
    * The state at one revision, in one round trip for up to 128 keys and prefixes; each 128 more take one more.
    * `at` asks for the state at a past revision: a store that keeps old values (etcd) returns that state, or throws

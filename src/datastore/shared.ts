@@ -58,7 +58,7 @@ export class SharedStores {
     const use = new Use();
     return {
       atomicity: store.atomicity,
-      hasServices: store.hasServices,
+      isOrchestratorApi: store.isOrchestratorApi,
       read: (wanted, at) => use.whileOpen(() => store.read(wanted, at)),
       commit: (changes) => use.whileOpen(() => store.commit(changes)),
       transact: (wanted, decide) =>

@@ -43,7 +43,7 @@ export function floatingClaim(key: string, { spec }: WorkloadEndpoint, node: str
 }
 
 /** Of addresses of the same family. */
-export function floatingPairs(nats: NonNullable<WorkloadEndpoint["spec"]["ipNATs"]>): readonly FloatingAddress[] {
+function floatingPairs(nats: NonNullable<WorkloadEndpoint["spec"]["ipNATs"]>): readonly FloatingAddress[] {
   return nats.flatMap(({ externalIP, internalIP }): FloatingAddress[] => {
     const [external, internal] = [parseAddress(externalIP), parseAddress(internalIP)];
     return external !== undefined && external.family === internal?.family ? [{ external, internal }] : [];

@@ -51,11 +51,11 @@ function decodeAttachment(text: string): AttachmentRecord {
   return { pod, ...others };
 }
 
-/** All that can be read, by mark. */
+/** All that can be read, by the interface of the host. */
 export function readAttachments(folder: FileFolder): ReadonlyMap<string, AttachmentRecord> {
   if (folder.changedAt() === undefined) return new Map();
-  const records = folder.list().flatMap((name) => readAttachment(folder, name) ?? []);
-  return new Map(records.map((record) => [record.mark, record]));
+  const records = folder.list().map((name) => [name, readAttachment(folder, name)] as const);
+  return new Map(records.flatMap(([name, record]) => (record === undefined ? [] : [[name, record]])));
 }
 
 export function writeAttachment(folder: FileFolder, hostInterface: string, record: AttachmentRecord): void {

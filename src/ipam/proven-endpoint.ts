@@ -116,13 +116,15 @@ export function withHeldAddresses(
 ): WorkloadEndpoint {
   const settled = withoutClaims(endpoint);
   if (claimsOf(settled) === undefined) return endpoint;
-  const { spec } = provenEndpoint(settled, {
-    ...host,
+  const { spec } = provenEndpoint(settled, { ...host, ...heldIn(blocks), allowsFloating: false }).endpoint;
+  return { ...endpoint, spec: { ...endpoint.spec, ipNetworks: spec.ipNetworks ?? [] } };
+}
+
+export function heldIn(blocks: readonly IPAMBlock[]): Pick<Proof, "isAssigned" | "assignedTo"> {
+  return {
     isAssigned: (address, pod) => isAssignedIn(blocks, address, pod),
     assignedTo: (pod) => blocks.flatMap((block) => assignedIn(block, pod)),
-    allowsFloating: false,
-  }).endpoint;
-  return { ...endpoint, spec: { ...endpoint.spec, ipNetworks: spec.ipNetworks ?? [] } };
+  };
 }
 
 function isAssignedIn(blocks: readonly IPAMBlock[], address: Address, pod: PodOnNode): boolean {

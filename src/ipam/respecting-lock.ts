@@ -14,7 +14,7 @@ export function respectingLock(store: Datastore, require: (entry: Entry | undefi
   if (RESPECTING.has(store)) return store;
   const respecting: Datastore = {
     atomicity: store.atomicity,
-    hasServices: store.hasServices,
+    isOrchestratorApi: store.isOrchestratorApi,
     read: (wanted, at) => store.read(wanted, at),
     commit: async (changes) => {
       const { written } = await store.transact(

@@ -36,7 +36,7 @@ export async function readPolicy(store: Datastore): Promise<ReadPolicy> {
     networkSets: (await read("networkSets")).readable,
     globalNetworkSets: (await read("globalNetworkSets")).readable,
     tiers: (await read("tiers")).readable,
-    ...(store.hasServices ? { serviceEndpoints: (await read("serviceEndpoints")).readable } : {}),
+    ...(store.isOrchestratorApi ? { serviceEndpoints: (await read("serviceEndpoints")).readable } : {}),
     networkPolicies: [...networkPolicies.readable, ...networkPolicies.unreadable.map(closedPolicy)],
     globalNetworkPolicies: [
       ...globalNetworkPolicies.readable,

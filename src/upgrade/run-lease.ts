@@ -123,7 +123,7 @@ export function leasedClient(client: Pick<KubeClient, "request">, lease: HeldLea
 export function leasedDatastore(store: Datastore, lease: HeldLease): Datastore {
   const leased: Datastore = {
     atomicity: store.atomicity,
-    hasServices: store.hasServices,
+    isOrchestratorApi: store.isOrchestratorApi,
     read: (wanted, at) => store.read(wanted, at),
     async commit(changes) {
       lease.requireHeld();

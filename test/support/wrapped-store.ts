@@ -8,7 +8,7 @@ export function storeAround(
 ): Datastore {
   const around: Datastore = {
     atomicity: store.atomicity,
-    hasServices: store.hasServices,
+    isOrchestratorApi: store.isOrchestratorApi,
     read: (wanted, at) => store.read(wanted, at),
     commit: (changes) => store.commit(changes),
     transact: (wanted, decide) => transactOn(around, wanted, decide),

@@ -18,27 +18,22 @@ import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-en
 export interface MarkedLinks {
   /** Of links that exist. */
   readonly marks: ReadonlySet<string>;
+  /** By the interface of the host. */
   readonly attachments: ReadonlyMap<string, AttachmentRecord>;
-}
-
-/** Then its users can write what the plugin recorded in it, and only the records of the host count. */
-export function areEndpointsPods(store: Datastore): boolean {
-  return store.hasServices === true;
-}
-
-export function attachmentsOf({ marks, attachments }: MarkedLinks): readonly AttachmentRecord[] {
-  return [...attachments.values()].filter(({ mark }) => marks.has(mark));
 }
 
 export async function readRecordedSources(
   store: Datastore,
   { node, marks, attachments }: MarkedLinks & { readonly node: string },
 ): Promise<readonly RecordedSources[]> {
-  if (areEndpointsPods(store)) {
-    return attachmentsOf({ marks, attachments }).map(({ mark, sourcePrefixes }) => ({
-      mark,
-      prefixes: sourcePrefixes.flatMap((text) => parsePrefixOrAddress(text) ?? []),
-    }));
+  if (store.isOrchestratorApi) {
+    // Users can write what their pods say: only the records of the host count.
+    return [...attachments.values()]
+      .filter(({ mark }) => marks.has(mark))
+      .map(({ mark, sourcePrefixes }) => ({
+        mark,
+        prefixes: sourcePrefixes.flatMap((text) => parsePrefixOrAddress(text) ?? []),
+      }));
   }
   const found = new Map<string, RecordedSources>();
   const collect = (entries: Iterable<Entry>) => {

@@ -1,12 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
 import { poolChange, seed } from "../../../test/support/ipam.ts";
+import { storeAround } from "../../../test/support/wrapped-store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import { formatRange } from "../../ip/range.ts";
+import { REPORTED_ANNOTATION } from "../../model/claimed-endpoint.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
+import { hostInterfaceName } from "../../model/host-interface-name.ts";
 import { resourceKey } from "../../model/keys.ts";
 import type { WantedTables } from "../command.ts";
 
@@ -73,6 +76,52 @@ const networkWith = (more: object) => ({
 });
 const NETWORK = networkWith({});
 
+/** An address of a pod of the orchestrator's API, adopted from a former release. */
+async function floatingOfPod({
+  reported,
+  claimed = [{ externalIP: "192.0.2.80", internalIP: "10.0.0.5" }],
+  marks = ["net/c1/eth0"],
+  features = { floating_ips: true },
+}: {
+  readonly reported: readonly string[];
+  readonly claimed?: readonly object[];
+  readonly marks?: readonly string[];
+  readonly features?: object;
+}) {
+  const store = openMemory();
+  const [namespace, pod] = ["shop", "open"];
+  const name = "node--1-k8s-open-eth0";
+  const annotations = { [REPORTED_ANNOTATION]: JSON.stringify({ podIPs: reported, unreadable: [] }) };
+  const spec = { node: "node-1", orchestrator: "k8s", pod, endpoint: "eth0", ipNetworks: ["10.0.0.5/32"] };
+  const endpoint = { metadata: { name, namespace, annotations }, spec: { ...spec, ipNATs: claimed } };
+  await seed(store, {
+    kind: "create",
+    key: resourceKey("workloadendpoints", { namespace, name }),
+    value: JSON.stringify({ apiVersion: API_VERSION, kind: "WorkloadEndpoint", ...endpoint }),
+  });
+  const record = {
+    ...{ mark: "net/c1/eth0", pod: undefined, addresses: [], sourcePrefixes: [] },
+    floating: [{ externalIP: "192.0.2.80", internalIP: "10.0.0.5" }],
+  };
+  let floating: readonly string[] | undefined;
+  const { stderr, code } = await runInside("node restore --name node-1 --datastore-type etcdv3".split(" "), {
+    store: { ...storeAround(store, {}), isOrchestratorApi: true },
+    files: networkWith({ feature_control: features }),
+    hostLinks: {
+      marks: new Set(marks),
+      attachments: new Map([
+        [hostInterfaceName({ containerId: "", ifname: "eth0", pod: { namespace, name: pod } }), record],
+      ]),
+    },
+    restoreTables: async (wanted) => {
+      floating = wanted.floating?.map((each) => `${formatAddress(each.external)} ${formatAddress(each.internal)}`);
+      return [];
+    },
+  });
+  expect([code, stderr]).toEqual([0, ""]);
+  return floating;
+}
+
 describe("node restore", () => {
   test("for the agent, writes the MTU of new pods, and reports a change of it", async () => {
     const store = openMemory();
@@ -135,6 +184,17 @@ describe("node restore", () => {
     expect(floating).toEqual(["192.0.2.80 10.0.0.5"]);
     expect(stderr).toMatch(/warning: Floating IP "192\.0\.2\.80" of endpoint ".*other.*" has no effect/);
     expect((await restored("node restore --name node-1 --for-agent")).floating).toBeUndefined();
+  });
+
+  test.each([
+    ["the kubelet reports its internal address", { reported: ["10.0.0.5/32"] }, ["192.0.2.80 10.0.0.5"]],
+    ["nothing proves its internal address", { reported: [] }, []],
+    ["the pod has another address now", { reported: ["10.0.0.6/32"] }, []],
+    ["its pod does not claim it", { reported: ["10.0.0.5/32"], claimed: [] }, []],
+    ["its link is gone", { reported: ["10.0.0.5/32"], marks: [] }, []],
+    ["the switch is off", { reported: ["10.0.0.5/32"], features: {} }, []],
+  ])("if endpoints are pods, a floating IP that the host recorded: %s", async (_, given, expected) => {
+    expect(await floatingOfPod(given)).toEqual(expected);
   });
 
   test("writes nothing if a pool is unreadable: its pods would lose their NAT", async () => {

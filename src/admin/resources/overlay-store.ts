@@ -13,7 +13,7 @@ export function openOverlay(store: Datastore): Datastore {
   const overlay = new Overlay(store);
   const datastore: Datastore = {
     atomicity: "all changes",
-    hasServices: store.hasServices,
+    isOrchestratorApi: store.isOrchestratorApi,
     read: (wanted, at) => overlay.read(wanted, at),
     commit: (changes) => overlay.commit(changes),
     transact: (wanted, decide) => transactOn(datastore, wanted, decide),

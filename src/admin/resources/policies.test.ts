@@ -67,7 +67,7 @@ describe("apply of a policy", () => {
         'spec.egress[0].destination.services: {"name":"dns"} is not supported with this datastore',
       );
     }
-    const knowing = { ...storeAround(store, {}), hasServices: true };
+    const knowing = { ...storeAround(store, {}), isOrchestratorApi: true };
     const run = await runInside(["apply", "-f", "-"], {
       store: knowing,
       stdin: resource("NetworkPolicy", "dns", spec),

@@ -73,7 +73,7 @@ function checkedStore(store: Datastore, judge: (value: string | undefined) => vo
     if (!isJudged) judgeOnce((await readOrNothing(store))?.answers[0]?.[0]?.value);
   };
   const checked: Datastore = {
-    ...(store.hasServices === undefined ? {} : { hasServices: store.hasServices }),
+    ...(store.isOrchestratorApi === undefined ? {} : { isOrchestratorApi: store.isOrchestratorApi }),
     ...(store.prefetch === undefined ? {} : { prefetch: (prefixes) => store.prefetch?.(prefixes) }),
     atomicity: store.atomicity,
     async read(wanted, at) {

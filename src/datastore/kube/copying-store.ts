@@ -69,7 +69,7 @@ function reportOnce(report: (problem: string) => void): (problem: PluginError) =
 
 class CopyingStore implements Datastore {
   readonly atomicity = "one object";
-  readonly hasServices = true;
+  readonly isOrchestratorApi = true;
   private readonly closing = new AbortController();
   private replica: Replica<Record<string, Entry>> | undefined;
 

@@ -61,7 +61,7 @@ export function openKubeStore(means: KubeStoreMeans): Datastore {
 
 class KubeDatastore implements Datastore {
   readonly atomicity = "one object";
-  readonly hasServices = true;
+  readonly isOrchestratorApi = true;
   private readonly known = new KnownObjects();
   private readonly lists: Lists;
   private readonly closing = new AbortController();
