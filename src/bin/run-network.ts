@@ -13,12 +13,11 @@
  * listed (on the orchestrator's API: no CRD, no role).
  */
 import { ProvenEndpoints } from "../agent/endpoints/proven-endpoints.ts";
-import { adoptFloating } from "../agent/floating/adopt-floating.ts";
+import { adoptFloating, describeAdopted } from "../agent/floating/adopt-floating.ts";
 import { followClusterSources } from "../agent/nat/follow-cluster-sources.ts";
 import { followNat } from "../agent/nat/follow-nat.ts";
 import type { SidecarVolumes } from "../agent/sidecars/sidecar-volumes.ts";
 import { type AgentPart, superviseParts } from "../agent/supervise.ts";
-import { counted } from "../counted.ts";
 import { startReplica } from "../datastore/replica.ts";
 import { requireGuard } from "../firewall/apply-guard.ts";
 import { applyNat } from "../firewall/apply-nat.ts";
@@ -156,12 +155,20 @@ function provenEndpoints(
   const { openFolder, runDirectory } = means.files;
   const attachments = openFolder(attachmentsFolder(runDirectory));
   const shown = openFolder(runDirectory);
-  const adopted = adoptFloating(attachments, means.kernel);
-  if (adopted > 0) warn(`Recorded the floating IPs of ${counted(adopted, "pod")} that a former release has connected`);
+  // While they are off, what a former release has left is not recorded, and the agent removes it from the kernel.
+  const adopted = features.floatingIps ? adoptFloating(attachments, means.kernel) : [];
+  for (const each of adopted) warn(describeAdopted(each, `interface "${each.hostInterface}"`));
+  const unnamed = new Map(adopted.map((each) => [each.hostInterface, each]));
   return new ProvenEndpoints({
     ...{ node, numbers, elapsed: means.clock.elapsed, report: warn },
     attachmentOf: (hostInterface) => readAttachment(attachments, hostInterface),
     allowsFloating: features.floatingIps,
+    decided: ({ metadata, spec }) => {
+      const each = spec.ipNATs && unnamed.get(spec.interfaceName ?? "");
+      if (each === undefined) return;
+      unnamed.delete(each.hostInterface);
+      warn(describeAdopted(each, `pod ${metadata.namespace}/${spec.pod}`));
+    },
     publish: (refused) => {
       try {
         shown.write(REFUSED_CLAIMS_FILE, writeRefusedClaims(refused));

@@ -11,7 +11,13 @@ import { findTable, listElements, listRuleHeads } from "../linux/nftables/read.t
 import type { NftChange } from "../linux/nftables/ruleset.ts";
 import { type FloatingAddress, floatingChanges, hairpinSources } from "./floating-addresses.ts";
 import { floatingElementChanges, floatingOfElement, floatingRemoval, floatingTableChanges } from "./floating-rules.ts";
-import { FLOATING_TABLE, type FloatingMapPurpose, floatingMap, isFloatingIntact } from "./floating-table.ts";
+import {
+  FLOATING_TABLE,
+  type FloatingMapPurpose,
+  floatingMap,
+  isFloatingIntact,
+  isFloatingWithoutRecords,
+} from "./floating-table.ts";
 
 /** Another program may change the table at the same time. */
 const ATTEMPTS = 5;
@@ -26,9 +32,10 @@ export function applyFloating(socket: NetlinkSocket, addresses: readonly Floatin
   }
 }
 
-/** The addresses that lead to pods; none if there is no table. */
-export function readFloatingTable(socket: NetlinkSocket): readonly FloatingAddress[] {
-  return findTable(socket, FLOATING_TABLE) === undefined ? [] : readMap(socket, "external");
+/** What an agent that recorded nothing on the host has led to pods; nothing once the table was written by this release. */
+export function readFloatingWithoutRecords(socket: NetlinkSocket): readonly FloatingAddress[] {
+  if (findTable(socket, FLOATING_TABLE) === undefined) return [];
+  return isFloatingWithoutRecords(listRuleHeads(socket, FLOATING_TABLE)) ? readMap(socket, "external") : [];
 }
 
 function changesFor(socket: NetlinkSocket, addresses: readonly FloatingAddress[]): readonly NftChange[] {

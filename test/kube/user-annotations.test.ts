@@ -193,38 +193,84 @@ describe("annotations that a tenant writes into his own pod", () => {
     expect(await site.admin(["ipam", "check"])).not.toContain("unreadable");
   });
 
-  testSite(
-    "with the switch on, only the floating IPs that an ADD recorded lead to pods, also those of a former release",
-    async () => {
-      const features = { feature_control: { ip_addrs_no_ipam: true, floating_ips: true } };
-      const { name, cniVersion, ...plugin } = site.config({ ...POLICY, ...features });
+  describe("floating IPs", () => {
+    const ON = { ...POLICY, feature_control: { ip_addrs_no_ipam: true, floating_ips: true } };
+    const [RECORDED, CLAIMED] = ["198.51.100.80", "198.51.100.81"];
+    const table = async () => (await site.host.run(["nft", `list table inet ${identity.floatingTable}`])).stdout;
+    const install = (config: Parameters<KubeSite["config"]>[0]) => {
+      const { name, cniVersion, ...plugin } = site.config(config);
       site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
-      const annotations = { [annotationKey("floatingIPs")]: '["198.51.100.80"]' };
-      const pod = await site.makePod("floating", { namespace: TENANT, metadata: { annotations } });
-      const [own = ""] = await site.add(pod, site.config({ ...POLICY, ...features }));
-      const table = async () => (await site.host.run(["nft", `list table inet ${identity.floatingTable}`])).stdout;
-      await pollUntil(async () => (await table()).includes("198.51.100.80"), "the floating IP in the kernel", 30_000);
-      const internalIP = own.replace(/\/\d+$/, "");
-      await annotate("floating", {
-        [IP_NATS]: JSON.stringify(["198.51.100.80", "198.51.100.81"].map((externalIP) => ({ internalIP, externalIP }))),
-      });
-      await untilDecided("198.51.100.81");
-      expect(await table()).not.toContain("198.51.100.81");
-      expect(await table()).toContain("198.51.100.80");
+    };
+    let pod: KubePod;
+    let internalIP: string;
+    /** What the agent of a former release writes. */
+    let former: string;
 
+    /** The former release has connected the pod, and recorded nothing on the host. */
+    const restartAfterFormer = async () => {
       await agent.signal("TERM");
       await agent.ended;
-      rmSync(site.host.view(ATTACHMENTS), { recursive: true });
+      rmSync(site.host.view(ATTACHMENTS), { recursive: true, force: true });
+      await site.host.run(["nft", `delete table inet ${identity.floatingTable}`]);
+      await site.host.must(["nft", former]);
       agent = await startAgent(site.host);
-      const words = "Recorded the floating IPs of 1 pod that a former release has connected";
-      await pollUntil(() => agent.log().includes(words), words);
-      await pollUntil(async () => (await nodeStatus()).stdout.includes("198.51.100.81"), "the refused claim", 30_000);
-      expect(await table()).not.toContain("198.51.100.81");
-      expect(await table()).toContain("198.51.100.80");
-      await site.del(pod, site.config({ ...POLICY, ...features }));
+    };
+    const expectAdopted = async () => {
+      const words = `Adopted from a former release: floating IP ${RECORDED} -> ${internalIP} of pod ${TENANT}/floating`;
+      await pollUntil(() => agent.log().includes(words), words, 30_000);
+      await pollUntil(async () => (await table()).includes("version 2"), "the table of this release", 30_000);
+      expect(await table()).toContain(RECORDED);
+      expect(await table()).not.toContain(CLAIMED);
+    };
+
+    testSite("with the switch on, only those that an ADD recorded lead to pods", async () => {
+      install(ON);
+      const annotations = { [annotationKey("floatingIPs")]: JSON.stringify([RECORDED]) };
+      pod = await site.makePod("floating", { namespace: TENANT, metadata: { annotations } });
+      const [own = ""] = await site.add(pod, site.config(ON));
+      internalIP = own.replace(/\/\d+$/, "");
+      await pollUntil(async () => (await table()).includes(RECORDED), "the floating IP in the kernel", 30_000);
+      const nats = [RECORDED, CLAIMED].map((externalIP) => ({ internalIP, externalIP }));
+      await annotate("floating", { [IP_NATS]: JSON.stringify(nats) });
+      await untilDecided(CLAIMED);
+
+      expect(await table()).not.toContain(CLAIMED);
+      expect(await table()).toContain(RECORDED);
+      former = (await table()).replaceAll("version 2", "version 1");
+    });
+
+    testSite(
+      "what a former release left while the switch is off does not count, nor after a later switch-on",
+      async () => {
+        install(POLICY);
+        await restartAfterFormer();
+        await pollUntil(async () => (await table()) === "", "the table to be removed", 30_000);
+        install(ON);
+        const reason = `floating IP ${RECORDED}: no ADD on its node recorded it`;
+        await pollUntil(async () => (await nodeStatus()).stdout.includes(reason), reason, 60_000);
+
+        expect(await table()).toBe("");
+        expect(agent.log()).not.toContain("Adopted");
+      },
+    );
+
+    testSite("those of a former release are adopted while the switch is on, also after a rollback", async () => {
+      await restartAfterFormer();
+      await expectAdopted();
+      await restartAfterFormer();
+      await expectAdopted();
+    });
+
+    testSite("node restore decides as the agent does", async () => {
+      const { stdout } = await site.host.run([builtProgram(identity.adminTool), "node", "restore"]);
+      expect(stdout).toContain("up to date");
+    });
+
+    testSite("DEL removes them", async () => {
+      await site.del(pod, site.config(ON));
       await pollUntil(async () => (await table()) === "", "the floating IP to be removed", 30_000);
-    },
-  );
+    });
+  });
 
   testSite("DEL removes what was recorded on the host", async () => {
     const again = site.config(POLICY);

@@ -58,6 +58,7 @@ function start(): ProvenEndpoints {
     ...{ node: NODE, numbers, allowsFloating: true, elapsed: () => elapsed },
     attachmentOf: (name) => attachments.get(name),
     report: (message) => void reports.push(message),
+    decided: () => {},
     publish: (refused) => void published.push(refused),
   });
   const watches = "per kind";

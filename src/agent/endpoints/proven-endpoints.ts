@@ -35,6 +35,8 @@ export interface ProvenMeans extends Omit<Proof, "isAssigned" | "assignedTo"> {
   /** Monotonic milliseconds. */
   readonly elapsed: () => number;
   readonly report: (message: string) => void;
+  /** An endpoint of this node that claims something: what of it counts. */
+  readonly decided: (endpoint: WorkloadEndpoint) => void;
   /** What does not count has changed: for `node status`. */
   readonly publish: (refused: readonly RefusedClaims[]) => void;
 }
@@ -182,6 +184,7 @@ export class ProvenEndpoints {
     this.claiming.set(key, { owner, isOwn, refused, endpoint });
     if (owner !== undefined) this.keysByOwner.set(owner, key);
     if (isOwn) this.noteRefusal(key, refused.length > 0);
+    if (isOwn) this.means.decided(proven);
     if (isOwn && !isSame && refused.length > 0) this.bell.ring();
     return proven;
   }
