@@ -77,8 +77,6 @@ export class SimulatedNode {
   readonly runtime: SimulatedRuntime;
   /** What the programs of this machine logged, the latest last. */
   readonly logged: string[] = [];
-  /** Not while the orchestrator has no such node (docs/simulation.md). */
-  registersItself = true;
   private machine: SimulatedHost;
   private running: SimulatedProcess | undefined;
   private serving: Serving | undefined;
@@ -292,7 +290,6 @@ export class SimulatedNode {
 
   /** A child of the agent, which lives on without it. */
   private async runAdminTool(args: readonly string[], signal: AbortSignal): Promise<AdminRun> {
-    if (!this.registersItself && args.includes("register")) return { code: 0, stdout: "", stderr: "" };
     const process = this.newProcess("tool");
     this.children.add(process);
     const died = Promise.withResolvers<AdminRun>();

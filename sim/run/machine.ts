@@ -117,7 +117,6 @@ export class Machine {
   /** Its node is deleted. What runs goes on, and does not count any more. */
   leave(): void {
     this.hasLeft = true;
-    this.node.registersItself = false;
     this.disownAll();
     this.kubelet.stop();
   }
@@ -125,7 +124,6 @@ export class Machine {
   /** Its kubelet ends what runs, since the API has none of its pods. */
   joinAgain(): void {
     this.hasLeft = false;
-    this.node.registersItself = true;
     this.disownAll();
     this.startAgent();
     this.kubelet.goOn();

@@ -257,6 +257,24 @@ describe("nodes on etcd", () => {
     expect(await admin("delete", "node", "n2", "--ignore-not-found")).toContain("not found");
   });
 
+  test("a deleted node whose agent runs on is registered again only after it has joined again", async () => {
+    const register = () =>
+      site.site.host.run([builtProgram(identity.adminTool), "node", "register", "--for-agent"], {
+        environment: { ETCD_ENDPOINTS: server.etcdEndpoint },
+      });
+    await server.kubectl(["delete", "node", hostName]);
+    await pollUntil(async () => (await node()) === undefined, "the deletion of the node");
+    expect(await register()).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("the orchestrator has no Node"),
+    });
+    expect(await node()).toBeUndefined();
+
+    await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: hostName } }));
+    expect((await register()).code).toBe(0);
+    expect((await node()).spec.orchRefs).toEqual([{ nodeName: hostName, orchestrator: "k8s" }]);
+  });
+
   test("the controllers have exactly the permissions that they need", () => {
     const asked = audit.requests(`system:serviceaccount:kube-system:${identity.controllers}`);
 

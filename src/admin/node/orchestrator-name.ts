@@ -2,13 +2,15 @@
  * Finds the name of this host in the orchestrator, for `spec.orchRefs` of its Node on etcd. Nothing is guessed: the node
  * controller deletes a Node whose reference does not exist, so a name counts only if the API has a Node of it.
  */
-import { kubeAccess } from "../../config/kube-access.ts";
+import { type KubeAccess, kubeAccess } from "../../config/kube-access.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import { orchestratorNodeNames } from "../../config/node-name.ts";
 import { isObjectName } from "../../datastore/kube/object-names.ts";
 import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { isForbidden, requireOk } from "../../kube/require-ok.ts";
+import { quoted } from "../../quote.ts";
 import type { Context } from "../command.ts";
 import { errorMessage } from "../error-message.ts";
 
@@ -17,13 +19,13 @@ type Means = Pick<Context, "hostName" | "openKubeClient" | "signal" | "stderr">;
 interface Wanted {
   readonly node: string;
   readonly recorded: string | undefined;
-  /** Fails if the API cannot be reached: it will tell later. */
+  /** Fails if the API cannot be reached, as it will tell later, and if it has none of the names. */
   readonly isRequired: boolean;
 }
 
 /**
  * The first of the possible names that exists; `undefined` if none does, if the config gives no access to the API, or if
- * the API does not tell. Sends no request if the first of them is the recorded one.
+ * the API does not tell. Sends no request if the first of them is the recorded one, or if no Node can have any of them.
  */
 export async function findOrchestratorName(
   config: NetworkConfig,
@@ -32,16 +34,31 @@ export async function findOrchestratorName(
 ): Promise<string | undefined> {
   const access = kubeAccess(config);
   if (access === undefined) return undefined;
-  const names = await orchestratorNodeNames(config, node, () => context.hostName());
-  if (recorded !== undefined && recorded === names[0]) return recorded;
+  const possible = await orchestratorNodeNames(config, node, () => context.hostName());
+  if (recorded !== undefined && recorded === possible[0]) return recorded;
+  const names = possible.filter(isObjectName);
+  if (names.length === 0) return undefined;
+  const found = await askFor(names, { access, isRequired }, context);
+  if (found === "none of them" && isRequired) throw notANode(node, names);
+  return found === "none of them" || found === "not told" ? undefined : found.name;
+}
+
+type Found = { readonly name: string } | "none of them" | "not told";
+
+async function askFor(
+  names: readonly string[],
+  { access, isRequired }: { readonly access: KubeAccess; readonly isRequired: boolean },
+  context: Means,
+): Promise<Found> {
   try {
     const client = await context.openKubeClient(access);
-    return await firstExisting(names.filter(isObjectName), client, context.signal).finally(() => client.close());
+    const name = await firstExisting(names, client, context.signal).finally(() => client.close());
+    return name === undefined ? "none of them" : { name };
   } catch (failure) {
     if (!(failure instanceof PluginError)) throw failure;
     if (isRequired && failure.kind === "api-unavailable" && !isForbidden(failure)) throw failure;
     context.stderr(`Warning: the orchestrator's name of this node is not recorded: ${errorMessage(failure)}\n`);
-    return undefined;
+    return "not told";
   }
 }
 
@@ -58,4 +75,16 @@ async function firstExisting(
     return name;
   }
   return undefined;
+}
+
+/** It may have been deleted while this host runs on, or its kubelet may not have registered it yet. */
+function notANode(node: string, names: readonly string[]): PluginError {
+  const all = names.map(quoted).join(" or ");
+  return new PluginError(
+    "config-invalid",
+    `Cannot register node ${quoted(node)}: the orchestrator has no Node ${all}`,
+    {
+      details: `the agent registers it as soon as there is one; if this host has another name in the orchestrator, set "kubernetes.node_name" in the network config; if it is not a node of the orchestrator, run "${identity.adminTool} node register" on it`,
+    },
+  );
 }

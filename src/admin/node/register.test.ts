@@ -280,6 +280,29 @@ describe("the orchestrator's name of a node", () => {
     expect((await nodes()).spec.orchRefs).toEqual([ref("host-a")]);
   });
 
+  test("is needed for a Node that the agent creates: an agent that runs on does not register a deleted node again", async () => {
+    const { run, nodes } = await registered(cluster(["ours"]).surroundings);
+    const { surroundings } = cluster([]);
+    expect((await run("node register --for-agent", surroundings)).code).toBe(EXIT_OK);
+    await run("delete node ours");
+    const refused = await run("node register --for-agent", surroundings);
+    expect(refused.code).toBe(EXIT_FAILED);
+    for (const each of ['"ours" or "host-a"', "kubernetes.node_name", "node register"])
+      expect(refused.stderr).toContain(each);
+    expect(await nodes()).toBeUndefined();
+
+    expect((await run("node register --for-agent", cluster(["ours"]).surroundings)).code).toBe(EXIT_OK);
+    expect((await nodes()).spec.orchRefs).toEqual([ref("ours")]);
+  });
+
+  test("is not needed for a host that an administrator registers", async () => {
+    const { run, nodes } = site();
+    const { surroundings } = cluster([]);
+    expect((await run("node register", surroundings)).code).toBe(EXIT_OK);
+    expect((await run("node register --for-agent", surroundings)).code).toBe(EXIT_OK);
+    expect((await nodes()).spec.orchRefs).toBeUndefined();
+  });
+
   test("is not waited for if the role does not allow to ask", async () => {
     const { surroundings } = cluster([]);
     const client = { ...(await surroundings.openKubeClient()), request: async () => ({ status: 403, text: "{}" }) };

@@ -36,7 +36,8 @@ export const nodeRegister: Command = {
     "The identity of this machine is recorded: plugins refuse to work under a node name that another machine has registered.",
     "On etcd, the name of this host in the orchestrator is recorded, if the network config gives access to the orchestrator's API and",
     "the API has a Node of that name: labels are then copied from it, and this Node is deleted with it (see docs/controllers.md).",
-    "The agent does not create the Node while that API cannot be reached: without the name, nobody would delete it.",
+    "The agent does not create the Node while that API cannot be reached or has no such Node, for example because it was deleted:",
+    "without the name, nobody would delete it.",
     "For the agent, the node name file and the release of the agent are written too, and the version of the cluster is raised if",
     "all nodes have it.",
   ].join("\n"),
@@ -65,7 +66,8 @@ export const nodeRegister: Command = {
       const nameIn = async (before: Node | undefined) => {
         if (kind !== "etcd" || installed === undefined) return undefined;
         const recorded = before && orchestratorReference(before.spec);
-        // Nobody would delete a record without the name, if the node were deleted before the agent comes to add it.
+        // Nobody would delete a record without the name: that of a node which is deleted before the agent comes to add
+        // it, or which was deleted and runs on.
         const isRequired = isForAgent && before === undefined;
         return findOrchestratorName(installed.decoded.config, { node: name, recorded, isRequired }, context);
       };
