@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { nodeChange, seed } from "../../test/support/ipam.ts";
+import { addressedNodeChange, seed } from "../../test/support/ipam.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
 import { storeAround } from "../../test/support/wrapped-store.ts";
@@ -20,6 +20,8 @@ afterEach(() => {
 
 interface Plan {
   readonly recorded?: string;
+  /** Of the nodes of the cluster. */
+  readonly address?: string;
   readonly readClusterUid?: () => Promise<string>;
   /** The datastore as the gate reaches it. */
   readonly around?: (store: Datastore) => Datastore;
@@ -29,13 +31,13 @@ interface Plan {
 async function gateBetween(
   records: readonly string[],
   nodes: readonly string[],
-  { recorded, readClusterUid = async () => "this", around = (store) => store }: Plan = {},
+  { recorded, address = "10.1.0.1", readClusterUid = async () => "this", around = (store) => store }: Plan = {},
 ) {
   const [store, orchestrator] = [openMemory(), openMemory()];
   const spec = recorded === undefined ? {} : { kubeSystemUID: recorded };
   const value = clusterInformation.write(clusterInformation.make({ name: "default" }, spec));
-  await seed(store, { kind: "put", key: KEY, value }, ...records.map((name) => nodeChange(name)));
-  await seed(orchestrator, ...nodes.map((name) => nodeChange(name)));
+  await seed(store, { kind: "put", key: KEY, value }, ...records.map((name) => addressedNodeChange(name, "10.1.0.1")));
+  await seed(orchestrator, ...nodes.map((name) => addressedNodeChange(name, address)));
   const logged: string[] = [];
   const gate = new ClusterGate({
     sides: { store: around(store), orchestrator, hasNodeRecords: true, readClusterUid },
@@ -77,6 +79,18 @@ describe("the gate of the controllers", () => {
     await recordCluster(store, "this");
     await gate.whenLeading(stop.signal);
     expect([gate.isLeading(), gate.mismatch]).toEqual([true, undefined]);
+    await end();
+  });
+
+  test("stays closed for a cluster with nodes of the same names and other addresses, until an agent registers its own", async () => {
+    const { gate, store, logged, uid, end } = await gateBetween(["n1"], ["n1"], { address: "10.2.0.1" });
+    await pollUntil(() => gate.mismatch !== undefined, "the mismatch");
+    expect([gate.isLeading(), await uid(), logged.length]).toEqual([false, undefined, 1]);
+    expect(logged[0]).toContain("datastore adopt-cluster");
+
+    await seed(store, addressedNodeChange("n1", "10.2.0.1"));
+    await gate.whenLeading(stop.signal);
+    await pollUntil(async () => (await uid()) === "this", "the record");
     await end();
   });
 

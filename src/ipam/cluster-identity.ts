@@ -15,7 +15,7 @@ export interface KnownNode {
   readonly name: string;
   /** Hash of its machine ID. */
   readonly machine?: string | undefined;
-  /** Without prefix lengths. */
+  /** Without prefix lengths, and without names. */
   readonly addresses: readonly string[];
 }
 
@@ -28,6 +28,11 @@ export interface ComparedCluster {
   readonly records: readonly KnownNode[];
   /** Of the cluster. */
   readonly nodes: readonly KnownNode[];
+  /**
+   * "machine or address": the datastore is a server of its own (etcd), and clusters with nodes of the same names are common.
+   * "name": it is the API of the cluster itself, and its records know no more of a node than the name.
+   */
+  readonly proof: "machine or address" | "name";
 }
 
 export type ClusterJudgement =
@@ -36,35 +41,60 @@ export type ClusterJudgement =
   | { readonly kind: "new" }
   | { readonly kind: "other"; readonly reason: string };
 
-export function judgeCluster({ recorded, uid, records, nodes }: ComparedCluster): ClusterJudgement {
+export function judgeCluster({ recorded, uid, ...compared }: ComparedCluster): ClusterJudgement {
   if (recorded !== undefined) {
     if (recorded === uid) return { kind: "same" };
     return { kind: "other", reason: `it is that of cluster ${quoted(recorded)}, and this is ${quoted(uid ?? "")}` };
   }
+  const { records, nodes, proof } = compared;
   if (records.length === 0) return { kind: "new" };
-  const coinciding = coincidingNodes(records, nodes).length;
+  const { proven, named } = compareNodes(compared);
+  const coinciding = proven.length + (proof === "name" ? named.length : 0);
   if (coinciding > 0 && coinciding * 2 >= Math.min(records.length, nodes.length)) return { kind: "new" };
-  const [example] = records;
+  const [example] = named.length > 0 ? named : records;
+  const title = `of its ${records.length} nodes, such as ${quoted(example?.name ?? "")}, the cluster has ${coinciding}`;
+  if (named.length === 0 || proof === "name") return { kind: "other", reason: title };
   return {
     kind: "other",
-    reason: `of its ${records.length} nodes, such as ${quoted(example?.name ?? "")}, the cluster has ${coinciding}`,
+    reason: `${title}; ${named.length} more have the name, but no known machine or address in common`,
   };
 }
 
+export interface ComparedNodes {
+  /** Records of nodes that the cluster has: on the same machine, or with an address in common. */
+  readonly proven: readonly KnownNode[];
+  /** Only the name is the same, and too little is known to say more. */
+  readonly named: readonly KnownNode[];
+}
+
 /**
- * Records of nodes that the cluster has. Another cluster may have nodes of the same names: a node is another one if its
- * machine is, unless both have an address in common (a kubelet may see another machine ID than the agent).
+ * Another cluster may have nodes of the same names. A kubelet may see another machine ID than the agent, so an address in
+ * common proves a node, too. A machine ID that several nodes have, as copies of one image do, proves nothing.
  */
-export function coincidingNodes(records: readonly KnownNode[], nodes: readonly KnownNode[]): readonly KnownNode[] {
+export function compareNodes({ records, nodes }: Pick<ComparedCluster, "records" | "nodes">): ComparedNodes {
   const byName = new Map(nodes.map((node) => [node.name, node]));
-  return records.filter((record) => {
+  const shared = sharedMachines(records).union(sharedMachines(nodes));
+  const pairs = records.flatMap((record) => {
     const node = byName.get(record.name);
-    if (node === undefined) return false;
-    const isUnknown = record.machine === undefined || node.machine === undefined;
-    return (
-      isUnknown || record.machine === node.machine || node.addresses.some((each) => record.addresses.includes(each))
-    );
+    return node === undefined ? [] : [{ record, likeness: likenessOf(record, node, shared) }];
   });
+  const those = (likeness: Likeness) => pairs.filter((pair) => pair.likeness === likeness).map(({ record }) => record);
+  return { proven: those("proven"), named: those("unknown") };
+}
+
+type Likeness = "proven" | "unknown" | "different";
+
+function likenessOf(record: KnownNode, node: KnownNode, shared: ReadonlySet<string>): Likeness {
+  if (record.addresses.some((each) => node.addresses.includes(each))) return "proven";
+  const areMachinesKnown = record.machine !== undefined && node.machine !== undefined;
+  if (areMachinesKnown && record.machine !== node.machine) return "different";
+  if (record.machine !== undefined && record.machine === node.machine && !shared.has(record.machine)) return "proven";
+  return record.addresses.length > 0 && node.addresses.length > 0 ? "different" : "unknown";
+}
+
+function sharedMachines(nodes: readonly KnownNode[]): ReadonlySet<string> {
+  const byMachine = Map.groupBy(nodes, ({ machine }) => machine ?? "");
+  return new Set([...byMachine].filter(([, those]) => those.length > 1).map(([machine]) => machine));
 }
 
 /** How an administrator confirms that a datastore has moved to another cluster. */

@@ -2,7 +2,7 @@
 import type { Datastore, Entry } from "../datastore/datastore.ts";
 import { readAllEntries } from "../datastore/pages.ts";
 import { PluginError } from "../errors.ts";
-import { formatAddress } from "../ip/address.ts";
+import { formatAddress, parseAddress } from "../ip/address.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
 import { ALL_AFFINITIES_PREFIX } from "../model/keys.ts";
 import { CLUSTER_INFORMATION, NODE } from "../model/kinds.ts";
@@ -46,7 +46,7 @@ export async function confirmCluster(sides: ClusterSides, mode: "record" | "chec
   const uid = await sides.readClusterUid();
   const recorded = recordedUid(await readInformation(sides.store));
   const compared = recorded === undefined ? await readNodes(sides) : { records: [], nodes: [] };
-  const judgement = judgeCluster({ recorded, uid, ...compared });
+  const judgement = judgeCluster({ recorded, uid, ...compared, proof: proofOf(sides) });
   if (judgement.kind === "other") throw new OtherCluster(judgement.reason);
   if (judgement.kind === "same" || uid === undefined) return { uid, isRecorded: true };
   if (mode === "check") return { uid, isRecorded: false };
@@ -88,7 +88,12 @@ export function refuseAnotherCluster(entry: Entry | undefined, uid: string | und
 /** Everything that the judgement is made from. */
 export async function compareCluster(sides: ClusterSides): Promise<ComparedCluster> {
   const uid = await sides.readClusterUid();
-  return { recorded: recordedUid(await readInformation(sides.store)), uid, ...(await readNodes(sides)) };
+  const recorded = recordedUid(await readInformation(sides.store));
+  return { recorded, uid, ...(await readNodes(sides)), proof: proofOf(sides) };
+}
+
+function proofOf({ hasNodeRecords }: ClusterSides): ComparedCluster["proof"] {
+  return hasNodeRecords ? "machine or address" : "name";
 }
 
 /** Returns whether it was written: another may write at the same time, and a datastore that is not initialized has no record. */
@@ -144,7 +149,7 @@ function recordedNode(entry: Entry): readonly (KnownNode & { readonly isReferenc
       machine: decodeNode(entry).machine,
       addresses: [...(spec.addresses ?? []).map(({ address }) => address), spec.bgp?.ipv4Address, spec.bgp?.ipv6Address]
         .flatMap((text) => text ?? [])
-        .map(withoutLength),
+        .flatMap(addressIn),
     };
   });
 }
@@ -156,7 +161,7 @@ function clusterNode(entry: Entry): readonly KnownNode[] {
     return {
       name: metadata.name,
       machine: machine ?? (kubelet && hashMachineId(kubelet.machineId)),
-      addresses: (spec.addresses ?? []).map(({ address }) => withoutLength(address)),
+      addresses: (spec.addresses ?? []).flatMap(({ address }) => addressIn(address)),
     };
   });
 }
@@ -170,7 +175,8 @@ function ifReadable<Value>(read: () => Value): readonly Value[] {
   }
 }
 
-function withoutLength(text: string): string {
-  const parsed = parseInterfaceAddress(text);
-  return parsed === undefined ? text : formatAddress(parsed.address);
+/** In one notation. A kubelet also reports the host name, which says no more than the name of the node. */
+function addressIn(text: string): readonly string[] {
+  const address = parseInterfaceAddress(text)?.address ?? parseAddress(text);
+  return address === undefined ? [] : [formatAddress(address)];
 }

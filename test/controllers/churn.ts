@@ -9,6 +9,7 @@ import { identity } from "../../src/identity.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { ENDPOINT, NODE } from "../../src/model/kinds.ts";
+import { MACHINE_ANNOTATION } from "../../src/model/machine-annotation.ts";
 import { workloadEndpointName } from "../../src/model/workload-endpoint-name.ts";
 import { searchHostOf } from "../support/host-search.ts";
 import { means, poolChange, request } from "../support/ipam.ts";
@@ -91,7 +92,7 @@ export class Churn {
       case 7:
         return this.nodes.length < MOST.nodes ? await this.addNode() : await this.removeNode();
       case 8:
-        return await objects.apply("Node", { metadata: { name: this.one(this.nodes), labels: label } });
+        return await this.applyNode(this.one(this.nodes), label);
       case 9:
         return await this.tamper();
       case 10:
@@ -125,10 +126,16 @@ export class Churn {
 
   private async addNode(): Promise<void> {
     const name = `churn-node-${this.steps}`;
-    await this.site.objects.apply("Node", { metadata: { name, labels: { zone: "a" } } });
-    const record = NODE.codec.make({ name }, { orchRefs: [{ nodeName: name, orchestrator: "k8s" }] });
+    await this.applyNode(name, { zone: "a" });
+    const metadata = { name, annotations: { [MACHINE_ANNOTATION]: name } };
+    const record = NODE.codec.make(metadata, { orchRefs: [{ nodeName: name, orchestrator: "k8s" }] });
     await this.site.put({ kind: "put", key: NODE.key({ name }), value: NODE.codec.write(record) });
     this.nodes.push(name);
+  }
+
+  /** The same machine as in our record. */
+  private applyNode(name: string, labels: Readonly<Record<string, string>>): Promise<void> {
+    return this.site.objects.apply("Node", { metadata: { name, labels, annotations: { [MACHINE_ANNOTATION]: name } } });
   }
 
   private async removeNode(): Promise<void> {

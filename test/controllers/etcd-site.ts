@@ -11,7 +11,9 @@ import { openDatastore } from "../../src/datastore/open.ts";
 import { identity } from "../../src/identity.ts";
 import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
 import { readWorld } from "../../src/ipam/world.ts";
+import { clusterInformation } from "../../src/model/cluster-information.ts";
 import { parseKey, ROOT_PREFIX, resourcesPrefix } from "../../src/model/keys.ts";
+import { CLUSTER_INFORMATION } from "../../src/model/kinds.ts";
 import { type EtcdCluster, startEtcd } from "../support/etcd.ts";
 import { type ApiServer, startApiServer } from "../support/kube-apiserver.ts";
 import { type KubeObjects, openKubeObjects } from "../support/kube-objects.ts";
@@ -50,6 +52,9 @@ export async function openEtcdSite(): Promise<EtcdSite> {
   const placeAt = async (endpoint: string, namespace: string): Promise<Place> => {
     const store = await openDatastore({ kind: "etcd", source: { kind: "endpoints", endpoints: [endpoint] } });
     undo.defer(() => store.close());
+    // Initialized: the first controllers record the cluster, while there is no node yet.
+    const value = clusterInformation.write(clusterInformation.make({ name: "default" }, {}));
+    await store.commit([{ kind: "put", key: CLUSTER_INFORMATION.key({ name: "default" }), value }]);
     const access = { KUBECONFIG: server.adminKubeconfig, DATASTORE_TYPE: "etcdv3", ETCD_ENDPOINTS: endpoint };
     // The ports are the machine's.
     const environment = { ...access, POD_NAMESPACE: namespace, HEALTH_ENABLED: "false" };

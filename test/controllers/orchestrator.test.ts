@@ -15,7 +15,16 @@ import { POD_IPS } from "../../src/model/pod-addresses.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
 import { freePorts } from "../support/etcd.ts";
 import { searchHostOf } from "../support/host-search.ts";
-import { letRest, means, nodeChange, podRequest, poolChange, request, seed, textsOf } from "../support/ipam.ts";
+import {
+  addressedNodeChange,
+  letRest,
+  means,
+  podRequest,
+  poolChange,
+  request,
+  seed,
+  textsOf,
+} from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import type { Audit } from "../support/kube-audit.ts";
 import { installCrds } from "../support/kube-crds.ts";
@@ -233,7 +242,14 @@ describe("the controllers on the orchestrator's API", () => {
         kind: "etcd",
         source: { kind: "endpoints", endpoints: [server.etcdEndpoint] },
       });
-      await seed(etcd, poolChange("blue", "10.7.0.0/24", { blockSize: 29 }), nodeChange("n1"));
+      const address = "172.19.0.1";
+      const status = { addresses: [{ type: "InternalIP", address }] };
+      await server.kubectl(["patch", "node", "n1", "--subresource=status", `--patch=${JSON.stringify({ status })}`]);
+      await seed(
+        etcd,
+        poolChange("blue", "10.7.0.0/24", { blockSize: 29 }),
+        addressedNodeChange("n1", `${address}/24`),
+      );
       const owner = { network: "net", interface: "eth0", node: "n1", attributes: { pod: "old", namespace: "red" } };
       const anHourAgo = means({ now: () => new Date(Date.now() - 3_600_000) });
       await openAllocator(etcd, anHourAgo).assign(request("net.old", owner));

@@ -1,4 +1,7 @@
-/** A datastore on etcd and the kubeconfig of another cluster, whose pods and nodes are all missing: nothing is released or deleted. */
+/**
+ * A datastore on etcd and the kubeconfig of another cluster, which has none of its pods, and nodes of the same names on other
+ * machines: nothing is released or deleted.
+ */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
 import { roleName } from "../../scripts/deploy/roles.ts";
@@ -20,7 +23,8 @@ import { recordAt } from "./etcd-site.ts";
 
 const problem = apiServerProblem();
 const testServer = testNeeding(problem);
-const [THEIRS, PODS] = ["theirs-1", 20];
+const NODES = ["node-1", "node-2", "node-3"];
+const [THEIRS, PODS] = ["node-1", 20];
 const POLICY_KEY = NETWORK_POLICY.key({ namespace: "red", name: "knp.default.deny" });
 const NODE_KEY = NODE.key({ name: THEIRS });
 
@@ -34,9 +38,13 @@ beforeAll(async () => {
   server = await startApiServer();
   const role = `../../deploy/rbac/${roleName("controllers-etcd", identity)}.yaml`;
   await server.apply(await Bun.file(join(import.meta.dir, role)).text());
-  await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: "ours-1" } }));
+  for (const [index, name] of NODES.entries()) await joinNode(name, `172.20.0.${index + 1}`);
   store = await openDatastore({ kind: "etcd", source: { kind: "endpoints", endpoints: [server.etcdEndpoint] } });
-  const node = NODE.codec.make({ name: THEIRS }, { orchRefs: [{ nodeName: THEIRS, orchestrator: "k8s" }] });
+  // As an earlier release has registered them: without a machine.
+  const nodes = NODES.map((nodeName, index) => {
+    const bgp = { ipv4Address: `172.19.0.${index + 1}/24` };
+    return NODE.codec.make({ name: nodeName }, { bgp, orchRefs: [{ nodeName, orchestrator: "k8s" }] });
+  });
   const information = clusterInformation.make({ name: "default" }, { datastoreReady: true });
   const policy = convertPolicy({ metadata: { namespace: "red", name: "deny" }, spec: { podSelector: {} } });
   await seed(
@@ -44,7 +52,9 @@ beforeAll(async () => {
     poolChange("blue", "10.7.0.0/24", { blockSize: 26 }),
     poolChange("green", "fd07::/120", { blockSize: 122 }),
     { kind: "put", key: CLUSTER_INFORMATION.key({ name: "default" }), value: clusterInformation.write(information) },
-    { kind: "put", key: NODE_KEY, value: NODE.codec.write(node) },
+    ...nodes.map(({ metadata: { name }, ...node }) => ({
+      ...{ kind: "put" as const, key: NODE.key({ name }), value: NODE.codec.write({ metadata: { name }, ...node }) },
+    })),
     { kind: "put", key: POLICY_KEY, value: NETWORK_POLICY.codec.write(policy) },
   );
   const allocator = openAllocator(store, means({ now: () => new Date(Date.now() - 3_600_000) }));
@@ -59,6 +69,13 @@ afterAll(async () => {
   await store?.close();
   await server?.stop();
 });
+
+/** As its kubelet registers it. */
+async function joinNode(name: string, address: string): Promise<void> {
+  await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name } }));
+  const status = { addresses: [{ type: "InternalIP", address }], nodeInfo: { machineID: `machine of ${address}` } };
+  await server.kubectl(["patch", "node", name, "--subresource=status", `--patch=${JSON.stringify({ status })}`]);
+}
 
 const handles = async () => (await readWorld(store)).handles.length;
 const admin = async (...words: readonly string[]) => {
@@ -91,10 +108,11 @@ describe("with the kubeconfig of another cluster", () => {
   testServer(
     "an administrator can confirm the move; then few records are deleted, and most addresses are held",
     async () => {
+      await server.kubectl(["delete", "nodes", "--all"]);
       const shown = await admin("datastore", "adopt-cluster");
       expect({ code: shown.code, stdout: shown.stdout }).toEqual({
         code: 1,
-        stdout: expect.stringContaining("Nodes: 1 in the datastore, 1 in the cluster, 0 nodes in both"),
+        stdout: expect.stringContaining("Nodes: 3 in the datastore, 0 in the cluster, 0 nodes in both"),
       });
       expect((await admin("datastore", "adopt-cluster", "--yes")).code).toBe(0);
       const uid = await server.kubectl(["get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}"]);

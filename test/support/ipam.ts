@@ -40,6 +40,12 @@ export function nodeChange(name: string, labels: Readonly<Record<string, string>
   };
 }
 
+/** With an address, by which it is the same node for datastore and orchestrator. */
+export function addressedNodeChange(name: string, address: string): Change {
+  const spec = { addresses: [{ address, type: "InternalIP" }] };
+  return { kind: "put", key: resourceKey("nodes", { name }), value: nodeKind.write(nodeKind.make({ name }, spec)) };
+}
+
 export function reservationChange(name: string, reservedCIDRs: string[]): Change {
   const value = ipReservation.write(ipReservation.make({ name }, { reservedCIDRs }));
   return { kind: "put", key: resourceKey("ipreservations", { name }), value };

@@ -18,7 +18,10 @@ export interface ObjectName {
 }
 
 export interface KubeObject {
-  readonly metadata: ObjectName & { readonly labels?: Readonly<Record<string, string>> };
+  readonly metadata: ObjectName & {
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
   readonly [field: string]: unknown;
 }
 

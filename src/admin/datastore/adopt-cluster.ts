@@ -3,7 +3,7 @@ import { orchestratorMapping } from "../../datastore/kube/orchestrator-mapping.t
 import { openKubeStore } from "../../datastore/kube/store.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
-import { ADOPT_COMMAND, type ComparedCluster, coincidingNodes } from "../../ipam/cluster-identity.ts";
+import { ADOPT_COMMAND, type ComparedCluster, compareNodes } from "../../ipam/cluster-identity.ts";
 import { compareCluster, recordCluster } from "../../ipam/confirm-cluster.ts";
 import { liveObjects } from "../../kube/live-objects.ts";
 import { type Command, EXIT_FAILED, EXIT_OK, type ExitCode } from "../command.ts";
@@ -17,7 +17,8 @@ export const datastoreAdoptCluster: Command = {
     "ClusterInformation records to which cluster the datastore belongs: the UID of the namespace kube-system. The controllers,",
     "ipam gc --cluster, the node agents and upgrade refuse to compare its records with another cluster, whose pods and nodes they",
     "would miss: they would release the addresses of pods that run. The controllers record it by themselves if the nodes of",
-    "both coincide. After the datastore was moved to another cluster, or the cluster was built again, use this command.",
+    "both coincide: on etcd, if they are the same machines or have an address in common. After the datastore was moved to",
+    "another cluster, or the cluster was built again, use this command.",
     "Shows both clusters and how many nodes coincide. Writes nothing without --yes.",
   ].join("\n"),
   options: [
@@ -63,11 +64,13 @@ export const datastoreAdoptCluster: Command = {
 };
 
 function textOf({ recorded, uid, records, nodes }: ComparedCluster): string {
-  const same = coincidingNodes(records, nodes).length;
+  const { proven, named } = compareNodes({ records, nodes });
+  const both = `${counted(proven.length, "node")} in both`;
+  const uncertain = named.length === 0 ? "" : `, ${counted(named.length, "node")} with nothing but the name in common`;
   return [
     `The datastore is of cluster: ${recorded ?? "none yet"}`,
     `This cluster is:             ${uid ?? "unknown"}`,
-    `Nodes: ${records.length} in the datastore, ${nodes.length} in the cluster, ${counted(same, "node")} in both`,
+    `Nodes: ${records.length} in the datastore, ${nodes.length} in the cluster, ${both}${uncertain}`,
     "",
   ].join("\n");
 }

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
-import { means, nodeChange, podRequest, poolChange, seed, textsOf } from "../../../test/support/ipam.ts";
+import { addressedNodeChange, means, podRequest, poolChange, seed, textsOf } from "../../../test/support/ipam.ts";
 import { startFakeApi } from "../../datastore/kube/fake-api.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
@@ -31,12 +31,27 @@ beforeEach(async () => {
     store,
     poolChange("blue", "10.0.0.0/24", { blockSize: 30 }),
     poolChange("green", "fd00::/120", { blockSize: 126 }),
-    ...["n1", "n2"].map((name) => nodeChange(name)),
+    ...["n1", "n2"].map((name) => addressedNodeChange(name, `${addressOf(name)}/24`)),
   );
-  for (const name of ["n1", "n2"]) await post("/api/v1/nodes", { metadata: { name } });
+  for (const name of ["n1", "n2"]) await join(name);
 });
 
 const post = (path: string, object: object) => client.request({ method: "POST", path, body: JSON.stringify(object) });
+
+/** `n7` has 10.1.0.7. */
+const addressOf = (node: string, network = "10.1.0") => `${network}.${node.replace(/\D/g, "")}`;
+
+/** A kubelet registers its node. */
+const join = (name: string, network?: string) =>
+  post("/api/v1/nodes", {
+    metadata: { name },
+    status: {
+      addresses: [
+        { type: "InternalIP", address: addressOf(name, network) },
+        { type: "Hostname", address: name },
+      ],
+    },
+  });
 
 async function createPod(name: string, node: string, ips: readonly string[]): Promise<void> {
   await post("/api/v1/namespaces/red/pods", {
@@ -84,11 +99,11 @@ describe("ipam gc --cluster", () => {
       runInside(`datastore adopt-cluster ${words}`.trim().split(" "), {
         ...{ store, now: NOW, env: ETCD, openKubeClient: async () => client },
       });
-    const becomeCluster = async (nodes: readonly string[]) => {
+    const becomeCluster = async (nodes: readonly string[], network?: string) => {
       api = startFakeApi();
       client = api.connect(async (_, send) => send());
       await post("/api/v1/namespaces", { metadata: { name: "kube-system" } });
-      for (const name of nodes) await post("/api/v1/nodes", { metadata: { name } });
+      for (const name of nodes) await join(name, network);
     };
     const uidOf = async (): Promise<string> => {
       const response = await client.request({ method: "GET", path: "/api/v1/namespaces/kube-system" });
@@ -121,6 +136,17 @@ describe("ipam gc --cluster", () => {
       expect(code).toBe(EXIT_FAILED);
       expect(stderr).toContain('of its 2 nodes, such as "n1", the cluster has 0');
       expect([await handles(), await recordedUid()]).toEqual([before, undefined]);
+    });
+
+    test("releases nothing if none is recorded yet, and the nodes have the same names and other addresses", async () => {
+      await initialize();
+      const before = await living();
+      await becomeCluster(["n1", "n2"], "10.2.0");
+      const { code, stderr } = await gc("--yes");
+
+      expect([code, await handles(), await recordedUid()]).toEqual([EXIT_FAILED, before, undefined]);
+      expect(stderr).toContain("vendorctl datastore adopt-cluster");
+      expect((await adopt()).stdout).toContain("Nodes: 2 in the datastore, 2 in the cluster, 0 nodes in both\n");
     });
 
     test("records the cluster whose nodes it has, and not in a dry run", async () => {
