@@ -13,6 +13,12 @@ export const RECORDED_ANNOTATIONS = [
   "allowSpoofedSourcePrefixes",
 ] as const;
 
+/**
+ * Of each of them: an ADD records no more values, and what a user writes beyond them is not read, so that it does not fill the
+ * memory of all agents.
+ */
+export const MOST_RECORDED_VALUES = 32;
+
 export function recordedAnnotation(name: (typeof RECORDED_ANNOTATIONS)[number]): string {
   return `${identity.annotationPrefix}${name}`;
 }

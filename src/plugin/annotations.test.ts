@@ -4,6 +4,7 @@ import { thrownBy } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
 import { formatAddress } from "../ip/address.ts";
 import { formatPrefix } from "../ip/prefix.ts";
+import { MOST_RECORDED_VALUES } from "../model/recorded-annotations.ts";
 import {
   type AnnotatedPod,
   type AnnotationLimits,
@@ -105,6 +106,21 @@ describe("annotationRequests()", () => {
     expect(error.message).toContain(`annotation "${identity.annotationPrefix}${name}" of pod "shop/web"`);
     expect(error.message).toContain(JSON.stringify(text));
     expect(error.message).toContain(rule);
+  });
+
+  test.each<readonly [AnnotationName, (number: number) => string]>([
+    ["floatingIPs", (number) => `192.0.2.${number}`],
+    ["allowedSourcePrefixes", (number) => `198.51.${number}.0/24`],
+  ])("accepts as many different values of %s as can be recorded, and no more", (name, nth) => {
+    const values = (count: number) => Array.from({ length: count }, (_, index) => nth(index + 1));
+    const most = values(MOST_RECORDED_VALUES);
+    const { floatingAddresses, sourcePrefixes } = requests({ [name]: JSON.stringify([...most, ...most]) });
+    expect((floatingAddresses ?? sourcePrefixes)?.value).toHaveLength(MOST_RECORDED_VALUES);
+
+    const error = thrownBy(() => requests({ [name]: JSON.stringify(values(MOST_RECORDED_VALUES + 2)) }));
+    expect(error.kind).toBe("annotation-invalid");
+    expect(error.message).toContain(`annotation "${annotationKey(name)}" of pod "shop/web": "[\\"${nth(1)}`);
+    expect(error.message).toContain("it has 34 different values; at most 32 are allowed: remove 2 of them");
   });
 
   test("reads source prefixes of both families, each once, without host bits", () => {

@@ -9,6 +9,7 @@ import { podCidrPlaces } from "../ipam/hostlocal/pod-cidr.ts";
 import { decodePool } from "../ipam/records.ts";
 import type { RequestedAddress } from "../ipam/requested-addresses.ts";
 import { resourcesPrefix } from "../model/keys.ts";
+import { MOST_RECORDED_VALUES } from "../model/recorded-annotations.ts";
 import { quoted } from "../quote.ts";
 import type { AddRequest, Registered } from "./add-request.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
@@ -39,6 +40,10 @@ export async function registerWithDelegate(
     const { ips, routes, dns } = await effectOf("IPAM plugin ADD", () => ipam.add(call, session.signal));
     const addresses = ips.map(({ address }) => parsed(address, session));
     if (addresses.length === 0) throw refusal(session, "it returned no address");
+    if (addresses.length > MOST_RECORDED_VALUES) {
+      const number = `it returned ${addresses.length} addresses`;
+      throw refusal(session, `${number}; at most ${MOST_RECORDED_VALUES} can be recorded: give it fewer ranges`);
+    }
     requireRequested(requested, addresses, session);
     const isRecorded = found.kind === "nothing" || (await requireSame(addresses, workload, session));
     await record({ workload, podFacts, addresses, requireContainer }, session);

@@ -171,6 +171,23 @@ for (const { kind, problem } of KUBE_SITE_STORES) {
       expect(await kube.site.left()).toEqual([]);
     });
 
+    test("with more values than can be recorded are refused, and nothing is assigned; with as many, all count", async () => {
+      const floating = (count: number) =>
+        JSON.stringify(Array.from({ length: count }, (_, index) => `10.61.0.${100 + index}`));
+      const sources = (count: number) =>
+        JSON.stringify(Array.from({ length: count }, (_, index) => `198.51.${index}.0/24`));
+      for (const values of [{ floatingIPs: floating(33) }, { allowedSourcePrefixes: sources(33) }]) {
+        const { code, msg } = await refusalOf(values, SWITCHES);
+        expect([code, msg]).toEqual([121, expect.stringContaining("at most 32 are allowed: remove 1 of them")]);
+      }
+      expect(await kube.site.left()).toEqual([]);
+      const pod = await podWith({ floatingIPs: floating(32), allowedSourcePrefixes: sources(32) });
+      await kube.site.add(pod, kube.options(SWITCHES));
+      const { spec } = await endpointOf(pod);
+      expect([spec.ipNATs?.length, spec.allowSpoofedSourcePrefixes?.length]).toEqual([32, 32]);
+      await kube.site.quietly("DEL", pod, kube.options(SWITCHES));
+    });
+
     test("ask for an address that another namespace has just released: refused with the time that it rests", async () => {
       await kube.server.createNamespace("others");
       await assigned({ ipAddrs: '["10.61.0.60"]' });

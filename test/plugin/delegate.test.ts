@@ -99,6 +99,15 @@ for (const { name, path, missing } of HOST_LOCALS) {
       expect(await site.left()).toEqual([]);
     });
 
+    test("is refused if it assigns more addresses than can be recorded, and they are released", async () => {
+      const ranges = Array.from({ length: 33 }, (_, index) => [{ subnet: `10.88.${index}.0/24` }]);
+      const pod = await site.makePod();
+      const { code, msg } = failureOf(await site.call("ADD", pod, withIpam({ ranges })));
+
+      expect([code, msg]).toEqual([108, expect.stringContaining("it returned 33 addresses; at most 32")]);
+      expect(await site.left()).toEqual([]);
+    });
+
     test("releases what a killed ADD had assigned", async () => {
       const pod = await site.makePod();
       const reservation = "/var/lib/cni/networks/net/10.88.0.77";

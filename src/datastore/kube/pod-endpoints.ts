@@ -28,7 +28,7 @@ import { hostInterfaceName } from "../../model/host-interface-name.ts";
 import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { POD_IP, POD_IPS, recordedAddresses, reportedAddresses, singleNetwork } from "../../model/pod-addresses.ts";
 import { partOf, podEndpointOf } from "../../model/pod-endpoint.ts";
-import { recordedAnnotation } from "../../model/recorded-annotations.ts";
+import { MOST_RECORDED_VALUES, recordedAnnotation } from "../../model/recorded-annotations.ts";
 import { isObject } from "../../model/shape.ts";
 import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
 import { parseStored } from "../../model/stored.ts";
@@ -145,17 +145,15 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
   };
 }
 
-/** More than a pod can use: what a user writes must not fill the memory of all agents. */
-const MOST_ANNOTATED = 32;
 const LONGEST_QUOTED = 60;
 
 /** What the annotations say, each value apart: a text that is none of them concerns only itself. */
 function annotatedIn(annotations: Readonly<Record<string, string>>, recorded: readonly string[]) {
   const unreadable: string[] = [];
   const sorted = <Value>(name: string, given: readonly unknown[], read: (value: unknown) => Value | undefined) => {
-    const rest = given.length - MOST_ANNOTATED;
-    if (rest > 0) unreadable.push(`${name}: ${counted(rest, "value")} after the first ${MOST_ANNOTATED}`);
-    return given.slice(0, MOST_ANNOTATED).flatMap((each): Value[] => {
+    const rest = given.length - MOST_RECORDED_VALUES;
+    if (rest > 0) unreadable.push(`${name}: ${counted(rest, "value")} after the first ${MOST_RECORDED_VALUES}`);
+    return given.slice(0, MOST_RECORDED_VALUES).flatMap((each): Value[] => {
       const value = read(each);
       if (value !== undefined) return [value];
       unreadable.push(`${name}: ${quoted(textOf(each).slice(0, LONGEST_QUOTED))}`);
