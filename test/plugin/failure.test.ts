@@ -1,8 +1,10 @@
 /** Whatever stops an ADD, everything it did is undone. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { readFileSync } from "node:fs";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
 import { failureOf, openPluginSite, type PluginSite } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
 import { STORES } from "./stores.ts";
 
 for (const { kind, test } of STORES) {
@@ -60,6 +62,20 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
+    test("assigns nothing if the runtime removes the sandbox meanwhile, by our IPAM or another plugin", async () => {
+      // Debian's predates CNI 1.1.0.
+      const hostLocal = { cniVersion: "1.0.0", ipam: { type: "host-local", ranges: [[{ subnet: "10.88.0.0/24" }]] } };
+      for (const more of [{}, hostLocal]) {
+        const pod = await site.makePod();
+        const url = await gateThat(site, ["ip", "netns", "delete", pod.netnsName]);
+        const options = { config: site.config({ readiness_gates: [url], ...more }), limitMilliseconds: 20_000 };
+        const failure = failureOf(await site.call("ADD", pod, options));
+
+        expect(failure).toMatchObject({ code: 8, msg: expect.stringContaining("was removed during the call") });
+        expect(await site.left()).toEqual([]);
+      }
+    });
+
     test("does not undo what an earlier ADD made", async () => {
       const pod = await site.makePod({ args: "IP=10.50.8.9" });
       await site.add(pod);
@@ -75,4 +91,26 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
   });
+}
+
+let gates = 0;
+
+/** A readiness gate that runs the command when an ADD asks for the first time, and opens then. */
+async function gateThat({ host }: PluginSite, command: readonly string[]): Promise<string> {
+  gates += 1;
+  const [file, log, port] = [`${host.directory}/gate-${gates}.ts`, `gate-${gates}.log`, 8080 + gates];
+  host.writeFile(
+    file,
+    `let done = false;
+    const fetch = () => {
+      if (!done) Bun.spawnSync(${JSON.stringify(command)});
+      done = true;
+      return new Response();
+    };
+    Bun.serve({ hostname: "127.0.0.1", port: ${port}, fetch });
+    console.log("ready");`,
+  );
+  host.start([process.execPath, file], log);
+  await pollUntil(() => readFileSync(host.view(`${host.directory}/${log}`), "utf8").includes("ready"), "the gate");
+  return `http://127.0.0.1:${port}/`;
 }
