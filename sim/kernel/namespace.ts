@@ -24,6 +24,8 @@ export interface Listener {
 
 /** What a namespace needs from the kernel around it. */
 export interface KernelClock {
+  /** Virtual milliseconds. */
+  now(): number;
   /** Executes the work some virtual milliseconds later. */
   later(milliseconds: number, work: () => void): void;
   /** A number from 0 up to 1, from the seed. */
@@ -52,7 +54,7 @@ export class Namespace implements ModelNamespace {
   readonly forwarding: ModelForwardingEntry[] = [];
   /** Link and MAC: what links that are not VXLAN devices were told to listen to. */
   readonly filteredMacs = new Set<string>();
-  readonly nftables = new NetfilterState();
+  readonly nftables: NetfilterState;
   readonly sysctls: Map<string, string> = initialSettings();
   readonly listeners = new Set<Listener>();
   changes = 0;
@@ -62,6 +64,7 @@ export class Namespace implements ModelNamespace {
     readonly id: number,
     readonly clock: KernelClock,
   ) {
+    this.nftables = new NetfilterState(() => clock.now());
     this.links.set(1, {
       index: 1,
       name: "lo",

@@ -208,6 +208,7 @@ export class SimulatedHost {
 
   private newNamespace(): Namespace {
     const clock: KernelClock = {
+      now: () => this.scheduler?.now ?? 0,
       later: (milliseconds, work) => this.later(work, milliseconds),
       chance: () => this.random.next(),
     };

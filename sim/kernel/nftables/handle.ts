@@ -1,6 +1,6 @@
 /**
  * Answers the datagrams that programs send to a netfilter socket, as the kernel does: batches of changes, questions about the
- * ruleset, and the little of conntrack that the product uses.
+ * ruleset, and what the product asks about tracked connections.
  */
 import { type ErrnoName, errnoOf } from "../../../src/linux/errno.ts";
 import { MessageCursor } from "../../../src/linux/netlink/message-reader.ts";
@@ -102,7 +102,7 @@ function requestsOf(datagram: Uint8Array): readonly Request[] {
 function handleQuestion(state: NetfilterState, message: MessageCursor, sender: Sender, outbox: Outbox): void {
   const isList = (message.flags & FLAG.dump) === FLAG.dump;
   try {
-    if ((message.type & 0xff00) === CONNTRACK) answerConntrack(message);
+    if ((message.type & 0xff00) === CONNTRACK) answerConntrack(state.connections, message, outbox);
     else {
       const answer = new Answer(state, new Request(message), outbox, sender);
       if (isList) answer.list();

@@ -7,7 +7,8 @@ import { handleNetfilter, releaseTables } from "./handle.ts";
 import { NetfilterState } from "./state.ts";
 
 export class ModelSockets implements SocketOpener {
-  readonly state = new NetfilterState();
+  now = 0;
+  readonly state = new NetfilterState(() => this.now);
   readonly #channels = new Set<ModelChannel>();
   #lastPort = 1000;
 

@@ -5,6 +5,7 @@
 import type { NftChain, NftFamily } from "../../../src/linux/nftables/ruleset.ts";
 import type { NftElement } from "../../../src/linux/nftables/set.ts";
 import type { DesiredChain, DesiredRule, DesiredSet, DesiredTable } from "../../../src/policy/table/desired-table.ts";
+import { Connections } from "./conntrack.ts";
 import { NetfilterFaults } from "./faults.ts";
 
 export class NetfilterState {
@@ -16,6 +17,12 @@ export class NetfilterState {
   changes = 0;
   lastTableHandle = 0n;
   readonly faults = new NetfilterFaults();
+  readonly connections: Connections;
+
+  /** `now`: virtual milliseconds, for what the kernel forgets after some time. */
+  constructor(now: () => number = () => 0) {
+    this.connections = new Connections(now);
+  }
 }
 
 export interface ModelTable extends DesiredTable {
