@@ -4,6 +4,7 @@ import { noCopyLost } from "./copies.ts";
 import { callsSucceed, nobodyCrashes } from "./crashes.ts";
 import { nothingDeniedIsDelivered } from "./denied.ts";
 import { startsWithRules, statusOnlyAfterRules } from "./endpoint-status.ts";
+import { formerConnectionsAreForgotten } from "./former-connections.ts";
 import type { Invariant } from "./invariant.ts";
 import { ipamReader } from "./ipam-state.ts";
 import { noLeftoverInKernel } from "./kernel-leaks.ts";
@@ -11,7 +12,7 @@ import { oneLeader } from "./leaders.ts";
 import { noLeakedRecord } from "./leaks.ts";
 import { everythingComesAbout } from "./liveness.ts";
 import { noAddressLeadsToAnotherPod, noNodeAddressLeadsToPod } from "./node-addresses.ts";
-import { kernelRules } from "./packets/kernel-rules.ts";
+import { kernelRules, trackedRules } from "./packets/kernel-rules.ts";
 import { policyReader } from "./policy-state.ts";
 import { reachableWhereAllowed } from "./reachability.ts";
 import { releasedAddressesRest } from "./rest.ts";
@@ -40,6 +41,7 @@ export function allInvariants(): readonly Invariant[] {
     noLeftoverInKernel(read),
     everythingComesAbout(read),
     nothingDeniedIsDelivered(kernelRules, readPolicy),
+    formerConnectionsAreForgotten(trackedRules, readPolicy),
     reachableWhereAllowed(kernelRules, readPolicy),
   ];
 }

@@ -17,11 +17,11 @@ import { type PolicyState, policyReader } from "./policy-state.ts";
 import { machinesIn, podStation, type Station } from "./stations.ts";
 
 /** Within that time after a change of the records, an agent that nothing disturbs has changed its kernel. */
-const BOUND = 10_000;
+export const BOUND = 10_000;
 /** After a fault, until an agent follows the datastore again. */
-const RECOVERY = 60_000;
+export const RECOVERY = 60_000;
 /** The agent looks that often whether its rules are still there. */
-const REPAIR = 180_000;
+export const REPAIR = 180_000;
 const WATCHED_PER_NODE = 3;
 /** Between two searches for more packets of a node to watch. */
 const PAUSE = 2_000;
@@ -164,12 +164,7 @@ class DeniedSurvey {
   private whyDenied({ from, to, packet }: Way, node: string): string | undefined {
     const [source, destination] = [from, to].map((id) => this.station(this.living.get(id)));
     if (source === undefined || destination === undefined) return undefined;
-    const { settingsOf, resources } = this.state;
-    const { sides } = explain({ packet, source: source.end, destination: destination.end, settingsOf }, resources);
-    const placeOf = (direction: string) => (direction === "egress" ? source : destination).machine.name;
-    const isDenied = sides.some(({ direction, verdict }) => verdict === "deny" && placeOf(direction) === node);
-    if (!isDenied) return undefined;
-    return sides.map(({ direction, verdict, reason }) => `${direction} ${verdict}: ${reason}`).join("; ");
+    return whyDeniedAt(node, { packet, source, destination }, this.state);
   }
 
   /** What is wrong: it arrives. */
@@ -192,6 +187,25 @@ class DeniedSurvey {
     }
     return this.stations.get(containerId);
   }
+}
+
+interface JudgedPacket {
+  readonly packet: Packet;
+  readonly source: Station;
+  readonly destination: Station;
+}
+
+/** `undefined` if the policies of this node do not deny it. */
+export function whyDeniedAt(
+  node: string,
+  { packet, source, destination }: JudgedPacket,
+  { settingsOf, resources }: PolicyState,
+): string | undefined {
+  const { sides } = explain({ packet, source: source.end, destination: destination.end, settingsOf }, resources);
+  const placeOf = (direction: string) => (direction === "egress" ? source : destination).machine.name;
+  const isDenied = sides.some(({ direction, verdict }) => verdict === "deny" && placeOf(direction) === node);
+  if (!isDenied) return undefined;
+  return sides.map(({ direction, verdict, reason }) => `${direction} ${verdict}: ${reason}`).join("; ");
 }
 
 /** Nothing disturbed the node while it learned of the denial. */

@@ -3,18 +3,22 @@ import { openKernelTable } from "../../src/agent/policy/kernel-table.ts";
 import { parsePrefix } from "../../src/ip/prefix.ts";
 import { defaultAllowProfile } from "../../src/model/default-allow-profile.ts";
 import { globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
+import { hostInterfaceName } from "../../src/model/host-interface-name.ts";
 import { ENDPOINT, GLOBAL_NETWORK_POLICY, NODE } from "../../src/model/kinds.ts";
 import { node } from "../../src/model/node.ts";
 import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import { workloadEndpointName } from "../../src/model/workload-endpoint-name.ts";
 import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
+import { address } from "../../test/support/ip.ts";
 import { poolChange } from "../../test/support/ipam.ts";
 import { changesBetween, NO_RESOURCES } from "../../test/support/policy-changes.ts";
 import { ModelSockets } from "../kernel/nftables/model-sockets.ts";
 import { nothingDeniedIsDelivered } from "./denied.ts";
-import { noNodeAddressLeadsToPod } from "./node-addresses.ts";
+import { formerConnectionsAreForgotten } from "./former-connections.ts";
+import { noAddressLeadsToAnotherPod, noNodeAddressLeadsToPod } from "./node-addresses.ts";
 import { handMadeHosts } from "./packets/hand-made-network.ts";
 import type { EnterHost } from "./packets/network.ts";
+import { replyTo } from "./packets/probes.ts";
 import { policyStateOf } from "./policy-state.ts";
 import { reachableWhereAllowed } from "./reachability.ts";
 import { emptyHost, SmallWorld } from "./small-world.ts";
@@ -65,12 +69,14 @@ function addPod(world: SmallWorld, name: string, on: string, address: string, la
   world.table.commit([{ kind: "put", key: ENDPOINT.key(names), value: ENDPOINT.codec.write(endpoint) }]);
 }
 
-function denyAll(world: SmallWorld, selector = "all()"): void {
+type Rules = Parameters<typeof globalNetworkPolicy.make>[1]["ingress"];
+
+function denyAll(world: SmallWorld, selector = "all()", ingress: Rules = [{ action: "Deny" }]): void {
   const spec = {
     tier: "default",
     selector,
     types: ["Ingress" as const],
-    ingress: [{ action: "Deny" as const }],
+    ...(ingress === undefined ? {} : { ingress }),
   };
   const policy = globalNetworkPolicy.make(
     { name: "deny" },
@@ -78,6 +84,24 @@ function denyAll(world: SmallWorld, selector = "all()"): void {
   );
   const value = GLOBAL_NETWORK_POLICY.codec.write(policy);
   world.table.commit([{ kind: "put", key: GLOBAL_NETWORK_POLICY.key({ name: "deny" }), value }]);
+}
+
+/** With the tables that the product compiles. Returns a function that compiles them again. */
+function enforce(world: SmallWorld, hosts: ReturnType<typeof handMadeHosts>): () => void {
+  const kernels = hosts.map(({ name, root }) => {
+    const sockets = new ModelSockets();
+    root.nftables = sockets.state;
+    return { node: name, table: openKernelTable(sockets) };
+  });
+  const update = () => {
+    for (const { node: name, table } of kernels) {
+      const compiler = new PolicyCompiler({ node: name, hasServices: false });
+      compiler.update(changesBetween(NO_RESOURCES, policyStateOf(world.records).resources));
+      table.replace(compiler.table);
+    }
+  };
+  update();
+  return update;
 }
 
 describe("reachableWhereAllowed()", () => {
@@ -92,13 +116,7 @@ describe("reachableWhereAllowed()", () => {
     const { world, hosts } = twoHosts();
     denyAll(world, "has(closed)");
     addPod(world, "pod-1", "node-1", "10.0.1.5", { closed: "" });
-    for (const { name, root } of hosts) {
-      const sockets = new ModelSockets();
-      const compiler = new PolicyCompiler({ node: name, hasServices: false });
-      compiler.update(changesBetween(NO_RESOURCES, policyStateOf(world.records).resources));
-      openKernelTable(sockets).replace(compiler.table);
-      root.nftables = sockets.state;
-    }
+    enforce(world, hosts);
     expect(reachableWhereAllowed().check(world)).toEqual([]);
     hosts[0].root.nftables.tables.clear();
 
@@ -235,5 +253,83 @@ describe("noNodeAddressLeadsToPod()", () => {
     root.changes += 1;
 
     expect(invariant.check(world)[0]).toContain("node-1 has a route 192.0.2.2/32 to ");
+  });
+});
+
+describe("noAddressLeadsToAnotherPod()", () => {
+  test("finds a route that leads the address of a container to that of another pod", () => {
+    const { world, hosts } = twoHosts();
+    const invariant = noAddressLeadsToAnotherPod();
+    const { root } = hosts[0];
+    const pod = { namespace: "default", name: "pod-1", uid: "pod-1" };
+    const link = hostInterfaceName({ containerId: "pod-1", ifname: "eth0", pod });
+    root.addLink({ index: 9, name: link, kind: "veth" });
+    const lead = (to: string) => {
+      root.addRoute(`${to}/32`, { linkIndex: 9 });
+      root.changes += 1;
+    };
+    lead("10.0.1.5");
+    lead("10.0.2.6");
+    expect(invariant.check(world)).toEqual([]);
+    lead("10.0.2.5");
+
+    expect(invariant.check(world)).toEqual([`node-1 leads 10.0.2.5 to "${link}", but pod default/pod-2 has it`]);
+    // A container whose ADD has not ended may have had the address before.
+    const attached = world.nodes.get("node-1")?.attachments.get("pod-1") ?? expect.unreachable();
+    world.attach("node-1", { ...attached, state: "adding" });
+    expect(invariant.check(world)).toEqual([]);
+  });
+});
+
+describe("formerConnectionsAreForgotten()", () => {
+  /** Friends are let in. Pod 2 is one, has a connection to pod 1, and goes after 100 s; the next pod with its address is not. */
+  function usedAgain({ quietSince = Number.NEGATIVE_INFINITY, hasReplied = true } = {}) {
+    const { world, hosts } = twoHosts();
+    denyAll(world, "all()", [{ action: "Allow", source: { selector: "has(friend)" } }]);
+    addPod(world, "pod-2", "node-2", "10.0.2.5", { friend: "" });
+    const enforceAgain = enforce(world, hosts);
+    const ports = { protocol: 17, sourcePort: 41_000, destinationPort: 80 };
+    const packet = { source: address("10.0.2.5"), destination: address("10.0.1.5"), ...ports };
+    const { connections } = hosts[0].root.nftables;
+    connections.track(packet);
+    if (hasReplied) connections.track(replyTo(packet));
+    const { host } = world.nodes.get("node-1") ?? {};
+    Object.defineProperty(host, "quietTimes", { get: () => [{ since: quietSince, until: world.now }] });
+    const invariant = formerConnectionsAreForgotten();
+    const checkAt = (now: number) => {
+      world.now = now;
+      return invariant.check(world);
+    };
+    expect(checkAt(0)).toEqual([]);
+    const [, { key = "", revision = "" } = {}] = world.records.under(ENDPOINT.prefix());
+    world.table.commit([{ kind: "delete", key, revision }]);
+    world.nodes.get("node-2")?.attachments.delete("pod-2");
+    world.pods.delete("default/pod-2");
+    expect(checkAt(100_000)).toEqual([]);
+    addPod(world, "next-2", "node-2", "10.0.2.5");
+    enforceAgain();
+    return { checkAt, connections };
+  }
+
+  test("finds a packet of the next pod that passes over the connection of the former one, after ten seconds", () => {
+    const { checkAt } = usedAgain();
+
+    expect(checkAt(109_000)).toEqual([]);
+    expect(checkAt(110_000)[0]).toContain(
+      "UDP 80 (10.0.2.5 → 10.0.1.5) from pod default/next-2 on node-2 to pod default/pod-1 on node-1 arrives over a connection of pod-2 that node-1 tracks",
+    );
+  });
+
+  test("is content once the connection is forgotten, or was never answered", () => {
+    const { checkAt, connections } = usedAgain();
+    for (const entry of connections.list()) connections.remove(entry);
+
+    expect(checkAt(110_000)).toEqual([]);
+    expect(usedAgain({ hasReplied: false }).checkAt(110_000)).toEqual([]);
+  });
+
+  test("does not blame an agent that was disturbed within the last minute", () => {
+    expect(usedAgain({ quietSince: 41_000 }).checkAt(300_000)).toEqual([]);
+    expect(usedAgain({ quietSince: 39_000 }).checkAt(300_000)).not.toEqual([]);
   });
 });

@@ -129,6 +129,12 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     concerns: ({ operations }) => operations.some((each) => each.kind === "create pod" && each.asksFor !== undefined),
   },
   {
+    patch: "connections-of-former-pods-kept",
+    violates: "connections of former pods are forgotten",
+    concerns: (script) =>
+      script.flavour === "realistic" && count(script, "open connection") > 0 && hasPolicyOfPeers(script),
+  },
+  {
     patch: "expectations-of-copies-not-sent",
     violates: "sound records",
     concerns: (script) =>
@@ -162,4 +168,9 @@ function count({ operations }: Script, ...kinds: readonly Operation["kind"][]): 
 
 function hasForeignChange({ operations }: Script, what: ForeignChange): boolean {
   return operations.some((operation) => operation.kind === "foreign change" && operation.what === what);
+}
+
+/** An address is used again by a pod that the peer of the former one does not let in. */
+function hasPolicyOfPeers({ operations }: Script): boolean {
+  return operations.some((operation) => operation.kind === "apply policy" && operation.name === "peers");
 }

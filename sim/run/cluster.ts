@@ -22,6 +22,7 @@ import type { PoolPlan, Script } from "../script/operation.ts";
 import { CONTROLLERS } from "../script/script-writer.ts";
 import { ActiveFaults } from "./active-faults.ts";
 import { runAdminCommand } from "./admin-tool.ts";
+import { Connections } from "./connections.ts";
 import { Coverage } from "./coverage.ts";
 import { Machine, SHORTEST_PAUSE } from "./machine.ts";
 import { Orchestrator } from "./orchestrator.ts";
@@ -44,6 +45,7 @@ export class Cluster implements World {
   readonly records: Records;
   readonly crashes: string[] = [];
   readonly failedCalls: string[] = [];
+  readonly connections: Connections;
   /** What is copied to the datastore, unless it is the API. */
   readonly asked?: Records;
   /** Copies of the controllers that use the API of another cluster. */
@@ -67,6 +69,8 @@ export class Cluster implements World {
     this.records = this.servers.store.records;
     if (this.servers.isEtcd) this.asked = recordsOfApi(this.servers.api);
     this.orchestrator = new Orchestrator(this.servers.api);
+    const { scheduler } = this;
+    this.connections = new Connections({ world: this, scheduler, trace: (line) => trace("connection", line) });
     this.controllers = new Map(CONTROLLERS.map((name) => [name, this.newControllers(name)]));
   }
 

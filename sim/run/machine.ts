@@ -106,6 +106,7 @@ export class Machine {
     visit(this.callChanges);
     visit(host.root.changes);
     visit(host.root.nftables.changes);
+    visit(host.root.nftables.connections.changes);
     visit(files.revision);
   }
 

@@ -38,6 +38,8 @@ async function playUser(cluster: Cluster, action: UserAction): Promise<void> {
     }
     case "annotate pod":
       return orchestrator.annotatePod(action, { ...action.annotations, ...claimOf(cluster, action.withAddressOf) });
+    case "open connection":
+      return cluster.connections.open(action);
     case "label pod":
       return orchestrator.labelPod(action, action.labels);
     case "apply namespace":

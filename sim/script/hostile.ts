@@ -39,15 +39,8 @@ function writeDeed(writer: ScriptWriter, count: number): void {
     ofPod((found) => writer.deletePod(found, "gracefully", random.pick([30 * SECOND, LONGER_THAN_GRACE]))),
     ofPod((found) => writer.loseMirror(found)),
     ofPod((found) => writer.annotatePod(found)),
-    // An address by its name, and soon again: often for the other namespace.
-    () => {
-      const asksFor = `10.10.0.${random.below(8)}`;
-      const pod = writer.createPod({ asksFor });
-      writer.pass(5 * SECOND, 20 * SECOND);
-      if (pod !== undefined) writer.deletePod(pod);
-      writer.pass(0, 5 * SECOND);
-      writer.createPod({ asksFor });
-    },
+    () => writer.useAddressAgain(random.pick(NAMESPACES)),
+    () => writer.openConnection(),
     // The same name with a new UID, often on another node.
     ofPod((found) => {
       writer.deletePod(found, how);

@@ -72,6 +72,15 @@ export type UserAction =
       readonly annotations: RecordedAnnotations;
       readonly withAddressOf?: { readonly namespace: string; readonly name: string };
     }
+  /** For as long as it lasts, packets are sent now and then, whoever has the addresses by then. */
+  | {
+      readonly kind: "open connection";
+      readonly from: { readonly namespace: string; readonly name: string };
+      readonly to: { readonly namespace: string; readonly name: string };
+      readonly protocol: "TCP" | "UDP";
+      readonly port: number;
+      readonly lasts: number;
+    }
   | { readonly kind: "label pod"; readonly namespace: string; readonly name: string; readonly labels: Labels }
   | { readonly kind: "apply namespace"; readonly name: string; readonly labels: Labels }
   | { readonly kind: "apply policy"; readonly namespace: string; readonly name: string; readonly spec: PolicySpec }

@@ -41,6 +41,12 @@ export function writeRealistic(writer: ScriptWriter): void {
       () => changePools(writer, phase),
       () => changeLabels(writer),
       () => restartAgents(writer),
+      () => writer.openConnection(),
+      () => writer.useAddressAgain(deployment.namespace),
+      () => {
+        const [pod] = deployment.pods;
+        if (pod !== undefined) writer.annotatePod(pod);
+      },
       () => oneFault(writer),
     ])();
   }

@@ -14,6 +14,7 @@ export interface ScriptPod {
 
 const ENCAPSULATIONS = ["none", "IPIP", "IPIP between subnets", "VXLAN", "VXLAN between subnets"] as const;
 
+const SECOND = 1_000;
 const LEAST_NODES = 2;
 const LEAST_PODS = 4;
 
@@ -85,7 +86,8 @@ export class ScriptWriter {
   annotatePod(pod: ScriptPod): void {
     const { random } = this;
     const { namespace, name } = pod;
-    const other = random.pick(this.pods);
+    // Of one that has an address by now.
+    const other = this.pods.find((each) => each !== pod) ?? pod;
     const machine = `172.18.0.1${1 + random.below(3)}`;
     const claim = random.pick([
       () => ({ annotations: { podIP: `${machine}/32`, podIPs: `${machine}/32` } }),
@@ -97,6 +99,49 @@ export class ScriptWriter {
     ])();
     this.demanding.push(pod);
     this.write({ kind: "annotate pod", namespace, name, ...claim });
+  }
+
+  /** An address by its name, and soon again, often for a pod that the policy of the former one's peer does not let in. */
+  useAddressAgain(namespace: string): void {
+    const { random } = this;
+    const asksFor = `10.10.0.${random.below(8)}`;
+    const peer = this.pods.find((each) => each.namespace === namespace);
+    const [app = "", next = ""] = random.chance(0.5) ? APPS : APPS.toReversed();
+    const pod = this.createPod({ asksFor, namespace, app });
+    if (random.chance(0.7)) {
+      const ingress = [{ from: [{ podSelector: { matchLabels: { app } } }] }];
+      this.policies.push({ namespace, name: "peers" });
+      this.write({
+        ...{ kind: "apply policy", namespace, name: "peers" },
+        spec: { podSelector: {}, policyTypes: ["Ingress"], ingress },
+      });
+    }
+    this.pass(5 * SECOND, 20 * SECOND);
+    if (pod !== undefined && peer !== undefined)
+      this.openConnection(...random.pick([[pod, peer] as const, [peer, pod] as const]));
+    this.pass(0, 2 * SECOND);
+    if (pod !== undefined) this.deletePod(pod);
+    this.pass(0, 5 * SECOND);
+    this.createPod({ asksFor, app: next, namespace: random.chance(0.7) ? namespace : random.pick(NAMESPACES) });
+    this.pass(15 * SECOND, 20 * SECOND);
+  }
+
+  /** Packets are sent for longer than the kernel remembers those of UDP. */
+  openConnection(from = this.anyPod(), to = this.anyPod()): void {
+    if (from === undefined || to === undefined || from === to) return;
+    const { random } = this;
+    this.write({
+      ...{ kind: "open connection", from: titleOf(from), to: titleOf(to) },
+      ...{
+        protocol: random.pick(["UDP", "UDP", "TCP"]),
+        port: random.pick([80, 9]),
+        lasts: random.pick([60, 240]) * SECOND,
+      },
+    });
+  }
+
+  private anyPod(): ScriptPod | undefined {
+    return this.pods.length === 0 ? undefined : this.random.pick(this.pods);
   }
 
   applyPolicy(): void {
@@ -189,6 +234,10 @@ export class ScriptWriter {
     const at = this.pods.indexOf(pod);
     if (at >= 0) this.pods.splice(at, 1);
   }
+}
+
+function titleOf({ namespace, name }: ScriptPod): { readonly namespace: string; readonly name: string } {
+  return { namespace, name };
 }
 
 /** Small, so that blocks run out, are borrowed from, and addresses are soon used again. */
