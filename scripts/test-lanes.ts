@@ -22,7 +22,7 @@ export const ROUNDS: readonly (readonly LanePlan[])[] = [
   [
     {
       name: "cluster",
-      takes: ["test/kube/", "test/controllers/", "test/datastore/kube", "test/install/"],
+      takes: ["test/kube/", "test/datastore/kube", "test/install/"],
     },
     {
       name: "packet",
@@ -33,7 +33,10 @@ export const ROUNDS: readonly (readonly LanePlan[])[] = [
         "test/bandwidth/",
         "test/firewall/",
         "test/portmap/",
-      ].concat(["test/alp/", "test/sidecar/", "test/grpc/", "test/admin/alp", "test/upgrade/"]),
+      ].concat(
+        ["test/alp/", "test/sidecar/", "test/grpc/", "test/admin/alp", "test/upgrade/"],
+        ["test/controllers/", "test/datastore/etcd", "test/routing/"],
+      ),
     },
     { name: "host", takes: "the rest" },
   ],
