@@ -12,7 +12,7 @@
  * A part that fails is started again, and does not affect the others; nor does a kind that only it needs and that cannot be
  * listed (on the orchestrator's API: no CRD, no role).
  */
-import { ProvenEndpoints } from "../agent/endpoints/proven-endpoints.ts";
+import { ProvenEndpoints, type ProvenMeans } from "../agent/endpoints/proven-endpoints.ts";
 import { adoptFloating, describeAdopted } from "../agent/floating/adopt-floating.ts";
 import { followClusterSources } from "../agent/nat/follow-cluster-sources.ts";
 import { followNat } from "../agent/nat/follow-nat.ts";
@@ -27,6 +27,7 @@ import { REFUSED_CLAIMS_FILE, writeRefusedClaims } from "../ipam/refused-claims.
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { OwnerNumbers } from "../model/block-owners.ts";
 import { routedBlockKinds } from "../routing/inputs.ts";
+import { routedPool } from "../routing/routed-pool.ts";
 import { enforcePolicy } from "./enforce-policy.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS, networkKinds } from "./followed-network.ts";
 import { keepNodeRecord } from "./keep-node-record.ts";
@@ -62,7 +63,9 @@ export async function runNetwork(
     report: ({ message }: { readonly message: string }) => lost.report(message),
   };
   const numbers = isOrchestrator ? new OwnerNumbers(BigInt(Math.floor(random() * 2 ** 52))) : undefined;
-  const proven = numbers && provenEndpoints(network, { means, numbers, warn });
+  const pools: ProvenMeans["pools"] = () =>
+    Array.from(replica.part(["pools"]).snapshot?.pools ?? [], ([, pool]) => routedPool(pool));
+  const proven = numbers && provenEndpoints(network, { means, numbers, pools, warn });
   const blocks =
     network.settings.kind === "embedded" ? undefined : startReplica(store, routedBlockKinds(numbers), options);
   const replica = startReplica(store, networkKinds(network.node), {
@@ -149,8 +152,9 @@ function provenEndpoints(
   {
     means,
     numbers,
+    pools,
     warn,
-  }: Pick<RunMeans, "means"> & { readonly numbers: OwnerNumbers; readonly warn: (message: string) => void },
+  }: Pick<RunMeans, "means"> & Pick<ProvenMeans, "numbers" | "pools"> & { readonly warn: (message: string) => void },
 ): ProvenEndpoints {
   const { openFolder, runDirectory } = means.files;
   const attachments = openFolder(attachmentsFolder(runDirectory));
@@ -160,7 +164,7 @@ function provenEndpoints(
   for (const each of adopted) warn(describeAdopted(each, `interface "${each.hostInterface}"`));
   const unnamed = new Map(adopted.map((each) => [each.hostInterface, each]));
   return new ProvenEndpoints({
-    ...{ node, numbers, elapsed: means.clock.elapsed, report: warn },
+    ...{ node, numbers, pools, elapsed: means.clock.elapsed, report: warn },
     attachmentOf: (hostInterface) => readAttachment(attachments, hostInterface),
     allowsFloating: features.floatingIps,
     decided: ({ metadata, spec }) => {

@@ -36,7 +36,7 @@ function internalIn(status: unknown): readonly Address[] {
 }
 
 /** A Node of an old cluster has only the field for a single range. */
-function podCidrsIn(spec: unknown): readonly string[] {
+export function podCidrsIn(spec: unknown): readonly string[] {
   const { podCIDRs, podCIDR } = isObject(spec) ? spec : {};
   return (Array.isArray(podCIDRs) ? podCIDRs : [podCIDR]).filter((each) => typeof each === "string" && each !== "");
 }

@@ -42,6 +42,12 @@ export function tunnelTitle(attributes: Readonly<Record<string, string>>): strin
   return TUNNEL_ADDRESSES.find(({ type }) => type === attributes[TUNNEL_TYPE_ATTRIBUTE])?.title;
 }
 
+/** The node that the handle of a tunnel names; `undefined` if it is another handle. */
+export function nodeOfTunnelHandle(handle: string | undefined): string | undefined {
+  const kind = TUNNEL_ADDRESSES.find(({ handlePrefix }) => handle?.startsWith(handlePrefix));
+  return kind && handle?.slice(kind.handlePrefix.length);
+}
+
 /** As the Node records it. */
 export function recordedTunnelAddress(spec: Node["spec"], kind: TunnelKind): string | undefined {
   switch (kind) {

@@ -1,16 +1,31 @@
-/** The blocks by key, and by the nodes that have addresses in them. */
+/** The blocks by key, by the nodes that have addresses in them, and by prefix; and which of them count. */
 import { type Address, formatAddress } from "../ip/address.ts";
+import type { Prefix } from "../ip/prefix.ts";
 import { prefixContains } from "../ip/prefix.ts";
+import { PrefixIndex } from "../ip/prefix-index.ts";
+import { type AroundBlock, whyIgnored } from "./counted-blocks.ts";
 import type { RoutedBlock } from "./facts.ts";
 import { isSameBlock } from "./routed-block.ts";
+
+export interface BlockChange {
+  /** Those that had or have addresses in the block, or in one of the others. */
+  readonly nodes: ReadonlySet<string>;
+  /** Other blocks that may count from now on, or no longer. */
+  readonly others: readonly string[];
+}
 
 export class BlockTable {
   private readonly byKey = new Map<string, RoutedBlock>();
   /** Lists: a node has few blocks. */
   private readonly keysByNode = new Map<string, readonly string[]>();
+  private readonly keysByPrefix = new PrefixIndex<string>();
 
-  /** `undefined` removes the block. Returns the nodes that had or have addresses in it; `undefined` if nothing has changed. */
-  set(key: string, block: RoutedBlock | undefined): ReadonlySet<string> | undefined {
+  constructor(
+    private readonly around: Pick<AroundBlock, "occupied"> & { readonly pools: () => AroundBlock["pools"] },
+  ) {}
+
+  /** `undefined` removes the block. Returns `undefined` if nothing has changed. */
+  set(key: string, block: RoutedBlock | undefined): BlockChange | undefined {
     const former = this.byKey.get(key);
     if (former === block || (former !== undefined && block !== undefined && isSameBlock(former, block)))
       return undefined;
@@ -18,9 +33,13 @@ export class BlockTable {
     const after = nodesOf(block);
     for (const node of before) if (!after.has(node)) this.exclude(node, key);
     for (const node of after) if (!before.has(node)) this.include(node, key);
+    if (former !== undefined && this.keysByPrefix.get(former.prefix) === key) this.keysByPrefix.delete(former.prefix);
+    if (block !== undefined) this.keysByPrefix.set(block.prefix, key);
     if (block === undefined) this.byKey.delete(key);
     else this.byKey.set(key, block);
-    return before.union(after);
+    const others = former === undefined || block === undefined ? this.overlapped(key, former ?? block) : [];
+    const ofOthers = others.flatMap((other) => [...nodesOf(this.byKey.get(other))]);
+    return { nodes: new Set([...before, ...after, ...ofOthers]), others };
   }
 
   get(key: string): RoutedBlock | undefined {
@@ -36,14 +55,48 @@ export class BlockTable {
     return this.keysByNode.get(node) ?? [];
   }
 
+  /** Whether they count or not. */
+  keysOverlapping(prefix: Prefix): readonly string[] {
+    return this.keysByPrefix.overlapping(prefix);
+  }
+
+  /** Why the block does not count; `undefined` if it does. */
+  whyIgnored({ prefix }: RoutedBlock): string | undefined {
+    const overlapping = () => {
+      const key = this.keysByPrefix.get(prefix);
+      // Sorted: what people read does not depend on the order of changes.
+      const [other] = this.keysByPrefix
+        .overlapping(prefix)
+        .filter((each) => each !== key)
+        .toSorted();
+      return other === undefined ? undefined : this.byKey.get(other)?.prefix;
+    };
+    return whyIgnored(prefix, { pools: this.around.pools(), occupied: this.around.occupied, overlapping });
+  }
+
+  /** The block that counts for the address. */
+  blockOf(address: Address): RoutedBlock | undefined {
+    for (const key of this.keysByPrefix.around(address)) {
+      const block = this.byKey.get(key);
+      if (block !== undefined && this.whyIgnored(block) === undefined) return block;
+    }
+    return undefined;
+  }
+
   /** Whether a block says that the address is on the node. */
   hasAddress(node: string, address: Address): boolean {
     for (const key of this.keysOf(node)) {
       const block = this.byKey.get(key);
       if (block === undefined || !prefixContains(block.prefix, address)) continue;
-      if ((block.borrowed.get(formatAddress(address))?.node ?? block.node) === node) return true;
+      const holder = block.borrowed.get(formatAddress(address))?.node ?? block.node;
+      if (holder === node && this.whyIgnored(block) === undefined) return true;
     }
     return false;
+  }
+
+  private overlapped(key: string, block: { readonly prefix: Prefix } | undefined): readonly string[] {
+    if (block === undefined) return [];
+    return this.keysByPrefix.overlapping(block.prefix).filter((other) => other !== key);
   }
 
   private include(node: string, key: string): void {

@@ -2,6 +2,7 @@
 import { type Address, addressBits, formatAddress, isSameAddress } from "../ip/address.ts";
 import { formatPrefix, type Prefix, prefixContains, singlePrefix } from "../ip/prefix.ts";
 import type { BlockTable } from "./block-table.ts";
+import type { CountedNode } from "./counted-nodes.ts";
 import type { AnnouncedEndpoint, RoutedBlock, RoutedNode, RoutedPool } from "./facts.ts";
 import { chooseHop, type tunnelName, type Viewpoint } from "./next-hop.ts";
 import type { NextHop, PlannedPeer, PlannedRoute } from "./plan.ts";
@@ -15,13 +16,16 @@ export interface Consequences {
   readonly senders: [string, Address][];
   readonly announced: [string, Prefix][];
   readonly unreachable: [string, UnreachableNode][];
+  /** What does not count, for people: each sentence is its own key. */
+  readonly refused: [string, string][];
 }
 
 /** All other facts. */
 export interface Surroundings extends Viewpoint {
   /** The name of the planned node. */
   readonly node: string;
-  readonly nodes: ReadonlyMap<string, RoutedNode>;
+  /** What counts of them. */
+  readonly nodes: ReadonlyMap<string, CountedNode>;
   readonly pools: PoolTable;
   /** The mode of a block outside every known pool is not known then. */
   readonly hasUnreadPools: boolean;
@@ -33,11 +37,18 @@ const OUTSIDE_POOLS: Pick<RoutedPool, "mode" | "isExported"> = { mode: { kind: "
 const FAMILIES = [4, 6] as const;
 
 export function noConsequences(): Consequences {
-  return { routes: [], peers: [], senders: [], announced: [], unreachable: [] };
+  return { routes: [], peers: [], senders: [], announced: [], unreachable: [], refused: [] };
 }
 
-export function followBlock({ prefix, node, borrowed }: RoutedBlock, around: Surroundings): Consequences {
+export function followBlock(block: RoutedBlock, around: Surroundings): Consequences {
   const made = noConsequences();
+  const { prefix, node, borrowed } = block;
+  const reason = around.blocks.whyIgnored(block);
+  if (reason !== undefined) {
+    const owner = node === undefined ? "" : ` of node "${node}"`;
+    refuse(made, `Block ${formatPrefix(prefix)}${owner} does not count: ${reason}`);
+    return made;
+  }
   // The only address of such a block is not on the node of the block.
   const isElsewhere = isSingle(prefix) && borrowed.size > 0;
   if (node !== undefined && !isElsewhere) followNetwork(made, { prefix, node }, around);
@@ -48,8 +59,9 @@ export function followBlock({ prefix, node, borrowed }: RoutedBlock, around: Sur
   return made;
 }
 
-export function followNode(node: RoutedNode, around: Surroundings): Consequences {
+export function followNode({ node, refused }: CountedNode, around: Surroundings): Consequences {
   const made = noConsequences();
+  for (const claim of refused) refuse(made, `Node "${node.name}" is not believed about ${claim}`);
   for (const prefix of node.podCidrs) followNetwork(made, { prefix, node: node.name }, around);
   for (const family of FAMILIES) {
     const at = node.addresses[family]?.address;
@@ -106,7 +118,7 @@ function followNetwork(
   }
   if (pool === undefined && around.hasUnreadPools) return;
   const { family } = prefix.network;
-  const choice = chooseHop(around, around.nodes.get(node), { family, ...(pool ?? OUTSIDE_POOLS) });
+  const choice = chooseHop(around, around.nodes.get(node)?.node, { family, ...(pool ?? OUTSIDE_POOLS) });
   if (choice.kind === "route") made.routes.push([key, { destination: prefix, hop: choice.hop }]);
   if (choice.kind !== "unreachable") return;
   const unreachable: UnreachableNode = { pool: pool?.name, family, node, reason: choice.reason };
@@ -134,12 +146,31 @@ interface TunnelAddress {
   readonly tunnel: ReturnType<typeof tunnelName>;
 }
 
-/** Replies to the host of that node go to its tunnel address. Usually the route of its block leads there. */
+/**
+ * Replies to the host of that node go to its tunnel address. Usually the route of its block leads there. Any other address
+ * counts only where it can take nothing from others.
+ */
 function followTunnelAddress(made: Consequences, { node, address, ...hop }: TunnelAddress, around: Surroundings): void {
   if (around.blocks.hasAddress(node.name, address)) return;
   const destination = singlePrefix(address);
+  const block = around.blocks.blockOf(address);
+  const isInPool = block !== undefined || around.pools.around(destination) !== undefined;
+  if (!isInPool && around.hasUnreadPools) return;
+  const isOfOthers = block !== undefined && !block.unnamed?.has(formatAddress(address));
+  if (isOfOthers || !isInPool) {
+    const where =
+      block === undefined
+        ? "it is outside every pool"
+        : `block ${formatPrefix(block.prefix)} does not hold it for the node`;
+    refuse(made, `Node "${node.name}" is not believed about its tunnel address ${formatAddress(address)}: ${where}`);
+    return;
+  }
   const next: NextHop = { kind: "tunnel", ...hop };
   made.routes.push([formatPrefix(destination), { destination, hop: next }]);
+}
+
+function refuse(made: Consequences, sentence: string): void {
+  made.refused.push([sentence, sentence]);
 }
 
 function isSingle({ network, length }: Prefix): boolean {

@@ -14,11 +14,15 @@ export interface RoutedNode {
   readonly labels: Readonly<Record<string, string>>;
   /** Its addresses in the network between nodes, with the length of the subnet: `spec.bgp.ipv4Address`, `ipv6Address`. */
   readonly addresses: ByFamily<InterfaceAddress>;
+  /** What its kubelet reports; absent if that is not known. Only the kubelet can write it. */
+  readonly reported?: readonly Address[];
   readonly vxlan: ByFamily<VxlanEnd>;
   /** The address of its IPIP device. */
   readonly ipip?: Address;
   /** Of host-local pods (`spec.podCIDRs`); empty if its pods get their addresses from pools. */
   readonly podCidrs: readonly Prefix[];
+  /** Recorded pod CIDRs that the orchestrator has not assigned to the node. Absent if there are none. */
+  readonly refusedPodCidrs?: readonly string[];
   readonly asNumber?: number;
   readonly routeReflectorClusterId?: string;
 }
@@ -38,6 +42,8 @@ export interface RoutedPool {
   readonly name: string;
   readonly prefix: Prefix;
   readonly mode: PoolMode;
+  /** The prefix length of its blocks. */
+  readonly blockLength: number;
   /** Whether BGP announces its blocks: not with `disableBGPExport`. */
   readonly isExported: boolean;
 }
@@ -48,6 +54,10 @@ export interface RoutedBlock {
   readonly node: string | undefined;
   /** Addresses of the block that are assigned on other nodes, by their text. */
   readonly borrowed: ReadonlyMap<string, BorrowedAddress>;
+  /** The nodes that have addresses of their tunnels in it, by the text of the address. Absent if there are none. */
+  readonly tunnels?: ReadonlyMap<string, string>;
+  /** Addresses that are assigned to nobody in particular, as the oldest releases did for tunnels. Absent if there are none. */
+  readonly unnamed?: ReadonlySet<string>;
   /** Not needed for routes, but read with the rest: each block arrives once. */
   readonly owners?: BlockOwners;
 }

@@ -18,13 +18,14 @@ import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
 import type { RoutedBlock } from "./facts.ts";
 import type { PlanChange, RoutePlan } from "./plan.ts";
 import { type FactChange, type FactChanges, RoutePlanner } from "./planner.ts";
+import { vxlanMac } from "./vxlan-mac.ts";
 
 const RUNS = { numRuns: proofSize({ everyDay: 300, soak: 5_000 }) };
 const LIMIT_MILLISECONDS = proofSize({ everyDay: 60_000, soak: 1_800_000 });
 const NAMES = ["node-0", "node-1", "node-2"];
 const PARTS = ["tunnels", "peers", "routes", "senders", "announced"] as const;
 
-/** Few values, so that facts often clash: the same address of two nodes, nested pools, blocks and pod CIDRs. */
+/** Few values, so that facts often clash: the same address or MAC of two nodes, nested pools, blocks and pod CIDRs. */
 const oneOf = <const Values extends readonly [unknown, ...unknown[]]>(...values: Values) =>
   fc.constantFrom<Values[number]>(...values);
 const nodes = fc
@@ -36,7 +37,10 @@ const nodes = fc
     vxlan6: oneOf("", "fd00::"),
     ipip: oneOf("", "10.0.0.65"),
     podCidrs: oneOf([], ["10.0.0.0/26"], ["10.0.1.0/24", "fd00::/122"]),
+    reported: oneOf([], ["192.0.2.1"], ["192.0.2.2", "2001:db8::1"]),
+    mac: oneOf(undefined, undefined, vxlanMac("node-1", 4), "66:00:00:00:00:01"),
   })
+  .map(({ name, mac, ...others }) => ({ name, ...others, ...(mac === undefined ? {} : { mac }) }))
   .map(({ name, ...text }) => ({ nodes: [putFact(`node ${name}`, nodeFact(name, text))] }));
 const pools = fc
   .record({
@@ -44,14 +48,18 @@ const pools = fc
     cidr: oneOf("10.0.0.0/16", "10.0.0.0/16", "10.0.0.0/16", "10.0.0.0/26", "10.0.0.64/26", "fd00::/64"),
     mode: fc.constantFrom(...(Object.keys(POOL_MODES) as PoolModeName[])),
     isExported: fc.boolean(),
+    blockLength: oneOf(undefined, undefined, 32),
   })
-  .map(({ name, cidr, mode, isExported }) => ({
-    pools: [putFact(`pool ${name}`, poolFact(name, cidr, mode, isExported))],
+  .map(({ name, cidr, mode, isExported, blockLength }) => ({
+    pools: [putFact(`pool ${name}`, poolFact(name, cidr, mode, isExported, blockLength))],
   }));
 const borrowed = fc.dictionary(oneOf("10.0.0.1", "10.0.0.2", "10.0.0.65"), fc.constantFrom(...NAMES), { maxKeys: 2 });
+const ofTunnels = fc.dictionary(oneOf("10.0.0.0", "10.0.0.64", "fd00::"), fc.constantFrom(...NAMES), { maxKeys: 2 });
+/** The last ones are around nodes. */
+const CIDRS = ["10.0.0.0/26", "10.0.0.64/26", "10.0.0.1/32", "fd00::/122", "192.0.2.0/30", "198.51.100.1/32"] as const;
 const blocks = fc
-  .tuple(oneOf("10.0.0.0/26", "10.0.0.64/26", "10.0.0.1/32", "fd00::/122"), oneOf(undefined, ...NAMES), borrowed)
-  .map(([cidr, node, lent]) => ({ blocks: [putFact(`block ${cidr}`, blockFact(cidr, node, lent))] }));
+  .tuple(oneOf(...CIDRS), oneOf(undefined, ...NAMES), borrowed, ofTunnels)
+  .map(([cidr, node, lent, tunnels]) => ({ blocks: [putFact(`block ${cidr}`, blockFact(cidr, node, lent, tunnels))] }));
 const endpoints = fc
   .tuple(oneOf("x", "y"), oneOf([], ["10.0.0.1"], ["10.0.0.70", "10.0.1.5"]), oneOf([], ["10.0.0.2"]))
   .map(([key, addresses, floating]) => ({
@@ -60,7 +68,7 @@ const endpoints = fc
 const deletions = fc.oneof(
   fc.constantFrom(...NAMES).map((name) => ({ nodes: [deleteFact(`node ${name}`)] })),
   oneOf("a", "b").map((name) => ({ pools: [deleteFact(`pool ${name}`)] })),
-  oneOf("10.0.0.0/26", "10.0.0.64/26", "10.0.0.1/32").map((cidr) => ({ blocks: [deleteFact(`block ${cidr}`)] })),
+  oneOf(...CIDRS).map((cidr) => ({ blocks: [deleteFact(`block ${cidr}`)] })),
   oneOf("x", "y").map((key) => ({ endpoints: [deleteFact(`endpoint ${key}`)] })),
 );
 const settings = fc

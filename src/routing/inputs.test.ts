@@ -53,9 +53,30 @@ describe("ROUTING_KINDS, ROUTED_BLOCK_KINDS", () => {
     ["10.0.0.0/30", "10.0.0.2"],
     ["fd00::/126", "fd00::2"],
   ])("a block of %s is decoded to its node and the addresses on others", (cidr, borrowed) => {
-    expect(decode(block(cidr, "host:node-a", ["node-a", true, "node-b", false]))).toEqual(
+    expect(decode(block(cidr, "host:node-a", ["node-a", false, "node-b", false]))).toEqual(
       blockFact(cidr, "node-a", { [borrowed]: "node-b" }),
     );
+  });
+
+  test("addresses of tunnels are known by their type or handle, and those that the oldest releases assigned to nobody", () => {
+    const { attributes: _, ...rest } = block("10.0.0.0/30", "host:node-a", [true, true, true, true]);
+    const decoded = decode({
+      ...rest,
+      attributes: [
+        { handleId: "vxlan-tunnel-addr-node-a", secondary: { node: "node-a", type: "vxlanTunnelAddress" } },
+        { handleId: "ipip-tunnel-addr-node-b", secondary: {} },
+        { secondary: {} },
+        { handleId: "pods.1", secondary: {} },
+      ],
+    });
+    expect(decoded).toEqual({
+      ...blockFact("10.0.0.0/30", "node-a", { "10.0.0.1": "node-b" }),
+      tunnels: new Map([
+        ["10.0.0.0", "node-a"],
+        ["10.0.0.1", "node-b"],
+      ]),
+      unnamed: new Set(["10.0.0.2"]),
+    });
   });
 
   test("a block without affinity lends all its addresses; one of another kind of owner too", () => {

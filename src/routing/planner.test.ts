@@ -220,9 +220,9 @@ describe("RoutePlanner, nodes", () => {
   });
 
   test("a tunnel address outside the blocks of its node has its own route", () => {
-    const astray = { ...NODES, "node-b": { ...NODES["node-b"], vxlan4: "10.9.9.9" } };
+    const astray = { ...NODES, "node-b": { ...NODES["node-b"], vxlan4: "10.0.9.9" } };
     expect(routes(planned({ nodes: nodes(astray), pools: only("vxlan"), blocks: blocks() }))).toContain(
-      "10.9.9.9/32 via 10.9.9.9 on vxlan4",
+      "10.0.9.9/32 via 10.0.9.9 on vxlan4",
     );
     const planner = planned({ nodes: nodes(astray), pools: only("ipip") });
     expect(routes(planner)).toContain("10.0.0.65/32 via 192.0.2.2 on ipip4");
@@ -391,7 +391,8 @@ describe("RoutePlanner.update()", () => {
 
   test("a block that moves to another node changes its own route, and that of the tunnel address left behind", () => {
     const planner = planned(facts);
-    expect(changed(planner.update({ blocks: [putFact("block 1", blockFact("10.0.0.64/26", "node-c"))] }))).toEqual([
+    const moved = blockFact("10.0.0.64/26", "node-c", { "10.0.0.64": "node-b" });
+    expect(changed(planner.update({ blocks: [putFact("block 1", moved)] }))).toEqual([
       "routes 10.0.0.64/26",
       "routes 10.0.0.64/32",
     ]);

@@ -1,15 +1,15 @@
 /**
  * The plan of one node, kept up to date with the changes of facts. Pure: reads and writes nothing else.
  *
- *   block ────────────▶ its entries, and those of the nodes that have addresses in it
- *   node ─────────────▶ its entries, and the blocks in which it has addresses
+ *   block ────────────▶ its entries, those of the nodes that have addresses in it, and the blocks that it overlaps
+ *   node ─────────────▶ its entries, the blocks in which it has addresses, and the nodes that claim the same
  *   own endpoint ─────▶ its entries
  *   own address, pool ▶ everything
  *
  * A change costs as much as what follows from it (`consequences.ts`); facts equal to the known ones cost nothing.
  */
 import type { Address } from "../ip/address.ts";
-import type { Prefix } from "../ip/prefix.ts";
+import { type Prefix, prefixAround, prefixesOverlap, singlePrefix } from "../ip/prefix.ts";
 import { BlockTable } from "./block-table.ts";
 import { Claims } from "./claims.ts";
 import {
@@ -20,11 +20,12 @@ import {
   noConsequences,
   type Surroundings,
 } from "./consequences.ts";
+import { addressesOf, type CountedNode, countedNode, NodeTable } from "./counted-nodes.ts";
 import type { AnnouncedEndpoint, RoutedBlock, RoutedNode, RoutedPool } from "./facts.ts";
 import type { PlanChange, PlannedPeer, PlannedRoute, PlannedTunnel, RoutePlan, TunnelName } from "./plan.ts";
 import { PoolTable } from "./pool-table.ts";
 import { type PlannedTunnels, planTunnels } from "./tunnels.ts";
-import { describeUnreachable, type UnreachableNode } from "./unreachable-nodes.ts";
+import { describeRefused, describeUnreachable, type UnreachableNode } from "./unreachable-nodes.ts";
 import { describeUnread, UnreadRecords } from "./unread-records.ts";
 
 export interface RoutingSettings {
@@ -55,6 +56,8 @@ export interface FactChanges {
 /** The facts whose consequences must be computed again. */
 interface Due {
   all: boolean;
+  /** What counts of these nodes may differ. */
+  readonly claims: Set<string>;
   readonly nodes: Set<string>;
   readonly blocks: Set<string>;
   readonly endpoints: Set<string>;
@@ -63,9 +66,13 @@ interface Due {
 
 export class RoutePlanner {
   private readonly nodeNames = new Map<string, string>();
-  private readonly nodes = new Map<string, RoutedNode>();
+  private readonly nodes = new NodeTable();
+  private readonly counted = new Map<string, CountedNode>();
   private readonly pools = new PoolTable();
-  private readonly blocks = new BlockTable();
+  private readonly blocks = new BlockTable({
+    pools: () => this.pools.values(),
+    occupied: (prefix) => this.occupied(prefix),
+  });
   private readonly endpoints = new Map<string, AnnouncedEndpoint>();
   private ownTunnels: PlannedTunnels = { tunnels: new Map(), problems: [] };
   private readonly routes = new Claims<PlannedRoute>();
@@ -73,6 +80,7 @@ export class RoutePlanner {
   private readonly senders = new Claims<Address>();
   private readonly announced = new Claims<Prefix>();
   private readonly unreachable = new Claims<UnreachableNode>();
+  private readonly refused = new Claims<string>();
   private readonly unread = { pools: new UnreadRecords(), others: new UnreadRecords() };
   private problems: readonly string[] = [];
 
@@ -102,7 +110,10 @@ export class RoutePlanner {
 
   update(facts: FactChanges): PlanChange {
     const { settings = this.settings, nodes = [], pools = [], blocks = [], endpoints = [] } = facts;
-    const due: Due = { all: false, nodes: new Set(), blocks: new Set(), endpoints: new Set(), allEndpoints: false };
+    const due: Due = {
+      ...{ all: false, allEndpoints: false },
+      ...{ claims: new Set(), nodes: new Set(), blocks: new Set(), endpoints: new Set() },
+    };
     if (!Bun.deepEquals(settings, this.settings)) due.all = true;
     this.settings = settings;
     const isReadAgain = this.noteUnread(facts, due);
@@ -135,27 +146,47 @@ export class RoutePlanner {
     const name = node?.name ?? this.nodeNames.get(key);
     if (name === undefined) return;
     const former = this.nodes.get(name);
-    if (node === undefined) {
-      this.nodes.delete(name);
-      this.nodeNames.delete(key);
-    } else {
-      this.nodes.set(name, node);
-      this.nodeNames.set(key, name);
-    }
-    if (Bun.deepEquals(routedParts(former), routedParts(node))) return;
-    due.nodes.add(name);
+    const isSame = Bun.deepEquals(routedParts(former), routedParts(node));
+    const rivals = this.nodes.set(name, node);
+    if (node === undefined) this.nodeNames.delete(key);
+    else this.nodeNames.set(key, name);
+    if (isSame) return;
+    for (const each of [name, ...rivals]) due.claims.add(each);
     if (name === this.node) due.allEndpoints = true;
-    if (Bun.deepEquals(endsOf(former), endsOf(node))) return;
-    if (name === this.node) due.all = true;
-    for (const block of this.blocks.keysOf(name)) due.blocks.add(block);
+    if (name === this.node && !Bun.deepEquals(endsOf(former), endsOf(node))) due.all = true;
+    const addresses = [former, node].flatMap((each) => (each === undefined ? [] : addressesOf(each)));
+    const podCidrs = [...(former?.podCidrs ?? []), ...(node?.podCidrs ?? [])];
+    const occupied = [...addresses.map(singlePrefix), ...podCidrs].flatMap((each) => this.blocks.keysOverlapping(each));
+    for (const block of occupied) this.noteBlock(block, due);
+  }
+
+  /** The block may count from now on, or no longer. */
+  private noteBlock(key: string, due: Due): void {
+    const block = this.blocks.get(key);
+    if (block === undefined) return;
+    due.blocks.add(key);
+    this.noteTunnelsIn(block.prefix, due);
+    const nodes = [block.node ?? [], ...block.borrowed.values().map(({ node }) => node)].flat();
+    for (const node of nodes) due.nodes.add(node);
+    if (nodes.includes(this.node)) due.allEndpoints = true;
+  }
+
+  private noteTunnelsIn(prefix: Prefix, due: Due): void {
+    for (const name of this.nodes.withTunnelsIn(prefix)) {
+      due.claims.add(name);
+      due.nodes.add(name);
+    }
   }
 
   private setBlock(key: string, block: RoutedBlock | undefined, due: Due): void {
-    const affected = this.blocks.set(key, block);
-    if (affected === undefined) return;
+    const former = this.blocks.get(key);
+    const change = this.blocks.set(key, block);
+    if (change === undefined) return;
     due.blocks.add(key);
-    for (const node of affected) due.nodes.add(node);
-    if (affected.has(this.node)) due.allEndpoints = true;
+    for (const node of change.nodes) due.nodes.add(node);
+    if (change.nodes.has(this.node)) due.allEndpoints = true;
+    for (const { prefix } of [former ?? [], block ?? []].flat()) this.noteTunnelsIn(prefix, due);
+    for (const other of change.others) this.noteBlock(other, due);
   }
 
   private setEndpoint(key: string, endpoint: AnnouncedEndpoint | undefined, due: Due): void {
@@ -172,9 +203,10 @@ export class RoutePlanner {
         ? planTunnels(this.nodes.get(this.node), this.pools.all())
         : { tunnels: new Map(), problems: [] };
     }
+    this.judgeClaims(due);
     const around = this.surroundings();
-    for (const name of due.all ? new Set(this.nodes.keys()).union(due.nodes) : due.nodes) {
-      this.follow(`node ${name}`, this.nodes.get(name), (node) => followNode(node, around));
+    for (const name of due.all ? new Set(this.counted.keys()).union(due.nodes) : due.nodes) {
+      this.follow(`node ${name}`, this.counted.get(name), (node) => followNode(node, around));
     }
     for (const key of due.all ? new Set(this.blocks.keys()).union(due.blocks) : due.blocks) {
       this.follow(`block ${key}`, this.blocks.get(key), (block) => followBlock(block, around));
@@ -183,7 +215,8 @@ export class RoutePlanner {
     for (const key of areAllDue ? new Set(this.endpoints.keys()).union(due.endpoints) : due.endpoints) {
       this.follow(`endpoint ${key}`, this.endpoints.get(key), (endpoint) => followEndpoint(endpoint, around));
     }
-    if (this.unreachable.takeChanged().size > 0 || formerTunnels !== this.ownTunnels) this.describeProblems();
+    const changed = this.unreachable.takeChanged().size + this.refused.takeChanged().size;
+    if (changed > 0 || formerTunnels !== this.ownTunnels) this.describeProblems();
     return {
       tunnels: differentTunnels(formerTunnels.tunnels, this.ownTunnels.tunnels),
       peers: this.peers.takeChanged(),
@@ -193,21 +226,51 @@ export class RoutePlanner {
     };
   }
 
+  private judgeClaims(due: Due): void {
+    for (const name of due.all ? new Set(this.nodes.names()).union(due.claims) : due.claims) {
+      const node = this.nodes.get(name);
+      const former = this.counted.get(name);
+      // Nobody else knows this node better.
+      const counted =
+        node !== undefined && name !== this.node
+          ? countedNode(node, this.nodes, this.blocks)
+          : node && { node, refused: [] };
+      if (counted === undefined) this.counted.delete(name);
+      else this.counted.set(name, counted);
+      const isSame = Bun.deepEquals(routedParts(former?.node), routedParts(counted?.node));
+      if (!isSame || !Bun.deepEquals(former?.refused, counted?.refused)) due.nodes.add(name);
+      if (Bun.deepEquals(endsOf(former?.node), endsOf(counted?.node))) continue;
+      for (const block of this.blocks.keysOf(name)) due.blocks.add(block);
+    }
+  }
+
+  /** By the subnets of this node, or addresses and pod CIDRs of all nodes. */
+  private occupied(prefix: Prefix): string | undefined {
+    const own = this.nodes.get(this.node)?.addresses[prefix.network.family];
+    if (own !== undefined && prefixesOverlap(prefixAround(own.address, own.length), prefix))
+      return "overlaps the subnet of this node";
+    const name = this.nodes.withAddressIn(prefix);
+    if (name !== undefined) return `contains an address of node "${name}"`;
+    const assigned = this.nodes.withPodCidrIn(prefix);
+    return assigned && `overlaps a pod CIDR of node "${assigned}"`;
+  }
+
   private follow<Fact>(source: string, fact: Fact | undefined, consequencesOf: (fact: Fact) => Consequences): void {
-    const { routes, peers, senders, announced, unreachable } =
+    const { routes, peers, senders, announced, unreachable, refused } =
       fact === undefined || !this.settings.isEnabled ? noConsequences() : consequencesOf(fact);
     this.routes.replace(source, routes);
     this.peers.replace(source, peers);
     this.senders.replace(source, senders);
     this.announced.replace(source, announced);
     this.unreachable.replace(source, unreachable);
+    this.refused.replace(source, refused);
   }
 
   private surroundings(): Surroundings {
-    const { node, nodes, pools, blocks } = this;
+    const { node, counted: nodes, pools, blocks } = this;
     const { isBgpEnabled } = this.settings;
     const hasUnreadPools = this.unread.pools.keys.size > 0;
-    const own = nodes.get(node);
+    const own = this.nodes.get(node);
     return { node, nodes, pools, blocks, isBgpEnabled, hasUnreadPools, own, tunnels: this.ownTunnels.tunnels };
   }
 
@@ -216,6 +279,7 @@ export class RoutePlanner {
     const problems = [
       ...this.ownTunnels.problems,
       ...describeUnreachable(this.unreachable.entries.values()),
+      ...describeRefused(this.refused.entries.values()),
       ...(unread === undefined ? [] : [unread]),
     ];
     if (!Bun.deepEquals(problems, this.problems)) this.problems = problems;
@@ -233,11 +297,11 @@ function forEachValue<Value>(
 
 /** What routes depend on; not the labels. */
 function routedParts(node: RoutedNode | undefined) {
-  return node && { ...endsOf(node), podCidrs: node.podCidrs };
+  return node && { ...endsOf(node), podCidrs: node.podCidrs, refusedPodCidrs: node.refusedPodCidrs };
 }
 
 function endsOf(node: RoutedNode | undefined) {
-  return node && { addresses: node.addresses, vxlan: node.vxlan, ipip: node.ipip };
+  return node && { addresses: node.addresses, reported: node.reported, vxlan: node.vxlan, ipip: node.ipip };
 }
 
 function differentTunnels(

@@ -22,6 +22,11 @@ export class PoolTable {
     return true;
   }
 
+  /** In no order. */
+  values(): Iterable<RoutedPool> {
+    return this.byKey.values();
+  }
+
   /** By name. */
   all(): readonly RoutedPool[] {
     return [...this.byKey.values()].toSorted(byName);

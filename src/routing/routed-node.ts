@@ -4,26 +4,37 @@ import { formatMac, parseMac } from "../ip/mac.ts";
 import { type InterfaceAddress, parseInterfaceAddress, parsePrefix } from "../ip/prefix.ts";
 import { parseAsNumber } from "../model/as-number.ts";
 import type { Node } from "../model/node.ts";
+import { isObject } from "../model/shape.ts";
 import type { ByFamily, RoutedNode, VxlanEnd } from "./facts.ts";
 
-export function routedNode({ metadata, spec }: Node): RoutedNode {
+export function routedNode({ metadata, spec, status }: Node): RoutedNode {
   const { bgp = {} } = spec;
   const ipip = bgp.ipv4IPIPTunnelAddr === undefined ? undefined : parseAddress(bgp.ipv4IPIPTunnelAddr);
   const asNumber = bgp.asNumber === undefined ? undefined : parseAsNumber(bgp.asNumber);
   const clusterId = bgp.routeReflectorClusterID;
+  const reported = textsAt(status, "kubeletAddresses").flatMap((text) => parseAddress(text) ?? []);
+  const refusedPodCidrs = textsAt(status, "unassignedPodCIDRs");
   return {
     name: metadata.name,
     labels: metadata.labels ?? {},
     addresses: byFamily(addressWithSubnet(bgp.ipv4Address, 4), addressWithSubnet(bgp.ipv6Address, 6)),
+    ...(reported.length === 0 ? {} : { reported }),
     vxlan: byFamily(
       vxlanEnd(spec.ipv4VXLANTunnelAddr, spec.vxlanTunnelMACAddr),
       vxlanEnd(spec.ipv6VXLANTunnelAddr, spec.vxlanTunnelMACAddrV6),
     ),
     ...(ipip === undefined ? {} : { ipip }),
     podCidrs: (spec.podCIDRs ?? []).flatMap((text) => parsePrefix(text) ?? []),
+    ...(refusedPodCidrs.length === 0 ? {} : { refusedPodCidrs }),
     ...(asNumber === undefined ? {} : { asNumber }),
     ...(clusterId === undefined || clusterId === "" ? {} : { routeReflectorClusterId: clusterId }),
   };
+}
+
+/** Of what the orchestrator's API adds to the record of a Node (datastore/kube/cluster-nodes.ts). */
+function textsAt(status: unknown, field: string): readonly string[] {
+  const texts = isObject(status) ? status[field] : undefined;
+  return Array.isArray(texts) ? texts.filter((each) => typeof each === "string") : [];
 }
 
 function byFamily<Value>(ipv4: Value | undefined, ipv6: Value | undefined): ByFamily<Value> {

@@ -7,6 +7,7 @@ export function routedPool(pool: IPPool): RoutedPool {
     name: pool.metadata.name,
     prefix: poolPrefix(pool),
     mode: modeOf(pool.spec),
+    blockLength: pool.spec.blockSize,
     isExported: !pool.spec.disableBGPExport,
   };
 }

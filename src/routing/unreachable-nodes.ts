@@ -1,4 +1,4 @@
-/** Tells people which nodes have no routes, and why. Pure. */
+/** Tells people which nodes have no routes and which records do not count, and why. Pure. */
 import { counted } from "../counted.ts";
 import type { Family } from "../ip/address.ts";
 import type { Unreachable } from "./next-hop.ts";
@@ -36,6 +36,16 @@ export function keyOfUnreachable({ pool = "", family, node, reason }: Unreachabl
 export function describeUnreachable(nodes: Iterable<UnreachableNode>): readonly string[] {
   const groups = Map.groupBy(nodes, ({ pool = "", family, reason }) => `${pool} ${family} ${reason}`);
   return Array.from(groups.values(), describeGroup).toSorted();
+}
+
+/** Whoever can write records could write any number of such. */
+const LISTED_SENTENCES = 10;
+
+export function describeRefused(sentences: Iterable<string>): readonly string[] {
+  const all = [...sentences].toSorted();
+  const rest = all.length - LISTED_SENTENCES;
+  if (rest <= 0) return all;
+  return [...all.slice(0, LISTED_SENTENCES), `${counted(rest, "more claim")} of blocks and Nodes do not count`];
 }
 
 function describeGroup(nodes: readonly UnreachableNode[]): string {

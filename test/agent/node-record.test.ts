@@ -1,9 +1,9 @@
 /** The node agent keeps the record of its node: addresses and MTU of the host, and addresses of its tunnels. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { vxlanMac } from "../../src/agent/node-record/record-change.ts";
 import { API_VERSION, identity } from "../../src/identity.ts";
 import { handleKey, resourceKey } from "../../src/model/keys.ts";
 import { node } from "../../src/model/node.ts";
+import { vxlanMac } from "../../src/routing/vxlan-mac.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
 import { poolChange } from "../support/ipam.ts";

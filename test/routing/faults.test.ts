@@ -4,8 +4,12 @@
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
+import { singlePrefix } from "../../src/ip/prefix.ts";
+import { writeBlock } from "../../src/model/ipam-block.ts";
+import { blockKey } from "../../src/model/keys.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
+import { address } from "../support/ip.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { proofSize } from "../support/proof-size.ts";
@@ -126,6 +130,36 @@ describe("packets between nodes", () => {
         await untilReachable(pairsOf([...pods.values(), ...latest])),
       );
       for (const each of latest) await site.removePod(each);
+    },
+    LIMIT_MILLISECONDS,
+  );
+
+  testNeeding(...needs, program("etcdctl"))(
+    "do not go to a node that writes blocks of its own around the pods of another one",
+    async () => {
+      const etcdctl = (...words: readonly string[]) =>
+        site.network.router.must(["etcdctl", `--endpoints=${site.datastore.environment["ETCD_ENDPOINTS"]}`, ...words]);
+      const stolen = pod("node-3/a").addresses.map((text) => singlePrefix(address(text)));
+      // That node would forward them, and see them all.
+      const ways = () =>
+        Promise.all(
+          pod("node-3/a").addresses.map((text) => pod("node-1/a").host.must(["ip", "-oneline", "route", "get", text])),
+        );
+      const before = await ways();
+      const deliveries = await deliveriesDuring(["node-1/a -> node-3/a", "node-2/a -> node-3/a"], async () => {
+        for (const cidr of stolen) {
+          const block = { cidr, affinity: "host:node-4", allocations: [undefined], unallocated: [0], attributes: [] };
+          const more = { sequenceNumber: 1n, sequenceNumberForAllocation: {}, deleted: false };
+          await etcdctl("put", blockKey(cidr), writeBlock({ ...block, ...more }));
+        }
+        // Those who know the new pod have read the blocks before.
+        const latest = await site.addPod("node-2/latest");
+        await untilReachable(pairsOf([...pods.values(), latest]));
+        expect(await ways()).toEqual(before);
+        await site.removePod(latest);
+      });
+      for (const cidr of stolen) await etcdctl("del", blockKey(cidr));
+      expect(lost(deliveries)).toEqual([0, 0, 0, 0]);
     },
     LIMIT_MILLISECONDS,
   );

@@ -46,6 +46,8 @@ const NETWORKS = [
   ["fd00:2::/64", 128],
   ["fd00:9::/64", 126],
 ] as const;
+/** Pools with the addresses of tunnels that are in no block. */
+const ASTRAY = ["10.8.0.0/16", "fd00:8::/64"];
 const OUTSIDE = ["10.9.0.0/16", "fd00:9::/64"];
 
 const anyNode = fc.record({
@@ -174,10 +176,13 @@ function clusterOf(from: Drawn): RoutedCluster {
     isBgpEnabled: from.isBgpEnabled,
     nodes,
     subnets: new Map(from.nodes.map(({ subnet }, index) => [nameOf(index), subnet])),
-    pools: NETWORKS.flatMap(([cidr], network) => {
-      const mode = modeIn(from, network);
-      return mode === undefined ? [] : [poolFact(`pool-${network}`, cidr, mode, from.exported[network])];
-    }),
+    pools: [
+      ...NETWORKS.flatMap(([cidr, length], network) => {
+        const mode = modeIn(from, network);
+        return mode === undefined ? [] : [poolFact(`pool-${network}`, cidr, mode, from.exported[network], length)];
+      }),
+      ...ASTRAY.map((cidr) => poolFact(`astray-${cidr}`, cidr, "none")),
+    ],
     blocks: drawnBlocks.map(({ block, node, borrowed }) => blockFact(formatPrefix(block), node, borrowed)),
     targets,
     free: free.filter((address) => !taken.has(address)),

@@ -13,16 +13,21 @@ export interface NodeText {
   readonly vxlan6?: string;
   readonly ipip?: string;
   readonly podCidrs?: readonly string[];
+  /** What its kubelet reports. */
+  readonly reported?: readonly string[];
+  /** Of both VXLAN devices; follows from the name by default. */
+  readonly mac?: string;
 }
 
-/** The MAC of a VXLAN device follows from the name. */
-export function nodeFact(name: string, { ipv4, ipv6, vxlan4, vxlan6, ipip, podCidrs = [] }: NodeText): RoutedNode {
+export function nodeFact(name: string, text: NodeText): RoutedNode {
+  const { ipv4, ipv6, vxlan4, vxlan6, ipip, podCidrs = [], reported = [] } = text;
   const subnet = (text: string) => parseInterfaceAddress(text) ?? { address: address(text), length: 32 };
-  const mac = (device: number) => `66:0${device}:00:00:00:${Buffer.from(name.slice(-1)).toString("hex")}`;
+  const mac = (device: number) => text.mac ?? `66:0${device}:00:00:00:${Buffer.from(name.slice(-1)).toString("hex")}`;
   return {
     name,
     labels: {},
     addresses: { ...(ipv4 ? { 4: subnet(ipv4) } : {}), ...(ipv6 ? { 6: subnet(ipv6) } : {}) },
+    ...(reported.length === 0 ? {} : { reported: reported.map(address) }),
     vxlan: {
       ...(vxlan4 ? { 4: { address: address(vxlan4), mac: mac(4) } } : {}),
       ...(vxlan6 ? { 6: { address: address(vxlan6), mac: mac(6) } } : {}),
@@ -42,16 +47,33 @@ export const POOL_MODES = {
 
 export type PoolModeName = keyof typeof POOL_MODES;
 
-export function poolFact(name: string, cidr: string, mode: PoolModeName, isExported = true): RoutedPool {
-  return { name, prefix: prefix(cidr), mode: POOL_MODES[mode], isExported };
+export function poolFact(
+  name: string,
+  cidr: string,
+  mode: PoolModeName,
+  isExported = true,
+  blockLength = cidr.includes(":") ? 122 : 26,
+): RoutedPool {
+  return { name, prefix: prefix(cidr), mode: POOL_MODES[mode], blockLength, isExported };
 }
 
-/** `borrowed`: the node of each address. */
-export function blockFact(cidr: string, node?: string, borrowed: Readonly<Record<string, string>> = {}): RoutedBlock {
+/** `borrowed`, `tunnels`: the node of each address. */
+export function blockFact(
+  cidr: string,
+  node?: string,
+  borrowed: Readonly<Record<string, string>> = {},
+  tunnels: Readonly<Record<string, string>> = {},
+): RoutedBlock {
   const held = Object.entries(borrowed).map(
     ([text, holder]) => [text, { address: address(text), node: holder }] as const,
   );
-  return { prefix: prefix(cidr), node, borrowed: new Map(held) };
+  const ofTunnels = new Map(Object.entries(tunnels));
+  return {
+    prefix: prefix(cidr),
+    node,
+    borrowed: new Map(held),
+    ...(ofTunnels.size === 0 ? {} : { tunnels: ofTunnels }),
+  };
 }
 
 export function endpointFact(addresses: readonly string[], floating: readonly string[] = []): AnnouncedEndpoint {

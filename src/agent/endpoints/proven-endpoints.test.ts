@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { address, prefix } from "../../../test/support/ip.ts";
 import { pollUntil } from "../../../test/support/poll.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { type FakeApi, startFakeApi } from "../../datastore/kube/fake-api.ts";
@@ -6,7 +7,7 @@ import { productMapping } from "../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
 import { SYSTEM_CLOCK } from "../../datastore/replica/clock.ts";
 import { type Replica, startReplica } from "../../datastore/replica.ts";
-import { type Prefix, parsePrefix } from "../../ip/prefix.ts";
+import { blockSize, ordinalOf } from "../../ip/block.ts";
 import type { AttachmentRecord } from "../../ipam/attachment-record.ts";
 import type { RefusedClaims } from "../../ipam/refused-claims.ts";
 import { OwnerNumbers } from "../../model/block-owners.ts";
@@ -22,7 +23,7 @@ import { ProvenEndpoints } from "./proven-endpoints.ts";
 
 const NODE = "n1";
 const POD_IPS = recordedAnnotation("podIPs");
-const BLOCK = parsePrefix("10.0.0.4/30") as Prefix;
+const BLOCK = prefix("10.0.0.4/30");
 
 let api: FakeApi;
 let store: Datastore;
@@ -56,6 +57,7 @@ function start(): ProvenEndpoints {
   const numbers = new OwnerNumbers(7n);
   const proven = new ProvenEndpoints({
     ...{ node: NODE, numbers, allowsFloating: true, elapsed: () => elapsed },
+    pools: () => [{ prefix: prefix("10.0.0.0/16"), blockLength: BLOCK.length }],
     attachmentOf: (name) => attachments.get(name),
     report: (message) => void reports.push(message),
     decided: () => {},
@@ -100,14 +102,20 @@ async function annotate(name: string, podIPs: string): Promise<void> {
   await pollUntil(isSeen, `${name} to claim ${podIPs}`, 5_000);
 }
 
-/** A block of this node, or of `home`, whose second address is assigned. */
-async function writeHolder(holder: { readonly pod: string; readonly node: string }, home = NODE): Promise<void> {
-  const key = blockKey(BLOCK);
+/** A block of this node, or of `home`, in which 10.0.0.5 is assigned. */
+async function writeHolder(
+  holder: { readonly pod: string; readonly node: string },
+  home = NODE,
+  cidr = BLOCK,
+): Promise<void> {
+  const key = blockKey(cidr);
+  const isAssigned = (ordinal: number) => ordinalOf(cidr, address("10.0.0.5")) === ordinal;
+  const ordinals = Array.from({ length: blockSize(cidr) }, (_, ordinal) => ordinal);
   const value = writeBlock({
-    cidr: BLOCK,
+    cidr,
     affinity: `host:${home}`,
-    allocations: [undefined, 0, undefined, undefined],
-    unallocated: [0, 2, 3],
+    allocations: ordinals.map((ordinal) => (isAssigned(ordinal) ? 0 : undefined)),
+    unallocated: ordinals.filter((ordinal) => !isAssigned(ordinal)),
     attributes: [{ handleId: "net.c1", secondary: { namespace: "shop", ...holder } }],
     sequenceNumber: 1n,
     sequenceNumberForAllocation: {},
@@ -127,6 +135,31 @@ const until = (name: string, expected: readonly string[], node = NODE) =>
   pollUntil(() => Bun.deepEquals(addressesOf(name, node), expected), `${name} to have ${expected}`, 5_000);
 
 describe("endpoints whose claims are proven", () => {
+  test.each([
+    ["inside the block of its pool", "10.0.0.5/32"],
+    ["around the block of its pool", "10.0.0.0/24"],
+  ])("a block of another node %s proves nothing, whichever arrives first", async (_, cidr) => {
+    start();
+    await makePod({ name: "web", node: "n2", podIPs: "10.0.0.5/32" });
+    await makePod({ name: "thief", node: "n3", podIPs: "10.0.0.5/32" });
+    await writeHolder({ pod: "thief", node: "n3" }, "n3", prefix(cidr));
+    await until("thief", ["10.0.0.5/32"], "n3");
+    await writeHolder({ pod: "web", node: "n2" }, "n2");
+    await until("web", ["10.0.0.5/32"], "n2");
+    await until("thief", [], "n3");
+  });
+
+  test("two blocks around an address must agree if neither is of its pool", async () => {
+    start();
+    await makePod({ name: "web", node: "n2", podIPs: "10.0.0.5/32" });
+    await makePod({ name: "thief", node: "n3", podIPs: "10.0.0.5/32" });
+    await writeHolder({ pod: "web", node: "n2" }, "n2", prefix("10.0.0.0/29"));
+    await until("web", ["10.0.0.5/32"], "n2");
+    await writeHolder({ pod: "thief", node: "n3" }, "n3", prefix("10.0.0.5/32"));
+    await until("web", [], "n2");
+    await until("thief", [], "n3");
+  });
+
   test("an address of a block counts before the kubelet reports it, whichever arrives first", async () => {
     start();
     await makePod({ podIPs: "10.0.0.5/32" });

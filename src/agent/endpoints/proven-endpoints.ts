@@ -13,14 +13,15 @@ import type { Refinement } from "../../datastore/replica/refined-kind.ts";
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { Address } from "../../ip/address.ts";
 import { nthAddress, ordinalOf } from "../../ip/block.ts";
-import { formatPrefix, prefixAround } from "../../ip/prefix.ts";
+import { PrefixIndex } from "../../ip/prefix-index.ts";
 import { ownerOf, type Proof, provenEndpoint } from "../../ipam/proven-endpoint.ts";
 import type { RefusedClaims } from "../../ipam/refused-claims.ts";
 import type { OwnerNumbers, PodOnNode } from "../../model/block-owners.ts";
 import { claimsOf, withoutClaims } from "../../model/claimed-endpoint.ts";
 import { ENDPOINT } from "../../model/kinds.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
-import type { RoutedBlock } from "../../routing/facts.ts";
+import { isRegular } from "../../routing/counted-blocks.ts";
+import type { RoutedBlock, RoutedPool } from "../../routing/facts.ts";
 import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
 
 interface BlockUpdate {
@@ -32,6 +33,8 @@ interface BlockUpdate {
 
 export interface ProvenMeans extends Omit<Proof, "isAssigned" | "assignedTo"> {
   readonly numbers: OwnerNumbers;
+  /** As known now. */
+  readonly pools: () => Iterable<Pick<RoutedPool, "prefix" | "blockLength">>;
   /** Monotonic milliseconds. */
   readonly elapsed: () => number;
   readonly report: (message: string) => void;
@@ -84,7 +87,7 @@ export class ProvenEndpoints {
   private published: readonly RefusedClaims[] = [];
 
   constructor(private readonly means: ProvenMeans) {
-    this.blocks = new OwnedBlocks(means.numbers);
+    this.blocks = new OwnedBlocks(means);
     this.proof = {
       ...means,
       isAssigned: (address, pod) => this.blocks.isAssigned(address, pod),
@@ -256,28 +259,28 @@ function isOver({ until = Number.POSITIVE_INFINITY }: RefusedTime, now: number):
 
 /** The owners of all blocks. */
 class OwnedBlocks {
-  private readonly byPrefix = new Map<string, RoutedBlock>();
-  /** How many blocks there are of each family and length. */
-  private readonly lengths = new Map<string, { readonly family: 4 | 6; readonly length: number; count: number }>();
+  private readonly byPrefix = new PrefixIndex<RoutedBlock>();
 
-  constructor(private readonly numbers: OwnerNumbers) {}
+  constructor(private readonly means: Pick<ProvenMeans, "numbers" | "pools">) {}
 
   clear(): void {
     this.byPrefix.clear();
-    this.lengths.clear();
   }
 
-  /** Returns the owners that have lost or got an address. */
-  set(former: RoutedBlock | undefined, block: RoutedBlock | undefined): Iterable<number> {
-    if (former !== undefined) this.count(former, -1);
-    if (former !== undefined) this.byPrefix.delete(formatPrefix(former.prefix));
-    if (block !== undefined) this.count(block, 1);
-    if (block !== undefined) this.byPrefix.set(formatPrefix(block.prefix), block);
-    return changedOwners(former?.owners ?? [], block?.owners ?? []);
+  /** Returns the owners that may have lost or got an address. */
+  set(former: RoutedBlock | undefined, block: RoutedBlock | undefined): ReadonlySet<number> {
+    if (former !== undefined) this.byPrefix.delete(former.prefix);
+    const changed = new Set(changedOwners(former?.owners ?? [], block?.owners ?? []));
+    const prefix = (former ?? block)?.prefix;
+    for (const { owners = [] } of prefix === undefined ? [] : this.byPrefix.overlapping(prefix)) {
+      for (const owner of Array.from(owners)) changed.add(owner);
+    }
+    if (block !== undefined) this.byPrefix.set(block.prefix, block);
+    return changed;
   }
 
   assignedTo(pod: PodOnNode): readonly Address[] {
-    const number = this.numbers.of(pod);
+    const number = this.means.numbers.of(pod);
     const found: Address[] = [];
     for (const { prefix, owners } of this.byPrefix.values()) {
       for (let at = owners?.indexOf(number) ?? -1; at >= 0; at = owners?.indexOf(number, at + 1) ?? -1) {
@@ -289,22 +292,19 @@ class OwnedBlocks {
   }
 
   isAssigned(address: Address, pod: PodOnNode): boolean {
-    for (const { family, length } of this.lengths.values()) {
-      const block =
-        family === address.family ? this.byPrefix.get(formatPrefix(prefixAround(address, length))) : undefined;
-      const ordinal = block && ordinalOf(block.prefix, address);
-      if (ordinal !== undefined && block?.owners?.[ordinal] === this.numbers.of(pod)) return true;
-    }
-    return false;
+    const number = this.means.numbers.of(pod);
+    const blocks = this.counted(this.byPrefix.around(address));
+    return (
+      blocks.length > 0 && blocks.every((block) => block.owners?.[ordinalOf(block.prefix, address) ?? -1] === number)
+    );
   }
 
-  private count({ prefix }: RoutedBlock, step: 1 | -1): void {
-    const { family } = prefix.network;
-    const name = `${family} ${prefix.length}`;
-    const counted = this.lengths.get(name) ?? { family, length: prefix.length, count: 0 };
-    counted.count += step;
-    if (counted.count > 0) this.lengths.set(name, counted);
-    else this.lengths.delete(name);
+  /** One that is not of its pool does not count beside one that is; several that are not must agree. */
+  private counted(blocks: readonly RoutedBlock[]): readonly RoutedBlock[] {
+    if (blocks.length < 2) return blocks;
+    const pools = [...this.means.pools()];
+    const regular = blocks.filter(({ prefix }) => isRegular(prefix, pools));
+    return regular.length > 0 ? regular : blocks;
   }
 }
 

@@ -20,9 +20,9 @@ import { NODE, POOL } from "../../model/kinds.ts";
 import { MACHINE_ANNOTATION } from "../../model/machine-annotation.ts";
 import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import type { HostAddress } from "../../routing/node-address.ts";
+import { vxlanMac } from "../../routing/vxlan-mac.ts";
 import { NodeRecordKeeper, type RecordFacts, type RecordMeans } from "./node-record-keeper.ts";
 import { OwnOrchestratorNode } from "./own-orchestrator-node.ts";
-import { vxlanMac } from "./record-change.ts";
 
 const NODE_KEY = resourceKey("nodes", { name: "node-1" });
 

@@ -1,9 +1,8 @@
 /** The record of this node as it should be. Pure. Fields that others write are kept. */
-import type { Family } from "../../ip/address.ts";
-import { formatMac } from "../../ip/mac.ts";
 import { formatPrefix, parsePrefix } from "../../ip/prefix.ts";
 import type { Node } from "../../model/node.ts";
 import type { TunnelKind } from "../../model/tunnel-address.ts";
+import { vxlanMac } from "../../routing/vxlan-mac.ts";
 
 type Spec = Node["spec"];
 
@@ -26,13 +25,6 @@ export function withTunnels(spec: Spec, node: string, own: ReadonlyMap<TunnelKin
     ...(four === undefined ? {} : { ipv4VXLANTunnelAddr: four, vxlanTunnelMACAddr: vxlanMac(node, 4) }),
     ...(six === undefined ? {} : { ipv6VXLANTunnelAddr: six, vxlanTunnelMACAddrV6: vxlanMac(node, 6) }),
   };
-}
-
-/** The same after every restart, so that other nodes need not learn another. Locally administered, of one interface. */
-export function vxlanMac(node: string, family: Family): string {
-  const text = family === 4 ? node : `v6 ${node}`;
-  const hash = new Bun.CryptoHasher("sha1").update(text).digest();
-  return formatMac(Uint8Array.of(0x66, ...hash.subarray(0, 5)));
 }
 
 /** `undefined`: it is not known which they are, and the record stays as it is. */

@@ -52,7 +52,9 @@ describe("AppliedPlan", () => {
     const { follow } = openPlan();
     follow({ nodes: [NODE_B] });
     const heir = putFact("c", nodeFact("c", { ipv4: "192.168.5.3/24", vxlan4: "10.60.0.64" }));
-    expect(follow({ nodes: [heir] }).actions).toContain("set neighbour 10.60.0.64 of link 9");
+    const held = { "10.60.0.64": "c" };
+    const block = putFact("b", blockFact("10.60.0.64/26", "b", held, held));
+    expect(follow({ nodes: [heir], blocks: [block] }).actions).toContain("set neighbour 10.60.0.64 of link 9");
     expect(follow({ nodes: [deleteFact("b")] }).actions).not.toContain("delete neighbour 10.60.0.64 of link 9");
   });
 

@@ -1,15 +1,19 @@
 /** The plan of routes from records as IPAM and node agents write them, through the replicas that the agent follows. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { prefix } from "../../../test/support/ip.ts";
 import { means, poolChange, request, seed } from "../../../test/support/ipam.ts";
 import { planLines } from "../../../test/support/routing-facts.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { sourceOf } from "../../datastore/replica/kinds.ts";
 import { startReplica } from "../../datastore/replica.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
+import { type IPAMBlock, writeBlock } from "../../model/ipam-block.ts";
+import { blockKey } from "../../model/keys.ts";
 import { ENDPOINT, NODE } from "../../model/kinds.ts";
 import { blockFacts, ROUTED_BLOCK_KINDS, ROUTING_KINDS, resourceFacts } from "../../routing/inputs.ts";
 import type { PlanChange } from "../../routing/plan.ts";
 import { RoutePlanner } from "../../routing/planner.ts";
+import { vxlanMac } from "../../routing/vxlan-mac.ts";
 
 let ending = new AbortController();
 beforeEach(() => {
@@ -18,7 +22,7 @@ beforeEach(() => {
 afterEach(() => ending.abort());
 
 function nodeRecord(name: string, address: string, tunnel: string) {
-  const spec = { bgp: { ipv4Address: address }, ipv4VXLANTunnelAddr: tunnel, vxlanTunnelMACAddr: "66:00:00:00:00:01" };
+  const spec = { bgp: { ipv4Address: address }, ipv4VXLANTunnelAddr: tunnel, vxlanTunnelMACAddr: vxlanMac(name, 4) };
   const value = NODE.codec.write(NODE.codec.make({ name }, spec));
   return { kind: "put", key: NODE.key({ name }), value } as const;
 }
@@ -86,5 +90,46 @@ describe("a plan from records", () => {
     await release("d", "n3");
     expect((await next()).routes.size).toBe(1);
     expect(routesOf(planner).toSorted()).toEqual([own, theirs].toSorted());
+  });
+
+  test("keeps tunnel addresses that former releases have borrowed without the name of their node", async () => {
+    const store = openMemory();
+    const blockOf = (cidr: string, node: string, attributes: IPAMBlock["attributes"]) => {
+      const block = {
+        ...{ cidr: prefix(cidr), affinity: `host:${node}`, attributes, unallocated: [] },
+        allocations: Array.from({ length: 8 }, (_, ordinal) => (ordinal < attributes.length ? ordinal : undefined)),
+        ...{ sequenceNumber: 1n, sequenceNumberForAllocation: {}, deleted: false },
+      };
+      return { kind: "put", key: blockKey(block.cidr), value: writeBlock(block) } as const;
+    };
+    const ofTunnel = (node: string) => ({ node, type: "vxlanTunnelAddress" });
+    await seed(
+      store,
+      poolChange("blue", "10.0.0.0/16", { blockSize: 29, vxlanMode: "Always" }),
+      nodeRecord("n1", "192.0.2.1/24", "10.0.0.0"),
+      nodeRecord("n2", "192.0.2.2/24", "10.0.0.1"),
+      nodeRecord("n3", "192.0.2.3/24", "10.0.0.2"),
+      nodeRecord("n4", "192.0.2.4/24", "10.0.0.3"),
+      blockOf("10.0.0.0/29", "n1", [
+        { handleId: "vxlan-tunnel-addr-n1", secondary: ofTunnel("n1") },
+        { handleId: "vxlan-tunnel-addr-n2", secondary: {} },
+        { secondary: {} },
+        { handleId: "vxlan-tunnel-addr-n4", secondary: ofTunnel("n4") },
+      ]),
+      blockOf("10.0.0.8/29", "n2", []),
+      blockOf("10.0.0.16/29", "n3", []),
+      blockOf("10.0.0.24/29", "n4", []),
+    );
+    const { planner } = await follow(store, "n1");
+    expect(routesOf(planner)).toEqual([
+      "10.0.0.0/29 blackhole",
+      "10.0.0.1/32 via 10.0.0.1 on vxlan4",
+      "10.0.0.16/29 via 10.0.0.2 on vxlan4",
+      "10.0.0.2/32 via 10.0.0.2 on vxlan4",
+      "10.0.0.24/29 via 10.0.0.3 on vxlan4",
+      "10.0.0.3/32 via 10.0.0.3 on vxlan4",
+      "10.0.0.8/29 via 10.0.0.1 on vxlan4",
+    ]);
+    expect(planner.plan.problems).toEqual([]);
   });
 });

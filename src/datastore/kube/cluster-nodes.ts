@@ -2,11 +2,13 @@
  * A Node is the node of the cluster: its labels and its existence belong to the
  * cluster. What this product adds is in annotations: those of the record, and
  * its spec as JSON in one of its own. They are written with its status, which a role
- * can allow without the rest of the node. The machine that its kubelet reported is
- * part of the record too, but cannot be written.
+ * can allow without the rest of the node. The machine and the addresses that its kubelet
+ * reported are part of the record too, but cannot be written.
  */
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
+import { formatPrefix, parsePrefix } from "../../ip/prefix.ts";
+import { podCidrsIn } from "../../kube/orchestrator-node.ts";
 import { nameInKey, parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseStored } from "../../model/stored.ts";
@@ -45,31 +47,67 @@ function pathOf(key: string): string | undefined {
   return isObjectName(parts.name) ? `${PATH}/${parts.name}` : undefined;
 }
 
-function nodeOf({ metadata, status }: ApiObject) {
+function nodeOf({ metadata, status, spec: assigned }: ApiObject) {
   const { name, uid, creationTimestamp, labels = {} } = metadata;
   const { [SPEC]: spec, ...annotations } = metadata.annotations ?? {};
+  const { podCIDRs: claimed, ...recorded } = specIn(spec);
+  const podCIDRs = splitPodCidrs(claimed, assigned);
+  const others = {
+    ...kubeletStatusOf(status),
+    ...(podCIDRs.refused.length === 0 ? {} : { unassignedPodCIDRs: podCIDRs.refused }),
+  };
   return {
     apiVersion: API_VERSION,
     kind: "Node",
     metadata: { name, uid, creationTimestamp, labels, annotations },
-    spec: { ...reportedAddresses(status), ...specIn(spec) },
-    ...kubeletStatusOf(status),
+    spec: {
+      ...reportedAddresses(status),
+      ...recorded,
+      ...(podCIDRs.counted.length === 0 ? {} : { podCIDRs: podCIDRs.counted }),
+    },
+    ...(Object.keys(others).length === 0 ? {} : { status: others }),
   };
 }
 
+/**
+ * Those of the annotation that the orchestrator has assigned to the node: others would lead packets of any network there,
+ * and a token of the node can write the annotation, but not the spec of the Node.
+ */
+function splitPodCidrs(recorded: unknown, node: unknown) {
+  const claimed = Array.isArray(recorded) ? recorded.filter((each) => typeof each === "string") : [];
+  if (claimed.length === 0) return { counted: [], refused: [] };
+  const assigned = new Set(podCidrsIn(node).map(canonical));
+  return {
+    counted: claimed.filter((each) => assigned.has(canonical(each))),
+    refused: claimed.filter((each) => !assigned.has(canonical(each))),
+  };
+}
+
+function canonical(text: string): string {
+  const prefix = parsePrefix(text);
+  return prefix === undefined ? text : formatPrefix(prefix);
+}
+
+/** What only the kubelet can write. */
 function kubeletStatusOf(status: unknown): object {
   const { nodeInfo } = isObject(status) ? status : {};
   const { machineID } = isObject(nodeInfo) ? nodeInfo : {};
-  return typeof machineID === "string" && machineID !== "" ? { status: { kubeletMachineID: machineID } } : {};
+  const addresses = internalAddressesIn(status).flatMap(({ address }) => (typeof address === "string" ? address : []));
+  return {
+    ...(typeof machineID === "string" && machineID !== "" ? { kubeletMachineID: machineID } : {}),
+    ...(addresses.length === 0 ? {} : { kubeletAddresses: addresses }),
+  };
 }
 
 /** What the kubelet reported; nothing if it has not yet. */
 function reportedAddresses(status: unknown): object {
-  const { addresses } = isObject(status) ? status : {};
-  const internal = Array.isArray(addresses)
-    ? addresses.filter(isObject).filter(({ type }) => type === "InternalIP")
-    : [];
+  const internal = internalAddressesIn(status);
   return internal.length === 0 ? {} : { addresses: internal.map(({ address, type }) => ({ address, type })) };
+}
+
+function internalAddressesIn(status: unknown) {
+  const { addresses } = isObject(status) ? status : {};
+  return Array.isArray(addresses) ? addresses.filter(isObject).filter(({ type }) => type === "InternalIP") : [];
 }
 
 function specIn(text: string | undefined): Readonly<Record<string, unknown>> {

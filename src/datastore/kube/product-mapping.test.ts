@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
+import { identity } from "../../identity.ts";
 import { parsePrefix } from "../../ip/prefix.ts";
 import {
   affinitiesPrefix,
@@ -172,6 +173,7 @@ describe("resources", () => {
 });
 
 describe("the node of the cluster", () => {
+  const NODE_SPEC = `${identity.labelPrefix}node-spec`;
   const key = resourceKey("nodes", { name: "n1" });
   beforeEach(() => make("/api/v1/nodes", { metadata: { name: "n1", labels: { zone: "a" } }, spec: { podCIDR: "x" } }));
 
@@ -201,6 +203,34 @@ describe("the node of the cluster", () => {
 
     expect((await store.commit([update])).ok).toBe(true);
     expect(api.object("/api/v1/nodes/n3")).toMatchObject({ status });
+  });
+
+  test("has the addresses that its kubelet reported, whatever the annotation says", async () => {
+    const annotations = { [NODE_SPEC]: JSON.stringify({ addresses: [{ address: "192.0.2.9" }] }) };
+    const addresses = [
+      { type: "InternalIP", address: "192.0.2.3" },
+      { type: "Hostname", address: "n3" },
+    ];
+    await make("/api/v1/nodes", { metadata: { name: "n3", annotations }, status: { addresses } });
+    expect(JSON.parse((await readOne(resourceKey("nodes", { name: "n3" })))?.value ?? "")).toMatchObject({
+      spec: { addresses: [{ address: "192.0.2.9" }] },
+      status: { kubeletAddresses: ["192.0.2.3"] },
+    });
+  });
+
+  test("has the pod CIDRs of its annotation that the orchestrator has assigned to it, and names the others", async () => {
+    const podCIDRs = ["10.244.1.0/24", "fd00:0:0::/80", "10.244.2.0/24"];
+    const annotations = { [NODE_SPEC]: JSON.stringify({ podCIDRs }) };
+    const assigned = { podCIDRs: ["10.244.1.0/24", "fd00::/80", "10.244.7.0/24"] };
+    await make("/api/v1/nodes", { metadata: { name: "n3", annotations }, spec: assigned });
+    await make("/api/v1/nodes", { metadata: { name: "n4", annotations } });
+    const read = async (name: string) => JSON.parse((await readOne(resourceKey("nodes", { name })))?.value ?? "");
+    expect(await read("n3")).toMatchObject({
+      spec: { podCIDRs: ["10.244.1.0/24", "fd00:0:0::/80"] },
+      status: { unassignedPodCIDRs: ["10.244.2.0/24"] },
+    });
+    const { spec, status } = await read("n4");
+    expect([spec, status]).toEqual([{}, { unassignedPodCIDRs: podCIDRs }]);
   });
 
   test("is neither created nor deleted nor labelled here", async () => {

@@ -43,7 +43,7 @@ const C = node("c", { ipv4: "10.0.0.10" });
 
 function pool(name: string, cidr: string, mode: PoolMode["kind"] = "unencapsulated", isExported = true): RoutedPool {
   const kept: PoolMode = mode === "unencapsulated" ? { kind: mode } : { kind: mode, onlyAcrossSubnets: false };
-  return { name, prefix: prefixOf(cidr), mode: kept, isExported };
+  return { name, prefix: prefixOf(cidr), mode: kept, blockLength: 26, isExported };
 }
 
 const PLAIN_POOLS = [pool("plain", "10.10.0.0/16"), pool("plain6", "fd10::/48")];
@@ -73,6 +73,16 @@ const names = ({ sessions }: { sessions: readonly BgpSession[] }) => sessions.ma
 const texts = (prefixes: readonly Prefix[]) => prefixes.map(formatPrefix);
 
 describe("the mesh", () => {
+  test("has no session with a node that records the address of another one", () => {
+    const reported = B.addresses[4] === undefined ? [] : [B.addresses[4].address];
+    const thief = { ...node("aa", { ipv4: "10.0.0.2" }), asNumber: 65_001 };
+    const sessions = (nodes: readonly RoutedNode[], of = "a") =>
+      plan({ nodes }, of).sessions.map(({ from, peerAs }) => `${from} ${peerAs}`);
+    expect(sessions([A, { ...B, reported }, thief])).toEqual(['node "b" 64512']);
+    expect(sessions([A, B, thief])).toEqual(['node "aa" 65001', 'node "b" 64512']);
+    expect(sessions([A, { ...B, reported }, thief], "aa")).toContain('node "a" 64512');
+  });
+
   test("has a session with every other node, from the own address, in the default AS", () => {
     const { sessions, problems, asNumber, listenPort, routerId } = plan({});
 

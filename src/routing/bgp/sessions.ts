@@ -7,6 +7,7 @@
  */
 import { type Family, formatAddress } from "../../ip/address.ts";
 import type { BGPPeer } from "../../model/bgp-peer.ts";
+import { withCountedAddresses } from "../counted-nodes.ts";
 import type { RoutedNode } from "../facts.ts";
 import { planAdvertisements, planAnnouncements } from "./announcements.ts";
 import type { BgpFacts } from "./facts.ts";
@@ -17,7 +18,7 @@ import { routerId } from "./router-id.ts";
 import { byName, FAMILIES, speakersOf } from "./speakers.ts";
 
 export function planBgp(facts: BgpFacts): BgpPlan {
-  const nodes = [...facts.nodes];
+  const nodes = withCountedAddresses([...facts.nodes], facts.node);
   const configurations = [...facts.configurations];
   const known = nodes.find(({ name }) => name === facts.node);
   const self: RoutedNode = known ?? { name: facts.node, labels: {}, addresses: {}, vxlan: {}, podCidrs: [] };
