@@ -9,19 +9,29 @@ import { nodeUid, requestAccountToken } from "../../src/agent/install/account-to
 import { boundNodeUid } from "../../src/agent/install/kubeconfig.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
+import { sourceOf } from "../../src/datastore/replica/kinds.ts";
+import { startReplica } from "../../src/datastore/replica.ts";
 import { identity } from "../../src/identity.ts";
+import { type Address, formatAddress } from "../../src/ip/address.ts";
+import { nthAddress } from "../../src/ip/block.ts";
+import { prefixAround } from "../../src/ip/prefix.ts";
 import { type Allocator, openAllocator } from "../../src/ipam/allocator.ts";
 import { findProblems } from "../../src/ipam/invariants.ts";
 import { forgetBorrowings } from "../../src/ipam/leaks/borrowings.ts";
 import { readWorld } from "../../src/ipam/world.ts";
 import type { KubeRequest } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
+import { ENDPOINT } from "../../src/model/kinds.ts";
 import { BINDS_TOKENS } from "../../src/operator/render/names.ts";
 import { PLUGIN_ACCOUNT } from "../../src/operator/roles/rules.ts";
+import { blockFacts, ROUTED_BLOCK_KINDS, ROUTING_KINDS, resourceFacts } from "../../src/routing/inputs.ts";
+import { RoutePlanner } from "../../src/routing/planner.ts";
+import { vxlanMac } from "../../src/routing/vxlan-mac.ts";
 import { means, poolChange, prefix, request, seed } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
+import { planLines } from "../support/routing-facts.ts";
 
 const problem = apiServerProblem();
 const testServer = testNeeding(problem);
@@ -55,7 +65,8 @@ beforeAll(async () => {
   await server.kubectl(["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
   await server.createNamespace("pods");
   for (const node of NODES) {
-    await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: node } }));
+    const spec = { podCIDRs: node === "node-1" ? ["10.244.1.0/24", "fd00:0:0::/80"] : ["10.244.2.0/24"] };
+    await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: node }, spec }));
     await createPod(node, "pods", "default");
     await createPod(node, "kube-system", nodeAgent);
     const ofNode = { kind: "Node", name: node } as const;
@@ -130,8 +141,8 @@ async function replaced(kind: string, name: string, change: (object: Json) => vo
 }
 
 /** A block of node-1. */
-function creation(name: string, cidr: string): KubeRequest {
-  const spec = { cidr, affinity: "host:node-1", allocations: [], unallocated: [], attributes: [] };
+function creation(name: string, cidr: string, allocations: readonly null[] = []): KubeRequest {
+  const spec = { cidr, affinity: "host:node-1", allocations, unallocated: [], attributes: [] };
   const body = { apiVersion: `${apiGroup}/v3`, kind: "IPAMBlock", metadata: { name }, spec };
   return { method: "POST", path: `${RESOURCES}/ipamblocks`, body: JSON.stringify(body) };
 }
@@ -150,6 +161,11 @@ function tokenRequest(boundObjectRef?: object, more: object = {}): KubeRequest {
 const pod = (node: Node) => `/api/v1/namespaces/pods/pods/pod-of-${node}/status`;
 const nodeStatus = (node: Node) => `/api/v1/nodes/${node}/status`;
 const nodeSpec = { metadata: { annotations: { [`${labelPrefix}node-spec`]: "{}" } } };
+/** A record as an agent writes it, or as somebody else would. */
+const record = (spec: object | string): KubeRequest => {
+  const text = typeof spec === "string" ? spec : JSON.stringify(spec);
+  return merge(nodeStatus("node-1"), { metadata: { annotations: { [`${labelPrefix}node-spec`]: text } } });
+};
 const podIp = { metadata: { annotations: { [`${annotationPrefix}podIP`]: "10.0.0.9/32" } } };
 const BLOCK = "10-0-0-0-26";
 
@@ -185,6 +201,11 @@ const ATTACKS: readonly (readonly [title: string, Account, () => Promise<KubeReq
     "agent",
     () => merge(nodeStatus("node-1"), { status: { conditions: [{ type: "Ready", status: "True" }] } }),
   ],
+  ["pod CIDRs of another node", "agent", () => record({ podCIDRs: ["10.244.1.0/24", "10.244.2.0/24"] })],
+  ["pod CIDRs of another node, behind others", "agent", () => record('{"podCIDRs":["]",1,"10.244.2.0/24"]}')],
+  ["pod CIDRs of another node, a second time", "agent", () => record('{"podCIDRs":[],"podCIDRs": ["0.0.0.0/1"]}')],
+  ["pod CIDRs of another node, escaped", "agent", () => record(String.raw`{"podCIDR\u0073":["10.244.2.0/24"]}`)],
+  ["a block larger than those of pools", "plugin", () => creation("10-0-0-0-19", "10.0.0.0/19")],
   ["a pool", "plugin", () => merge(`${RESOURCES}/ippools/small`, { spec: { natOutgoing: true } })],
   ["the finalizer of a pool", "plugin", () => merge(`${RESOURCES}/ippools/small`, { metadata: { finalizers: [] } })],
   [
@@ -317,6 +338,16 @@ const ATTACKS: readonly (readonly [title: string, Account, () => Promise<KubeReq
 const ALLOWED: readonly (readonly [title: string, Account, () => Promise<KubeRequest> | KubeRequest])[] = [
   ["addresses of its own pods", "plugin", () => merge(pod("node-1"), podIp)],
   ["its own record", "agent", () => merge(nodeStatus("node-1"), nodeSpec)],
+  [
+    "its own record with its pod CIDRs",
+    "agent",
+    () =>
+      record({
+        bgp: { ipv4Address: "192.0.2.1/24" },
+        podCIDRs: ["10.244.1.0/24", "fd00::/80"],
+        addresses: [{ address: "192.0.2.1/24", type: "InternalIP" }],
+      }),
+  ],
   [
     "the condition NetworkUnavailable of its Node",
     "agent",
@@ -515,4 +546,85 @@ describe("IPAM with tokens of two nodes", () => {
     );
     await server.kubectl(["replace", "--filename=-"], JSON.stringify(block));
   }
+});
+
+/** At the end: its pool would give addresses to the others. */
+describe("the records that a token of one node can write", () => {
+  const address = (node: string) => `192.0.2.${node.slice(-1)}`;
+
+  async function writeRecord(node: string, spec: object): Promise<void> {
+    const annotations = { [`${labelPrefix}node-spec`]: JSON.stringify(spec) };
+    const status = { addresses: [{ type: "InternalIP", address: address(node) }] };
+    const patch = `--patch=${JSON.stringify({ metadata: { annotations }, status })}`;
+    await server.kubectl(["patch", "node", node, "--subresource=status", "--type=merge", patch]);
+  }
+
+  /** The plan that the agent of a third node makes of what the API server has. */
+  async function planOfThird() {
+    const store = await storeOf(tokens["node-2"].agent);
+    const stop = new AbortController();
+    const options = { signal: stop.signal, watches: "per kind" as const };
+    const resources = startReplica(store, { ...ROUTING_KINDS, endpoints: sourceOf(ENDPOINT) }, options);
+    const blocks = startReplica(store, ROUTED_BLOCK_KINDS, options);
+    const planner = new RoutePlanner("node-3", { isEnabled: true, isBgpEnabled: false });
+    for await (const { changes } of resources.updates()) {
+      planner.update(resourceFacts(changes, "node-3"));
+      break;
+    }
+    for await (const { changes } of blocks.updates()) {
+      planner.update(blockFacts(changes));
+      break;
+    }
+    stop.abort();
+    await Promise.all([resources.ended, blocks.ended]);
+    return planner.plan;
+  }
+
+  testServer("lead no packets of others to it", async () => {
+    await seed(admin, poolChange("tunnels", "10.9.0.0/24", { blockSize: 26, vxlanMode: "Always" }));
+    const wishes = [{ kind: "automatic", family: 4, pools: ["tunnels"] }] as const;
+    const tunnels = new Map<string, Address>();
+    const tunnelOf = (node: string) => tunnels.get(node) ?? { family: 4, value: 0n };
+    await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: "node-3" } }));
+    for (const node of ["node-1", "node-2", "node-3"]) {
+      const allocator = openAllocator(admin, means({ now: () => new Date() }));
+      const handle = `vxlan-tunnel-addr-${node}`;
+      const attributes = { type: "vxlanTunnelAddress" };
+      const { addresses } = await allocator.assign(request(handle, { node, attributes, wishes } as never));
+      for (const each of addresses) tunnels.set(node, each.address);
+      await writeRecord(node, {
+        bgp: { ipv4Address: `${address(node)}/24` },
+        ipv4VXLANTunnelAddr: formatAddress(tunnelOf(node)),
+        vxlanTunnelMACAddr: vxlanMac(node, 4),
+      });
+    }
+    const honest = await planOfThird();
+    expect([honest.problems, honest.peers.size]).toEqual([[], 2]);
+
+    const client = await clientOf(tokens["node-1"].agent);
+    const write = async (wanted: KubeRequest) => expect((await client.request(wanted)).status).toBeLessThan(300);
+    await write(
+      record({
+        bgp: { ipv4Address: `${address("node-2")}/24` },
+        ipv4VXLANTunnelAddr: formatAddress(tunnelOf("node-2")),
+        vxlanTunnelMACAddr: vxlanMac("node-2", 4),
+      }),
+    );
+    const inside = formatAddress(nthAddress(prefixAround(tunnelOf("node-2"), 26), 5) ?? tunnelOf("node-2"));
+    for (const text of [inside, address("node-2")]) {
+      await write(creation(`${text.replaceAll(".", "-")}-32`, `${text}/32`, [null]));
+    }
+    await client.close();
+
+    const stolen = await planOfThird();
+    const words = [address("node-1"), formatAddress(tunnelOf("node-1")), "node-1:"];
+    const ofOthers = planLines(honest).filter((line) => !line.split(" ").some((word) => words.includes(word)));
+    expect(ofOthers.length).toBeGreaterThan(3);
+    expect(planLines(stolen)).toEqual(ofOthers);
+    const problems = stolen.problems.join("\n");
+    expect(problems).toContain(`Block ${inside}/32 of node "node-1" does not count`);
+    expect(problems).toContain(`Block ${address("node-2")}/32 of node "node-1" does not count`);
+    expect(problems).toContain('its address 192.0.2.2: the kubelet of node "node-2" reports it');
+    expect(problems).toContain('IPAM holds it for node "node-2"');
+  });
 });

@@ -2,7 +2,8 @@
  * What the accounts of plugin and node agent may write, by the node that their token is bound to: a token that was stolen
  * from one node does not change what belongs to another (docs/security.md). Pure. One row per kind of object:
  *
- *   node-records      Nodes: its own; only our annotations and the condition NetworkUnavailable
+ *   node-records      Nodes: its own; only our annotations and the condition NetworkUnavailable; in the record no pod CIDRs
+ *                     but its own. What else the record says is judged by every reader (routing/counted-nodes.ts)
  *   node-pods         pods of the node; only our annotations
  *   node-blocks       its own blocks, each with the name of its CIDR. Of all others only entries that are free or its own,
  *                     before and after: it borrows addresses, gives them back, and takes blocks that belong to nobody.
@@ -18,6 +19,7 @@
  * An API server that does not put the node into a token is not asked: the conditions do not match then.
  */
 import { identity, PRODUCT_API } from "../../identity.ts";
+import { BLOCK_SIZES } from "../../model/block-sizes.ts";
 import { LONGEST_TOKEN_SECONDS } from "../../model/token-lifetime.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { BINDS_TOKENS } from "../render/names.ts";
@@ -26,6 +28,9 @@ import { constant, FORMER_ANNOTATIONS, NEW_ANNOTATIONS } from "./expressions.ts"
 import { bindingObject, matching, policyObject } from "./policy-objects.ts";
 
 const { product, annotationPrefix, labelPrefix } = identity;
+
+/** The spec of the record (datastore/kube/cluster-nodes.ts). */
+const NODE_SPEC = `${labelPrefix}node-spec`;
 
 /** Where the accounts are: of a manifest or an installation by hand, and of the operator. */
 const NAMESPACES = ["kube-system", identity.systemNamespace];
@@ -95,13 +100,36 @@ const ANNOTATIONS = [NEW_ANNOTATIONS, FORMER_ANNOTATIONS];
 const OTHER_CONDITIONS = (object: string) =>
   `${object}.status.?conditions.orValue([]).filter(each, each.type != 'NetworkUnavailable')`;
 
+/** The record as JSON, which expressions cannot read: so it must not hide anything by escapes. Empty if it stays as it is. */
+const RECORD = {
+  name: "record",
+  expression: (() => {
+    const [now, before] = ["annotations", "former"].map((each) => `variables.${each}[?${constant(NODE_SPEC)}]`);
+    return `${now} == ${before} ? '' : ${now}.orValue('')`;
+  })(),
+};
+
+/** Each list with that name is written as the agent writes it, and names only what is assigned. */
+const ONLY_ASSIGNED_POD_CIDRS = (() => {
+  const lists = String.raw`variables.record.findAll('"podCIDRs":\\[(?:"[^"]*"(?:,"[^"]*")*)?\\]')`;
+  const texts = `list.findAll('"[^"]*/[^"]*"').map(quoted, quoted.replace('"', ''))`;
+  const isAssigned =
+    "object.spec.?podCIDRs.orValue([]).exists(each, isCIDR(each) && isCIDR(text) && cidr(each) == cidr(text))";
+  return [
+    String.raw`!variables.record.contains('\\')`,
+    `variables.record.split('podCIDRs').size() == ${lists}.size() + 1`,
+    `${lists}.all(list, ${texts}.all(text, ${isAssigned}))`,
+  ].join(" && ");
+})();
+
 const RECORDS: Rule = {
   name: "node-records",
   operations: ["UPDATE"],
   resource: "nodes/status",
-  variables: ANNOTATIONS,
+  variables: [...ANNOTATIONS, RECORD],
   demands: [
     ["object.metadata.name == variables.node", "write its own Node only"],
+    [ONLY_ASSIGNED_POD_CIDRS, "record only pod CIDRs that spec.podCIDRs of its Node has"],
     [`${same(LABELS, OWNERS, FINALIZERS)} && ${ONLY_OUR_ANNOTATIONS}`, "change our own annotations of its Node only"],
     [
       [sameExcept("status", "conditions"), `${OTHER_CONDITIONS("object")} == ${OTHER_CONDITIONS("oldObject")}`].join(
@@ -178,6 +206,10 @@ const BLOCKS: Rule = {
     [
       `object == null || object.spec.cidr.startsWith(':') || object.metadata.name == ${NAME_OF_CIDR}`,
       "write blocks with the name of their CIDR only",
+    ],
+    [
+      `object == null || oldObject != null || int(object.spec.cidr.split('/')[1]) >= (object.spec.cidr.contains(':') ? ${BLOCK_SIZES[6].shortest} : ${BLOCK_SIZES[4].shortest})`,
+      "create blocks of the sizes that pools have only",
     ],
     [
       "object == null || oldObject == null || variables.affinity == variables.formerAffinity || (variables.formerAffinity in ['', variables.own] && variables.affinity in ['', variables.own])",
