@@ -12,6 +12,7 @@ import { blockFacts, FollowedSettings, type RoutedBlockValues, resourceFacts } f
 import { tunnelName } from "../routing/next-hop.ts";
 import type { TunnelName } from "../routing/plan.ts";
 import { type FactChanges, RoutePlanner } from "../routing/planner.ts";
+import { ROUTING_PROBLEMS_FILE, writeRoutingProblems } from "../routing/problems-file.ts";
 import { routedPool } from "../routing/routed-pool.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "./followed-network.ts";
 
@@ -62,7 +63,17 @@ async function route(
   const planner = new RoutePlanner(network.node, { isEnabled: true, isBgpEnabled: true });
   const bgp = means.followerOfBgp({ node: network.node, kube: network.orchestrator.access, wait, log });
   const hasOtherNodes = () => (replica.part(["nodes"]).snapshot?.nodes.size ?? 0) > 1;
-  const problems = new ProblemReport({ report: warn, isOfInterest: hasOtherNodes });
+  const shown = files.openFolder(files.runDirectory);
+  const problems = new ProblemReport({
+    ...{ report: warn, isOfInterest: hasOtherNodes },
+    publish: (lasting) => {
+      try {
+        shown.write(ROUTING_PROBLEMS_FILE, writeRoutingProblems(lasting));
+      } catch (failure) {
+        warn(`Cannot write "${shown.path}/${ROUTING_PROBLEMS_FILE}": ${failure}`);
+      }
+    },
+  });
   let isPlanned = false;
   const applied = () => {
     // The kernel is also compared before the datastore could be read.

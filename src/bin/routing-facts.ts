@@ -16,6 +16,7 @@ import { birdFiles } from "../routing/bird/bird-files.ts";
 import { readRoutes } from "../routing/bird/routes-status.ts";
 import { readSessions } from "../routing/bird/sessions-status.ts";
 import { readBirdState } from "../routing/bird/state.ts";
+import { ROUTING_PROBLEMS_FILE, readRoutingProblems } from "../routing/problems-file.ts";
 import { callSocketPath, runDirectoryOf } from "./agent-socket.ts";
 
 export async function readRoutingFacts(environment: Environment): Promise<RoutingFacts> {
@@ -29,6 +30,7 @@ export async function readRoutingFacts(environment: Environment): Promise<Routin
     state: state === undefined ? undefined : readBirdState(state),
     bird: await readBird(files.control),
     refusedClaims: readRefusedClaims(readText(`${runDirectoryOf(environment)}/${REFUSED_CLAIMS_FILE}`) ?? ""),
+    routingProblems: readRoutingProblems(readText(`${runDirectoryOf(environment)}/${ROUTING_PROBLEMS_FILE}`) ?? ""),
     kernelRoutes: withRouteSocket(ownSockets, readKernelRoutes),
   };
 }

@@ -147,6 +147,7 @@ const WITHOUT_ROUTES: RoutingFacts = {
   bird: undefined,
   kernelRoutes: [],
   refusedClaims: [],
+  routingProblems: [],
 };
 
 function missing(): never {

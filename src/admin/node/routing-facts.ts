@@ -14,6 +14,8 @@ export interface RoutingFacts {
   readonly kernelRoutes: readonly KernelRoute[];
   /** What annotations of this node's pods say without effect; the node agent wrote it. */
   readonly refusedClaims: readonly RefusedClaims[];
+  /** Why routes to other nodes are missing, and records of theirs that do not count; the node agent wrote it. */
+  readonly routingProblems: readonly string[];
 }
 
 export interface BirdFacts {

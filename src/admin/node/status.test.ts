@@ -34,6 +34,7 @@ const running: RoutingFacts = {
     { family: 4, destination: "10.244.1.5/32", writer: "node agent", kind: "unicast", link: "vend123" },
   ],
   refusedClaims: [],
+  routingProblems: [],
 };
 const stopped: RoutingFacts = { ...running, bird: undefined };
 
@@ -100,6 +101,16 @@ IPv4     node agent   vxlan.vendor        1
 
     expect(stdout).toContain(`Annotations without effect\nPOD            CLAIM\nmallory/evil   ${claim}\n`);
     expect(JSON.parse(json.stdout).annotationsWithoutEffect).toEqual(refusedClaims);
+  });
+
+  test("names records of other nodes that do not count", async () => {
+    const problem = 'Block 10.0.0.5/32 of node "node-4" does not count: …';
+    const routingFacts = { ...running, routingProblems: [problem] };
+    const { stdout } = await runInside(["node", "status"], { routingFacts });
+    const json = await runInside(["node", "status", "-o", "json"], { routingFacts });
+
+    expect(stdout).toEndWith(`Problem: ${problem}\n`);
+    expect(JSON.parse(json.stdout).routingProblems).toEqual([problem]);
   });
 
   test("prints JSON for scripts", async () => {

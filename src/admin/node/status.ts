@@ -33,7 +33,7 @@ function isBirdMissing({ bird, state }: RoutingFacts): boolean {
   return bird === undefined && state?.kind === "running";
 }
 
-function jsonOf({ isAgentRunning, state, bird, kernelRoutes, refusedClaims }: RoutingFacts) {
+function jsonOf({ isAgentRunning, state, bird, kernelRoutes, refusedClaims, routingProblems }: RoutingFacts) {
   return {
     nodeAgent: isAgentRunning ? "running" : "not running",
     bgp: {
@@ -49,12 +49,13 @@ function jsonOf({ isAgentRunning, state, bird, kernelRoutes, refusedClaims }: Ro
       sessions: bird?.sessions ?? [],
     },
     routes: summaryOf(kernelRoutes),
+    ...(routingProblems.length > 0 && { routingProblems }),
     ...(refusedClaims.length > 0 && { annotationsWithoutEffect: refusedClaims }),
   };
 }
 
 function print(facts: RoutingFacts, { stdout }: Context): void {
-  const { isAgentRunning, state, bird, kernelRoutes, refusedClaims } = facts;
+  const { isAgentRunning, state, bird, kernelRoutes, refusedClaims, routingProblems } = facts;
   const { nodeAgent } = identity;
   stdout(`Node agent: ${isAgentRunning ? "running" : `not running (systemctl status ${nodeAgent})`}\n`);
   stdout(`BGP: ${birdLine(facts)}\n`);
@@ -74,6 +75,7 @@ function print(facts: RoutingFacts, { stdout }: Context): void {
           summary.map(({ family, madeBy, way, routes }) => [family, madeBy, way, String(routes)]),
         ),
   );
+  for (const problem of routingProblems) stdout(`Problem: ${problem}\n`);
   if (refusedClaims.length === 0) return;
   stdout("\nAnnotations without effect\n");
   const rows = refusedClaims.flatMap(({ namespace, pod, refused }) =>

@@ -6,21 +6,25 @@ const LASTING_MILLISECONDS = 5_000;
 
 export interface ProblemMeans {
   readonly report: (problem: string) => void;
+  /** All that last, at first and when they have changed: for `node status`. */
+  readonly publish: (problems: readonly string[]) => void;
   /** Without other nodes nobody misses a route. */
   readonly isOfInterest: () => boolean;
 }
 
 export class ProblemReport {
   private before: ReadonlySet<string> = new Set();
-  private reported: ReadonlySet<string> = new Set();
+  private reported: ReadonlySet<string> | undefined;
 
   constructor(private readonly means: ProblemMeans) {}
 
   /** Reports those that were there at the last call too. */
   look(problems: readonly string[]): void {
     const lasting = this.means.isOfInterest() ? problems.filter((problem) => this.before.has(problem)) : [];
-    for (const problem of lasting) if (!this.reported.has(problem)) this.means.report(problem);
-    this.reported = new Set(lasting);
+    for (const problem of lasting) if (!this.reported?.has(problem)) this.means.report(problem);
+    const now = new Set(lasting);
+    if (!Bun.deepEquals(now, this.reported)) this.means.publish(lasting);
+    this.reported = now;
     this.before = new Set(problems);
   }
 
