@@ -2,7 +2,7 @@
 import { identity } from "../../src/identity.ts";
 import { CHOSEN_ANNOTATIONS } from "../../src/model/recorded-annotations.ts";
 import { ADDRESS_LIST } from "../../src/operator/admission/address-policies.ts";
-import { policiesOf } from "../../src/operator/admission/policies.ts";
+import { listFollower, policiesOf } from "../../src/operator/admission/policies.ts";
 import { formatYaml } from "../../src/yaml.ts";
 
 const { product, annotationPrefix } = identity;
@@ -37,7 +37,7 @@ ${policiesOf("nodeAccounts").map(formatYaml).join("---\n")}`;
 }
 
 function addressPoliciesText(): string {
-  const policies = [...policiesOf("chosenAddresses"), ...policiesOf("recordedAddresses")];
+  const policies = [...listFollower(), ...policiesOf("chosenAddresses"), ...policiesOf("recordedAddresses")];
   return `# Users may not choose arbitrary addresses; see docs/admission.md. Create ${ADDRESS_LIST.name}.yaml first.
 # Generated from src/operator/admission.
 ${policies.map(formatYaml).join("---\n")}`;

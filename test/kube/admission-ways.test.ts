@@ -134,8 +134,7 @@ describe("without a list, or with a damaged one", () => {
   const until = (group: AdmissionGroup, state: "on" | "off") =>
     pollUntil(async () => ((await probes[group]()) === "") === (state === "off"), `${group} to be ${state}`, 30_000);
 
-  // "chosenAddresses" last: an API server stops watching the list when nothing is bound to it any more (docs/admission.md).
-  const switches = [undefined, "recordedAddresses", "nodeAccounts", "chosenAddresses"] as const;
+  const switches = [undefined, ...ADMISSION_GROUPS];
   for (const off of switches) {
     const title = off === undefined ? "all groups on" : `${off} off`;
     testServer(`${title}: pods that choose nothing live`, async () => {
@@ -155,4 +154,23 @@ describe("without a list, or with a damaged one", () => {
       await live(`missing-${switches.indexOf(off)}`);
     });
   }
+
+  testServer("the list counts again after the policies were switched off and on", async () => {
+    const apply = (spec: object) =>
+      cluster.apply(JSON.stringify({ apiVersion: "v1", kind: "List", items: ofOperator(spec) }));
+    const off = { admissionPolicies: { chosenAddresses: "Disabled" } };
+    await apply({});
+    const kept = new Set(ofOperator(off).map(({ metadata }) => metadata.name));
+    for (const { kind, metadata } of ofOperator({}).filter((each) => !kept.has(each.metadata.name))) {
+      await cluster.kubectl(["delete", kind, metadata.name]);
+    }
+    await cluster.kubectl(["apply", "--server-side", "--force-conflicts", "--filename=-"], list({}));
+    await until("chosenAddresses", "off");
+    await apply({});
+    await until("chosenAddresses", "on");
+    await cluster.changeList({ ipAddrsNoIpam: "plain" });
+    await until("chosenAddresses", "off");
+    await cluster.changeList({ ipAddrsNoIpam: "" });
+    await until("chosenAddresses", "on");
+  });
 });

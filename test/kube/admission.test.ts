@@ -340,7 +340,7 @@ describe("the policies", () => {
     );
 
     const checked = await policies();
-    expect(checked).toHaveLength(4);
+    expect(checked).toHaveLength(5);
     expect(checked.map(({ metadata, status }) => [metadata.name, status?.typeChecking])).toEqual(
       checked.map(({ metadata }) => [metadata.name, {}]),
     );

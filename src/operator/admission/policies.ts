@@ -1,9 +1,16 @@
 /** The admission policies of an installation, in groups that an administrator can switch off one by one. Pure. */
+import { identity } from "../../identity.ts";
 import type { AdmissionGroup } from "../../model/installation/admission.ts";
 import type { EffectiveInstallation } from "../effective-installation.ts";
 import type { KubeObject } from "../kube-object.ts";
-import { addressListObject, chosenAddressesPolicies, recordedAddressesPolicies } from "./address-policies.ts";
+import {
+  ADDRESS_LIST,
+  addressListObject,
+  chosenAddressesPolicies,
+  recordedAddressesPolicies,
+} from "./address-policies.ts";
 import { NODE_TOKENS, nodeAccountPolicies } from "./node-policies.ts";
+import { bindingObject, matching, policyObject } from "./policy-objects.ts";
 
 const GROUPS: Readonly<Record<AdmissionGroup, () => readonly KubeObject[]>> = {
   chosenAddresses: chosenAddressesPolicies,
@@ -27,7 +34,29 @@ export function admissionObjects({ admissionPolicies, datastore }: AdmissionPlan
   const groups = Object.keys(GROUPS) as readonly AdmissionGroup[];
   const policies = groups.filter((group) => admissionPolicies[group]).flatMap(policiesOf);
   const needsTokens = datastore.type !== "Etcd";
-  return [addressListObject(), ...policies.filter(({ metadata }) => needsTokens || metadata.name !== NODE_TOKENS)];
+  return [
+    addressListObject(),
+    ...listFollower(),
+    ...policies.filter(({ metadata }) => needsTokens || metadata.name !== NODE_TOKENS),
+  ];
+}
+
+/**
+ * Refuses nothing. It is bound while the policies are switched off too: an API server stops following the list when nothing is
+ * bound to it any more, and many releases never follow it again (kubernetes#130887).
+ */
+export function listFollower(): readonly KubeObject[] {
+  const name = `${ADDRESS_LIST.name}-follower`;
+  return [
+    policyObject(name, {
+      failurePolicy: "Ignore",
+      paramKind: { apiVersion: "v1", kind: "ConfigMap" },
+      // There is no such resource.
+      matchConstraints: matching(["CREATE"], ["nothing"], `none.${identity.apiGroup}`),
+      validations: [{ expression: "true" }],
+    }),
+    bindingObject(name, { paramRef: { ...ADDRESS_LIST, parameterNotFoundAction: "Allow" } }),
+  ];
 }
 
 type AdmissionPlan = Pick<EffectiveInstallation, "admissionPolicies" | "datastore">;

@@ -7,7 +7,7 @@ import { identity, OPERATOR_API, PRODUCT_API } from "../../identity.ts";
 import { ADMISSION_GROUPS } from "../../model/installation/admission.ts";
 import { ADDRESS_LIST } from "../admission/address-policies.ts";
 import { USERS_OF_ANNOTATIONS } from "../admission/annotation-users.ts";
-import { policiesOf } from "../admission/policies.ts";
+import { listFollower, policiesOf } from "../admission/policies.ts";
 import { ADMISSION_GROUP } from "../admission/policy-objects.ts";
 import { NETWORK_CONFIG_MAP, UNINSTALL } from "../render/names.ts";
 import { combinedRules } from "./combined-rules.ts";
@@ -30,7 +30,9 @@ export const OPERATOR_SECRETS_ROLE = `${identity.operator}-secrets`;
 const CORE = "";
 const COMPONENTS = [identity.nodeAgent, PLUGIN_ACCOUNT, identity.controllers];
 /** A policy and its binding have the same name. */
-const ADMISSION_POLICIES = [...new Set(ADMISSION_GROUPS.flatMap(policiesOf).map(({ metadata }) => metadata.name))];
+const ADMISSION_POLICIES = [
+  ...new Set([...listFollower(), ...ADMISSION_GROUPS.flatMap(policiesOf)].map(({ metadata }) => metadata.name)),
+];
 const STATUSES = `${identity.product}statuses`;
 
 /** Each kind that is rendered, with the names of its objects. */
