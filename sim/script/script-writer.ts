@@ -4,6 +4,8 @@ import type { Action, Labels, Operation, PolicySpec, PoolPlan, Script } from "./
 
 export const NAMESPACES = ["red", "blue"];
 export const APPS = ["web", "db", "cache"];
+/** The label of pods that no policy mentions. */
+const STRANGER = "stranger";
 export const CONTROLLERS = ["controllers-1", "controllers-2"];
 
 export interface ScriptPod {
@@ -106,24 +108,34 @@ export class ScriptWriter {
     const { random } = this;
     const asksFor = `10.10.0.${random.below(8)}`;
     const peer = this.pods.find((each) => each.namespace === namespace);
-    const [app = "", next = ""] = random.chance(0.5) ? APPS : APPS.toReversed();
-    const pod = this.createPod({ asksFor, namespace, app });
-    if (random.chance(0.7)) {
-      const ingress = [{ from: [{ podSelector: { matchLabels: { app } } }] }];
-      this.policies.push({ namespace, name: "peers" });
-      this.write({
-        ...{ kind: "apply policy", namespace, name: "peers" },
-        spec: { podSelector: {}, policyTypes: ["Ingress"], ingress },
-      });
-    }
+    const app = random.pick(APPS);
+    // DEL itself forgets the connections of its node.
+    const others = [...this.nodes].filter((node) => node !== peer?.node);
+    const pod = this.createPod({
+      asksFor,
+      namespace,
+      app,
+      ...(others.length === 0 ? {} : { on: random.pick(others) }),
+    });
+    const isOpener = random.chance(0.5);
+    if (random.chance(0.7)) this.allowPeers(namespace, app, isOpener ? "Ingress" : "Egress");
     this.pass(5 * SECOND, 20 * SECOND);
-    if (pod !== undefined && peer !== undefined)
-      this.openConnection(...random.pick([[pod, peer] as const, [peer, pod] as const]));
+    if (pod !== undefined && peer !== undefined) this.openConnection(isOpener ? pod : peer, isOpener ? peer : pod);
     this.pass(0, 2 * SECOND);
     if (pod !== undefined) this.deletePod(pod);
     this.pass(0, 5 * SECOND);
-    this.createPod({ asksFor, app: next, namespace: random.chance(0.7) ? namespace : random.pick(NAMESPACES) });
+    this.createPod({ asksFor, app: STRANGER, namespace: random.chance(0.7) ? namespace : random.pick(NAMESPACES) });
     this.pass(15 * SECOND, 20 * SECOND);
+  }
+
+  private allowPeers(namespace: string, app: string, direction: "Ingress" | "Egress"): void {
+    const peers = [{ podSelector: { matchLabels: { app } } }];
+    const rules = direction === "Ingress" ? { ingress: [{ from: peers }] } : { egress: [{ to: peers }] };
+    this.policies.push({ namespace, name: "peers" });
+    this.write({
+      ...{ kind: "apply policy", namespace, name: "peers" },
+      spec: { podSelector: {}, policyTypes: [direction], ...rules },
+    });
   }
 
   /** Packets are sent for longer than the kernel remembers those of UDP. */
