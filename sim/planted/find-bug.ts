@@ -2,6 +2,7 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { OWN_SCRIPT } from "./play-seed.ts";
 import type { Searched } from "./search-seeds.process.ts";
 
 const REPOSITORY = resolve(import.meta.dir, "../..");
@@ -29,7 +30,7 @@ export async function findBug(patch: string, { minutes }: { readonly minutes: nu
     symlinkSync(join(REPOSITORY, "node_modules"), join(copy, "node_modules"));
     await run(["git", "apply", patchFile(patch)], copy);
     let played = 0;
-    for (let next = 1; ; ) {
+    for (let next = OWN_SCRIPT; ; ) {
       const left = minutes - seconds() / 60;
       if (left <= 0) return { played, seconds: seconds() };
       const command = [process.execPath, "sim/planted/search-seeds.process.ts", patch, String(next), String(left)];

@@ -12,6 +12,8 @@ interface Planted {
 interface PlantedInCluster extends Planted {
   /** Other scripts are not played. */
   readonly concerns: (script: Script) => boolean;
+  /** In `sim/regressions`, played first: for what few seeds meet. */
+  readonly script?: string;
 }
 
 interface PlantedInScenario extends Planted {
@@ -139,6 +141,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     violates: "sound records",
     concerns: (script) =>
       script.datastore === "orchestrator" && script.calls === "server" && count(script, "delete pool") > 0,
+    script: "range-used-again-while-a-watch-stalls",
   },
   {
     patch: "leader-goes-on-without-renewal",
