@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { address, prefix } from "../../../test/support/ip.ts";
 import { type HandMadeHost, handMadeHosts } from "./hand-made-network.ts";
+import { trackedRules, trackingRules } from "./kernel-rules.ts";
 import type { EnterHost, Network } from "./network.ts";
+import { replyTo } from "./probes.ts";
 import { chosenSource, walk } from "./walk.ts";
 
 const acceptAll: EnterHost = () => () => ({ verdict: "accept" });
@@ -78,6 +80,19 @@ describe("walk()", () => {
     );
     expect(fromPod(cluster)).toMatchObject({ end: "dropped" });
     expect(fromPod(cluster).path.at(-1)).toBe("node-2 drops it at forward (no)");
+  });
+
+  test("every host on the way tracks the connection of a real packet, and none that of one that is only tried", () => {
+    const stateOn = ({ root }: HandMadeHost, packet = ACROSS) => root.nftables.connections.stateOf(packet);
+    const tried = networkOf(trackedRules);
+    expect(fromPod(tried).end).toBe("delivered");
+    expect([tried.first, tried.second].map(({ root }) => root.nftables.connections.list().length)).toEqual([0, 0]);
+
+    const { network, first, second } = networkOf(trackingRules);
+    walk(network, { machine: first, namespace: first.container, packet: ACROSS });
+    expect([first, second].map((host) => stateOn(host))).toEqual(["new", "new"]);
+    walk(network, { machine: second, namespace: second.container, packet: { ...ACROSS, ...replyTo(ACROSS) } });
+    expect([first, second].map((host) => stateOn(host))).toEqual(["established", "established"]);
   });
 
   const DAMAGES: readonly (readonly [string, (cluster: ReturnType<typeof networkOf>) => void, string])[] = [
