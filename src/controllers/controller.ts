@@ -8,6 +8,7 @@
  *                every key, once in each period ─────┘
  */
 import type { OrderedChange } from "../datastore/datastore.ts";
+import type { RemovedShare } from "../ipam/removal-brake.ts";
 import type { Facts, FactsUpdate, OrchestratorKind, StoredKind } from "./facts.ts";
 
 /** What to write, and why, in words for the log. */
@@ -26,6 +27,14 @@ export interface Confirmation {
   readonly absent: string;
 }
 
+export interface ProposedRemovals {
+  readonly keys: readonly string[];
+  /** How many records it has. */
+  readonly total: number;
+  /** What others delete once these records are gone. */
+  readonly consequences?: readonly RemovedShare[];
+}
+
 export interface Controller {
   /** As in the settings and in metrics: `policy`. */
   readonly name: string;
@@ -34,8 +43,8 @@ export interface Controller {
   keysOf(update: FactsUpdate): Iterable<string>;
   /** Every key that exists, or should. */
   allKeys(facts: Facts): Iterable<string>;
-  /** The records that it would delete, and how many it has; absent if it deletes only what a setting says. */
-  removals?(facts: Facts): { readonly keys: readonly string[]; readonly total: number };
+  /** The records that it would delete, all together; absent if it deletes only what a setting says. */
+  removals?(facts: Facts): ProposedRemovals;
   /** Pure. `undefined`: the key is as it should be. */
   decide(key: string, facts: Facts): Proposal | undefined;
 }

@@ -10,7 +10,7 @@ import { HOST_ENDPOINT } from "../model/kinds.ts";
 import type { Node } from "../model/node.ts";
 import { orchestratorName } from "../model/node-orchestrator-name.ts";
 import { DEFAULT_ALLOW_PROFILE } from "../model/profile.ts";
-import type { Controller, Proposal } from "./controller.ts";
+import type { Controller, Proposal, ProposedRemovals } from "./controller.ts";
 import type { Facts, FactsUpdate } from "./facts.ts";
 import { NodeReferences } from "./node-references.ts";
 
@@ -35,7 +35,7 @@ export function hostEndpointController(autoCreate: "Enabled" | "Disabled"): Cont
   };
 }
 
-function withoutNode({ stored }: Facts): { readonly keys: readonly string[]; readonly total: number } {
+function withoutNode({ stored }: Facts): ProposedRemovals {
   const automatic = Array.from(stored.hostEndpoints).filter(([key, each]) => isAutomaticName(key) && isAutomatic(each));
   const keys = automatic.map(([key]) => key);
   return { keys: keys.filter((key) => stored.nodes.get(nodeKeyOf(key)) === undefined), total: keys.length };

@@ -6,14 +6,18 @@
  * deleted node held, addresses and claims, is given back by the leak collection.
  */
 import { identity } from "../identity.ts";
+import { sharesOfGone } from "../ipam/leaks/cluster-records.ts";
 import { resourceKey } from "../model/keys.ts";
 import { NODE } from "../model/kinds.ts";
 import type { Node } from "../model/node.ts";
 import { orchestratorReference } from "../model/node-reference.ts";
 import { isObject } from "../model/shape.ts";
 import { parseJson } from "../parse-json.ts";
-import type { Controller, Proposal } from "./controller.ts";
+import type { Controller, Proposal, ProposedRemovals } from "./controller.ts";
 import type { Facts, FactsUpdate } from "./facts.ts";
+import { ipamUsage } from "./ipam-usage.ts";
+import { recordsIn } from "./leaks/records.ts";
+import { recordsWithoutNode } from "./node-names.ts";
 import { NodeReferences } from "./node-references.ts";
 
 const SYNCED_ANNOTATION = `${identity.labelPrefix}kube-labels`;
@@ -23,7 +27,10 @@ type Labels = Readonly<Record<string, string>>;
 /** Its keys are those of our records. */
 export class NodeRecordController implements Controller {
   readonly name = "node";
-  readonly follows = { orchestrator: ["nodes"], stored: ["nodes"] } as const;
+  readonly follows = {
+    orchestrator: ["nodes"],
+    stored: ["nodes", "blocks4", "blocks6", "claims", "endpoints"],
+  } as const;
   private readonly references = new NodeReferences();
 
   constructor(private readonly syncsLabels: boolean) {}
@@ -36,12 +43,22 @@ export class NodeRecordController implements Controller {
     return stored.nodes.keys();
   }
 
-  removals({ orchestrator, stored }: Facts) {
-    const references = Array.from(stored.nodes, ([key, { spec }]) => [key, orchestratorReference(spec)] as const);
-    const isGone = (reference: string | undefined) =>
-      reference !== undefined && orchestrator.nodes.get(resourceKey("nodes", { name: reference })) === undefined;
-    const keys = references.filter(([, reference]) => isGone(reference)).map(([key]) => key);
-    return { keys, total: references.length };
+  /**
+   * What the leak collection finds unused once a record is gone belongs to its deletion: of several nodes, each alone may
+   * have little. Of a single node the collection itself holds everything: its record goes at once, since another machine
+   * that takes its name could not register otherwise.
+   */
+  removals(facts: Facts): ProposedRemovals {
+    const found = recordsWithoutNode(facts);
+    const removed = { keys: [...found.values()], total: [...facts.stored.nodes.keys()].length };
+    if (found.size <= 1) return removed;
+    const records = recordsIn(facts);
+    const isGone = (node: string) => found.has(node);
+    const usage = ipamUsage([], records.blocks).nodes;
+    const sum = (nodes: readonly { readonly inUse: number }[]) => nodes.reduce((total, { inUse }) => total + inUse, 0);
+    const count = sum(usage.filter(({ node }) => isGone(node)));
+    const consequences = [{ what: "addresses", count, total: sum(usage) }, ...sharesOfGone(records, isGone)];
+    return { ...removed, consequences };
   }
 
   decide(key: string, { orchestrator, stored }: Facts): Proposal | undefined {

@@ -1,6 +1,6 @@
 /** Whether a controller may remove much at once: its brake, what it says about it, and the administrator's word. */
 import { identity } from "../identity.ts";
-import { LARGE_SHARE, type Removal, RemovalBrake } from "../ipam/removal-brake.ts";
+import { LARGE_SHARE, largeShares, type Removal, RemovalBrake } from "../ipam/removal-brake.ts";
 import { CONFIGURATION_KEY } from "./configuration.ts";
 import type { Facts } from "./facts.ts";
 
@@ -47,9 +47,11 @@ export class Removals {
     this.brake.look(removal);
     this.isAllowed = isAllowedBy(facts, this.means.now());
     if (before > 0 || this.held === 0) return;
-    const count = `${this.held} of ${removal.total} ${this.what}`;
+    const { total, consequences = [] } = removal;
+    const others = largeShares(consequences).map((each) => `${each.count} of ${each.total} ${each.what}`);
+    const more = others.length === 0 ? "" : `, and with them ${others.join(" and ")},`;
     this.means.log(
-      `${count} are not removed yet, because that is ${LARGE_SHARE} at once; they are if this stays so for 10 minutes, or if annotation ${REMOVALS_ALLOWED_UNTIL} of KubeControllersConfiguration "default" is a later time`,
+      `${this.held} of ${total} ${this.what}${more} are not removed yet, because that is ${LARGE_SHARE} at once; they are if this stays so for 10 minutes, or if annotation ${REMOVALS_ALLOWED_UNTIL} of KubeControllersConfiguration "default" is a later time`,
       "WARNING",
     );
   }

@@ -152,8 +152,8 @@ export class RunningController {
   private look(facts: Facts): void {
     const removals = this.controller.removals?.(facts);
     if (removals === undefined) return;
-    const { keys, total } = removals;
-    this.removals.look({ identities: keys, total, now: this.means.elapsed() }, facts);
+    const { keys: identities, ...shares } = removals;
+    this.removals.look({ identities, ...shares, now: this.means.elapsed() }, facts);
   }
 
   /** Looks count if they are in a row: also those that find that everything is there again. */

@@ -1,10 +1,13 @@
 /** The controllers that copy, on two datastores in memory. */
 import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { ControllersInMemory } from "../../test/support/controllers-in-memory.ts";
+import { means, podRequest, poolChange, seed } from "../../test/support/ipam.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import { storeAround } from "../../test/support/wrapped-store.ts";
 import { API_VERSION } from "../identity.ts";
+import { openAllocator } from "../ipam/allocator.ts";
 import { BRAKE_INTERVAL_MILLISECONDS } from "../ipam/removal-brake.ts";
+import { readWorld } from "../ipam/world.ts";
 import { type ClusterInformationSpec, clusterInformation } from "../model/cluster-information.ts";
 import { resourceKey } from "../model/keys.ts";
 import { convertPolicy } from "../model/orchestrator-policy.ts";
@@ -131,6 +134,41 @@ describe("the controllers that copy", () => {
     },
     30_000,
   );
+
+  test("hold few nodes with many addresses, of which each alone has few, and all that they have", async () => {
+    const nodes = ["n1", "n2", "n3"];
+    const recordOf = (name: string) => ({
+      ...{ apiVersion: API_VERSION, kind: "Node", metadata: { name } },
+      spec: { orchRefs: [{ nodeName: name, orchestrator: "k8s" }] },
+    });
+    await seed(
+      site.store,
+      poolChange("blue", "10.0.0.0/24", { blockSize: 28 }),
+      poolChange("green", "fd00::/120", { blockSize: 124 }),
+    );
+    for (const name of nodes) await site.putRecord(resourceKey("nodes", { name }), recordOf(name));
+    const allocator = openAllocator(site.store, means());
+    for (let pod = 0; pod < 12; pod += 1)
+      await allocator.assign(podRequest(`p${pod}`, { pod: `p${pod}`, node: nodes[pod % 3] ?? "" }));
+    const left = async () => {
+      const { handles, affinities } = await readWorld(site.store);
+      const records = await Promise.all(nodes.map((name) => site.record(resourceKey("nodes", { name }))));
+      return [records.filter((record) => record !== undefined).length, affinities.length, handles.length];
+    };
+    const nextLook = minutesLater();
+    const controllers = site.start();
+    await pollUntil(() => controllers.collectorState?.heldRemovals === 24 + 3, "all addresses to be held");
+    const held = () => controllers.states.find(({ name }) => name === "node")?.heldRemovals;
+    await pollUntil(() => held() === 3, "all nodes to be held");
+    await nextLook();
+    expect(await left()).toEqual([3, 6, 12]);
+    expect(
+      site.logged.filter((line) => line.includes("and with them 24 of 24 addresses, are not removed")),
+    ).toHaveLength(2);
+
+    await nextLook();
+    await pollUntil(async () => (await left())[0] === 0, "the deletion of the nodes");
+  }, 30_000);
 
   describe("with most objects missing for a while", () => {
     const keyOf = (index: number) => resourceKey("profiles", { name: `kns.n${index}` });

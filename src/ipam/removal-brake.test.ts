@@ -34,6 +34,19 @@ describe("the brake", () => {
     expect(heldAfter(brake, names(5, "late"), 2 * INTERVAL + 1)).toBe(0);
   });
 
+  test("holds few of them, if too much of another kind goes with them", () => {
+    const brake = new RemovalBrake();
+    const look = (count: number, now: number) => {
+      const consequences = [
+        { what: "blocks", count: 3, total: 3 },
+        { what: "addresses", count, total: 24 },
+      ];
+      brake.look({ identities: names(3), total: 3, consequences, now });
+      return brake.count;
+    };
+    expect([look(19, 0), look(24, 1), look(24, INTERVAL), look(24, 2 * INTERVAL)]).toEqual([0, 3, 3, 0]);
+  });
+
   test("counts again what was not there in between, and everything after a long pause", () => {
     const brake = new RemovalBrake();
     for (const [found, now] of [

@@ -19,11 +19,27 @@ export function isLargeRemoval(count: number, total: number): boolean {
   return count >= FEWEST && count > total * SHARE;
 }
 
+/** How many records of a kind would be removed. */
+export interface RemovedShare {
+  /** For messages: `addresses`. */
+  readonly what: string;
+  readonly count: number;
+  /** How many there are. */
+  readonly total: number;
+}
+
+/** The shares that are too large. */
+export function largeShares(shares: readonly RemovedShare[]): readonly RemovedShare[] {
+  return shares.filter(({ count, total }) => isLargeRemoval(count, total));
+}
+
 export interface Removal {
   /** What would be removed, each by a name that another one of its kind never has. */
   readonly identities: readonly string[];
   /** How many there are. */
   readonly total: number;
+  /** Other kinds that are removed as a consequence: all are held if too much of one kind goes. */
+  readonly consequences?: readonly RemovedShare[];
   /** Monotonic milliseconds. */
   readonly now: number;
 }
@@ -49,7 +65,7 @@ export class RemovalBrake {
     return this.looks.has(identity);
   }
 
-  look({ identities, total, now }: Removal): void {
+  look({ identities, total, consequences = [], now }: Removal): void {
     const pause = now - this.counted;
     const isCounted = pause >= BRAKE_INTERVAL_MILLISECONDS;
     if (isCounted) this.counted = now;
@@ -57,7 +73,8 @@ export class RemovalBrake {
     const before = pause > LONGEST_PAUSE ? new Map<string, number>() : this.looks;
     this.looks = new Map(identities.map((each) => [each, (before.get(each) ?? 0) + (isCounted ? 1 : 0)]));
     const disputed = identities.filter((each) => (this.looks.get(each) ?? 0) < LOOKS);
-    this.held = new Set(isLargeRemoval(identities.length, total) ? disputed : []);
+    const isLarge = isLargeRemoval(identities.length, total) || largeShares(consequences).length > 0;
+    this.held = new Set(isLarge ? disputed : []);
   }
 
   isHeld(identity: string): boolean {

@@ -5,6 +5,8 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
 import { roleName } from "../../scripts/deploy/roles.ts";
+import { CONFIGURATION_KEY } from "../../src/controllers/configuration.ts";
+import { REMOVALS_ALLOWED_UNTIL } from "../../src/controllers/removals.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { identity } from "../../src/identity.ts";
@@ -106,7 +108,7 @@ describe("with the kubeconfig of another cluster", () => {
   });
 
   testServer(
-    "an administrator can confirm the move; then few records are deleted, and most addresses are held",
+    "an administrator can confirm the move; then nodes with most addresses are held, and released with another word",
     async () => {
       await server.kubectl(["delete", "nodes", "--all"]);
       const shown = await admin("datastore", "adopt-cluster");
@@ -118,13 +120,21 @@ describe("with the kubeconfig of another cluster", () => {
       const uid = await server.kubectl(["get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}"]);
       expect((await recordAt(store, CLUSTER_INFORMATION.key({ name: "default" }))).spec.kubeSystemUID).toBe(uid);
 
-      await pollUntil(async () => (await recordAt(store, NODE_KEY)) === undefined, "the deletion of the node");
       await pollUntil(async () => (await recordAt(store, POLICY_KEY)) === undefined, "the deletion of the copy");
-      await controllers.untilLogged(`${2 * PODS} of ${2 * PODS} addresses are not removed yet`);
+      const addresses = `${2 * PODS} of ${2 * PODS} addresses`;
+      await controllers.untilLogged(`${addresses} are not removed yet`);
+      await controllers.untilLogged(
+        `3 of 3 records of controller node, and with them ${addresses}, are not removed yet`,
+      );
+      for (const name of NODES) expect(await recordAt(store, NODE.key({ name }))).toBeDefined();
       expect(await handles()).toBe(PODS);
-      expect((await admin("ipam", "gc", "--cluster")).code).toBe(1);
-      expect((await admin("ipam", "gc", "--cluster", "--yes")).code).toBe(0);
-      expect(await handles()).toBe(0);
+
+      const { metadata, ...configuration } = await recordAt(store, CONFIGURATION_KEY);
+      const annotations = { [REMOVALS_ALLOWED_UNTIL]: new Date(Date.now() + 60_000).toISOString() };
+      const allowed = JSON.stringify({ ...configuration, metadata: { ...metadata, annotations } });
+      await seed(store, { kind: "put", key: CONFIGURATION_KEY, value: allowed });
+      await pollUntil(async () => (await recordAt(store, NODE_KEY)) === undefined, "the deletion of the node");
+      await pollUntil(async () => (await handles()) === 0, "the release of the addresses");
     },
     60_000,
   );

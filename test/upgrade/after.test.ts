@@ -77,9 +77,11 @@ describe.each(["kubernetes", "etcd"] as const)("with %s", (datastore) => {
       more: { openDatastore: async () => store },
     });
     if (datastore === "etcd") {
-      for (const name of NODES) {
+      for (const [index, name] of NODES.entries()) {
         const orchRefs = [{ nodeName: name, orchestrator: "k8s" }];
-        await put(NODE.key({ name: `own-${name}` }), "Node", { name: `own-${name}` }, { orchRefs });
+        // As the earlier release found it, and the kubelet reports it.
+        const bgp = { ipv4Address: `192.0.2.${index + 1}/24` };
+        await put(NODE.key({ name: `own-${name}` }), "Node", { name: `own-${name}` }, { orchRefs, bgp });
       }
     }
     const node = datastore === "etcd" ? "own-n1" : "n1";

@@ -196,6 +196,21 @@ describe("ipam gc --cluster", () => {
     expect((await readWorld(store)).affinities).toEqual([]);
   });
 
+  test("does not release most blocks at once without another word, however few nodes have them", async () => {
+    const allocator = openAllocator(store, means({ now: () => before(60) }));
+    // Four addresses in a block.
+    const pods = Array.from({ length: 40 }, (_, index) => ({ pod: `p${index}`, node: `m${index % 2}` }));
+    for (const { pod, node } of pods) await assign(pod, node);
+    for (const owner of pods) await allocator.releaseHandle(podRequest(`${owner.pod}-c`, owner));
+    const { code, stderr } = await gc();
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain("20 of 20 blocks are theirs");
+    expect((await readWorld(store)).affinities).toHaveLength(20);
+
+    expect((await gc("--yes")).code).toBe(EXIT_OK);
+    expect((await readWorld(store)).affinities).toEqual([]);
+  });
+
   test("keeps the addresses of nodes that exist: their containers may run", async () => {
     const addresses = await assign("static", "n1");
     const { code, stdout } = await gc();

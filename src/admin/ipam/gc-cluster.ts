@@ -19,6 +19,7 @@ import {
   type GoneNode,
   goneNodes,
   nodesIn,
+  sharesOfGone,
 } from "../../ipam/leaks/cluster-records.ts";
 import { surplusInCluster } from "../../ipam/leaks/empty-blocks.ts";
 import { type ReadCluster, readCluster } from "../../ipam/leaks/read-cluster.ts";
@@ -128,11 +129,15 @@ function refuseLarge(
   const leaving = new Set(candidates.flatMap(({ allocations }) => allocations));
   refuse(leaving.size, all.length, (share) => `Cannot release leaked addresses: ${share} look leaked`);
   const left = all.filter((allocation) => !leaving.has(allocation));
+  const gone = goneNodes(records, left);
   refuse(
-    goneNodes(records, left).length,
+    gone.length,
     nodesIn(records).size,
     (share) => `Cannot release what deleted nodes have left: ${share} nodes with claims or endpoints are gone`,
   );
+  const names = new Set(gone.map(({ node }) => node));
+  for (const { what, count, total } of sharesOfGone(records, (node) => names.has(node)))
+    refuse(count, total, (share) => `Cannot release what deleted nodes have left: ${share} ${what} are theirs`);
 }
 
 function refuse(count: number, total: number, message: (share: string) => string): void {

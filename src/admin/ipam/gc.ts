@@ -73,7 +73,7 @@ export const ipamGc: Command = {
     {
       name: "yes",
       summary:
-        "With --cluster: release them even if they are many (20 or more addresses or nodes, and more than 20 % of all)",
+        "With --cluster: release them even if they are many (20 or more addresses, blocks, endpoints or nodes, and more than 20 % of all)",
     },
   ],
   needsDatastore: true,

@@ -20,6 +20,7 @@ import { readWorld } from "../../ipam/world.ts";
 import { clusterInformation } from "../../model/cluster-information.ts";
 import { writeHandle } from "../../model/ipam-handle.ts";
 import { ALL_BORROWED_PREFIX, handleKey, resourceKey } from "../../model/keys.ts";
+import { NODE } from "../../model/kinds.ts";
 import { kubeControllersConfiguration } from "../../model/kube-controllers-configuration.ts";
 import { CONFIGURATION_KEY } from "../configuration.ts";
 import { REMOVALS_ALLOWED_UNTIL } from "../removals.ts";
@@ -247,14 +248,38 @@ describe("the leak collection", () => {
       for (const minutes of [0, 1, 4, 4]) {
         cluster.pass(minutes * 60_000);
         await look();
-        expect([(await cluster.recorded()).size, collector.state.heldRemovals]).toEqual([24, 24]);
+        // With the node itself.
+        expect([(await cluster.recorded()).size, collector.state.heldRemovals]).toEqual([24, 24 + 1]);
       }
-      expect(collector.logged).toHaveLength(1);
-      expect(collector.logged[0]).toContain("24 of 24 addresses are not removed yet");
+      expect(collector.logged).toEqual([
+        expect.stringContaining("24 of 24 addresses are not removed yet"),
+        expect.stringContaining(
+          "1 of 1 nodes with claims or endpoints, and with them 24 of 24 addresses, are not removed",
+        ),
+      ]);
 
       cluster.pass(60_000);
       await look();
       expect([(await cluster.recorded()).size, collector.state.heldRemovals]).toEqual([0, 0]);
+    });
+
+    test("from the moment that the orchestrator has no node any more, not only once our record is gone", async () => {
+      const { cluster, collector, look } = await clusterWithoutMostAddresses();
+      const key = resourceKey("nodes", { name: "n1" });
+      const referring = NODE.codec.make({ name: "n1" }, { orchRefs: [{ nodeName: "n1", orchestrator: "k8s" }] });
+      await seed(cluster.store, { kind: "put", key, value: NODE.codec.write(referring) });
+      for (const minutes of [0, 5]) {
+        cluster.pass(minutes * 60_000);
+        await look();
+        expect(collector.state.heldRemovals).toBe(24 + 1);
+      }
+      cluster.pass(5 * 60_000);
+      await look();
+      expect([(await cluster.recorded()).size, collector.state.heldRemovals]).toEqual([24, 0]);
+
+      await cluster.loseNode("n1");
+      await look();
+      expect((await cluster.recorded()).size).toBe(0);
     });
 
     test("again, if one of them had disappeared in between", async () => {

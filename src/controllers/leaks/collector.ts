@@ -13,9 +13,16 @@ import { PluginError } from "../../errors.ts";
 import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
 import { DatastoreLocked } from "../../ipam/cluster.ts";
-import { describeNodeAllocation, identityOf } from "../../ipam/leaks/allocations.ts";
-import { Candidates, type LeakCandidate } from "../../ipam/leaks/candidates.ts";
-import { allocationsOf, type GoneNode, goneNodes, nodesIn } from "../../ipam/leaks/cluster-records.ts";
+import { describeNodeAllocation, identityOf, type NodeAllocation } from "../../ipam/leaks/allocations.ts";
+import { Candidates, findCandidates, type LeakCandidate } from "../../ipam/leaks/candidates.ts";
+import {
+  allocationsOf,
+  type ClusterRecords,
+  type GoneNode,
+  goneNodes,
+  nodesIn,
+  sharesOfGone,
+} from "../../ipam/leaks/cluster-records.ts";
 import { EmptyBlocks, type SurplusBlock } from "../../ipam/leaks/empty-blocks.ts";
 import type { LiveObjects } from "../../ipam/leaks/live-view.ts";
 import { releaseCandidate, releaseGoneNode, releaseSurplusBlock } from "../../ipam/leaks/release-in-cluster.ts";
@@ -26,7 +33,8 @@ import { REST_MILLISECONDS } from "../../ipam/rest.ts";
 import type { Leadership } from "../../kube/election/leadership.ts";
 import { resourceKey } from "../../model/keys.ts";
 import type { Controller } from "../controller.ts";
-import { factsOf, type OrchestratorValues, type Replicas } from "../facts.ts";
+import { type Facts, factsOf, type OrchestratorValues, type Replicas } from "../facts.ts";
+import { recordsWithoutNode } from "../node-names.ts";
 import { Removals } from "../removals.ts";
 import { LeftHandles } from "./left-handles.ts";
 import { recordsIn } from "./records.ts";
@@ -62,6 +70,13 @@ export interface CollectorState {
   readonly errors: number;
   /** Addresses and nodes that are not released yet, because they are too many at once. */
   readonly heldRemovals: number;
+}
+
+/** What one look has read and found. */
+interface Look {
+  readonly records: ClusterRecords;
+  readonly all: readonly NodeAllocation[];
+  readonly found: readonly LeakCandidate[];
 }
 
 /** Without a grace period: how often gone nodes are looked for. */
@@ -150,22 +165,43 @@ export class LeakCollector {
     const found = this.candidates.look(all, records.view, time);
     this.current = { ...this.current, candidates: found.length, overdue: overdueByNode(found) };
     const surplus = this.emptyBlocks.look(records.blocks, records.pools, time);
-    const leaked = found.filter(({ isNodeGone }) => isNodeGone);
-    const identities = leaked.flatMap(({ allocations }) => allocations.map(identityOf));
-    this.addresses.look({ identities, total: all.length, now: time.now }, facts);
+    this.lookAtGone({ records, all, found }, facts);
     const isHeld = ({ allocations }: LeakCandidate) =>
       allocations.some((each) => this.addresses.isHeld(identityOf(each)));
+    const leaked = found.filter(({ isNodeGone }) => isNodeGone);
     for (const candidate of leaked) if (!isHeld(candidate)) await this.each(() => this.release(candidate));
     for (const each of surplus) await this.each(() => this.releaseSurplus(each, records));
     this.hasLeftBlocks = records.blocks.some(isLeft);
     const left = records.blocks.filter((block) => isLeftAndRested(block, this.means.now()));
     for (const { cidr } of left) await this.each(() => this.deleteLeft(cidr));
     // What was released may have been the last of a node: the next look is soon.
-    const gone = goneNodes(records);
-    this.nodes.look({ identities: gone.map(({ node }) => node), total: nodesIn(records).size, now: time.now }, facts);
-    for (const each of gone) if (!this.nodes.isHeld(each.node)) await this.each(() => this.releaseNode(each));
+    const gone = goneNodes(records).filter(({ node }) => !this.nodes.isHeld(node));
+    for (const each of gone) await this.each(() => this.releaseNode(each));
     await this.leftHandles.look(records.blocks, time);
     return true;
+  }
+
+  /**
+   * Counts what all nodes that are gone hold, before anything of the first is released. Those count, too, whose record is
+   * still there, because its deletion is held or is about to come: what they hold is held for the same time, not for twice.
+   */
+  private lookAtGone({ records, all, found }: Look, facts: Facts): void {
+    const leaving = recordsWithoutNode(facts);
+    const nodeNamed = (node: string) => (leaving.has(node) ? undefined : records.view.nodeNamed(node));
+    const after = { ...records, view: { ...records.view, nodeNamed } };
+    const { now, ...grace } = this.time;
+    const candidates =
+      leaving.size === 0 ? found : findCandidates(all, after.view, { ...grace, ageOf: () => undefined });
+    const leaked = candidates.filter(({ isNodeGone }) => isNodeGone).flatMap(({ allocations }) => allocations);
+    const nodes = goneNodes(after, []).map(({ node }) => node);
+    const isGone = (node: string) => nodeNamed(node) === undefined;
+    const left = sharesOfGone(records, isGone);
+    const total = nodesIn(records).size;
+    const ofNodes = { what: "nodes with claims or endpoints", count: nodes.length, total };
+    const ofAddresses = { what: "addresses", count: leaked.length, total: all.length };
+    const identities = leaked.map(identityOf);
+    this.addresses.look({ identities, total: all.length, consequences: [ofNodes, ...left], now }, facts);
+    this.nodes.look({ identities: nodes, total, consequences: [ofAddresses, ...left], now }, facts);
   }
 
   /** A record that cannot be read must not keep the others. */

@@ -5,6 +5,7 @@ import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { parseKey } from "../../model/keys.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Pool } from "../pools.ts";
+import type { RemovedShare } from "../removal-brake.ts";
 import { allocationsIn, type NodeAllocation } from "./allocations.ts";
 import type { ClusterView } from "./cluster-judge.ts";
 
@@ -52,6 +53,23 @@ export interface GoneNode {
 
 export function allocationsOf({ blocks }: Pick<ClusterRecords, "blocks">): readonly NodeAllocation[] {
   return blocks.flatMap(allocationsIn);
+}
+
+/** How much nodes that are gone left behind besides addresses. */
+export function sharesOfGone(records: ClusterRecords, isGone: (node: string) => boolean): readonly RemovedShare[] {
+  const shareOf = (what: string, nodes: readonly string[]) => {
+    return { what, count: nodes.filter(isGone).length, total: nodes.length };
+  };
+  return [
+    shareOf(
+      "blocks",
+      records.claims.map(({ node }) => node),
+    ),
+    shareOf(
+      "endpoints",
+      records.endpoints.map(nodeOf).filter((node) => node !== ""),
+    ),
+  ];
 }
 
 /** Only nodes that hold no address any more. `held`: what is left of the allocations. */
