@@ -3,10 +3,14 @@ import fc from "fast-check";
 import { type ImitatedPlan, imitateCluster } from "../../test/support/imitated-cluster.ts";
 import { NO_OPTIONS, OPERATOR_FACTS, setting, settingPath, settingStep } from "../../test/support/setting-steps.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
+import { openMemory } from "../datastore/memory/memory.ts";
 import { PluginError } from "../errors.ts";
+import { OtherCluster, recordCluster } from "../ipam/confirm-cluster.ts";
 import type { KubeRequest } from "../kube/api.ts";
 import { KubeFailure } from "../kube/failure.ts";
 import { clusterObjects } from "../kube/objects.ts";
+import { clusterInformation } from "../model/cluster-information.ts";
+import { CLUSTER_INFORMATION } from "../model/kinds.ts";
 import { applyPlan } from "./apply.ts";
 import { openBackups } from "./backups.ts";
 import { LedgerStore } from "./ledger.ts";
@@ -96,6 +100,31 @@ describe("an upgrade", () => {
     expect((await site.ledger())?.phase).toBe("complete");
     expect((await site.ledger())?.steps.map(({ state }) => state)).toEqual(["done", "done", "done"]);
     expect(JSON.parse(site.copies.get("ledger") ?? "")).toEqual(await site.ledger());
+  });
+
+  test("of an etcd that is recorded for another cluster is refused before anything is written, until the move is confirmed", async () => {
+    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: "kube-system" } };
+    const path = "/api/v1/namespaces/kube-system";
+    const site = siteOn({ objects: { ...OBJECTS, [path]: namespace } });
+    const uid = site.cluster.objects.get(path)?.metadata.uid;
+    const store = openMemory();
+    const information = clusterInformation.make({ name: "default" }, { kubeSystemUID: "another" });
+    const key = CLUSTER_INFORMATION.key({ name: "default" });
+    await store.commit([{ kind: "put", key, value: clusterInformation.write(information) }]);
+    const made = await site.plan();
+    const plan: UpgradePlan = { ...made, facts: { ...made.facts, datastore: "etcd", storage: "etcd" } };
+    const apply = async () => applyPlan({ ...(await site.openRun()), openDatastore: async () => store }, plan);
+
+    const refusal = await rejectionOf(apply);
+    expect(refusal).toBeInstanceOf(OtherCluster);
+    expect(refusal).toMatchObject({
+      message: expect.stringContaining(`it is that of cluster "another", and this is "${uid}"`),
+      details: expect.stringContaining("datastore adopt-cluster"),
+    });
+    expect(site.cluster.writes).toEqual([]);
+
+    await recordCluster(store, uid);
+    expect(await apply()).toBe("applied");
   });
 
   test("applied twice, it writes nothing the second time", async () => {

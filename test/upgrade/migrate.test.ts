@@ -7,6 +7,7 @@ import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { formatAddress } from "../../src/ip/address.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
+import { recordCluster } from "../../src/ipam/confirm-cluster.ts";
 import { findProblems } from "../../src/ipam/invariants.ts";
 import { readWorld } from "../../src/ipam/world.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
@@ -41,8 +42,8 @@ describe("the data of a cluster on etcd", () => {
     await server?.stop();
   });
 
-  const onEtcd = (words: string) =>
-    runInside([...words.split(" "), "--etcd-endpoints", server.etcdEndpoint], { openDatastore });
+  const onEtcd = (words: string, more: AdminSurroundings = {}) =>
+    runInside([...words.split(" "), "--etcd-endpoints", server.etcdEndpoint], { openDatastore, ...more });
   const onApi = (words: string, more: AdminSurroundings = {}) =>
     runInside([...words.split(" "), "--datastore-type", "kubernetes", "--kubeconfig", server.adminKubeconfig], {
       openDatastore,
@@ -62,6 +63,21 @@ describe("the data of a cluster on etcd", () => {
     expect(exported.code).toBe(0);
     expect(exported.stderr).toContain('Profile "by-hand" is left out');
     file = exported.stdout;
+  });
+
+  testCluster("are not imported into another cluster than that of etcd, until the move is confirmed", async () => {
+    await recordCluster(etcd, "another");
+    file = (await onEtcd("datastore migrate export")).stdout;
+    const refused = await onApi("datastore migrate import -f export.jsonl");
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('it is that of cluster "another", and this is');
+    expect(refused.stderr).toContain("confirm it with: vendorctl datastore adopt-cluster");
+    expect(await server.kubectl(["get", "customresourcedefinitions", "--output=name"])).toBe("");
+
+    const openApi: AdminSurroundings["openKubeClient"] = (access) => openKubeClient(access, around);
+    const confirm = `datastore adopt-cluster --yes --kubeconfig ${server.adminKubeconfig}`;
+    expect((await onEtcd(confirm, { openKubeClient: openApi })).code).toBe(0);
+    file = (await onEtcd("datastore migrate export")).stdout;
   });
 
   testCluster(

@@ -2,16 +2,18 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { means, nodeChange, poolChange, request, seed, textsOf } from "../../../test/support/ipam.ts";
 import { storeAround } from "../../../test/support/wrapped-store.ts";
+import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
 import type { Change } from "../../datastore/datastore.ts";
 import { startFakeApi } from "../../datastore/kube/fake-api.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
-import { API_VERSION } from "../../identity.ts";
+import { API_VERSION, identity } from "../../identity.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { formatMark } from "../../ipam/link-mark.ts";
 import { readWorld } from "../../ipam/world.ts";
+import { clusterInformation } from "../../model/cluster-information.ts";
 import { blocksPrefix, borrowedPrefix, resourceKey } from "../../model/keys.ts";
 import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
 import { EXIT_FAILED, EXIT_OK } from "../command.ts";
@@ -354,6 +356,31 @@ describe("ipam gc", () => {
       expect([code, await handles()]).toEqual([EXIT_OK, ["net.c1"]]);
       expect(stderr).toContain("the datastore does not record that it belongs to this cluster");
       expect(stderr).toContain("datastore adopt-cluster");
+    });
+
+    test("not for the agent of a node whose datastore is recorded for another cluster, which says how to confirm a move", async () => {
+      await create("/api/v1/namespaces", { metadata: { name: "kube-system" } });
+      const record = (spec: object) => {
+        const value = clusterInformation.write(clusterInformation.make({ name: "default" }, spec));
+        return seed(store, { kind: "put", key: resourceKey("clusterinformations", { name: "default" }), value });
+      };
+      await record({ kubeSystemUID: "another" });
+      await assign({ interface: "eth0" });
+      await takeOver();
+      const plugin = { type: identity.product, nodename: "node-1", ipam: { type: identity.ipamType } };
+      const list = JSON.stringify({ name: "net", cniVersion: "1.0.0", plugins: [plugin] });
+      const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-net.conflist`]: list };
+      const client = api.connect(async (_, send) => send());
+      const search = () => gc("--for-agent", { ...LATER, ...TAKEN_OVER, files, openKubeClient: async () => client });
+      const { code, stderr } = await search();
+      expect([code, await handles()]).toEqual([EXIT_OK, ["net.c1"]]);
+      expect(stderr).toContain("does not record that it belongs to this cluster");
+      expect(stderr).toContain("confirm it: vendorctl datastore adopt-cluster");
+
+      const { text } = await client.request({ method: "GET", path: "/api/v1/namespaces/kube-system" });
+      await record({ kubeSystemUID: JSON.parse(text).metadata.uid });
+      await search();
+      expect(await handles()).toEqual([]);
     });
 
     test("while the API cannot be reached, it releases the others, and fails", async () => {
