@@ -1,6 +1,7 @@
 /** The load of the benchmark of controllers: objects of a cluster without kubelets, and the records that plugins wrote for its pods. */
 import { identity } from "../../src/identity.ts";
 import { ENDPOINT, NODE } from "../../src/model/kinds.ts";
+import { MACHINE_ANNOTATION } from "../../src/model/machine-annotation.ts";
 import { workloadEndpointName } from "../../src/model/workload-endpoint-name.ts";
 import type { KubeObject, KubeObjects, ObjectKind } from "../../test/support/kube-objects.ts";
 import type { EtcdRecord } from "./etcd-records.ts";
@@ -27,7 +28,10 @@ export async function createLoad(objects: KubeObjects, size: LoadSize): Promise<
   await create("ServiceAccount", size.namespaces, (index) => ({
     metadata: { name: "default", namespace: namespaceOf(index, size) },
   }));
-  await create("Node", size.nodes, (index) => ({ metadata: { name: nodeOf(index, size), labels: { zone: "a" } } }));
+  await create("Node", size.nodes, (index) => {
+    const name = nodeOf(index, size);
+    return { metadata: { name, labels: { zone: "a" }, annotations: machineOf(name) } };
+  });
   await create("NetworkPolicy", size.policies, (index) => policyObject(index, namespaceOf(index, size)));
   await create("Pod", size.pods, (index) => podObject(index, size));
 }
@@ -53,10 +57,18 @@ export function policyObject(number: number, namespace: string): KubeObject {
 export function loadRecords(size: LoadSize): readonly EtcdRecord[] {
   const nodes = Array.from({ length: size.nodes }, (_, index) => {
     const name = `node-${index}`;
-    const record = NODE.codec.make({ name }, { orchRefs: [{ nodeName: name, orchestrator: "k8s" }] });
+    const record = NODE.codec.make(
+      { name, annotations: machineOf(name) },
+      { orchRefs: [{ nodeName: name, orchestrator: "k8s" }] },
+    );
     return { key: NODE.key({ name }), value: NODE.codec.write(record) };
   });
   return [...nodes, ...Array.from({ length: size.pods }, (_, index) => endpointRecord(index, size))];
+}
+
+/** By which the controllers know that the datastore belongs to the cluster. */
+function machineOf(node: string): Readonly<Record<string, string>> {
+  return { [MACHINE_ANNOTATION]: node };
 }
 
 function endpointRecord(index: number, size: LoadSize): EtcdRecord {
