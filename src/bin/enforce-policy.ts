@@ -87,7 +87,8 @@ export async function enforcePolicy(
     wait,
   });
   const changed = (delta: TableDelta) => gone.changed(delta);
-  const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn, compiled, changed });
+  const adopted = (delta: TableDelta) => gone.adopted(delta);
+  const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn, compiled, changed, adopted });
   const sidecars = feedSidecars({ means, volumes, network, store, compiler, keeper, log });
   const routeEvents = (until: AbortSignal) => watchRoutes(host, until);
   const routes = openKernelRoutes(host);

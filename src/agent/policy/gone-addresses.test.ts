@@ -41,6 +41,15 @@ function follow() {
     forgotten,
     /** Of the next lists of the connections. */
     failures,
+    /** At the start: these addresses left the sets while no agent ran, and of these only the data changed. */
+    adopt(left: readonly string[], same: readonly string[] = []) {
+      const elementsOf = (texts: readonly string[]) => texts.map((text) => ({ key: addressBytes(address(text)) }));
+      const changes = { removed: elementsOf([...left, ...same]), added: elementsOf(same) };
+      gone.adopted({ chains: new Map(), sets: new Map(), elements: new Map([[setName(WEB, 4), changes]]) });
+    },
+    deleteSet() {
+      gone.changed({ chains: new Map(), sets: new Map([[setName(WEB, 4), "deleted" as const]]), elements: new Map() });
+    },
     /** `left`: the addresses that leave a set of the kernel with this change. */
     change(left: readonly string[], ...changed: readonly (readonly [string, WorkloadEndpoint | undefined])[]) {
       const removed = (family: 4 | 6) =>
@@ -92,6 +101,45 @@ describe("GoneAddresses", () => {
     await site.settled();
 
     expect(site.forgotten).toEqual([]);
+    await site.end();
+  });
+
+  test("forgets those of an endpoint that goes after its labels had changed", async () => {
+    const site = follow();
+    site.change([], ["a", endpoint("10.0.0.1")]);
+    site.change(["10.0.0.1"], ["a", endpoint("10.0.0.1")]);
+    site.change([], ["b", endpoint("10.0.0.2")]);
+    await site.settled();
+    expect(site.forgotten).toEqual([]);
+    site.change([], ["a", undefined]);
+    await site.settled();
+
+    expect(site.forgotten).toEqual([["10.0.0.1"]]);
+    await site.end();
+  });
+
+  test("forgets those of an endpoint that goes together with a set, which may have had its address", async () => {
+    const site = follow();
+    site.change([], ["a", endpoint("10.0.0.1")], ["b", endpoint("10.0.0.2")], ["c", endpoint("10.0.0.3")]);
+    site.deleteSet();
+    site.change([], ["a", undefined]);
+    await site.settled();
+    expect(site.forgotten).toEqual([["10.0.0.1"]]);
+    await site.passSecond();
+    site.change([], ["b", undefined]);
+    await site.settled();
+
+    expect(site.forgotten).toEqual([["10.0.0.1"]]);
+    await site.end();
+  });
+
+  test("forgets those that left the sets while no agent ran, whoever has the addresses now", async () => {
+    const site = follow();
+    site.adopt(["10.0.0.1", "10.0.0.2"], ["10.0.0.3"]);
+    site.change([], ["b", endpoint("10.0.0.2")], ["c", endpoint("10.0.0.3")]);
+    await site.settled();
+
+    expect(site.forgotten).toEqual([["10.0.0.1", "10.0.0.2"]]);
     await site.end();
   });
 

@@ -8,10 +8,11 @@
  *   endpoints ──addresses they lose──────┘
  *
  * Only what left a set of this node was let in by it. An address stays if an endpoint has it: pods whose labels change keep
- * their connections, and addresses of network sets are nobody's.
+ * their connections until they go, and addresses of network sets are nobody's. What has left while no agent ran is forgotten
+ * in any case: nobody knows whose the addresses were.
  */
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
-import { type Address, addressFromBytes, formatAddress } from "../../ip/address.ts";
+import { type Address, addressFromBytes, formatAddress, parseAddress } from "../../ip/address.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { addressesOfEndpoint } from "../../policy/compile/entity.ts";
 import type { TableDelta } from "../../policy/table/desired-table.ts";
@@ -40,39 +41,44 @@ interface Gone {
 }
 
 export class GoneAddresses {
-  /** By their text, those that left a set since the last update of the endpoints. */
+  /** By their text, those that left a set since the last update of the endpoints, or before and an endpoint has them. */
   private readonly left = new Map<string, Address>();
   /** By their text, those whose connections are to be forgotten. */
   private readonly gone = new Map<string, Gone>();
   /** By its text, how many endpoints have an address. */
   private readonly owners = new Map<string, number>();
+  /** A set was deleted since the last update of the endpoints. */
+  private isSetDeleted = false;
   private readonly bell = new Bell();
 
   constructor(private readonly means: GoneMeans) {}
 
   /** The kernel has acknowledged these changes. */
-  changed({ elements }: TableDelta): void {
-    for (const [set, { removed }] of elements) {
-      const family = familyOfMembers(set);
-      if (family === undefined) continue;
-      for (const { key } of removed) {
-        const address = addressFromBytes(key.subarray(0, family === 4 ? 4 : 16));
-        if (address !== undefined) this.left.set(formatAddress(address), address);
-      }
-    }
+  changed(delta: TableDelta): void {
+    for (const address of membersThatLeft(delta)) this.left.set(formatAddress(address), address);
+    this.isSetDeleted ||= Array.from(delta.sets).some(([set, how]) => how === "deleted" && familyOfMembers(set));
+  }
+
+  /** The kernel has acknowledged these changes of the table of a former agent. */
+  adopted(delta: TableDelta): void {
+    for (const address of membersThatLeft(delta)) this.gone.set(formatAddress(address), { address, given: true });
+    if (this.gone.size > 0) this.bell.ring();
   }
 
   /** After `changed()` for the same changes. The first ones are all endpoints that there are. */
   update(changes: readonly EndpointChange[]): void {
     for (const change of changes) this.countOwners(change);
-    if (this.left.size === 0 && this.gone.size === 0) return;
+    const { isSetDeleted } = this;
+    this.isSetDeleted = false;
+    if (this.left.size === 0 && this.gone.size === 0 && !isSetDeleted) return;
     const given = new Set(changes.flatMap(gainedBy));
     for (const [text, { address }] of this.gone) if (given.has(text)) this.gone.set(text, { address, given: true });
     for (const text of changes.flatMap(lostBy)) {
-      const address = this.left.get(text);
+      // What was in a set that is deleted at the same time is not known.
+      const address = this.left.get(text) ?? (isSetDeleted ? parseAddress(text) : undefined);
       if (address !== undefined) this.gone.set(text, { address, given: given.has(text) });
     }
-    this.left.clear();
+    for (const text of this.left.keys()) if (!this.owners.has(text)) this.left.delete(text);
     if (this.gone.size > 0) this.bell.ring();
   }
 
@@ -121,6 +127,18 @@ export class GoneAddresses {
       else owners.delete(text);
     }
   }
+}
+
+/** Without elements of which only the data changed. */
+function membersThatLeft({ elements }: TableDelta): readonly Address[] {
+  return Array.from(elements).flatMap(([set, { removed, added }]) => {
+    const family = familyOfMembers(set);
+    if (family === undefined) return [];
+    const kept = new Set(added.map(({ key }) => key.toHex()));
+    return removed
+      .filter(({ key }) => !kept.has(key.toHex()))
+      .flatMap(({ key }) => addressFromBytes(key.subarray(0, family === 4 ? 4 : 16)) ?? []);
+  });
 }
 
 function lostBy(change: EndpointChange): readonly string[] {

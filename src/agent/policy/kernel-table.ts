@@ -13,8 +13,11 @@ import { changesOfFormer, TABLE_COMMENT } from "./former-table.ts";
 import { findDifference } from "./table-difference.ts";
 
 export interface KernelTable {
-  /** Changes the table that is there, of a former agent or edited by another program, to this one. Returns `false` if it must be replaced. */
-  adopt(table: DesiredTable): boolean;
+  /**
+   * Changes the table that is there, of a former agent or edited by another program, to this one. Returns what it changed;
+   * `undefined` if the table must be replaced.
+   */
+  adopt(table: DesiredTable): TableDelta | undefined;
   /** The former table is in effect until the new one is. Throws if the kernel refuses it. */
   replace(table: DesiredTable): void;
   /**
@@ -53,13 +56,13 @@ class NetfilterTable implements KernelTable {
     this.socket = kernel.openSocket("netfilter");
   }
 
-  adopt(table: DesiredTable): boolean {
+  adopt(table: DesiredTable): TableDelta | undefined {
     const delta = changesOfFormer(this.socket, table);
-    if (delta === undefined || this.change(table, delta) !== undefined) return false;
+    if (delta === undefined || this.change(table, delta) !== undefined) return undefined;
     this.stopListening();
     this.monitor = new TableMonitor(this.kernel, POLICY_TABLE, portOf(this.socket));
     this.mayHaveMissed = true;
-    return true;
+    return delta;
   }
 
   replace(table: DesiredTable): void {

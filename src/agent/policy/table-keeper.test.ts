@@ -4,6 +4,7 @@ import { errnoOf } from "../../linux/errno.ts";
 import { KernelError } from "../../linux/kernel-error.ts";
 import type { Noticed } from "../../linux/nftables/monitor.ts";
 import { PolicyCompiler } from "../../policy/compile/compiler.ts";
+import type { TableDelta } from "../../policy/table/desired-table.ts";
 import type { KernelTable } from "./kernel-table.ts";
 import { TableKeeper } from "./table-keeper.ts";
 
@@ -19,6 +20,9 @@ interface Imitation {
   /** The table cannot be read. */
   readonly isBusy?: () => boolean;
 }
+
+/** What differed in the table of the former agent. */
+const ADOPTED: TableDelta = { chains: new Map(), sets: new Map(), elements: new Map() };
 
 function keeperOf({
   refusing = () => false,
@@ -38,7 +42,7 @@ function keeperOf({
     adopt: () => {
       calls.push("adopt");
       failIfBusy();
-      return isAdopted;
+      return isAdopted ? ADOPTED : undefined;
     },
     replace: () => void calls.push("replace"),
     change: () => {
@@ -58,8 +62,12 @@ function keeperOf({
   const compiler = new PolicyCompiler({ node: "node-1" });
   const report = (message: string) => void reports.push(message);
   const compiled = () => void calls.push("compiled");
-  const keeper = new TableKeeper({ compiler, kernel, isWanted, report, ...(isHooked ? { compiled } : {}) });
-  return { keeper, calls, reports };
+  const adopted: TableDelta[] = [];
+  const keeper = new TableKeeper({
+    ...{ compiler, kernel, isWanted, report, ...(isHooked ? { compiled } : {}) },
+    adopted: (delta) => void adopted.push(delta),
+  });
+  return { keeper, calls, reports, adopted };
 }
 
 describe("TableKeeper", () => {
@@ -79,10 +87,11 @@ describe("TableKeeper", () => {
   });
 
   test("takes over the table of a former agent if it can", () => {
-    const { keeper, calls } = keeperOf({ isAdopted: true });
+    const { keeper, calls, adopted } = keeperOf({ isAdopted: true });
     for (let count = 0; count < 2; count++) keeper.update(NOTHING);
 
     expect(calls).toEqual(["adopt", "change"]);
+    expect(adopted).toEqual([ADOPTED]);
   });
 
   test("writes the whole table again if the kernel refuses a change, and reports why", () => {

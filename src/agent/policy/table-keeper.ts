@@ -24,6 +24,8 @@ export interface TableMeans {
   readonly compiled?: () => void;
   /** The kernel has acknowledged these changes. */
   readonly changed?: (delta: TableDelta) => void;
+  /** The table of a former agent has become that of this one by these changes. */
+  readonly adopted?: (delta: TableDelta) => void;
 }
 
 export class TableKeeper {
@@ -98,16 +100,23 @@ export class TableKeeper {
     const delta = compiler.takeDelta();
     if (isWanted()) {
       if (this.state === "present") this.change(delta);
-      else if (this.state === "absent" || !this.adopt()) this.replace();
+      else if (this.state === "absent") this.replace();
+      else this.takeOver();
     } else if (this.state !== "absent") {
       kernel.remove();
       this.state = "absent";
     }
   }
 
+  private takeOver(): void {
+    const adopted = this.adopt();
+    if (adopted === undefined) this.replace();
+    else this.means.adopted?.(adopted);
+  }
+
   private repair(reason: string): void {
     this.means.report(`Writing the whole policy table again: ${reason}`);
-    if (!this.adopt() || this.findDifference() !== undefined) this.replace();
+    if (this.adopt() === undefined || this.findDifference() !== undefined) this.replace();
   }
 
   private change(delta: TableDelta): void {
@@ -117,16 +126,16 @@ export class TableKeeper {
     this.means.changed?.(delta);
   }
 
-  /** Takes over the table that is in the kernel, without losing a packet. Returns `false` if it must be replaced. */
-  private adopt(): boolean {
+  /** Takes over the table that is in the kernel, without losing a packet. Returns `undefined` if it must be replaced. */
+  private adopt(): TableDelta | undefined {
     try {
-      if (!this.means.kernel.adopt(this.means.compiler.table)) return false;
+      const delta = this.means.kernel.adopt(this.means.compiler.table);
+      if (delta !== undefined) this.state = "present";
+      return delta;
     } catch (failure) {
-      if (isBusy(failure)) return false;
+      if (isBusy(failure)) return undefined;
       throw failure;
     }
-    this.state = "present";
-    return true;
   }
 
   private replace(): void {
