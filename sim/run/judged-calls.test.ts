@@ -15,7 +15,7 @@ const LACKING: CallOutcome = {
 /** A runtime with an attached container, whose further calls have these outcomes. */
 async function start() {
   const scheduler = new Scheduler(new Random(1));
-  const state = { isQuiet: true, isWanted: true, tamperedAt: undefined as number | undefined };
+  const state = { isQuiet: true, isWanted: true, isAnnotated: false, tamperedAt: undefined as number | undefined };
   const outcomes: CallOutcome[] = [];
   const done: CallOutcome = { kind: "done", stdout: JSON.stringify({ ips: [] }) };
   const namespaces = new Set<string>();
@@ -32,6 +32,7 @@ async function start() {
     ...{ node: "node-1", scheduler, runtime, isOn: () => true, onFailure: (what) => failures.push(what) },
     isQuietSince: () => state.isQuiet,
     isWanted: () => state.isWanted,
+    isAnnotated: () => state.isAnnotated,
     tamperedAt: () => state.tamperedAt,
   });
   return { scheduler, state, outcomes, calls, failures };
@@ -40,7 +41,7 @@ async function start() {
 test("a CHECK that fails is judged if nothing disturbed its node and its container", async () => {
   const { state, outcomes, calls, failures } = await start();
   const check = async (outcome: CallOutcome, change: Partial<typeof state> = {}) => {
-    Object.assign(state, { isQuiet: true, isWanted: true, tamperedAt: undefined }, change);
+    Object.assign(state, { isQuiet: true, isWanted: true, isAnnotated: false, tamperedAt: undefined }, change);
     outcomes.push(outcome);
     await calls.check("c1");
     return failures.splice(0);
@@ -49,6 +50,7 @@ test("a CHECK that fails is judged if nothing disturbed its node and its contain
   expect(await check(LACKING)).toHaveLength(1);
   expect(await check(REFUSED, { isQuiet: false })).toEqual([]);
   expect(await check(REFUSED, { isWanted: false })).toEqual([]);
+  expect(await check(REFUSED, { isAnnotated: true })).toEqual([]);
   expect(await check({ kind: "died" })).toEqual([]);
   expect(await check(REFUSED, { tamperedAt: 0 })).toEqual([]);
   expect(await check(REFUSED, { tamperedAt: -180_000 })).toHaveLength(1);

@@ -18,6 +18,8 @@ export interface JudgedCallsMeans {
   readonly isQuietSince: (time: number) => boolean;
   /** The user still wants it to run. */
   readonly isWanted: (pod: WorldAttachment["pod"]) => boolean;
+  /** A user has changed what the plugin recorded in its annotations: CHECK rightly says so. */
+  readonly isAnnotated: (pod: WorldAttachment["pod"]) => boolean;
   /** A call failed that had no reason to. */
   readonly onFailure: (what: string) => void;
 }
@@ -32,14 +34,15 @@ export class JudgedCalls {
   constructor(private readonly means: JudgedCallsMeans) {}
 
   async check(containerId: string): Promise<void> {
-    const { node, scheduler, runtime, isOn, isWanted, onFailure } = this.means;
+    const { node, scheduler, runtime, isOn, isWanted, isAnnotated, onFailure } = this.means;
     const begun = scheduler.now;
     const before = runtime.attachments.get(containerId);
     const reason = await runtime.check(containerId);
     // A call that is armed to die does so whenever it comes.
     if (reason === undefined || reason === PLUGIN_DIED || before?.state !== "attached") return;
     const isUntouched = isOn() && runtime.attachments.get(containerId) === before && isWanted(before.pod);
-    const isExplained = this.means.tamperedAt() !== undefined && LACKS_NEIGHBOURS.test(reason);
+    const isExplained =
+      isAnnotated(before.pod) || (this.means.tamperedAt() !== undefined && LACKS_NEIGHBOURS.test(reason));
     if (isUntouched && this.isUndisturbedSince(begun) && !isExplained)
       onFailure(`${node}: CHECK of ${containerId} failed: ${reason}`);
   }

@@ -74,6 +74,7 @@ export class Machine {
       ...{ node: name, scheduler, runtime: this.node.runtime, isOn: () => this.isOn, onFailure: means.onFailure },
       ...{ isQuietSince: means.isQuietSince, tamperedAt: () => this.tamperedAt },
       isWanted: (pod) => means.orchestrator.isWanted(pod),
+      isAnnotated: ({ uid }) => means.orchestrator.annotated.has(uid),
     });
     const containerPrefix = `${name}-${means.serial}`;
     const kubelet = { node: name, containerPrefix, scheduler, random: random.fork("kubelet") };

@@ -26,6 +26,8 @@ interface Named {
 export class Orchestrator {
   readonly pods = new Map<string, RunningPod>();
   readonly nodes = new Set<string>();
+  /** The UIDs of pods whose users have written annotations of the plugin. */
+  readonly annotated = new Set<string>();
 
   constructor(private readonly api: SimulatedApi) {}
 
@@ -100,6 +102,7 @@ export class Orchestrator {
       const value = given[each];
       return value === undefined ? [] : [[recordedAnnotation(each), value] as const];
     });
+    this.annotated.add(pod.uid);
     this.api.patch(podPath(pod), { metadata: { annotations: Object.fromEntries(named) } });
   }
 
