@@ -40,7 +40,7 @@ export const LINKS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The loader under the name of BIRD. An agent that has entered the host starts BIRD with it (src/agent/bird/bird-command.ts):
+ * The loader under the name of BIRD. An agent that has entered the host starts BIRD with it (src/agent/bgp/bird-command.ts):
  * the libraries are beside the loader, and the kernel names a process after the file that was executed.
  */
 export const LOADER_LINKS: Readonly<Record<ImageArchitecture, Readonly<Record<string, string>>>> = {

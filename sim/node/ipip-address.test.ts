@@ -1,7 +1,7 @@
 /** The kernel that runs the tests may have no IPIP; the model of it has. */
 import { describe, expect, test } from "bun:test";
-import { type NetworkKernel, openKernelNetwork } from "../../src/agent/routing/kernel-network.ts";
-import { NetworkKeeper } from "../../src/agent/routing/network-keeper.ts";
+import { type NetworkKernel, openKernelNetwork } from "../../src/agent/node-routes/kernel-network.ts";
+import { NetworkKeeper } from "../../src/agent/node-routes/network-keeper.ts";
 import { formatAddress } from "../../src/ip/address.ts";
 import { errnoOf } from "../../src/linux/errno.ts";
 import { KernelError } from "../../src/linux/kernel-error.ts";

@@ -4,9 +4,9 @@
  * open. It does nothing else, so that no call waits for other work.
  */
 import { readFileSync, rmSync } from "node:fs";
-import { type Served, serveCalls } from "../agent/call-server.ts";
-import { greetingOf } from "../agent/greeting.ts";
-import type { HandedCall } from "../agent/handed-call.ts";
+import { type Served, serveCalls } from "../agent/calls/call-server.ts";
+import { greetingOf } from "../agent/calls/greeting.ts";
+import type { HandedCall } from "../agent/calls/handed-call.ts";
 import type { EnterPhase } from "../cni/phase.ts";
 import { errorReply, type Reply } from "../cni/reply.ts";
 import { serve } from "../cni/serve.ts";

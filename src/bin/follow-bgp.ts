@@ -1,9 +1,9 @@
 /** Connects the BGP of this node with BIRD, the files and the Secrets of this host. Loaded only if a network is installed. */
-import { BgpFollower } from "../agent/bird/bgp-follower.ts";
-import { birdCommand } from "../agent/bird/bird-command.ts";
-import { BirdKeeper } from "../agent/bird/bird-keeper.ts";
-import { birdProgram } from "../agent/bird/bird-program.ts";
-import { Passwords } from "../agent/bird/passwords.ts";
+import { BgpFollower } from "../agent/bgp/bgp-follower.ts";
+import { birdCommand } from "../agent/bgp/bird-command.ts";
+import { BirdKeeper } from "../agent/bgp/bird-keeper.ts";
+import { birdProgram } from "../agent/bgp/bird-program.ts";
+import { Passwords } from "../agent/bgp/passwords.ts";
 import type { KubeAccess } from "../config/kube-access.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";

@@ -7,9 +7,9 @@
  * language features that take time on first use. If anything is unexpected, the
  * call is done in this process, as if there were no agent.
  */
-import { frameLayout, MOST_FRAME_BYTES, NUMBERS_BYTES } from "../agent/frame.ts";
-import { greetingOf, isGreeting } from "../agent/greeting.ts";
-import { callHead, encodeCall, putHead, roomForHead } from "../agent/handed-call.ts";
+import { frameLayout, MOST_FRAME_BYTES, NUMBERS_BYTES } from "../agent/calls/frame.ts";
+import { greetingOf, isGreeting } from "../agent/calls/greeting.ts";
+import { callHead, encodeCall, putHead, roomForHead } from "../agent/calls/handed-call.ts";
 import { enlarged } from "../bytes.ts";
 import type { Environment } from "../cni/environment.ts";
 import { dependsOnProcess } from "../cni/process-path.ts";

@@ -7,10 +7,10 @@
  *
  * They are in files of their own, so that the kubeconfigs that name them stay as the administrator wrote them.
  */
-import { nodeUid, requestAccountToken, type TokenAccount } from "../agent/install/account-token.ts";
-import { keepToken, tokenInFile } from "../agent/install/keep-plugin-access.ts";
-import { boundAccount } from "../agent/install/kubeconfig.ts";
-import { placesIn } from "../agent/install/settings.ts";
+import { nodeUid, requestAccountToken, type TokenAccount } from "../agent/node-setup/account-token.ts";
+import { keepToken, tokenInFile } from "../agent/node-setup/keep-plugin-access.ts";
+import { boundAccount } from "../agent/node-setup/kubeconfig.ts";
+import { placesIn } from "../agent/node-setup/settings.ts";
 import type { AgentPart } from "../agent/supervise.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";

@@ -4,10 +4,10 @@
  */
 import { existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
 import { initialize } from "../admin/datastore/init.ts";
-import { requestAccountToken } from "../agent/install/account-token.ts";
-import { createDefaultResources, defaultResources } from "../agent/install/default-resources.ts";
-import { isOfNetworkManager, KEEP_OFF_DIRECTORIES, keepOffEntries } from "../agent/install/keep-off.ts";
-import { pluginKubeconfig } from "../agent/install/kubeconfig.ts";
+import { requestAccountToken } from "../agent/node-setup/account-token.ts";
+import { createDefaultResources, defaultResources } from "../agent/node-setup/default-resources.ts";
+import { isOfNetworkManager, KEEP_OFF_DIRECTORIES, keepOffEntries } from "../agent/node-setup/keep-off.ts";
+import { pluginKubeconfig } from "../agent/node-setup/kubeconfig.ts";
 import {
   AGENT_NETWORK_LIST,
   etcdFilesDirectory,
@@ -17,17 +17,17 @@ import {
   networkListPath,
   programEntries,
   secretEntry,
-} from "../agent/install/layout.ts";
-import { type NodeNetworkList, nodeNetworkList } from "../agent/install/network-list.ts";
-import { NodeFiles } from "../agent/install/node-files.ts";
+} from "../agent/node-setup/layout.ts";
+import { type NodeNetworkList, nodeNetworkList } from "../agent/node-setup/network-list.ts";
+import { NodeFiles } from "../agent/node-setup/node-files.ts";
 import {
   type ConfigFile,
   hidingConfigs,
   isFormerConfig,
   namesBefore,
   SET_ASIDE,
-} from "../agent/install/other-networks.ts";
-import { type InstallSettings, readInstallSettings } from "../agent/install/settings.ts";
+} from "../agent/node-setup/other-networks.ts";
+import { type InstallSettings, readInstallSettings } from "../agent/node-setup/settings.ts";
 import type { Environment } from "../cni/environment.ts";
 import { reasonOf } from "../config/config-files.ts";
 import { datastoreSettings } from "../config/datastore-settings.ts";

@@ -3,12 +3,12 @@
  * the node has a network, if it is ours.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { nodeUid, requestAccountToken } from "../agent/install/account-token.ts";
-import { keepNetworkAvailable } from "../agent/install/keep-network-available.ts";
-import { keepPluginAccess } from "../agent/install/keep-plugin-access.ts";
-import { etcdFilesDirectory, kubeconfigPath, secretEntry } from "../agent/install/layout.ts";
-import { NodeFiles } from "../agent/install/node-files.ts";
-import { type InstallPlaces, placesIn } from "../agent/install/settings.ts";
+import { nodeUid, requestAccountToken } from "../agent/node-setup/account-token.ts";
+import { keepNetworkAvailable } from "../agent/node-setup/keep-network-available.ts";
+import { keepPluginAccess } from "../agent/node-setup/keep-plugin-access.ts";
+import { etcdFilesDirectory, kubeconfigPath, secretEntry } from "../agent/node-setup/layout.ts";
+import { NodeFiles } from "../agent/node-setup/node-files.ts";
+import { type InstallPlaces, placesIn } from "../agent/node-setup/settings.ts";
 import { type AgentPart, superviseParts } from "../agent/supervise.ts";
 import type { Environment } from "../cni/environment.ts";
 import { identity } from "../identity.ts";

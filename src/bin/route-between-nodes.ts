@@ -1,10 +1,10 @@
 /** Keeps the tunnels and routes of this host to the other nodes as the datastore says. */
-import { followNetwork } from "../agent/routing/follow-network.ts";
-import { openKernelGuard } from "../agent/routing/kernel-guard.ts";
-import { openKernelNetwork } from "../agent/routing/kernel-network.ts";
-import { NetworkKeeper } from "../agent/routing/network-keeper.ts";
-import { ProblemReport } from "../agent/routing/problem-report.ts";
-import { arePodsRouted, type RoutingFacts } from "../agent/routing/routing-facts.ts";
+import { followNetwork } from "../agent/node-routes/follow-network.ts";
+import { openKernelGuard } from "../agent/node-routes/kernel-guard.ts";
+import { openKernelNetwork } from "../agent/node-routes/kernel-network.ts";
+import { NetworkKeeper } from "../agent/node-routes/network-keeper.ts";
+import { ProblemReport } from "../agent/node-routes/problem-report.ts";
+import { arePodsRouted, type RoutingFacts } from "../agent/node-routes/routing-facts.ts";
 import type { Replica } from "../datastore/replica.ts";
 import { watchNetwork } from "../linux/rtnetlink/network-monitor.ts";
 import { sendsWrongVxlanChecksums } from "../routing/checksum-release.ts";

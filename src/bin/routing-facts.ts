@@ -1,6 +1,6 @@
 /** Reads the sessions and routes of this host for the admin tool. Loaded only by the commands that need them. */
 import type { BirdFacts, KernelRoute, RoutingFacts } from "../admin/node/routing-facts.ts";
-import { type BirdControl, connectBird } from "../agent/bird/control.ts";
+import { type BirdControl, connectBird } from "../agent/bgp/control.ts";
 import type { Environment } from "../cni/environment.ts";
 import { PluginError } from "../errors.ts";
 import { formatAddress } from "../ip/address.ts";

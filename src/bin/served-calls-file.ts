@@ -1,6 +1,6 @@
 /** The file in which the call server counts the calls that it has served. It is on a file system in memory. */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
-import { type ServedCall, ServedCallCounter, type ServedCalls } from "../agent/served-calls.ts";
+import { type ServedCall, ServedCallCounter, type ServedCalls } from "../agent/calls/served-calls.ts";
 import type { Environment } from "../cni/environment.ts";
 import { readText } from "../linux/files.ts";
 import { agentDirectory } from "./agent-socket.ts";

@@ -4,15 +4,15 @@
  */
 
 import { existsSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
-import { connectBird } from "../agent/bird/control.ts";
+import { connectBird } from "../agent/bgp/control.ts";
 import { removeDriver } from "../agent/csi/serve-driver.ts";
-import { isOfNetworkManager } from "../agent/install/keep-off.ts";
-import { knownEntries } from "../agent/install/known-entries.ts";
-import type { InstalledEntry } from "../agent/install/layout.ts";
-import { NodeFiles } from "../agent/install/node-files.ts";
-import { podLinks, removeNetwork, removeTables } from "../agent/install/remove-network.ts";
-import { placesIn } from "../agent/install/settings.ts";
-import { openKernelNetwork } from "../agent/routing/kernel-network.ts";
+import { isOfNetworkManager } from "../agent/node-setup/keep-off.ts";
+import { knownEntries } from "../agent/node-setup/known-entries.ts";
+import type { InstalledEntry } from "../agent/node-setup/layout.ts";
+import { NodeFiles } from "../agent/node-setup/node-files.ts";
+import { podLinks, removeNetwork, removeTables } from "../agent/node-setup/remove-network.ts";
+import { placesIn } from "../agent/node-setup/settings.ts";
+import { openKernelNetwork } from "../agent/node-routes/kernel-network.ts";
 import type { Environment } from "../cni/environment.ts";
 import { DEFAULT_NODE_NAME_FILE } from "../config/config-files.ts";
 import { PluginError } from "../errors.ts";

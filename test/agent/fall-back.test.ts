@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "bun:test";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { greetingOf } from "../../src/agent/greeting.ts";
+import { greetingOf } from "../../src/agent/calls/greeting.ts";
 import { putText } from "../../src/bytes.ts";
 import { identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";

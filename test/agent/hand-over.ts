@@ -1,6 +1,6 @@
 /** Hands a call over to the agent from the test itself, instead of a plugin's process. */
-import { decodeFrame, joined } from "../../src/agent/frame.ts";
-import { encodeCall } from "../../src/agent/handed-call.ts";
+import { decodeFrame, joined } from "../../src/agent/calls/frame.ts";
+import { encodeCall } from "../../src/agent/calls/handed-call.ts";
 import type { Command, PluginSite, Pod } from "../support/plugin-site.ts";
 import { SOCKET } from "./agent.ts";
 

@@ -1,7 +1,7 @@
 /** Calls in progress while their caller is stopped or killed, or the agent is stopped. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { encodeCall } from "../../src/agent/handed-call.ts";
+import { encodeCall } from "../../src/agent/calls/handed-call.ts";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { failureOf, openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";

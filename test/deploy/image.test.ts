@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { compileExecutable } from "../../scripts/compile.ts";
 import { OWN_ARCHITECTURE } from "../../scripts/image/archive.ts";
 import { buildImage, type ImageRequest, imageName } from "../../scripts/image/build-image.ts";
-import { birdCommand } from "../../src/agent/bird/bird-command.ts";
+import { birdCommand } from "../../src/agent/bgp/bird-command.ts";
 import { programNames } from "../../src/bin/programs.ts";
 import { identity } from "../../src/identity.ts";
 import { pathWithinRoot } from "../../src/linux/path-within-root.ts";

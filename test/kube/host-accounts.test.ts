@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:te
 import { sign } from "node:crypto";
 import { lstatSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { tokenExpiry } from "../../src/agent/install/kubeconfig.ts";
+import { tokenExpiry } from "../../src/agent/node-setup/kubeconfig.ts";
 import { identity } from "../../src/identity.ts";
 import { AGENT_VERSION_ANNOTATION } from "../../src/model/agent-version-annotation.ts";
 import { PLUGIN_ACCOUNT } from "../../src/operator/roles/rules.ts";

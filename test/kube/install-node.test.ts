@@ -1,8 +1,8 @@
 /** The installation on a node by the pod of the node agent, against a real API server. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { existsSync, lstatSync, readFileSync, readlinkSync } from "node:fs";
-import { nodeUid, requestAccountToken } from "../../src/agent/install/account-token.ts";
-import { keepPluginAccess } from "../../src/agent/install/keep-plugin-access.ts";
+import { nodeUid, requestAccountToken } from "../../src/agent/node-setup/account-token.ts";
+import { keepPluginAccess } from "../../src/agent/node-setup/keep-plugin-access.ts";
 import { identity } from "../../src/identity.ts";
 import type { KubeRequest } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";

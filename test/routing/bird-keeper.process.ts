@@ -4,9 +4,9 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { birdCommand } from "../../src/agent/bird/bird-command.ts";
-import { BirdKeeper } from "../../src/agent/bird/bird-keeper.ts";
-import { birdProgram } from "../../src/agent/bird/bird-program.ts";
+import { birdCommand } from "../../src/agent/bgp/bird-command.ts";
+import { BirdKeeper } from "../../src/agent/bgp/bird-keeper.ts";
+import { birdProgram } from "../../src/agent/bgp/bird-program.ts";
 import { SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
 import { birdFiles } from "../../src/routing/bird/bird-files.ts";
 import { readPlan } from "./planned-bgp.ts";

@@ -5,7 +5,7 @@
  *                                                ╚═ host 3 ─ pod 10.244.3.5
  */
 import { readFileSync, renameSync } from "node:fs";
-import type { WantedBgp } from "../../src/agent/bird/bird-keeper.ts";
+import type { WantedBgp } from "../../src/agent/bgp/bird-keeper.ts";
 import type { BgpPlan, BgpSession } from "../../src/routing/bgp/plan.ts";
 import { readSessions, type SessionStatus } from "../../src/routing/bird/sessions-status.ts";
 import { bgpPlan, bgpSession, prefixes } from "../support/bgp-plan.ts";

@@ -1,10 +1,10 @@
 /** Tunnel devices, entries, routes and the guard of one node in the kernel, from the plan of a small cluster. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { followNetwork } from "../../src/agent/routing/follow-network.ts";
-import { openKernelGuard } from "../../src/agent/routing/kernel-guard.ts";
-import { openKernelNetwork } from "../../src/agent/routing/kernel-network.ts";
-import { NetworkKeeper } from "../../src/agent/routing/network-keeper.ts";
+import { followNetwork } from "../../src/agent/node-routes/follow-network.ts";
+import { openKernelGuard } from "../../src/agent/node-routes/kernel-guard.ts";
+import { openKernelNetwork } from "../../src/agent/node-routes/kernel-network.ts";
+import { NetworkKeeper } from "../../src/agent/node-routes/network-keeper.ts";
 import { SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
 import { formatPrefix } from "../../src/ip/prefix.ts";
 import { readChecksumOffload } from "../../src/linux/checksum-offload.ts";

@@ -1,5 +1,5 @@
 /** Plans of BGP as text: JSON has no large numbers. */
-import type { WantedBgp } from "../../src/agent/bird/bird-keeper.ts";
+import type { WantedBgp } from "../../src/agent/bgp/bird-keeper.ts";
 
 export function writePlan(wanted: WantedBgp): string {
   return JSON.stringify(wanted, (_, value) => (typeof value === "bigint" ? `${value}n` : value));

@@ -8,7 +8,7 @@
 import { addressBits, formatAddress, parseAddress } from "../../ip/address.ts";
 import type { RouteEvent } from "../../linux/rtnetlink/route-monitor.ts";
 import { followEvents } from "../follow-events.ts";
-import type { RouteKernel } from "../routes/kernel-routes.ts";
+import type { RouteKernel } from "../local-routes/kernel-routes.ts";
 
 /** How often all are read without a reason: the kernel does not report every route that goes with its link. */
 const REFRESH_MILLISECONDS = 60_000;

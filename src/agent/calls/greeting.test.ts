@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { putText } from "../bytes.ts";
-import { putLinkTarget } from "../linux/link-target.ts";
+import { putText } from "../../bytes.ts";
+import { putLinkTarget } from "../../linux/link-target.ts";
 import { greetingOf, isGreeting } from "./greeting.ts";
 
 const HERE: Readonly<Record<string, string>> = {

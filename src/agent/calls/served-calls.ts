@@ -2,8 +2,8 @@
  * How many calls of plugins the agent has served, for its metrics. The call server counts; the other process of the agent
  * serves the metrics and reads the counts from a file, so that neither waits for the other. Pure.
  */
-import { labelsOf, metricText } from "../health/metrics.ts";
-import { identity } from "../identity.ts";
+import { labelsOf, metricText } from "../../health/metrics.ts";
+import { identity } from "../../identity.ts";
 
 export interface ServedCalls {
   readonly plugin: string;

@@ -11,8 +11,8 @@ import type { TableReference } from "../../linux/nftables/ruleset.ts";
 import { deleteAddress } from "../../linux/rtnetlink/address.ts";
 import { changeLink, deleteLink, type Link } from "../../linux/rtnetlink/link.ts";
 import { deleteRoute, ROUTE_PROTOCOL } from "../../linux/rtnetlink/route.ts";
-import type { NetworkKernel } from "../routing/kernel-network.ts";
-import { isOwnIpip } from "../routing/tunnel-device.ts";
+import type { NetworkKernel } from "../node-routes/kernel-network.ts";
+import { isOwnIpip } from "../node-routes/tunnel-device.ts";
 
 const IPIP_DEVICE = "tunl0";
 

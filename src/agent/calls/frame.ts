@@ -4,7 +4,7 @@
  *
  *   | u32 number | u32 length of head | u32 length of body | head | body |
  */
-import { enlarged, numberAt, putNumber } from "../bytes.ts";
+import { enlarged, numberAt, putNumber } from "../../bytes.ts";
 
 /** A larger frame is refused: configs and results are some kilobytes long. */
 export const MOST_FRAME_BYTES = 16 * 1024 * 1024;

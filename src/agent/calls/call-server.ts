@@ -13,8 +13,8 @@
  * command can safely be repeated.
  */
 import type { Socket, UnixSocketListener } from "bun";
-import type { Reply } from "../cni/reply.ts";
-import { PluginError } from "../errors.ts";
+import type { Reply } from "../../cni/reply.ts";
+import { PluginError } from "../../errors.ts";
 import { FrameBuffer, joined } from "./frame.ts";
 import { decodeCall, encodeReply, type HandedCall } from "./handed-call.ts";
 

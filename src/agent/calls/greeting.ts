@@ -8,7 +8,7 @@
  *   - another mount namespace: a path means another file, and a process ID,
  *     which is looked up in /proc, another process
  */
-import { firstBytes, putText } from "../bytes.ts";
+import { firstBytes, putText } from "../../bytes.ts";
 
 const LONGEST = 1024;
 const SPACE = 0x20;

@@ -1,7 +1,7 @@
 /** Encodes a call as the plugin's process received it, and its reply, for the connection between that process and the node agent. */
-import { putText } from "../bytes.ts";
-import type { Environment } from "../cni/environment.ts";
-import type { Reply } from "../cni/reply.ts";
+import { putText } from "../../bytes.ts";
+import type { Environment } from "../../cni/environment.ts";
+import type { Reply } from "../../cni/reply.ts";
 import { encodeFrame, type Frame, NUMBERS_BYTES, putFrameNumbers } from "./frame.ts";
 
 export interface HandedCall {
