@@ -37,7 +37,10 @@ const SAME_LAYER = {
   // `config check` decodes the options of the chained plugins, `ipam explain` annotations of pods: with the plugins' own
   // decoders, which are pure; see admin-decoders-only.
   // `install` and `status` render and complete an Installation exactly as the operator does; see admin-operator-pure-parts.
-  admin: ["upgrade", "chained", "plugin", "operator"],
+  // Of the agent it asks BIRD, by the agent's own client; see admin-asks-bird.
+  admin: ["upgrade", "chained", "plugin", "operator", "agent"],
+  // The agent serves the calls of the plugins.
+  agent: ["plugin", "chained"],
   // The objects of a release are those that the operator renders; its pure parts only.
   upgrade: ["operator"],
 };
@@ -83,17 +86,26 @@ module.exports = {
       comment: "a process that ends with its call does not load what an agent shares among its calls",
       severity: "error",
       from: { path: "^src/bin/(process|plugin-loaders)\\.ts$" },
-      to: { path: ["/shared\\.ts$", "/shared-[a-z-]+\\.ts$", "^src/bin/agent-host\\.ts$"], reachable: true },
+      to: { path: ["/shared\\.ts$", "/shared-[a-z-]+\\.ts$", "^src/agent/calls/agent-host\\.ts$"], reachable: true },
     },
     {
       name: "admin-decoders-only",
-      comment: "of the plugins, the admin tool imports the decoders of options and annotations alone",
+      comment:
+        "of the plugins, the admin tool imports the decoders of options and annotations, and of the table of host ports, alone",
       severity: "error",
       from: { path: "^src/admin/" },
       to: {
         path: "^src/(chained|plugin)/",
-        pathNot: "^src/(chained/(portmap/options|bandwidth/bandwidth)|plugin/(annotations|annotated-wishes))\\.ts$",
+        pathNot:
+          "^src/(chained/(portmap/(options|read-table)|bandwidth/bandwidth)|plugin/(annotations|annotated-wishes))\\.ts$",
       },
+    },
+    {
+      name: "admin-asks-bird",
+      comment: "of the agent, the admin tool imports the client of BIRD alone",
+      severity: "error",
+      from: { path: "^src/admin/" },
+      to: { path: "^src/agent/", pathNot: "^src/agent/bgp/control\\.ts$" },
     },
     {
       name: "admin-operator-pure-parts",

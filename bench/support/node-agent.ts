@@ -9,8 +9,8 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
-import { callSocketPath } from "../../src/bin/agent-socket.ts";
 import { SERVE_CALLS } from "../../src/bin/node-arguments.ts";
+import { callSocketPath } from "../../src/config/run-directory.ts";
 import { identity } from "../../src/identity.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import type { Candidate } from "./comparison.ts";

@@ -3,7 +3,7 @@
  * in a kernel changes, and nobody asks for anything, but for what is periodical by design. Each period is the product's.
  */
 import { REFRESH_MILLISECONDS } from "../../src/agent/node-record/follow-node-record.ts";
-import { UPKEEP_COMMANDS, UPKEEP_MILLISECONDS } from "../../src/bin/upkeep-part.ts";
+import { UPKEEP_COMMANDS, UPKEEP_MILLISECONDS } from "../../src/agent/upkeep/upkeep-part.ts";
 import { COMPARISON_MILLISECONDS } from "../../src/controllers/cluster-gate.ts";
 import { pauseBetweenLists } from "../../src/controllers/leaks/left-handles.ts";
 import { WATCH_LIMITS } from "../../src/datastore/etcd/watch.ts";

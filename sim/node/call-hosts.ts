@@ -1,6 +1,6 @@
 /**
  * What a call of the plugin uses of its process: one that ends with the call (as src/bin/process-host.ts), or one that stays
- * and serves the calls of others (as src/bin/agent-host.ts).
+ * and serves the calls of others (as src/agent/calls/agent-host.ts).
  */
 import { DecodedEntries } from "../../src/ipam/facts.ts";
 import { openHostTurn } from "../../src/ipam/host-turn.ts";

@@ -1,9 +1,10 @@
 /** The node agent of a simulated machine: the product's own loops, with the kernel, clock and files of the machine. */
+
+import type { AgentMeans } from "../../src/agent/means.ts";
+import { readAgentNetwork } from "../../src/agent/network/agent-network.ts";
+import { runNetwork } from "../../src/agent/network/run-network.ts";
 import { superviseParts } from "../../src/agent/supervise.ts";
-import type { AgentMeans } from "../../src/bin/agent-means.ts";
-import { readPolicyNetwork } from "../../src/bin/policy-network.ts";
-import { runNetwork } from "../../src/bin/run-network.ts";
-import { upkeepPart } from "../../src/bin/upkeep-part.ts";
+import { upkeepPart } from "../../src/agent/upkeep/upkeep-part.ts";
 import { identity } from "../../src/identity.ts";
 import { shareNetfilter } from "../../src/linux/shared-netfilter.ts";
 import { POD_MTU_FILE } from "../../src/routing/pod-mtu.ts";
@@ -33,7 +34,7 @@ export async function runAgent(
   const { elapsed, wait } = agentMeans.clock;
   const netfilter = shareNetfilter(agentMeans.kernel);
   const run = async (signal: AbortSignal) => {
-    const network = await readPolicyNetwork(log, undefined, {
+    const network = await readAgentNetwork(log, undefined, {
       listFolder: async (path) => means.files.list(path),
       readFile: async (path) => means.files.read(path) ?? "",
       env: {},

@@ -1,11 +1,11 @@
-/** The upkeep of the agent, as `src/bin/upkeep-part.ts` orders it: commands of the admin tool, each in a process of its own. */
+/** The upkeep of the agent, as `src/agent/upkeep/upkeep-part.ts` orders it: commands of the admin tool, each in a process of its own. */
 
-import { hostAddresses, sourceTowards } from "../../src/bin/host-addresses.ts";
-import { readLinks } from "../../src/bin/host-links.ts";
 import { restoreTables } from "../../src/bin/restore-tables.ts";
-import { uplinkMtu } from "../../src/bin/uplink-mtu.ts";
 import { trackedConnections } from "../../src/firewall/tracked-connections.ts";
+import { readLinks } from "../../src/ipam/leaks/host-links.ts";
 import { netfilterOf } from "../../src/linux/netfilter-access.ts";
+import { hostAddresses, sourceTowards } from "../../src/linux/rtnetlink/host-addresses.ts";
+import { uplinkMtu } from "../../src/linux/rtnetlink/uplink-mtu.ts";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../test/support/admin-context.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
 import { NETWORK_FILE } from "./network-config.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { networkKinds } from "../../src/bin/followed-network.ts";
+import { networkKinds } from "../../src/agent/network/followed-network.ts";
 import { MemoryTable } from "../../src/datastore/memory/table.ts";
 import { ROUTED_BLOCK_KINDS } from "../../src/routing/inputs.ts";
 import { applicationOf, nodesOfZone, peerOf, podAddress, recordsOfNode, sharedRecords } from "./cluster-records.ts";

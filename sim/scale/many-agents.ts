@@ -2,7 +2,7 @@
  * Many agents in one process on one memory datastore: of each node the replicas, the compiler of policy and the planner of routes,
  * as the agent combines them. The kernel is left out: what is counted is what the datastore sees.
  */
-import { KINDS_OF_PARTS, networkKinds } from "../../src/bin/followed-network.ts";
+import { KINDS_OF_PARTS, networkKinds } from "../../src/agent/network/followed-network.ts";
 import type { MemoryTable } from "../../src/datastore/memory/table.ts";
 import { startReplica } from "../../src/datastore/replica.ts";
 import { formatAddress } from "../../src/ip/address.ts";

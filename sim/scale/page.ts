@@ -1,5 +1,5 @@
 /** docs/scale.md, from what was measured: no figure is written by hand. Pure. */
-import { networkKinds } from "../../src/bin/followed-network.ts";
+import { networkKinds } from "../../src/agent/network/followed-network.ts";
 import { WATCH_SECONDS } from "../../src/kube/client.ts";
 import { ROUTED_BLOCK_KINDS } from "../../src/routing/inputs.ts";
 import type { Measured, Place } from "./measured.ts";

@@ -13,13 +13,12 @@ import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import type { NatPool } from "../firewall/nat-table.ts";
 import type { RecordedSources } from "../firewall/recorded-sources.ts";
 import type { Address, Family } from "../ip/address.ts";
-import type { AttachmentRecord } from "../ipam/attachment-record.ts";
-import type { HostLinks as KnownLinks } from "../ipam/leaks/find.ts";
+import type { HostLinks } from "../ipam/leaks/host-links.ts";
 import type { KubeClient } from "../kube/api.ts";
 import type { Expression } from "../linux/nftables/expression.ts";
 import type { RuleCount } from "../linux/nftables/rule-counts.ts";
 import type { Tracer } from "../linux/nftables/trace.ts";
-import type { HostAddress } from "../routing/node-address.ts";
+import type { HostAddress } from "../linux/rtnetlink/host-addresses.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
 import { LOG_LEVEL_OPTION } from "./log-level-option.ts";
@@ -177,15 +176,6 @@ export interface ProgramOutput {
 }
 
 /** The links of the host that the tool runs on. */
-export interface HostLinks extends KnownLinks {
-  /** Marks of the links whose pods may use other sources than their addresses. */
-  readonly marksWithSources: ReadonlySet<string>;
-  /** What ADDs recorded on the host, by interface. */
-  readonly attachments: ReadonlyMap<string, AttachmentRecord>;
-  /** Whether the tool runs in the network namespace of process 1. */
-  readonly isHostNamespace: boolean;
-}
-
 /** What the user wrote, in a file that stays until it is removed. */
 export interface EditedText {
   readonly text: string;

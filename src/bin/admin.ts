@@ -3,16 +3,16 @@ import { readdir, readFile } from "node:fs/promises";
 import { type Context, EXIT_FAILED, EXIT_OK } from "../admin/command.ts";
 import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/interruption.ts";
 import { runAdmin } from "../admin/run.ts";
+import { runDirectoryOf } from "../config/run-directory.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { identity } from "../identity.ts";
+import { hostName } from "../linux/host-name.ts";
 import type { SocketOpener } from "../linux/netlink-socket.ts";
 import { VERSION } from "../version.ts";
-import { runDirectoryOf } from "./agent-socket.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
 import { editText } from "./edit-text.ts";
 import { findProgram } from "./find-program.ts";
-import { hostName } from "./host-name.ts";
 import { removeUntrustedVariables } from "./trusted-environment.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -55,12 +55,12 @@ export async function run(args: readonly string[]): Promise<number> {
       (await import("../linux/replace-file.ts")).replaceFile(path, text, "owner");
     },
     findProgram: (name) => findProgram(name, environment),
-    uplinkMtu: async () => (await import("./uplink-mtu.ts")).uplinkMtu(await ownSockets()),
-    hostAddresses: async () => (await import("./host-addresses.ts")).hostAddresses(await ownSockets()),
+    uplinkMtu: async () => (await import("../linux/rtnetlink/uplink-mtu.ts")).uplinkMtu(await ownSockets()),
+    hostAddresses: async () => (await import("../linux/rtnetlink/host-addresses.ts")).hostAddresses(await ownSockets()),
     sourceTowards: async (destination, family) =>
-      (await import("./host-addresses.ts")).sourceTowards(await ownSockets(), destination, family),
-    hostLinks: async () => (await import("./host-links.ts")).readHostLinks(runDirectoryOf(process.env)),
-    containerAddresses: async () => (await import("./container-addresses.ts")).containerAddresses(),
+      (await import("../linux/rtnetlink/host-addresses.ts")).sourceTowards(await ownSockets(), destination, family),
+    hostLinks: async () => (await import("../ipam/leaks/host-links.ts")).readHostLinks(runDirectoryOf(process.env)),
+    containerAddresses: async () => (await import("../admin/host/container-addresses.ts")).containerAddresses(),
     machineIdentity: async () =>
       (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
     editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),
@@ -71,11 +71,13 @@ export async function run(args: readonly string[]): Promise<number> {
     },
     runProgram: async (command) => (await import("./run-program.ts")).runProgram(command, stopping.signal),
     writeArchive: async (path, content) => (await import("./run-program.ts")).writeNewFile(path, content),
-    readHostFacts: async () => (await import("./host-facts.ts")).readHostFacts(),
-    readKernelFeatures: async () => (await import("./kernel-features.ts")).readKernelFeatures(),
-    readRoutingFacts: async () => (await import("./routing-facts.ts")).readRoutingFacts(environment),
-    readPolicyCounts: async () => (await import("./policy-kernel.ts")).readPolicyCounts(),
-    openTracer: async (alternatives) => (await import("./policy-kernel.ts")).openTracer(alternatives, process.pid),
+    readHostFacts: async () => (await import("../admin/host/host-facts.ts")).readHostFacts(),
+    readKernelFeatures: async () => (await import("../admin/host/kernel-features.ts")).readKernelFeatures(),
+    readRoutingFacts: async () =>
+      (await import("../admin/host/routing-facts.ts")).readRoutingFacts(environment, process.getuid?.() === 0),
+    readPolicyCounts: async () => (await import("../admin/host/policy-kernel.ts")).readPolicyCounts(),
+    openTracer: async (alternatives) =>
+      (await import("../admin/host/policy-kernel.ts")).openTracer(alternatives, process.pid),
     restoreTables: async (wanted, warn) =>
       (await import("./restore-tables.ts")).restoreTables(await ownSockets(), wanted, warn),
     forgetConnections: async (addresses) => {

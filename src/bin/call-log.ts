@@ -4,7 +4,7 @@ import { NETWORK_CONFIG_DIRECTORY } from "../config/installed-network-list.ts";
 import { readText } from "../linux/files.ts";
 import type { CallLogSurroundings } from "../log/call-log.ts";
 import { parseJson } from "../parse-json.ts";
-import type { CallContext } from "./call-context.ts";
+import type { CallContext } from "../plugin/call-context.ts";
 
 export function callLogOf(component: string, { stderr, milliseconds }: CallContext): CallLogSurroundings {
   return { component, pid: process.pid, clock: () => new Date(), stderr, milliseconds, networkLogConfig };

@@ -13,6 +13,7 @@ import { callHead, encodeCall, putHead, roomForHead } from "../agent/calls/hande
 import { enlarged } from "../bytes.ts";
 import type { Environment } from "../cni/environment.ts";
 import { dependsOnProcess } from "../cni/process-path.ts";
+import { callSocketPath } from "../config/run-directory.ts";
 import { identity } from "../identity.ts";
 import { putLinkTarget } from "../linux/link-target.ts";
 import { isReadyWithin, POLL_IN } from "../linux/poll.ts";
@@ -20,7 +21,6 @@ import { blockStopSignals, unblockStopSignals } from "../linux/signals.ts";
 import { type ReadSoFar, readReadyStdin } from "../linux/standard-streams.ts";
 import { closeStream, connectUnix, endSending, isPeerOfSameUser, receiveSome, sendAll } from "../linux/unix-stream.ts";
 import { VERSION } from "../version.ts";
-import { callSocketPath } from "./agent-socket.ts";
 import type { PluginPart } from "./programs.ts";
 import { type EncodedReply, encodedReply, GRACE_MILLISECONDS, STOP_SIGNALS } from "./write-and-exit.ts";
 

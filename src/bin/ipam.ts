@@ -1,11 +1,11 @@
 /** Creates the IPAM plugin with its dependencies. */
 import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
+import { runDirectoryOf } from "../config/run-directory.ts";
 import { ipamPlugin } from "../ipam/plugin/plugin.ts";
-import { runDirectoryOf } from "./agent-socket.ts";
-import type { CallContext } from "./call-context.ts";
-import { hostName } from "./host-name.ts";
-import { ownMachine } from "./own-machine.ts";
+import { hostName } from "../linux/host-name.ts";
+import { ownMachine } from "../linux/own-machine.ts";
+import type { CallContext } from "../plugin/call-context.ts";
 
 export async function createPlugin(
   description: PluginDescription,

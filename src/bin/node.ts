@@ -1,33 +1,30 @@
 /**
  * The node agent: two processes of this one program.
  *
- *   vendor-node                    keeps its parts running
- *     └─ vendor-node serve-calls   serves the plugins' calls (call-server.ts), and does nothing else
+ *   vendor-node                    keeps its parts running (agent/main.ts)
+ *     └─ vendor-node serve-calls   serves the plugins' calls (agent/calls/serve-plugins.ts), and does nothing else
  *
- * Other work of the agent becomes a part in `agentParts`: it runs in the first
- * process, and no call waits for it. In a container it
- * enters the host's namespaces first (enter-host.ts).
+ * No call waits for the other work of the agent. In a container it enters the host's namespaces first
+ * (agent/node-setup/enter-host.ts).
  */
-import { type AgentPart, StartRefused, superviseParts } from "../agent/supervise.ts";
+import type { AgentProcess } from "../agent/agent-process.ts";
+import { beginCallServer, type CallServerOptions, EXIT_REFUSED } from "../agent/calls/call-server-process.ts";
+import { enterHost } from "../agent/node-setup/enter-host.ts";
+import { becomeOnlyAgent } from "../agent/only-agent.ts";
+import { StartRefused } from "../agent/supervise.ts";
 import type { Environment } from "../cni/environment.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { PluginError } from "../errors.ts";
-import { statusAt } from "../file-status.ts";
 import { identity } from "../identity.ts";
 import { nameProcess } from "../linux/own-process.ts";
 import { DEFAULT_KUBELET_DIRECTORY, KUBELET_DIRECTORY, NO_KUBELET } from "../model/kubelet-directory.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
-import { beginCallServer, type CallServerOptions, callServerPart, EXIT_REFUSED } from "./call-server-process.ts";
-import { enterHost } from "./enter-host.ts";
-import { HOST_NAMESPACES, INSTALL, readNodeArguments, SERVE_CALLS, STAY, UNINSTALL } from "./node-arguments.ts";
+import { HOST_NAMESPACES, INSTALL, PARENT, readNodeArguments, SERVE_CALLS, STAY, UNINSTALL } from "./node-arguments.ts";
 import { say, sayRefused } from "./node-log.ts";
-import { becomeOnlyAgent } from "./only-agent.ts";
-import { writePodKubeconfig } from "./pod-account.ts";
-import { policyPart } from "./policy-part.ts";
+import { installedNames } from "./programs.ts";
 import { runAdminTool } from "./run-admin-tool.ts";
 import { removeUntrustedVariables } from "./trusted-environment.ts";
-import { upkeepPart } from "./upkeep-part.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 const { wait } = SYSTEM_CLOCK;
@@ -55,10 +52,10 @@ export async function run(args: readonly string[]): Promise<number> {
     case "agent":
       return runAgent(request);
     case "install":
-      return onHost(request, async (environment) => (await import("./install-node.ts")).installNode(environment));
+      return onHost(request, async (own) => (await import("../agent/node-setup/install-node.ts")).installNode(own));
     case "uninstall":
-      return onHost(request, async (environment) => {
-        await (await import("./uninstall-node.ts")).uninstallNode(environment);
+      return onHost(request, async (own) => {
+        await (await import("../agent/node-setup/uninstall-node.ts")).uninstallNode(own);
         if (request.stays) await stopped();
       });
   }
@@ -79,13 +76,14 @@ async function stopped(): Promise<void> {
 /** Work that ends, in the namespaces of the host. A failure leaves the node as it was, or is repaired by the next run. */
 async function onHost(
   { kind, hostNamespaces, stays }: HostWork,
-  work: (environment: Environment) => Promise<void>,
+  work: (own: AgentProcess) => Promise<void>,
 ): Promise<number> {
   try {
-    if (hostNamespaces !== undefined) throw new Error(enterHost(hostNamespaces, [kind, ...(stays ? [STAY] : [])]));
+    if (hostNamespaces !== undefined)
+      throw new Error(enterHost(process.env, hostNamespaces, [kind, ...(stays ? [STAY] : [])]));
     nameProcess(identity.nodeAgent);
     removeUntrustedVariables();
-    await work(process.env);
+    await work(ownProcess(process.env));
     return 0;
   } catch (failure) {
     const details = failure instanceof PluginError && failure.details !== "" ? ` (${failure.details})` : "";
@@ -98,12 +96,24 @@ async function onHost(
 async function runCallServer(options: CallServerOptions): Promise<number> {
   if (!beginCallServer(options)) return EXIT_REFUSED;
   if (options.parent === undefined && !(await isOnlyAgent(stopSignal()))) return EXIT_REFUSED;
-  return (await import("./call-server.ts")).serveUntilStopped();
+  if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
+  const [{ serveUntilStopped }, { servedPlugin }] = await Promise.all([
+    import("../agent/calls/serve-plugins.ts"),
+    import("./plugin-loaders.ts"),
+  ]);
+  const stopped = Promise.withResolvers<string>();
+  for (const name of STOP_SIGNALS) process.on(name, () => stopped.resolve(name));
+  return serveUntilStopped({
+    ...ownProcess(removeUntrustedVariables()),
+    pluginFor: servedPlugin,
+    stopped: stopped.promise,
+    exit: process.exit,
+  });
 }
 
 async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }): Promise<number> {
   if (hostNamespaces !== undefined) {
-    sayRefused(enterHost(hostNamespaces));
+    sayRefused(enterHost(process.env, hostNamespaces));
     return 1;
   }
   nameProcess(identity.nodeAgent);
@@ -111,11 +121,14 @@ async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }
   try {
     // Before any part runs: two agents would write one policy table.
     if (!(await isOnlyAgent(signal))) return 1;
-    await superviseParts(await agentParts(writePodKubeconfig(process.env), hostKubeconfig()), {
+    await (await import("../agent/main.ts")).runAgent({
+      own: ownProcess(process.env),
       signal,
-      report: (message) => say(message, {}, "WARNING"),
-      elapsed: () => performance.now(),
       wait,
+      callServer: [SERVE_CALLS, PARENT, String(process.pid)],
+      runCommand: (account) => (command, stop) => runAdminTool(command, stop, account),
+      furtherParts:
+        typeof FAULTS === "undefined" || !FAULTS ? [] : (await import("./blocking-part.ts")).blockingParts(),
     });
     return 0;
   } catch (failure) {
@@ -126,47 +139,20 @@ async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }
 }
 
 async function isOnlyAgent(signal: AbortSignal): Promise<boolean> {
-  const refused = await becomeOnlyAgent(removeUntrustedVariables(), signal);
+  const refused = await becomeOnlyAgent(ownProcess(removeUntrustedVariables()), signal);
   if (refused !== undefined) sayRefused(refused);
   return refused === undefined;
 }
 
-/** Kubeconfigs for what the agent does itself: the account of its pod, or the one that was made for the host. */
-async function agentParts(ofPod: string | undefined, ofHost: string | undefined): Promise<readonly AgentPart[]> {
-  const account = ofPod ?? ofHost;
-  const run: typeof runAdminTool = (command, signal) => runAdminTool(command, signal, account);
-  let arePodsRouted = () => false;
-  const routed = (know: () => boolean) => {
-    arePodsRouted = know;
+function ownProcess(environment: Environment): AgentProcess {
+  return {
+    environment,
+    pid: process.pid,
+    isRoot: process.getuid?.() === 0,
+    say,
+    signalProcess: (pid, signal) => void process.kill(pid, signal),
+    programNames: installedNames(identity),
   };
-  const { csiPart } = await import("./csi-part.ts");
-  const { volumes, parts: csiParts } = csiPart(process.env, wait);
-  const parts: AgentPart[] = [
-    callServerPart(),
-    upkeepPart({ wait, run }),
-    policyPart({ wait, account, routed, volumes }),
-    ...csiParts,
-  ];
-  if (ofPod !== undefined) parts.push(await podPartFor(ofPod, () => arePodsRouted()));
-  else if (ofHost !== undefined) parts.push(await hostTokensPartFor(ofHost));
-  if (typeof FAULTS === "undefined" || !FAULTS) return parts;
-  return [...parts, ...(await import("./blocking-part.ts")).blockingParts()];
-}
-
-async function podPartFor(account: string, arePodsRouted: () => boolean): Promise<AgentPart> {
-  const { podPart } = await import("./pod-part.ts");
-  return podPart({ environment: process.env, account, wait, arePodsRouted });
-}
-
-async function hostTokensPartFor(account: string): Promise<AgentPart> {
-  const { hostTokensPart } = await import("./host-tokens-part.ts");
-  return hostTokensPart({ environment: process.env, account, wait });
-}
-
-/** Of the account that was made for the agent of this host; `undefined` if agent and plugin share one. */
-function hostKubeconfig(): string | undefined {
-  const path = `${identity.configDirectory}/node-kubeconfig`;
-  return statusAt(path) === undefined ? undefined : path;
 }
 
 function stopSignal(): AbortSignal {

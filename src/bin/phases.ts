@@ -7,34 +7,8 @@
  * The node agent logs it for every call.
  */
 
-import type { EnterPhase, Phase } from "../cni/phase.ts";
+import { type EnterPhase, startPhaseClock } from "../cni/phase.ts";
 import { identity } from "../identity.ts";
-
-export interface PhaseClock {
-  readonly enter: EnterPhase;
-  /** Milliseconds in each phase so far, in the order they were entered. */
-  spent(): ReadonlyMap<Phase, number>;
-}
-
-/** The first phase is `decode`. */
-export function startPhaseClock(): PhaseClock {
-  let since = performance.now();
-  let current: Phase = "decode";
-  const spent = new Map<Phase, number>();
-  const enter = (next: Phase) => {
-    const now = performance.now();
-    spent.set(current, (spent.get(current) ?? 0) + now - since);
-    current = next;
-    since = now;
-  };
-  return {
-    enter,
-    spent: () => {
-      enter(current);
-      return spent;
-    },
-  };
-}
 
 /** The time until now counts as `boot`, the start of the process. */
 export function tracePhases(): EnterPhase {

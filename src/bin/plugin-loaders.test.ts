@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
-import { isPluginPart } from "./plugin-loaders.ts";
+import { servedPlugin } from "./plugin-loaders.ts";
 
-describe("isPluginPart()", () => {
+describe("servedPlugin()", () => {
   for (const name of ["plugin", "ipam", "hostLocal", "portmap", "bandwidth"]) {
     test(`accepts "${name}"`, () => {
-      expect(isPluginPart(name)).toBe(true);
+      expect(servedPlugin(name)).toBeDefined();
     });
   }
 
   for (const name of ["constructor", "toString", "hasOwnProperty", "__proto__", "node", ""]) {
     test(`refuses "${name}"`, () => {
-      expect(isPluginPart(name)).toBe(false);
+      expect(servedPlugin(name)).toBeUndefined();
     });
   }
 });

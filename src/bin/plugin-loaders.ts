@@ -1,9 +1,11 @@
 /** Loads the code of a plugin when it is first called. */
 import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
+import { identity } from "../identity.ts";
 import { loadOnce } from "../load-once.ts";
-import type { CallContext } from "./call-context.ts";
-import type { PluginPart } from "./programs.ts";
+import type { CallContext, ServedPlugin } from "../plugin/call-context.ts";
+import { descriptionOf } from "./plugin-descriptions.ts";
+import { type PluginPart, programNames } from "./programs.ts";
 
 interface PluginModule {
   createPlugin(description: PluginDescription, context: CallContext): Promise<CniPlugin>;
@@ -17,7 +19,15 @@ export const PLUGIN_LOADERS: Readonly<Record<PluginPart, () => Promise<PluginMod
   bandwidth: loadOnce(() => import("./bandwidth.ts")),
 };
 
-/** Whether it names a plugin; inherited properties such as `constructor` do not count. */
-export function isPluginPart(text: string): text is PluginPart {
+/** For the node agent; `undefined` if there is no such plugin: inherited properties such as `constructor` do not count. */
+export function servedPlugin(program: string): ServedPlugin | undefined {
+  if (!isPluginPart(program)) return undefined;
+  return {
+    name: programNames(identity)[program],
+    create: async (context) => (await PLUGIN_LOADERS[program]()).createPlugin(descriptionOf(program), context),
+  };
+}
+
+function isPluginPart(text: string): text is PluginPart {
   return Object.hasOwn(PLUGIN_LOADERS, text);
 }

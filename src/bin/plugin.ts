@@ -1,15 +1,15 @@
 /** Creates the CNI plugin with its dependencies. */
 import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
+import { runDirectoryOf } from "../config/run-directory.ts";
 import { identity } from "../identity.ts";
 import { placeOf, readText } from "../linux/files.ts";
+import { hostName } from "../linux/host-name.ts";
+import { ownMachine } from "../linux/own-machine.ts";
+import type { CallContext } from "../plugin/call-context.ts";
+import { pluginHostOf } from "../plugin/host.ts";
 import { cniPlugin } from "../plugin/plugin.ts";
 import type { Surroundings } from "../plugin/session.ts";
-import { runDirectoryOf } from "./agent-socket.ts";
-import type { CallContext } from "./call-context.ts";
-import { pluginHostOf } from "./host.ts";
-import { hostName } from "./host-name.ts";
-import { ownMachine } from "./own-machine.ts";
 
 export async function createPlugin(description: PluginDescription, context: CallContext): Promise<CniPlugin> {
   return cniPlugin(description, await pluginSurroundings(context));

@@ -1,5 +1,5 @@
 import { loadOnce } from "../load-once.ts";
-import type { Host } from "./host.ts";
+import type { Host } from "../plugin/host.ts";
 
 const loadKubeClients = loadOnce(async () => (await import("../kube/one-connection.ts")).openOnOneConnection());
 

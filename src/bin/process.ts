@@ -6,7 +6,7 @@ import type { Reply } from "../cni/reply.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import { type ReadSoFar, writeToStream } from "../linux/standard-streams.ts";
-import type { CallContext } from "./call-context.ts";
+import type { CallContext } from "../plugin/call-context.ts";
 import { interruptedBy } from "./interrupted.ts";
 import { tracePhases } from "./phases.ts";
 import { processHost } from "./process-host.ts";

@@ -1,19 +1,14 @@
 /** Runs a command of the admin tool in a process of its own: nothing of it stays in the agent's memory, and no call waits for it. */
+import type { CommandOutput } from "../agent/upkeep/upkeep-part.ts";
 import { identity } from "../identity.ts";
 import { OWN_PROGRAM } from "../linux/own-process.ts";
-
-export interface AdminOutput {
-  readonly exitCode: number;
-  /** One line: what the command printed, or its errors if it failed. */
-  readonly output: string;
-}
 
 /** `account`: a kubeconfig, which replaces that of the network config. */
 export async function runAdminTool(
   args: readonly string[],
   signal: AbortSignal,
   account?: string,
-): Promise<AdminOutput> {
+): Promise<CommandOutput> {
   const child = Bun.spawn([OWN_PROGRAM, ...args], {
     argv0: identity.adminTool,
     env: account === undefined ? process.env : { ...process.env, KUBECONFIG: account },

@@ -24,12 +24,6 @@ export function clusterSet(family: Family): string {
   return `cluster${family}`;
 }
 
-/**
- * The group of host links whose pods may use further sources. It shows which links need elements in the table after
- * another program has flushed it, at no cost: it is set and read with the rest of the link.
- */
-export const ALLOWED_SOURCES_GROUP = 5_459_014;
-
 export function isIntact(rules: readonly { readonly comment?: string }[]): boolean {
   return rules.length === GUARD_RULE_COUNT && rules.every(({ comment }) => comment === GUARD_COMMENT);
 }

@@ -5,13 +5,13 @@
 import { decodeArguments } from "../cni/arguments.ts";
 import type { CheckCall } from "../cni/call.ts";
 import { PluginError } from "../errors.ts";
-import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { identity } from "../identity.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
 import { formatMac, parseMac } from "../ip/mac.ts";
 import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
 import { heldRequest } from "../ipam/attachment.ts";
 import type { Link } from "../linux/rtnetlink/link.ts";
+import { ALLOWED_SOURCES_GROUP } from "../linux/rtnetlink/own-devices.ts";
 import { quoted } from "../quote.ts";
 import { expectedWiring } from "./expected-wiring.ts";
 import { loadDelegation } from "./load-delegation.ts";

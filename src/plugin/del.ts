@@ -11,12 +11,12 @@
  */
 import { decodeArguments } from "../cni/arguments.ts";
 import type { DelCall } from "../cni/call.ts";
-import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { trackedConnections } from "../firewall/tracked-connections.ts";
 import { identity } from "../identity.ts";
 import { type Address, parseAddress } from "../ip/address.ts";
 import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
 import type { HostKernel } from "../linux/host-kernel.ts";
+import { ALLOWED_SOURCES_GROUP } from "../linux/rtnetlink/own-devices.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { forgetOnHost } from "./record-on-host.ts";
 import { unregister } from "./registration.ts";

@@ -4,7 +4,6 @@
  * cannot be wired takes no address.
  */
 import { PluginError } from "../errors.ts";
-import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import type { Address } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
 import { isMarkOfInterface } from "../ipam/link-mark.ts";
@@ -12,6 +11,7 @@ import type { HostKernel } from "../linux/host-kernel.ts";
 import { closeNetlinkSocket, type NetlinkSocket } from "../linux/netlink-socket.ts";
 import type { Netns } from "../linux/netns.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
+import { ALLOWED_SOURCES_GROUP } from "../linux/rtnetlink/own-devices.ts";
 import { quoted } from "../quote.ts";
 import { addressesRoutedTo } from "./former-addresses.ts";
 import type { Workload } from "./workload.ts";

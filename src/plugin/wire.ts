@@ -11,7 +11,6 @@
  */
 import { effect, effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
-import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { formatPrefix, type InterfaceAddress, isSamePrefix, singlePrefix } from "../ip/prefix.ts";
 import type { Sysctls } from "../linux/host-kernel.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
@@ -29,6 +28,7 @@ import {
 } from "../linux/rtnetlink/link.ts";
 import type { LinkRemoval } from "../linux/rtnetlink/link-removal.ts";
 import { setNeighbour } from "../linux/rtnetlink/neighbour.ts";
+import { ALLOWED_SOURCES_GROUP } from "../linux/rtnetlink/own-devices.ts";
 import { addRoute, listRoutes, MAIN_TABLE, type Route, replaceRoute } from "../linux/rtnetlink/route.ts";
 import { addRule } from "../linux/rtnetlink/rule.ts";
 import { createVeth } from "../linux/rtnetlink/veth.ts";

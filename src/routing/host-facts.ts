@@ -1,7 +1,8 @@
 /** Gathers what the choice of a node's addresses needs: only what the methods in use look at. */
 import type { Address, Family } from "../ip/address.ts";
+import type { HostAddress } from "../linux/rtnetlink/host-addresses.ts";
 import { parseAddressDetection } from "../model/address-detection.ts";
-import type { HostAddress, HostFacts } from "./node-address.ts";
+import type { HostFacts } from "./node-address.ts";
 import { type DetectionSettings, detectionOf } from "./node-addresses.ts";
 
 export interface HostReader {

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { type Family, parseAddress } from "../ip/address.ts";
 import { formatInterfaceAddress, parseInterfaceAddress } from "../ip/prefix.ts";
+import type { HostAddress } from "../linux/rtnetlink/host-addresses.ts";
 import { parseAddressDetection } from "../model/address-detection.ts";
-import { chooseNodeAddress, type HostAddress, type HostFacts } from "./node-address.ts";
+import { chooseNodeAddress, type HostFacts } from "./node-address.ts";
 import { nodeAddresses, withNodeAddresses } from "./node-addresses.ts";
 
 /** `eth0* 10.0.0.5/24`: the star is a default route of the address's family, a plus one of the other family. */

@@ -15,19 +15,8 @@
 import { identity } from "../identity.ts";
 import { type Address, type Family, isSameAddress } from "../ip/address.ts";
 import { type InterfaceAddress, prefixContains, singlePrefix } from "../ip/prefix.ts";
+import type { HostAddress, HostLink } from "../linux/rtnetlink/host-addresses.ts";
 import type { AddressDetection } from "../model/address-detection.ts";
-
-/** An address that other hosts may use: of universe scope, neither tentative, deprecated nor temporary. */
-export interface HostAddress extends InterfaceAddress {
-  readonly link: HostLink;
-}
-
-export interface HostLink {
-  readonly name: string;
-  readonly mtu: number;
-  /** The families that it has a default route of. */
-  readonly defaultRoutes: readonly Family[];
-}
 
 export interface HostFacts {
   /** In the order of the kernel: by link. */

@@ -1,10 +1,11 @@
 /** The addresses in the record of a node: `spec.bgp` has those that other nodes reach it at, `spec.addresses` all. Pure. */
 import { type Address, type Family, parseAddress } from "../ip/address.ts";
 import { formatInterfaceAddress, parseInterfaceAddress } from "../ip/prefix.ts";
+import type { HostAddress, HostLink } from "../linux/rtnetlink/host-addresses.ts";
 import { parseAddressDetection } from "../model/address-detection.ts";
 import type { Node } from "../model/node.ts";
 import type { NodeAgentSettings } from "../model/node-agent-configuration.ts";
-import { chooseNodeAddress, type HostAddress, type HostFacts, type HostLink, isOfHost } from "./node-address.ts";
+import { chooseNodeAddress, type HostFacts, isOfHost } from "./node-address.ts";
 
 export type DetectionSettings = Pick<NodeAgentSettings, "ipv4AddressDetection" | "ipv6AddressDetection">;
 

@@ -5,9 +5,9 @@
 import { identity } from "../identity.ts";
 import { isSameAddress } from "../ip/address.ts";
 import { parsePrefix } from "../ip/prefix.ts";
+import type { HostAddress } from "../linux/rtnetlink/host-addresses.ts";
 import type { IPPool } from "../model/ip-pool.ts";
 import type { Node } from "../model/node.ts";
-import type { HostAddress } from "./node-address.ts";
 import { recordedAddresses } from "./node-addresses.ts";
 
 /** Where plugins look for it. */

@@ -1,5 +1,5 @@
 /** Runs the admin tool inside the test: files are a table, output is text. */
-import type { Context, HostLinks } from "../../src/admin/command.ts";
+import type { Context } from "../../src/admin/command.ts";
 import type { HostFacts } from "../../src/admin/node/host-facts.ts";
 import type { KernelFeatures } from "../../src/admin/node/kernel-features.ts";
 import type { RoutingFacts } from "../../src/admin/node/routing-facts.ts";
@@ -7,8 +7,9 @@ import { runAdmin } from "../../src/admin/run.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { type Clock, SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
+import type { HostLinks } from "../../src/ipam/leaks/host-links.ts";
 import type { RuleCount } from "../../src/linux/nftables/rule-counts.ts";
-import type { HostAddress } from "../../src/routing/node-address.ts";
+import type { HostAddress } from "../../src/linux/rtnetlink/host-addresses.ts";
 import { VERSION } from "../../src/version.ts";
 import { storeAround } from "./wrapped-store.ts";
 

@@ -1,6 +1,7 @@
 /** Opens the datastore of a command, and closes it when the command is done. */
 import { reasonOf, unreadableFiles } from "../../config/config-files.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
+import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { type KubeAccess, kubeAccess } from "../../config/kube-access.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
@@ -9,7 +10,6 @@ import { identity } from "../../identity.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
-import { findInstalledNetwork } from "../installed-network.ts";
 import { paintStderr } from "../paint.ts";
 import { parseDocument } from "../resources/parse-document.ts";
 import {

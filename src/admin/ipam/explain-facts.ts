@@ -1,6 +1,7 @@
 /** Reads what `ipam explain` needs: endpoint, pod, network config, pools, node and blocks. */
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { decodeNetworkConfig } from "../../config/decode.ts";
+import type { InstalledNetwork } from "../../config/installed-network.ts";
 import { type KubeAccess, kubeAccess } from "../../config/kube-access.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
@@ -21,7 +22,6 @@ import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { AnnotatedPod } from "../../plugin/annotations.ts";
 import { quoted } from "../../quote.ts";
 import type { Context } from "../command.ts";
-import type { InstalledNetwork } from "../installed-network.ts";
 import { allocationAt, blocksOf } from "./address-blocks.ts";
 import { isAllocatedTo } from "./endpoint-owner.ts";
 import type { ExplainFacts, FoundAddress } from "./explain-report.ts";

@@ -1,9 +1,9 @@
+import { findInstalledNetwork, readNetworkConfig } from "../../config/installed-network.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, EXIT_OK, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { findInstalledNetwork, readNetworkConfig } from "../installed-network.ts";
 import { gatherFacts } from "./explain-facts.ts";
 import { explainAddresses } from "./explain-report.ts";
 import { describeSubject, subjectOf } from "./explain-subject.ts";

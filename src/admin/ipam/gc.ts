@@ -1,3 +1,4 @@
+import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
@@ -17,7 +18,6 @@ import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastoreAndApi, withDatastoreAndMaybeApi } from "../datastore/open.ts";
-import { findInstalledNetwork } from "../installed-network.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "../node/node-name.ts";
 import { allocatorFor } from "./allocator.ts";
 import { type HostSearch, searchHost } from "./host-leaks.ts";

@@ -2,10 +2,11 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { confirmUnseen } from "../../ipam/leaks/confirm-unseen.ts";
 import { findLeaks, findUnseen, type Leak, splitBySince } from "../../ipam/leaks/find.ts";
+import type { HostLinks } from "../../ipam/leaks/host-links.ts";
 import type { LiveObjects } from "../../ipam/leaks/live-view.ts";
 import { type NodeRecords, readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { requireOwnNodeEntry, requireRegisteredByThis, wantedNode } from "../../ipam/node-machine.ts";
-import type { Context, Given, HostLinks } from "../command.ts";
+import type { Context, Given } from "../command.ts";
 import { nameOfNode } from "../node/node-name.ts";
 
 export interface HostSearch {

@@ -1,7 +1,7 @@
+import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { describeDrop, describePartialDrop, remedyOf } from "../../firewall/forward-chains.ts";
 import { identity } from "../../identity.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
-import { findInstalledNetwork } from "../installed-network.ts";
 import { paint } from "../paint.ts";
 import type { Finding } from "./finding.ts";
 import type { HostFacts } from "./host-facts.ts";

@@ -1,9 +1,9 @@
 /** The name of the node that the admin tool runs on: the one that the plugins use. */
 import { readNodeName } from "../../config/config-files.ts";
+import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { isNodeName } from "../../config/node-name.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
-import { findInstalledNetwork } from "../installed-network.ts";
 import type { Option } from "../option.ts";
 
 export const NODE_NAME_OPTION: Option = {

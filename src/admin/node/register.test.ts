@@ -6,9 +6,9 @@ import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
 import type { KubeClient } from "../../kube/api.ts";
+import type { HostAddress } from "../../linux/rtnetlink/host-addresses.ts";
 import { AGENT_VERSION_ANNOTATION } from "../../model/agent-version-annotation.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
-import type { HostAddress } from "../../routing/node-address.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 
 function addresses(...given: readonly (readonly [text: string, isOfUplink: boolean])[]): readonly HostAddress[] {

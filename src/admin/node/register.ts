@@ -1,4 +1,5 @@
 import { DEFAULT_NODE_NAME_FILE, readNodeName } from "../../config/config-files.ts";
+import { findInstalledNetwork, type InstalledNetwork } from "../../config/installed-network.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
@@ -14,7 +15,6 @@ import { formatProblems } from "../../model/problem.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_OK, type Given } from "../command.ts";
 import { withNewDatastore } from "../datastore/open.ts";
-import { findInstalledNetwork, type InstalledNetwork } from "../installed-network.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";

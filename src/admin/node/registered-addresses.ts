@@ -1,5 +1,6 @@
 /** The addresses of this host in its Node, found by the methods that the settings of the node agents name. */
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
+import type { InstalledNetwork } from "../../config/installed-network.ts";
 import { kubeAccess } from "../../config/kube-access.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
@@ -10,7 +11,6 @@ import { readHostFacts } from "../../routing/host-facts.ts";
 import { kubeletAddresses, nodeAddresses, withNodeAddresses } from "../../routing/node-addresses.ts";
 import type { Context } from "../command.ts";
 import { errorMessage } from "../error-message.ts";
-import type { InstalledNetwork } from "../installed-network.ts";
 import { readSettings } from "./read-settings.ts";
 
 interface AddressSources {

@@ -1,3 +1,4 @@
+import { findInstalledNetwork, isForAgentOnly } from "../../config/installed-network.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
@@ -13,7 +14,6 @@ import type { Node } from "../../model/node.ts";
 import { nodeLinkMtu, POD_MTU_FILE, podMtu } from "../../routing/pod-mtu.ts";
 import { type Command, type Context, EXIT_OK, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { findInstalledNetwork, isForAgentOnly } from "../installed-network.ts";
 import { poolsIn } from "../ipam/pools.ts";
 import { withRemedy } from "../resources/unreadable-remedy.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "./node-name.ts";

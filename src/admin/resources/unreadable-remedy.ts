@@ -3,6 +3,7 @@
  * created again; a record without a name must be corrected with the datastore's
  * own tool (docs/ipam.md says how).
  */
+
 import type { Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
@@ -18,9 +19,13 @@ export function readOrExplain<Record>(entry: Entry, read: (entry: Entry) => Reco
   try {
     return read(entry);
   } catch (failure) {
-    if (!(failure instanceof PluginError) || failure.kind !== "record-malformed") throw failure;
-    throw withRemedy(entry.key, failure);
+    throw explained(entry.key, failure);
   }
+}
+
+/** The failure of work that reads the record at the key: if it is unreadable, it says how to repair it. */
+export function explained(key: string, failure: unknown): unknown {
+  return failure instanceof PluginError && failure.kind === "record-malformed" ? withRemedy(key, failure) : failure;
 }
 
 /** The failure to read the record at the key, with its remedy. */

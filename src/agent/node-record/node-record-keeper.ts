@@ -7,13 +7,14 @@
  *   orchestrator ─> pod CIDRs ───┘
  *
  * Nothing is read from the datastore or written to it while nothing changes. A node without a record is left to the
- * registration (src/bin/upkeep-part.ts), and one of another machine is not touched.
+ * registration (src/agent/upkeep/upkeep-part.ts), and one of another machine is not touched.
  */
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { Address, Family } from "../../ip/address.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
 import { requireOwnNodeEntry, requireRegisteredByThis, wantedNode } from "../../ipam/node-machine.ts";
+import type { HostAddress } from "../../linux/rtnetlink/host-addresses.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import { NODE } from "../../model/kinds.ts";
 import { MACHINE_ANNOTATION } from "../../model/machine-annotation.ts";
@@ -21,7 +22,6 @@ import type { Node } from "../../model/node.ts";
 import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { quoted } from "../../quote.ts";
 import { readHostFacts } from "../../routing/host-facts.ts";
-import type { HostAddress } from "../../routing/node-address.ts";
 import { kubeletAddresses, nodeAddresses, withNodeAddresses } from "../../routing/node-addresses.ts";
 import { nodeLinkMtu, podMtu } from "../../routing/pod-mtu.ts";
 import type { OwnOrchestratorNode } from "./own-orchestrator-node.ts";

@@ -2,8 +2,8 @@
 import { LocalServer } from "../../health/local-server.ts";
 import { type HealthReply, healthPages, metricsPages } from "../../health/pages.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
-import { type RoutingFacts, routingMetrics, routingReadiness } from "../node-routes/routing-facts.ts";
 import { type ServedCalls, servedCallMetrics } from "../calls/served-calls.ts";
+import { type RoutingFacts, routingMetrics, routingReadiness } from "../node-routes/routing-facts.ts";
 import { feedMetrics } from "../sidecars/feed-facts.ts";
 import type { FeedFacts } from "../sidecars/sidecar-feed.ts";
 import { livenessOf, metricsText, type PolicyFacts, readinessOf } from "./facts.ts";

@@ -1,0 +1,77 @@
+/** Reads the facts about this host for the admin tool. Loaded only by the commands that need them. */
+
+import { readHostPortState } from "../../chained/portmap/read-table.ts";
+import { PluginError } from "../../errors.ts";
+import { type AllowedSource, familiesOf } from "../../firewall/allowed-sources.ts";
+import { findAllDrops, findPartialDrops } from "../../firewall/forward-chains.ts";
+import { POLICY_TABLE } from "../../firewall/policy-table.ts";
+import { knowsClusterSources, readAllowedSources } from "../../firewall/source-prefixes.ts";
+import { readFloatingState, readGuardState, readNatState } from "../../firewall/table-states.ts";
+import { identity } from "../../identity.ts";
+import { readText } from "../../linux/files.ts";
+import { isKernelError } from "../../linux/kernel-error.ts";
+import { directNetfilter } from "../../linux/netfilter-access.ts";
+import { ownSockets } from "../../linux/netlink-socket.ts";
+import { findTable } from "../../linux/nftables/read.ts";
+import { type Link, listLinks } from "../../linux/rtnetlink/link.ts";
+import { ALLOWED_SOURCES_GROUP } from "../../linux/rtnetlink/own-devices.ts";
+import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
+import { readSysctl } from "../../linux/sysctl.ts";
+import type { HostFacts, PodLinkFacts } from "../node/host-facts.ts";
+
+const LEGACY_TABLES = ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"];
+
+export async function readHostFacts(): Promise<HostFacts> {
+  try {
+    return await readFacts();
+  } catch (cause) {
+    if (!isKernelError(cause, "EACCES", "EPERM")) throw cause;
+    throw new PluginError("kernel-refused", "Cannot check this host: permission denied", {
+      details: "run it as root",
+      cause,
+    });
+  }
+}
+
+/** Netfilter first: its refusal is the one that tells a missing permission. */
+async function readFacts(): Promise<HostFacts> {
+  return {
+    forwarding: {
+      ipv4: readSysctl("net/ipv4/ip_forward") === "1",
+      ipv6: readSysctl("net/ipv6/conf/all/forwarding") === "1",
+    },
+    ...(await directNetfilter.withSocket((socket) => ({
+      podLinks: readPodLinks(readAllowedSources(socket)),
+      knowsClusterSources: knowsClusterSources(socket),
+      droppingChains: findAllDrops(socket),
+      partlyDroppingChains: findPartialDrops(socket),
+      hasPolicyTable: findTable(socket, POLICY_TABLE) !== undefined,
+      tables: {
+        nat: readNatState(socket),
+        floating: readFloatingState(socket),
+        guard: readGuardState(socket),
+        hostPorts: readHostPortState(socket),
+      },
+    }))),
+    hasLegacyFilter: LEGACY_TABLES.some((path) => readText(path)?.split("\n").includes("filter") === true),
+  };
+}
+
+function readPodLinks(allowed: readonly AllowedSource[]): readonly PodLinkFacts[] {
+  return withRouteSocket(ownSockets, listLinks)
+    .filter(({ name, kind }) => kind === "veth" && name.startsWith(identity.interfacePrefix))
+    .map((link) => podLinkFacts(link, allowed));
+}
+
+/** The larger value of a link and of all links takes effect. */
+function podLinkFacts({ name, index, group }: Link, allowed: readonly AllowedSource[]): PodLinkFacts {
+  const reversePaths = [name, "all"].map((each) => Number(readSysctl(`net/ipv4/conf/${each}/rp_filter`) ?? 0));
+  const servesLoopback = readSysctl(`net/ipv4/conf/${name}/route_localnet`) === "1";
+  return {
+    name,
+    reversePath: Math.max(...reversePaths),
+    servesLoopback,
+    allowsSources: group === ALLOWED_SOURCES_GROUP,
+    allowedFamilies: familiesOf(index, allowed),
+  };
+}

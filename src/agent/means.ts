@@ -1,0 +1,82 @@
+/**
+ * What the agent needs from the host that it runs on and from outside it. The real ones are here; a simulated node has
+ * others (sim/node).
+ */
+
+import type { Environment } from "../cni/environment.ts";
+import type { DatastoreSettings } from "../config/datastore-settings.ts";
+import type { KubeAccess } from "../config/kube-access.ts";
+import { runDirectoryOf } from "../config/run-directory.ts";
+import type { Datastore } from "../datastore/datastore.ts";
+import { openDatastoreToFollow } from "../datastore/open.ts";
+import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
+import { identity } from "../identity.ts";
+import type { KubeClient } from "../kube/api.ts";
+import { openKubeClient } from "../kube/client.ts";
+import { type FileFolder, openFolder } from "../linux/file-folder.ts";
+import { readText } from "../linux/files.ts";
+import { ownSockets, type SocketOpener } from "../linux/netlink-socket.ts";
+import { ownMachine } from "../linux/own-machine.ts";
+import { replaceFile } from "../linux/replace-file.ts";
+import { POD_MTU_FILE } from "../routing/pod-mtu.ts";
+import { type BgpMeans, type FollowedBgp, followerOfBgp } from "./bgp/follow-bgp.ts";
+import { readServedCalls } from "./calls/served-calls-file.ts";
+import { type ServeMeans, serveFacts } from "./policy/serve-facts.ts";
+
+export interface AgentMeans {
+  readonly kernel: SocketOpener;
+  readonly clock: AgentClock;
+  readonly files: AgentFiles;
+  /** For a long time. */
+  openDatastore(settings: DatastoreSettings, warn: (message: string) => void): Promise<Datastore>;
+  openKubeClient(access: KubeAccess, warn: (message: string) => void): Promise<KubeClient>;
+  /** Serves health and metrics. Resolves when the signal is aborted. */
+  serveFacts(means: Omit<ServeMeans, "servedCalls">): Promise<void>;
+  /** Runs BIRD. */
+  followerOfBgp(means: BgpMeans): FollowedBgp;
+}
+
+export interface AgentClock {
+  /** Milliseconds that never go back. */
+  readonly elapsed: () => number;
+  readonly now: () => Date;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+  /** Resolves early if the signal is aborted. */
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+}
+
+export interface AgentFiles {
+  /** `undefined` if this machine has no ID yet. */
+  readonly machineIdentity: () => string | undefined;
+  readonly kernelRelease: () => string;
+  /** For the plugin. Returns whether the file has changed. */
+  readonly writePodMtu: (mtu: number) => boolean;
+  readonly openFolder: (path: string) => FileFolder;
+  /** What the programs of this host keep until it is switched off. */
+  readonly runDirectory: string;
+}
+
+const KERNEL_RELEASE = "/proc/sys/kernel/osrelease";
+
+const elapsed = () => performance.now();
+const now = () => new Date();
+
+export function ownAgentMeans(environment: Environment): AgentMeans {
+  return {
+    kernel: ownSockets,
+    clock: { elapsed, now, random: Math.random, wait: SYSTEM_CLOCK.wait },
+    files: {
+      machineIdentity: ownMachine,
+      kernelRelease: () => readText(KERNEL_RELEASE) ?? "",
+      writePodMtu: (mtu) => replaceFile(POD_MTU_FILE, `${mtu}\n`),
+      openFolder,
+      runDirectory: runDirectoryOf(environment),
+    },
+    openDatastore: (settings, warn) => openDatastoreToFollow(settings, { environment, warn }),
+    openKubeClient: (access, warn) =>
+      openKubeClient(access, { environment, warn, now, elapsed, program: identity.nodeAgent }),
+    serveFacts: (means) => serveFacts({ ...means, servedCalls: () => readServedCalls(environment) }),
+    followerOfBgp: (means) => followerOfBgp(environment, means),
+  };
+}

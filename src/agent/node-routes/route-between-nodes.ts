@@ -1,0 +1,134 @@
+/** Keeps the tunnels and routes of this host to the other nodes as the datastore says. */
+
+import type { Replica } from "../../datastore/replica.ts";
+import { watchNetwork } from "../../linux/rtnetlink/network-monitor.ts";
+import { sendsWrongVxlanChecksums } from "../../routing/checksum-release.ts";
+import { blockFacts, FollowedSettings, type RoutedBlockValues, resourceFacts } from "../../routing/inputs.ts";
+import { tunnelName } from "../../routing/next-hop.ts";
+import type { TunnelName } from "../../routing/plan.ts";
+import { type FactChanges, RoutePlanner } from "../../routing/planner.ts";
+import { ROUTING_PROBLEMS_FILE, writeRoutingProblems } from "../../routing/problems-file.ts";
+import { routedPool } from "../../routing/routed-pool.ts";
+import { type FollowedNetwork, KINDS_OF_PARTS } from "../network/followed-network.ts";
+import { followNetwork } from "./follow-network.ts";
+import { openKernelGuard } from "./kernel-guard.ts";
+import { openKernelNetwork } from "./kernel-network.ts";
+import { NetworkKeeper } from "./network-keeper.ts";
+import { ProblemReport } from "./problem-report.ts";
+import { arePodsRouted, type RoutingFacts } from "./routing-facts.ts";
+
+export interface BetweenNodes {
+  /** An embedded datastore has one node only. */
+  readonly isNeeded: boolean;
+  readonly facts: () => RoutingFacts | undefined;
+  /** Whether pods can be started on this node: all routes that they need are set by this agent. */
+  readonly arePodsRouted: () => boolean;
+  /** Until the signal is aborted. The kernel keeps what it has. */
+  readonly run: (signal: AbortSignal) => Promise<void>;
+}
+
+export function betweenNodes(followed: FollowedNetwork): BetweenNodes {
+  const { blocks } = followed;
+  const isNeeded = blocks !== undefined;
+  let facts: RoutingFacts = { isEnabled: true, routes: 0, peers: 0, problems: 0, appliedAt: undefined };
+  const note = (now: RoutingFacts) => {
+    facts = now;
+  };
+  return {
+    isNeeded,
+    facts: () => (isNeeded ? facts : undefined),
+    arePodsRouted: () => !isNeeded || arePodsRouted(facts),
+    run: async (signal) => {
+      if (blocks !== undefined) await route({ ...followed, blocks }, note, signal);
+    },
+  };
+}
+
+async function route(
+  { blocks, ...followed }: FollowedNetwork & { readonly blocks: Replica<RoutedBlockValues> },
+  note: (facts: RoutingFacts) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { means, network, replica, heard, log } = followed;
+  const { kernel: host, files } = means;
+  const { elapsed, wait } = means.clock;
+  const warn = (message: string) => log(message, "WARNING");
+  const ending = new AbortController();
+  const stop = AbortSignal.any([signal, ending.signal]);
+  const [kernel, guard] = [openKernelNetwork(host), openKernelGuard(host)];
+  const keeper = new NetworkKeeper({
+    ...{ kernel, guard, elapsed, report: warn },
+    poolsOf: (tunnel) => poolsWith(tunnel, followed),
+    needsOwnChecksums: sendsWrongVxlanChecksums(files.kernelRelease()),
+  });
+  const planner = new RoutePlanner(network.node, { isEnabled: true, isBgpEnabled: true });
+  const bgp = means.followerOfBgp({ node: network.node, kube: network.orchestrator.access, wait, log });
+  const hasOtherNodes = () => (replica.part(["nodes"]).snapshot?.nodes.size ?? 0) > 1;
+  const shown = files.openFolder(files.runDirectory);
+  const problems = new ProblemReport({
+    ...{ report: warn, isOfInterest: hasOtherNodes },
+    publish: (lasting) => {
+      try {
+        shown.write(ROUTING_PROBLEMS_FILE, writeRoutingProblems(lasting));
+      } catch (failure) {
+        warn(`Cannot write "${shown.path}/${ROUTING_PROBLEMS_FILE}": ${failure}`);
+      }
+    },
+  });
+  let isPlanned = false;
+  const applied = () => {
+    // The kernel is also compared before the datastore could be read.
+    if (!isPlanned) return;
+    const count = planner.plan.problems.length + keeper.problems.size;
+    const { isEnabled } = planner;
+    note({ isEnabled, routes: keeper.routeCount, peers: keeper.peerCount, problems: count, appliedAt: elapsed() });
+    heard();
+  };
+  const loops = [
+    followNetwork([resources({ network, replica }, stop), blocksOf(blocks.updates(stop))], {
+      ...{ planner, keeper, applied, wait, report: warn, signal: stop },
+      events: (until) =>
+        watchNetwork({ kernel: host, signal: until, hasNeighbours: (linkIndex) => keeper.hasNeighbours(linkIndex) }),
+      isGuardSuspect: () => guard.isSuspect(),
+      planned: (plan, change) => {
+        isPlanned = true;
+        if (change.announced.size > 0 || !bgp.isAnnouncing) bgp.announce(plan.announced.values());
+      },
+    }),
+    bgp.run(replica.part(KINDS_OF_PARTS.bgp).updates(stop), stop),
+    problems.run(() => planner.plan.problems, { wait, signal: stop }),
+  ];
+  try {
+    await Promise.all(loops.map((loop) => loop.finally(() => ending.abort())));
+  } finally {
+    await Promise.allSettled(loops);
+    kernel.close();
+    guard.close();
+  }
+}
+
+async function* resources(
+  { network, replica }: Pick<FollowedNetwork, "network" | "replica">,
+  signal: AbortSignal,
+): AsyncGenerator<FactChanges> {
+  const settings = new FollowedSettings(network.node);
+  for await (const { changes } of replica.part(KINDS_OF_PARTS.routes).updates(signal)) {
+    yield { ...settings.facts(changes.configurations), ...resourceFacts(changes, network.node) };
+  }
+}
+
+type BlockUpdates = AsyncIterable<{ readonly changes: Parameters<typeof blockFacts>[0] }>;
+
+async function* blocksOf(updates: BlockUpdates): AsyncGenerator<FactChanges> {
+  for await (const { changes } of updates) yield blockFacts(changes);
+}
+
+/** The names of the pools that need the tunnel. */
+function poolsWith(tunnel: TunnelName, { replica }: Pick<FollowedNetwork, "replica">): readonly string[] {
+  const pools = Array.from(replica.part(["pools"]).snapshot?.pools ?? [], ([, pool]) => routedPool(pool));
+  return pools.flatMap((pool) => {
+    const needed =
+      pool.mode.kind === "unencapsulated" ? undefined : tunnelName(pool.mode.kind, pool.prefix.network.family);
+    return needed === tunnel ? [pool.name] : [];
+  });
+}

@@ -1,0 +1,15 @@
+/** Where the programs of this host keep what lasts until it is switched off; the node agent's socket, in a directory that only its owner may enter. */
+import type { Environment } from "../cni/environment.ts";
+import { identity } from "../identity.ts";
+
+export function runDirectoryOf(environment: Environment): string {
+  return environment[`${identity.environmentPrefix}RUN_DIRECTORY`] ?? identity.runDirectory;
+}
+
+export function agentDirectory(environment: Environment): string {
+  return `${runDirectoryOf(environment)}/agent`;
+}
+
+export function callSocketPath(environment: Environment): string {
+  return `${agentDirectory(environment)}/calls.sock`;
+}
