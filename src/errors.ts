@@ -277,3 +277,9 @@ export function cniErrorOf(failure: unknown): CniError {
   }
   return { code, msg: String(failure), details: "" };
 }
+
+/** The text of an error as the user sees it. */
+export function describeFailure(failure: unknown): string {
+  if (failure instanceof PluginError && failure.details !== "") return `${failure.message} (${failure.details})`;
+  return failure instanceof Error ? failure.message : String(failure);
+}

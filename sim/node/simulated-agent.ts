@@ -4,14 +4,11 @@ import type { AgentMeans } from "../../src/agent/means.ts";
 import { readAgentNetwork } from "../../src/agent/network/agent-network.ts";
 import { runNetwork } from "../../src/agent/network/run-network.ts";
 import { superviseParts } from "../../src/agent/supervise.ts";
-import { upkeepPart } from "../../src/agent/upkeep/upkeep-part.ts";
 import { identity } from "../../src/identity.ts";
 import { shareNetfilter } from "../../src/linux/shared-netfilter.ts";
-import { POD_MTU_FILE } from "../../src/routing/pod-mtu.ts";
-import type { AdminRun } from "../../test/support/admin-context.ts";
 import { isFaultOfCode } from "../judge/crashes.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
-import type { MachineMeans } from "./node-means.ts";
+import { type MachineMeans, uuidsOf } from "./node-means.ts";
 
 /** Later than all that need a remedy. */
 const KERNEL_RELEASE = "6.12.0";
@@ -21,15 +18,10 @@ export interface AgentWork {
   readonly crashed: (what: string) => void;
   readonly means: MachineMeans;
   readonly log: (message: string) => void;
-  /** A command of the admin tool, in a process of its own, which the signal ends. */
-  readonly runAdminTool: (args: readonly string[], signal: AbortSignal) => Promise<AdminRun>;
 }
 
 /** Until the process is asked to end. */
-export async function runAgent(
-  process: SimulatedProcess,
-  { means, log, runAdminTool, crashed }: AgentWork,
-): Promise<void> {
+export async function runAgent(process: SimulatedProcess, { means, log, crashed }: AgentWork): Promise<void> {
   const agentMeans = agentMeansOf(process, means);
   const { elapsed, wait } = agentMeans.clock;
   const netfilter = shareNetfilter(agentMeans.kernel);
@@ -43,16 +35,8 @@ export async function runAgent(
     if (network === undefined) throw new Error("no network is installed");
     await runNetwork(network, { means: agentMeans, signal, log, netfilter, volumes: NO_VOLUMES, routed: () => {} });
   };
-  const upkeep = upkeepPart({
-    wait,
-    log,
-    async run(command, stop) {
-      const { code, stdout, stderr } = await process.unlessKilled(runAdminTool(command, stop));
-      return { exitCode: code, output: (code === 0 ? stdout : stderr).trim() };
-    },
-  });
   const supervision = { signal: process.signal, report: log, elapsed, wait };
-  const parts = [upkeep, { name: "the installed network", run }].map((part) => ({
+  const parts = [{ name: "the installed network", run }].map((part) => ({
     ...part,
     run: (signal: AbortSignal) =>
       part.run(signal).catch((failure: unknown) => {
@@ -72,14 +56,19 @@ function agentMeansOf(process: SimulatedProcess, means: MachineMeans): AgentMean
     clock: { elapsed: process.elapsed, now: process.now, random: () => random.next(), wait: process.wait },
     files: {
       machineIdentity: () => machineIdentity,
+      ensureMachineIdentity: async () => machineIdentity,
+      hostName: async () => means.name,
+      bootedAt: () => means.bootedAt,
       kernelRelease: () => KERNEL_RELEASE,
-      writePodMtu: (mtu) => replaceText(process, means, { path: POD_MTU_FILE, text: `${mtu}\n` }),
+      replaceFile: (path, text) => replaceText(process, means, { path, text }),
       openFolder: (path) => files.openFolder(process, path),
       runDirectory: identity.runDirectory,
     },
     openDatastore: async () => means.openStore(process),
     openKubeClient: async () => means.openApi(process),
     serveFacts: ({ signal }) => aborted(signal),
+    containerAddresses: () => undefined,
+    uuid: uuidsOf(process),
     followerOfBgp: () => ({ isAnnouncing: true, announce: () => {}, run: (_, signal) => aborted(signal) }),
   };
 }

@@ -15,7 +15,6 @@ import { perform } from "../../src/linux/netlink-socket.ts";
 import { addRoute } from "../../src/linux/rtnetlink/route.ts";
 import { hashMachineId } from "../../src/model/machine-annotation.ts";
 import type { PluginHost } from "../../src/plugin/plugin-host.ts";
-import type { AdminRun } from "../../test/support/admin-context.ts";
 import type { WorldAttachment } from "../judge/invariant.ts";
 import { SimulatedHost } from "../kernel/simulated-host.ts";
 import { SimulatedProcess } from "../schedule/process.ts";
@@ -27,9 +26,8 @@ import { NETWORK_FILE, type NetworkOptions, networkList } from "./network-config
 import { NodeFiles } from "./node-files.ts";
 import type { MachineMeans } from "./node-means.ts";
 import { callPlugin, type GivenCall } from "./plugin-call.ts";
-import { type AgentWork, runAgent } from "./simulated-agent.ts";
+import { runAgent } from "./simulated-agent.ts";
 import { type CallOutcome, SimulatedRuntime } from "./simulated-runtime.ts";
-import { runAdminTool } from "./simulated-upkeep.ts";
 
 export interface SimulatedNodeMeans {
   readonly name: string;
@@ -69,8 +67,6 @@ const SERVER_PAUSE_MILLISECONDS = 100;
 /** The product's plugin takes a server that does not greet by then for frozen, and does the call itself. */
 const GREETING_MILLISECONDS = 1_000;
 const LINES_KEPT = 200;
-/** Of a process that SIGTERM has ended. */
-const EXIT_TERMINATED = 143;
 
 export class SimulatedNode {
   readonly files = new NodeFiles();
@@ -80,8 +76,6 @@ export class SimulatedNode {
   private machine: SimulatedHost;
   private running: SimulatedProcess | undefined;
   private serving: Serving | undefined;
-  /** Tools that the agent has started. */
-  private readonly children = new Set<SimulatedProcess>();
   private readonly calls = new Set<SimulatedProcess>();
   private nextKill: number | undefined;
   private isOff = false;
@@ -141,7 +135,6 @@ export class SimulatedNode {
       this.serving?.process.kill();
     });
     const log = (message: string) => this.log(message);
-    const runAdminTool: AgentWork["runAdminTool"] = (args, signal) => this.runAdminTool(args, signal);
     const crashed = (what: string) => {
       if (process.isAlive) this.means.onCrash?.(`${process.name} ${what}`);
     };
@@ -153,7 +146,7 @@ export class SimulatedNode {
       // What it has open is closed.
       process.kill();
     };
-    runAgent(process, { means: this.machineMeans(), log, runAdminTool, crashed }).then(
+    runAgent(process, { means: this.machineMeans(), log, crashed }).then(
       () => ended("has ended by itself"),
       (failure: unknown) => ended(`has ended: ${failure}`),
     );
@@ -171,7 +164,7 @@ export class SimulatedNode {
 
   /** With everything else in its container. */
   freezeAgent(milliseconds: number): void {
-    for (const process of [this.running, this.serving?.process, ...this.children]) process?.freeze(milliseconds);
+    for (const process of [this.running, this.serving?.process]) process?.freeze(milliseconds);
   }
 
   /** The next call dies after that many effects. */
@@ -189,8 +182,6 @@ export class SimulatedNode {
     this.isOff = true;
     this.killAgent();
     this.killCalls();
-    for (const process of [...this.children]) process.kill();
-    this.children.clear();
     this.attachmentsLost();
   }
 
@@ -286,21 +277,6 @@ export class SimulatedNode {
       },
     );
     return Promise.race([reply, died.promise]);
-  }
-
-  /** A child of the agent, which lives on without it. */
-  private async runAdminTool(args: readonly string[], signal: AbortSignal): Promise<AdminRun> {
-    const process = this.newProcess("tool");
-    this.children.add(process);
-    const died = Promise.withResolvers<AdminRun>();
-    process.onKill(() => died.resolve({ code: EXIT_TERMINATED, stdout: "", stderr: "" }));
-    signal.addEventListener("abort", () => process.kill(), { once: true });
-    try {
-      return await Promise.race([runAdminTool(args, process, this.machineMeans()), died.promise]);
-    } finally {
-      this.children.delete(process);
-      process.kill();
-    }
   }
 
   private newProcess(kind: string): SimulatedProcess {

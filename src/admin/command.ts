@@ -1,3 +1,4 @@
+import type { WantedTables } from "../upkeep/restore-tables.ts";
 /**
  * Defines a command of the admin tool. Help, completion, docs/ and argument
  * parsing are all derived from this description; a new command is one file and
@@ -8,10 +9,6 @@ import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { KubeAccess } from "../config/kube-access.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import type { Clock } from "../datastore/replica/clock.ts";
-import type { ClusterSources } from "../firewall/cluster-sources.ts";
-import type { FloatingAddress } from "../firewall/floating-addresses.ts";
-import type { NatPool } from "../firewall/nat-table.ts";
-import type { RecordedSources } from "../firewall/recorded-sources.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { HostLinks } from "../ipam/leaks/host-links.ts";
 import type { KubeClient } from "../kube/api.ts";
@@ -157,25 +154,12 @@ export type Program = (
   stdin?: string,
 ) => Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }>;
 
-/** What the tables that all pods of a host share are made of. */
-export interface WantedTables {
-  readonly pools: readonly NatPool[];
-  readonly sources: readonly RecordedSources[];
-  /** Addresses that pods may not use as further sources; absent if the node agent follows them, or if there are no such sources. */
-  readonly clusterSources?: ClusterSources;
-  /** Against spoofed addresses of pods; not if another plugin connects all pods of the host. */
-  readonly hasGuard: boolean;
-  /** Floating IPs of pods of this node; absent if the node agent follows them. */
-  readonly floating?: readonly FloatingAddress[];
-}
-
 export interface ProgramOutput {
   readonly exitCode: number;
   /** What it wrote to stdout and stderr. */
   readonly output: string;
 }
 
-/** The links of the host that the tool runs on. */
 /** What the user wrote, in a file that stays until it is removed. */
 export interface EditedText {
   readonly text: string;

@@ -2,8 +2,7 @@
  * The node agent: its parts, which run until it is stopped. A part that fails is started again, and does not affect the others.
  *
  *   calls           a process of its own that serves the plugins' calls                            (calls/)
- *   upkeep          records and shared tables of the host, every few minutes                       (upkeep/)
- *   network         everything that it does with the installed network: policy, routes, records    (network/)
+ *   network         everything that it does with the installed network: policy, routes, records, upkeep (network/)
  *   CSI             volumes of pods with a sidecar                                                 (csi/)
  *   node setup      in a pod: the plugin's access, the condition of the Node; else the host's tokens (node-setup/)
  */
@@ -14,7 +13,6 @@ import { callServerPart } from "./calls/call-server-process.ts";
 import { networkPart } from "./network/network-part.ts";
 import { writePodKubeconfig } from "./node-setup/pod-account.ts";
 import { type AgentPart, superviseParts } from "./supervise.ts";
-import { type RunCommand, upkeepPart } from "./upkeep/upkeep-part.ts";
 
 interface Means {
   readonly own: AgentProcess;
@@ -22,14 +20,12 @@ interface Means {
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   /** The arguments that start the call server. */
   readonly callServer: readonly string[];
-  /** `account`: a kubeconfig, which replaces that of the network config. */
-  readonly runCommand: (account: string | undefined) => RunCommand;
   /** Only in a test build. */
   readonly furtherParts: readonly AgentPart[];
 }
 
 /** Until the signal is aborted. */
-export async function runAgent({ own, signal, wait, callServer, runCommand, furtherParts }: Means): Promise<void> {
+export async function runAgent({ own, signal, wait, callServer, furtherParts }: Means): Promise<void> {
   const { environment, say } = own;
   const ofPod = writePodKubeconfig(environment);
   const ofHost = hostKubeconfig();
@@ -42,7 +38,6 @@ export async function runAgent({ own, signal, wait, callServer, runCommand, furt
   const { volumes, parts: csiParts } = csiPart(own, wait);
   const parts = [
     callServerPart(callServer, own),
-    upkeepPart({ wait, run: runCommand(account), log: say }),
     networkPart({ environment, say, wait, account, routed, volumes }),
     ...csiParts,
     ...(await setupParts({ ...own, wait, ofPod, ofHost, arePodsRouted: () => arePodsRouted() })),

@@ -11,14 +11,17 @@ import type { Datastore } from "../datastore/datastore.ts";
 import { openDatastoreToFollow } from "../datastore/open.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { identity } from "../identity.ts";
+import { bootedAt } from "../ipam/leaks/host-links.ts";
 import type { KubeClient } from "../kube/api.ts";
 import { openKubeClient } from "../kube/client.ts";
+import { containerAddresses } from "../linux/container-addresses.ts";
 import { type FileFolder, openFolder } from "../linux/file-folder.ts";
 import { readText } from "../linux/files.ts";
+import { hostName } from "../linux/host-name.ts";
+import { ensureMachineIdentity } from "../linux/machine-identity.ts";
 import { ownSockets, type SocketOpener } from "../linux/netlink-socket.ts";
 import { ownMachine } from "../linux/own-machine.ts";
 import { replaceFile } from "../linux/replace-file.ts";
-import { POD_MTU_FILE } from "../routing/pod-mtu.ts";
 import { type BgpMeans, type FollowedBgp, followerOfBgp } from "./bgp/follow-bgp.ts";
 import { readServedCalls } from "./calls/served-calls-file.ts";
 import { type ServeMeans, serveFacts } from "./policy/serve-facts.ts";
@@ -32,6 +35,9 @@ export interface AgentMeans {
   openKubeClient(access: KubeAccess, warn: (message: string) => void): Promise<KubeClient>;
   /** Serves health and metrics. Resolves when the signal is aborted. */
   serveFacts(means: Omit<ServeMeans, "servedCalls">): Promise<void>;
+  /** In the network namespaces of all processes of the host, without lengths; `undefined` if those cannot be seen. */
+  containerAddresses(): ReadonlySet<string> | undefined;
+  uuid(): string;
   /** Runs BIRD. */
   followerOfBgp(means: BgpMeans): FollowedBgp;
 }
@@ -49,9 +55,13 @@ export interface AgentClock {
 export interface AgentFiles {
   /** `undefined` if this machine has no ID yet. */
   readonly machineIdentity: () => string | undefined;
+  /** An ID is generated if this machine has none. */
+  readonly ensureMachineIdentity: () => Promise<string>;
+  readonly hostName: () => Promise<string>;
+  readonly bootedAt: () => Date;
   readonly kernelRelease: () => string;
-  /** For the plugin. Returns whether the file has changed. */
-  readonly writePodMtu: (mtu: number) => boolean;
+  /** Atomically. Returns whether its content was another. */
+  readonly replaceFile: (path: string, text: string) => boolean;
   readonly openFolder: (path: string) => FileFolder;
   /** What the programs of this host keep until it is switched off. */
   readonly runDirectory: string;
@@ -68,8 +78,11 @@ export function ownAgentMeans(environment: Environment): AgentMeans {
     clock: { elapsed, now, random: Math.random, wait: SYSTEM_CLOCK.wait },
     files: {
       machineIdentity: ownMachine,
+      ensureMachineIdentity: () => ensureMachineIdentity(identity, () => crypto.randomUUID()),
+      hostName,
+      bootedAt,
       kernelRelease: () => readText(KERNEL_RELEASE) ?? "",
-      writePodMtu: (mtu) => replaceFile(POD_MTU_FILE, `${mtu}\n`),
+      replaceFile,
       openFolder,
       runDirectory: runDirectoryOf(environment),
     },
@@ -77,6 +90,8 @@ export function ownAgentMeans(environment: Environment): AgentMeans {
     openKubeClient: (access, warn) =>
       openKubeClient(access, { environment, warn, now, elapsed, program: identity.nodeAgent }),
     serveFacts: (means) => serveFacts({ ...means, servedCalls: () => readServedCalls(environment) }),
+    containerAddresses,
+    uuid: () => crypto.randomUUID(),
     followerOfBgp: (means) => followerOfBgp(environment, means),
   };
 }

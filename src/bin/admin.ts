@@ -60,7 +60,7 @@ export async function run(args: readonly string[]): Promise<number> {
     sourceTowards: async (destination, family) =>
       (await import("../linux/rtnetlink/host-addresses.ts")).sourceTowards(await ownSockets(), destination, family),
     hostLinks: async () => (await import("../ipam/leaks/host-links.ts")).readHostLinks(runDirectoryOf(process.env)),
-    containerAddresses: async () => (await import("../admin/host/container-addresses.ts")).containerAddresses(),
+    containerAddresses: async () => (await import("../linux/container-addresses.ts")).containerAddresses(),
     machineIdentity: async () =>
       (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
     editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),
@@ -79,7 +79,7 @@ export async function run(args: readonly string[]): Promise<number> {
     openTracer: async (alternatives) =>
       (await import("../admin/host/policy-kernel.ts")).openTracer(alternatives, process.pid),
     restoreTables: async (wanted, warn) =>
-      (await import("./restore-tables.ts")).restoreTables(await ownSockets(), wanted, warn),
+      (await import("../upkeep/restore-tables.ts")).restoreTables(await ownSockets(), wanted, warn),
     forgetConnections: async (addresses) => {
       const [{ trackedConnections }, { directNetfilter }] = await Promise.all([
         import("../firewall/tracked-connections.ts"),

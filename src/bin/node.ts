@@ -23,7 +23,6 @@ import { VERSION } from "../version.ts";
 import { HOST_NAMESPACES, INSTALL, PARENT, readNodeArguments, SERVE_CALLS, STAY, UNINSTALL } from "./node-arguments.ts";
 import { say, sayRefused } from "./node-log.ts";
 import { installedNames } from "./programs.ts";
-import { runAdminTool } from "./run-admin-tool.ts";
 import { removeUntrustedVariables } from "./trusted-environment.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
@@ -126,7 +125,6 @@ async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }
       signal,
       wait,
       callServer: [SERVE_CALLS, PARENT, String(process.pid)],
-      runCommand: (account) => (command, stop) => runAdminTool(command, stop, account),
       furtherParts:
         typeof FAULTS === "undefined" || !FAULTS ? [] : (await import("./blocking-part.ts")).blockingParts(),
     });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { addressesOfProcesses } from "../../src/admin/host/container-addresses.ts";
+import { addressesOfProcesses } from "../../src/linux/container-addresses.ts";
 import { canMakeNetns, NetnsArea, runIn } from "../support/netns.ts";
 import { pollUntil } from "../support/poll.ts";
 

@@ -201,7 +201,7 @@ for (const kind of KINDS) {
     });
 
     test("has changed no route, link or table of others", async () => {
-      await shell(builtProgram(identity.adminTool), "node", "restore", "--for-agent");
+      await shell(builtProgram(identity.adminTool), "node", "restore");
       expect(await network()).toBe(untouched);
     });
 

@@ -66,23 +66,36 @@ export interface AdminSurroundings {
 }
 
 export async function runInside(args: readonly string[], surroundings: AdminSurroundings = {}): Promise<AdminRun> {
+  const [out, err]: [string[], string[]] = [[], []];
+  const context = contextIn(surroundings, {
+    stdout(text) {
+      out.push(text);
+      surroundings.onStdout?.(text);
+    },
+    stderr: (text) => void err.push(text),
+  });
+  const code = await runAdmin(args, context);
+  return { code, stdout: out.join(""), stderr: err.join("") };
+}
+
+interface Output {
+  readonly stdout: (text: string) => void;
+  readonly stderr: (text: string) => void;
+}
+
+export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: Output): Context {
   const { files = {}, stdin = "", isTerminal = false, terminalWidth, showsProgress = false, env = {} } = surroundings;
   const { signal = new AbortController().signal, wait = async () => {} } = surroundings;
   const { store = openMemory(), now = new Date("2026-01-02T03:04:05Z") } = surroundings;
-  const out: string[] = [];
-  const err: string[] = [];
-  const context: Context = {
+  return {
     env,
     isTerminal,
     terminalWidth,
     showsProgress,
     signal,
     outputClosed: new AbortController().signal,
-    stdout(text) {
-      out.push(text);
-      surroundings.onStdout?.(text);
-    },
-    stderr: (text) => void err.push(text),
+    stdout,
+    stderr,
     readFile: surroundings.readFile ?? (async (path) => files[path] ?? missing()),
     readStdin: surroundings.readStdin ?? (async () => stdin),
     listFolder: surroundings.listFolder ?? (async (path) => namesBelow(`${path}/`, files)),
@@ -127,8 +140,6 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     wait,
     clock: surroundings.clock ?? { now: () => performance.now(), wait: SYSTEM_CLOCK.wait },
   };
-  const code = await runAdmin(args, context);
-  return { code, stdout: out.join(""), stderr: err.join("") };
 }
 
 const WELL: HostFacts = {

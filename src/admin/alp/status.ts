@@ -1,10 +1,10 @@
+import { describeFailure } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { readMeshPods, readOwners } from "../../upgrade/sidecars/read-mesh-pods.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withCluster } from "../cluster/access.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError } from "../command.ts";
-import { errorMessage } from "../error-message.ts";
 import { paint } from "../paint.ts";
 import { ALL_NAMESPACES_OPTION } from "../resources/find.ts";
 import { NAMESPACE_OPTION, namespaceOf, USUAL_NAMESPACE } from "../resources/reference.ts";
@@ -108,7 +108,7 @@ async function policiesOrProblem(
     }
   } catch (failure) {
     context.signal.throwIfAborted();
-    const message = `the policies are unknown: ${errorMessage(failure)}`;
+    const message = `the policies are unknown: ${describeFailure(failure)}`;
     return { problem: { state: "failed", subject: "datastore", message } };
   }
 }

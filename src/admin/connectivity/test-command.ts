@@ -1,4 +1,4 @@
-import { PluginError } from "../../errors.ts";
+import { describeFailure, PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
@@ -9,7 +9,6 @@ import { hasNoHostPorts } from "../cluster/installation.ts";
 import { defaultImage, findInstalledImage } from "../cluster/installed-image.ts";
 import { clusterNodes } from "../cluster/nodes.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
-import { errorMessage } from "../error-message.ts";
 import { paint } from "../paint.ts";
 import { chooseTestNodes } from "./choose-nodes.ts";
 import type { CheckResult } from "./judge.ts";
@@ -141,7 +140,7 @@ async function removeNamespace(objects: ClusterObjects, namespace: string, conte
   } catch (failure) {
     if (failure instanceof PluginError && failure.kind === "interrupted") return;
     context.stderr(
-      `Cannot delete namespace ${namespace}: ${errorMessage(failure)}\nRun: kubectl delete namespace ${namespace}\n`,
+      `Cannot delete namespace ${namespace}: ${describeFailure(failure)}\nRun: kubectl delete namespace ${namespace}\n`,
     );
   }
 }

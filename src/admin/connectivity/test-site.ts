@@ -1,11 +1,10 @@
 /** Creates the objects of a connectivity test, waits for its pods, and reads what they report. */
-import { PluginError } from "../../errors.ts";
+import { describeFailure, PluginError } from "../../errors.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import type { InstalledImage } from "../cluster/installed-image.ts";
 import type { Context } from "../command.ts";
-import { errorMessage } from "../error-message.ts";
 import { type PodState, podState } from "./pod-state.ts";
 import { lastRound, type Probe, type Round } from "./probe.ts";
 import {
@@ -44,7 +43,7 @@ export async function startPods(
       await objects.create(path, podObject(plan, place, probes));
     } catch (failure) {
       if (!(failure instanceof PluginError) || failure.kind === "interrupted") throw failure;
-      refused.set(podName(place), errorMessage(failure));
+      refused.set(podName(place), describeFailure(failure));
     }
   }
   const states = await waitForPods(

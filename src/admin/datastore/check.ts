@@ -3,13 +3,12 @@ import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { counted } from "../../counted.ts";
 import type { Datastore, Wanted } from "../../datastore/datastore.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
-import { PluginError } from "../../errors.ts";
+import { describeFailure, PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { redact } from "../../redaction.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
-import { errorMessage } from "../error-message.ts";
 import { paint } from "../paint.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
 import type { DatastoreChoice } from "./choice.ts";
@@ -80,7 +79,7 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
   } catch (failure) {
     context.signal.throwIfAborted();
     const explained = choice === undefined ? failure : explainDefault(failure, choice);
-    yield { stage: stageOf(failure) ?? stage, ok: false, message: redact(errorMessage(explained)) };
+    yield { stage: stageOf(failure) ?? stage, ok: false, message: redact(describeFailure(explained)) };
   } finally {
     await store?.close();
   }

@@ -1,4 +1,5 @@
 import { counted } from "../../counted.ts";
+import { describeFailure } from "../../errors.ts";
 import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import { type ClusterObjects, clusterObjects, type Fields } from "../../kube/objects.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
@@ -8,7 +9,6 @@ import { quoted } from "../../quote.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
 import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../command.ts";
-import { errorMessage } from "../error-message.ts";
 import { ARCHIVE_OPTION, type Missing, writeArchive } from "./archive.ts";
 import { choosePods, type DiagnosedPod, podsIn } from "./diagnosed-pods.ts";
 import { inParallel } from "./in-parallel.ts";
@@ -123,7 +123,7 @@ async function collect(objects: ClusterObjects, settings: Settings, context: Con
       files.push({ path, text: await read() });
     } catch (failure) {
       context.signal.throwIfAborted();
-      missing.push({ what, reason: errorMessage(failure) });
+      missing.push({ what, reason: describeFailure(failure) });
     }
   };
   await add("version.json", "version of the API", async () => json(await objects.read("/version")));

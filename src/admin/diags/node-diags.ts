@@ -1,10 +1,10 @@
 import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
+import { describeFailure } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { HIDDEN } from "../../redaction.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
 import { type Command, type Context, EXIT_OK } from "../command.ts";
 import { CONFIG_FILE, OTHER_CONFIG_FILE } from "../datastore/options.ts";
-import { errorMessage } from "../error-message.ts";
 import { ARCHIVE_OPTION, type Collected, type Missing, writeArchive } from "./archive.ts";
 import type { ArchivedFile } from "./tar.ts";
 
@@ -73,7 +73,7 @@ async function collect(context: Context, logs: string): Promise<Collected> {
       files.push({ path, text: await read() });
     } catch (failure) {
       context.signal.throwIfAborted();
-      missing.push({ what, reason: errorMessage(failure) });
+      missing.push({ what, reason: describeFailure(failure) });
     }
   };
   await add("date.txt", "date", async () => `${context.now().toISOString()}\n`);
@@ -143,7 +143,7 @@ async function addFolder(folder: string, isKnown: IsKnown, adding: Adding, depth
     names = await context.listFolder(folder);
   } catch (failure) {
     context.signal.throwIfAborted();
-    missing.push({ what: folder, reason: errorMessage(failure) });
+    missing.push({ what: folder, reason: describeFailure(failure) });
     return;
   }
   if (names === undefined) {

@@ -3,8 +3,10 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { describeNodeAllocation } from "../../ipam/leaks/allocations.ts";
 import { releaseLeaks } from "../../ipam/leaks/release.ts";
+import { type HostLeaks, searchHost } from "../../upkeep/host-leaks.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
+import { nameOfNode } from "../node/node-name.ts";
 import { paint, paintStderr } from "../paint.ts";
 import { openProgress } from "../progress.ts";
 import { formatTable } from "../table.ts";
@@ -13,7 +15,6 @@ import { type Allocation, allocationsOf } from "./blocks.ts";
 import { readClusterState } from "./cluster-state.ts";
 import { USUAL_GRACE_MILLISECONDS } from "./endpoint-problems.ts";
 import { type Checked, checkOnce, confirmedFindings, type Finding, missingFindings } from "./findings.ts";
-import { type HostLeaks, searchHostIfKnown } from "./host-leaks.ts";
 import { listedAddresses } from "./listed-addresses.ts";
 import { repair } from "./repair.ts";
 import { writeReport } from "./write-report.ts";
@@ -245,4 +246,20 @@ function print({ counts, findings, allocations, note, young }: Report, context: 
     );
   }
   if (note !== undefined) context.stderr(`${paintStderr(context).yellow("note:")} ${note}\n`);
+}
+
+/** For a check of all nodes, which may run anywhere: `undefined` if nothing can be said about this host. */
+async function searchHostIfKnown(
+  store: Datastore,
+  { context, given, isEmbedded }: { readonly context: Context; readonly given: Given; readonly isEmbedded: boolean },
+): Promise<HostLeaks | undefined> {
+  try {
+    const links = await context.hostLinks();
+    if (!links.isHostNamespace) return undefined;
+    const node = await nameOfNode(context, given);
+    return await searchHost(store, { node, isEmbedded, links, earlier: "keep" }, context);
+  } catch {
+    // No permission, no usable network config, no registration, or another machine's.
+    return undefined;
+  }
 }

@@ -354,7 +354,7 @@ describe("ipam gc --cluster", () => {
     ["--grace 30s", "shorter than a minute"],
     ["--grace soon", "not a duration"],
     ["--name n1", "cannot be combined"],
-    ["--for-agent", "cannot be combined"],
+    ["--any-namespace", "cannot be combined"],
   ])("refuses %s", async (words, reason) => {
     const { code, stderr } = await gc(words);
 

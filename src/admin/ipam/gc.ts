@@ -1,26 +1,11 @@
-import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { counted } from "../../counted.ts";
-import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
-import { formatAddress } from "../../ip/address.ts";
-import { formatPrefix } from "../../ip/prefix.ts";
-import { ADOPT_COMMAND } from "../../ipam/cluster-identity.ts";
-import { recordsThisCluster } from "../../ipam/confirm-cluster.ts";
-import { describeNodeAllocation } from "../../ipam/leaks/allocations.ts";
-import { forgetBorrowings } from "../../ipam/leaks/borrowings.ts";
-import { surplusBlocks } from "../../ipam/leaks/find.ts";
-import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
-import { releaseLeaks, releaseSurplus } from "../../ipam/leaks/release.ts";
-import { deleteLeftBlock, isLeft, isLeftAndRested } from "../../ipam/release/left-block.ts";
-import type { KubeClient } from "../../kube/api.ts";
-import { type LiveObjects, liveObjects } from "../../kube/live-objects.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { quoted } from "../../quote.ts";
+import { type Collected, collectLeaks } from "../../upkeep/collect-leaks.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastoreAndApi, withDatastoreAndMaybeApi } from "../datastore/open.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "../node/node-name.ts";
-import { allocatorFor } from "./allocator.ts";
-import { type HostSearch, searchHost } from "./host-leaks.ts";
 import { reportUnreadable } from "./report-unreadable.ts";
 
 const DEFAULT_GRACE = "15m";
@@ -56,7 +41,6 @@ export const ipamGc: Command = {
       name: "before-registration",
       summary: "Also judge addresses that were assigned before this machine registered the node",
     },
-    { name: "for-agent", summary: "Do nothing without an installed network config, and print only changes" },
     { name: "any-namespace", summary: "Run in a network namespace other than that of process 1" },
     { name: "cluster", summary: "Search the whole cluster, by the pods and nodes of the orchestrator" },
     {
@@ -88,23 +72,28 @@ export const ipamGc: Command = {
       (name) => given.values.has(name) || given.lists.has(name) || given.switches.has(name),
     );
     if (ofCluster !== undefined) throw new UsageError(`"--${ofCluster}" applies only to --cluster`);
-    const isForAgent = given.switches.has("for-agent");
-    if (isForAgent && (await findInstalledNetwork(context)) === undefined) return EXIT_OK;
     const node = await nameOfNode(context, given);
+    const links = await context.hostLinks();
+    if (!links.isHostNamespace && !given.switches.has("any-namespace")) throw otherNamespace();
     const report = await withDatastoreAndMaybeApi(context, given, (store, { kind }, openApi) =>
-      collect(store, {
-        ...{ node, isEmbedded: kind === "embedded", context, given },
-        openObjects: () => openObjectsOf(store, openApi, context),
-      }),
+      collectLeaks(
+        store,
+        {
+          ...{ node, isEmbedded: kind === "embedded", links, openApi },
+          earlier: given.switches.has("before-registration") ? "judge" : "keep",
+          isDryRun: given.switches.has("dry-run"),
+        },
+        { ...context, warn: (message) => context.stderr(`${message}\n`) },
+      ),
     );
-    if (!isForAgent || report.leaks.length + report.blocks.length > 0) print(report, context, given);
+    print(report, context, given);
     if (report.failure !== undefined) throw report.failure;
     return EXIT_OK;
   },
 };
 
 async function collectInCluster(context: Context, given: Given): Promise<ExitCode> {
-  const other = ["for-agent", "before-registration", "any-namespace", "name"].find(
+  const other = ["before-registration", "any-namespace", "name"].find(
     (name) => given.switches.has(name) || given.values.has(name),
   );
   if (other !== undefined) throw new UsageError(`"--cluster" and "--${other}" cannot be combined`);
@@ -131,86 +120,6 @@ function graceOf({ values }: Given): number {
   if (isWellFormed && millisecondsOf(text) >= SHORTEST_GRACE) return millisecondsOf(text);
   const state = isWellFormed ? "shorter than a minute" : "not a duration";
   throw new UsageError(`"--grace" is ${quoted(text)}: ${state}; use for example "${DEFAULT_GRACE}"`);
-}
-
-/** Only those of the cluster that the datastore is recorded for: another one does not know its pods. */
-async function openObjectsOf(
-  store: Datastore,
-  openApi: () => Promise<KubeClient | undefined>,
-  { stderr }: Pick<Context, "stderr">,
-): Promise<LiveObjects | undefined> {
-  const client = await openApi();
-  const objects = client && liveObjects(client);
-  if (objects === undefined || (await recordsThisCluster({ store, ...objects }))) return objects;
-  const reason = "the datastore does not record that it belongs to this cluster";
-  stderr(
-    `Does not ask the orchestrator about pods: ${reason}. The controllers record it, or confirm it: ${ADOPT_COMMAND}\n`,
-  );
-  return undefined;
-}
-
-interface Search {
-  readonly node: string;
-  readonly isEmbedded: boolean;
-  readonly openObjects: NonNullable<HostSearch["openObjects"]>;
-  readonly context: Context;
-  readonly given: Given;
-}
-
-interface Collected {
-  readonly node: string;
-  readonly isDryRun: boolean;
-  readonly leaks: readonly { readonly address: string; readonly text: string; readonly reason: string }[];
-  readonly released: readonly string[];
-  readonly blocks: readonly string[];
-  /** How many addresses look leaked, but may be another machine's. */
-  readonly unjudged: number;
-  /** Why some were not judged. */
-  readonly failure?: unknown;
-}
-
-async function collect(
-  store: Datastore,
-  { node, isEmbedded, openObjects, context, given }: Search,
-): Promise<Collected> {
-  const links = await context.hostLinks();
-  // The agent serves calls, and so wires containers, in its own network namespace.
-  const isRightNamespace = links.isHostNamespace || given.switches.has("any-namespace");
-  if (!isRightNamespace && !given.switches.has("for-agent")) throw otherNamespace();
-  const earlier = given.switches.has("before-registration") ? "judge" : "keep";
-  const { records, leaks, unjudged, failure } = await searchHost(
-    store,
-    { node, isEmbedded, links, earlier, openObjects },
-    context,
-  );
-  const isDryRun = given.switches.has("dry-run");
-  const allocator = allocatorFor(store, context);
-  const released = isDryRun
-    ? []
-    : await releaseLeaks(leaks, records, { store, allocator, forget: context.forgetConnections });
-  const after = released.length === 0 ? records : await readNodeRecords(store, node);
-  const surplus = surplusBlocks(after, node);
-  if (!isDryRun) {
-    for (const { cidr } of after.otherBlocks) {
-      await deleteLeftBlock(store, cidr, (block) => isLeftAndRested(block, context.now()));
-    }
-    // The record leads to a block without a node until its addresses have rested.
-    await forgetBorrowings(store, node, isLeft);
-    await releaseSurplus(surplus, { node, allocator });
-  }
-  return {
-    node,
-    isDryRun,
-    leaks: leaks.map(({ allocation, reason }) => ({
-      address: formatAddress(allocation.address),
-      text: describeNodeAllocation(allocation),
-      reason,
-    })),
-    released: released.map(formatAddress),
-    blocks: surplus.map(({ cidr }) => formatPrefix(cidr)),
-    unjudged,
-    ...(failure === undefined ? {} : { failure }),
-  };
 }
 
 function otherNamespace(): PluginError {

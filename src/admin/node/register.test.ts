@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { registerAsAgent } from "../../../test/support/agent-registration.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
@@ -25,7 +26,8 @@ function site(surroundings: AdminSurroundings = {}) {
   const run = (words: string, more: AdminSurroundings = {}) =>
     runInside(words.split(" "), { store, ...surroundings, ...more });
   const nodes = async () => JSON.parse((await run("get nodes -o json")).stdout).items[0];
-  return { run, nodes };
+  const registerByAgent = (more: AdminSurroundings = {}) => registerAsAgent({ store, ...surroundings, ...more });
+  return { run, nodes, registerByAgent };
 }
 
 describe("node register", () => {
@@ -128,8 +130,8 @@ describe("node register", () => {
     const plugin = { type: identity.product, nodename: "from-config", ipam: { type: identity.ipamType } };
     const list = JSON.stringify({ name: "pods", cniVersion: "1.0.0", plugins: [plugin] });
     const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-pods.conflist`]: list };
-    const { run } = site();
-    const register = async (more: AdminSurroundings = {}) => (await run("node register --for-agent", more)).stdout;
+    const { run, registerByAgent } = site();
+    const register = async (more: AdminSurroundings = {}) => (await registerByAgent(more)).stdout;
 
     expect(await register()).toBe("");
     expect((await run("get nodes -o json")).stdout).toContain('"items": []');
@@ -147,7 +149,7 @@ describe("node register", () => {
     };
     const list = JSON.stringify({ name: "pods", cniVersion: "1.0.0", plugins: [plugin] });
     const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-pods.conflist`]: list };
-    const { run, nodes } = site({ store, hostName: "a" });
+    const { run, nodes, registerByAgent } = site({ store, hostName: "a" });
     await run("node register");
     let races = 2;
     const commit: typeof store.commit = async (changes) => {
@@ -156,31 +158,8 @@ describe("node register", () => {
     };
     const raced: typeof store = Object.assign(Object.create(store), { commit });
 
-    expect((await run("node register --for-agent", { files, store: raced })).stdout).toBe("node/a updated\n");
+    expect((await registerByAgent({ files, store: raced })).stdout).toBe("node/a updated\n");
     expect((await nodes()).metadata.annotations).toHaveProperty([AGENT_VERSION_ANNOTATION]);
-  });
-
-  test("for the agent, writes the node name where plugins read it, even if the datastore is not reachable", async () => {
-    const written: string[] = [];
-    const replaceFile = async (path: string, text: string) => written.push(`${path}: ${text}`) > 0;
-    const openDatastore = () => Promise.reject(new PluginError("datastore-unavailable", "Cannot reach etcd"));
-    const register = (more: object) => {
-      const plugin = { type: identity.product, ipam: { type: identity.ipamType }, ...more };
-      const list = JSON.stringify({ name: "pods", cniVersion: "1.0.0", plugins: [plugin] });
-      const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-pods.conflist`]: list };
-      return site({ files, openDatastore, replaceFile, hostName: "Host-A" }).run("node register --for-agent");
-    };
-    await register({});
-    await register({ nodename: "from-config" });
-    await register({ nodename_file: "/nowhere/nodename" });
-    expect(written).toEqual([
-      `${identity.stateDirectory}/nodename: host-a\n`,
-      `${identity.stateDirectory}/nodename: from-config\n`,
-      "/nowhere/nodename: host-a\n",
-    ]);
-    written.length = 0;
-    await site({ replaceFile }).run("node register");
-    expect(written).toEqual([]);
   });
 });
 
@@ -214,10 +193,10 @@ describe("the orchestrator's name of a node", () => {
   };
   const ref = (nodeName: string) => ({ nodeName, orchestrator: "k8s" });
 
-  async function registered(surroundings: AdminSurroundings, words = "node register --for-agent") {
-    const { run, nodes } = site();
-    const result = await run(words, surroundings);
-    return { ...result, orchRefs: (await nodes()).spec.orchRefs, run, nodes };
+  async function registered(surroundings: AdminSurroundings, words?: string) {
+    const { run, nodes, registerByAgent } = site();
+    const result = await (words === undefined ? registerByAgent(surroundings) : run(words, surroundings));
+    return { ...result, orchRefs: (await nodes()).spec.orchRefs, run, nodes, registerByAgent };
   }
 
   test.each([
@@ -232,35 +211,35 @@ describe("the orchestrator's name of a node", () => {
   ])("is recorded: %s", async (_, nodes, kubernetes, expected) => {
     const { surroundings } = cluster(nodes, { kubernetes });
 
-    for (const words of ["node register --for-agent", "node register"]) {
+    for (const words of [undefined, "node register"]) {
       expect((await registered(surroundings, words)).orchRefs).toEqual([ref(expected)]);
     }
   });
 
   test("is asked for once: no request while the most likely name is recorded", async () => {
     const { surroundings, requests } = cluster(["ours"]);
-    const { run } = await registered(surroundings);
+    const { registerByAgent } = await registered(surroundings);
     expect(requests).toEqual(["GET /api/v1/nodes/ours"]);
 
-    expect((await run("node register --for-agent", surroundings)).stdout).toBe("");
+    expect((await registerByAgent(surroundings)).stdout).toBe("");
     expect(requests).toHaveLength(1);
   });
 
   test("replaces that of another node, and leaves references of other orchestrators", async () => {
-    const { run, nodes } = site();
+    const { run, nodes, registerByAgent } = site();
     await run("node register --name ours");
     const orchRefs = [{ nodeName: "vm-7", orchestrator: "openstack" }, ref("former")];
     await run(`patch node ours -p ${JSON.stringify({ spec: { orchRefs } })}`);
-    await run("node register --for-agent", cluster(["former", "host-a"]).surroundings);
+    await registerByAgent(cluster(["former", "host-a"]).surroundings);
 
     expect((await nodes()).spec.orchRefs).toEqual([orchRefs[0], ref("host-a")]);
   });
 
   test("stays as it is recorded if the API has none of the names, or cannot be reached", async () => {
-    const { run, nodes } = await registered(cluster(["host-a"]).surroundings);
+    const { run, nodes, registerByAgent } = await registered(cluster(["host-a"]).surroundings);
     const { surroundings } = cluster([]);
     for (const more of [{}, UNREACHABLE]) {
-      const { code, stdout } = await run("node register --for-agent", { ...surroundings, ...more });
+      const { code, stdout } = await registerByAgent({ ...surroundings, ...more });
       expect([code, stdout]).toEqual([EXIT_OK, ""]);
       expect((await nodes()).spec.orchRefs).toEqual([ref("host-a")]);
     }
@@ -268,38 +247,38 @@ describe("the orchestrator's name of a node", () => {
   });
 
   test("is needed for a Node that the agent creates, if the API can tell it later", async () => {
-    const { run, nodes } = site();
+    const { run, nodes, registerByAgent } = site();
     const { surroundings } = cluster(["host-a"]);
-    const refused = await run("node register --for-agent", { ...surroundings, ...UNREACHABLE });
+    const refused = await registerByAgent({ ...surroundings, ...UNREACHABLE });
     expect([refused.code, refused.stderr]).toEqual([EXIT_FAILED, expect.stringContaining("Cannot reach the API")]);
     expect(await nodes()).toBeUndefined();
 
     expect((await run("node register", { ...surroundings, ...UNREACHABLE })).code).toBe(EXIT_OK);
-    expect((await run("node register --for-agent", { ...surroundings, ...UNREACHABLE })).code).toBe(EXIT_OK);
-    await run("node register --for-agent", surroundings);
+    expect((await registerByAgent({ ...surroundings, ...UNREACHABLE })).code).toBe(EXIT_OK);
+    await registerByAgent(surroundings);
     expect((await nodes()).spec.orchRefs).toEqual([ref("host-a")]);
   });
 
   test("is needed for a Node that the agent creates: an agent that runs on does not register a deleted node again", async () => {
-    const { run, nodes } = await registered(cluster(["ours"]).surroundings);
+    const { run, nodes, registerByAgent } = await registered(cluster(["ours"]).surroundings);
     const { surroundings } = cluster([]);
-    expect((await run("node register --for-agent", surroundings)).code).toBe(EXIT_OK);
+    expect((await registerByAgent(surroundings)).code).toBe(EXIT_OK);
     await run("delete node ours");
-    const refused = await run("node register --for-agent", surroundings);
+    const refused = await registerByAgent(surroundings);
     expect(refused.code).toBe(EXIT_FAILED);
     for (const each of ['"ours" or "host-a"', "kubernetes.node_name", "node register"])
       expect(refused.stderr).toContain(each);
     expect(await nodes()).toBeUndefined();
 
-    expect((await run("node register --for-agent", cluster(["ours"]).surroundings)).code).toBe(EXIT_OK);
+    expect((await registerByAgent(cluster(["ours"]).surroundings)).code).toBe(EXIT_OK);
     expect((await nodes()).spec.orchRefs).toEqual([ref("ours")]);
   });
 
   test("is not needed for a host that an administrator registers", async () => {
-    const { run, nodes } = site();
+    const { run, nodes, registerByAgent } = site();
     const { surroundings } = cluster([]);
     expect((await run("node register", surroundings)).code).toBe(EXIT_OK);
-    expect((await run("node register --for-agent", surroundings)).code).toBe(EXIT_OK);
+    expect((await registerByAgent(surroundings)).code).toBe(EXIT_OK);
     expect((await nodes()).spec.orchRefs).toBeUndefined();
   });
 

@@ -3,7 +3,7 @@ import { runInside } from "../../../test/support/admin-context.ts";
 import { poolChange, seed } from "../../../test/support/ipam.ts";
 import { storeAround } from "../../../test/support/wrapped-store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
-import { API_VERSION, identity } from "../../identity.ts";
+import { API_VERSION } from "../../identity.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import { formatRange } from "../../ip/range.ts";
@@ -11,11 +11,16 @@ import { REPORTED_ANNOTATION } from "../../model/claimed-endpoint.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { hostInterfaceName } from "../../model/host-interface-name.ts";
 import { resourceKey } from "../../model/keys.ts";
-import type { WantedTables } from "../command.ts";
+import type { WantedTables } from "../../upkeep/restore-tables.ts";
 
 const restored = async (
   words: string,
-  { written = [] as readonly string[], more = "", marks = [] as readonly string[], features = {} } = {},
+  {
+    written = [] as readonly string[],
+    more = "",
+    marks = [] as readonly string[],
+    features = undefined as object | undefined,
+  } = {},
 ) => {
   const store = openMemory();
   await seed(store, poolChange("blue", "10.0.0.0/24", { natOutgoing: true }), poolChange("red", "10.1.0.0/24"));
@@ -26,13 +31,12 @@ const restored = async (
   let excluded: readonly string[] | undefined;
   const restoreTables = async ({ pools, sources, ...more }: WantedTables) => {
     excluded = more.clusterSources?.[4].map(formatRange);
-    floating = more.floating?.map(({ external, internal }) => `${formatAddress(external)} ${formatAddress(internal)}`);
+    floating = more.floating.map(({ external, internal }) => `${formatAddress(external)} ${formatAddress(internal)}`);
     given.push(...pools.map(({ cidr, natOutgoing }) => `${formatPrefix(cidr)} ${natOutgoing}`));
     given.push(...sources.map(({ mark, prefixes }) => `${mark} ${prefixes.map(formatPrefix).join()}`));
     return written;
   };
-  const isInstalled = words.includes("--for-agent") || Object.keys(features).length > 0;
-  const files = isInstalled ? networkWith({ feature_control: features }) : {};
+  const files = features !== undefined ? networkWith({ feature_control: features }) : {};
   return {
     ...(await runInside(words.split(" "), {
       store,
@@ -74,7 +78,6 @@ const networkWith = (more: object) => ({
     plugins: [{ type: "vendor", datastore_type: "embedded", ipam: { type: "vendor-ipam" }, ...more }],
   }),
 });
-const NETWORK = networkWith({});
 
 /** An address of a pod of the orchestrator's API, adopted from a former release. */
 async function floatingOfPod({
@@ -123,28 +126,6 @@ async function floatingOfPod({
 }
 
 describe("node restore", () => {
-  test("for the agent, writes the MTU of new pods, and reports a change of it", async () => {
-    const store = openMemory();
-    await seed(store, poolChange("blue", "10.0.0.0/24", { vxlanMode: "Always" }));
-    const written = new Map<string, string>();
-    const replaceFile = async (path: string, text: string) => {
-      const isNew = written.get(path) !== text;
-      written.set(path, text);
-      return isNew;
-    };
-    const restore = async (words: string, more: { readonly uplinkMtu?: number } = {}) => {
-      const all = [...words.split(" "), "--datastore-type", "etcdv3"];
-      return (await runInside(all, { store, files: NETWORK, replaceFile, ...more })).stdout;
-    };
-    await restore("node restore", { uplinkMtu: 1500 });
-    await restore("node restore --for-agent");
-    expect(written.size).toBe(0);
-    expect(await restore("node restore --for-agent", { uplinkMtu: 1500 })).toContain("1450");
-    expect(await restore("node restore --for-agent", { uplinkMtu: 1500 })).toBe("");
-    await restore("node restore --for-agent", { uplinkMtu: 9000 });
-    expect([...written]).toEqual([[`${identity.stateDirectory}/mtu`, "8950\n"]]);
-  });
-
   test("writes the tables for all pools, and says which were written", async () => {
     const { code, stdout, given } = await restored("node restore", { written: ["inet a", "inet b"] });
 
@@ -165,25 +146,23 @@ describe("node restore", () => {
 
   test("withdraws them while the switch of the network config is off, and leaves them alone without a config", async () => {
     const marks = ["net/id-of-open/eth0"];
-    const off = await restored("node restore --name node-1 --for-agent --datastore-type etcdv3", { marks });
+    const off = await restored("node restore --name node-1 --datastore-type etcdv3", { marks, features: {} });
     expect(off.given.slice(2)).toEqual(["net/id-of-open/eth0 "]);
     expect((await restored("node restore --name node-1", { marks })).given.slice(2)).toEqual([]);
   });
 
-  test("excludes the addresses of pools from further sources unless the config lists them; the agent follows them itself", async () => {
+  test("excludes the addresses of pools from further sources unless the config lists them", async () => {
     const features = { allowed_source_prefixes: true, cluster_source_prefixes: ["10.1.0.0/25"] };
     const words = "node restore --name node-1 --datastore-type etcdv3";
     expect((await restored(words, { features })).excluded).toEqual(["10.0.0.0-10.0.0.255", "10.1.0.128-10.1.0.255"]);
-    expect((await restored(`${words} --for-agent`, { features })).excluded).toBeUndefined();
     expect((await restored(words, { features: { floating_ips: true } })).excluded).toBeUndefined();
   });
 
-  test("has the floating IPs of this node, and reports one that two pods claim; the agent follows them itself", async () => {
+  test("has the floating IPs of this node, and reports one that two pods claim", async () => {
     const { floating, stderr } = await restored("node restore --name node-1");
 
     expect(floating).toEqual(["192.0.2.80 10.0.0.5"]);
     expect(stderr).toMatch(/warning: Floating IP "192\.0\.2\.80" of endpoint ".*other.*" has no effect/);
-    expect((await restored("node restore --name node-1 --for-agent")).floating).toBeUndefined();
   });
 
   test.each([

@@ -7,13 +7,12 @@
  * opens again, or the file is kept.
  */
 import type { Datastore } from "../../datastore/datastore.ts";
-import { PluginError } from "../../errors.ts";
+import { describeFailure, PluginError } from "../../errors.ts";
 import type { Resource } from "../../model/resource.ts";
 import { isObject } from "../../model/shape.ts";
 import { formatYaml } from "../../yaml.ts";
 import { type Command, type Context, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { errorMessage } from "../error-message.ts";
 import type { ActionResult } from "./action-result.ts";
 import { notFound } from "./find.ts";
 import { forEachResource } from "./for-each-resource.ts";
@@ -118,7 +117,7 @@ function commentOf(place: string, problem: PluginError | undefined): string {
   const lines = [
     `Edit ${place}, then save and quit. Lines at the top that begin with "#" are ignored;`,
     "an empty file, or one without changes, changes nothing.",
-    ...(problem ? ["", ...`error: ${errorMessage(problem)}`.split("\n")] : []),
+    ...(problem ? ["", ...`error: ${describeFailure(problem)}`.split("\n")] : []),
   ];
   return lines
     .map((line) => `${COMMENT}${line}`.trimEnd())

@@ -2,12 +2,11 @@
  * Performs an action on many resources: a failure does not stop the others, and makes the exit code 1. If the command
  * ends early, JSON output still lists what was done.
  */
-import { PluginError } from "../../errors.ts";
+import { describeFailure, PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import type { PublicKind } from "../../model/kinds.ts";
 import { redact } from "../../redaction.ts";
 import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../command.ts";
-import { errorMessage } from "../error-message.ts";
 import { paintStderr } from "../paint.ts";
 import { reportError } from "../report-error.ts";
 import type { ActionResult } from "./action-result.ts";
@@ -47,7 +46,7 @@ export async function forEachResource<Each extends Named>(
       }
       code = EXIT_FAILED;
       const { kind: reason, retry } = failure;
-      results.push({ resource, action: "failed", error: redact(errorMessage(failure)), reason, retry });
+      results.push({ resource, action: "failed", error: redact(describeFailure(failure)), reason, retry });
       reportError(context, failure);
     }
   }

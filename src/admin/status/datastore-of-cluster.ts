@@ -1,7 +1,7 @@
 /** Which datastore the network of a cluster uses: as options say, or as the network config of its node agents. */
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import type { KubeAccess } from "../../config/kube-access.ts";
-import { PluginError } from "../../errors.ts";
+import { describeFailure, PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
@@ -12,7 +12,6 @@ import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
 import type { Context, Given } from "../command.ts";
 import { environmentLayer, isDatastoreSelected, optionLayer } from "../datastore/choice.ts";
 import { choiceOf } from "../datastore/open.ts";
-import { errorMessage } from "../error-message.ts";
 import type { DatastoreState } from "./facts.ts";
 import { readDatastoreState } from "./read-datastore.ts";
 
@@ -34,7 +33,7 @@ export async function datastoreOfCluster(
     }
   } catch (failure) {
     context.signal.throwIfAborted();
-    return { kind, pools: [], agents: [], problem: `pools and releases are unknown: ${errorMessage(failure)}` };
+    return { kind, pools: [], agents: [], problem: `pools and releases are unknown: ${describeFailure(failure)}` };
   }
 }
 

@@ -1,6 +1,7 @@
 /** What is installed in a cluster and how it is doing, as `status` finds it. */
+
+import type { NodeVersion } from "../../upkeep/node-versions.ts";
 import type { ClusterNode } from "../cluster/nodes.ts";
-import type { NodeVersion } from "../version/node-versions.ts";
 
 export interface Condition {
   readonly type: string;

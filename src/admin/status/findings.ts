@@ -1,7 +1,7 @@
 /** What is wrong with an installed network, and what to do about it. Pure. */
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
-import { nodesBehind } from "../version/node-versions.ts";
+import { nodesBehind } from "../../upkeep/node-versions.ts";
 import type { AgentPod, Condition, PoolState, StatusFacts, Workload } from "./facts.ts";
 
 export interface StatusFinding {

@@ -4,10 +4,10 @@ import { readAllEntries } from "../../datastore/pages.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { NODE } from "../../model/kinds.ts";
+import { nodeVersion } from "../../upkeep/node-versions.ts";
 import { blockAt, findBlocks } from "../ipam/blocks.ts";
 import { findPools, findReserved } from "../ipam/pools.ts";
 import { poolUsage } from "../ipam/usage.ts";
-import { nodeVersion } from "../version/node-versions.ts";
 import type { DatastoreState, PoolState } from "./facts.ts";
 
 export async function readDatastoreState(store: Datastore, kind: string): Promise<DatastoreState> {

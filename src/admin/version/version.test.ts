@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { registerAsAgent } from "../../../test/support/agent-registration.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
@@ -15,7 +16,7 @@ async function openCluster(version: string) {
     const plugin = { type: identity.product, nodename: node, ipam: { type: identity.ipamType } };
     const list = JSON.stringify({ name: "pods", cniVersion: "1.0.0", plugins: [plugin] });
     const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-pods.conflist`]: list };
-    return run("node register --for-agent", { files, version: release, machineIdentity: `machine of ${node}` });
+    return registerAsAgent({ store, files, version: release, machineIdentity: `machine of ${node}` });
   };
   const versions = async () => JSON.parse((await run("version -o json", { version })).stdout);
   await run("datastore init", { version });

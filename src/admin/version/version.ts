@@ -1,16 +1,15 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
-import { PluginError } from "../../errors.ts";
+import { describeFailure, PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { type ClusterInformation, clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { NODE } from "../../model/kinds.ts";
 import { quoted } from "../../quote.ts";
+import { type NodeVersion, nodesBehind, nodeVersion } from "../../upkeep/node-versions.ts";
 import { type Command, type Context, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { errorMessage } from "../error-message.ts";
-import { type NodeVersion, nodesBehind, nodeVersion } from "./node-versions.ts";
 
 export const versionCommand: Command = {
   kind: "command",
@@ -92,7 +91,7 @@ async function readCluster(context: Context, given: Given): Promise<Cluster> {
     });
   } catch (failure) {
     if (!(failure instanceof PluginError)) throw failure;
-    return { problem: errorMessage(failure) };
+    return { problem: describeFailure(failure) };
   }
 }
 

@@ -46,11 +46,6 @@ export class FloatingKeeper {
     if (isChanged) await this.write();
   }
 
-  /** Repairs what other programs have changed. */
-  async refresh(): Promise<void> {
-    if (this.isKnown) await this.write();
-  }
-
   /** Returns whether the claims of this node have changed. An unreadable endpoint has none. */
   private note(change: RecordChange<WorkloadEndpoint>): boolean {
     const { key } = change;

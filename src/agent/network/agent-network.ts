@@ -1,7 +1,7 @@
 /** What the installed network config tells the agent: the datastore, the name of this node, and what is switched on. */
 import { readdir, readFile } from "node:fs/promises";
 import type { Environment } from "../../cni/environment.ts";
-import { readNodeName } from "../../config/config-files.ts";
+import { DEFAULT_NODE_NAME_FILE, readNodeName } from "../../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../../config/datastore-settings.ts";
 import { findInstalledNetwork, isForAgentOnly, type NetworkFiles } from "../../config/installed-network.ts";
 import { type KubeAccess, kubeAccess } from "../../config/kube-access.ts";
@@ -15,6 +15,8 @@ export interface AgentNetwork {
   readonly name: string;
   readonly settings: DatastoreSettings;
   readonly node: string;
+  /** Where plugins look for the name. */
+  readonly nodeNameFile: string;
   /** With `policy.type`: there must be a policy table, even if there is no policy. */
   readonly isPolicyRequired: boolean;
   readonly features: NetworkConfig["features"];
@@ -67,8 +69,9 @@ export async function readAgentNetwork(
     name: config.name,
     settings:
       settings.kind === "orchestrator" && ownAccess !== undefined ? { ...settings, access: ownAccess } : settings,
-    // The registration writes the file if there is none yet.
+    // The agent writes the file if there is none yet.
     node: await readNodeName({ node: { ...config.node, nameFileOptional: true } }, files.hostName),
+    nodeNameFile: config.node.nameFile ?? DEFAULT_NODE_NAME_FILE,
     features: config.features,
     isPolicyRequired: config.policyType !== undefined,
     isForAgentOnly: isForAgentOnly(installed),

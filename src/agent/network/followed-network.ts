@@ -28,6 +28,7 @@ export const KINDS_OF_PARTS = {
   ],
   nodeRecord: ["nodes", "pools", "configurations"],
   nat: ["pools", "configurations"],
+  floating: ["endpoints", "configurations"],
   clusterSources: ["pools", "nodes"],
   routes: ["nodes", "pools", "endpoints", "configurations"],
   bgp: ["nodes", "pools", "configurations", "bgpConfigurations", "bgpPeers", "bgpFilters"],

@@ -4,7 +4,6 @@
  * part, the kernel keeps the rules and routes that it has.
  */
 
-import { statusAt } from "../../file-status.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
 import type { AgentProcess } from "../agent-process.ts";
 import { onceEach } from "../once-each.ts";
@@ -93,20 +92,11 @@ function networkReader({ environment, say, account }: Pick<Means, "environment" 
   return async () => {
     const { ownNetworkFiles, readAgentNetwork } = await import("./agent-network.ts");
     try {
-      const network = await readAgentNetwork(
-        (text) => problems.report(text.trim()),
-        account,
-        ownNetworkFiles(environment),
-      );
-      return network !== undefined && canOpen(network) ? network : undefined;
+      const report = (text: string) => problems.report(text.trim());
+      return await readAgentNetwork(report, account, ownNetworkFiles(environment));
     } catch (failure) {
       problems.report(failure instanceof Error ? failure.message : String(failure));
       return undefined;
     }
   };
-}
-
-/** Opening an embedded datastore creates it. Only if ADD needs the policy table, it cannot wait for an ADD that does so. */
-function canOpen({ settings, isPolicyRequired }: AgentNetwork): boolean {
-  return settings.kind !== "embedded" || isPolicyRequired || statusAt(settings.path) !== undefined;
 }

@@ -14,9 +14,6 @@
  */
 
 import { startReplica } from "../../datastore/replica.ts";
-import { requireGuard } from "../../firewall/apply-guard.ts";
-import { applyNat } from "../../firewall/apply-nat.ts";
-import { setClusterSources } from "../../firewall/source-prefixes.ts";
 import { attachmentsFolder, readAttachment } from "../../ipam/attachment-record.ts";
 import { REFUSED_CLAIMS_FILE, writeRefusedClaims } from "../../ipam/refused-claims.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
@@ -26,14 +23,14 @@ import { routedPool } from "../../routing/routed-pool.ts";
 import { ProvenEndpoints, type ProvenMeans } from "../endpoints/proven-endpoints.ts";
 import { needsRecordedEndpoints, recordEndpoints } from "../endpoints/record-endpoints.ts";
 import { adoptFloating, describeAdopted } from "../floating/adopt-floating.ts";
-import { followClusterSources } from "../nat/follow-cluster-sources.ts";
-import { followNat } from "../nat/follow-nat.ts";
 import { keepNodeRecord } from "../node-record/keep-node-record.ts";
 import { betweenNodes } from "../node-routes/route-between-nodes.ts";
 import { onceEach } from "../once-each.ts";
 import { enforcePolicy } from "../policy/enforce-policy.ts";
 import type { SidecarVolumes } from "../sidecars/sidecar-volumes.ts";
-import { type AgentPart, superviseParts } from "../supervise.ts";
+import { superviseParts } from "../supervise.ts";
+import { sharedTablesParts } from "../tables/shared-tables.ts";
+import { upkeepPart } from "../upkeep/upkeep-part.ts";
 import type { AgentNetwork } from "./agent-network.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS, networkKinds } from "./followed-network.ts";
 
@@ -53,6 +50,8 @@ export async function runNetwork(
 ): Promise<void> {
   const { elapsed, random, wait } = means.clock;
   const warn = (message: string) => log(message, "WARNING");
+  // Where plugins look for it, also if the datastore cannot be reached now.
+  means.files.replaceFile(network.nodeNameFile, `${network.node}\n`);
   const store = await means.openDatastore(network.settings, warn);
   const lost = onceEach(warn);
   const isOrchestrator = network.settings.kind === "orchestrator";
@@ -92,7 +91,7 @@ export async function runNetwork(
         ]),
     {
       name: "the enforcement of network policy",
-      run: (stop: AbortSignal) => enforcePolicy({ ...followed, netfilter, volumes, routing: routing.facts }, stop),
+      run: (stop: AbortSignal) => enforcePolicy({ ...followed, volumes, routing: routing.facts }, stop),
     },
     {
       name: "the record of this node",
@@ -101,18 +100,8 @@ export async function runNetwork(
           ...{ means, store, signal: stop, log },
         }),
     },
-    {
-      name: "outgoing NAT",
-      run: (stop: AbortSignal) =>
-        followNat(replica.part(KINDS_OF_PARTS.nat).updates(stop), {
-          node: network.node,
-          write: (pools) => netfilter.withSocket((socket) => applyNat(socket, pools)),
-          log,
-        }),
-    },
-    ...(network.furtherSources === undefined || network.isForAgentOnly
-      ? []
-      : [clusterSourcesPart(followed, network.furtherSources, netfilter)]),
+    ...sharedTablesParts(followed, netfilter),
+    upkeepPart({ ...followed, netfilter }),
     ...(needsRecordedEndpoints(followed)
       ? [{ name: "the endpoints of pods", run: (stop: AbortSignal) => recordEndpoints(followed, stop) }]
       : []),
@@ -124,28 +113,6 @@ export async function runNetwork(
     await Promise.all([replica.ended, blocks?.ended]);
     await store.close();
   }
-}
-
-function clusterSourcesPart(
-  { means, replica, log }: FollowedNetwork,
-  { permittedInCluster: permitted }: NonNullable<AgentNetwork["furtherSources"]>,
-  netfilter: NetfilterAccess,
-): AgentPart {
-  return {
-    name: "the sources that no pod may use",
-    run: (signal) =>
-      followClusterSources(replica.part(KINDS_OF_PARTS.clusterSources).updates(signal), {
-        permitted,
-        write: (sources) =>
-          netfilter.withSocket(async (socket) => {
-            await requireGuard(socket);
-            return setClusterSources(socket, sources);
-          }),
-        log,
-        wait: means.clock.wait,
-        signal,
-      }),
-  };
 }
 
 function provenEndpoints(

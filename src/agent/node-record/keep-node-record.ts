@@ -7,6 +7,7 @@ import { isHostAddress } from "../../linux/rtnetlink/host-address.ts";
 import { hostAddresses, sourceTowards } from "../../linux/rtnetlink/host-addresses.ts";
 import { watchNetwork } from "../../linux/rtnetlink/network-monitor.ts";
 import { uplinkMtu } from "../../linux/rtnetlink/uplink-mtu.ts";
+import { POD_MTU_FILE } from "../../routing/pod-mtu.ts";
 import type { AgentMeans } from "../means.ts";
 import type { AgentNetwork } from "../network/agent-network.ts";
 import { onceEach } from "../once-each.ts";
@@ -45,7 +46,7 @@ export function keepNodeRecord(
     sourceTowards: (destination, family) => sourceTowards(kernel, destination, family),
     uplinkMtu: () => uplinkMtu(kernel),
     orchestratorNode: new OwnOrchestratorNode({ name: nodeName, families: podCidrFamilies, read, report }),
-    writeMtu: files.writePodMtu,
+    writeMtu: (mtu) => files.replaceFile(POD_MTU_FILE, `${mtu}\n`),
     events: (until) => watchNetwork({ kernel, signal: until, hasNeighbours: () => false }),
     log: (message) => log(message, "INFO"),
     forgetProblems: () => problems.forget(),

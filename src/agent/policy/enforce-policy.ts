@@ -1,12 +1,9 @@
 /**
- * Enforces the policies and floating IPs of one datastore on this host, and keeps the routes to its workloads, until the
+ * Enforces the policies of one datastore on this host, and keeps the routes to its workloads, until the
  * signal is aborted.
  */
 
-import { applyFloating } from "../../firewall/apply-floating.ts";
-import type { FloatingAddress } from "../../firewall/floating-addresses.ts";
 import { forgetConnectionsOf } from "../../linux/conntrack-entries.ts";
-import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
 import { closeNetlinkSocket } from "../../linux/netlink-socket.ts";
 import { watchRoutes } from "../../linux/rtnetlink/route-monitor.ts";
 import { uplinkNames } from "../../linux/rtnetlink/uplinks.ts";
@@ -17,7 +14,6 @@ import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { PolicyCompiler } from "../../policy/compile/compiler.ts";
 import type { PolicyUpdate } from "../../policy/inputs.ts";
 import type { TableDelta } from "../../policy/table/desired-table.ts";
-import { followFloating } from "../floating/follow-floating.ts";
 import { followRoutes } from "../local-routes/follow-routes.ts";
 import { openKernelRoutes } from "../local-routes/kernel-routes.ts";
 import { readRoutedEndpoints } from "../local-routes/recorded-endpoints.ts";
@@ -42,8 +38,6 @@ import { reportUnplaced } from "./unplaced-report.ts";
 import { WorkloadLinks } from "./workload-links.ts";
 
 export interface EnforceMeans extends FollowedNetwork {
-  /** For the floating IPs. */
-  readonly netfilter: NetfilterAccess;
   /** For metrics. */
   readonly routing: () => RoutingFacts | undefined;
   /** Of the pods with a sidecar. */
@@ -58,7 +52,7 @@ const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** Rejects if it cannot go on. The kernel keeps the rules that it has. */
 export async function enforcePolicy(
-  { means, network, store, replica: whole, proven, heard, log, netfilter, routing, volumes }: EnforceMeans,
+  { means, network, store, replica: whole, proven, heard, log, routing, volumes }: EnforceMeans,
   signal: AbortSignal,
 ): Promise<void> {
   const replica = whole.part(KINDS_OF_PARTS.policy);
@@ -70,8 +64,6 @@ export async function enforcePolicy(
   const { kernel, counts } = countBatches(openKernelTable(host), elapsed);
   const refused = onceEach((message) => log(message, "ERROR"));
   const { node } = network;
-  const write = (addresses: readonly FloatingAddress[]) =>
-    netfilter.withSocket((socket) => void applyFloating(socket, addresses));
   const compiler = new PolicyCompiler({ node, hasServices: store.isOrchestratorApi });
   const isWanted = () => network.isPolicyRequired || compiler.policyCount + compiler.hostEndpointCount > 0;
   const interfaces = new HostInterfaces(host, (now) => keeper.updateInterfaces(now));
@@ -172,7 +164,6 @@ export async function enforcePolicy(
       },
       ...{ events: routeEvents, wait, signal: stop },
     }),
-    followFloating(replica.updates(stop), { node, write, report: warn, wait, signal: stop }),
     applyUpdates(replica.updates(stop), { keeper, wait, signal: stop, applied }),
     guardTable({ keeper, wait, signal: stop, elapsed, refreshMilliseconds, checked }),
     interfaces.run(stop),

@@ -1,83 +1,126 @@
 /**
- * The part of the node agent that keeps the records and the shared tables of its host up to date: at its
- * start, then every few minutes.
+ * The part of the node agent that keeps the records of its host up to date: at its start, then every few minutes.
  *
- *   node register   records the identity of this machine. So two machines that claim one node name are noticed,
- *                   whichever of them came first: the plugins of the machine that is not registered refuse ADD
- *                   and GC, and its agent logs the reason and the remedy
- *   ipam gc         releases addresses of containers that are gone; only after the registration succeeded
- *   node restore    writes the shared nftables tables again if another program flushed them, or a pool has changed;
- *                   also if the others failed: pods need their guard, whoever the node belongs to
+ *   registration   records the identity of this machine. So two machines that claim one node name are noticed, whichever
+ *                  of them came first: the plugins of the machine that is not registered refuse ADD and GC, and its agent
+ *                  logs the reason and the remedy
+ *   leaks          releases addresses of containers that are gone; only after the registration succeeded
+ *
+ * `vendorctl node register` and `vendorctl ipam gc` do the same by the same functions (src/upkeep).
  */
-
-import type { Say } from "../agent-process.ts";
+import { describeFailure } from "../../errors.ts";
+import { trackedConnections } from "../../firewall/tracked-connections.ts";
+import { attachmentsFolder, readAttachments } from "../../ipam/attachment-record.ts";
+import { readLinks } from "../../ipam/leaks/host-links.ts";
+import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
+import { hostAddresses, sourceTowards } from "../../linux/rtnetlink/host-addresses.ts";
+import { collectLeaks } from "../../upkeep/collect-leaks.ts";
+import type { HostMeans } from "../../upkeep/host-means.ts";
+import { registerForAgent } from "../../upkeep/register.ts";
+import { VERSION } from "../../version.ts";
+import type { FollowedNetwork } from "../network/followed-network.ts";
 import type { AgentPart } from "../supervise.ts";
 
 export const UPKEEP_MILLISECONDS = 5 * 60 * 1000;
 /** After a failure: the datastore may have started later than this host. */
 const RETRY_MILLISECONDS = 30 * 1000;
-const RECORDS = [
-  ["node", "register", "--for-agent"],
-  ["ipam", "gc", "--for-agent"],
-] as const;
-const TABLES = [["node", "restore", "--for-agent"]] as const;
-export const UPKEEP_COMMANDS = [...RECORDS, ...TABLES];
 
-export interface CommandOutput {
-  readonly exitCode: number;
-  /** One line: what the command printed, or its errors if it failed. */
-  readonly output: string;
+interface Upkeep extends Pick<FollowedNetwork, "means" | "network" | "store" | "log"> {
+  readonly netfilter: NetfilterAccess;
 }
 
-/** Runs a command of the admin tool. */
-export type RunCommand = (command: readonly string[], signal: AbortSignal) => Promise<CommandOutput>;
-
-interface Means {
-  wait(milliseconds: number, signal: AbortSignal): Promise<void>;
-  readonly run: RunCommand;
-  readonly log: Say;
-}
-
-export function upkeepPart({ wait, run, log }: Means): AgentPart {
+export function upkeepPart(upkeep: Upkeep): AgentPart {
   return {
     name: "the upkeep of the node's records",
-    async run(signal) {
-      let failure = "";
-      while (!signal.aborted) {
-        const { exitCode, output } = await runAll((command) => run(command, signal), log, signal);
-        if (signal.aborted) return;
-        // The same failure is logged once.
-        if (exitCode !== 0 && output !== failure) log(output, {}, "ERROR");
-        failure = exitCode === 0 ? "" : output;
-        await wait(exitCode === 0 ? UPKEEP_MILLISECONDS : RETRY_MILLISECONDS, signal);
-      }
-    },
+    run: (signal) =>
+      repeatUpkeep(() => keepUp(upkeep, signal), { wait: upkeep.means.clock.wait, log: upkeep.log, signal }),
   };
 }
 
-/** Returns the output of the first that fails. */
-async function runAll(
-  run: (command: readonly string[]) => Promise<CommandOutput>,
-  log: Say,
-  signal: AbortSignal,
-): Promise<CommandOutput> {
-  const records = await runInOrder(RECORDS, run, log);
-  // The agent ends only after its children.
-  if (signal.aborted) return records;
-  const tables = await runInOrder(TABLES, run, log);
-  return records.exitCode === 0 ? tables : records;
+interface Repetition extends Pick<FollowedNetwork, "log"> {
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  readonly signal: AbortSignal;
 }
 
-/** Stops at the first that fails. */
-async function runInOrder(
-  commands: readonly (readonly string[])[],
-  run: (command: readonly string[]) => Promise<CommandOutput>,
-  log: Say,
-): Promise<CommandOutput> {
-  for (const command of commands) {
-    const result = await run(command);
-    if (result.exitCode !== 0) return result;
-    if (result.output !== "") log(result.output);
+/** Sooner again after a failure; the same failure is logged once. */
+export async function repeatUpkeep(pass: () => Promise<void>, { wait, log, signal }: Repetition): Promise<void> {
+  let known = "";
+  while (!signal.aborted) {
+    const failure = await pass().then(() => "", describeFailure);
+    if (signal.aborted) return;
+    if (failure !== "" && failure !== known) log(failure, "ERROR");
+    known = failure;
+    await wait(failure === "" ? UPKEEP_MILLISECONDS : RETRY_MILLISECONDS, signal);
   }
-  return { exitCode: 0, output: "" };
+}
+
+async function keepUp(upkeep: Upkeep, signal: AbortSignal): Promise<void> {
+  await register(upkeep, signal);
+  if (!signal.aborted) await releaseLeaks(upkeep, signal);
+}
+
+async function register({ means, network, store, log }: Upkeep, signal: AbortSignal): Promise<void> {
+  const { node: name, settings, orchestrator } = network;
+  const { access, nodeName } = orchestrator;
+  const host = { name, kind: settings.kind, whenTaken: "refuse", agentVersion: VERSION } as const;
+  await registerForAgent(
+    store,
+    { ...host, orchestrator: access && { access, nodeName } },
+    { ...hostMeans({ means, log }, signal), log: (message) => log(message, "INFO") },
+  );
+}
+
+function hostMeans({ means, log }: Pick<Upkeep, "means" | "log">, signal: AbortSignal): HostMeans {
+  const { kernel, clock, files, uuid } = means;
+  const warn = (message: string) => log(message, "WARNING");
+  return {
+    ...{ signal, warn, uuid },
+    now: clock.now,
+    hostName: files.hostName,
+    machineIdentity: files.ensureMachineIdentity,
+    hostAddresses: async () => hostAddresses(kernel),
+    sourceTowards: (destination, family) => sourceTowards(kernel, destination, family),
+    openKubeClient: (access) => means.openKubeClient(access, warn),
+  };
+}
+
+/** The agent serves calls, and so wires containers, in its own network namespace: the links that it sees are all. */
+async function releaseLeaks({ means, network, store, log, netfilter }: Upkeep, signal: AbortSignal): Promise<void> {
+  const { kernel, clock, files } = means;
+  const { access } = network.orchestrator;
+  const warn = (message: string) => log(message, "WARNING");
+  const opened: { close(): Promise<void> }[] = [];
+  const openApi = async () => {
+    if (access === undefined) return undefined;
+    const client = await means.openKubeClient(access, warn);
+    opened.push(client);
+    return client;
+  };
+  const links = {
+    ...readLinks(kernel),
+    attachments: readAttachments(files.openFolder(attachmentsFolder(files.runDirectory))),
+    bootedAt: files.bootedAt(),
+    isHostNamespace: true,
+  };
+  try {
+    const { node } = network;
+    const isEmbedded = network.settings.kind === "embedded";
+    const { leaks, released, blocks, failure } = await collectLeaks(
+      store,
+      { node, isEmbedded, links, earlier: "keep", isDryRun: false, openApi },
+      {
+        ...{ now: clock.now, random: clock.random, warn },
+        wait: (milliseconds) => clock.wait(milliseconds, signal),
+        machineIdentity: files.ensureMachineIdentity,
+        containerAddresses: async () => means.containerAddresses(),
+        forgetConnections: async (addresses) => (await trackedConnections(netfilter, warn))?.forget(addresses),
+      },
+    );
+    const done = new Set(released);
+    for (const { address, text, reason } of leaks) if (done.has(address)) log(`Released ${text}: ${reason}`, "INFO");
+    for (const block of blocks) log(`Gave back block ${block}: it is empty`, "INFO");
+    if (failure !== undefined) throw failure;
+  } finally {
+    for (const client of opened) await client.close();
+  }
 }

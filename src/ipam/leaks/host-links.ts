@@ -1,6 +1,6 @@
 /** Reads links and routes of this host for the search for leaks. */
-import { readlinkSync } from "node:fs";
 import { addressBits, formatAddress } from "../../ip/address.ts";
+import { isFirstProcessOfMachine } from "../../linux/container-addresses.ts";
 import { openFolder } from "../../linux/file-folder.ts";
 import { isSameFile, readText } from "../../linux/files.ts";
 import { ownSockets, type SocketOpener } from "../../linux/netlink-socket.ts";
@@ -26,7 +26,7 @@ export function readHostLinks(runDirectory: string): HostLinks {
   return {
     ...links,
     attachments: readAttachments(openFolder(attachmentsFolder(runDirectory))),
-    bootedAt: new Date(bootSeconds() * 1000),
+    bootedAt: bootedAt(),
     isHostNamespace: isNetworkOfFirstProcess() && (isFirstProcessOfMachine() || links.marks.size > 0),
   };
 }
@@ -55,15 +55,7 @@ function isNetworkOfFirstProcess(): boolean {
   return isSameFile("/proc/1/ns/net", "/proc/self/ns/net");
 }
 
-/**
- * In a container, process 1 may be that of the container, whose network has no link
- * of the host. The kernel gives the PID namespace of the machine a fixed number.
- */
-export function isFirstProcessOfMachine(): boolean {
-  return readlinkSync("/proc/self/ns/pid") === "pid:[4026531836]";
-}
-
 /** `btime` of /proc/stat. */
-function bootSeconds(): number {
-  return Number(/^btime (\d+)$/m.exec(readText("/proc/stat") ?? "")?.[1] ?? 0);
+export function bootedAt(): Date {
+  return new Date(Number(/^btime (\d+)$/m.exec(readText("/proc/stat") ?? "")?.[1] ?? 0) * 1000);
 }

@@ -2,19 +2,23 @@
  * Finds the name of this host in the orchestrator, for `spec.orchRefs` of its Node on etcd. Nothing is guessed: the node
  * controller deletes a Node whose reference does not exist, so a name counts only if the API has a Node of it.
  */
-import { type KubeAccess, kubeAccess } from "../../config/kube-access.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
-import { orchestratorNodeNames } from "../../config/node-name.ts";
-import { isObjectName } from "../../datastore/kube/object-names.ts";
-import { PluginError } from "../../errors.ts";
-import { identity } from "../../identity.ts";
-import type { KubeClient } from "../../kube/api.ts";
-import { isForbidden, requireOk } from "../../kube/require-ok.ts";
-import { quoted } from "../../quote.ts";
-import type { Context } from "../command.ts";
-import { errorMessage } from "../error-message.ts";
+import type { KubeAccess } from "../config/kube-access.ts";
+import { orchestratorNodeNames } from "../config/node-name.ts";
+import { isObjectName } from "../datastore/kube/object-names.ts";
+import { describeFailure, PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import type { KubeClient } from "../kube/api.ts";
+import { isForbidden, requireOk } from "../kube/require-ok.ts";
+import { quoted } from "../quote.ts";
+import type { HostMeans } from "./host-means.ts";
 
-type Means = Pick<Context, "hostName" | "openKubeClient" | "signal" | "stderr">;
+type Means = Pick<HostMeans, "hostName" | "openKubeClient" | "signal" | "warn">;
+
+export interface OrchestratorSide {
+  readonly access: KubeAccess;
+  /** Of this host in the orchestrator, if the network config names it. */
+  readonly nodeName: string | undefined;
+}
 
 interface Wanted {
   readonly node: string;
@@ -24,21 +28,18 @@ interface Wanted {
 }
 
 /**
- * The first of the possible names that exists; `undefined` if none does, if the config gives no access to the API, or if
- * the API does not tell. Sends no request if the first of them is the recorded one, or if no Node can have any of them.
+ * The first of the possible names that exists; `undefined` if none does, or if the API does not tell. Sends no request if the first of them is the recorded one, or if no Node can have any of them.
  */
 export async function findOrchestratorName(
-  config: NetworkConfig,
+  { access, nodeName }: OrchestratorSide,
   { node, recorded, isRequired }: Wanted,
-  context: Means,
+  means: Means,
 ): Promise<string | undefined> {
-  const access = kubeAccess(config);
-  if (access === undefined) return undefined;
-  const possible = await orchestratorNodeNames(config, node, () => context.hostName());
+  const possible = await orchestratorNodeNames({ kubernetes: { nodeName } }, node, () => means.hostName());
   if (recorded !== undefined && recorded === possible[0]) return recorded;
   const names = possible.filter(isObjectName);
   if (names.length === 0) return undefined;
-  const found = await askFor(names, { access, isRequired }, context);
+  const found = await askFor(names, { access, isRequired }, means);
   if (found === "none of them" && isRequired) throw notANode(node, names);
   return found === "none of them" || found === "not told" ? undefined : found.name;
 }
@@ -48,16 +49,16 @@ type Found = { readonly name: string } | "none of them" | "not told";
 async function askFor(
   names: readonly string[],
   { access, isRequired }: { readonly access: KubeAccess; readonly isRequired: boolean },
-  context: Means,
+  means: Means,
 ): Promise<Found> {
   try {
-    const client = await context.openKubeClient(access);
-    const name = await firstExisting(names, client, context.signal).finally(() => client.close());
+    const client = await means.openKubeClient(access);
+    const name = await firstExisting(names, client, means.signal).finally(() => client.close());
     return name === undefined ? "none of them" : { name };
   } catch (failure) {
     if (!(failure instanceof PluginError)) throw failure;
     if (isRequired && failure.kind === "api-unavailable" && !isForbidden(failure)) throw failure;
-    context.stderr(`Warning: the orchestrator's name of this node is not recorded: ${errorMessage(failure)}\n`);
+    means.warn(`the orchestrator's name of this node is not recorded: ${describeFailure(failure)}`);
     return "not told";
   }
 }

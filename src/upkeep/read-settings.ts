@@ -1,10 +1,10 @@
 /** The settings of a node's agent, for commands that run on the node. */
-import type { Datastore } from "../../datastore/datastore.ts";
-import { readAllEntries } from "../../datastore/pages.ts";
-import { readEach } from "../../datastore/read-each.ts";
-import { isForbidden } from "../../kube/require-ok.ts";
-import { NODE_AGENT_CONFIGURATION } from "../../model/kinds.ts";
-import { type NodeAgentSettings, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import type { Datastore } from "../datastore/datastore.ts";
+import { readAllEntries } from "../datastore/pages.ts";
+import { readEach } from "../datastore/read-each.ts";
+import { isForbidden } from "../kube/require-ok.ts";
+import { NODE_AGENT_CONFIGURATION } from "../model/kinds.ts";
+import { type NodeAgentSettings, nodeAgentSettings } from "../model/node-agent-configuration.ts";
 
 /**
  * Unreadable records count as absent, and so do all if they are forbidden: a kubelet's own role does not allow to read them.

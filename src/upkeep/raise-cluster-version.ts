@@ -2,14 +2,13 @@
  * Raises the version in ClusterInformation when the agents of all nodes have it. The agent of the last node does, when it
  * records its own; any other one does after a node that was behind has been deleted. It is never lowered.
  */
-import type { Datastore, Entry } from "../../datastore/datastore.ts";
-import { pagesBelow } from "../../datastore/pages.ts";
-import { PluginError } from "../../errors.ts";
-import { clusterInformation, clusterVersion, withClusterVersion } from "../../model/cluster-information.ts";
-import { resourceKey } from "../../model/keys.ts";
-import { NODE } from "../../model/kinds.ts";
-import { compareReleases, isRelease } from "../../model/release.ts";
-import { readOrExplain } from "../resources/unreadable-remedy.ts";
+import type { Datastore, Entry } from "../datastore/datastore.ts";
+import { pagesBelow } from "../datastore/pages.ts";
+import { PluginError } from "../errors.ts";
+import { clusterInformation, clusterVersion, withClusterVersion } from "../model/cluster-information.ts";
+import { resourceKey } from "../model/keys.ts";
+import { NODE } from "../model/kinds.ts";
+import { compareReleases, isRelease } from "../model/release.ts";
 import { earliestVersion, nodeVersion } from "./node-versions.ts";
 
 const KEY = resourceKey("clusterinformations", { name: "default" });
@@ -20,7 +19,7 @@ export async function raiseClusterVersion(store: Datastore, own: string): Promis
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     const entry = (await store.read([{ kind: "key", key: KEY }])).answers[0]?.[0];
     if (entry === undefined) return undefined;
-    const information = readOrExplain(entry, ({ value, key }) => clusterInformation.read(value, key));
+    const information = clusterInformation.read(entry.value, entry.key);
     // An upgrade or a migration has locked the datastore: it decides.
     if (information.spec.datastoreReady === false) return undefined;
     const before = clusterVersion(information);

@@ -1,13 +1,12 @@
-/** Compares the addresses that are recorded for a node with the host that the tool runs on. Changes nothing. */
-import type { Datastore } from "../../datastore/datastore.ts";
-import { confirmUnseen } from "../../ipam/leaks/confirm-unseen.ts";
-import { findLeaks, findUnseen, type Leak, splitBySince } from "../../ipam/leaks/find.ts";
-import type { HostLinks } from "../../ipam/leaks/host-links.ts";
-import type { LiveObjects } from "../../ipam/leaks/live-view.ts";
-import { type NodeRecords, readNodeRecords } from "../../ipam/leaks/node-records.ts";
-import { requireOwnNodeEntry, requireRegisteredByThis, wantedNode } from "../../ipam/node-machine.ts";
-import type { Context, Given } from "../command.ts";
-import { nameOfNode } from "../node/node-name.ts";
+/** Compares the addresses that are recorded for a node with this host. Changes nothing. */
+import type { Datastore } from "../datastore/datastore.ts";
+import { confirmUnseen } from "../ipam/leaks/confirm-unseen.ts";
+import { findLeaks, findUnseen, type Leak, splitBySince } from "../ipam/leaks/find.ts";
+import type { HostLinks } from "../ipam/leaks/host-links.ts";
+import type { LiveObjects } from "../ipam/leaks/live-view.ts";
+import { type NodeRecords, readNodeRecords } from "../ipam/leaks/node-records.ts";
+import { requireOwnNodeEntry, requireRegisteredByThis, wantedNode } from "../ipam/node-machine.ts";
+import type { HostMeans } from "./host-means.ts";
 
 export interface HostSearch {
   readonly node: string;
@@ -18,6 +17,11 @@ export interface HostSearch {
   readonly earlier: "judge" | "keep";
   /** Of the orchestrator, for addresses that the host alone cannot judge; `undefined` if its API is not configured. */
   readonly openObjects?: (() => Promise<LiveObjects | undefined>) | undefined;
+}
+
+export interface SearchMeans extends Pick<HostMeans, "machineIdentity" | "now"> {
+  /** In the network namespaces of all processes of the host, without lengths; `undefined` if those cannot be seen. */
+  readonly containerAddresses: () => Promise<ReadonlySet<string> | undefined>;
 }
 
 export interface HostLeaks {
@@ -35,19 +39,19 @@ const FIRST_MOMENT = new Date(0);
 export async function searchHost(
   store: Datastore,
   { node, isEmbedded, links, earlier, openObjects }: HostSearch,
-  context: Pick<Context, "machineIdentity" | "now" | "containerAddresses">,
+  means: SearchMeans,
 ): Promise<HostLeaks> {
-  const machine = await context.machineIdentity();
+  const machine = await means.machineIdentity();
   const { answers } = await store.read([wantedNode(node)]);
   const own = { node, machineIdentity: () => machine };
   if (isEmbedded) requireOwnNodeEntry(answers[0], own);
   const since = isEmbedded ? FIRST_MOMENT : requireRegisteredByThis(answers[0], own);
 
   const records = await readNodeRecords(store, node);
-  const evidence = { links, now: context.now() };
+  const evidence = { links, now: means.now() };
   const judged = splitBySince(records.allocations, earlier === "judge" ? FIRST_MOMENT : since);
   const unseen = findUnseen(records.allocations, new Set(judged.earlier), evidence);
-  const { confirmed, ...failed } = await askOrchestrator(unseen, { store, openObjects, context });
+  const { confirmed, ...failed } = await askOrchestrator(unseen, { store, openObjects, means });
   const known = new Set(confirmed.map(({ allocation }) => allocation));
   return {
     records,
@@ -59,13 +63,13 @@ export async function searchHost(
 
 interface Asking extends Pick<HostSearch, "openObjects"> {
   readonly store: Datastore;
-  readonly context: Pick<Context, "containerAddresses">;
+  readonly means: Pick<SearchMeans, "containerAddresses">;
 }
 
 /** An API that cannot be reached does not keep what the host itself can judge. */
 async function askOrchestrator(
   unseen: ReturnType<typeof findUnseen>,
-  { store, openObjects, context: { containerAddresses } }: Asking,
+  { store, openObjects, means: { containerAddresses } }: Asking,
 ): Promise<{ readonly confirmed: readonly Leak[]; readonly failure?: unknown }> {
   if (unseen.length === 0) return { confirmed: [] };
   try {
@@ -74,21 +78,5 @@ async function askOrchestrator(
     return { confirmed: await confirmUnseen(unseen, { store, ...objects, containerAddresses }) };
   } catch (failure) {
     return { confirmed: [], failure };
-  }
-}
-
-/** For a check of all nodes, which may run anywhere: `undefined` if nothing can be said about this host. */
-export async function searchHostIfKnown(
-  store: Datastore,
-  { context, given, isEmbedded }: { readonly context: Context; readonly given: Given; readonly isEmbedded: boolean },
-): Promise<HostLeaks | undefined> {
-  try {
-    const links = await context.hostLinks();
-    if (!links.isHostNamespace) return undefined;
-    const node = await nameOfNode(context, given);
-    return await searchHost(store, { node, isEmbedded, links, earlier: "keep" }, context);
-  } catch {
-    // No permission, no usable network config, no registration, or another machine's.
-    return undefined;
   }
 }

@@ -3,17 +3,17 @@
  * endpoints record them, or the host if endpoints are pods. Only links that are marked
  * on the host are looked for.
  */
-import type { Datastore, Entry } from "../../datastore/datastore.ts";
-import { pagesBelow } from "../../datastore/pages.ts";
-import { PluginError } from "../../errors.ts";
-import type { RecordedSources } from "../../firewall/recorded-sources.ts";
-import { parsePrefixOrAddress } from "../../ip/prefix.ts";
-import type { AttachmentRecord } from "../../ipam/attachment-record.ts";
-import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
-import { formatMark } from "../../ipam/link-mark.ts";
-import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
-import { resourcesPrefix } from "../../model/keys.ts";
-import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { Datastore, Entry } from "../datastore/datastore.ts";
+import { pagesBelow } from "../datastore/pages.ts";
+import { PluginError } from "../errors.ts";
+import type { RecordedSources } from "../firewall/recorded-sources.ts";
+import { parsePrefixOrAddress } from "../ip/prefix.ts";
+import type { AttachmentRecord } from "../ipam/attachment-record.ts";
+import { readNodeRecords } from "../ipam/leaks/node-records.ts";
+import { formatMark } from "../ipam/link-mark.ts";
+import { NETWORK_ANNOTATION } from "../model/endpoint-labels.ts";
+import { resourcesPrefix } from "../model/keys.ts";
+import { type WorkloadEndpoint, workloadEndpoint } from "../model/workload-endpoint.ts";
 
 export interface MarkedLinks {
   /** Of links that exist. */
@@ -26,18 +26,11 @@ export async function readRecordedSources(
   store: Datastore,
   { node, marks, attachments }: MarkedLinks & { readonly node: string },
 ): Promise<readonly RecordedSources[]> {
-  if (store.isOrchestratorApi) {
-    // Users can write what their pods say: only the records of the host count.
-    return [...attachments.values()]
-      .filter(({ mark }) => marks.has(mark))
-      .map(({ mark, sourcePrefixes }) => ({
-        mark,
-        prefixes: sourcePrefixes.flatMap((text) => parsePrefixOrAddress(text) ?? []),
-      }));
-  }
+  if (store.isOrchestratorApi) return sourcesOnHost({ marks, attachments });
   const found = new Map<string, RecordedSources>();
   const collect = (entries: Iterable<Entry>) => {
-    for (const source of sourcesIn(entries, marks)) found.set(source.mark, source);
+    const endpoints = [...entries].flatMap((entry) => readableEndpoint(entry) ?? []);
+    for (const source of sourcesOfEndpoints(endpoints, marks)) found.set(source.mark, source);
     return found.size === marks.size;
   };
   if (collect((await readNodeRecords(store, node)).endpoints.values())) return [...found.values()];
@@ -48,11 +41,23 @@ export async function readRecordedSources(
   return [...found.values()];
 }
 
-function* sourcesIn(entries: Iterable<Entry>, marks: ReadonlySet<string>): Generator<RecordedSources> {
-  for (const entry of entries) {
-    const endpoint = readableEndpoint(entry);
-    const network = endpoint?.metadata.annotations?.[NETWORK_ANNOTATION];
-    const { containerID: containerId, endpoint: ifname, allowSpoofedSourcePrefixes = [] } = endpoint?.spec ?? {};
+/** If endpoints are pods: users can write what their pods say, so only the records of the host count. */
+export function sourcesOnHost({ marks, attachments }: MarkedLinks): readonly RecordedSources[] {
+  return [...attachments.values()]
+    .filter(({ mark }) => marks.has(mark))
+    .map(({ mark, sourcePrefixes }) => ({
+      mark,
+      prefixes: sourcePrefixes.flatMap((text) => parsePrefixOrAddress(text) ?? []),
+    }));
+}
+
+export function* sourcesOfEndpoints(
+  endpoints: Iterable<WorkloadEndpoint>,
+  marks: ReadonlySet<string>,
+): Generator<RecordedSources> {
+  for (const { metadata, spec } of endpoints) {
+    const network = metadata.annotations?.[NETWORK_ANNOTATION];
+    const { containerID: containerId, endpoint: ifname, allowSpoofedSourcePrefixes = [] } = spec;
     if (network === undefined || containerId === undefined || ifname === undefined) continue;
     const mark = formatMark({ network, containerId, ifname });
     if (!marks.has(mark)) continue;

@@ -36,8 +36,6 @@ async function written(updates: readonly Changes[], { permitted = "", fails = fa
       return true;
     },
     log: (message) => logged.push(message),
-    wait: async () => {},
-    signal: AbortSignal.abort(),
   });
   return { writes, logged };
 }

@@ -1,6 +1,6 @@
 /**
  * Keeps the addresses of pools and nodes in the guard table: pods with further sources (`allowedSourcePrefixes`) may not send
- * from them. A new pool or node counts at once; a table that another program flushed is completed after a minute.
+ * from them. A new pool or node counts at once.
  *
  * Runs only if the network config allows further sources. Until the table has the addresses, no such source is accepted.
  */
@@ -9,8 +9,6 @@ import { type ClusterSources, clusterSources } from "../../firewall/cluster-sour
 import type { Prefix } from "../../ip/prefix.ts";
 import { type IPPool, poolPrefix } from "../../model/ip-pool.ts";
 import type { Node } from "../../model/node.ts";
-
-const REFRESH_MILLISECONDS = 60_000;
 
 interface ClusterUpdate {
   readonly changes: {
@@ -24,26 +22,12 @@ interface FollowMeans {
   /** Returns whether anything had to be changed. */
   readonly write: (sources: ClusterSources) => Promise<boolean>;
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
-  /** Resolves early if the signal is aborted. */
-  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
-  readonly signal: AbortSignal;
 }
 
-/** Resolves when the updates have ended and the signal is aborted. */
+/** Until the updates end. */
 export async function followClusterSources(updates: AsyncIterable<ClusterUpdate>, means: FollowMeans): Promise<void> {
   const keeper = new ClusterSourcesKeeper(means);
-  await Promise.all([followUpdates(updates, keeper), refreshRegularly(keeper, means)]);
-}
-
-async function followUpdates(updates: AsyncIterable<ClusterUpdate>, keeper: ClusterSourcesKeeper): Promise<void> {
   for await (const { changes } of updates) await keeper.update(changes);
-}
-
-async function refreshRegularly(keeper: ClusterSourcesKeeper, { wait, signal }: FollowMeans): Promise<void> {
-  while (!signal.aborted) {
-    await wait(REFRESH_MILLISECONDS, signal);
-    if (!signal.aborted) await keeper.refresh();
-  }
 }
 
 class ClusterSourcesKeeper {
@@ -59,11 +43,6 @@ class ClusterSourcesKeeper {
     const isFirst = !this.isKnown;
     this.isKnown = true;
     if (isFirst || changed.includes(true)) await this.write();
-  }
-
-  /** Repairs what other programs have changed. */
-  async refresh(): Promise<void> {
-    if (this.isKnown) await this.write();
   }
 
   /** Of an unreadable pool the former value counts. */

@@ -2,11 +2,11 @@
  * The releases of the node agents, as their Nodes record them, and the version of the cluster that follows: the earliest of
  * them. A node without a recorded release runs no agent, or one too old to record it: it counts as earlier than all. Pure.
  */
-import type { Entry } from "../../datastore/datastore.ts";
-import { AGENT_VERSION_ANNOTATION } from "../../model/agent-version-annotation.ts";
-import { parseKey } from "../../model/keys.ts";
-import { NODE } from "../../model/kinds.ts";
-import { compareReleases, isRelease } from "../../model/release.ts";
+import type { Entry } from "../datastore/datastore.ts";
+import { AGENT_VERSION_ANNOTATION } from "../model/agent-version-annotation.ts";
+import { parseKey } from "../model/keys.ts";
+import { NODE } from "../model/kinds.ts";
+import { compareReleases, isRelease } from "../model/release.ts";
 
 export interface NodeVersion {
   readonly node: string;

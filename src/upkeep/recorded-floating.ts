@@ -1,18 +1,18 @@
 /** The floating IPs of this node's pods, as their endpoints record them and, if endpoints are pods, the host proves them. */
-import type { Datastore } from "../../datastore/datastore.ts";
-import { pagesBelow } from "../../datastore/pages.ts";
+import type { Datastore } from "../datastore/datastore.ts";
+import { pagesBelow } from "../datastore/pages.ts";
 import {
   describeConflict,
   type FloatingAddress,
   type FloatingClaim,
   floatingClaim,
   planFloating,
-} from "../../firewall/floating-addresses.ts";
-import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
-import { heldIn, type Proof, provenEndpoint } from "../../ipam/proven-endpoint.ts";
-import { withoutClaims } from "../../model/claimed-endpoint.ts";
-import { resourcesPrefix } from "../../model/keys.ts";
-import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+} from "../firewall/floating-addresses.ts";
+import { readNodeRecords } from "../ipam/leaks/node-records.ts";
+import { heldIn, type Proof, provenEndpoint } from "../ipam/proven-endpoint.ts";
+import { withoutClaims } from "../model/claimed-endpoint.ts";
+import { resourcesPrefix } from "../model/keys.ts";
+import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 import { type MarkedLinks, readableEndpoint } from "./recorded-sources.ts";
 
 interface FloatingQuestion extends MarkedLinks {

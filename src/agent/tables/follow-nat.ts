@@ -1,8 +1,7 @@
 /**
  * Keeps the table of outgoing NAT equal to the pools: a change of `natOutgoing` takes effect at once, not with the next ADD.
  *
- * ADD and `node restore` write the same table from the same pools; the latter repairs it after other programs. While
- * routing is disabled there is no such table.
+ * While routing is disabled there is no such table.
  */
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { NatPool } from "../../firewall/nat-table.ts";

@@ -1,0 +1,104 @@
+/** Releases what is recorded for containers of this host that no longer exist. */
+import type { Datastore } from "../datastore/datastore.ts";
+import { type Address, formatAddress } from "../ip/address.ts";
+import { formatPrefix } from "../ip/prefix.ts";
+import { openAllocator } from "../ipam/allocator.ts";
+import { ADOPT_COMMAND } from "../ipam/cluster-identity.ts";
+import { recordsThisCluster } from "../ipam/confirm-cluster.ts";
+import { describeNodeAllocation } from "../ipam/leaks/allocations.ts";
+import { forgetBorrowings } from "../ipam/leaks/borrowings.ts";
+import { surplusBlocks } from "../ipam/leaks/find.ts";
+import { readNodeRecords } from "../ipam/leaks/node-records.ts";
+import { releaseLeaks, releaseSurplus } from "../ipam/leaks/release.ts";
+import { deleteLeftBlock, isLeft, isLeftAndRested } from "../ipam/release/left-block.ts";
+import type { KubeClient } from "../kube/api.ts";
+import { type LiveObjects, liveObjects } from "../kube/live-objects.ts";
+import { type HostSearch, type SearchMeans, searchHost } from "./host-leaks.ts";
+import type { HostMeans } from "./host-means.ts";
+
+interface Collection extends Omit<HostSearch, "openObjects"> {
+  readonly isDryRun: boolean;
+  /** `undefined` if no access to the orchestrator's API is configured. */
+  readonly openApi: () => Promise<KubeClient | undefined>;
+}
+
+export interface CollectMeans extends SearchMeans, Pick<HostMeans, "warn"> {
+  /** Removes what the host tracks of connections of these addresses, which have no link any more. */
+  readonly forgetConnections: (addresses: readonly Address[]) => Promise<void>;
+  /** A number from 0 (inclusive) to 1 (exclusive). */
+  random(): number;
+  wait(milliseconds: number): Promise<void>;
+}
+
+export interface Collected {
+  readonly node: string;
+  readonly isDryRun: boolean;
+  readonly leaks: readonly { readonly address: string; readonly text: string; readonly reason: string }[];
+  readonly released: readonly string[];
+  readonly blocks: readonly string[];
+  /** How many addresses look leaked, but may be another machine's. */
+  readonly unjudged: number;
+  /** Why some were not judged. */
+  readonly failure?: unknown;
+}
+
+/** Fails if the node may be another machine's. */
+export async function collectLeaks(
+  store: Datastore,
+  { node, isEmbedded, links, earlier, isDryRun, openApi }: Collection,
+  means: CollectMeans,
+): Promise<Collected> {
+  const openObjects = () => openObjectsOf(store, openApi, means);
+  const { records, leaks, unjudged, failure } = await searchHost(
+    store,
+    { node, isEmbedded, links, earlier, openObjects },
+    means,
+  );
+  const allocator = openAllocator(store, {
+    now: () => means.now(),
+    random: () => means.random(),
+    wait: (milliseconds) => means.wait(milliseconds),
+  });
+  const released = isDryRun
+    ? []
+    : await releaseLeaks(leaks, records, { store, allocator, forget: means.forgetConnections });
+  const after = released.length === 0 ? records : await readNodeRecords(store, node);
+  const surplus = surplusBlocks(after, node);
+  if (!isDryRun) {
+    for (const { cidr } of after.otherBlocks) {
+      await deleteLeftBlock(store, cidr, (block) => isLeftAndRested(block, means.now()));
+    }
+    // The record leads to a block without a node until its addresses have rested.
+    await forgetBorrowings(store, node, isLeft);
+    await releaseSurplus(surplus, { node, allocator });
+  }
+  return {
+    node,
+    isDryRun,
+    leaks: leaks.map(({ allocation, reason }) => ({
+      address: formatAddress(allocation.address),
+      text: describeNodeAllocation(allocation),
+      reason,
+    })),
+    released: released.map(formatAddress),
+    blocks: surplus.map(({ cidr }) => formatPrefix(cidr)),
+    unjudged,
+    ...(failure === undefined ? {} : { failure }),
+  };
+}
+
+/** Only those of the cluster that the datastore is recorded for: another one does not know its pods. */
+async function openObjectsOf(
+  store: Datastore,
+  openApi: () => Promise<KubeClient | undefined>,
+  { warn }: Pick<HostMeans, "warn">,
+): Promise<LiveObjects | undefined> {
+  const client = await openApi();
+  const objects = client && liveObjects(client);
+  if (objects === undefined || (await recordsThisCluster({ store, ...objects }))) return objects;
+  const reason = "the datastore does not record that it belongs to this cluster";
+  warn(
+    `Does not ask the orchestrator about pods: ${reason}. The controllers record it, or confirm it: ${ADOPT_COMMAND}`,
+  );
+  return undefined;
+}
