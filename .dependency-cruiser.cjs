@@ -25,7 +25,9 @@ const LAYERS = [
   ["linux", "kube", "log", "health", "grpc"],
   ["datastore"],
   ["ipam", "policy", "firewall", "routing", "mesh"],
-  ["plugin", "chained", "agent", "sidecar", "controllers", "operator", "admin", "upgrade"],
+  ["plugin", "chained"],
+  ["upkeep"],
+  ["agent", "sidecar", "controllers", "operator", "admin", "upgrade"],
   ["bin"],
 ];
 
@@ -38,9 +40,7 @@ const SAME_LAYER = {
   // decoders, which are pure; see admin-decoders-only.
   // `install` and `status` render and complete an Installation exactly as the operator does; see admin-operator-pure-parts.
   // Of the agent it asks BIRD, by the agent's own client; see admin-asks-bird.
-  admin: ["upgrade", "chained", "plugin", "operator", "agent"],
-  // The agent serves the calls of the plugins.
-  agent: ["plugin", "chained"],
+  admin: ["upgrade", "operator", "agent"],
   // The objects of a release are those that the operator renders; its pure parts only.
   upgrade: ["operator"],
 };

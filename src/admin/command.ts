@@ -129,6 +129,8 @@ export interface Context {
   readHostFacts(): Promise<HostFacts>;
   /** What the kernel of the host can do: each feature was tried, in a namespace of its own. */
   readKernelFeatures(): Promise<KernelFeatures>;
+  /** Whether the node agent of this host serves calls. */
+  isAgentRunning(): Promise<boolean>;
   /** Sessions of BGP, and routes between nodes. */
   readRoutingFacts(): Promise<RoutingFacts>;
   /** The counters of the policy table of the host; `undefined` if it has no such table. */

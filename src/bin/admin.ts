@@ -73,6 +73,7 @@ export async function run(args: readonly string[]): Promise<number> {
     writeArchive: async (path, content) => (await import("./run-program.ts")).writeNewFile(path, content),
     readHostFacts: async () => (await import("../admin/host/host-facts.ts")).readHostFacts(),
     readKernelFeatures: async () => (await import("../admin/host/kernel-features.ts")).readKernelFeatures(),
+    isAgentRunning: async () => (await import("../admin/host/routing-facts.ts")).isAgentRunning(environment),
     readRoutingFacts: async () =>
       (await import("../admin/host/routing-facts.ts")).readRoutingFacts(environment, process.getuid?.() === 0),
     readPolicyCounts: async () => (await import("../admin/host/policy-kernel.ts")).readPolicyCounts(),

@@ -3,7 +3,7 @@ import type { Address } from "../ip/address.ts";
 import { KernelError } from "../linux/kernel-error.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { applyGuard } from "./apply-guard.ts";
-import { applyNat } from "./apply-nat.ts";
+import { applyNat, type OtherNat } from "./apply-nat.ts";
 import { describeDrop, findUsualDrops, remedyOf } from "./forward-chains.ts";
 import type { NatPool } from "./nat-table.ts";
 
@@ -11,14 +11,15 @@ export interface JoiningPod {
   readonly addresses: readonly Address[];
   /** All pools; absent if the addresses come from another IPAM plugin: the NAT table is not its business. */
   readonly pools: readonly NatPool[] | undefined;
+  readonly otherNat: OtherNat;
   readonly warn: (message: string) => void;
 }
 
-export async function prepareHost(netfilter: NetfilterAccess, { addresses, pools, warn }: JoiningPod): Promise<void> {
+export async function prepareHost(netfilter: NetfilterAccess, { addresses, pools, otherNat, warn }: JoiningPod): Promise<void> {
   let isRequired = pools?.some(({ natOutgoing }) => natOutgoing) ?? false;
   try {
     await netfilter.withSocket(async (socket) => {
-      if (pools !== undefined) await applyNat(socket, pools);
+      if (pools !== undefined) await applyNat(socket, pools, otherNat);
       isRequired = false;
       await applyGuard(socket, warn);
       const families = addresses.map(({ family }) => family);

@@ -1,3 +1,4 @@
+import type { OtherNat } from "../firewall/apply-nat.ts";
 import type { IpamHost } from "../ipam/ipam-host.ts";
 import type { OpenKubeClient } from "../kube/client.ts";
 import type { HostKernel } from "../linux/host-kernel.ts";
@@ -9,6 +10,8 @@ export interface PluginHost extends IpamHost {
   readonly kernel: HostKernel;
   readonly links: LinkAccess;
   readonly netfilter: NetfilterAccess;
+  /** What an ADD makes of a NAT table for other pools than it has read. */
+  readonly otherNat: OtherNat;
   /** For the orchestrator's API; loaded when it is first used. */
   readonly openKubeClient: OpenKubeClient;
   /**

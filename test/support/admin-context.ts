@@ -34,6 +34,7 @@ export interface AdminSurroundings {
   readonly runProgram?: Context["runProgram"];
   readonly writeArchive?: Context["writeArchive"];
   readonly kernelFeatures?: KernelFeatures;
+  readonly isAgentRunning?: boolean;
   readonly routingFacts?: RoutingFacts;
   readonly restoreTables?: Context["restoreTables"];
   readonly forgetConnections?: Context["forgetConnections"];
@@ -129,6 +130,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     runProgram: surroundings.runProgram ?? (async () => undefined),
     writeArchive: surroundings.writeArchive ?? (async () => {}),
     readKernelFeatures: async () => surroundings.kernelFeatures ?? { release: "6.1.0", features: [] },
+    isAgentRunning: async () => surroundings.isAgentRunning ?? false,
     readRoutingFacts: async () => surroundings.routingFacts ?? WITHOUT_ROUTES,
     readPolicyCounts: async () => surroundings.policyCounts,
     openTracer: surroundings.openTracer ?? (() => Promise.reject(new Error("nothing can be traced"))),

@@ -27,7 +27,7 @@ export async function readRoutingFacts(environment: Environment, isRoot: boolean
   const files = birdFiles(runDirectoryOf(environment));
   const state = readText(files.state);
   return {
-    isAgentRunning: isServed(callSocketPath(environment)),
+    isAgentRunning: isAgentRunning(environment),
     state: state === undefined ? undefined : readBirdState(state),
     bird: await readBird(files.control),
     refusedClaims: readRefusedClaims(readText(`${runDirectoryOf(environment)}/${REFUSED_CLAIMS_FILE}`) ?? ""),
@@ -36,8 +36,8 @@ export async function readRoutingFacts(environment: Environment, isRoot: boolean
   };
 }
 
-function isServed(path: string): boolean {
-  const stream = connectUnix(path);
+export function isAgentRunning(environment: Environment): boolean {
+  const stream = connectUnix(callSocketPath(environment));
   if (stream === undefined) return false;
   closeStream(stream);
   return true;

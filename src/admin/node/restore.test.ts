@@ -126,6 +126,13 @@ async function floatingOfPod({
 }
 
 describe("node restore", () => {
+  test("writes nothing while an agent runs, which might have read later pools", async () => {
+    const restoreTables = () => Promise.reject(new Error("nothing is to be written"));
+    const { code, stdout } = await runInside(["node", "restore"], { isAgentRunning: true, restoreTables });
+
+    expect([code, stdout]).toEqual([0, "The node agent of this host runs: it restores the tables within a second\n"]);
+  });
+
   test("writes the tables for all pools, and says which were written", async () => {
     const { code, stdout, given } = await restored("node restore", { written: ["inet a", "inet b"] });
 

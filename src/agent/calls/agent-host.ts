@@ -23,6 +23,7 @@ export function agentHost(report?: (problem: string) => void): Host {
     netfilter: async () => netfilter,
     openKubeClient: shareKubeClientsWhenUsed(),
     noticeLostCaller: () => Bun.sleep(0),
+    otherNat: "kept",
   };
 }
 
