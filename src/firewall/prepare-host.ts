@@ -15,7 +15,10 @@ export interface JoiningPod {
   readonly warn: (message: string) => void;
 }
 
-export async function prepareHost(netfilter: NetfilterAccess, { addresses, pools, otherNat, warn }: JoiningPod): Promise<void> {
+export async function prepareHost(
+  netfilter: NetfilterAccess,
+  { addresses, pools, otherNat, warn }: JoiningPod,
+): Promise<void> {
   let isRequired = pools?.some(({ natOutgoing }) => natOutgoing) ?? false;
   try {
     await netfilter.withSocket(async (socket) => {

@@ -12,6 +12,7 @@ import { openAllocator } from "../../src/ipam/allocator.ts";
 import { AGENT_VERSION_ANNOTATION } from "../../src/model/agent-version-annotation.ts";
 import { GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, NODE } from "../../src/model/kinds.ts";
 import { VERSION } from "../../src/version.ts";
+import { type Agent, startAgent } from "../agent/agent.ts";
 import { openPolicySite, type PolicySite } from "../policy/policy-site.ts";
 import { type Outcome, outcomeOf, serve } from "../policy/probes.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
@@ -41,6 +42,13 @@ describe("nodes on etcd", () => {
   let audit: Audit;
   let hostName: string;
   let servers: readonly Disposable[];
+  let agent: Agent;
+  /** It registers its node at its start, and every few minutes. */
+  const restartAgent = async () => {
+    await agent.signal("KILL");
+    await agent.ended;
+    agent = await startAgent(site.site.host);
+  };
 
   beforeAll(async () => {
     if (needs.some((need) => need !== undefined)) return;
@@ -72,6 +80,7 @@ describe("nodes on etcd", () => {
     const end = site.ends.get("outside");
     if (end === undefined) throw new Error("nobody is outside");
     servers = (await Promise.all([serve(host(), [80, 81]), serve(end, [80])])).flat();
+    agent = site.agent;
     const account = await server.serviceAccount({ name: identity.controllers });
     audit = server.startAudit();
     controllers = startControllers({
@@ -250,28 +259,23 @@ describe("nodes on etcd", () => {
     await controllers.untilLogged(`released ${leaked.split("/")[0]}`);
     await letRest(site.store);
     await controllers.untilLogged("released the claim of node n2");
-    // As the agent does every few minutes.
-    await admin("node", "register", "--for-agent");
-    expect(await admin("version")).toMatch(new RegExp(`Cluster version:  ${VERSION}$`, "m"));
+    await restartAgent();
+    const raised = new RegExp(`Cluster version:  ${VERSION}$`, "m");
+    await pollUntil(async () => raised.test(await admin("version")), "the agent to raise the version");
     // An administrator and the controller may delete the same node.
     expect(await admin("delete", "node", "n2", "--ignore-not-found")).toContain("not found");
   });
 
   test("a deleted node whose agent runs on is registered again only after it has joined again", async () => {
-    const register = () =>
-      site.site.host.run([builtProgram(identity.adminTool), "node", "register", "--for-agent"], {
-        environment: { ETCD_ENDPOINTS: server.etcdEndpoint },
-      });
     await server.kubectl(["delete", "node", hostName]);
     await pollUntil(async () => (await node()) === undefined, "the deletion of the node");
-    expect(await register()).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("the orchestrator has no Node"),
-    });
+    await restartAgent();
+    await pollUntil(() => agent.log().includes("the orchestrator has no Node"), "the agent to refuse");
     expect(await node()).toBeUndefined();
 
     await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: hostName } }));
-    expect((await register()).code).toBe(0);
+    await restartAgent();
+    await pollUntil(async () => (await node()) !== undefined, "the agent to register the node");
     expect((await node()).spec.orchRefs).toEqual([{ nodeName: hostName, orchestrator: "k8s" }]);
   });
 
