@@ -122,13 +122,18 @@ describe("the node agent", () => {
     const { name, cniVersion, ...plugin } = site.config({ ipam: { type: identity.ipamType } });
     site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
     await site.add(await site.makePod(), { config: { name, cniVersion, ...plugin } });
-    const before = await site.host.must(["nft", "list", "ruleset"]);
+    /** In whichever order they were written. */
+    const tables = async () =>
+      (await site.host.must(["nft", "list", "ruleset"]))
+        .split(/^(?=table )/m)
+        .sort()
+        .join("");
+    const before = await tables();
     expect(before).toContain("masquerade");
     await site.host.must(["nft", "flush ruleset"]);
 
     const agent = launchAgent(site.host);
-    await pollUntil(() => agent.log().includes(identity.guardTable), "the agent to write the tables");
-    expect(await site.host.must(["nft", "list", "ruleset"])).toBe(before);
+    await pollUntil(async () => (await tables()) === before, "the former rules");
     await agent.signal("TERM");
     await agent.ended;
   });

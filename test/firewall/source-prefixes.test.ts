@@ -206,7 +206,11 @@ for (const { kind, problem } of STORES) {
       await installForAgent();
       await kube.site.host.must(["nft", "flush ruleset"]);
       const agent = launchAgent(kube.site.host);
-      await pollUntil(() => agent.log().includes(identity.guardTable), "the agent to write the tables");
+      const allowed = ["nft", `list set inet ${identity.guardTable} allowed4`];
+      await pollUntil(
+        async () => (await kube.site.host.run(allowed)).stdout.includes("198.51.100"),
+        "the agent to allow the sources",
+      );
       await pollUntil(
         () => agent.log().includes("excluded those of pools and nodes"),
         "the agent to exclude addresses",

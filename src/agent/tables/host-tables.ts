@@ -31,8 +31,8 @@ export interface HostTablesMeans {
   readonly kernel: SocketOpener;
   /** Not if another plugin connects all pods of the host. */
   readonly hasGuard: () => boolean;
-  /** Of the links whose pods may use further sources. */
-  readonly sources: () => readonly RecordedSources[];
+  /** Of the links whose pods may use further sources; `undefined`: not known yet. */
+  readonly sources: () => readonly RecordedSources[] | undefined;
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
   /** The same problem is reported once. */
   readonly report: (message: string) => void;
@@ -84,8 +84,9 @@ export class HostTables {
       await netfilter.withSocket(async (socket) => {
         const generation = readGeneration(socket);
         if (generation === this.generation) return;
-        const written = await this.restore(socket);
-        this.generation = generation;
+        const sources = this.means.sources();
+        const written = await this.restore(socket, sources ?? []);
+        this.generation = sources && generation;
         if (written.length > 0) log(`Wrote the nftables tables of this host again: ${written.join(", ")}`, "INFO");
       });
     } catch (failure) {
@@ -95,14 +96,14 @@ export class HostTables {
   }
 
   /** Returns the names of the tables that were written. */
-  private async restore(socket: NetlinkSocket): Promise<readonly string[]> {
-    const { kernel, hasGuard, sources, report } = this.means;
+  private async restore(socket: NetlinkSocket, sources: readonly RecordedSources[]): Promise<readonly string[]> {
+    const { kernel, hasGuard, report } = this.means;
     const { nat, floating, clusterSources } = this;
     const isNatNew = nat !== undefined && (await applyNat(socket, nat));
     const guards = hasGuard()
       ? [
           await applyGuard(socket, report),
-          restoreSources(kernel, socket, sources()),
+          restoreSources(kernel, socket, sources),
           clusterSources !== undefined && setClusterSources(socket, clusterSources),
         ]
       : [];

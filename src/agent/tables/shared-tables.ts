@@ -60,7 +60,7 @@ export function sharedTablesParts(followed: FollowedNetwork, netfilter: Netfilte
 }
 
 /** While the network config does not allow further sources, no link has any. */
-function wantedSources({ means, network, store, replica }: FollowedNetwork): readonly RecordedSources[] {
+function wantedSources({ means, network, store, replica }: FollowedNetwork): readonly RecordedSources[] | undefined {
   const { marksWithSources: marks } = readLinks(means.kernel);
   if (marks.size === 0) return [];
   if (network.furtherSources === undefined) return [...marks].map((mark) => ({ mark, prefixes: [] }));
@@ -68,7 +68,8 @@ function wantedSources({ means, network, store, replica }: FollowedNetwork): rea
   if (store.isOrchestratorApi) {
     return sourcesOnHost({ marks, attachments: readAttachments(openFolder(attachmentsFolder(runDirectory))) });
   }
-  const endpoints = replica.part(KINDS_OF_PARTS.floating).snapshot?.endpoints ?? [];
+  const endpoints = replica.part(KINDS_OF_PARTS.floating).snapshot?.endpoints;
+  if (endpoints === undefined) return undefined;
   return [
     ...sourcesOfEndpoints(
       Array.from(endpoints, ([, endpoint]) => endpoint),
