@@ -54,7 +54,7 @@ export function requireRegisteredByThis(answer: readonly Entry[] | undefined, ma
 }
 
 /** Whether the kubelet that reports the node runs on this machine. */
-export function isOfKubelet({ kubelet }: StoredNode, machine: string | undefined): boolean {
+export function isOfKubelet({ kubelet }: Pick<StoredNode, "kubelet">, machine: string | undefined): boolean {
   return kubelet !== undefined && hashMachineId(kubelet.machineId) === machine;
 }
 

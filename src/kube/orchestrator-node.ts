@@ -1,4 +1,4 @@
-/** What the orchestrator's Node says about the addresses of a host and of its pods. */
+/** What the orchestrator's Node says about a host: its machine, its addresses, and those of its pods. */
 import { type Address, parseAddress } from "../ip/address.ts";
 import { isObject } from "../model/shape.ts";
 import { parseJson } from "../parse-json.ts";
@@ -9,6 +9,8 @@ export interface OrchestratorNode {
   /** As its kubelet reports them. */
   readonly internalAddresses: readonly Address[];
   readonly podCidrs: readonly string[];
+  /** `since`: when the Node was created. Absent if the kubelet has not reported its machine. */
+  readonly kubelet?: { readonly machineId: string; readonly since: string };
 }
 
 /** `undefined` if there is no such Node. */
@@ -24,8 +26,16 @@ export async function readOrchestratorNode(
 }
 
 function orchestratorNodeIn(node: unknown): OrchestratorNode {
-  const { spec, status } = isObject(node) ? node : {};
-  return { internalAddresses: internalIn(status), podCidrs: podCidrsIn(spec) };
+  const { metadata, spec, status } = isObject(node) ? node : {};
+  return { internalAddresses: internalIn(status), podCidrs: podCidrsIn(spec), ...kubeletIn(metadata, status) };
+}
+
+function kubeletIn(metadata: unknown, status: unknown): Pick<OrchestratorNode, "kubelet"> {
+  const { creationTimestamp } = isObject(metadata) ? metadata : {};
+  const { nodeInfo } = isObject(status) ? status : {};
+  const { machineID } = isObject(nodeInfo) ? nodeInfo : {};
+  if (typeof machineID !== "string" || machineID === "") return {};
+  return { kubelet: { machineId: machineID, since: String(creationTimestamp) } };
 }
 
 function internalIn(status: unknown): readonly Address[] {

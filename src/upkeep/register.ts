@@ -17,6 +17,7 @@ import type { HostMeans } from "./host-means.ts";
 import { findOrchestratorName, type OrchestratorSide } from "./orchestrator-name.ts";
 import { raiseClusterVersion } from "./raise-cluster-version.ts";
 import { withHostAddresses } from "./registered-addresses.ts";
+import { findReplacement } from "./replaced-machine.ts";
 
 /** What happened to the record. */
 export interface Registration {
@@ -38,9 +39,14 @@ export interface HostToRegister {
 export async function registerHost(store: Datastore, host: HostToRegister, means: HostMeans): Promise<Registration> {
   const { name, kind, orchestrator, agentVersion } = host;
   const isForAgent = agentVersion !== undefined;
+  const machine = await means.machineIdentity();
   const record: RecordOfHost = {
     ...host,
-    machine: await means.machineIdentity(),
+    machine,
+    replacedAt: async (before) => {
+      if (kind !== "etcd" || orchestrator === undefined) return undefined;
+      return findReplacement(before, { machine, orchestrator }, means);
+    },
     nameInOrchestrator: async (before) => {
       if (kind !== "etcd" || orchestrator === undefined) return undefined;
       const recorded = before && orchestratorReference(before.spec);
@@ -121,6 +127,8 @@ function explainForbidden(failure: unknown): never {
 
 interface RecordOfHost extends HostToRegister {
   readonly machine: string;
+  /** When this machine replaced the one that has registered the name; `undefined` if nothing proves that it did. */
+  readonly replacedAt: (before: Node) => Promise<Date | undefined>;
   /** The record with the addresses of this host. `referred`: its name in the orchestrator, if it is recorded. */
   readonly addressed: (before: Node["spec"], referred: string | undefined) => Promise<Node["spec"]>;
   /** `undefined`: what is recorded stays. */
@@ -131,18 +139,16 @@ const ATTEMPTS = 5;
 
 async function register(
   store: Datastore,
-  { name, addressed, machine, whenTaken, agentVersion, nameInOrchestrator }: RecordOfHost,
+  host: RecordOfHost,
   { now, uuid }: Pick<HostMeans, "now" | "uuid">,
 ): Promise<Registration> {
+  const { name, addressed, machine, agentVersion, nameInOrchestrator } = host;
   const key = NODE.key({ name });
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
     const before = entry && NODE.codec.read(entry.value, key);
-    const registered = before?.metadata.annotations?.[MACHINE_ANNOTATION];
-    if (registered !== undefined && registered !== machine && whenTaken === "refuse")
-      throw taken(name, registered, machine);
+    const since = await registeredSince(before, host);
     const origin = before?.metadata ?? { name, uid: uuid(), creationTimestamp: now().toISOString() };
-    const since = registered === machine ? origin.annotations?.[MACHINE_SINCE_ANNOTATION] : undefined;
     const owner = {
       [MACHINE_ANNOTATION]: machine,
       [MACHINE_SINCE_ANNOTATION]: since ?? now().toISOString(),
@@ -163,6 +169,19 @@ async function register(
     if (written.ok) return { action: entry ? "updated" : "created", revision: written.revision };
   }
   throw keepsChanging(name);
+}
+
+/** When this machine registered the name; `undefined` if it does so now. Fails if another one has it. */
+async function registeredSince(
+  before: Node | undefined,
+  { name, machine, whenTaken, replacedAt }: RecordOfHost,
+): Promise<string | undefined> {
+  const { [MACHINE_ANNOTATION]: registered, [MACHINE_SINCE_ANNOTATION]: since } = before?.metadata.annotations ?? {};
+  if (registered === machine) return since;
+  if (before === undefined || registered === undefined || whenTaken === "replace") return undefined;
+  const replaced = await replacedAt(before);
+  if (replaced === undefined) throw taken(name, registered, machine);
+  return replaced.toISOString();
 }
 
 function keepsChanging(name: string): PluginError {

@@ -9,7 +9,7 @@ import { parseInterfaceAddress } from "../../ip/prefix.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import type { HostAddress } from "../../linux/rtnetlink/host-addresses.ts";
 import { AGENT_VERSION_ANNOTATION } from "../../model/agent-version-annotation.ts";
-import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
+import { hashMachineId, MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 
 function addresses(...given: readonly (readonly [text: string, isOfUplink: boolean])[]): readonly HostAddress[] {
@@ -306,5 +306,83 @@ describe("the orchestrator's name of a node", () => {
     expect(
       (await registered({ files, env: { ETCD_ENDPOINTS: "http://127.0.0.1:1" } }, "node register --name a")).code,
     ).toBe(EXIT_OK);
+  });
+});
+
+describe("a machine that replaces another one under its name", () => {
+  const KUBERNETES = { kubernetes: { kubeconfig: "/etc/vendor/kubeconfig" } };
+  const plugin = { type: identity.product, nodename: "a", ipam: { type: identity.ipamType }, ...KUBERNETES };
+  const list = JSON.stringify({ name: "pods", cniVersion: "1.0.0", plugins: [plugin] });
+  const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-pods.conflist`]: list };
+
+  /** An API whose Node "a" was created then, by the kubelet of that machine. */
+  function api(creationTimestamp: string, machineID: string): Pick<AdminSurroundings, "openKubeClient"> {
+    const node = { metadata: { name: "a", creationTimestamp }, status: { nodeInfo: { machineID } } };
+    const client: KubeClient = {
+      request: async () => ({ status: 200, text: JSON.stringify(node) }),
+      watch: () => {
+        throw new Error("nothing is watched");
+      },
+      close: async () => {},
+    };
+    return { openKubeClient: async () => client };
+  }
+  const on = (machine: string, now: string) => ({ machineIdentity: hashMachineId(machine), now: new Date(now) });
+
+  /** The first machine registered at noon, under a Node that was created a minute earlier. */
+  async function registeredAtNoon() {
+    const { nodes, run, registerByAgent } = site({ files, hostName: "a" });
+    await registerByAgent({ ...api("2026-01-01T11:59:00Z", "first"), ...on("first", "2026-01-01T12:00:00Z") });
+    const annotations = async () => (await nodes()).metadata.annotations;
+    return { run, registerByAgent, annotations };
+  }
+
+  test("is registered by its agent if the Node was created again and its kubelet reports this machine", async () => {
+    const { registerByAgent, annotations } = await registeredAtNoon();
+    const second = { ...api("2026-01-01T13:00:00Z", "second"), ...on("second", "2026-01-01T13:05:00Z") };
+    const { code, stdout, stderr } = await registerByAgent(second);
+
+    expect([code, stdout]).toEqual([EXIT_OK, "node/a updated\n"]);
+    expect(stderr).toContain("was created after another machine had registered it");
+    expect(await annotations()).toMatchObject({
+      [MACHINE_ANNOTATION]: hashMachineId("second"),
+      [MACHINE_SINCE_ANNOTATION]: "2026-01-01T13:05:00.000Z",
+    });
+  });
+
+  test.each<[string, AdminSurroundings]>([
+    ["the Node is the one that the other machine registered under", api("2026-01-01T11:59:00Z", "second")],
+    ["the Node was created again by the other machine", api("2026-01-01T13:00:00Z", "first")],
+    ["the kubelet has not reported its machine", api("2026-01-01T13:00:00Z", "")],
+    ["the Node does not say when it was created", api("", "second")],
+    [
+      "the API cannot be reached",
+      { openKubeClient: () => Promise.reject(new PluginError("api-unavailable", "Cannot reach the API")) },
+    ],
+  ])("is refused if %s", async (_, orchestrator) => {
+    const { registerByAgent, annotations } = await registeredAtNoon();
+    const refused = await registerByAgent({ ...orchestrator, ...on("second", "2026-01-01T13:05:00Z") });
+
+    expect(refused.code).toBe(EXIT_FAILED);
+    expect(refused.stderr).toContain("another machine has registered it");
+    expect(await annotations()).toMatchObject({ [MACHINE_ANNOTATION]: hashMachineId("first") });
+  });
+
+  test("takes a name once for each Node, also if its clock is slow: two machines do not take it in turns", async () => {
+    const { registerByAgent, annotations } = await registeredAtNoon();
+    const slow = on("second", "2025-12-31T00:00:00Z");
+    expect((await registerByAgent({ ...api("2026-01-01T13:00:00Z", "second"), ...slow })).code).toBe(EXIT_OK);
+    expect(await annotations()).toMatchObject({ [MACHINE_SINCE_ANNOTATION]: "2026-01-01T13:00:00.000Z" });
+
+    const first = { ...api("2026-01-01T13:00:00Z", "first"), ...on("first", "2026-01-01T13:06:00Z") };
+    expect((await registerByAgent(first)).code).toBe(EXIT_FAILED);
+  });
+
+  test("is refused for a Node without a reference: it is not a node of the orchestrator", async () => {
+    const { run, registerByAgent } = await registeredAtNoon();
+    await run('patch node a -p {"spec":{"orchRefs":[]}}');
+    const second = { ...api("2026-01-01T13:00:00Z", "second"), ...on("second", "2026-01-01T13:05:00Z") };
+
+    expect((await registerByAgent(second)).code).toBe(EXIT_FAILED);
   });
 });
