@@ -57,8 +57,8 @@ simulate: node_modules/.installed ## a whole cluster in one process: a hundred s
 demo: build ## the product at work on a private host, as root; DATASTORE=etcd on a real etcd; CLUSTER=1 on two nodes of a real Kubernetes
 	@$(BUN) scripts/demo.ts $(if $(filter-out 0,$(CLUSTER)),--cluster) --datastore "$(DATASTORE)"
 
-bench: node_modules/.installed ## side by side with the peers; prints ratios
-	@$(BUN) scripts/bench.ts $(BENCH)
+bench: node_modules/.installed ## side by side with the peers, or with RELEASE=commit of this repository; prints ratios
+	@RELEASE="$(RELEASE)" $(BUN) scripts/bench.ts $(BENCH)
 
 clean:
 	rm -rf dist node_modules

@@ -2,6 +2,9 @@
  * Attaching and detaching a pod, one after another and many at once: compares
  * the product, with and without its node agent, with its peers on one private
  * host and one etcd.
+ *
+ * RELEASE=commit: only with that commit of this repository, which is built first, both with their agents. In every round both
+ * do each operation, so that a loss of speed is seen whatever else the machine does.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -14,39 +17,61 @@ import { peerProgram, preparePeerCalico } from "./support/peer-calico.ts";
 import { addCandidate, delCandidate, type MeasuredPlugin, makePods } from "./support/plugin-candidate.ts";
 import { onPrivateHost } from "./support/private-host.ts";
 import { FOR_AGENT, prepareProducts } from "./support/product-candidates.ts";
-import { buildProduct } from "./support/programs.ts";
+import { buildProduct, buildRelease } from "./support/programs.ts";
 import { report } from "./support/report.ts";
 
 const AT_ONCE = 50;
+/** A ratio of two builds of the same program is near 1: it needs more rounds than that of different programs. */
+const ROUNDS_OF_RELEASES = 200;
+const RELEASE = process.env["RELEASE"] || undefined;
 
 interface Prepared {
-  /** The directory of the product's programs. */
-  readonly folder: string;
   readonly alone: readonly MeasuredPlugin[];
-  readonly served: readonly MeasuredPlugin[];
+  /** Those that an agent serves, with the directory of its program. */
+  readonly served: readonly {
+    readonly title: string;
+    readonly folder: string;
+    readonly plugins: readonly MeasuredPlugin[];
+  }[];
 }
 
 await onPrivateHost(import.meta.path, {
   prepare: async (host): Promise<Prepared> => {
     const etcdEndpoint = await startEtcdOnHost(host);
+    const folder = await buildProduct();
+    const served = async (title: string, of: string, addition: string) => ({
+      ...{ title, folder: of },
+      plugins: await prepareProducts(host, etcdEndpoint, { addition, folder: of }),
+    });
+    if (RELEASE !== undefined) {
+      const before = await buildRelease(RELEASE);
+      return {
+        alone: [],
+        served: [await served("before", before, `, ${RELEASE}`), await served("agent", folder, ", this release")],
+      };
+    }
     return {
-      folder: await buildProduct(),
       alone: [
         ...(await upstreamPlugins()),
         ...(await calico(host, etcdEndpoint)),
         ...(await prepareProducts(host, etcdEndpoint)),
       ],
-      served: await prepareProducts(host, etcdEndpoint, FOR_AGENT),
+      served: [await served("agent", folder, FOR_AGENT)],
     };
   },
-  measure: async ({ folder, alone, served }) => {
-    await using agent = await startNodeAgent(folder);
-    const plugins = [...alone, ...served.map((plugin) => ({ ...plugin, agent }))];
+  measure: async ({ alone, served }) => {
+    await using agents = new AsyncDisposableStack();
+    const plugins = [...alone];
+    for (const { title, folder, plugins: own } of served) {
+      const agent = agents.use(await startNodeAgent(folder, title));
+      plugins.push(...own.map((plugin) => ({ ...plugin, agent })));
+    }
     const baseline = plugins[0]?.name ?? "";
     await makePods(AT_ONCE);
-    const once = { baseline, rounds: 40 };
-    const many = { baseline, rounds: 5, warmUpRounds: 1, concurrency: AT_ONCE };
-    await report("plugin", [
+    const isOfReleases = alone.length === 0;
+    const once = { baseline, rounds: isOfReleases ? ROUNDS_OF_RELEASES : 40 };
+    const many = { baseline, rounds: isOfReleases ? 10 : 5, warmUpRounds: 1, concurrency: AT_ONCE };
+    await report(isOfReleases ? "plugin-releases" : "plugin", [
       await runComparison({ ...once, title: "ADD", candidates: plugins.map((plugin) => addCandidate(plugin)) }),
       await runComparison({ ...once, title: "DEL", candidates: plugins.map((plugin) => delCandidate(plugin)) }),
       await runComparison({

@@ -16,8 +16,6 @@ import { pollUntil } from "../../test/support/poll.ts";
 import type { Candidate } from "./comparison.ts";
 import { processorMilliseconds } from "./processor-clock.ts";
 
-const RUN_DIRECTORY = "/run/vt-agent";
-const LOG = `${RUN_DIRECTORY}/log`;
 /** An agent is idle if it uses less than a hundredth of such an interval. */
 const INTERVAL_MILLISECONDS = 10;
 const MAXIMUM_INTERVALS = 300;
@@ -35,16 +33,22 @@ export interface Served {
   readonly agent?: NodeAgent;
 }
 
-/** Starts it on the host of this process, from the directory of the built programs. Prints its total cost when disposed. */
-export async function startNodeAgent(folder: string): Promise<NodeAgent> {
-  const environment = { [`${identity.environmentPrefix}RUN_DIRECTORY`]: RUN_DIRECTORY };
-  mkdirSync(RUN_DIRECTORY, { recursive: true });
+/**
+ * Starts it on the host of this process, from the directory of the built programs. Prints its total cost when disposed.
+ * `title`: of one of several agents.
+ */
+export async function startNodeAgent(folder: string, title = "agent"): Promise<NodeAgent> {
+  const runDirectory = `/run/vt-${title}`;
+  const log = `${runDirectory}/log`;
+  const servedCalls = () => readFileSync(log, "utf8").split(": exit code ").length - 1;
+  const environment = { [`${identity.environmentPrefix}RUN_DIRECTORY`]: runDirectory };
+  mkdirSync(runDirectory, { recursive: true });
   // A node writes its log too: that is part of the cost.
   const child = Bun.spawn([join(folder, identity.nodeAgent)], {
     env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ...NODE_ENVIRONMENT, ...environment },
     stdin: "ignore",
     stdout: "ignore",
-    stderr: Bun.file(LOG),
+    stderr: Bun.file(log),
   });
   await pollUntil(() => existsSync(callSocketPath(environment)), "the node agent");
   const pids = [child.pid, ...callServersOf(child.pid)];
@@ -60,7 +64,8 @@ export async function startNodeAgent(folder: string): Promise<NodeAgent> {
       };
     },
     async [Symbol.asyncDispose]() {
-      console.log(child.exitCode === null && child.signalCode === null ? totalCostOf(pids) : failureOf(child));
+      const isRunning = child.exitCode === null && child.signalCode === null;
+      console.log(`node ${title}: ${isRunning ? totalCostOf(pids, servedCalls()) : failureOf(child, log)}`);
       child.kill("SIGTERM");
       await child.exited;
     },
@@ -91,22 +96,17 @@ function spentBy(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => sum + processorMilliseconds(pid), 0);
 }
 
-function failureOf({ exitCode, signalCode }: Bun.Subprocess): string {
-  const lines = readFileSync(LOG, "utf8").trimEnd().split("\n");
-  return `node agent: ended (${signalCode ?? `exit code ${exitCode}`})\n${lines.slice(-20).join("\n")}`;
-}
-
-function servedCalls(): number {
-  return readFileSync(LOG, "utf8").split(": exit code ").length - 1;
+function failureOf({ exitCode, signalCode }: Bun.Subprocess, log: string): string {
+  const lines = readFileSync(log, "utf8").trimEnd().split("\n");
+  return `ended (${signalCode ?? `exit code ${exitCode}`})\n${lines.slice(-20).join("\n")}`;
 }
 
 /** Its total CPU time, including the time between turns, and its peak memory. */
-function totalCostOf(pids: readonly number[]): string {
-  const calls = servedCalls();
+function totalCostOf(pids: readonly number[], calls: number): string {
   const each = spentBy(pids) / calls;
   const peakKilobytes = pids.map((pid) =>
     Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]),
   );
   const memory = peakKilobytes.map((kilobytes) => ((kilobytes * 1024) / 1_000_000).toFixed(1)).join(" and ");
-  return `node agent: ${calls} calls, ${each.toFixed(2)} ms of CPU time per call, including start and idle time; peak memory ${memory} MB resident`;
+  return `${calls} calls, ${each.toFixed(2)} ms of CPU time per call, including start and idle time; peak memory ${memory} MB resident`;
 }

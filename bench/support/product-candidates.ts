@@ -19,24 +19,31 @@ export interface ProductSettings {
 }
 
 const NODE = "here";
-/** A node with an agent has no calls outside it; on one node, both would change each other's block. */
-const NODE_WITH_AGENT = "here-with-agent";
-
 /** A second set of products, served by an agent. */
 export const FOR_AGENT = ", node agent";
 
-/** With host-local, on the embedded store and on etcd; each has its own pool and datastore, but both sets share the etcd. */
+/**
+ * With host-local, on the embedded store and on etcd; each has its own pool and datastore, but all sets share the etcd.
+ * `addition`: to their names, if there are several sets.
+ */
 export async function prepareProducts(
   host: Host,
   endpoint: string,
-  addition: "" | typeof FOR_AGENT = "",
+  { addition = "", folder }: { readonly addition?: string; readonly folder?: string } = {},
 ): Promise<readonly MeasuredPlugin[]> {
-  const folder = await buildProduct();
+  return prepareProductsIn(folder ?? (await buildProduct()), { host, endpoint, addition });
+}
+
+async function prepareProductsIn(
+  folder: string,
+  { host, endpoint, addition }: { readonly host: Host; readonly endpoint: string; readonly addition: string },
+): Promise<readonly MeasuredPlugin[]> {
   const product = (title: string) => `${identity.product}, ${title}${addition}`;
   const file = (title: string) => `/var/lib/bench-${fileName(title + addition)}.sqlite`;
   const embedded = { datastore_type: "embedded" };
   const etcd = { datastore_type: "etcdv3", etcd_endpoints: endpoint };
-  const node = addition === "" ? NODE : NODE_WITH_AGENT;
+  // A node with an agent has no calls outside it; on one node, both would change each other's block.
+  const node = addition === "" ? NODE : `${NODE}-${fileName(addition)}`;
   return [
     await prepareProduct(host, {
       name: product("host-local"),
@@ -86,7 +93,7 @@ export async function prepareProduct(host: Host, settings: ProductSettings): Pro
 }
 
 function fileName(title: string): string {
-  return title.replaceAll(/\W+/g, "-");
+  return title.replaceAll(/\W+/g, "-").replaceAll(/^-|-$/g, "");
 }
 
 function resourcesOf(cidr: string, node: string): string {
