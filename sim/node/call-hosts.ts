@@ -26,7 +26,7 @@ export function hostOfOneCall(process: SimulatedProcess, means: MachineMeans): P
     netfilter: netfilterOf(kernel),
     openKubeClient: async () => means.openApi(process),
     noticeLostCaller: async () => {},
-    otherNat: "replaced",
+    isNatFollowed: () => false,
   };
 }
 
@@ -45,7 +45,7 @@ export function hostOfManyCalls(process: SimulatedProcess, means: MachineMeans):
     netfilter: shareNetfilter(kernel),
     openKubeClient: async () => withoutClosing(api),
     noticeLostCaller: () => process.wait(0),
-    otherNat: "kept",
+    isNatFollowed: () => true,
   };
 }
 

@@ -63,6 +63,7 @@ function agentMeansOf(process: SimulatedProcess, means: MachineMeans): AgentMean
       replaceFile: (path, text) => replaceText(process, means, { path, text }),
       openFolder: (path) => files.openFolder(process, path),
       runDirectory: identity.runDirectory,
+      lockNat: () => () => {},
     },
     openDatastore: async () => means.openStore(process),
     openKubeClient: async () => means.openApi(process),

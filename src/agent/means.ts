@@ -6,7 +6,7 @@
 import type { Environment } from "../cni/environment.ts";
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { KubeAccess } from "../config/kube-access.ts";
-import { runDirectoryOf } from "../config/run-directory.ts";
+import { natLockPath, runDirectoryOf } from "../config/run-directory.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { openDatastoreToFollow } from "../datastore/open.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
@@ -17,6 +17,7 @@ import { openKubeClient } from "../kube/client.ts";
 import { containerAddresses } from "../linux/container-addresses.ts";
 import { type FileFolder, openFolder } from "../linux/file-folder.ts";
 import { readText } from "../linux/files.ts";
+import { tryLockFile, unlockFile } from "../linux/flock.ts";
 import { hostName } from "../linux/host-name.ts";
 import { ensureMachineIdentity } from "../linux/machine-identity.ts";
 import { ownSockets, type SocketOpener } from "../linux/netlink-socket.ts";
@@ -63,6 +64,8 @@ export interface AgentFiles {
   /** Atomically. Returns whether its content was another. */
   readonly replaceFile: (path: string, text: string) => boolean;
   readonly openFolder: (path: string) => FileFolder;
+  /** Holds the lock that tells ADDs that NAT follows the pools; `undefined` if it cannot be taken now. Returns its release. */
+  readonly lockNat: () => (() => void) | undefined;
   /** What the programs of this host keep until it is switched off. */
   readonly runDirectory: string;
 }
@@ -84,6 +87,10 @@ export function ownAgentMeans(environment: Environment): AgentMeans {
       kernelRelease: () => readText(KERNEL_RELEASE) ?? "",
       replaceFile,
       openFolder,
+      lockNat: () => {
+        const lock = tryLockFile(natLockPath(environment));
+        return lock && (() => unlockFile(lock));
+      },
       runDirectory: runDirectoryOf(environment),
     },
     openDatastore: (settings, warn) => openDatastoreToFollow(settings, { environment, warn }),

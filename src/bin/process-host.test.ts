@@ -63,8 +63,8 @@ async function turnsBeside(first: IpamHost, others: Readonly<Record<string, Ipam
 
 const decodeToObject = () => ({});
 
-describe("agentHost()", () => {
-  const [one, other] = [agentHost(), agentHost()];
+describe("agentHost({})", () => {
+  const [one, other] = [agentHost({}), agentHost({})];
 
   test("shares an open store among the calls of one agent, but not with another agent", async () => {
     const [alone = 0, again = 0, both = 0] = await opensBy([one, one, other]);

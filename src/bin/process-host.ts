@@ -12,5 +12,5 @@ export const processHost: Host = {
   openKubeClient: async (access, means) => (await loadKubeClients())(access, means),
   /** Not needed: the caller stops this process by a signal. */
   noticeLostCaller: async () => {},
-  otherNat: "replaced",
+  isNatFollowed: () => false,
 };

@@ -10,6 +10,11 @@ export function agentDirectory(environment: Environment): string {
   return `${runDirectoryOf(environment)}/agent`;
 }
 
+/** Locked while the agent keeps the NAT table equal to the pools. */
+export function natLockPath(environment: Environment): string {
+  return `${agentDirectory(environment)}/nat`;
+}
+
 export function callSocketPath(environment: Environment): string {
   return `${agentDirectory(environment)}/calls.sock`;
 }

@@ -11,21 +11,10 @@ import { NAT_RULE_COUNT, NAT_TABLE, type NatPool, natComment } from "./nat-table
 
 const loadWriter = loadOnce(() => Promise.all([import("./nat-rules.ts"), import("../linux/nftables/commit.ts")]));
 
-/**
- * What becomes of a whole table for other pools: "replaced", or "kept" by an ADD that an agent serves. The agent follows the
- * pools, and those that the ADD has read may be older.
- */
-export type OtherNat = "replaced" | "kept";
-
 /** Makes the kernel masquerade for these pools; returns whether the table was written. */
-export async function applyNat(
-  socket: NetlinkSocket,
-  pools: readonly NatPool[],
-  other: OtherNat = "replaced",
-): Promise<boolean> {
+export async function applyNat(socket: NetlinkSocket, pools: readonly NatPool[]): Promise<boolean> {
   const comment = natComment(pools);
-  const rules = listRuleHeads(socket, NAT_TABLE);
-  if (isUpToDate(rules, comment) || (other === "kept" && isWhole(rules))) return false;
+  if (isUpToDate(socket, comment)) return false;
   const [{ natChanges }, { commit }] = await loadWriter();
   try {
     commit(socket, natChanges(pools, comment));
@@ -39,13 +28,8 @@ export async function applyNat(
   }
 }
 
-type RuleHeads = ReturnType<typeof listRuleHeads>;
-
-function isUpToDate(rules: RuleHeads, comment: string | undefined): boolean {
-  return comment === undefined ? rules.length === 0 : isWhole(rules) && rules[0]?.comment === comment;
-}
-
-/** Whether one writer has made it for one list of pools. */
-function isWhole(rules: RuleHeads): boolean {
-  return rules.length === NAT_RULE_COUNT && rules.every(({ comment }) => comment === rules[0]?.comment);
+function isUpToDate(socket: NetlinkSocket, comment: string | undefined): boolean {
+  const rules = listRuleHeads(socket, NAT_TABLE);
+  if (comment === undefined) return rules.length === 0;
+  return rules.length === NAT_RULE_COUNT && rules.every((rule) => rule.comment === comment);
 }

@@ -3,26 +3,22 @@ import type { Address } from "../ip/address.ts";
 import { KernelError } from "../linux/kernel-error.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { applyGuard } from "./apply-guard.ts";
-import { applyNat, type OtherNat } from "./apply-nat.ts";
+import { applyNat } from "./apply-nat.ts";
 import { describeDrop, findUsualDrops, remedyOf } from "./forward-chains.ts";
 import type { NatPool } from "./nat-table.ts";
 
 export interface JoiningPod {
   readonly addresses: readonly Address[];
-  /** All pools; absent if the addresses come from another IPAM plugin: the NAT table is not its business. */
+  /** All pools; absent if the NAT table is not its business: an agent follows them, or another IPAM plugin has no pools. */
   readonly pools: readonly NatPool[] | undefined;
-  readonly otherNat: OtherNat;
   readonly warn: (message: string) => void;
 }
 
-export async function prepareHost(
-  netfilter: NetfilterAccess,
-  { addresses, pools, otherNat, warn }: JoiningPod,
-): Promise<void> {
+export async function prepareHost(netfilter: NetfilterAccess, { addresses, pools, warn }: JoiningPod): Promise<void> {
   let isRequired = pools?.some(({ natOutgoing }) => natOutgoing) ?? false;
   try {
     await netfilter.withSocket(async (socket) => {
-      if (pools !== undefined) await applyNat(socket, pools, otherNat);
+      if (pools !== undefined) await applyNat(socket, pools);
       isRequired = false;
       await applyGuard(socket, warn);
       const families = addresses.map(({ family }) => family);

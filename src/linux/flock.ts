@@ -33,6 +33,13 @@ export function tryLockFile(path: string): FileLock | undefined {
   throw new KernelError(`lock ${quoted(path)}`, errno);
 }
 
+/** Whether another process, or another lock of this one, holds it. */
+export function isLocked(path: string): boolean {
+  const lock = tryLockFile(path);
+  if (lock !== undefined) unlockFile(lock);
+  return lock === undefined;
+}
+
 /** Waits for the lock up to the limit; then throws "try-again-later". */
 export async function lockFile(
   path: string,

@@ -109,7 +109,7 @@ async function attach(
   const found = findExisting(sandbox, workload);
   const mtu = chooseMtu(config.mtu, surroundings);
   const warn = (message: string) => log.warning(message);
-  const { netfilter, otherNat } = surroundings.host;
+  const { netfilter, isNatFollowed } = surroundings.host;
   const further = await furtherSourcesOf(podFacts, found, { host: surroundings.host, warn });
   if (config.readinessGates.length > 0) await awaitReadiness(config.readinessGates, { ...surroundings, signal });
   if (config.policyType !== undefined) await (await loadPolicyTableCheck()).requirePolicyTable(netfilter);
@@ -132,7 +132,7 @@ async function attach(
 
   surroundings.enterPhase("kernel");
   const { addresses, pools } = registered;
-  await prepareHost(netfilter, { addresses, pools, otherNat, warn });
+  await prepareHost(netfilter, { addresses, pools: isNatFollowed() ? undefined : pools, warn });
   const { includeDefaultRoutes, queueCount: queues, allowIpForwarding } = config;
   const routes = chooseRoutes({ addresses, given: registered.routes, includeDefaultRoutes });
   const plan = planWiring({

@@ -8,7 +8,7 @@ import type { PluginHost } from "./plugin-host.ts";
  * What differs between a process that ends with its call (process-host.ts) and
  * the long-running agent (agent-host.ts). A plugin loads only the members it needs.
  */
-export interface Host extends Pick<PluginHost, "noticeLostCaller" | "openKubeClient" | "otherNat"> {
+export interface Host extends Pick<PluginHost, "noticeLostCaller" | "openKubeClient" | "isNatFollowed"> {
   ipam(): Promise<IpamHost>;
   kernel(): Promise<HostKernel>;
   links(): Promise<LinkAccess>;
@@ -22,6 +22,6 @@ export async function pluginHostOf(host: Host): Promise<PluginHost> {
     host.links(),
     host.netfilter(),
   ]);
-  const { noticeLostCaller, openKubeClient, otherNat } = host;
-  return { ...ipam, kernel, links, netfilter, noticeLostCaller, openKubeClient, otherNat };
+  const { noticeLostCaller, openKubeClient, isNatFollowed } = host;
+  return { ...ipam, kernel, links, netfilter, noticeLostCaller, openKubeClient, isNatFollowed };
 }

@@ -1,4 +1,3 @@
-import type { OtherNat } from "../firewall/apply-nat.ts";
 import type { IpamHost } from "../ipam/ipam-host.ts";
 import type { OpenKubeClient } from "../kube/client.ts";
 import type { HostKernel } from "../linux/host-kernel.ts";
@@ -10,8 +9,8 @@ export interface PluginHost extends IpamHost {
   readonly kernel: HostKernel;
   readonly links: LinkAccess;
   readonly netfilter: NetfilterAccess;
-  /** What an ADD makes of a NAT table for other pools than it has read. */
-  readonly otherNat: OtherNat;
+  /** Whether an agent keeps the NAT table equal to the pools: those that an ADD has read may be older. */
+  isNatFollowed(): boolean;
   /** For the orchestrator's API; loaded when it is first used. */
   readonly openKubeClient: OpenKubeClient;
   /**

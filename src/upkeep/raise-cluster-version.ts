@@ -33,6 +33,18 @@ export async function raiseClusterVersion(store: Datastore, own: string): Promis
   throw new PluginError("try-again-later", "Cannot raise the version of the cluster: others keep changing it");
 }
 
+/** Fails if the cluster has a later release: what an earlier one takes for a leak may not be one. A version that cannot be read does not count. */
+export async function refuseLaterCluster(store: Datastore, own: string): Promise<void> {
+  const entry = (await store.read([{ kind: "key", key: KEY }])).answers[0]?.[0];
+  const version = entry && clusterVersion(clusterInformation.read(entry.value, entry.key));
+  if (version === undefined || !isEarlier(own, version)) return;
+  throw new PluginError(
+    "version-incompatible",
+    `Does not search for leaked addresses: the cluster has release ${version}, and this agent ${own}`,
+    { details: "upgrade the agent of this node" },
+  );
+}
+
 /** The version that all nodes have; `undefined` if it is not later than `before`, without reading the rest of the nodes. */
 async function versionOfAllNodes(store: Datastore, before: string | undefined): Promise<string | undefined> {
   const nodes: Entry[] = [];

@@ -144,7 +144,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
   };
 }
 
-const WELL: HostFacts = {
+export const WELL: HostFacts = {
   forwarding: { ipv4: true, ipv6: true },
   hasLegacyFilter: false,
   droppingChains: [],

@@ -358,7 +358,7 @@ describe("ipam gc", () => {
       expect(stderr).toContain("datastore adopt-cluster");
     });
 
-    test("not for the agent of a node whose datastore is recorded for another cluster, which says how to confirm a move", async () => {
+    test("not while the datastore is recorded for another cluster, and says how to confirm a move", async () => {
       await create("/api/v1/namespaces", { metadata: { name: "kube-system" } });
       const record = (spec: object) => {
         const value = clusterInformation.write(clusterInformation.make({ name: "default" }, spec));
@@ -371,7 +371,7 @@ describe("ipam gc", () => {
       const list = JSON.stringify({ name: "net", cniVersion: "1.0.0", plugins: [plugin] });
       const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-net.conflist`]: list };
       const client = api.connect(async (_, send) => send());
-      const search = () => gc("--for-agent", { ...LATER, ...TAKEN_OVER, files, openKubeClient: async () => client });
+      const search = () => gc("", { ...LATER, ...TAKEN_OVER, files, openKubeClient: async () => client });
       const { code, stderr } = await search();
       expect([code, await handles()]).toEqual([EXIT_OK, ["net.c1"]]);
       expect(stderr).toContain("does not record that it belongs to this cluster");

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { runInside } from "../../../test/support/admin-context.ts";
+import { runInside, WELL } from "../../../test/support/admin-context.ts";
 import { poolChange, seed } from "../../../test/support/ipam.ts";
 import { storeAround } from "../../../test/support/wrapped-store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
@@ -130,7 +130,10 @@ describe("node restore", () => {
     const restoreTables = () => Promise.reject(new Error("nothing is to be written"));
     const { code, stdout } = await runInside(["node", "restore"], { isAgentRunning: true, restoreTables });
 
-    expect([code, stdout]).toEqual([0, "The node agent of this host runs: it restores the tables within a second\n"]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining("they are in place")]);
+    const tables = { nat: "changed", floating: "missing", guard: "missing", hostPorts: "missing" } as const;
+    const left = await runInside(["node", "restore"], { isAgentRunning: true, hostFacts: { ...WELL, tables } });
+    expect([left.code, left.stderr]).toEqual([1, expect.stringContaining("was changed by another program")]);
   });
 
   test("writes the tables for all pools, and says which were written", async () => {

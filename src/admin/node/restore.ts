@@ -3,6 +3,7 @@ import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
+import { PluginError } from "../../errors.ts";
 import { type ClusterSources, clusterSources } from "../../firewall/cluster-sources.ts";
 import type { NatPool } from "../../firewall/nat-table.ts";
 import type { RecordedSources } from "../../firewall/recorded-sources.ts";
@@ -13,11 +14,12 @@ import type { Node } from "../../model/node.ts";
 import { readSettings } from "../../upkeep/read-settings.ts";
 import { readFloating } from "../../upkeep/recorded-floating.ts";
 import { type MarkedLinks, readRecordedSources } from "../../upkeep/recorded-sources.ts";
-import { type Command, EXIT_OK, wantsJson } from "../command.ts";
+import { type Command, type Context, EXIT_OK, type ExitCode, type Given, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { poolsIn } from "../ipam/pools.ts";
 import { withRemedy } from "../resources/unreadable-remedy.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "./node-name.ts";
+import { ownTableFindings } from "./own-table-findings.ts";
 
 export const nodeRestore: Command = {
   kind: "command",
@@ -38,10 +40,7 @@ export const nodeRestore: Command = {
   examples: [{ command: "node restore", does: "Write the tables again after another program flushed them" }],
   async run(context, given) {
     if (await context.isAgentRunning()) {
-      // What is read here might be older than what it writes.
-      if (wantsJson(given)) context.stdout(`${JSON.stringify({ written: [], writer: "node agent" })}\n`);
-      else context.stdout("The node agent of this host runs: it restores the tables within a second\n");
-      return EXIT_OK;
+      return awaitAgent(context, given);
     }
     const installed = await findInstalledNetwork(context);
     const config = installed?.decoded.config;
@@ -117,4 +116,27 @@ function excludedSources(
 async function readNodes(store: Datastore): Promise<readonly Node[]> {
   const entries = await readAllEntries(store, NODE.prefix());
   return readEach(entries, ({ value, key }) => NODE.codec.read(value, key)).readable;
+}
+
+/** How long the agent, which looks every second, may take. */
+const AGENT_ATTEMPTS = 5;
+const AGENT_MILLISECONDS = 1_000;
+
+/** The agent writes the tables itself, and what is read here might be older: only what it leaves is reported. */
+async function awaitAgent(context: Context, given: Given): Promise<ExitCode> {
+  for (let attempt = 1; ; attempt++) {
+    const wrong = ownTableFindings(await context.readHostFacts()).filter(({ state }) => state !== "ok");
+    if (wrong.length === 0) break;
+    if (attempt === AGENT_ATTEMPTS) {
+      throw new PluginError(
+        "kernel-refused",
+        `The node agent of this host runs, and has not restored its tables: ${wrong.map(({ message }) => message).join("; ")}`,
+        { details: "see its log" },
+      );
+    }
+    await context.wait(AGENT_MILLISECONDS);
+  }
+  if (wantsJson(given)) context.stdout(`${JSON.stringify({ written: [], writer: "node agent" })}\n`);
+  else context.stdout("The node agent of this host runs and restores its tables: they are in place\n");
+  return EXIT_OK;
 }

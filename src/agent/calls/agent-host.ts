@@ -1,5 +1,8 @@
+import type { Environment } from "../../cni/environment.ts";
+import { natLockPath } from "../../config/run-directory.ts";
 import { shareIpamHost } from "../../ipam/shared-ipam-host.ts";
 import type { OpenKubeClient } from "../../kube/client.ts";
+import { isLocked } from "../../linux/flock.ts";
 import { ownKernel } from "../../linux/host-kernel.ts";
 import { OWN_REMOVAL } from "../../linux/rtnetlink/link-access.ts";
 import { shareLinks } from "../../linux/rtnetlink/shared-links.ts";
@@ -10,7 +13,7 @@ import type { Host } from "../../plugin/host.ts";
  * For a long-running agent: its calls share stores, turns, sockets and decoded values. Two agent hosts share nothing.
  * `report`: tells of problems that are no call's own.
  */
-export function agentHost(report?: (problem: string) => void): Host {
+export function agentHost(environment: Environment, report?: (problem: string) => void): Host {
   const [ipam, links, netfilter] = [
     shareIpamHost(ownKernel, report),
     shareLinks(OWN_REMOVAL),
@@ -23,7 +26,7 @@ export function agentHost(report?: (problem: string) => void): Host {
     netfilter: async () => netfilter,
     openKubeClient: shareKubeClientsWhenUsed(),
     noticeLostCaller: () => Bun.sleep(0),
-    otherNat: "kept",
+    isNatFollowed: () => isLocked(natLockPath(environment)),
   };
 }
 

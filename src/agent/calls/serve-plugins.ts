@@ -47,7 +47,7 @@ export async function serveUntilStopped(own: CallServerProcess): Promise<never> 
     accepts: ({ environment: ofCaller }) => isResolvedAlike(ofCaller, pid),
     serve: replyFrom(own, {
       home,
-      host: agentHost((problem) => say(problem, {}, "WARNING")),
+      host: agentHost(environment, (problem) => say(problem, {}, "WARNING")),
       countCall: countServedCalls(environment),
     }),
   });

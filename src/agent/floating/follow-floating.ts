@@ -9,11 +9,20 @@ interface EndpointUpdate {
 }
 
 /** Until the updates end. */
-export async function followFloating(updates: AsyncIterable<EndpointUpdate>, means: FloatingMeans): Promise<void> {
+export async function followFloating(
+  updates: AsyncIterable<EndpointUpdate>,
+  { endpointsChanged, ...means }: FloatingMeans & { readonly endpointsChanged?: () => void },
+): Promise<void> {
   const keeper = new FloatingKeeper(means);
   const routing = new RoutingSetting(means.node);
   for await (const { changes } of updates) {
     routing.update(changes);
+    if (changes.endpoints.some((change) => isOf(means.node, change))) endpointsChanged?.();
     await keeper.update(changes.endpoints, routing);
   }
+}
+
+function isOf(node: string, { kind, previous, ...change }: RecordChange<WorkloadEndpoint>): boolean {
+  const now = kind === "put" && "value" in change ? change.value : undefined;
+  return now?.spec.node === node || previous?.spec.node === node;
 }

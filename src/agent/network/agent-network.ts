@@ -29,6 +29,8 @@ export interface AgentNetwork {
   readonly orchestrator: {
     /** `undefined` if the config does not give access to its API. */
     readonly access: KubeAccess | undefined;
+    /** Of the agent itself, whatever the config says; `undefined` if there is none. */
+    readonly agentAccess: KubeAccess | undefined;
     /** Of this host, if the config names it. */
     readonly nodeName: string | undefined;
     /** The families of ranges that pods get from the orchestrator's Node: host-local with `usePodCidr`. */
@@ -82,6 +84,7 @@ export async function readAgentNetwork(
     orchestrator: {
       // Beside another plugin the config need not name credentials: no plugin uses them.
       access: given || isForAgentOnly(installed) ? (ownAccess ?? given) : undefined,
+      agentAccess: ownAccess ?? given,
       nodeName: config.kubernetes.nodeName,
       podCidrFamilies: podCidrFamilies(config.ipam),
     },

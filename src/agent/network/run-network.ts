@@ -30,7 +30,7 @@ import { enforcePolicy } from "../policy/enforce-policy.ts";
 import type { SidecarVolumes } from "../sidecars/sidecar-volumes.ts";
 import { superviseParts } from "../supervise.ts";
 import { sharedTablesParts } from "../tables/shared-tables.ts";
-import { upkeepPart } from "../upkeep/upkeep-part.ts";
+import { recordNodeName, upkeepPart } from "../upkeep/upkeep-part.ts";
 import type { AgentNetwork } from "./agent-network.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS, networkKinds } from "./followed-network.ts";
 
@@ -50,8 +50,8 @@ export async function runNetwork(
 ): Promise<void> {
   const { elapsed, random, wait } = means.clock;
   const warn = (message: string) => log(message, "WARNING");
-  // Where plugins look for it, also if the datastore cannot be reached now.
-  means.files.replaceFile(network.nodeNameFile, `${network.node}\n`);
+  // Also if the datastore cannot be reached now.
+  recordNodeName({ means, network, log });
   const store = await means.openDatastore(network.settings, warn);
   const lost = onceEach(warn);
   const isOrchestrator = network.settings.kind === "orchestrator";

@@ -5,6 +5,8 @@
  *
  *   pools, nodes, endpoints ──▶ what is wanted ──▶ what differs is written
  *   another program changes rules (nft flush ruleset, a reload of a firewall) ──▶ everything is compared, within a second
+ *
+ * A table that the kernel refuses does not keep the others from being written.
  */
 import { restoreLoopbackGuard } from "../../chained/portmap/restore-guard.ts";
 import { describeFailure } from "../../errors.ts";
@@ -21,21 +23,34 @@ import { setClusterSources } from "../../firewall/source-prefixes.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
 import type { NetlinkSocket, SocketOpener } from "../../linux/netlink-socket.ts";
 import { readGeneration } from "../../linux/nftables/commit.ts";
+import type { TableReference } from "../../linux/nftables/ruleset.ts";
+import { type Link, listLinks } from "../../linux/rtnetlink/link.ts";
+import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import { restoreSources } from "../../upkeep/restore-tables.ts";
+import type { OnceEach } from "../once-each.ts";
 
 /** As often as the table of policy. */
 const CHECK_MILLISECONDS = 1_000;
+/** Filters of links may change without any rule; and what the kernel has refused is tried again. */
+const COMPARE_MILLISECONDS = 60_000;
 
 export interface HostTablesMeans {
   readonly netfilter: NetfilterAccess;
   readonly kernel: SocketOpener;
-  /** Not if another plugin connects all pods of the host. */
-  readonly hasGuard: () => boolean;
-  /** Of the links whose pods may use further sources; `undefined`: not known yet. */
-  readonly sources: () => readonly RecordedSources[] | undefined;
+  readonly elapsed: () => number;
+  /** Given the links of the host. Not if another plugin connects all of its pods. */
+  readonly hasGuard: (links: readonly Link[]) => boolean;
+  /** Of those of the links whose pods may use further sources; `undefined`: not known yet. */
+  readonly sources: (links: readonly Link[]) => readonly RecordedSources[] | undefined;
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
-  /** The same problem is reported once. */
-  readonly report: (message: string) => void;
+  readonly problems: OnceEach;
+}
+
+/** What one comparison did. */
+interface Comparison {
+  readonly written: TableReference[];
+  /** Whether something failed, or was not known yet. */
+  isIncomplete: boolean;
 }
 
 export class HostTables {
@@ -45,28 +60,34 @@ export class HostTables {
   private clusterSources: ClusterSources | undefined;
   /** Of the ruleset when everything was compared; every change by any program increments it. */
   private generation: number | undefined;
+  private comparedAt = 0;
 
   constructor(private readonly means: HostTablesMeans) {}
 
   /** Masquerades for exactly these pools; returns whether anything had to be changed. */
   setNat(pools: readonly NatPool[]): Promise<boolean> {
     this.nat = pools;
-    return this.means.netfilter.withSocket((socket) => applyNat(socket, pools));
+    return this.write((socket) => applyNat(socket, pools));
   }
 
   /** Makes exactly these addresses lead to pods. */
   async setFloating(addresses: readonly FloatingAddress[]): Promise<void> {
     this.floating = addresses;
-    await this.means.netfilter.withSocket((socket) => applyFloating(socket, addresses));
+    await this.write((socket) => applyFloating(socket, addresses));
   }
 
   /** Excludes these from the further sources of pods; returns whether anything had to be changed. */
   setClusterSources(sources: ClusterSources): Promise<boolean> {
     this.clusterSources = sources;
-    return this.means.netfilter.withSocket(async (socket) => {
+    return this.write(async (socket) => {
       await requireGuard(socket);
       return setClusterSources(socket, sources);
     });
+  }
+
+  /** What `sources` returns may have changed. */
+  sourcesChanged(): void {
+    this.generation = undefined;
   }
 
   /** Until the signal is aborted. */
@@ -79,40 +100,71 @@ export class HostTables {
 
   /** One small read, unless rules of any program have changed. */
   async check(): Promise<void> {
-    const { netfilter, log, report } = this.means;
+    const { netfilter, elapsed, log, problems } = this.means;
     try {
       await netfilter.withSocket(async (socket) => {
         const generation = readGeneration(socket);
-        if (generation === this.generation) return;
-        const sources = this.means.sources();
-        const written = await this.restore(socket, sources ?? []);
-        this.generation = sources && generation;
-        if (written.length > 0) log(`Wrote the nftables tables of this host again: ${written.join(", ")}`, "INFO");
+        const isDue = elapsed() - this.comparedAt >= COMPARE_MILLISECONDS;
+        if (generation === this.generation && !isDue) return;
+        this.generation = generation;
+        this.comparedAt = elapsed();
+        const { written, isIncomplete } = await this.compare(socket);
+        if (!isIncomplete) problems.forget();
+        const names = written.map(({ family, name }) => `${family} ${name}`);
+        if (names.length > 0) log(`Wrote the nftables tables of this host again: ${names.join(", ")}`, "INFO");
       });
     } catch (failure) {
-      this.generation = undefined;
-      report(`Cannot restore the nftables tables of this host: ${describeFailure(failure)}`);
+      this.report("Cannot compare the nftables tables of this host", failure);
     }
   }
 
-  /** Returns the names of the tables that were written. */
-  private async restore(socket: NetlinkSocket, sources: readonly RecordedSources[]): Promise<readonly string[]> {
-    const { kernel, hasGuard, report } = this.means;
-    const { nat, floating, clusterSources } = this;
-    const isNatNew = nat !== undefined && (await applyNat(socket, nat));
-    const guards = hasGuard()
-      ? [
-          await applyGuard(socket, report),
-          restoreSources(kernel, socket, sources),
-          clusterSources !== undefined && setClusterSources(socket, clusterSources),
-        ]
-      : [];
-    const isFloatingNew = floating !== undefined && applyFloating(socket, floating);
-    return [
-      ...(isNatNew ? [NAT_TABLE] : []),
-      ...(isFloatingNew ? [FLOATING_TABLE] : []),
-      ...(guards.includes(true) ? [GUARD_TABLE] : []),
-      ...restoreLoopbackGuard(kernel, socket, report),
-    ].map(({ family, name }) => `${family} ${name}`);
+  /** What is wanted is read where it is used: it may change meanwhile. */
+  private async compare(socket: NetlinkSocket): Promise<Comparison> {
+    const { kernel, hasGuard, sources, problems } = this.means;
+    const done: Comparison = { written: [], isIncomplete: false };
+    const links = withRouteSocket(kernel, listLinks);
+    const attempt = async (table: TableReference, apply: () => boolean | Promise<boolean>) => {
+      try {
+        if (await apply()) done.written.push(table);
+      } catch (failure) {
+        done.isIncomplete = true;
+        this.report(`Cannot restore table ${table.family} "${table.name}"`, failure);
+      }
+    };
+    if (hasGuard(links)) {
+      await attempt(GUARD_TABLE, async () => {
+        const isNew = await applyGuard(socket, problems.report);
+        const known = sources(links);
+        // The next check looks again.
+        if (known === undefined) this.generation = undefined;
+        const areSourcesNew = restoreSources(kernel, socket, known ?? []);
+        const { clusterSources } = this;
+        const isClusterNew = clusterSources !== undefined && setClusterSources(socket, clusterSources);
+        return isNew || areSourcesNew || isClusterNew;
+      });
+    }
+    await attempt(NAT_TABLE, async () => this.nat !== undefined && (await applyNat(socket, this.nat)));
+    await attempt(FLOATING_TABLE, () => this.floating !== undefined && applyFloating(socket, this.floating));
+    try {
+      done.written.push(...restoreLoopbackGuard(kernel, socket, problems.report));
+    } catch (failure) {
+      done.isIncomplete = true;
+      this.report("Cannot restore the guard of the host's loopback", failure);
+    }
+    return done;
+  }
+
+  /** If it fails, the next check tries again. */
+  private async write<Value>(work: (socket: NetlinkSocket) => Value | Promise<Value>): Promise<Value> {
+    try {
+      return await this.means.netfilter.withSocket(work);
+    } catch (failure) {
+      this.generation = undefined;
+      throw failure;
+    }
+  }
+
+  private report(what: string, failure: unknown): void {
+    this.means.problems.report(`${what}: ${describeFailure(failure)}`);
   }
 }

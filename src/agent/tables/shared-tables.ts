@@ -1,9 +1,11 @@
 /** The parts of the agent that say what the tables of this host must be, and the one that writes them again (host-tables.ts). */
 
+import type { NatPool } from "../../firewall/nat-table.ts";
 import type { RecordedSources } from "../../firewall/recorded-sources.ts";
 import { attachmentsFolder, readAttachments } from "../../ipam/attachment-record.ts";
-import { readLinks } from "../../ipam/leaks/host-links.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
+import type { Link } from "../../linux/rtnetlink/link.ts";
+import { ALLOWED_SOURCES_GROUP } from "../../linux/rtnetlink/own-devices.ts";
 import { sourcesOfEndpoints, sourcesOnHost } from "../../upkeep/recorded-sources.ts";
 import { followFloating } from "../floating/follow-floating.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "../network/followed-network.ts";
@@ -18,20 +20,15 @@ export function sharedTablesParts(followed: FollowedNetwork, netfilter: Netfilte
   const { node, furtherSources, isForAgentOnly } = network;
   const warn = (message: string) => log(message, "WARNING");
   const tables = new HostTables({
-    ...{ netfilter, kernel: means.kernel, log },
-    hasGuard: () => !isForAgentOnly || readLinks(means.kernel).marks.size > 0,
-    sources: () => wantedSources(followed),
-    report: onceEach(warn).report,
+    ...{ netfilter, kernel: means.kernel, elapsed: means.clock.elapsed, log },
+    hasGuard: (links) => !isForAgentOnly || links.some(({ alias }) => alias !== undefined),
+    sources: (links) => wantedSources(links, followed),
+    problems: onceEach(warn),
   });
   const parts: AgentPart[] = [
     {
       name: "outgoing NAT",
-      run: (signal) =>
-        followNat(replica.part(KINDS_OF_PARTS.nat).updates(signal), {
-          node,
-          write: (pools) => tables.setNat(pools),
-          log,
-        }),
+      run: (signal) => keepNat(followed, tables, signal),
     },
     {
       name: "floating IPs",
@@ -40,6 +37,7 @@ export function sharedTablesParts(followed: FollowedNetwork, netfilter: Netfilte
           node,
           write: (addresses) => tables.setFloating(addresses),
           report: warn,
+          endpointsChanged: () => tables.sourcesChanged(),
         }),
     },
     { name: "the shared tables of this host", run: (signal) => tables.run(means.clock.wait, signal) },
@@ -59,9 +57,47 @@ export function sharedTablesParts(followed: FollowedNetwork, netfilter: Netfilte
   ];
 }
 
+/** How often it is looked whether the copy of the pools is current. */
+const FOLLOWED_MILLISECONDS = 1_000;
+
+/** While the table follows the pools, the ADDs that this agent serves leave it alone. */
+async function keepNat(
+  { means, network, replica, log }: FollowedNetwork,
+  tables: HostTables,
+  signal: AbortSignal,
+): Promise<void> {
+  const pools = replica.part(KINDS_OF_PARTS.nat);
+  const ending = new AbortController();
+  const stop = AbortSignal.any([signal, ending.signal]);
+  let isWritten = false;
+  let release: (() => void) | undefined;
+  const showFollowing = async () => {
+    while (!stop.aborted) {
+      if (isWritten && pools.status.state === "in sync") release ??= means.files.lockNat();
+      else {
+        release?.();
+        release = undefined;
+      }
+      await means.clock.wait(FOLLOWED_MILLISECONDS, stop);
+    }
+    release?.();
+  };
+  const write = async (wanted: readonly NatPool[]) => {
+    isWritten = false;
+    const isNew = await tables.setNat(wanted);
+    isWritten = true;
+    return isNew;
+  };
+  const following = followNat(pools.updates(stop), { node: network.node, write, log }).finally(() => ending.abort());
+  await Promise.all([following, showFollowing()]);
+}
+
 /** While the network config does not allow further sources, no link has any. */
-function wantedSources({ means, network, store, replica }: FollowedNetwork): readonly RecordedSources[] | undefined {
-  const { marksWithSources: marks } = readLinks(means.kernel);
+function wantedSources(
+  links: readonly Link[],
+  { means, network, store, replica }: FollowedNetwork,
+): readonly RecordedSources[] | undefined {
+  const marks = new Set(links.flatMap(({ alias, group }) => (group === ALLOWED_SOURCES_GROUP && alias ? [alias] : [])));
   if (marks.size === 0) return [];
   if (network.furtherSources === undefined) return [...marks].map((mark) => ({ mark, prefixes: [] }));
   const { openFolder, runDirectory } = means.files;

@@ -14,11 +14,14 @@ import { attachmentsFolder, readAttachments } from "../../ipam/attachment-record
 import { readLinks } from "../../ipam/leaks/host-links.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
 import { hostAddresses, sourceTowards } from "../../linux/rtnetlink/host-addresses.ts";
+import { quoted } from "../../quote.ts";
 import { collectLeaks } from "../../upkeep/collect-leaks.ts";
 import type { HostMeans } from "../../upkeep/host-means.ts";
+import { refuseLaterCluster } from "../../upkeep/raise-cluster-version.ts";
 import { registerForAgent } from "../../upkeep/register.ts";
 import { VERSION } from "../../version.ts";
 import type { FollowedNetwork } from "../network/followed-network.ts";
+import { onceEach } from "../once-each.ts";
 import type { AgentPart } from "../supervise.ts";
 
 export const UPKEEP_MILLISECONDS = 5 * 60 * 1000;
@@ -29,12 +32,26 @@ interface Upkeep extends Pick<FollowedNetwork, "means" | "network" | "store" | "
   readonly netfilter: NetfilterAccess;
 }
 
-export function upkeepPart(upkeep: Upkeep): AgentPart {
+export function upkeepPart({ log: logEach, ...upkeep }: Upkeep): AgentPart {
+  // What is found at each pass is said once.
+  const warnings = onceEach((message) => logEach(message, "WARNING"));
+  const log: Upkeep["log"] = (message, level) =>
+    level === "WARNING" ? warnings.report(message) : logEach(message, level);
   return {
     name: "the upkeep of the node's records",
     run: (signal) =>
-      repeatUpkeep(() => keepUp(upkeep, signal), { wait: upkeep.means.clock.wait, log: upkeep.log, signal }),
+      repeatUpkeep(() => keepUp({ ...upkeep, log }, signal), { wait: upkeep.means.clock.wait, log, signal }),
   };
+}
+
+/** Where plugins look for it. A file that cannot be written is reported: the plugins may have another source. */
+export function recordNodeName({ means, network, log }: Pick<Upkeep, "means" | "network" | "log">): void {
+  const { node, nodeNameFile } = network;
+  try {
+    means.files.replaceFile(nodeNameFile, `${node}\n`);
+  } catch (failure) {
+    log(`Cannot write the node name to ${quoted(nodeNameFile)}: ${describeFailure(failure)}`, "WARNING");
+  }
 }
 
 interface Repetition extends Pick<FollowedNetwork, "log"> {
@@ -42,20 +59,26 @@ interface Repetition extends Pick<FollowedNetwork, "log"> {
   readonly signal: AbortSignal;
 }
 
-/** Sooner again after a failure; the same failure is logged once. */
+/** Sooner again after a failure; the same failure is logged once. A pass in progress does not keep the agent from ending. */
 export async function repeatUpkeep(pass: () => Promise<void>, { wait, log, signal }: Repetition): Promise<void> {
-  let known = "";
+  let known: string | undefined;
   while (!signal.aborted) {
-    const failure = await pass().then(() => "", describeFailure);
+    const failure = await Promise.race([pass().then(() => undefined, describeFailure), aborted(signal)]);
     if (signal.aborted) return;
-    if (failure !== "" && failure !== known) log(failure, "ERROR");
+    if (failure !== undefined && failure !== known) log(failure, "ERROR");
     known = failure;
-    await wait(failure === "" ? UPKEEP_MILLISECONDS : RETRY_MILLISECONDS, signal);
+    await wait(failure === undefined ? UPKEEP_MILLISECONDS : RETRY_MILLISECONDS, signal);
   }
 }
 
+function aborted(signal: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
+}
+
 async function keepUp(upkeep: Upkeep, signal: AbortSignal): Promise<void> {
+  recordNodeName(upkeep);
   await register(upkeep, signal);
+  await refuseLaterCluster(upkeep.store, VERSION);
   if (!signal.aborted) await releaseLeaks(upkeep, signal);
 }
 
@@ -87,7 +110,7 @@ function hostMeans({ means, log }: Pick<Upkeep, "means" | "log">, signal: AbortS
 /** The agent serves calls, and so wires containers, in its own network namespace: the links that it sees are all. */
 async function releaseLeaks({ means, network, store, log, netfilter }: Upkeep, signal: AbortSignal): Promise<void> {
   const { kernel, clock, files } = means;
-  const { access } = network.orchestrator;
+  const { agentAccess: access } = network.orchestrator;
   const warn = (message: string) => log(message, "WARNING");
   const opened: { close(): Promise<void> }[] = [];
   const openApi = async () => {
