@@ -31,11 +31,12 @@ export class PrefixIndex<Value> {
     return this.groups.values().flatMap(({ values }) => values.values());
   }
 
-  /** Of those that contain the address. */
-  around(address: Address): readonly Value[] {
+  /** Of those that contain the address, and are not longer than `longest`. */
+  around(address: Address, longest: number = addressBits(address.family)): readonly Value[] {
     const found: Value[] = [];
     for (const { family, length, values } of this.groups.values()) {
-      const value = family === address.family ? values.get(networkOf(address, length)) : undefined;
+      if (family !== address.family || length > longest) continue;
+      const value = values.get(networkOf(address, length));
       if (value !== undefined) found.push(value);
     }
     return found;

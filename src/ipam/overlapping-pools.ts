@@ -4,9 +4,10 @@
  * assigned twice. So nothing new is assigned from a pool that overlaps an earlier one. Pure.
  */
 import { comparePrefixes, formatPrefix, prefixesOverlap } from "../ip/prefix.ts";
+import { precedes } from "../model/pool-order.ts";
 import type { Pool } from "./pools.ts";
 
-/** The same pools; those that overlap an earlier one say so, and are not used. */
+/** The same pools; those that overlap an earlier one say so, and are not used; of two of the same time, neither is. */
 export function markOverlapping(pools: readonly Pool[]): readonly Pool[] {
   if (!hasOverlap(pools)) return pools;
   return pools.map((pool) => {
@@ -25,18 +26,7 @@ function hasOverlap(pools: readonly Pool[]): boolean {
   });
 }
 
-/** The API records whole seconds: of two pools of the same second neither is used, since either may have been seen first. */
-function precedes(other: Pool, pool: Pool): boolean {
-  return momentOf(other) <= momentOf(pool);
-}
-
-/** A pool without a time is older than this product's own. */
-function momentOf({ createdAt }: Pool): number {
-  const moment = Date.parse(createdAt);
-  return Number.isNaN(moment) ? 0 : moment;
-}
-
 function describe(other: Pool, pool: Pool): string {
-  const when = momentOf(other) === momentOf(pool) ? "at the same time" : "earlier";
+  const when = precedes(pool, other) ? "at the same time" : "earlier";
   return `it overlaps pool "${other.name}" (${formatPrefix(other.cidr)}), which was created ${when}`;
 }

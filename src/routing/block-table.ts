@@ -21,7 +21,9 @@ export class BlockTable {
   private readonly keysByPrefix = new PrefixIndex<string>();
 
   constructor(
-    private readonly around: Pick<AroundBlock, "occupied"> & { readonly pools: () => AroundBlock["pools"] },
+    private readonly around: Pick<AroundBlock, "occupied" | "assignedTo"> & {
+      readonly pools: () => AroundBlock["pools"];
+    },
   ) {}
 
   /** `undefined` removes the block. Returns `undefined` if nothing has changed. */
@@ -61,7 +63,8 @@ export class BlockTable {
   }
 
   /** Why the block does not count; `undefined` if it does. */
-  whyIgnored({ prefix }: RoutedBlock): string | undefined {
+  whyIgnored(block: RoutedBlock): string | undefined {
+    const { prefix } = block;
     const overlapping = () => {
       const key = this.keysByPrefix.get(prefix);
       // Sorted: what people read does not depend on the order of changes.
@@ -71,7 +74,7 @@ export class BlockTable {
         .toSorted();
       return other === undefined ? undefined : this.byKey.get(other)?.prefix;
     };
-    return whyIgnored(prefix, { pools: this.around.pools(), occupied: this.around.occupied, overlapping });
+    return whyIgnored(block, { ...this.around, pools: this.around.pools(), overlapping });
   }
 
   /** The block that counts for the address. */

@@ -5,14 +5,15 @@
  * another node it would attract what is sent there.
  *
  *   address of the node    not if the kubelet of another node reports it and its own does not
- *   tunnel address         not if IPAM holds it for the tunnel of another node; if nobody knows whose it is, only of one node
+ *   tunnel address         not if IPAM holds it for the tunnel of another node, or it is inside a pod CIDR of another node;
+ *                          if nobody knows whose it is, only of one node
  *   VXLAN MAC              the one that follows from the name of the node; another one only if no other node has it
  *   pod CIDRs              those that the orchestrator has assigned (datastore/kube/cluster-nodes.ts)
  *
  * What the records of two nodes claim and nothing proves counts for neither: packets are lost then, and not led astray.
  */
 import { type Address, type Family, formatAddress, isSameAddress } from "../ip/address.ts";
-import { type Prefix, prefixContains, prefixSize } from "../ip/prefix.ts";
+import { type Prefix, prefixContains, prefixSize, singlePrefix } from "../ip/prefix.ts";
 import { PrefixIndex } from "../ip/prefix-index.ts";
 import type { BlockTable } from "./block-table.ts";
 import type { ByFamily, RoutedNode, VxlanEnd } from "./facts.ts";
@@ -30,7 +31,7 @@ const FAMILIES = [4, 6] as const;
 /** `among`: all nodes, also this one. */
 export function countedNode(
   node: RoutedNode,
-  among: Pick<NodeTable, "claimants">,
+  among: Pick<NodeTable, "claimants" | "withPodCidrAround">,
   blocks: Pick<BlockTable, "blockOf" | "hasAddress">,
 ): CountedNode {
   const refused = (node.refusedPodCidrs ?? []).map(
@@ -90,13 +91,23 @@ function reports({ reported = [] }: RoutedNode, address: Address): boolean {
 function whyNotTunnel(
   node: RoutedNode,
   address: Address,
-  { among, blocks }: { readonly among: Claimants; readonly blocks: Pick<BlockTable, "blockOf" | "hasAddress"> },
+  {
+    among,
+    blocks,
+  }: {
+    readonly among: Pick<NodeTable, "claimants" | "withPodCidrAround">;
+    readonly blocks: Pick<BlockTable, "blockOf" | "hasAddress">;
+  },
 ): string | undefined {
   const text = formatAddress(address);
   const holder = blocks.blockOf(address)?.tunnels?.get(text);
   if (holder !== undefined)
     return holder === node.name ? undefined : `its tunnel address ${text}: IPAM holds it for node "${holder}"`;
   if (blocks.hasAddress(node.name, address)) return undefined;
+  const assigned = among.withPodCidrAround(singlePrefix(address));
+  if (assigned.length > 0 && !assigned.includes(node.name))
+    return `its tunnel address ${text}: it is inside a pod CIDR of node "${assigned[0]}"`;
+  if (assigned.length === 1) return undefined;
   const [other] = others(node, among.claimants(tunnelClaim(address)));
   return other && `its tunnel address ${text}: node "${other.name}" has it too`;
 }
@@ -170,6 +181,12 @@ export class NodeTable {
   withPodCidrIn(prefix: Prefix): string | undefined {
     const [name] = this.podCidrs.overlapping(prefix).flat().toSorted();
     return name;
+  }
+
+  /** The nodes with a pod CIDR that contains the whole prefix, by name. */
+  withPodCidrAround({ network, length }: Prefix): readonly string[] {
+    const around = this.podCidrs.around(network, length).flat();
+    return [...new Set(around)].toSorted();
   }
 
   private setPodCidr(cidr: Prefix, change: (names: readonly string[]) => readonly string[]): void {

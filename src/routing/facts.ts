@@ -44,6 +44,8 @@ export interface RoutedPool {
   readonly mode: PoolMode;
   /** The prefix length of its blocks. */
   readonly blockLength: number;
+  /** When it was created; empty if unknown. */
+  readonly createdAt: string;
   /** Whether BGP announces its blocks: not with `disableBGPExport`. */
   readonly isExported: boolean;
 }

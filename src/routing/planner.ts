@@ -72,6 +72,7 @@ export class RoutePlanner {
   private readonly blocks = new BlockTable({
     pools: () => this.pools.values(),
     occupied: (prefix) => this.occupied(prefix),
+    assignedTo: (block) => this.assignedTo(block),
   });
   private readonly endpoints = new Map<string, AnnouncedEndpoint>();
   private ownTunnels: PlannedTunnels = { tunnels: new Map(), problems: [] };
@@ -154,10 +155,12 @@ export class RoutePlanner {
     for (const each of [name, ...rivals]) due.claims.add(each);
     if (name === this.node) due.allEndpoints = true;
     if (name === this.node && !Bun.deepEquals(endsOf(former), endsOf(node))) due.all = true;
+    if (name === this.node && isHostLocal(former) !== isHostLocal(node)) due.all = true;
     const addresses = [former, node].flatMap((each) => (each === undefined ? [] : addressesOf(each)));
     const podCidrs = [...(former?.podCidrs ?? []), ...(node?.podCidrs ?? [])];
     const occupied = [...addresses.map(singlePrefix), ...podCidrs].flatMap((each) => this.blocks.keysOverlapping(each));
     for (const block of occupied) this.noteBlock(block, due);
+    for (const cidr of podCidrs) this.noteTunnelsIn(cidr, due);
   }
 
   /** The block may count from now on, or no longer. */
@@ -255,6 +258,13 @@ export class RoutePlanner {
     return assigned && `overlaps a pod CIDR of node "${assigned}"`;
   }
 
+  /** While nodes change from host-local addresses to those of pools, new blocks may be inside pod CIDRs of others. */
+  private assignedTo({ prefix, node }: Pick<RoutedBlock, "prefix" | "node">): string | undefined {
+    if (!isHostLocal(this.nodes.get(this.node))) return undefined;
+    const names = this.nodes.withPodCidrAround(prefix);
+    return node !== undefined && names.includes(node) ? undefined : names[0];
+  }
+
   private follow<Fact>(source: string, fact: Fact | undefined, consequencesOf: (fact: Fact) => Consequences): void {
     const { routes, peers, senders, announced, unreachable, refused } =
       fact === undefined || !this.settings.isEnabled ? noConsequences() : consequencesOf(fact);
@@ -298,6 +308,10 @@ function forEachValue<Value>(
 /** What routes depend on; not the labels. */
 function routedParts(node: RoutedNode | undefined) {
   return node && { ...endsOf(node), podCidrs: node.podCidrs, refusedPodCidrs: node.refusedPodCidrs };
+}
+
+function isHostLocal(node: RoutedNode | undefined): boolean {
+  return node !== undefined && node.podCidrs.length > 0;
 }
 
 function endsOf(node: RoutedNode | undefined) {

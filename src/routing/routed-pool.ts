@@ -8,6 +8,7 @@ export function routedPool(pool: IPPool): RoutedPool {
     prefix: poolPrefix(pool),
     mode: modeOf(pool.spec),
     blockLength: pool.spec.blockSize,
+    createdAt: pool.metadata.creationTimestamp ?? "",
     isExported: !pool.spec.disableBGPExport,
   };
 }

@@ -124,6 +124,83 @@ describe("a thief with the token of a node", () => {
     expect(routes({ pools, blocks: [blockFact("10.0.0.70/32", THIEF)] })).toEqual(HONEST_ROUTES);
   });
 
+  test("takes nothing from others with a later pool whose blocks are of another size", () => {
+    const later = { ...poolFact("mine", "10.0.0.0/16", "vxlan", true, 20), createdAt: "2026-01-02T00:00:00Z" };
+    const blocks = [blockFact("10.0.0.0/20", THIEF)];
+    const kept = routes({ pools: [putFact("mine", later)], blocks });
+    expect(kept.filter((line) => !line.startsWith("10.0.0.0/20"))).toEqual(HONEST_ROUTES);
+  });
+
+  test("takes nothing from others with a later pool around theirs, whose blocks are single addresses", () => {
+    const later = { ...poolFact("mine", "10.0.0.0/8", "vxlan", true, 32), createdAt: "2026-01-02T00:00:00Z" };
+    expect(routes({ pools: [putFact("mine", later)], blocks: [blockFact("10.0.0.70/32", THIEF)] })).toEqual(
+      HONEST_ROUTES,
+    );
+  });
+
+  test("decides by neither of two pools of the same time that disagree", () => {
+    const pools = [putFact("same", poolFact("same", "10.0.0.0/16", "vxlan", true, 32))];
+    const { problems } = planned({ pools, blocks: [blockFact("10.0.0.70/32", THIEF)] });
+    expect(problems.join("\n")).toContain("Block 10.0.0.70/32");
+    expect(problems.join("\n")).toContain("Block 10.0.0.64/26");
+  });
+
+  describe("if pods have host-local addresses, and a pool is around the pod CIDRs", () => {
+    const CIDRS: Readonly<Record<string, string>> = { "node-1": "10.0.4.0/24", "node-2": "10.0.5.0/24" };
+    const hostLocal = (written: Written, own = true) => {
+      const planner = new RoutePlanner("node-1", { isEnabled: true, isBgpEnabled: false });
+      const { node = HONEST, blocks = [] } = written;
+      const nodes = Object.entries({ ...NODES, [THIEF]: node }).map(([name, text]) => {
+        const podCidrs = [CIDRS[name] ?? []].flat().filter(() => own || name !== "node-1");
+        return putFact(name, nodeFact(name, { ...text, podCidrs }));
+      });
+      // Blocks first, and the own pod CIDRs last: the order of changes does not matter.
+      planner.update({ pools: [putFact("blue", poolFact("blue", "10.0.0.0/16", "vxlan"))] });
+      planner.update({ blocks: [...BLOCKS, ...blocks].map((each) => putFact(formatPrefix(each.prefix), each)) });
+      for (const each of nodes.toReversed()) planner.update({ nodes: [each] });
+      return planner.plan;
+    };
+    const inside = (plan: ReturnType<typeof hostLocal>) => planLines(plan).filter((line) => line.startsWith("10.0.5."));
+    const OF_VICTIM = "10.0.5.0/24 via 10.0.0.64 on vxlan4";
+
+    test("attracts nothing with a block of the pool inside the pod CIDR of another node", () => {
+      const plan = hostLocal({ blocks: [blockFact("10.0.5.0/26", THIEF)] });
+      expect(inside(plan)).toEqual([OF_VICTIM]);
+      expect(plan.problems).toEqual([
+        `Block 10.0.5.0/26 of node "${THIEF}" does not count: it is inside a pod CIDR of node "node-2"`,
+      ]);
+    });
+
+    test("blocks of the node of the pod CIDR count, and all blocks on a node without pod CIDRs", () => {
+      expect(inside(hostLocal({ blocks: [blockFact("10.0.5.0/26", "node-2")] }))).toHaveLength(2);
+      expect(inside(hostLocal({ blocks: [blockFact("10.0.5.0/26", THIEF)] }, false))).toHaveLength(2);
+    });
+
+    test("attracts nothing with a tunnel address inside the pod CIDR of another node", () => {
+      const plan = hostLocal({ node: { ...HONEST, vxlan4: "10.0.5.7" } });
+      expect(inside(plan)).toEqual([OF_VICTIM]);
+      expect(plan.problems.join("\n")).toContain(
+        `"${THIEF}" is not believed about its tunnel address 10.0.5.7: it is inside a pod CIDR of node "node-2"`,
+      );
+    });
+
+    test("does not make the tunnel address of another node doubtful that is inside its pod CIDR", () => {
+      const planner = new RoutePlanner("node-1", { isEnabled: true, isBgpEnabled: false });
+      const end = "10.0.5.0";
+      const nodes = {
+        ...NODES,
+        "node-2": { ...NODES["node-2"], vxlan4: end, podCidrs: ["10.0.5.0/24"] },
+        [THIEF]: { ...HONEST, vxlan4: end },
+      };
+      planner.update({
+        pools: [putFact("blue", poolFact("blue", "10.0.0.0/16", "vxlan"))],
+        nodes: Object.entries(nodes).map(([name, text]) => putFact(name, nodeFact(name, text))),
+      });
+      expect(planLines(planner.plan)).toContain(`peer vxlan4 node-2: ${end} ${vxlanMac("node-2", 4)} at 192.0.2.2`);
+      expect(planLines(planner.plan)).toContain("10.0.5.0/24 via 10.0.5.0 on vxlan4");
+    });
+  });
+
   test.each([
     ["another node's tunnel address", "10.0.0.64", "IPAM holds it for node"],
     ["an address of another node's pod", "10.0.0.70", "block 10.0.0.64/26 does not hold it for the node"],

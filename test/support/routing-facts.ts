@@ -54,7 +54,7 @@ export function poolFact(
   isExported = true,
   blockLength = cidr.includes(":") ? 122 : 26,
 ): RoutedPool {
-  return { name, prefix: prefix(cidr), mode: POOL_MODES[mode], blockLength, isExported };
+  return { name, prefix: prefix(cidr), mode: POOL_MODES[mode], blockLength, createdAt: "", isExported };
 }
 
 /** `borrowed`, `tunnels`: the node of each address. */

@@ -57,7 +57,7 @@ function start(): ProvenEndpoints {
   const numbers = new OwnerNumbers(7n);
   const proven = new ProvenEndpoints({
     ...{ node: NODE, numbers, allowsFloating: true, elapsed: () => elapsed },
-    pools: () => [{ prefix: prefix("10.0.0.0/16"), blockLength: BLOCK.length }],
+    pools: () => [{ prefix: prefix("10.0.0.0/16"), blockLength: BLOCK.length, createdAt: "" }],
     attachmentOf: (name) => attachments.get(name),
     report: (message) => void reports.push(message),
     decided: () => {},

@@ -34,7 +34,7 @@ interface BlockUpdate {
 export interface ProvenMeans extends Omit<Proof, "isAssigned" | "assignedTo"> {
   readonly numbers: OwnerNumbers;
   /** As known now. */
-  readonly pools: () => Iterable<Pick<RoutedPool, "prefix" | "blockLength">>;
+  readonly pools: () => Iterable<Pick<RoutedPool, "prefix" | "blockLength" | "createdAt">>;
   /** Monotonic milliseconds. */
   readonly elapsed: () => number;
   readonly report: (message: string) => void;

@@ -15,7 +15,7 @@ const NODES = ["a", "b", "c", "d", "e"];
 const POOLS: readonly RoutedPool[] = ["10.10.0.0/16", "fd10::/48"].map((name) => {
   const prefix = parsePrefix(name);
   if (prefix === undefined) throw new Error(name);
-  return { name, prefix, mode: { kind: "unencapsulated" }, blockLength: 26, isExported: true };
+  return { name, prefix, mode: { kind: "unencapsulated" }, blockLength: 26, createdAt: "", isExported: true };
 });
 const SELECTORS = ["all()", "has(red)", "!has(red)", "has(blue)"];
 

@@ -43,7 +43,7 @@ const C = node("c", { ipv4: "10.0.0.10" });
 
 function pool(name: string, cidr: string, mode: PoolMode["kind"] = "unencapsulated", isExported = true): RoutedPool {
   const kept: PoolMode = mode === "unencapsulated" ? { kind: mode } : { kind: mode, onlyAcrossSubnets: false };
-  return { name, prefix: prefixOf(cidr), mode: kept, blockLength: 26, isExported };
+  return { name, prefix: prefixOf(cidr), mode: kept, blockLength: 26, createdAt: "", isExported };
 }
 
 const PLAIN_POOLS = [pool("plain", "10.10.0.0/16"), pool("plain6", "fd10::/48")];
