@@ -13,6 +13,11 @@ const three = (machines: readonly (string | undefined)[], network?: string): rea
     ...{ name: `node-${index + 1}`, machine },
     addresses: network === undefined ? [] : [`${network}.${index + 1}`],
   }));
+/** All have the address that a hypervisor gives to each of its guests. */
+const behindNat = (machines: readonly string[]) =>
+  three(machines).map((node) => ({ ...node, addresses: ["10.0.2.15"] }));
+const twice = (nodes: readonly KnownNode[]) =>
+  nodes.map((node) => ({ ...node, addresses: [...node.addresses, ...node.addresses] }));
 const UNKNOWN = [undefined, undefined, undefined];
 const NONE: ComparedCluster = { recorded: undefined, uid: "this", records: [], nodes: [], proof: "machine or address" };
 
@@ -40,7 +45,46 @@ describe("judgeCluster()", () => {
     ["more nodes in the datastore, which were deleted", "new", { records: known("a", "b", "c"), nodes: known("c") }],
     ["the same machine", "new", { records: on("m", "10.0.0.1"), nodes: on("m", "10.0.0.2") }],
     ["another machine of the same name", "other", { records: on("m", "10.0.0.1"), nodes: on("o", "10.0.0.2") }],
-    ["another machine ID, and the same address", "new", { records: on("m", "10.0.0.1"), nodes: on("o", "10.0.0.1") }],
+    [
+      "other machine IDs, and the same addresses: the kubelets see others than the agents",
+      "new",
+      { records: three(["m", "n", "o"], "10.1.0"), nodes: three(["a", "b", "c"], "10.1.0") },
+    ],
+    [
+      "a single node on another machine, with an address that many clusters of one node have",
+      "other",
+      { records: on("m", "10.0.2.15"), nodes: on("o", "10.0.2.15") },
+    ],
+    [
+      "a single node on another machine, with the address of one of several nodes",
+      "other",
+      { records: three(["m"], "10.1.0"), nodes: three(["a", "b", "c"], "10.1.0") },
+    ],
+    [
+      "a single node without a known machine, and its address",
+      "new",
+      { records: three([undefined], "10.1.0"), nodes: three(["a"], "10.1.0") },
+    ],
+    [
+      "one address on all nodes, as behind the NAT of their hypervisors, and other machines",
+      "other",
+      { records: behindNat(["m", "n", "o"]), nodes: behindNat(["a", "b", "c"]) },
+    ],
+    [
+      "one address on all nodes of the datastore, which one node of the cluster has, too",
+      "other",
+      { records: behindNat(["m", "n"]), nodes: [...behindNat(["a"]), ...three(["x", "b"], "10.1.0").slice(1)] },
+    ],
+    [
+      "one address on all nodes, and the same machines",
+      "new",
+      { records: behindNat(["a", "b", "c"]), nodes: behindNat(["a", "b", "c"]) },
+    ],
+    [
+      "one address that each node names twice, and that only it has",
+      "new",
+      { records: twice(three(["m", "n"], "10.1.0")), nodes: three(["a", "b"], "10.1.0") },
+    ],
     [
       "the same names, and addresses of another network",
       "other",

@@ -69,11 +69,17 @@ export interface ComparedNodes {
 
 /**
  * Another cluster may have nodes of the same names. A kubelet may see another machine ID than the agent, so an address in
- * common proves a node, too. A machine ID that several nodes have, as copies of one image do, proves nothing.
+ * common proves a node, too. What several nodes of one side have proves nothing: the machine ID of copies of one image, or
+ * the address that a hypervisor gives to each of its guests. Of a single node nobody can tell whether others have its
+ * address as well, so it proves nothing against a machine ID.
  */
 export function compareNodes({ records, nodes }: Pick<ComparedCluster, "records" | "nodes">): ComparedNodes {
   const byName = new Map(nodes.map((node) => [node.name, node]));
-  const shared = sharedMachines(records).union(sharedMachines(nodes));
+  const machinesOf = ({ machine }: KnownNode) => (machine === undefined ? [] : [machine]);
+  const machines = sharedBy(records, machinesOf).union(sharedBy(nodes, machinesOf));
+  const addressesOf = ({ addresses }: KnownNode) => addresses;
+  const addresses = sharedBy(records, addressesOf).union(sharedBy(nodes, addressesOf));
+  const shared = { machines, addresses, isSingle: Math.min(records.length, nodes.length) === 1 };
   const pairs = records.flatMap((record) => {
     const node = byName.get(record.name);
     return node === undefined ? [] : [{ record, likeness: likenessOf(record, node, shared) }];
@@ -84,17 +90,34 @@ export function compareNodes({ records, nodes }: Pick<ComparedCluster, "records"
 
 type Likeness = "proven" | "unknown" | "different";
 
-function likenessOf(record: KnownNode, node: KnownNode, shared: ReadonlySet<string>): Likeness {
-  if (record.addresses.some((each) => node.addresses.includes(each))) return "proven";
-  const areMachinesKnown = record.machine !== undefined && node.machine !== undefined;
-  if (areMachinesKnown && record.machine !== node.machine) return "different";
-  if (record.machine !== undefined && record.machine === node.machine && !shared.has(record.machine)) return "proven";
-  return record.addresses.length > 0 && node.addresses.length > 0 ? "different" : "unknown";
+interface Shared {
+  /** Of several nodes of one side. */
+  readonly machines: ReadonlySet<string>;
+  readonly addresses: ReadonlySet<string>;
+  /** One of the sides has a single node. */
+  readonly isSingle: boolean;
 }
 
-function sharedMachines(nodes: readonly KnownNode[]): ReadonlySet<string> {
-  const byMachine = Map.groupBy(nodes, ({ machine }) => machine ?? "");
-  return new Set([...byMachine].filter(([, those]) => those.length > 1).map(([machine]) => machine));
+function likenessOf(record: KnownNode, node: KnownNode, { machines, addresses, isSingle }: Shared): Likeness {
+  const recorded = new Set(record.addresses).difference(addresses);
+  const reported = new Set(node.addresses).difference(addresses);
+  const isOnOther = record.machine !== undefined && node.machine !== undefined && record.machine !== node.machine;
+  if (isOnOther && isSingle) return "different";
+  if (!recorded.isDisjointFrom(reported)) return "proven";
+  if (isOnOther) return "different";
+  if (record.machine !== undefined && record.machine === node.machine && !machines.has(record.machine)) return "proven";
+  return recorded.size > 0 && reported.size > 0 ? "different" : "unknown";
+}
+
+function sharedBy(
+  nodes: readonly KnownNode[],
+  featuresOf: (node: KnownNode) => readonly string[],
+): ReadonlySet<string> {
+  const byFeature = Map.groupBy(
+    nodes.flatMap((node) => [...new Set(featuresOf(node))]),
+    (each) => each,
+  );
+  return new Set([...byFeature].filter(([, those]) => those.length > 1).map(([each]) => each));
 }
 
 /** How an administrator confirms that a datastore has moved to another cluster. */
