@@ -344,7 +344,7 @@ const ALLOWED: readonly (readonly [title: string, Account, () => Promise<KubeReq
     () =>
       record({
         bgp: { ipv4Address: "192.0.2.1/24" },
-        podCIDRs: ["10.244.1.0/24", "fd00::/80"],
+        podCIDRs: ["10.244.1.0/24", "fd00:0:0::/80"],
         addresses: [{ address: "192.0.2.1/24", type: "InternalIP" }],
       }),
   ],

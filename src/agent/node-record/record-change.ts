@@ -1,5 +1,4 @@
 /** The record of this node as it should be. Pure. Fields that others write are kept. */
-import { formatPrefix, parsePrefix } from "../../ip/prefix.ts";
 import type { Node } from "../../model/node.ts";
 import type { TunnelKind } from "../../model/tunnel-address.ts";
 import { vxlanMac } from "../../routing/vxlan-mac.ts";
@@ -27,10 +26,12 @@ export function withTunnels(spec: Spec, node: string, own: ReadonlyMap<TunnelKin
   };
 }
 
-/** `undefined`: it is not known which they are, and the record stays as it is. */
+/**
+ * As the orchestrator's Node has them, with the same text: its API server refuses others (operator/admission/node-policies.ts).
+ * `undefined`: it is not known which they are, and the record stays as it is.
+ */
 export function withPodCidrs(spec: Spec, podCidrs: readonly string[] | undefined): Spec {
   if (podCidrs === undefined) return spec;
   const { podCIDRs: _, ...others } = spec;
-  const networks = podCidrs.flatMap((text) => parsePrefix(text) ?? []).map(formatPrefix);
-  return networks.length === 0 ? others : { ...others, podCIDRs: networks };
+  return podCidrs.length === 0 ? others : { ...others, podCIDRs: [...podCidrs] };
 }

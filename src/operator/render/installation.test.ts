@@ -65,6 +65,15 @@ describe("renderInstallation()", () => {
     expect(policies("etcd-with-secret")).not.toContain(tokens);
   });
 
+  test("has policies without functions that expressions of Kubernetes 1.30 lack", () => {
+    const policies = render(exampleNamed("etcd-with-secret")).objects.filter(
+      ({ kind }) => kind === "ValidatingAdmissionPolicy",
+    );
+    expect(policies.length).toBeGreaterThan(5);
+    const unknown = /\b(isIP|ip|isCIDR|cidr|isSemver|semver|format\.\w+|lists\.range|sets\.\w+|transform\w+)\(/;
+    expect(policies.flatMap((policy) => unknown.exec(JSON.stringify(policy))?.[0] ?? [])).toEqual([]);
+  });
+
   test("renders the removal from the nodes as its file has it", async () => {
     const { installation, facts } = exampleNamed("private-registry");
     await expectText("uninstall.yaml", objectText(renderUninstall(installation, facts)));
