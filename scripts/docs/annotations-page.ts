@@ -57,7 +57,7 @@ export function annotationsPage(): string {
     "| The value has an IPv6 pool in `ipv4pools`, or an IPv4 pool in `ipv6pools` | 121 (CIDR), 101 (name) |",
     "| `ipAddrs` or `ipAddrsNoIpam` has two addresses of one family | 121 |",
     "| `ipAddrs` and `ipAddrsNoIpam` are set together | 121 |",
-    `| \`floatingIPs\` or \`allowedSourcePrefixes\` has more than ${MOST_RECORDED_VALUES} different values: nobody would read the others from the endpoint | 121 |`,
+    `| \`floatingIPs\` or \`allowedSourcePrefixes\` has more than ${MOST_RECORDED_VALUES} different values, and the Kubernetes API is the datastore: nobody would read the others from the annotations that record them. With etcd or the embedded datastore there is no limit | 121 |`,
     "| The switch of `ipAddrsNoIpam`, `floatingIPs` or `allowedSourcePrefixes` is not `true` | 121 |",
     `| \`ipam.type\` is \`host-local\`, or another plugin than \`${identity.ipamType}\`, and the annotation requests an address or a pool | 121 |`,
     "| A pool does not exist, is disabled, or is named by a part of its CIDR | 101 |",

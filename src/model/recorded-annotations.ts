@@ -19,6 +19,11 @@ export const RECORDED_ANNOTATIONS = [
  */
 export const MOST_RECORDED_VALUES = 32;
 
+/** In a datastore of its own, which users cannot write, an endpoint has as many values as an ADD records. */
+export function mostRecordedValues(datastore: "orchestrator" | "etcd" | "embedded"): number {
+  return datastore === "orchestrator" ? MOST_RECORDED_VALUES : Number.POSITIVE_INFINITY;
+}
+
 export function recordedAnnotation(name: (typeof RECORDED_ANNOTATIONS)[number]): string {
   return `${identity.annotationPrefix}${name}`;
 }

@@ -10,7 +10,6 @@ import {
   prefixAround,
   prefixContains,
 } from "../ip/prefix.ts";
-import { MOST_RECORDED_VALUES } from "../model/recorded-annotations.ts";
 import { parseJson } from "../parse-json.ts";
 import { quoted } from "../quote.ts";
 import { macProblem } from "./requested-mac.ts";
@@ -32,7 +31,7 @@ export function decodePodAddresses(text: string): Decoded<readonly Address[]> {
   return decoded;
 }
 
-/** As many addresses as can be recorded, each once. */
+/** Each once. */
 export function decodeAddresses(text: string): Decoded<readonly Address[]> {
   const list = decodeList(text, '["10.0.0.5"] or ["10.0.0.5", "fd00::5"]');
   if (!list.ok) return list;
@@ -45,7 +44,7 @@ export function decodeAddresses(text: string): Decoded<readonly Address[]> {
     if (kind !== undefined) return broken(`${quoted(each)} is ${kind}, which a pod cannot have`);
     if (!addresses.some((other) => isSameAddress(other, address))) addresses.push(address);
   }
-  return recordable(addresses);
+  return { ok: true, value: addresses };
 }
 
 /** Whether the pools exist is checked when the datastore is read. */
@@ -74,15 +73,14 @@ export function decodePrefixes(text: string): Decoded<readonly Prefix[]> {
     const prefix = prefixAround(read.address, read.length);
     if (!prefixes.some((other) => isSamePrefix(other, prefix))) prefixes.push(prefix);
   }
-  return recordable(prefixes);
+  return { ok: true, value: prefixes };
 }
 
-function recordable<Value>(values: readonly Value[]): Decoded<readonly Value[]> {
-  const surplus = values.length - MOST_RECORDED_VALUES;
-  if (surplus <= 0) return { ok: true, value: values };
-  return broken(
-    `it has ${values.length} different values; at most ${MOST_RECORDED_VALUES} are allowed: remove ${surplus} of them`,
-  );
+/** No more values than the datastore keeps. */
+export function atMost<Value>(most: number, decoded: Decoded<readonly Value[]>): Decoded<readonly Value[]> {
+  if (!decoded.ok || decoded.value.length <= most) return decoded;
+  const { length } = decoded.value;
+  return broken(`it has ${length} different values; at most ${most} are allowed: remove ${length - most} of them`);
 }
 
 export function decodeMac(text: string): Decoded<Uint8Array> {

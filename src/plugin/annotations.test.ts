@@ -4,7 +4,7 @@ import { thrownBy } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
 import { formatAddress } from "../ip/address.ts";
 import { formatPrefix } from "../ip/prefix.ts";
-import { MOST_RECORDED_VALUES } from "../model/recorded-annotations.ts";
+import { MOST_RECORDED_VALUES, mostRecordedValues } from "../model/recorded-annotations.ts";
 import {
   type AnnotatedPod,
   type AnnotationLimits,
@@ -27,6 +27,7 @@ const podWith = (pod: Values, namespace: Values = {}): AnnotatedPod => ({
 const ALL_ON: AnnotationLimits = {
   features: { ipAddrsNoIpam: true, floatingIps: true, allowedSourcePrefixes: true },
   ipamType: identity.ipamType,
+  mostRecordedValues: MOST_RECORDED_VALUES,
 };
 const requests = (pod: Values, namespace: Values = {}) => annotationRequests(podWith(pod, namespace), ALL_ON);
 
@@ -121,6 +122,10 @@ describe("annotationRequests()", () => {
     expect(error.kind).toBe("annotation-invalid");
     expect(error.message).toContain(`annotation "${annotationKey(name)}" of pod "shop/web": "[\\"${nth(1)}`);
     expect(error.message).toContain("it has 34 different values; at most 32 are allowed: remove 2 of them");
+
+    const limits = { ...ALL_ON, mostRecordedValues: mostRecordedValues("etcd") };
+    const onEtcd = annotationRequests(podWith({ [name]: JSON.stringify(values(100)) }), limits);
+    expect((onEtcd.floatingAddresses ?? onEtcd.sourcePrefixes)?.value).toHaveLength(100);
   });
 
   test("reads source prefixes of both families, each once, without host bits", () => {

@@ -16,6 +16,7 @@ import { nearestName } from "../model/nearest-name.ts";
 import { RECORDED_ANNOTATIONS } from "../model/recorded-annotations.ts";
 import { quoted } from "../quote.ts";
 import {
+  atMost,
   type Decoded,
   decodeAddresses,
   decodeMac,
@@ -111,6 +112,8 @@ export interface AnnotatedPod {
 export interface AnnotationLimits {
   readonly features: NetworkConfig["features"];
   readonly ipamType: string;
+  /** Of a list that the endpoint gets: model/recorded-annotations.ts. */
+  readonly mostRecordedValues: number;
 }
 
 /** A value, and where it is written, for messages. */
@@ -134,13 +137,14 @@ export interface AnnotationRequests {
 export function annotationRequests(pod: AnnotatedPod, limits: AnnotationLimits): AnnotationRequests {
   for (const name of NAMES) requireAllowed(find(pod, name), name, limits);
   requireOnlyOne(pod);
+  const most = limits.mostRecordedValues;
   const pools4 = poolRequest(pod, 4);
   const pools6 = poolRequest(pod, 6);
   const addresses = decoded(pod, "ipAddrs", decodePodAddresses);
   const addressesWithoutIpam = decoded(pod, "ipAddrsNoIpam", decodePodAddresses);
-  const floatingAddresses = decoded(pod, "floatingIPs", decodeAddresses);
+  const floatingAddresses = decoded(pod, "floatingIPs", (text) => atMost(most, decodeAddresses(text)));
   const mac = decoded(pod, "hwAddr", decodeMac);
-  const sourcePrefixes = decoded(pod, "allowedSourcePrefixes", decodePrefixes);
+  const sourcePrefixes = decoded(pod, "allowedSourcePrefixes", (text) => atMost(most, decodePrefixes(text)));
   return {
     pools: { ...(pools4 && { 4: pools4 }), ...(pools6 && { 6: pools6 }) },
     ...(addresses && { addresses }),

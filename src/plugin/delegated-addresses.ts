@@ -9,7 +9,7 @@ import { podCidrPlaces } from "../ipam/hostlocal/pod-cidr.ts";
 import { decodePool } from "../ipam/records.ts";
 import type { RequestedAddress } from "../ipam/requested-addresses.ts";
 import { resourcesPrefix } from "../model/keys.ts";
-import { MOST_RECORDED_VALUES } from "../model/recorded-annotations.ts";
+import { mostRecordedValues } from "../model/recorded-annotations.ts";
 import { quoted } from "../quote.ts";
 import type { AddRequest, Registered } from "./add-request.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
@@ -40,9 +40,10 @@ export async function registerWithDelegate(
     const { ips, routes, dns } = await effectOf("IPAM plugin ADD", () => ipam.add(call, session.signal));
     const addresses = ips.map(({ address }) => parsed(address, session));
     if (addresses.length === 0) throw refusal(session, "it returned no address");
-    if (addresses.length > MOST_RECORDED_VALUES) {
+    const most = mostRecordedValues(session.settings.kind);
+    if (addresses.length > most) {
       const number = `it returned ${addresses.length} addresses`;
-      throw refusal(session, `${number}; at most ${MOST_RECORDED_VALUES} can be recorded: give it fewer ranges`);
+      throw refusal(session, `${number}; at most ${most} can be recorded: give it fewer ranges`);
     }
     requireRequested(requested, addresses, session);
     const isRecorded = found.kind === "nothing" || (await requireSame(addresses, workload, session));

@@ -9,6 +9,7 @@ import { orchestratorNodeNames } from "../config/node-name.ts";
 import { PluginError } from "../errors.ts";
 import { readPodAndNamespace } from "../kube/pod.ts";
 import { type PodEndpoint, podEndpointOf, textOf, textsIn } from "../model/pod-endpoint.ts";
+import { mostRecordedValues } from "../model/recorded-annotations.ts";
 import { type AnnotatedPod, type AnnotationRequests, annotationRequests, uselessAnnotations } from "./annotations.ts";
 import { requireSamePod, type WantedPod } from "./pod-identity.ts";
 import type { Session } from "./session.ts";
@@ -29,7 +30,7 @@ export interface PodFacts {
 }
 
 export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: Session): Promise<PodFacts> {
-  const { config, surroundings, log } = session;
+  const { config, settings, surroundings, log } = session;
   const { environment = {}, now, elapsed, host } = surroundings;
   const warn = (message: string) => log.warning(message);
   const client = await host.openKubeClient(access, { environment, now, elapsed, warn });
@@ -47,7 +48,11 @@ export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: 
     namespaceAnnotations: textsIn(namespace.metadata, "annotations"),
   };
   for (const message of uselessAnnotations(annotated)) log.warning(message);
-  const requests = annotationRequests(annotated, { features: config.features, ipamType: config.ipam.type });
+  const requests = annotationRequests(annotated, {
+    features: config.features,
+    ipamType: config.ipam.type,
+    mostRecordedValues: mostRecordedValues(settings.kind),
+  });
   for (const message of unusedPools(requests, config.ipam)) log.warning(message);
   return {
     requests,

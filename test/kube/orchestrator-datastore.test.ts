@@ -61,6 +61,22 @@ describe("ADD and DEL with the orchestrator's API as the datastore", () => {
     return site.config({ ...DUAL, prevResult: JSON.parse(stdout) });
   }
 
+  testSite("refuse more addresses of another IPAM plugin than are read from the pod, and release them", async () => {
+    const reservation = async () => (await site.host.run(["cat", "/var/lib/cni/networks/net/10.88.7.2"])).stdout;
+    const pod = await site.makePod("many");
+    const ranges = Array.from({ length: 33 }, (_, index) => [{ subnet: `10.88.${index}.0/24` }]);
+    const config = site.config({ ipam: { type: "host-local", ranges } });
+    const { code, msg } = failureOf(await site.call("ADD", pod, config));
+
+    expect([code, msg]).toEqual([108, expect.stringContaining("it returned 33 addresses; at most 32")]);
+    expect(await reservation()).toBe("");
+    expect(await site.add(pod, site.config({ ipam: { type: "host-local", ranges: ranges.slice(1) } }))).toHaveLength(
+      32,
+    );
+    expect(await reservation()).toContain(pod.containerId);
+    await site.del(pod, config);
+  });
+
   testSite("a DEL of an older sandbox leaves the addresses of the newer one", async () => {
     const older = await site.makePod("restarted");
     await site.add(older);

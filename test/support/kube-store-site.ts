@@ -4,7 +4,7 @@
  * exist in the API.
  */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { type Finished, type Host, openHost } from "./host.ts";
 import { type ApiServer, type ApiServerPlan, startApiServer } from "./kube-apiserver.ts";
@@ -90,7 +90,7 @@ export async function openKubeSite(plan: ApiServerPlan = {}): Promise<KubeSite> 
         CNI_CONTAINERID: pod.containerId,
         CNI_NETNS: pod.netns,
         CNI_IFNAME: "eth0",
-        CNI_PATH: "/opt/cni/bin",
+        CNI_PATH: dirname(builtProgram()),
         CNI_ARGS: `K8S_POD_NAMESPACE=${pod.namespace};K8S_POD_NAME=${pod.name};K8S_POD_UID=${pod.uid};K8S_POD_INFRA_CONTAINER_ID=${pod.containerId}`,
       },
     });

@@ -18,6 +18,7 @@ import { resourceKey } from "../../model/keys.ts";
 import { NODE_AGENT_CONFIGURATION } from "../../model/kinds.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { type PodObject, textOf, textsIn } from "../../model/pod-endpoint.ts";
+import { mostRecordedValues } from "../../model/recorded-annotations.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { AnnotatedPod } from "../../plugin/annotations.ts";
 import { quoted } from "../../quote.ts";
@@ -44,7 +45,7 @@ export interface Sources {
 }
 
 export async function gatherFacts(subject: Subject, sources: Sources): Promise<GatheredFacts> {
-  const { store, network } = sources;
+  const { store, network, settings } = sources;
   const endpoints = await findEndpoints(store, subject);
   const found = subject.kind === "pod" ? await readPod(subject, sources) : { notes: [] };
   const [endpoint] = endpoints.readable;
@@ -75,6 +76,7 @@ export async function gatherFacts(subject: Subject, sources: Sources): Promise<G
       labels: labels ?? {},
       addresses: addresses.flat(),
       floating: endpoints.readable.flatMap(floatingOf),
+      mostRecordedValues: mostRecordedValues(settings.kind),
       bgp: nodeAgentSettings(configurations.readable, node ?? "").bgp,
     },
     endpoints: endpoints.readable,

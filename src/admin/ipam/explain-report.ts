@@ -44,6 +44,8 @@ export interface ExplainFacts {
   readonly addresses: readonly FoundAddress[];
   /** The floating IPs of the workload. */
   readonly floating: readonly Address[];
+  /** As many as an ADD accepts. */
+  readonly mostRecordedValues: number;
   /** Of the agent of the node. */
   readonly bgp: "Enabled" | "Disabled";
 }
@@ -87,11 +89,11 @@ export function explainAddresses(facts: ExplainFacts): Explanation {
 }
 
 function decisionsOf(facts: ExplainFacts): readonly ExplainedWish[] {
-  const { pod, config, pools, node, labels, configName } = facts;
+  const { pod, config, pools, node, labels, configName, mostRecordedValues } = facts;
   const requests: AnnotationRequests =
     pod === undefined
       ? { pools: {} }
-      : annotationRequests(pod, { features: config.features, ipamType: config.ipam.type });
+      : annotationRequests(pod, { features: config.features, ipamType: config.ipam.type, mostRecordedValues });
   if (requests.addressesWithoutIpam !== undefined) return withoutIpam(requests.addressesWithoutIpam.value, facts);
   return wishesOf({ ipam: config.ipam, requested: [], annotated: wishesIn(requests) }).map((wish) => {
     const family = wish.kind === "given" ? wish.address.family : wish.family;
