@@ -16,13 +16,14 @@ export interface Proposal {
   readonly changes: readonly OrderedChange[];
   readonly reason: string;
   /**
-   * A fact that must still hold at the orchestrator's API itself, not in the copy of it, which may be old: asked just
-   * before the commit. For what cannot be undone, like the deletion of a node.
+   * A fact that must still hold at the orchestrator's API itself, not in the copy of it, which may be old (a standby whose
+   * watches went silent unnoticed becomes the leader): asked just before the commit. For every deletion of what belongs to
+   * one of its objects.
    */
   readonly confirm?: Confirmation;
 }
 
-/** There is no object at this path now. */
+/** The orchestrator has no object with this key now. */
 export interface Confirmation {
   readonly absent: string;
 }

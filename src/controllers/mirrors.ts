@@ -52,7 +52,9 @@ function mirrorController(name: string, kind: MirroredKind, mirror: Mirror): Con
         stored: facts.stored[kind].held(key),
       });
       if (change === undefined) return undefined;
-      return { changes: [change], reason: `${PAST[change.kind]} ${mirror.codec.kind} ${titleInKey(key)}` };
+      const reason = `${PAST[change.kind]} ${mirror.codec.kind} ${titleInKey(key)}`;
+      // One copy less may open what the object denies.
+      return { changes: [change], reason, ...(change.kind === "delete" ? { confirm: { absent: key } } : {}) };
     },
   };
 }

@@ -66,11 +66,12 @@ export class NodeRecordController implements Controller {
     if (held?.kind !== "readable") return undefined;
     const reference = orchestratorReference(held.value.spec);
     if (reference === undefined) return undefined;
-    const node = orchestrator.nodes.get(resourceKey("nodes", { name: reference }));
+    const objectKey = resourceKey("nodes", { name: reference });
+    const node = orchestrator.nodes.get(objectKey);
     if (node === undefined) {
       return {
         changes: [{ kind: "delete", key, revision: held.revision }],
-        confirm: { absent: `/api/v1/nodes/${reference}` },
+        confirm: { absent: objectKey },
         reason: `deleted node ${held.value.metadata.name}: the orchestrator has no node ${reference} any more`,
       };
     }

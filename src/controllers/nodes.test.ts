@@ -76,11 +76,12 @@ describe("the records of nodes", () => {
   });
 
   test("stay if the orchestrator's API, asked again, has the node", async () => {
-    site.isAbsent = () => false;
+    const controllers = site.start({ watches: "silent" });
+    await pollUntil(() => controllers.states.every(({ isListed }) => isListed), "the first lists");
+    await site.putObject(OBJECT_KEY, object({}));
     await site.putRecord(KEY, record({}));
-    const controllers = site.start();
-    await site.untilSynced(controllers);
-    await Bun.sleep(100);
+    const isRefused = () => controllers.states.some(({ failingKeys }) => failingKeys > 0);
+    await pollUntil(async () => isRefused() || (await site.record(KEY)) === undefined, "the decision");
 
     expect(await site.record(KEY)).toBeDefined();
   });

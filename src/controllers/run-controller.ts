@@ -16,8 +16,8 @@ export interface ControllerMeans {
   readonly store: Pick<Datastore, "commit">;
   readonly replicas: Replicas;
   readonly leadership: Leadership;
-  /** Whether the orchestrator's API has no object at the path. */
-  readonly isAbsent: (path: string) => Promise<boolean>;
+  /** The orchestrator's objects, read from its API itself. */
+  readonly orchestrator: Pick<Datastore, "read">;
   readonly periodMilliseconds: number;
   readonly signal: AbortSignal;
   readonly elapsed: () => number;
@@ -184,8 +184,9 @@ export class RunningController {
   }
 
   private async carryOut(key: string, { changes, reason, confirm }: Proposal): Promise<void> {
-    const { store, leadership, isAbsent, log } = this.means;
-    if (confirm !== undefined && !(await isAbsent(confirm.absent))) return void this.queue.failed(key);
+    const { store, leadership, log } = this.means;
+    // The facts are old: they will show the object, and the key is decided again.
+    if (confirm !== undefined && !(await this.isAbsent(confirm.absent))) return void this.queue.failed(key);
     // The last moment: a leader that lost its lease while it asked does not write.
     if (!leadership.isLeading()) return this.queue.add(key);
     const written = await store.commit(changes);
@@ -194,5 +195,10 @@ export class RunningController {
     this.writes += 1;
     this.queue.succeeded(key);
     log(`${this.controller.name}: ${reason}`, "INFO");
+  }
+
+  private async isAbsent(key: string): Promise<boolean> {
+    const { answers } = await this.means.orchestrator.read([{ kind: "key", key }]);
+    return answers.every((found) => found.length === 0);
   }
 }

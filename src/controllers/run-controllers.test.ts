@@ -11,7 +11,7 @@ import { readWorld } from "../ipam/world.ts";
 import { type ClusterInformationSpec, clusterInformation } from "../model/cluster-information.ts";
 import { resourceKey } from "../model/keys.ts";
 import { convertPolicy } from "../model/orchestrator-policy.ts";
-import { namespaceProfile } from "../model/orchestrator-profile.ts";
+import { accountProfile, namespaceProfile } from "../model/orchestrator-profile.ts";
 import { podRecordKey, podRecordOf } from "../model/pod-record.ts";
 import { namespaceController } from "./mirrors.ts";
 
@@ -41,6 +41,7 @@ const POLICY_KEY = resourceKey("networkpolicies", { namespace: "red", name: "knp
 const policy = (selector: object = {}) =>
   convertPolicy({ metadata: { namespace: "red", name: "deny" }, spec: { podSelector: selector } });
 const PROFILE_KEY = resourceKey("profiles", { name: "kns.red" });
+const ACCOUNT_KEY = resourceKey("profiles", { name: "ksa.red.shop" });
 const profile = (labels = {}) => namespaceProfile({ metadata: { name: "red", labels } });
 
 describe("the controllers that copy", () => {
@@ -84,6 +85,23 @@ describe("the controllers that copy", () => {
     await site.untilSynced(controllers);
     expect(await site.record(own)).toBeDefined();
     expect(await site.record(ownProfile)).toBeDefined();
+  });
+
+  test.each([
+    ["policy", POLICY_KEY, policy()],
+    ["namespace", PROFILE_KEY, profile()],
+    ["service account", ACCOUNT_KEY, accountProfile({ metadata: { namespace: "red", name: "shop" } })],
+  ])("keep the copy of a %s that their watch has not shown, but the API has", async (_, key, copy) => {
+    const controllers = site.start({ watches: "silent" });
+    await pollUntil(() => controllers.states.every(({ isListed }) => isListed), "the first lists");
+    await site.putObject(key, copy);
+    await site.putRecord(key, copy);
+    const isRefused = () => controllers.states.some(({ failingKeys }) => failingKeys > 0);
+    await pollUntil(async () => isRefused() || (await site.record(key)) === undefined, "the decision");
+    expect(await site.record(key)).toBeDefined();
+
+    await site.deleteObject(key);
+    await site.until(key, (found) => found === undefined);
   });
 
   test.each<[string, (index: number) => readonly [key: string, record: object]]>([

@@ -21,7 +21,7 @@ import type { ControllerSettings } from "./settings.ts";
 
 export interface ControllersMeans
   extends Omit<ControllerMeans, "replicas" | "periodMilliseconds">,
-    Pick<CollectorMeans, "readPod"> {
+    Pick<CollectorMeans, "readPod" | "isAbsent"> {
   /** The product's datastore. */
   readonly store: Datastore;
   readonly allocator: Allocator;

@@ -6,6 +6,7 @@
  *
  * Both have the same orchestrator and get the same writes of the test, so both must end with the same records.
  */
+import { join } from "node:path";
 import type { Change, Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { identity } from "../../src/identity.ts";
@@ -49,19 +50,19 @@ export async function openEtcdSite(): Promise<EtcdSite> {
   undo.defer(server.stop);
   const objects = await openKubeObjects(server);
   undo.defer(objects.close);
-  const placeAt = async (endpoint: string, namespace: string): Promise<Place> => {
+  const placeAt = async (endpoint: string, namespace: string, kubeconfig: string): Promise<Place> => {
     const store = await openDatastore({ kind: "etcd", source: { kind: "endpoints", endpoints: [endpoint] } });
     undo.defer(() => store.close());
     // Initialized: the first controllers record the cluster, while there is no node yet.
     const value = clusterInformation.write(clusterInformation.make({ name: "default" }, {}));
     await store.commit([{ kind: "put", key: CLUSTER_INFORMATION.key({ name: "default" }), value }]);
-    const access = { KUBECONFIG: server.adminKubeconfig, DATASTORE_TYPE: "etcdv3", ETCD_ENDPOINTS: endpoint };
+    const access = { KUBECONFIG: kubeconfig, DATASTORE_TYPE: "etcdv3", ETCD_ENDPOINTS: endpoint };
     // The ports are the machine's.
     const environment = { ...access, POD_NAMESPACE: namespace, HEALTH_ENABLED: "false" };
     return { store, endpoint, environment, namespace };
   };
-  const calm = await placeAt(server.etcdEndpoint, "kube-system");
-  const disturbed = await placeAt(etcd.endpoints[0] ?? "", "default");
+  const calm = await placeAt(server.etcdEndpoint, "kube-system", await kubeconfigOfRole(server));
+  const disturbed = await placeAt(etcd.endpoints[0] ?? "", "default", server.adminKubeconfig);
   const all = undo.move();
   return {
     server,
@@ -84,6 +85,15 @@ export async function openEtcdSite(): Promise<EtcdSite> {
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** Of the account that the deployed role belongs to, which may do what the role says and nothing else. */
+async function kubeconfigOfRole(server: ApiServer): Promise<string> {
+  const role = join(import.meta.dir, `../../deploy/rbac/${identity.controllers}-etcd.yaml`);
+  await server.apply(await Bun.file(role).text());
+  const account = [identity.controllers, "--namespace=kube-system", "--duration=24h"];
+  const token = await server.kubectl(["create", "token", ...account]);
+  return server.credentials.writeKubeconfig("controllers", { token: token.trim() });
 }
 
 type State = Readonly<Record<string, unknown>>;

@@ -9,11 +9,14 @@ import { openAllocator } from "../../src/ipam/allocator.ts";
 import type { Leadership } from "../../src/kube/election/leadership.ts";
 import { means } from "./ipam.ts";
 import { pollUntil } from "./poll.ts";
+import { storeAround } from "./wrapped-store.ts";
 
 export interface StartPlan {
   readonly environment?: Readonly<Record<string, string>>;
   /** Instead of its own. */
   readonly store?: Datastore;
+  /** They see no change after the first list of the orchestrator's objects; its API has the present ones. */
+  readonly watches?: "silent";
   readonly isEtcd?: boolean;
 }
 
@@ -23,12 +26,10 @@ export class ControllersInMemory {
   readonly logged: string[] = [];
   isLeader = true;
   elapsed: () => number = () => performance.now();
-  /** What the orchestrator's API says to those who ask it itself. */
-  isAbsent: (path: string) => boolean = () => true;
   private stop = new AbortController();
   private ended: Promise<void> | undefined;
 
-  start({ environment = {}, store = this.store, isEtcd = true }: StartPlan = {}): RunningControllers {
+  start({ environment = {}, store = this.store, isEtcd = true, watches }: StartPlan = {}): RunningControllers {
     const leadership: Leadership = {
       isLeading: () => this.isLeader,
       whenLeading: (signal) => pollUntil(() => this.isLeader || signal.aborted, "the leadership"),
@@ -37,9 +38,9 @@ export class ControllersInMemory {
     const controllers = new RunningControllers(controllerSettings(environment, undefined, { isEtcd }), {
       store,
       isEtcd,
-      orchestrator: this.orchestrator,
+      orchestrator: watches === "silent" ? withSilentWatches(this.orchestrator) : this.orchestrator,
       leadership,
-      isAbsent: async (path) => this.isAbsent(path),
+      isAbsent: async () => true,
       readPod: async () => undefined,
       allocator: openAllocator(store, means()),
       signal: this.stop.signal,
@@ -91,6 +92,14 @@ export class ControllersInMemory {
     await pollUntil(() => controllers.states.every(({ isSynced }) => isSynced), "all controllers to be in sync");
   }
 }
+
+const withSilentWatches = (store: Datastore) =>
+  storeAround(store, {
+    watch: async function* (_prefix, revision, signal) {
+      yield { kind: "bookmark", revision };
+      await new Promise<void>((ended) => signal.addEventListener("abort", () => ended(), { once: true }));
+    },
+  });
 
 const put = (store: Datastore, key: string, value: object) =>
   store.commit([{ kind: "put", key, value: JSON.stringify(value) }]);

@@ -1,10 +1,10 @@
-/** A datastore around another one, with some of its reads or commits done otherwise: `transact()` goes through them too. */
+/** A datastore around another one, with some of its reads, commits or watches done otherwise: `transact()` goes through them too. */
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { transactOn } from "../../src/datastore/transact.ts";
 
 export function storeAround(
   store: Datastore,
-  otherwise: Partial<Pick<Datastore, "read" | "commit" | "close">>,
+  otherwise: Partial<Pick<Datastore, "read" | "commit" | "watch" | "close">>,
 ): Datastore {
   const around: Datastore = {
     atomicity: store.atomicity,

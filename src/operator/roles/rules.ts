@@ -79,7 +79,7 @@ const RECORD_NODE: readonly Rule[] = [
 /** Before a leaked address or a node is given up, pod and node are asked for again. */
 const FOLLOW_CLUSTER: Rule = { apiGroups: [CORE], resources: ["pods", "nodes"], verbs: ["get", "list", "watch"] };
 
-/** Its UID tells whether the datastore belongs to this cluster. */
+/** Its UID tells whether the datastore belongs to this cluster. With etcd all namespaces are read. */
 const IDENTIFY_CLUSTER: Rule = {
   apiGroups: [CORE],
   resources: ["namespaces"],
@@ -87,9 +87,10 @@ const IDENTIFY_CLUSTER: Rule = {
   resourceNames: ["kube-system"],
 };
 
+/** Before a copy is deleted, its object is asked for again. */
 const FOLLOW_COPIED: readonly Rule[] = [
-  { apiGroups: [CORE], resources: ["namespaces", "serviceaccounts"], verbs: ["list", "watch"] },
-  { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["list", "watch"] },
+  { apiGroups: [CORE], resources: ["namespaces", "serviceaccounts"], verbs: ["get", "list", "watch"] },
+  { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["get", "list", "watch"] },
 ];
 
 const KEEP_RECORDS: readonly Rule[] = [
@@ -178,6 +179,7 @@ export function hostAgentNamespaceRules(): readonly Rule[] {
 }
 
 export function controllersRules(datastore: RuleDatastore): readonly Rule[] {
-  const common = [FOLLOW_CLUSTER, IDENTIFY_CLUSTER];
-  return datastore === "etcd" ? [...common, ...FOLLOW_COPIED] : [...common, ...KEEP_RECORDS];
+  return datastore === "etcd"
+    ? [FOLLOW_CLUSTER, ...FOLLOW_COPIED]
+    : [FOLLOW_CLUSTER, IDENTIFY_CLUSTER, ...KEEP_RECORDS];
 }
