@@ -1,8 +1,8 @@
 /**
  * Everything that the agent does with the installed network. Loaded only if there is one.
  *
- *   datastore ── one replica of resources ──┬─▶ policy, floating IPs, routes to local pods    (enforce-policy.ts)
- *                                           ├─▶ outgoing NAT, sources that no pod may use     (agent/nat)
+ *   datastore ── one replica of resources ──┬─▶ policy, routes to local pods                  (enforce-policy.ts)
+ *                                           ├─▶ outgoing NAT, floating IPs, the guard         (agent/tables)
  *                                           ├─▶ the record of this node, the MTU of pods      (keep-node-record.ts)
  *                                           ├─▶ routes between nodes                          (route-between-nodes.ts)
  *                                           ▲ what annotations of pods claim is proven first  (agent/endpoints)

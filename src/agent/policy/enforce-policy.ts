@@ -1,41 +1,37 @@
 /**
  * Enforces the policies of one datastore on this host, and keeps the routes to its workloads, until the
  * signal is aborted.
+ *
+ *   update of the replica ──▶ EnforcedTable: compiled, written, acknowledged ──▶ applied(): status of endpoints, sidecars,
+ *                                                                               connections of pods that are gone, log
+ *   each second           ──▶ EnforcedTable: what others changed is reverted ──▶ checked(): uplinks
+ *   requests by HTTP      ──▶ facts(): health and metrics
  */
 
 import { forgetConnectionsOf } from "../../linux/conntrack-entries.ts";
-import { closeNetlinkSocket } from "../../linux/netlink-socket.ts";
+import { closeNetlinkSocket, type NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { watchRoutes } from "../../linux/rtnetlink/route-monitor.ts";
-import { uplinkNames } from "../../linux/rtnetlink/uplinks.ts";
 import { millisecondsOf } from "../../model/duration.ts";
 import { workloadPrefixes } from "../../model/interface-prefix.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
-import { PolicyCompiler } from "../../policy/compile/compiler.ts";
 import type { PolicyUpdate } from "../../policy/inputs.ts";
-import type { TableDelta } from "../../policy/table/desired-table.ts";
 import { followRoutes } from "../local-routes/follow-routes.ts";
-import { openKernelRoutes } from "../local-routes/kernel-routes.ts";
+import { openKernelRoutes, type RouteKernel } from "../local-routes/kernel-routes.ts";
 import { readRoutedEndpoints } from "../local-routes/recorded-endpoints.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "../network/followed-network.ts";
 import type { RoutingFacts } from "../node-routes/routing-facts.ts";
 import { onceEach } from "../once-each.ts";
-import { feedSidecars } from "../sidecars/feed-sidecars.ts";
+import { type FedSidecars, feedSidecars } from "../sidecars/feed-sidecars.ts";
 import type { SidecarVolumes } from "../sidecars/sidecar-volumes.ts";
-import { atMostEvery } from "./at-most-every.ts";
-import { countBatches } from "./counted-kernel.ts";
+import { EnforcedTable } from "./enforced-table.ts";
 import { enforcementLog } from "./enforcement-log.ts";
 import type { PolicyFacts } from "./facts.ts";
 import { GoneAddresses } from "./gone-addresses.ts";
-import { HostInterfaces } from "./host-interfaces.ts";
-import { openKernelTable } from "./kernel-table.ts";
 import { linksUp } from "./links-up.ts";
 import { applyUpdates, guardTable } from "./policy-loop.ts";
 import { StatusFiles } from "./status-files.ts";
-import { TableKeeper } from "./table-keeper.ts";
-import { sumTraffic } from "./traffic.ts";
 import { reportUnplaced } from "./unplaced-report.ts";
-import { WorkloadLinks } from "./workload-links.ts";
 
 export interface EnforceMeans extends FollowedNetwork {
   /** For metrics. */
@@ -44,151 +40,186 @@ export interface EnforceMeans extends FollowedNetwork {
   readonly volumes: SidecarVolumes;
 }
 
-/** However often metrics are read, the rules are not read more often. */
-const TRAFFIC_MILLISECONDS = 1_000;
-
-/** Other work of the agent comes first. */
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
-
 /** Rejects if it cannot go on. The kernel keeps the rules that it has. */
-export async function enforcePolicy(
-  { means, network, store, replica: whole, proven, heard, log, routing, volumes }: EnforceMeans,
-  signal: AbortSignal,
-): Promise<void> {
-  const replica = whole.part(KINDS_OF_PARTS.policy);
-  const warn = (message: string) => log(message, "WARNING");
+export async function enforcePolicy(given: EnforceMeans, signal: AbortSignal): Promise<void> {
+  const enforcement = new Enforcement(given);
   const ending = new AbortController();
-  const stop = AbortSignal.any([signal, ending.signal]);
-  const { kernel: host, files } = means;
-  const { elapsed, wait } = means.clock;
-  const { kernel, counts } = countBatches(openKernelTable(host), elapsed);
-  const refused = onceEach((message) => log(message, "ERROR"));
-  const { node } = network;
-  const compiler = new PolicyCompiler({ node, hasServices: store.isOrchestratorApi });
-  const isWanted = () => network.isPolicyRequired || compiler.policyCount + compiler.hostEndpointCount > 0;
-  const interfaces = new HostInterfaces(host, (now) => keeper.updateInterfaces(now));
-  const compiled = () => {
-    const found = interfaces.follow(compiler.dependsOnAddresses);
-    if (found !== undefined) compiler.setHostInterfaces(found);
-    if (compiler.hasOtherPrefixes) compiler.setUplinks(uplinkNames(links));
-    compiler.setWorkloadLinks(workloadLinks.follow(compiler.addressesToFind));
-  };
-  const tracking = host.openSocket("netfilter");
-  const gone = new GoneAddresses({
-    forget: async (addresses) => void (await forgetConnectionsOf(tracking, addresses, nextTurn)),
-    report: onceEach(warn).report,
-    wait,
-  });
-  const changed = (delta: TableDelta) => gone.changed(delta);
-  const adopted = (delta: TableDelta) => gone.adopted(delta);
-  const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn, compiled, changed, adopted });
-  const sidecars = feedSidecars({ means, volumes, network, store, compiler, keeper, log });
-  const routeEvents = (until: AbortSignal) => watchRoutes(host, until);
-  const routes = openKernelRoutes(host);
-  const workloadLinks = new WorkloadLinks({
-    ...{ kernel: routes, events: routeEvents, wait, report: onceEach(warn).report },
-    changed(now) {
-      const moved = keeper.updateWorkloadLinks(now);
-      if (isWanted()) status.update(moved, compiler.localEndpoints);
-      sidecars.policyChanged();
-    },
-  });
-  const links = host.openSocket("route");
-  const upOf = (names: readonly string[]) => linksUp(links, names);
-  const status = new StatusFiles({
-    folder: files.openFolder(network.statusDirectory),
-    upOf,
-    wait,
-    elapsed,
-    report: onceEach(warn).report,
-  });
-  let settings = nodeAgentSettings([], node);
-  let isApplied = false;
-  let checkedAt = elapsed();
-  const noteEnforcement = enforcementLog((message) => log(message, "INFO"));
-  const applied = ({ snapshot, changes }: PolicyUpdate) => {
-    heard();
-    isApplied = true;
-    settings = nodeAgentSettings(
-      Array.from(snapshot.configurations, ([, value]) => value),
-      node,
-    );
-    const isEnforced = isWanted();
-    noteEnforcement({ isEnforced, policies: compiler.policyCount, workloads: compiler.localEndpoints.size });
-    if (isEnforced) {
-      status.update(
-        changes.endpoints.map(({ key }) => key),
-        compiler.localEndpoints,
-      );
-    } else status.clear();
-    sidecars.policyChanged();
-    gone.update(changes.endpoints);
-    for (const { title, effect, reason } of compiler.problems) refused.report(`"${title}" ${effect}: ${reason}`);
-  };
-  const prefixes = () => workloadPrefixes(settings.interfacePrefix);
-  const refreshMilliseconds = () => millisecondsOf(settings.tablesRefreshInterval);
-  const readTraffic = atMostEvery(TRAFFIC_MILLISECONDS, elapsed, () => {
-    const titles = compiler.policyTitles;
-    return sumTraffic(kernel.counts(), (policy) => titles.has(policy));
-  });
-  const facts = (): PolicyFacts => ({
-    endpoints: compiler.localEndpoints.size,
-    hostEndpoints: compiler.hostEndpointCount,
-    policies: compiler.policyCount,
-    problems: compiler.problems.length,
-    refusedClaims: proven?.refused ?? [],
-    table: compiler.table,
-    datastore: replica.status,
-    batches: counts(),
-    traffic: readTraffic,
-    isApplied,
-    now: elapsed(),
-    checkedAt,
-  });
-  const checked = () => {
-    if (compiler.hasOtherPrefixes) keeper.updateUplinks(uplinkNames(links));
-    checkedAt = elapsed();
-  };
-  const settled = (endpoint: WorkloadEndpoint) => (proven === undefined ? endpoint : proven.settled(endpoint));
-  const recorded = () => readRoutedEndpoints(store, { node, settled });
-  const loops = [
-    followRoutes(replica.updates(stop), {
-      ...{
-        node,
-        network: network.name,
-        areEndpointsPods: proven !== undefined,
-        kernel: routes,
-        recorded,
-        report: warn,
-        elapsed,
-      },
-      ...{ events: routeEvents, wait, signal: stop },
-    }),
-    applyUpdates(replica.updates(stop), { keeper, wait, signal: stop, applied }),
-    guardTable({ keeper, wait, signal: stop, elapsed, refreshMilliseconds, checked }),
-    interfaces.run(stop),
-    workloadLinks.run(stop),
-    reportUnplaced({ unplaced: () => compiler.unplacedEndpoints, prefixes, report: warn, wait, signal: stop }),
-    status.run(stop),
-    sidecars.run(stop),
-    gone.run(stop),
-    means.serveFacts({
-      facts,
-      routing,
-      sidecars: () => sidecars.facts,
-      settings: () => settings,
-      wait,
-      signal: stop,
-      report: onceEach(warn).report,
-    }),
-  ];
+  const loops = enforcement.loops(AbortSignal.any([signal, ending.signal]));
   try {
     await Promise.all(loops.map((loop) => loop.finally(() => ending.abort())));
   } finally {
     await Promise.allSettled(loops);
-    kernel.close();
-    closeNetlinkSocket(links);
-    closeNetlinkSocket(tracking);
-    routes.close();
+    enforcement.close();
   }
 }
+
+class Enforcement {
+  private readonly routes: RouteKernel;
+  private readonly links: NetlinkSocket;
+  private readonly tracking: NetlinkSocket;
+  private readonly table: EnforcedTable;
+  private readonly status: StatusFiles;
+  private readonly gone: GoneAddresses;
+  private readonly sidecars: FedSidecars;
+  private readonly noteEnforcement: ReturnType<typeof enforcementLog>;
+  private readonly refused = onceEach((message) => this.given.log(message, "ERROR"));
+  private settings: ReturnType<typeof nodeAgentSettings>;
+  private isApplied = false;
+  private checkedAt: number;
+
+  constructor(private readonly given: EnforceMeans) {
+    const { means, network } = given;
+    this.routes = openKernelRoutes(means.kernel);
+    this.links = means.kernel.openSocket("route");
+    this.tracking = means.kernel.openSocket("netfilter");
+    this.gone = this.forgetter();
+    this.table = this.emptyTable();
+    this.status = this.statusFiles();
+    this.sidecars = feedSidecars({ ...given, compiler: this.table.compiler, keeper: this.table.keeper });
+    this.noteEnforcement = enforcementLog((message) => given.log(message, "INFO"));
+    this.settings = nodeAgentSettings([], network.node);
+    this.checkedAt = means.clock.elapsed();
+  }
+
+  /** Each ends when the signal is aborted; one that rejects ends the enforcement. */
+  loops(stop: AbortSignal): readonly Promise<void>[] {
+    const { table, replica } = this;
+    const { elapsed, wait } = this.given.means.clock;
+    const loop = { keeper: table.keeper, wait, signal: stop };
+    return [
+      this.followLocalRoutes(stop),
+      applyUpdates(replica.updates(stop), { ...loop, applied: (update) => this.applied(update) }),
+      guardTable({
+        ...{ ...loop, elapsed, checked: () => this.checked() },
+        refreshMilliseconds: () => millisecondsOf(this.settings.tablesRefreshInterval),
+      }),
+      ...table.loops(stop),
+      reportUnplaced({
+        ...{ report: this.warn, wait, signal: stop },
+        unplaced: () => table.compiler.unplacedEndpoints,
+        prefixes: () => workloadPrefixes(this.settings.interfacePrefix),
+      }),
+      this.status.run(stop),
+      this.sidecars.run(stop),
+      this.gone.run(stop),
+      this.serveFacts(stop),
+    ];
+  }
+
+  close(): void {
+    this.table.close();
+    closeNetlinkSocket(this.links);
+    closeNetlinkSocket(this.tracking);
+    this.routes.close();
+  }
+
+  private readonly warn = (message: string) => this.given.log(message, "WARNING");
+
+  private get replica() {
+    return this.given.replica.part(KINDS_OF_PARTS.policy);
+  }
+
+  private emptyTable(): EnforcedTable {
+    const { means, network, store } = this.given;
+    return new EnforcedTable({
+      ...{ host: means.kernel, clock: means.clock, node: network.node, report: this.warn },
+      hasServices: store.isOrchestratorApi === true,
+      isRequired: network.isPolicyRequired,
+      routes: { kernel: this.routes, events: this.routeEvents },
+      changed: (delta) => this.gone.changed(delta),
+      adopted: (delta) => this.gone.adopted(delta),
+      moved: (endpoints) => this.moved(endpoints),
+    });
+  }
+
+  private statusFiles(): StatusFiles {
+    const { means, network } = this.given;
+    return new StatusFiles({
+      folder: means.files.openFolder(network.statusDirectory),
+      upOf: (names) => linksUp(this.links, names),
+      ...means.clock,
+      report: onceEach(this.warn).report,
+    });
+  }
+
+  private forgetter(): GoneAddresses {
+    return new GoneAddresses({
+      forget: async (addresses) => void (await forgetConnectionsOf(this.tracking, addresses, nextTurn)),
+      report: onceEach(this.warn).report,
+      wait: this.given.means.clock.wait,
+    });
+  }
+
+  private readonly routeEvents = (until: AbortSignal) => watchRoutes(this.given.means.kernel, until);
+
+  private followLocalRoutes(stop: AbortSignal): Promise<void> {
+    const { means, network, store, proven } = this.given;
+    const { node } = network;
+    const settled = (endpoint: WorkloadEndpoint) => (proven === undefined ? endpoint : proven.settled(endpoint));
+    return followRoutes(this.replica.updates(stop), {
+      ...{ node, network: network.name, areEndpointsPods: proven !== undefined },
+      recorded: () => readRoutedEndpoints(store, { node, settled }),
+      ...{ kernel: this.routes, events: this.routeEvents, report: this.warn, ...means.clock, signal: stop },
+    });
+  }
+
+  /** The kernel has acknowledged the update. */
+  private applied({ snapshot, changes }: PolicyUpdate): void {
+    const { compiler, isWanted } = this.table;
+    this.given.heard();
+    this.isApplied = true;
+    this.settings = nodeAgentSettings(
+      Array.from(snapshot.configurations, ([, value]) => value),
+      this.given.network.node,
+    );
+    const [policies, workloads] = [compiler.policyCount, compiler.localEndpoints.size];
+    this.noteEnforcement({ isEnforced: isWanted, policies, workloads });
+    if (isWanted) {
+      this.status.update(
+        changes.endpoints.map(({ key }) => key),
+        compiler.localEndpoints,
+      );
+    } else this.status.clear();
+    this.sidecars.policyChanged();
+    this.gone.update(changes.endpoints);
+    for (const { title, effect, reason } of compiler.problems) this.refused.report(`"${title}" ${effect}: ${reason}`);
+  }
+
+  /** The kernel has acknowledged the rules of endpoints that are reached by other links now. */
+  private moved(endpoints: readonly string[]): void {
+    const { isWanted, compiler } = this.table;
+    if (isWanted) this.status.update(endpoints, compiler.localEndpoints);
+    this.sidecars.policyChanged();
+  }
+
+  /** What others changed in the table is reverted. */
+  private checked(): void {
+    this.table.lookAtUplinks();
+    this.checkedAt = this.given.means.clock.elapsed();
+  }
+
+  private serveFacts(signal: AbortSignal): Promise<void> {
+    const { means, routing } = this.given;
+    return means.serveFacts({
+      ...{ routing, wait: means.clock.wait, signal, report: onceEach(this.warn).report },
+      facts: () => this.facts(),
+      sidecars: () => this.sidecars.facts,
+      settings: () => this.settings,
+    });
+  }
+
+  private facts(): PolicyFacts {
+    const { table, isApplied, checkedAt } = this;
+    return {
+      ...table.facts,
+      traffic: table.readTraffic,
+      refusedClaims: this.given.proven?.refused ?? [],
+      datastore: this.replica.status,
+      now: this.given.means.clock.elapsed(),
+      ...{ isApplied, checkedAt },
+    };
+  }
+}
+
+/** Other work of the agent comes first. */
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
