@@ -11,6 +11,7 @@ import { noLeftoverInKernel } from "./kernel-leaks.ts";
 import { oneLeader } from "./leaders.ts";
 import { noLeakedRecord } from "./leaks.ts";
 import { everythingComesAbout } from "./liveness.ts";
+import { natFollowsPools, servedCallsLeaveNat } from "./nat.ts";
 import { noAddressLeadsToAnotherPod, noNodeAddressLeadsToPod } from "./node-addresses.ts";
 import { kernelRules, trackedRules } from "./packets/kernel-rules.ts";
 import { policyReader } from "./policy-state.ts";
@@ -37,6 +38,8 @@ export function allInvariants(): readonly Invariant[] {
     noAddressLeadsToAnotherPod(),
     statusOnlyAfterRules(),
     startsWithRules(),
+    servedCallsLeaveNat(),
+    natFollowsPools(),
     noLeakedRecord(read),
     noLeftoverInKernel(read),
     everythingComesAbout(read),

@@ -6,6 +6,9 @@ import type { Atomicity } from "../../src/datastore/datastore.ts";
 import type { NetworkNamespace } from "../kernel/model.ts";
 import type { Records } from "./records.ts";
 
+/** How the names of the processes begin that do the calls of plugins for the agent. */
+export const SERVER_OF_CALLS = "calls";
+
 export interface Violation {
   readonly invariant: string;
   readonly what: string;
@@ -78,6 +81,8 @@ export interface WorldHost {
   readonly segment: string;
   /** In the directory of endpoint status, by file name. */
   readonly statusFiles: ReadonlyMap<string, string>;
+  /** Whether the agent says that outgoing NAT is for the pools that there are. */
+  readonly isNatFollowed?: boolean;
   /** When somebody else last changed what the product has set, in virtual milliseconds. */
   readonly tamperedAt?: number;
   /** When no fault touched the node, in order; absent: always. */

@@ -2,6 +2,7 @@
  * What a call of the plugin uses of its process: one that ends with the call (as src/bin/process-host.ts), or one that stays
  * and serves the calls of others (as src/agent/calls/agent-host.ts).
  */
+import { natLockPath } from "../../src/config/run-directory.ts";
 import { DecodedEntries } from "../../src/ipam/facts.ts";
 import { openHostTurn } from "../../src/ipam/host-turn.ts";
 import { SharedTurns } from "../../src/ipam/shared-turns.ts";
@@ -45,7 +46,7 @@ export function hostOfManyCalls(process: SimulatedProcess, means: MachineMeans):
     netfilter: shareNetfilter(kernel),
     openKubeClient: async () => withoutClosing(api),
     noticeLostCaller: () => process.wait(0),
-    isNatFollowed: () => true,
+    isNatFollowed: () => means.files.isLocked(natLockPath({})),
   };
 }
 

@@ -85,6 +85,10 @@ export class NodeFiles {
     };
   }
 
+  isLocked(path: string): boolean {
+    return this.locks.get(path)?.isAlive === true;
+  }
+
   openFolder(process: SimulatedProcess, path: string): FileFolder {
     const create = () => {
       if (!this.folders.has(path)) this.changed(`${path}/`);

@@ -4,6 +4,7 @@ import type { AgentMeans } from "../../src/agent/means.ts";
 import { readAgentNetwork } from "../../src/agent/network/agent-network.ts";
 import { runNetwork } from "../../src/agent/network/run-network.ts";
 import { superviseParts } from "../../src/agent/supervise.ts";
+import { natLockPath } from "../../src/config/run-directory.ts";
 import { identity } from "../../src/identity.ts";
 import { shareNetfilter } from "../../src/linux/shared-netfilter.ts";
 import { isFaultOfCode } from "../judge/crashes.ts";
@@ -63,7 +64,7 @@ function agentMeansOf(process: SimulatedProcess, means: MachineMeans): AgentMean
       replaceFile: (path, text) => replaceText(process, means, { path, text }),
       openFolder: (path) => files.openFolder(process, path),
       runDirectory: identity.runDirectory,
-      lockNat: () => () => {},
+      lockNat: () => files.locksFor(process).tryLock(natLockPath({})),
     },
     openDatastore: async () => means.openStore(process),
     openKubeClient: async () => means.openApi(process),

@@ -5,6 +5,8 @@
  *   runtime ── call ──▶ the server of calls, if it runs and is used; else a process of its own ──▶ kernel, datastore
  *   node agent ───────────────────────────────────────────────────────────────────────────────▶ kernel, datastore
  */
+
+import { natLockPath } from "../../src/config/run-directory.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { ERROR_TABLE } from "../../src/errors.ts";
 import { identity } from "../../src/identity.ts";
@@ -15,7 +17,7 @@ import { perform } from "../../src/linux/netlink-socket.ts";
 import { addRoute } from "../../src/linux/rtnetlink/route.ts";
 import { hashMachineId } from "../../src/model/machine-annotation.ts";
 import type { PluginHost } from "../../src/plugin/plugin-host.ts";
-import type { WorldAttachment } from "../judge/invariant.ts";
+import { SERVER_OF_CALLS, type WorldAttachment } from "../judge/invariant.ts";
 import { SimulatedHost } from "../kernel/simulated-host.ts";
 import { SimulatedProcess } from "../schedule/process.ts";
 import type { Random } from "../schedule/random.ts";
@@ -124,6 +126,11 @@ export class SimulatedNode {
     return this.files.in(STATUS_FOLDER);
   }
 
+  /** The agent says that outgoing NAT is for the pools that there are. */
+  get isNatFollowed(): boolean {
+    return this.files.isLocked(natLockPath({}));
+  }
+
   startAgent(): void {
     if (this.running !== undefined) return;
     const process = this.newProcess("agent");
@@ -209,7 +216,7 @@ export class SimulatedNode {
   }
 
   private startServer(): void {
-    const process = this.newProcess("calls");
+    const process = this.newProcess(SERVER_OF_CALLS);
     const serving = { process, host: hostOfManyCalls(process, this.machineMeans()) };
     this.serving = serving;
     process.onKill(() => {

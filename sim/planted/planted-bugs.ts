@@ -103,6 +103,12 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     concerns: (script) => count(script, "kill agent") > 0,
   },
   {
+    patch: "nat-written-by-served-add",
+    violates: "served calls leave NAT to the agent",
+    concerns: (script) => script.calls === "server" && changesNat(script),
+    script: "add-that-has-read-older-pools-than-the-agent",
+  },
+  {
     patch: "addresses-of-existing-nodes-released",
     violates: "no living address freed",
     concerns: (script) => count(script, "lose mirror") > 0,
@@ -174,6 +180,10 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
 
 function count({ operations }: Script, ...kinds: readonly Operation["kind"][]): number {
   return operations.filter(({ kind }) => kinds.includes(kind)).length;
+}
+
+function changesNat({ operations }: Script): boolean {
+  return operations.some((operation) => operation.kind === "apply pool" && operation.pool.natOutgoing !== undefined);
 }
 
 function hasForeignChange({ operations }: Script, what: ForeignChange): boolean {

@@ -141,12 +141,12 @@ export class Cluster implements World {
   }
 
   async applyPool(pool: PoolPlan): Promise<void> {
-    const { name, cidr, blockSize, disabled = false, encapsulation } = pool;
+    const { name, cidr, blockSize, disabled = false, encapsulation, natOutgoing = false } = pool;
     if (this.overlapsAnother(pool)) return;
     const mode = encapsulation.endsWith("between subnets") ? "CrossSubnet" : "Always";
     const tunnel = encapsulation.startsWith("IPIP") ? ({ ipipMode: mode } as const) : ({ vxlanMode: mode } as const);
     const more = encapsulation === "none" ? {} : tunnel;
-    await this.servers.store.user.commit([poolChange(name, cidr, { blockSize, disabled, ...more })]);
+    await this.servers.store.user.commit([poolChange(name, cidr, { blockSize, disabled, natOutgoing, ...more })]);
   }
 
   /** The admin tool refuses such a pool: the former one of its range was not deleted, because it is in use. */

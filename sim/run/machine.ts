@@ -239,6 +239,9 @@ export class Machine {
       get statusFiles() {
         return machine.node.statusFiles;
       },
+      get isNatFollowed() {
+        return machine.node.isNatFollowed;
+      },
       get tamperedAt() {
         return machine.tamperedAt ?? Number.NEGATIVE_INFINITY;
       },

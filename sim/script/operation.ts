@@ -40,6 +40,7 @@ export interface PoolPlan {
   readonly blockSize: number;
   readonly encapsulation: "none" | "IPIP" | "IPIP between subnets" | "VXLAN" | "VXLAN between subnets";
   readonly disabled?: boolean;
+  readonly natOutgoing?: boolean;
 }
 
 /** What users and the orchestrator do. */

@@ -183,7 +183,10 @@ export class ScriptWriter {
     this.write({ kind: "delete policy", ...policy });
   }
 
-  applyPool(pool: PoolPlan): void {
+  /** Whatever changes, outgoing NAT may too. */
+  applyPool(changed: PoolPlan): void {
+    const natOutgoing = this.random.fork(`NAT ${this.operations.length}`).chance(0.5);
+    const pool = { ...changed, natOutgoing };
     this.pools.set(pool.name, pool);
     this.write({ kind: "apply pool", pool });
   }
@@ -255,7 +258,9 @@ function titleOf({ namespace, name }: ScriptPod): { readonly namespace: string; 
 /** Small, so that blocks run out, are borrowed from, and addresses are soon used again. */
 export function randomPools(random: Random, subnets: Script["subnets"]): readonly PoolPlan[] {
   const encapsulation = randomEncapsulation(random, subnets);
-  const first: PoolPlan = { name: "pool-1", cidr: "10.10.0.0/25", blockSize: random.pick([28, 29, 30]), encapsulation };
+  const natOutgoing = random.fork("NAT").chance(0.7);
+  const blockSize = random.pick([28, 29, 30]);
+  const first: PoolPlan = { name: "pool-1", cidr: "10.10.0.0/25", blockSize, encapsulation, natOutgoing };
   if (random.chance(0.6)) return [first];
   const other = randomEncapsulation(random, subnets);
   return [first, { name: "pool-2", cidr: "10.20.0.0/26", blockSize: 29, encapsulation: other }];

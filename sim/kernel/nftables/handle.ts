@@ -53,6 +53,7 @@ export function releaseTables(state: NetfilterState, sender: Sender, notify: Not
   for (const table of owned) transaction.removeTable(table);
   state.generation++;
   state.changes++;
+  state.changedBy = sender.processName;
   tellListeners(state, transaction.events, sender, notify);
 }
 
@@ -75,7 +76,9 @@ function handleBatch({ state, datagram, sender, outbox, notify }: BatchMeans): v
   }
   const { replies, events } = applyBatch(state, requestsOf(datagram), sender.port);
   for (const { request, errno } of replies) outbox.acknowledge(headOf(request.message), errno);
-  if (events.length > 0) tellListeners(state, events, sender, notify);
+  if (events.length === 0) return;
+  state.changedBy = sender.processName;
+  tellListeners(state, events, sender, notify);
 }
 
 /** The batch is for a certain generation, and the ruleset has another. */

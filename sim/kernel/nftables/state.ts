@@ -15,6 +15,8 @@ export class NetfilterState {
   generation = 1;
   /** How many batches have changed something: the work that was done. */
   changes = 0;
+  /** The name of the process that made the last change. */
+  changedBy: string | undefined;
   lastTableHandle = 0n;
   readonly faults = new NetfilterFaults();
   readonly connections: Connections;
