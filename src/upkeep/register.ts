@@ -55,7 +55,11 @@ export async function registerHost(store: Datastore, host: HostToRegister, means
       const isRequired = isForAgent && before === undefined;
       return findOrchestratorName(orchestrator, { node: name, recorded, isRequired }, means);
     },
-    addressed: (before, referred) => withHostAddresses(before, { store, means, name, referred, kind, orchestrator }),
+    // The agent follows the addresses of its host as well (agent/node-record), and would be undone by what was read here.
+    addressed: async (before, referred) =>
+      isForAgent && before !== undefined
+        ? before
+        : withHostAddresses(before ?? {}, { store, means, name, referred, kind, orchestrator }),
   };
   if (isForAgent && kind === "orchestrator") return confirm(store, record);
   return register(store, record, means).catch(explainForbidden);
@@ -130,7 +134,7 @@ interface RecordOfHost extends HostToRegister {
   /** When this machine replaced the one that has registered the name; `undefined` if nothing proves that it did. */
   readonly replacedAt: (before: Node) => Promise<Date | undefined>;
   /** The record with the addresses of this host. `referred`: its name in the orchestrator, if it is recorded. */
-  readonly addressed: (before: Node["spec"], referred: string | undefined) => Promise<Node["spec"]>;
+  readonly addressed: (before: Node["spec"] | undefined, referred: string | undefined) => Promise<Node["spec"]>;
   /** `undefined`: what is recorded stays. */
   readonly nameInOrchestrator: (before: Node | undefined) => Promise<string | undefined>;
 }
@@ -156,7 +160,7 @@ async function register(
     };
     const metadata = { ...origin, annotations: { ...origin.annotations, ...owner } };
     const reference = await nameInOrchestrator(before);
-    const spec = await addressed(before?.spec ?? {}, reference);
+    const spec = await addressed(before?.spec, reference);
     const referring = reference === undefined ? spec : withOrchestratorReference(spec, reference);
     const after = requireValid(NODE.codec.make(metadata, referring));
     const value = NODE.codec.write(after, entry?.value);

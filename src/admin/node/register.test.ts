@@ -139,6 +139,21 @@ describe("node register", () => {
     expect(await register({ files })).toBe("");
   });
 
+  test("for the agent, leaves the addresses of a Node that exists to the loop of the agent that follows them", async () => {
+    const plugin = { type: identity.product, nodename: "a", ipam: { type: identity.ipamType } };
+    const list = JSON.stringify({ name: "pods", cniVersion: "1.0.0", plugins: [plugin] });
+    const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-pods.conflist`]: list };
+    const { nodes, registerByAgent } = site({ hostName: "a", hostAddresses: UPLINK, files });
+    expect((await registerByAgent()).stdout).toBe("node/a created\n");
+    const { spec } = await nodes();
+    expect(spec.bgp).toEqual({ ipv4Address: "10.0.0.5/24", ipv6Address: "fd00::5/64" });
+
+    // What a registration has read may be older than what that loop has written meanwhile.
+    const others = addresses(["10.0.0.6/24", true]);
+    expect((await registerByAgent({ hostAddresses: others, version: "v9.9.9" })).stdout).toBe("node/a updated\n");
+    expect((await nodes()).spec).toEqual(spec);
+  });
+
   test("for the agent, records its release in a node of the cluster, also if the kubelet changes the node meanwhile", async () => {
     const store = openMemory();
     const plugin = {
