@@ -40,7 +40,7 @@ export function noConsequences(): Consequences {
   return { routes: [], peers: [], senders: [], announced: [], unreachable: [], refused: [] };
 }
 
-export function followBlock(block: RoutedBlock, around: Surroundings): Consequences {
+export function entriesOfBlock(block: RoutedBlock, around: Surroundings): Consequences {
   const made = noConsequences();
   const { prefix, node, borrowed } = block;
   const reason = around.blocks.whyIgnored(block);
@@ -59,7 +59,7 @@ export function followBlock(block: RoutedBlock, around: Surroundings): Consequen
   return made;
 }
 
-export function followNode({ node, refused }: CountedNode, around: Surroundings): Consequences {
+export function entriesOfNode({ node, refused }: CountedNode, around: Surroundings): Consequences {
   const made = noConsequences();
   for (const claim of refused) refuse(made, `Node "${node.name}" is not believed about ${claim}`);
   for (const prefix of node.podCidrs) followNetwork(made, { prefix, node: node.name }, around);
@@ -81,7 +81,7 @@ export function followNode({ node, refused }: CountedNode, around: Surroundings)
  * Addresses that IPAM does not know (`ipAddrsNoIpam`) and floating ones are announced if they are in a pool without a
  * tunnel. Those of a block, or of a pod CIDR, are announced with it.
  */
-export function followEndpoint({ addresses, floating }: AnnouncedEndpoint, around: Surroundings): Consequences {
+export function entriesOfEndpoint({ addresses, floating }: AnnouncedEndpoint, around: Surroundings): Consequences {
   const made = noConsequences();
   if (!around.isBgpEnabled) return made;
   for (const address of [...addresses, ...floating]) {

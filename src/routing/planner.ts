@@ -11,18 +11,18 @@
 import type { Address } from "../ip/address.ts";
 import { type Prefix, prefixAround, prefixesOverlap, singlePrefix } from "../ip/prefix.ts";
 import { BlockTable } from "./block-table.ts";
-import { Claims } from "./claims.ts";
 import {
   type Consequences,
-  followBlock,
-  followEndpoint,
-  followNode,
+  entriesOfBlock,
+  entriesOfEndpoint,
+  entriesOfNode,
   noConsequences,
   type Surroundings,
 } from "./consequences.ts";
 import { addressesOf, type CountedNode, countedNode, NodeTable } from "./counted-nodes.ts";
 import type { AnnouncedEndpoint, RoutedBlock, RoutedNode, RoutedPool } from "./facts.ts";
 import type { PlanChange, PlannedPeer, PlannedRoute, PlannedTunnel, RoutePlan, TunnelName } from "./plan.ts";
+import { PlanEntries } from "./plan-entries.ts";
 import { PoolTable } from "./pool-table.ts";
 import { type PlannedTunnels, planTunnels } from "./tunnels.ts";
 import { describeRefused, describeUnreachable, type UnreachableNode } from "./unreachable-nodes.ts";
@@ -76,12 +76,12 @@ export class RoutePlanner {
   });
   private readonly endpoints = new Map<string, AnnouncedEndpoint>();
   private ownTunnels: PlannedTunnels = { tunnels: new Map(), problems: [] };
-  private readonly routes = new Claims<PlannedRoute>();
-  private readonly peers = new Claims<PlannedPeer>();
-  private readonly senders = new Claims<Address>();
-  private readonly announced = new Claims<Prefix>();
-  private readonly unreachable = new Claims<UnreachableNode>();
-  private readonly refused = new Claims<string>();
+  private readonly routes = new PlanEntries<PlannedRoute>();
+  private readonly peers = new PlanEntries<PlannedPeer>();
+  private readonly senders = new PlanEntries<Address>();
+  private readonly announced = new PlanEntries<Prefix>();
+  private readonly unreachable = new PlanEntries<UnreachableNode>();
+  private readonly refused = new PlanEntries<string>();
   private readonly unread = { pools: new UnreadRecords(), others: new UnreadRecords() };
   private problems: readonly string[] = [];
 
@@ -124,7 +124,7 @@ export class RoutePlanner {
     forEachValue(nodes, (key, node) => this.setNode(key, node, due));
     forEachValue(blocks, (key, block) => this.setBlock(key, block, due));
     forEachValue(endpoints, (key, endpoint) => this.setEndpoint(key, endpoint, due));
-    const change = this.followAll(due);
+    const change = this.deriveAll(due);
     if (isReadAgain) this.describeProblems();
     return change;
   }
@@ -199,7 +199,7 @@ export class RoutePlanner {
     due.endpoints.add(key);
   }
 
-  private followAll(due: Due): PlanChange {
+  private deriveAll(due: Due): PlanChange {
     const formerTunnels = this.ownTunnels;
     if (due.all) {
       this.ownTunnels = this.settings.isEnabled
@@ -209,14 +209,16 @@ export class RoutePlanner {
     this.judgeClaims(due);
     const around = this.surroundings();
     for (const name of due.all ? new Set(this.counted.keys()).union(due.nodes) : due.nodes) {
-      this.follow(`node ${name}`, this.counted.get(name), (node) => followNode(node, around));
+      this.replaceEntries(`node ${name}`, this.counted.get(name), (node) => entriesOfNode(node, around));
     }
     for (const key of due.all ? new Set(this.blocks.keys()).union(due.blocks) : due.blocks) {
-      this.follow(`block ${key}`, this.blocks.get(key), (block) => followBlock(block, around));
+      this.replaceEntries(`block ${key}`, this.blocks.get(key), (block) => entriesOfBlock(block, around));
     }
     const areAllDue = due.all || due.allEndpoints;
     for (const key of areAllDue ? new Set(this.endpoints.keys()).union(due.endpoints) : due.endpoints) {
-      this.follow(`endpoint ${key}`, this.endpoints.get(key), (endpoint) => followEndpoint(endpoint, around));
+      this.replaceEntries(`endpoint ${key}`, this.endpoints.get(key), (endpoint) =>
+        entriesOfEndpoint(endpoint, around),
+      );
     }
     const changed = this.unreachable.takeChanged().size + this.refused.takeChanged().size;
     if (changed > 0 || formerTunnels !== this.ownTunnels) this.describeProblems();
@@ -265,7 +267,11 @@ export class RoutePlanner {
     return node !== undefined && names.includes(node) ? undefined : names[0];
   }
 
-  private follow<Fact>(source: string, fact: Fact | undefined, consequencesOf: (fact: Fact) => Consequences): void {
+  private replaceEntries<Fact>(
+    source: string,
+    fact: Fact | undefined,
+    consequencesOf: (fact: Fact) => Consequences,
+  ): void {
     const { routes, peers, senders, announced, unreachable, refused } =
       fact === undefined || !this.settings.isEnabled ? noConsequences() : consequencesOf(fact);
     this.routes.replace(source, routes);

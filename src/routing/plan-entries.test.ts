@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test";
-import { Claims } from "./claims.ts";
+import { PlanEntries } from "./plan-entries.ts";
 
-describe("Claims", () => {
+describe("PlanEntries", () => {
   test("the first source in the order of the text wins, whatever the order of events", () => {
     for (const sources of [
       ["a", "b", "c"],
       ["c", "a", "b"],
       ["b", "c", "a"],
     ]) {
-      const claims = new Claims<string>();
+      const claims = new PlanEntries<string>();
       for (const source of sources) claims.replace(source, [["key", `of ${source}`]]);
       expect(claims.entries.get("key")).toBe("of a");
       claims.replace("a", []);
@@ -21,7 +21,7 @@ describe("Claims", () => {
   });
 
   test("reports what differs from the last report only", () => {
-    const claims = new Claims<{ readonly value: number }>();
+    const claims = new PlanEntries<{ readonly value: number }>();
     claims.replace("a", [
       ["one", { value: 1 }],
       ["two", { value: 2 }],
@@ -37,7 +37,7 @@ describe("Claims", () => {
   });
 
   test("an entry with the same value stays the same object", () => {
-    const claims = new Claims<{ readonly value: number }>();
+    const claims = new PlanEntries<{ readonly value: number }>();
     claims.replace("a", [["one", { value: 1 }]]);
     const first = claims.entries.get("one");
     claims.replace("a", [["one", { value: 1 }]]);

@@ -11,7 +11,7 @@
 type Entries<Value> = readonly (readonly [key: string, value: Value])[];
 
 /** There are tens of thousands of entries: nothing is stored twice. */
-export class Claims<Value> {
+export class PlanEntries<Value> {
   private readonly keysBySource = new Map<string, readonly string[]>();
   private readonly winners = new Map<string, Value>();
   /** The source of each winner. */
