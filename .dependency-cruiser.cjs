@@ -19,6 +19,7 @@ const LAYERS = [
     "quote",
     "yaml",
     "unified-diff",
+    "timers",
   ],
   ["ip", "selector"],
   ["model", "cni", "config"],
@@ -73,6 +74,13 @@ module.exports = {
       severity: "error",
       from: { path: "^src/", pathNot: LAYERS.flat().map(pathOf) },
       to: {},
+    },
+    {
+      name: "no-unknown-module-imported",
+      comment: "nor is one imported that imports nothing itself, which the rule above does not see",
+      severity: "error",
+      from: {},
+      to: { path: "^src/", pathNot: LAYERS.flat().map(pathOf) },
     },
     {
       name: "no-test-in-product",
