@@ -1,5 +1,5 @@
 /** One replica of the controllers: the product's own process, on the clock and the connections of the simulation. */
-import { ControllersProcess } from "../../src/bin/controllers-process.ts";
+import { ControllersProcess } from "../../src/controllers/controllers-process.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import type { KubeClient } from "../../src/kube/api.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";

@@ -1,6 +1,8 @@
 /** Runs the admin tool with its real dependencies. */
 import { readdir, readFile } from "node:fs/promises";
 import { type Context, EXIT_FAILED, EXIT_OK } from "../admin/command.ts";
+import { editText } from "../admin/host/edit-text.ts";
+import { findProgram, runProgram, writeNewFile } from "../admin/host/run-program.ts";
 import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/interruption.ts";
 import { runAdmin } from "../admin/run.ts";
 import { runDirectoryOf } from "../config/run-directory.ts";
@@ -11,8 +13,6 @@ import { hostName } from "../linux/host-name.ts";
 import type { SocketOpener } from "../linux/netlink-socket.ts";
 import { VERSION } from "../version.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
-import { editText } from "./edit-text.ts";
-import { findProgram } from "./find-program.ts";
 import { removeUntrustedVariables } from "./trusted-environment.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -69,8 +69,8 @@ export async function run(args: readonly string[]): Promise<number> {
       const means = { environment, warn, now: () => new Date(), elapsed: () => performance.now() };
       return (await import("../kube/client.ts")).openKubeClient(access, { ...means, program: identity.adminTool });
     },
-    runProgram: async (command) => (await import("./run-program.ts")).runProgram(command, stopping.signal),
-    writeArchive: async (path, content) => (await import("./run-program.ts")).writeNewFile(path, content),
+    runProgram: (command) => runProgram(command, stopping.signal),
+    writeArchive: writeNewFile,
     readHostFacts: async () => (await import("../admin/host/host-facts.ts")).readHostFacts(),
     readKernelFeatures: async () => (await import("../admin/host/kernel-features.ts")).readKernelFeatures(),
     isAgentRunning: async () => (await import("../admin/host/routing-facts.ts")).isAgentRunning(environment),

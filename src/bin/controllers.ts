@@ -2,6 +2,7 @@
 import { hostname } from "node:os";
 import { chooseDatastore, environmentLayer } from "../admin/datastore/choice.ts";
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
+import { ControllersProcess } from "../controllers/controllers-process.ts";
 import { ReportServer } from "../controllers/serve-report.ts";
 import { controllerSettings } from "../controllers/settings.ts";
 import { openDatastore } from "../datastore/open.ts";
@@ -12,7 +13,6 @@ import { openKubeClient } from "../kube/client.ts";
 import { formatLine } from "../log/line.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
-import { ControllersProcess } from "./controllers-process.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 export async function run(args: readonly string[]): Promise<number> {

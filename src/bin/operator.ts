@@ -8,12 +8,12 @@ import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
 import { formatLine } from "../log/line.ts";
 import { deleteInstallations } from "../operator/delete-installation.ts";
+import { openInstallationDatastore } from "../operator/reconcile/installation-datastore.ts";
+import { OperatorProcess } from "../operator/reconcile/operator-process.ts";
 import { livenessOf, metricsText, readinessOf } from "../operator/reconcile/report.ts";
 import { OPERATOR_HEALTH_PORT } from "../operator/render/names.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
-import { openInstallationDatastore } from "./operator-datastore.ts";
-import { OperatorProcess } from "./operator-process.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 const METRICS_PORT = 9097;

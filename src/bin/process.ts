@@ -2,13 +2,14 @@
  * Runs a CNI plugin in this process: connects `serve()` with stdin, signals and
  * uncaught exceptions.
  */
+import { type EnterPhase, startPhaseClock } from "../cni/phase.ts";
 import type { Reply } from "../cni/reply.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
+import { identity } from "../identity.ts";
 import { type ReadSoFar, writeToStream } from "../linux/standard-streams.ts";
 import type { CallContext } from "../plugin/call-context.ts";
 import { interruptedBy } from "./interrupted.ts";
-import { tracePhases } from "./phases.ts";
 import { processHost } from "./process-host.ts";
 import { removeUntrustedVariables } from "./trusted-environment.ts";
 import {
@@ -107,4 +108,25 @@ function stopOnSignalsAndFaults(): Stopping {
 
 async function isOwnNetns(path: string): Promise<boolean> {
   return (await import("../linux/netns.ts")).isOwnNetns(path);
+}
+
+/**
+ * Measures where the time of the call goes. Prints it in one line on stderr if the variable TRACE (with the product's
+ * prefix) is 1:
+ *
+ *   trace ADD: boot 4.2, decode 1.0, datastore 3.1, kernel 2.4, exit 0.3, all 11.0 ms
+ *
+ * The time until now counts as `boot`, the start of the process. The node agent logs the others for every call.
+ */
+function tracePhases(): EnterPhase {
+  if (process.env[`${identity.environmentPrefix}TRACE`] !== "1") return () => {};
+  const boot = performance.now();
+  const clock = startPhaseClock();
+  process.on("exit", () => {
+    const parts = [...new Map([["boot", boot], ...clock.spent()])].map(
+      ([phase, milliseconds]) => `${phase} ${milliseconds.toFixed(1)}`,
+    );
+    console.error(`trace ${process.env["CNI_COMMAND"]}: ${parts.join(", ")}, all ${performance.now().toFixed(1)} ms`);
+  });
+  return clock.enter;
 }

@@ -1,7 +1,6 @@
 /** A real API server with the CRDs and the operator's own objects; operators run in this process, under the operator's role. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { openInstallationDatastore } from "../../src/bin/operator-datastore.ts";
 import { SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
 import { apiVersionOf, identity, OPERATOR_API, PRODUCT_API } from "../../src/identity.ts";
 import type { KubeClient, KubeRequest, KubeResponse } from "../../src/kube/api.ts";
@@ -9,6 +8,7 @@ import { openKubeClient } from "../../src/kube/client.ts";
 import { Elector } from "../../src/kube/election/elector.ts";
 import type { Leadership } from "../../src/kube/election/leadership.ts";
 import { requireOk } from "../../src/kube/require-ok.ts";
+import { openInstallationDatastore } from "../../src/operator/reconcile/installation-datastore.ts";
 import { type OperatorMeans, RunningOperator } from "../../src/operator/reconcile/run-operator.ts";
 import { type ApiServer, startApiServer } from "./kube-apiserver.ts";
 import { pollUntil } from "./poll.ts";

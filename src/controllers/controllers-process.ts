@@ -1,9 +1,5 @@
 /** The controllers of one process: the election, and what follows the datastore and the orchestrator. */
-import { ClusterGate } from "../controllers/cluster-gate.ts";
-import { type FollowMeans, followConfiguration } from "../controllers/follow-configuration.ts";
-import type { ControllersReport } from "../controllers/report.ts";
-import type { RunningControllers } from "../controllers/run-controllers.ts";
-import type { ControllerSettings } from "../controllers/settings.ts";
+
 import { orchestratorMapping } from "../datastore/kube/orchestrator-mapping.ts";
 import { openKubeStore } from "../datastore/kube/store.ts";
 import { identity } from "../identity.ts";
@@ -12,6 +8,11 @@ import { respectingLock } from "../ipam/respecting-lock.ts";
 import type { KubeClient } from "../kube/api.ts";
 import { Elector } from "../kube/election/elector.ts";
 import { liveObjects } from "../kube/live-objects.ts";
+import { ClusterGate } from "./cluster-gate.ts";
+import { type FollowMeans, followConfiguration } from "./follow-configuration.ts";
+import type { ControllersReport } from "./report.ts";
+import type { RunningControllers } from "./run-controllers.ts";
+import type { ControllerSettings } from "./settings.ts";
 
 type Inherited = "store" | "isEtcd" | "environment" | "signal" | "elapsed" | "wait" | "random" | "log";
 

@@ -2,16 +2,16 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DatastoreSettings } from "../config/datastore-settings.ts";
-import { ETCD_SECRET_KEYS } from "../config/etcd-secret-keys.ts";
-import type { Datastore } from "../datastore/datastore.ts";
-import { productMapping } from "../datastore/kube/product-mapping.ts";
-import { openKubeStore } from "../datastore/kube/store.ts";
-import { openDatastoreToFollow } from "../datastore/open.ts";
-import { identity } from "../identity.ts";
-import type { KubeClient } from "../kube/api.ts";
-import type { InstallationDatastore } from "../operator/effective-installation.ts";
-import type { OpenPlace } from "../operator/reconcile/records.ts";
+import type { DatastoreSettings } from "../../config/datastore-settings.ts";
+import { ETCD_SECRET_KEYS } from "../../config/etcd-secret-keys.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
+import { productMapping } from "../../datastore/kube/product-mapping.ts";
+import { openKubeStore } from "../../datastore/kube/store.ts";
+import { openDatastoreToFollow } from "../../datastore/open.ts";
+import { identity } from "../../identity.ts";
+import type { KubeClient } from "../../kube/api.ts";
+import type { InstallationDatastore } from "../effective-installation.ts";
+import type { OpenPlace } from "./records.ts";
 
 export interface DatastoreMeans {
   readonly client: KubeClient;

@@ -2,10 +2,10 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { EditedText } from "../admin/command.ts";
-import { PluginError } from "../errors.ts";
-import { identity } from "../identity.ts";
-import { quoted } from "../quote.ts";
+import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
+import { quoted } from "../../quote.ts";
+import type { EditedText } from "../command.ts";
 
 /** `editor`: a command of the shell, which may have arguments. */
 export async function editText(text: string, editor: string): Promise<EditedText> {

@@ -1,13 +1,14 @@
-/** Programs of the host, for the commands of the admin tool that collect their output. Loaded only by these. */
+/** Programs of the host that commands of the admin tool run: Helm, or those whose output they collect. */
 import { writeFile } from "node:fs/promises";
-import type { ProgramOutput } from "../admin/command.ts";
-import { PluginError } from "../errors.ts";
-import { quoted } from "../quote.ts";
+import { PluginError } from "../../errors.ts";
+import { quoted } from "../../quote.ts";
+import type { Program, ProgramOutput } from "../command.ts";
 
 const LONGEST_MILLISECONDS = 30_000;
 /** Directories that are not in the PATH of every user. */
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/** With the paths of the system; `undefined` if there is no such program. */
 export async function runProgram(command: readonly string[], signal: AbortSignal): Promise<ProgramOutput | undefined> {
   const program = Bun.which(command[0] ?? "", { PATH: SYSTEM_PATH });
   if (program === null) return undefined;
@@ -33,4 +34,26 @@ export async function writeNewFile(path: string, content: Uint8Array): Promise<v
     const reason = code === "EEXIST" ? "it exists already" : code;
     throw new PluginError("io-failure", `Cannot write ${quoted(path)}: ${reason}`, { cause });
   }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** `name`: a path, or a name to be found in PATH. */
+export function findProgram(name: string, environment: Environment): Program | undefined {
+  const path = Bun.which(name, { PATH: environment["PATH"] ?? "" });
+  if (path === null) return undefined;
+  return async (args, stdin = "") => {
+    const running = Bun.spawn([path, ...args], {
+      env: { ...environment },
+      stdin: new Blob([stdin]),
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [stdout, stderr, code] = await Promise.all([
+      new Response(running.stdout).text(),
+      new Response(running.stderr).text(),
+      running.exited,
+    ]);
+    return { code, stdout, stderr };
+  };
 }

@@ -1,8 +1,8 @@
 /** The operator of one process: the election, and what follows and changes the cluster while it leads. */
-import { identity } from "../identity.ts";
-import { Elector } from "../kube/election/elector.ts";
-import type { OperatorReport } from "../operator/reconcile/report.ts";
-import { type OperatorMeans, RunningOperator } from "../operator/reconcile/run-operator.ts";
+import { identity } from "../../identity.ts";
+import { Elector } from "../../kube/election/elector.ts";
+import type { OperatorReport } from "./report.ts";
+import { type OperatorMeans, RunningOperator } from "./run-operator.ts";
 
 export interface OperatorProcessMeans extends Omit<OperatorMeans, "namespaces" | "leadership"> {
   readonly environment: Readonly<Record<string, string | undefined>>;
