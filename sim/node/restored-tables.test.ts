@@ -8,6 +8,7 @@ import { GUARD_TABLE } from "../../src/firewall/guard-table.ts";
 import { NAT_TABLE, type NatPool } from "../../src/firewall/nat-table.ts";
 import { readFloatingState, readGuardState, readNatState } from "../../src/firewall/table-states.ts";
 import { errnoOf } from "../../src/linux/errno.ts";
+import type { FileFolder } from "../../src/linux/file-folder.ts";
 import { KernelError } from "../../src/linux/kernel-error.ts";
 import type { NetfilterAccess } from "../../src/linux/netfilter-access.ts";
 import { commit } from "../../src/linux/nftables/commit.ts";
@@ -19,6 +20,16 @@ import { Random } from "../schedule/random.ts";
 
 const POOLS: readonly NatPool[] = [{ cidr: prefix("10.0.0.0/24"), natOutgoing: true }];
 const FLOATING = [{ external: address("192.0.2.80"), internal: address("10.0.0.5") }];
+const NO_FILES: FileFolder = {
+  path: "host-ports",
+  list: () => [],
+  read: (name) => {
+    throw new Error(`no file ${name}`);
+  },
+  write: () => {},
+  remove: () => {},
+  changedAt: () => undefined,
+};
 
 function openTables({ sources = () => [] as readonly never[] | undefined } = {}) {
   const host = new SimulatedHost({ name: "a", random: new Random(1) });
@@ -28,7 +39,7 @@ function openTables({ sources = () => [] as readonly never[] | undefined } = {})
   const netfilter: NetfilterAccess = { withSocket: async (work) => work(socket) };
   const messages: string[] = [];
   const tables = new HostTables({
-    ...{ netfilter, kernel, elapsed: () => state.now, hasGuard: () => true },
+    ...{ netfilter, kernel, elapsed: () => state.now, hasGuard: () => true, hostPorts: NO_FILES },
     sources: () => {
       state.asked += 1;
       return sources();

@@ -79,8 +79,15 @@ export async function run(args: readonly string[]): Promise<number> {
     readPolicyCounts: async () => (await import("../admin/host/policy-kernel.ts")).readPolicyCounts(),
     openTracer: async (alternatives) =>
       (await import("../admin/host/policy-kernel.ts")).openTracer(alternatives, process.pid),
-    restoreTables: async (wanted, warn) =>
-      (await import("../upkeep/restore-tables.ts")).restoreTables(await ownSockets(), wanted, warn),
+    restoreTables: async (wanted, warn) => {
+      const [{ restoreTables }, { openFolder }, { hostPortsFolder }] = await Promise.all([
+        import("../upkeep/restore-tables.ts"),
+        import("../linux/file-folder.ts"),
+        import("../chained/portmap/record-file.ts"),
+      ]);
+      const hostPorts = openFolder(hostPortsFolder(runDirectoryOf(process.env)));
+      return restoreTables({ kernel: await ownSockets(), hostPorts }, wanted, warn);
+    },
     forgetConnections: async (addresses) => {
       const [{ trackedConnections }, { directNetfilter }] = await Promise.all([
         import("../firewall/tracked-connections.ts"),

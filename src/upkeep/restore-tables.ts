@@ -1,5 +1,6 @@
 /** Writes the tables that all pods of this host share, while no agent does. */
 import { restoreLoopbackGuard } from "../chained/portmap/restore-guard.ts";
+import { restoreHostPorts } from "../chained/portmap/restore-ports.ts";
 import { PluginError } from "../errors.ts";
 import { applyFloating } from "../firewall/apply-floating.ts";
 import { applyGuard } from "../firewall/apply-guard.ts";
@@ -11,6 +12,7 @@ import { GUARD_TABLE } from "../firewall/guard-table.ts";
 import { NAT_TABLE, type NatPool } from "../firewall/nat-table.ts";
 import type { RecordedSources } from "../firewall/recorded-sources.ts";
 import { removeDeadSources, setAllowedSources, setClusterSources } from "../firewall/source-prefixes.ts";
+import type { FileFolder } from "../linux/file-folder.ts";
 import { isKernelError, KernelError } from "../linux/kernel-error.ts";
 import { netfilterOf } from "../linux/netfilter-access.ts";
 import type { NetlinkSocket, SocketOpener } from "../linux/netlink-socket.ts";
@@ -29,9 +31,15 @@ export interface WantedTables {
   readonly floating: readonly FloatingAddress[];
 }
 
+export interface TablesHost {
+  readonly kernel: SocketOpener;
+  /** Of what ADDs assigned: see record-file.ts of portmap. */
+  readonly hostPorts: FileFolder;
+}
+
 /** Returns the names of the tables that were written. A kernel that cannot do it is warned about unless a pool or a pod needs NAT. */
 export async function restoreTables(
-  kernel: SocketOpener,
+  { kernel, hostPorts }: TablesHost,
   { pools, sources, clusterSources, floating, hasGuard }: WantedTables,
   warn: (message: string) => void,
 ): Promise<readonly string[]> {
@@ -43,8 +51,10 @@ export async function restoreTables(
       const isClusterNew = hasGuard && clusterSources !== undefined && setClusterSources(socket, clusterSources);
       const guard = isGuardNew || areSourcesNew || isClusterNew ? [GUARD_TABLE] : [];
       const translated = applyFloating(socket, floating) ? [FLOATING_TABLE] : [];
-      const hostPorts = restoreLoopbackGuard(kernel, socket, warn);
-      return [...nat, ...translated, ...guard, ...hostPorts].map(({ family, name }) => `${family} ${name}`);
+      const guarded = restoreLoopbackGuard(kernel, socket, warn);
+      const portTables = await restoreHostPorts(kernel, socket, hostPorts, warn);
+      const written = [...nat, ...translated, ...guard, ...guarded, ...portTables];
+      return [...new Set(written.map(({ family, name }) => `${family} ${name}`))];
     });
   } catch (cause) {
     if (isKernelError(cause, "EACCES", "EPERM")) {

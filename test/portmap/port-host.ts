@@ -3,11 +3,12 @@
  *
  *   client 198.51.100.2, fd00:2::2  ───  198.51.100.1, .3, fd00:2::1  host  ───  pods by ptp, bridge or ours + portmap
  */
-import { symlinkSync } from "node:fs";
+import { existsSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
+import { hostPortsFolder } from "../../src/chained/portmap/record-file.ts";
 import type { JsonObject } from "../../src/cni/json.ts";
 import { identity } from "../../src/identity.ts";
-import type { Host } from "../support/host.ts";
+import type { Finished, Host } from "../support/host.ts";
 import { BIN_DIRECTORY, upstreamPlugins } from "../support/network-under-test.ts";
 import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
 import { builtProgram } from "../support/run-plugin.ts";
@@ -18,6 +19,9 @@ export const OTHER_HOST4 = "198.51.100.3";
 export const HOST6 = "fd00:2::1";
 export const CLIENT4 = "198.51.100.2";
 export const CLIENT6 = "fd00:2::2";
+
+/** Without the link `/var/run`, which would lead to the real host if followed from outside. */
+const RECORDS = hostPortsFolder(identity.runDirectory.replace(/^\/var\/run\//, "/run/"));
 
 /** `own`: the plugin of this product, on its own datastore. */
 export type MainPlugin = "own" | "ptp" | "bridge";
@@ -51,6 +55,10 @@ export interface PortHost extends AsyncDisposable {
   makePod(name: string, mappings: readonly PortMappingRequest[]): Promise<Pod>;
   removeNetns(pod: Pod): Promise<void>;
   network(options?: NetworkOptions): Runtime;
+  /** Runs `vendorctl node restore`, while no node agent runs. */
+  restore(): Promise<Finished>;
+  /** The files that ADDs left on the host. */
+  files(): readonly string[];
   /** Every element and chain of both tables, as `nft` lists them; empty if nobody has a port. */
   kept(): Promise<readonly string[]>;
 }
@@ -119,6 +127,14 @@ export async function openPortHost(): Promise<PortHost> {
     },
     network: (options = {}) =>
       startRuntime({ conflist: conflistOf(site, options), pluginDirectory: BIN_DIRECTORY, run: host.run }),
+    restore() {
+      const store = ["--datastore-type", "embedded", "--datastore-path", String(site.config()["datastore_path"])];
+      return host.run([builtProgram(identity.adminTool), "node", "restore", "--name", "node-1", ...store]);
+    },
+    files() {
+      const folder = host.view(RECORDS);
+      return existsSync(folder) ? readdirSync(folder) : [];
+    },
     async kept() {
       const lines: string[] = [];
       for (const family of ["ip", "ip6"]) {

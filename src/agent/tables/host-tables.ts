@@ -1,7 +1,8 @@
 /**
  * The nftables tables that all pods of this host share, beside that of policy: outgoing NAT, floating IPs, the guard against
- * spoofed addresses with the sources that pods may use, the guard of the loopback. While the agent runs it is their only
- * writer but for the ADDs, which complete the guard before a pod joins.
+ * spoofed addresses with the sources that pods may use, host ports and the guard of the loopback. While the agent runs it
+ * is their only writer but for the calls of plugins, which complete the guard before a pod joins, and assign and release
+ * its host ports.
  *
  *   pools, nodes, endpoints ──▶ what is wanted ──▶ what differs is written
  *   another program changes rules (nft flush ruleset, a reload of a firewall) ──▶ everything is compared, within a second
@@ -9,6 +10,7 @@
  * A table that the kernel refuses does not keep the others from being written.
  */
 import { restoreLoopbackGuard } from "../../chained/portmap/restore-guard.ts";
+import { restoreHostPorts } from "../../chained/portmap/restore-ports.ts";
 import { describeFailure } from "../../errors.ts";
 import { applyFloating } from "../../firewall/apply-floating.ts";
 import { applyGuard, requireGuard } from "../../firewall/apply-guard.ts";
@@ -20,6 +22,7 @@ import { GUARD_TABLE } from "../../firewall/guard-table.ts";
 import { NAT_TABLE, type NatPool } from "../../firewall/nat-table.ts";
 import type { RecordedSources } from "../../firewall/recorded-sources.ts";
 import { setClusterSources } from "../../firewall/source-prefixes.ts";
+import type { FileFolder } from "../../linux/file-folder.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
 import type { NetlinkSocket, SocketOpener } from "../../linux/netlink-socket.ts";
 import { readGeneration } from "../../linux/nftables/commit.ts";
@@ -38,6 +41,8 @@ export interface HostTablesMeans {
   readonly netfilter: NetfilterAccess;
   readonly kernel: SocketOpener;
   readonly elapsed: () => number;
+  /** Of what ADDs assigned: see record-file.ts of portmap. */
+  readonly hostPorts: FileFolder;
   /** Given the links of the host. Not if another plugin connects all of its pods. */
   readonly hasGuard: (links: readonly Link[]) => boolean;
   /** Of those of the links whose pods may use further sources; `undefined`: not known yet. */
@@ -110,8 +115,8 @@ export class HostTables {
         this.comparedAt = elapsed();
         const { written, isIncomplete } = await this.compare(socket);
         if (!isIncomplete) problems.forget();
-        const names = written.map(({ family, name }) => `${family} ${name}`);
-        if (names.length > 0) log(`Wrote the nftables tables of this host again: ${names.join(", ")}`, "INFO");
+        const names = new Set(written.map(({ family, name }) => `${family} ${name}`));
+        if (names.size > 0) log(`Wrote the nftables tables of this host again: ${[...names].join(", ")}`, "INFO");
       });
     } catch (failure) {
       this.report("Cannot compare the nftables tables of this host", failure);
@@ -120,7 +125,7 @@ export class HostTables {
 
   /** What is wanted is read where it is used: it may change meanwhile. */
   private async compare(socket: NetlinkSocket): Promise<Comparison> {
-    const { kernel, hasGuard, sources, problems } = this.means;
+    const { kernel, hasGuard, hostPorts, sources, problems } = this.means;
     const done: Comparison = { written: [], isIncomplete: false };
     const links = withRouteSocket(kernel, listLinks);
     const attempt = async (table: TableReference, apply: () => boolean | Promise<boolean>) => {
@@ -150,6 +155,16 @@ export class HostTables {
     } catch (failure) {
       done.isIncomplete = true;
       this.report("Cannot restore the guard of the host's loopback", failure);
+    }
+    try {
+      const warn = (message: string) => {
+        done.isIncomplete = true;
+        problems.report(message);
+      };
+      done.written.push(...(await restoreHostPorts(kernel, socket, hostPorts, warn)));
+    } catch (failure) {
+      done.isIncomplete = true;
+      this.report("Cannot restore host ports", failure);
     }
     return done;
   }

@@ -1,5 +1,6 @@
 /** The parts of the agent that say what the tables of this host must be, and the one that writes them again (host-tables.ts). */
 
+import { hostPortsFolder } from "../../chained/portmap/record-file.ts";
 import type { NatPool } from "../../firewall/nat-table.ts";
 import type { RecordedSources } from "../../firewall/recorded-sources.ts";
 import { attachmentsFolder, readAttachments } from "../../ipam/attachment-record.ts";
@@ -21,6 +22,7 @@ export function sharedTablesParts(followed: FollowedNetwork, netfilter: Netfilte
   const warn = (message: string) => log(message, "WARNING");
   const tables = new HostTables({
     ...{ netfilter, kernel: means.kernel, elapsed: means.clock.elapsed, log },
+    hostPorts: means.files.openFolder(hostPortsFolder(means.files.runDirectory)),
     hasGuard: (links) => !isForAgentOnly || links.some(({ alias }) => alias !== undefined),
     sources: (links) => wantedSources(links, followed),
     problems: onceEach(warn),

@@ -32,7 +32,8 @@ function assignAtOnce(socket: NetlinkSocket, recordSets: readonly RecordSet[]): 
   return refusals.length === 0;
 }
 
-function isPrepared(socket: NetlinkSocket, { family, records }: RecordSet): boolean {
+/** Whether the family's table has all rules that the records need. */
+export function isPrepared(socket: NetlinkSocket, { family, records }: RecordSet): boolean {
   const lengths: number[] = [];
   for (const record of records) {
     if (record.kind === "source" && needsNeighbourRule(family, record.masqueraded.length))

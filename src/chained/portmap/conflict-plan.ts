@@ -16,7 +16,7 @@ import { type Conflicts, claimKeys, type Rival } from "./conflicts.ts";
 import { podKey, portKey } from "./elements.ts";
 import { type OwnedElements, removeChanges } from "./owned-elements.ts";
 import { isSameContainer } from "./port-owner.ts";
-import type { PortRecord, RecordSet } from "./port-records.ts";
+import { claimsIn, type PortRecord, type RecordSet } from "./port-records.ts";
 import { baseChanges, neighbourRule } from "./rules.ts";
 import { SET, tableOf } from "./table.ts";
 
@@ -36,13 +36,13 @@ export function planAssignment(recordSet: RecordSet, conflicts: Conflicts): Assi
     ...removed.flatMap(removeChanges),
     ...takeOverPodAddresses(recordSet, conflicts, removed),
   ];
-  for (const claim of claimsIn(wanted)) {
+  for (const claim of claimsIn({ records: wanted })) {
     if (isForAnyAddress(claim) && conflicts.heldPerAddress.has(portKey(claim).toHex())) {
       changes.push(...uncountChanges(claim));
     }
   }
-  if (claimsIn(wanted).length > 0) changes.push(...assignChanges({ ...recordSet, records: wanted }));
-  const released = removed.flatMap(({ records }) => claimsIn(records)).filter((claim) => !isForAnyAddress(claim));
+  if (claimsIn({ records: wanted }).length > 0) changes.push(...assignChanges({ ...recordSet, records: wanted }));
+  const released = removed.flatMap(claimsIn).filter((claim) => !isForAnyAddress(claim));
   return { changes, leftToSibling, released };
 }
 
@@ -115,8 +115,4 @@ function takeOverPodAddresses(
     });
   }
   return changes;
-}
-
-function claimsIn(records: readonly PortRecord[]): readonly Claim[] {
-  return records.flatMap((record) => (record.kind === "port" ? [record.claim] : []));
 }

@@ -73,7 +73,7 @@ function isAboutEveryAddress(record: PortRecord): boolean {
 }
 
 /** A port of a single address conflicts with itself and with the same port of every address. */
-function keysOf(record: PortRecord): readonly Uint8Array[] {
+export function keysOf(record: PortRecord): readonly Uint8Array[] {
   if (record.kind === "source") return [podKey(record.masqueraded.podAddress)];
   return claimKeys(record.claim);
 }

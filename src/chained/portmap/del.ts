@@ -3,17 +3,19 @@ import type { DelCall } from "../../cni/call.ts";
 import { portFields } from "./claim.ts";
 import { takeBackLoopbackSources } from "./loopback-sources.ts";
 import { ownerOf } from "./port-owner.ts";
+import { removeRecordFile } from "./record-file.ts";
 import { releasePorts } from "./release.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { forgetUdp } from "./udp.ts";
 
 export async function del(call: DelCall, surroundings: Surroundings): Promise<void> {
   const { id } = ownerOf(call.networkName, call);
+  removeRecordFile(surroundings.runDirectory, id);
   const netfilter = await surroundings.loadNetfilter();
   await netfilter.withSocket(async (socket) => {
     const released = await releasePorts(socket, id);
     takeBackLoopbackSources(socket, released);
-    for (const claim of released) forgetUdp(socket, claim, surroundings);
+    for (const claim of released) forgetUdp(socket, claim, (message) => surroundings.log.warning(message));
     if (released.length > 0) surroundings.log.changed(portFields(released));
   });
 }

@@ -5,10 +5,12 @@
  */
 import type { GcCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
+import type { FileFolder } from "../../linux/file-folder.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { takeBackLoopbackSources } from "./loopback-sources.ts";
 import { isSameNetwork, ownerOf } from "./port-owner.ts";
 import { listHeldPerAddress, listHolders, listOwners } from "./read-table.ts";
+import { hostPortsFolder, ownerIdOf } from "./record-file.ts";
 import { forgetSingleAddresses } from "./refusals.ts";
 import { releaseExactly, releasePorts } from "./release.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -35,12 +37,18 @@ async function collect(
   surroundings: Surroundings,
 ): Promise<readonly unknown[]> {
   const failures: unknown[] = [];
+  const folder = await surroundings.openFolder(hostPortsFolder(surroundings.runDirectory));
+  try {
+    removeStaleFiles(folder, isStale);
+  } catch (failure) {
+    failures.push(failure);
+  }
   const release = async (ids: readonly Uint8Array[], releaseOne: typeof releasePorts) => {
     for (const id of ids) {
       try {
         const released = await releaseOne(socket, id);
         takeBackLoopbackSources(socket, released);
-        for (const claim of released) forgetUdp(socket, claim, surroundings);
+        for (const claim of released) forgetUdp(socket, claim, (message) => surroundings.log.warning(message));
       } catch (failure) {
         failures.push(failure);
       }
@@ -51,6 +59,15 @@ async function collect(
   await release(distinct(socket, listHolders).filter(isStale), releaseExactly);
   for (const family of [4, 6] as const) forgetSingleAddresses(socket, listHeldPerAddress(socket, family));
   return failures;
+}
+
+/** After a flush of the ruleset they may be all that is left. */
+function removeStaleFiles(folder: FileFolder, isStale: (id: Uint8Array) => boolean): void {
+  if (folder.changedAt() === undefined) return;
+  for (const name of folder.list()) {
+    const id = ownerIdOf(name);
+    if (id !== undefined && isStale(id)) folder.remove(name);
+  }
 }
 
 /** Each owner once, whatever it has and in whichever families. */

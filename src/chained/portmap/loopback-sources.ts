@@ -9,6 +9,7 @@
  * pods for which it was switched on, and with the last of them it is switched off again.
  */
 import { type Address, addressBytes } from "../../ip/address.ts";
+import { KernelError } from "../../linux/kernel-error.ts";
 import { type NetlinkSocket, ownSockets } from "../../linux/netlink-socket.ts";
 import { commit, tryCommit } from "../../linux/nftables/commit.ts";
 import { listElements } from "../../linux/nftables/read.ts";
@@ -18,18 +19,56 @@ import { findLink } from "../../linux/rtnetlink/link.ts";
 import { reflectLoopback, removeLoopbackFilters } from "../../linux/rtnetlink/loopback-filter.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import { readSysctl, writeSysctl } from "../../linux/sysctl.ts";
+import { quoted } from "../../quote.ts";
 import type { Claim } from "./claim.ts";
 import type { PodLink } from "./masqueraded-sources.ts";
 import { SET, tableOf } from "./table.ts";
 
 const NAME_LENGTH = 16;
 
-export const BRIDGE_NETFILTER = "net/bridge/bridge-nf-call-iptables";
+const BRIDGE_NETFILTER = "net/bridge/bridge-nf-call-iptables";
 
-export function allowLoopbackSources(socket: NetlinkSocket, link: PodLink, pod: Address): void {
+/** The link of a pod whose ports are served on 127.0.0.1. */
+export interface LoopbackLink extends PodLink {
+  /** A bridge on which this plugin switched it on. What somebody else switched on is theirs to switch off. */
+  readonly isNoted: boolean;
+}
+
+/** `undefined` if its host's loopback could not be guarded: rather no service on 127.0.0.1 than one that would open it. */
+export function loopbackLinkOf(
+  socket: NetlinkSocket,
+  link: PodLink,
+  warn: (message: string) => void,
+): LoopbackLink | undefined {
+  if (isLoopbackUnguarded(link)) {
+    warn(`Host ports of the container are not served on 127.0.0.1: ${unguardedReason(link)}`);
+    return undefined;
+  }
+  return { ...link, isNoted: link.isShared && (!loopbackSourcesAllowed(link) || isNoted(socket, link.name)) };
+}
+
+/** A kernel that cannot do it is warned about. */
+export function serveLoopback(
+  socket: NetlinkSocket,
+  { link, pod }: { readonly link: LoopbackLink; readonly pod: Address },
+  warn: (message: string) => void,
+): void {
+  try {
+    allowLoopbackSources(socket, link, pod);
+  } catch (failure) {
+    if (!(failure instanceof KernelError)) throw failure;
+    warn(`Host ports of the container are not served on 127.0.0.1: ${failure.message}`);
+  }
+}
+
+function unguardedReason({ name }: PodLink): string {
+  const setting = BRIDGE_NETFILTER.replaceAll("/", ".");
+  return `with ${setting}=1 the host's loopback cannot be guarded on bridge ${quoted(name)}; clients on the host can use its other addresses`;
+}
+
+function allowLoopbackSources(socket: NetlinkSocket, link: LoopbackLink, pod: Address): void {
   const isAllowed = loopbackSourcesAllowed(link);
-  // What somebody else switched on is theirs to switch off.
-  if (link.isShared && (!isAllowed || isNoted(socket, link.name))) {
+  if (link.isNoted) {
     const elements = [{ key: keyOf(link.name, pod) }];
     commit(socket, [{ kind: "add-elements", table: tableOf(4), set: SET.loopbackLinks, elements }]);
   }

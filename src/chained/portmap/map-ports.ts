@@ -5,22 +5,15 @@
 import type { AddCall } from "../../cni/call.ts";
 import type { Address } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
-import { KernelError } from "../../linux/kernel-error.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { isPortInUse } from "../../linux/port-in-use.ts";
-import { quoted } from "../../quote.ts";
 import { assignPorts } from "./assign-ports.ts";
 import { type Claim, formatHostPort, isForAnyAddress, portFields } from "./claim.ts";
-import {
-  allowLoopbackSources,
-  BRIDGE_NETFILTER,
-  isLoopbackUnguarded,
-  takeBackLoopbackSources,
-} from "./loopback-sources.ts";
+import { loopbackLinkOf, serveLoopback, takeBackLoopbackSources } from "./loopback-sources.ts";
 import { protocolName } from "./mapping.ts";
-import type { PodLink } from "./masqueraded-sources.ts";
 import { ownerOf } from "./port-owner.ts";
-import type { PortRecord, RecordSet } from "./port-records.ts";
+import { claimsIn, type PortRecord, podAddressOf, type RecordSet } from "./port-records.ts";
+import { hostPortsFolder, recordFileName, removeRecordFile, writeRecordFile } from "./record-file.ts";
 import { releasePorts } from "./release.ts";
 import type { PortRequest } from "./request.ts";
 import { type RequestedRecords, requestedRecords } from "./requested-records.ts";
@@ -40,14 +33,13 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
     try {
       await writePorts(socket, wanted, { containerId: call.containerId, ...surroundings });
     } catch (failure) {
-      takeBackLoopbackSources(socket, await releasePorts(socket, ownerOf(call.networkName, call).id));
+      const { id } = ownerOf(call.networkName, call);
+      removeRecordFile(surroundings.runDirectory, id);
+      takeBackLoopbackSources(socket, await releasePorts(socket, id));
       throw failure;
     }
   });
-  const claims = wanted.recordSets.flatMap(({ records }) =>
-    records.flatMap((record) => (record.kind === "port" ? record.claim : [])),
-  );
-  surroundings.log.changed(portFields(claims));
+  surroundings.log.changed(portFields(wanted.recordSets.flatMap(claimsIn)));
 }
 
 async function writePorts(
@@ -57,45 +49,28 @@ async function writePorts(
 ): Promise<void> {
   const heard = await heardOnHost(recordSets, containerId);
   const judged = recordSets.map((recordSet) => leaveLoopbackToListeners(recordSet, heard));
-  for (const claim of await assignPorts(socket, judged)) {
-    const reason = "another interface of the same container has it";
-    surroundings.log.warning(`Host port ${formatHostPort(claim)} is left as it is: ${reason}`);
+  const warn = (message: string) => surroundings.log.warning(message);
+  const loopback = loopbackLink && loopbackLinkOf(socket, loopbackLink, warn);
+  const folder = await surroundings.openFolder(hostPortsFolder(surroundings.runDirectory));
+  writeRecordFile(folder, { recordSets: judged, loopback });
+  const leftToSibling = await assignPorts(socket, judged);
+  const assigned = leftToSibling.length === 0 ? judged : judged.flatMap((each) => withoutClaims(each, leftToSibling));
+  if (assigned.length === 0) folder.remove(recordFileName(judged[0]?.owner.id ?? new Uint8Array()));
+  else if (assigned !== judged) writeRecordFile(folder, { recordSets: assigned, loopback });
+  for (const claim of leftToSibling) {
+    warn(`Host port ${formatHostPort(claim)} is left as it is: another interface of the same container has it`);
   }
-  const claims = judged.flatMap(({ records }) => records.flatMap((each) => (each.kind === "port" ? [each.claim] : [])));
-  for (const claim of claims) forgetUdp(socket, claim, surroundings);
+  for (const claim of assigned.flatMap(claimsIn)) forgetUdp(socket, claim, warn);
   // Once for both families of a port.
-  for (const port of new Set([...heard].map(formatHostPort))) {
-    surroundings.log.warning(`Host port ${port}: ${WARNING}`);
-  }
-  for (const { family, records } of judged) {
-    const pod = records.find((record) => record.kind === "port")?.claim.podAddress;
-    if (family === 4 && loopbackLink !== undefined && pod !== undefined) {
-      serveLoopback(socket, { link: loopbackLink, pod }, surroundings);
-    }
-  }
+  for (const port of new Set([...heard].map(formatHostPort))) warn(`Host port ${port}: ${WARNING}`);
+  const pod = podAddressOf(assigned, 4);
+  if (loopback !== undefined && pod !== undefined) serveLoopback(socket, { link: loopback, pod }, warn);
 }
 
-/** Rather no service on 127.0.0.1 than one that would open the host's loopback to the pod. */
-function serveLoopback(
-  socket: NetlinkSocket,
-  { link, pod }: { readonly link: PodLink; readonly pod: Address },
-  { log }: Surroundings,
-): void {
-  if (isLoopbackUnguarded(link)) {
-    log.warning(`Host ports of the container are not served on 127.0.0.1: ${unguardedReason(link)}`);
-    return;
-  }
-  try {
-    allowLoopbackSources(socket, link, pod);
-  } catch (failure) {
-    if (!(failure instanceof KernelError)) throw failure;
-    log.warning(`Host ports of the container are not served on 127.0.0.1: ${failure.message}`);
-  }
-}
-
-function unguardedReason({ name }: PodLink): string {
-  const setting = BRIDGE_NETFILTER.replaceAll("/", ".");
-  return `with ${setting}=1 the host's loopback cannot be guarded on bridge ${quoted(name)}; clients on the host can use its other addresses`;
+/** Nothing if no port is left: sources are masqueraded only for an owner of ports. */
+function withoutClaims(recordSet: RecordSet, claims: readonly Claim[]): readonly RecordSet[] {
+  const records = recordSet.records.filter((record) => record.kind === "source" || !claims.includes(record.claim));
+  return records.some(({ kind }) => kind === "port") ? [{ ...recordSet, records }] : [];
 }
 
 /** Allowed, as upstream does, but rarely intended. */

@@ -10,7 +10,8 @@ const loadDel = loadOnce(() => import("./del.ts"));
 
 export function portmapPlugin(description: PluginDescription, surroundings: ProcessSurroundings): CniPlugin {
   const logged = loggingCalls(surroundings);
-  const given = ({ log }: LoggedContext): Surroundings => ({ log, loadNetfilter: surroundings.loadNetfilter });
+  const { loadNetfilter, runDirectory, openFolder } = surroundings;
+  const given = ({ log }: LoggedContext): Surroundings => ({ log, loadNetfilter, runDirectory, openFolder });
   return {
     ...description,
     add: logged(async (call, context) => (await loadAdd()).add(call, given(context))),

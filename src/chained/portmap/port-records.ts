@@ -33,6 +33,15 @@ export interface RecordSet {
   readonly records: readonly PortRecord[];
 }
 
+export function claimsIn({ records }: Pick<RecordSet, "records">): readonly Claim[] {
+  return records.flatMap((record) => (record.kind === "port" ? [record.claim] : []));
+}
+
+/** The pod's address to which ports of the family lead. */
+export function podAddressOf(recordSets: readonly RecordSet[], family: Family): Address | undefined {
+  return recordSets.flatMap(claimsIn).find((claim) => claim.family === family)?.podAddress;
+}
+
 /** The data of a record in `attachments`: protocol . address . number . address . number. */
 export interface RecordFields {
   readonly protocol: number;

@@ -3,10 +3,9 @@ import { forgetConnections } from "../../linux/conntrack.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { type Claim, formatHostPort, isForAnyAddress } from "./claim.ts";
 import { protocolNumber } from "./mapping.ts";
-import type { Surroundings } from "./surroundings.ts";
 
 /** After the ports changed. A failure costs a warning: the ports are right, only old clients lag behind. */
-export function forgetUdp(socket: NetlinkSocket, claim: Claim, surroundings: Surroundings): void {
+export function forgetUdp(socket: NetlinkSocket, claim: Claim, warn: (message: string) => void): void {
   const { family, protocol, hostAddress, hostPort } = claim;
   if (protocol !== protocolNumber("udp")) return;
   const destination = isForAnyAddress(claim) ? {} : { destination: hostAddress };
@@ -14,6 +13,6 @@ export function forgetUdp(socket: NetlinkSocket, claim: Claim, surroundings: Sur
     forgetConnections(socket, [{ family, protocol, destinationPort: hostPort, ...destination }]);
   } catch (failure) {
     const reason = failure instanceof Error ? failure.message : String(failure);
-    surroundings.log.warning(`Clients of ${formatHostPort(claim)} may still reach the container of before: ${reason}`);
+    warn(`Clients of ${formatHostPort(claim)} may still reach the previous container: ${reason}`);
   }
 }

@@ -1,0 +1,61 @@
+/**
+ * What an ADD assigned, recorded on its host: it outlives the table, which another program may flush with the whole
+ * ruleset. restore-ports.ts writes the ports of it again.
+ *
+ *   <run directory>/host-ports/<owner in hex>
+ *
+ * ADD writes the file before the ports, and whoever releases them removes it first: a restore that meets the other half
+ * of either finds out from the file. It is gone after a reboot, as containers and tables are.
+ */
+import { formatAddress } from "../../ip/address.ts";
+import type { FileFolder } from "../../linux/file-folder.ts";
+import { removeFile } from "../../linux/files.ts";
+import type { LoopbackLink } from "./loopback-sources.ts";
+import type { PortRecord, RecordSet } from "./port-records.ts";
+
+export interface RecordedPorts {
+  /** Of one owner, at least one. */
+  readonly recordSets: readonly RecordSet[];
+  /** On which packets from 127.0.0.1 are allowed for them; absent if they are not served there. */
+  readonly loopback: LoopbackLink | undefined;
+}
+
+export function hostPortsFolder(runDirectory: string): string {
+  return `${runDirectory}/host-ports`;
+}
+
+export function recordFileName(id: Uint8Array): string {
+  return id.toHex();
+}
+
+/** `undefined` for a file that is not a record, such as an unfinished one. */
+export function ownerIdOf(fileName: string): Uint8Array | undefined {
+  return /^[0-9a-f]{32}$/.test(fileName) ? Uint8Array.fromHex(fileName) : undefined;
+}
+
+export function writeRecordFile(folder: Pick<FileFolder, "write">, { recordSets, loopback }: RecordedPorts): void {
+  const [first] = recordSets;
+  if (first === undefined) return;
+  const records = recordSets.flatMap((recordSet) => recordSet.records.map(textsOf));
+  const recorded = { owner: first.owner.name, netns: first.netns, records, ...(loopback && { loopback }) };
+  folder.write(recordFileName(first.owner.id), `${JSON.stringify(recorded)}\n`);
+}
+
+/** Most owners have none. Without `node:fs`, for every DEL. */
+export function removeRecordFile(runDirectory: string, id: Uint8Array): void {
+  removeFile(`${hostPortsFolder(runDirectory)}/${recordFileName(id)}`);
+}
+
+function textsOf(record: PortRecord) {
+  if (record.kind === "source") {
+    const { source, length, podAddress } = record.masqueraded;
+    return { kind: "source", source: formatAddress(source), length, podAddress: formatAddress(podAddress) };
+  }
+  const { family, hostAddress, podAddress, ...numbers } = record.claim;
+  return {
+    kind: "port",
+    ...numbers,
+    hostAddress: formatAddress(hostAddress),
+    podAddress: formatAddress(podAddress),
+  };
+}

@@ -1,0 +1,233 @@
+/**
+ * Writes the ports of running containers again after another program flushed the ruleset, from the files that their
+ * ADDs left (record-file.ts).
+ *
+ *   what is in the table ──▶ owners that lack something ──▶ those whose namespace is not certainly gone ──▶ as ADD
+ *
+ * Nothing is taken from another owner: a port that somebody else got meanwhile stays theirs. If there is nothing to do,
+ * nothing is written: the node agent comes here after every change of any rule.
+ */
+import * as v from "valibot";
+import { describeFailure } from "../../errors.ts";
+import { type Address, type Family, parseAddress } from "../../ip/address.ts";
+import type { FileFolder } from "../../linux/file-folder.ts";
+import type { NetlinkSocket, SocketOpener } from "../../linux/netlink-socket.ts";
+import { findElements, listElements } from "../../linux/nftables/read.ts";
+import type { TableReference } from "../../linux/nftables/ruleset.ts";
+import type { NftElement } from "../../linux/nftables/set.ts";
+import { findLinkByIndex } from "../../linux/rtnetlink/link.ts";
+import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
+import { quoted } from "../../quote.ts";
+import { assignPorts, isPrepared } from "./assign-ports.ts";
+import { assignChanges } from "./changes.ts";
+import { formatHostPort } from "./claim.ts";
+import { keysOf, readConflicts } from "./conflicts.ts";
+import { serveLoopback, takeBackLoopbackSources } from "./loopback-sources.ts";
+import { isNetnsGone } from "./netns-mark.ts";
+import { isOwnedBy } from "./owned-elements.ts";
+import { isSameContainer } from "./port-owner.ts";
+import { claimsIn, type PortRecord, podAddressOf, type RecordSet } from "./port-records.ts";
+import { ownerIdOf, type RecordedPorts } from "./record-file.ts";
+import { releasePorts } from "./release.ts";
+import { SET, tableOf } from "./table.ts";
+import { forgetUdp } from "./udp.ts";
+
+/** Each time an ADD or DEL of the same container replaced the file. */
+const ATTEMPTS = 10;
+
+type Warn = (message: string) => void;
+
+/** Returns the tables that were written. What cannot be restored is warned about. */
+export async function restoreHostPorts(
+  kernel: SocketOpener,
+  socket: NetlinkSocket,
+  folder: FileFolder,
+  warn: Warn,
+): Promise<readonly TableReference[]> {
+  if (folder.changedAt() === undefined) return [];
+  const written = new Set<Family>();
+  const present = presentElements(socket);
+  for (const name of folder.list()) {
+    const id = ownerIdOf(name);
+    if (id === undefined) continue;
+    try {
+      const recorded = readRecord(folder, { name, id })?.recorded;
+      if (recorded === undefined || recorded.recordSets.every((each) => isInPlace(socket, each, present))) continue;
+      if (isNetnsGone(recorded.recordSets[0]?.netns)) continue;
+      for (const family of await restoreOwner(kernel, socket, { folder, name, id, warn })) written.add(family);
+    } catch (failure) {
+      warn(`Cannot restore the host ports that "${folder.path}/${name}" records: ${describeFailure(failure)}`);
+    }
+  }
+  return ([4, 6] as const).filter((family) => written.has(family)).map(tableOf);
+}
+
+interface RecordFile {
+  readonly folder: FileFolder;
+  readonly name: string;
+  readonly id: Uint8Array;
+  readonly warn: Warn;
+}
+
+/** Until the file is the one that was written from: an ADD or a DEL of the container may have replaced it meanwhile. */
+async function restoreOwner(kernel: SocketOpener, socket: NetlinkSocket, file: RecordFile): Promise<Iterable<Family>> {
+  const { folder, id } = file;
+  const written = new Set<Family>();
+  for (let tries = 0; tries < ATTEMPTS; tries++) {
+    const read = readRecord(folder, file);
+    if (read === undefined) {
+      if (written.size > 0) takeBackLoopbackSources(socket, await releasePorts(socket, id));
+      return written;
+    }
+    for (const family of await writeAgain(kernel, socket, { ...read.recorded, warn: file.warn })) written.add(family);
+    if (readText(folder, file.name) === read.text) return written;
+  }
+  return written;
+}
+
+async function writeAgain(
+  kernel: SocketOpener,
+  socket: NetlinkSocket,
+  { recordSets, loopback, warn }: RecordedPorts & { readonly warn: Warn },
+): Promise<readonly Family[]> {
+  const lacking = recordSets
+    .map((recordSet) => withoutOthers(socket, recordSet, warn))
+    .filter((recordSet) => claimsIn(recordSet).length > 0 && !isInPlace(socket, recordSet, findIn(socket)));
+  if (lacking.length === 0) return [];
+  await assignPorts(socket, lacking);
+  // Of clients whose packets met no port meanwhile.
+  for (const claim of lacking.flatMap(claimsIn)) forgetUdp(socket, claim, warn);
+  const pod = podAddressOf(lacking, 4);
+  const isLinkThere =
+    loopback && withRouteSocket(kernel, (route) => findLinkByIndex(route, loopback.index)?.name === loopback.name);
+  if (isLinkThere && pod !== undefined) serveLoopback(socket, { link: loopback, pod }, warn);
+  return lacking.map(({ family }) => family);
+}
+
+/** Without what somebody else has now, whose container is not gone. */
+function withoutOthers(socket: NetlinkSocket, recordSet: RecordSet, warn: Warn): RecordSet {
+  const { family, owner, records } = recordSet;
+  const holders = findIn(socket)(family, SET.owners, records.flatMap(keysOf));
+  if (holders.every((holder) => holder === undefined || isOwnedBy(holder, owner.id))) return recordSet;
+  const { rivals } = readConflicts(socket, recordSet);
+  const isFree = (record: PortRecord): boolean => {
+    const met = keysOf(record).flatMap((key) => rivals.get(key.toHex()) ?? []);
+    const rival = met.find(({ isGone }) => !isGone);
+    if (rival !== undefined && record.kind === "port" && !isSameContainer(rival.kept.id, owner.id)) {
+      const port = `Host port ${formatHostPort(record.claim)} of ${quoted(owner.name)}`;
+      warn(`${port} is not restored: it belongs to ${quoted(rival.name)} now`);
+    }
+    return rival === undefined;
+  };
+  return { ...recordSet, records: records.filter(isFree) };
+}
+
+/** The elements of these keys, in their order. */
+type FindElements = (family: Family, set: string, keys: readonly Uint8Array[]) => readonly (NftElement | undefined)[];
+
+/** Each set is read as a whole, once: there may be many owners, of whom usually none lacks anything. */
+function presentElements(socket: NetlinkSocket): FindElements {
+  const known = new Map<string, ReadonlyMap<string, NftElement>>();
+  return (family, set, keys) => {
+    const name = `${family} ${set}`;
+    const elements =
+      known.get(name) ?? new Map(listElements(socket, tableOf(family), set).map((each) => [each.key.toHex(), each]));
+    known.set(name, elements);
+    return keys.map((key) => elements.get(key.toHex()));
+  };
+}
+
+function findIn(socket: NetlinkSocket): FindElements {
+  return (family, set, keys) => findElements(socket, tableOf(family), set, [...keys]);
+}
+
+/** Whether the table has all rules, and all elements that an ADD would write. */
+function isInPlace(socket: NetlinkSocket, recordSet: RecordSet, find: FindElements): boolean {
+  const areElementsThere = assignChanges(recordSet).every((change) => {
+    if (change.kind !== "add-elements" && change.kind !== "create-elements") return true;
+    const found = find(
+      recordSet.family,
+      change.set,
+      change.elements.map(({ key }) => key),
+    );
+    return change.elements.every((element, index) => isEqualElement(element, found[index]));
+  });
+  return areElementsThere && isPrepared(socket, recordSet);
+}
+
+function isEqualElement({ data }: NftElement, found: NftElement | undefined): boolean {
+  if (found === undefined) return false;
+  return !(data instanceof Uint8Array) || Bun.deepEquals(new Uint8Array(data), found.data);
+}
+
+const ADDRESS = v.pipe(
+  v.string(),
+  v.transform((text) => parseAddress(text)),
+  v.custom<Address>((address) => address !== undefined, "not an IP address"),
+);
+
+const SCHEMA = v.object({
+  owner: v.string(),
+  netns: v.string(),
+  records: v.array(
+    v.variant("kind", [
+      v.object({
+        kind: v.literal("port"),
+        protocol: v.number(),
+        hostAddress: ADDRESS,
+        hostPort: v.number(),
+        podAddress: ADDRESS,
+        podPort: v.number(),
+        isLoopbackLeft: v.optional(v.literal(true)),
+      }),
+      v.object({ kind: v.literal("source"), source: ADDRESS, length: v.number(), podAddress: ADDRESS }),
+    ]),
+  ),
+  loopback: v.optional(
+    v.object({
+      name: v.string(),
+      index: v.number(),
+      isShared: v.boolean(),
+      isUplink: v.boolean(),
+      isNoted: v.boolean(),
+    }),
+  ),
+});
+
+/** `undefined` if there is no such file. Throws if it is not a record. */
+export function readRecord(
+  folder: FileFolder,
+  { name, id }: { readonly name: string; readonly id: Uint8Array },
+): { readonly text: string; readonly recorded: RecordedPorts } | undefined {
+  const text = readText(folder, name);
+  if (text === undefined) return undefined;
+  const { owner, netns, records, loopback } = v.parse(SCHEMA, JSON.parse(text));
+  const decoded = records.map((record): PortRecord => {
+    const { family } = record.podAddress;
+    if (record.kind === "source") {
+      const { kind, ...masqueraded } = record;
+      return { kind, masqueraded: { family, ...masqueraded } };
+    }
+    const { kind, isLoopbackLeft, ...claim } = record;
+    return { kind, claim: { family, ...claim, ...(isLoopbackLeft && { isLoopbackLeft }) } };
+  });
+  const recordSets = ([4, 6] as const).flatMap((family): readonly RecordSet[] => {
+    const ofFamily = decoded.filter((record) => familyOf(record) === family);
+    return ofFamily.length === 0 ? [] : [{ family, owner: { id, name: owner }, netns, records: ofFamily }];
+  });
+  return { text, recorded: { recordSets, loopback } };
+}
+
+function familyOf(record: PortRecord): Family {
+  return record.kind === "port" ? record.claim.family : record.masqueraded.family;
+}
+
+/** A DEL may have removed it since the folder was listed. */
+function readText(folder: FileFolder, name: string): string | undefined {
+  try {
+    return folder.read(name);
+  } catch (failure) {
+    if (failure instanceof Error && "code" in failure && failure.code === "ENOENT") return undefined;
+    throw failure;
+  }
+}

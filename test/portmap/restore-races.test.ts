@@ -1,0 +1,100 @@
+/** The restore of host ports meets an ADD or DEL of the same container: the file of the container decides. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { ownerOf } from "../../src/chained/portmap/port-owner.ts";
+import { recordFileName, writeRecordFile } from "../../src/chained/portmap/record-file.ts";
+import { restoreHostPorts } from "../../src/chained/portmap/restore-ports.ts";
+import { identity } from "../../src/identity.ts";
+import type { FileFolder } from "../../src/linux/file-folder.ts";
+import { closeNetlinkSocket, type NetlinkSocket, ownSockets } from "../../src/linux/netlink-socket.ts";
+import { address } from "../support/ipam.ts";
+import { insideNetns } from "../support/namespace-sockets.ts";
+import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
+
+const area = new NetnsArea("hostports");
+const able = canMakeNetns && Bun.which("nft") !== null;
+const why = able ? "" : " (skipped: needs root, ip, nsenter and nft)";
+const owner = ownerOf("net", { containerId: "c1", ifname: "eth0" });
+/** Of restoreHostPorts(): one to find out what is missing, one to write it, one to see whether it is still the same. */
+const FIRST_READS = 2;
+
+describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
+  let place: TestNetns;
+  let socket: NetlinkSocket;
+  beforeAll(() => area.sweep());
+  afterAll(() => area.sweep());
+  beforeEach(() => {
+    place = area.create();
+    socket = insideNetns(place.path, () => ownSockets.openSocket("netfilter"));
+  });
+  afterEach(() => {
+    closeNetlinkSocket(socket);
+    area.delete(place);
+  });
+
+  const ports = () => {
+    const { stdout } = Bun.spawnSync([
+      ...["nsenter", `--net=${place.path}`, "nft", "-n"],
+      `list map ip ${identity.hostPortTable} ports`,
+    ]);
+    return [...stdout.toString().matchAll(/6 \. 0\.0\.0\.0 \. (\d+)/g)].map(([, port]) => Number(port)).sort();
+  };
+  const textWith = (...hostPorts: readonly number[]): string => {
+    const written: string[] = [];
+    const records = hostPorts.map((hostPort) => ({
+      kind: "port" as const,
+      claim: {
+        ...{ family: 4 as const, protocol: 6, hostAddress: address("0.0.0.0"), hostPort },
+        ...{ podAddress: address("10.0.0.2"), podPort: 80 },
+      },
+    }));
+    const recordSets = [{ family: 4 as const, owner, netns: "none", records }];
+    writeRecordFile({ write: (_, text) => written.push(text) }, { recordSets, loopback: undefined });
+    return written.join("");
+  };
+  /** What is read, in the order of the reads; the last stays. */
+  const restore = async (...texts: readonly (string | undefined)[]) => {
+    let reads = 0;
+    const folder: FileFolder = {
+      path: "host-ports",
+      list: () => [recordFileName(owner.id)],
+      read: () => {
+        const text = texts[Math.min(reads++, texts.length - 1)];
+        if (text === undefined) throw Object.assign(new Error("no such file"), { code: "ENOENT" });
+        return text;
+      },
+      write: () => {},
+      remove: () => {},
+      changedAt: () => 1n,
+    };
+    const warnings: string[] = [];
+    await restoreHostPorts(ownSockets, socket, folder, (message) => warnings.push(message));
+    expect(warnings).toEqual([]);
+  };
+  const before = (text: string) => new Array<string>(FIRST_READS).fill(text);
+
+  test("writes what the file says", async () => {
+    await restore(textWith(80, 81));
+    expect(ports()).toEqual([80, 81]);
+  });
+
+  test("leaves nothing if a DEL removed the file meanwhile", async () => {
+    await restore(...before(textWith(80, 81)), undefined);
+    expect(ports()).toEqual([]);
+  });
+
+  test("writes what an ADD recorded meanwhile", async () => {
+    await restore(...before(textWith(80, 81)), textWith(81, 82));
+    expect(ports()).toEqual([81, 82]);
+  });
+
+  test("does not write what is there already: the generation of the ruleset stays", async () => {
+    await restore(textWith(80));
+    const { stdout: first } = Bun.spawnSync(["nsenter", `--net=${place.path}`, "nft", "-a", "list ruleset"]);
+    await restore(textWith(80));
+    const { stdout: second } = Bun.spawnSync(["nsenter", `--net=${place.path}`, "nft", "-a", "list ruleset"]);
+    expect(second.toString()).toBe(first.toString());
+    runIn(place, ["nft", `delete element ip ${identity.hostPortTable} ports { tcp . 0.0.0.0 . 80 }`]);
+    await restore(textWith(80));
+    expect(ports()).toEqual([80]);
+  });
+});
