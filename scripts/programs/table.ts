@@ -117,7 +117,7 @@ const INSTALLED = {
   "/usr/include/asm-generic/unistd.h": "linux-libc-dev",
 } as const satisfies Readonly<Record<string, string>>;
 
-export type Program = keyof typeof ALWAYS_PRESENT | keyof typeof INSTALLED;
+export type Program = keyof typeof ALWAYS_PRESENT | keyof typeof INSTALLED | (typeof NOT_INSTALLED)[number];
 
 export const PACKAGES: Readonly<Record<string, string>> = { ...ALWAYS_PRESENT, ...INSTALLED };
 
@@ -126,5 +126,8 @@ export function isAlwaysPresent(program: string): boolean {
   return Object.hasOwn(ALWAYS_PRESENT, program);
 }
 
-/** Used if present, but not installed: Debian's Go is too old to build test/parts. */
-export const NOT_INSTALLED: readonly string[] = ["go"];
+/**
+ * Used if present, but not installed: Debian's Go is too old to build test/parts, and firewalld's package starts it, which
+ * would change who reaches the machine that the tests run on.
+ */
+export const NOT_INSTALLED = ["go", "firewalld", "firewall-cmd", "dbus-daemon"] as const;
