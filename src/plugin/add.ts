@@ -16,6 +16,7 @@ import { formatAddress } from "../ip/address.ts";
 import { type RequestedAddress, requestedAddresses } from "../ipam/requested-addresses.ts";
 import { type AddRequest, NO_POD_FACTS } from "./add-request.ts";
 import type { FurtherSources } from "./further-sources.ts";
+import { forgetLabels, recallLabels } from "./kept-labels.ts";
 import { loadPolicyTableCheck, loadPolicyWait } from "./load-policy-setup.ts";
 import { chooseMtu } from "./mtu.ts";
 import type { PluginHost } from "./plugin-host.ts";
@@ -69,8 +70,11 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   try {
     const podFacts = await facts;
     reportOverridden(requested, podFacts, session);
-    const annotated = withMac(workload, podFacts);
-    return await attach({ call, args, requested, podFacts, workload: annotated }, session, { sandbox, undo });
+    const recalled = recallLabels(workload, call.netns, session);
+    const annotated = { ...withMac(workload, podFacts), ...recalled };
+    const result = await attach({ call, args, requested, podFacts, workload: annotated }, session, { sandbox, undo });
+    if (recalled !== undefined) await forgetLabels(workload, session);
+    return result;
   } catch (failure) {
     for (const trouble of await undo.run()) session.log.error(trouble, { container: call.containerId });
     throw failure;

@@ -17,6 +17,7 @@ import { type Address, parseAddress } from "../ip/address.ts";
 import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
 import type { HostKernel } from "../linux/host-kernel.ts";
 import { ALLOWED_SOURCES_GROUP } from "../linux/rtnetlink/own-devices.ts";
+import { keepLabels } from "./kept-labels.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { forgetOnHost } from "./record-on-host.ts";
 import { unregister } from "./registration.ts";
@@ -42,10 +43,11 @@ export async function del(call: DelCall, session: Session): Promise<void> {
   enterPhase("datastore");
   await releaseDelegated(call, session);
   const evidence = { results, hadLink: link !== undefined };
-  const { allowedSources, addresses } = await unregister(workload, session, evidence);
+  const { allowedSources, labels, addresses } = await unregister(workload, session, evidence);
   // Those that neither the runtime nor the host knew of.
   await tracked?.forget(addresses);
   await forgetOnHost(workload, session);
+  if (labels !== undefined) await keepLabels(workload, { labels, netns: call.netns ?? "" }, session);
   if (allowedSources || link?.group === ALLOWED_SOURCES_GROUP) await forgetSources(session);
 }
 

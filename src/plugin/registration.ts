@@ -90,6 +90,8 @@ export async function record(
 interface Removed {
   /** Sources beside its addresses. */
   readonly allowedSources: boolean;
+  /** Of the endpoint, if there was one. */
+  readonly labels: Readonly<Record<string, string>> | undefined;
   /** By our own IPAM. */
   readonly addresses: readonly Address[];
 }
@@ -135,8 +137,15 @@ async function release(
   if (addresses.length > 0 && found === undefined) await removeEndpointOfFormerNode(workload, session, addresses);
   return {
     allowedSources: found?.value.includes('"allowSpoofedSourcePrefixes"') ?? false,
+    labels: labelsOf(workload, found),
     addresses: released,
   };
+}
+
+/** A pod has its own. */
+function labelsOf(workload: Workload, entry: Entry | undefined): Removed["labels"] {
+  if (workload.pod !== undefined || entry === undefined) return undefined;
+  return endpointRemoval(workload, entry).length === 0 ? undefined : readStoredEndpoint(entry).labels;
 }
 
 /** Rarely needed, and loaded only then. */
@@ -182,7 +191,7 @@ function recordChanges(
     ...(isPod(session) ? [] : profileChanges(workload, profile?.[0], stamp)),
     ...endpointChanges(
       {
-        wanted: endpointOf({ ...sources, labels: session.config.labels }, stamp),
+        wanted: endpointOf({ ...sources, labels: workload.labels ?? session.config.labels }, stamp),
         labels: sources.podFacts.endpoint === undefined ? "of the config" : "of the pod",
       },
       workload.endpointKey,

@@ -30,6 +30,8 @@ export interface Workload extends Attachment {
   readonly mark: string;
   /** The container's MAC, requested or derived: chosen here, since the endpoint is recorded before the link exists. */
   readonly mac: Uint8Array;
+  /** Those of the endpoint before the container was connected again (kept-labels.ts); absent: those of the config. */
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 /** The namespace in which workloads without a pod are recorded. */

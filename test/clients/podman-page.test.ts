@@ -74,7 +74,7 @@ describe("the page about podman", () => {
     await agent.signal("TERM");
     await agent.ended;
 
-    expect(printed.match(/^(rows|refused)$/gm)).toEqual(["rows", "refused", "rows", "rows"]);
+    expect(printed.match(/^(rows|refused)$/gm)).toEqual(["rows", "refused", "rows", "rows", "rows"]);
     expect(printed).toContain("labelled");
   });
 

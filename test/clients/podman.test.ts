@@ -1,10 +1,12 @@
 /** podman uses every network under test as its users do. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { identity } from "../../src/identity.ts";
 import { fetchFromHost, pingEach } from "../support/connectivity.ts";
 import { type Host, openHost } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
 import { installNetwork } from "../support/network-under-test.ts";
 import { type Podman, podmanProblem, usePodman } from "../support/podman.ts";
+import { builtProgram } from "../support/run-plugin.ts";
 import { expectTraces, tracesOf } from "../support/traces.ts";
 import { networksUnderTest } from "./networks.ts";
 
@@ -85,6 +87,41 @@ describe.each(await networksUnderTest())("podman on $title", (network) => {
       await podman.remove("fixed");
       await expectTraces(host, network, before);
     });
+
+  testPodman(
+    "keeps the labels of a reloaded container, also after a flush of all rules, not of a restarted one",
+    async () => {
+      const before = await tracesOf(host, network);
+      await podman.run("labelled", network.name, SERVE, ["8090:80"]);
+      const admin = (...words: readonly string[]) => host.must([builtProgram(identity.adminTool), ...words]);
+      const endpoints = async () =>
+        (
+          JSON.parse(await admin("get", "workloadendpoints", "-A", "-o", "json")) as {
+            readonly items: readonly { readonly metadata: { name: string; labels: Record<string, string> } }[];
+          }
+        ).items.map(({ metadata }) => metadata);
+      const role = async () => (await endpoints())[0]?.labels["role"];
+      await admin("label", "workloadendpoint", (await endpoints())[0]?.name ?? "none", "role=web");
+      const addresses = await podman.addressesOf("labelled", network.name);
+
+      // Twice: nothing is lost with the first.
+      for (let times = 0; times < 2; times++) {
+        await host.must(["nft", "flush ruleset"]);
+        await podman.reload("labelled");
+        expect([await role(), await podman.addressesOf("labelled", network.name)]).toEqual(["web", addresses]);
+        expect(await fetchFromHost(host, "127.0.0.1", 8090)).toBe("hello\n");
+      }
+      await podman.stop("labelled");
+      await podman.start("labelled");
+      expect(await role()).toBeUndefined();
+      expect(await fetchFromHost(host, "127.0.0.1", 8090)).toBe("hello\n");
+      const folders = ["labels", "host-ports"].map((name) => `${identity.runDirectory}/${name}`);
+      const kept = (await host.must(["find", ...folders, "-type", "f"])).trim().split("\n");
+      expect(kept).toEqual([expect.stringContaining("/host-ports/")]);
+      await podman.remove("labelled");
+      await expectTraces(host, network, before);
+    },
+  );
 
   if (network.served === undefined) return;
   testPodman("had all of these calls served by the node agent", () => {

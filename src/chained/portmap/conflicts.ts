@@ -4,11 +4,11 @@
  */
 import type { Family } from "../../ip/address.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
+import { isNetnsGone } from "../../linux/netns-mark.ts";
 import { findElements, listElements } from "../../linux/nftables/read.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import { type Claim, isForAnyAddress } from "./claim.ts";
 import { anyAddressKey, HELD_PER_ADDRESS, podKey, portKey } from "./elements.ts";
-import { isNetnsGone } from "./netns-mark.ts";
 import { isOwnedBy, type OwnedElements, readOwnedElements } from "./owned-elements.ts";
 import { type PortRecord, type RecordSet, recordOf } from "./port-records.ts";
 import { type Base, holdersPerAddress, readBase } from "./read-table.ts";

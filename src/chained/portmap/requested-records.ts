@@ -1,8 +1,8 @@
 /** From a request to the records that must be in the tables: ADD writes them, CHECK compares them. */
 import type { AddCall, CheckCall } from "../../cni/call.ts";
+import { markNetns } from "../../linux/netns-mark.ts";
 import { claimsOf, type Unserved } from "./claim.ts";
 import { masqueradedSources, type PodLink } from "./masqueraded-sources.ts";
-import { markNetns } from "./netns-mark.ts";
 import { podAddresses } from "./pod-addresses.ts";
 import { findPodLink } from "./pod-link.ts";
 import { ownerOf } from "./port-owner.ts";

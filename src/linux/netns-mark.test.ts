@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { placeOf } from "../../linux/files.ts";
-import { netnsCookie } from "../../linux/netns.ts";
+import { placeOf } from "./files.ts";
+import { netnsCookie } from "./netns.ts";
 import { isNetnsGone, markNetns } from "./netns-mark.ts";
 
 const HERE = "/proc/self/ns/net";

@@ -1,12 +1,12 @@
 /**
- * Identifies the namespace of an owner's container, so that a later ADD can find
- * out whether it still exists. Stored as a comment in the kernel: `netns <device and inode> <cookie> <path>`.
+ * Identifies the namespace of a container, so that a later call can find out whether it still exists, or is the same.
+ * Stored as a comment in the kernel, or in a file: `netns <device and inode> <cookie> <path>`.
  *
  * Device and inode identify a namespace quickly, but the kernel reuses them; the
  * cookie is never reused. Older kernels have none: `-`.
  */
-import { placeOf } from "../../linux/files.ts";
-import { netnsCookie } from "../../linux/netns.ts";
+import { placeOf } from "./files.ts";
+import { netnsCookie } from "./netns.ts";
 
 const MARK = /^netns (\d+\/\d+) (\d+|-) (\/.*)$/;
 /** The length of a comment: a longer path was truncated and proves nothing. */
