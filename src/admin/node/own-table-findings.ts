@@ -18,8 +18,8 @@ export interface SwitchFacts {
 }
 
 const RESTORE = `${identity.adminTool} node restore`;
-/** The ports of a container come back only with an ADD of its own. */
-const RELOAD = "podman network reload --all   # or restart the containers with published ports";
+/** Former releases left no record of a container's ports. */
+const RESTORE_PORTS = `${RESTORE}   # containers that a former release connected: podman network reload --all`;
 const STRICT = 1;
 const OFF = 0;
 
@@ -93,10 +93,10 @@ function hostPortFinding({ tables, podLinks }: Facts): Finding {
   const check = "host ports";
   const table: TableReference = { family: "ip", name: identity.hostPortTable };
   if (tables.hostPorts === "intact") return { check, state: "ok", message: "forwarded" };
-  if (tables.hostPorts === "changed") return changed(check, table, RELOAD);
+  if (tables.hostPorts === "changed") return changed(check, table, RESTORE_PORTS);
   const mapped = podLinks.filter(({ servesLoopback }) => servesLoopback);
   if (mapped.length === 0) return { check, state: "ok", message: "no table: no container has host ports" };
-  return { ...missing(check, table, mapped), remedy: RELOAD };
+  return { ...missing(check, table, mapped), remedy: RESTORE_PORTS };
 }
 
 function reversePathFinding({ tables, podLinks }: Facts): Finding {

@@ -1,7 +1,7 @@
 /**
  * Restores what keeps pods with host ports from the host's loopback, for the node agent: the filters of each link on
  * which `route_localnet` is on, and the guard chain of the table. After "nft flush ruleset" only the filters are left;
- * links that a former release set up lack some of them. Elements of the table come back only with an ADD.
+ * links that a former release set up lack some of them. The ports themselves: restore-ports.ts.
  */
 import { identity } from "../../identity.ts";
 import { KernelError } from "../../linux/kernel-error.ts";
