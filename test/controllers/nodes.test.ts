@@ -283,6 +283,9 @@ describe("nodes on etcd", () => {
     const asked = audit.requests(`system:serviceaccount:kube-system:${identity.controllers}`);
 
     expect(asked.filter(isForbidden)).toEqual([]);
-    expect(unusedPermissions("controllers-etcd", asked)).toEqual([]);
+    // What they ask before they delete a copy: copies.test.ts has such deletions, with the same role.
+    const beforeDeletions = ["networkpolicies", "serviceaccounts"];
+    const unused = unusedPermissions("controllers-etcd", asked).map(({ verb, resource }) => `${verb} ${resource}`);
+    expect(unused.toSorted()).toEqual(beforeDeletions.map((resource) => `get ${resource}`));
   });
 });

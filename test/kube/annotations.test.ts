@@ -171,20 +171,23 @@ for (const { kind, problem } of KUBE_SITE_STORES) {
       expect(await kube.site.left()).toEqual([]);
     });
 
-    test("with more values than can be recorded are refused, and nothing is assigned; with as many, all count", async () => {
+    test("with more values than the datastore records are refused, and nothing is assigned; with as many, all count", async () => {
       const floating = (count: number) =>
         JSON.stringify(Array.from({ length: count }, (_, index) => `10.61.0.${100 + index}`));
       const sources = (count: number) =>
         JSON.stringify(Array.from({ length: count }, (_, index) => `198.51.${index}.0/24`));
-      for (const values of [{ floatingIPs: floating(33) }, { allowedSourcePrefixes: sources(33) }]) {
+      // Only annotations of pods have a bound.
+      const [count, refused] =
+        kind === "etcd" ? [33, []] : [32, [{ floatingIPs: floating(33) }, { allowedSourcePrefixes: sources(33) }]];
+      for (const values of refused) {
         const { code, msg } = await refusalOf(values, SWITCHES);
         expect([code, msg]).toEqual([121, expect.stringContaining("at most 32 are allowed: remove 1 of them")]);
       }
       expect(await kube.site.left()).toEqual([]);
-      const pod = await podWith({ floatingIPs: floating(32), allowedSourcePrefixes: sources(32) });
+      const pod = await podWith({ floatingIPs: floating(count), allowedSourcePrefixes: sources(count) });
       await kube.site.add(pod, kube.options(SWITCHES));
       const { spec } = await endpointOf(pod);
-      expect([spec.ipNATs?.length, spec.allowSpoofedSourcePrefixes?.length]).toEqual([32, 32]);
+      expect([spec.ipNATs?.length, spec.allowSpoofedSourcePrefixes?.length]).toEqual([count, count]);
       await kube.site.quietly("DEL", pod, kube.options(SWITCHES));
     });
 
