@@ -17,7 +17,7 @@ import { openKubeClient } from "../kube/client.ts";
 import { containerAddresses } from "../linux/container-addresses.ts";
 import { type FileFolder, openFolder } from "../linux/file-folder.ts";
 import { readText } from "../linux/files.ts";
-import { tryLockFile, unlockFile } from "../linux/flock.ts";
+import { type FileLock, tryLockFile, unlockFile } from "../linux/flock.ts";
 import { hostName } from "../linux/host-name.ts";
 import { ensureMachineIdentity } from "../linux/machine-identity.ts";
 import { ownSockets, type SocketOpener } from "../linux/netlink-socket.ts";
@@ -88,7 +88,7 @@ export function ownAgentMeans(environment: Environment): AgentMeans {
       replaceFile,
       openFolder,
       lockNat: () => {
-        const lock = tryLockFile(natLockPath(environment));
+        const lock = lockOrNothing(natLockPath(environment));
         return lock && (() => unlockFile(lock));
       },
       runDirectory: runDirectoryOf(environment),
@@ -101,4 +101,13 @@ export function ownAgentMeans(environment: Environment): AgentMeans {
     uuid: () => crypto.randomUUID(),
     followerOfBgp: (means) => followerOfBgp(environment, means),
   };
+}
+
+/** Without it, ADDs write NAT themselves, and the agent corrects it. */
+function lockOrNothing(path: string): FileLock | undefined {
+  try {
+    return tryLockFile(path);
+  } catch {
+    return undefined;
+  }
 }

@@ -31,7 +31,8 @@ export function openFolder(path: string): FileFolder {
     write(name, text) {
       create();
       const unfinished = join(path, `${UNFINISHED}${name}`);
-      writeFileSync(unfinished, text);
+      // Whatever the umask is: nobody else may write what root believes.
+      writeFileSync(unfinished, text, { mode: 0o644 });
       renameSync(unfinished, join(path, name));
     },
     remove: (name) => rmSync(join(path, name), { force: true }),

@@ -44,10 +44,11 @@ export async function del(call: DelCall, session: Session): Promise<void> {
   await releaseDelegated(call, session);
   const evidence = { results, hadLink: link !== undefined };
   const { allowedSources, labels, addresses } = await unregister(workload, session, evidence);
+  // First: the endpoint is gone, and a DEL that is repeated would not find its labels.
+  if (labels !== undefined) await keepLabels(workload, { labels, netns: call.netns ?? "" }, session);
   // Those that neither the runtime nor the host knew of.
   await tracked?.forget(addresses);
   await forgetOnHost(workload, session);
-  if (labels !== undefined) await keepLabels(workload, { labels, netns: call.netns ?? "" }, session);
   if (allowedSources || link?.group === ALLOWED_SOURCES_GROUP) await forgetSources(session);
 }
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
-import { askTcp, openUdpClient, serveTcp, serveUdp } from "../support/namespace-sockets.ts";
+import { askTcpWithin, openUdpClient, serveTcp, serveUdp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
 
@@ -34,6 +34,9 @@ const pools = (natOutgoing: { readonly blue: boolean; readonly red: boolean }) =
   poolChange("red", "10.62.0.0/24", { natOutgoing: natOutgoing.red }),
   poolChange("red6", "fd62::/112", { natOutgoing: natOutgoing.red }),
 ];
+
+/** Longer than a lost SYN takes to be sent again: a kernel with many new links loses some. Every request here gets a reply. */
+const askTcp = (netns: string, address: string, port: number) => askTcpWithin(5_000, netns, address, port);
 
 const needs = [hostProblem(), program("nft")];
 const testPackets = testNeeding(...needs);

@@ -26,7 +26,7 @@ export function agentHost(environment: Environment, report?: (problem: string) =
     netfilter: async () => netfilter,
     openKubeClient: shareKubeClientsWhenUsed(),
     noticeLostCaller: () => Bun.sleep(0),
-    isNatFollowed: () => isLocked(natLockPath(environment)),
+    isNatFollowed: () => isNatLocked(environment),
   };
 }
 
@@ -37,4 +37,13 @@ function shareKubeClientsWhenUsed(): OpenKubeClient {
     sharing ??= import("../../kube/shared-clients.ts").then(({ shareKubeClients }) => shareKubeClients());
     return (await sharing)(access, means);
   };
+}
+
+/** If it cannot be told, ADDs write NAT themselves. */
+function isNatLocked(environment: Environment): boolean {
+  try {
+    return isLocked(natLockPath(environment));
+  } catch {
+    return false;
+  }
 }

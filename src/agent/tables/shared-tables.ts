@@ -91,7 +91,7 @@ async function keepNat(
     return isNew;
   };
   const following = followNat(pools.updates(stop), { node: network.node, write, log }).finally(() => ending.abort());
-  await Promise.all([following, showFollowing()]);
+  await Promise.all([following, showFollowing().finally(() => ending.abort())]);
 }
 
 /** While the network config does not allow further sources, no link has any. */

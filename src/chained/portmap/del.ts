@@ -10,7 +10,7 @@ import { forgetUdp } from "./udp.ts";
 
 export async function del(call: DelCall, surroundings: Surroundings): Promise<void> {
   const { id } = ownerOf(call.networkName, call);
-  removeRecordFile(surroundings.runDirectory, id);
+  const unremoved = failureToRemove(surroundings.runDirectory, id);
   const netfilter = await surroundings.loadNetfilter();
   await netfilter.withSocket(async (socket) => {
     const released = await releasePorts(socket, id);
@@ -18,4 +18,15 @@ export async function del(call: DelCall, surroundings: Surroundings): Promise<vo
     for (const claim of released) forgetUdp(socket, claim, (message) => surroundings.log.warning(message));
     if (released.length > 0) surroundings.log.changed(portFields(released));
   });
+  if (unremoved !== undefined) throw unremoved;
+}
+
+/** The ports are released although their record cannot be removed. */
+function failureToRemove(runDirectory: string, id: Uint8Array): unknown {
+  try {
+    removeRecordFile(runDirectory, id);
+    return undefined;
+  } catch (failure) {
+    return failure;
+  }
 }

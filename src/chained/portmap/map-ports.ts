@@ -34,8 +34,11 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
       await writePorts(socket, wanted, { containerId: call.containerId, ...surroundings });
     } catch (failure) {
       const { id } = ownerOf(call.networkName, call);
-      removeRecordFile(surroundings.runDirectory, id);
-      takeBackLoopbackSources(socket, await releasePorts(socket, id));
+      try {
+        removeRecordFile(surroundings.runDirectory, id);
+      } finally {
+        takeBackLoopbackSources(socket, await releasePorts(socket, id));
+      }
       throw failure;
     }
   });
