@@ -60,7 +60,7 @@ describe("the upkeep by the node agent with the orchestrator's API as the datast
       await reportMachine(MACHINE);
       const before = await nodeOfCluster();
       const agent = await startAgent(site.host);
-      await pollUntil(() => agent.log().includes("Released "), "the agent to release the leaked address");
+      await pollUntil(() => agent.log().includes("released "), "the agent to release the leaked address");
 
       expect(agent.log()).not.toContain("[ERROR]");
       expect(await handles()).not.toContain(pod.containerId);

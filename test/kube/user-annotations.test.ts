@@ -271,9 +271,9 @@ describe("annotations that a tenant writes into his own pod", () => {
       await expectAdopted();
     });
 
-    testSite("node restore decides as the agent does", async () => {
+    testSite("node restore leaves them to the agent", async () => {
       const { stdout } = await site.host.run([builtProgram(identity.adminTool), "node", "restore"]);
-      expect(stdout).toContain("up to date");
+      expect(stdout).toContain("they are in place");
     });
 
     testSite("DEL removes them", async () => {

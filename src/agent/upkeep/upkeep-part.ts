@@ -8,6 +8,7 @@
  *
  * `vendorctl node register` and `vendorctl ipam gc` do the same by the same functions (src/upkeep).
  */
+import { counted } from "../../counted.ts";
 import { describeFailure } from "../../errors.ts";
 import { trackedConnections } from "../../firewall/tracked-connections.ts";
 import { attachmentsFolder, readAttachments } from "../../ipam/attachment-record.ts";
@@ -140,8 +141,12 @@ async function releaseLeaks({ means, network, store, log, netfilter }: Upkeep, s
       },
     );
     const done = new Set(released);
-    for (const { address, text, reason } of leaks) if (done.has(address)) log(`Released ${text}: ${reason}`, "INFO");
-    for (const block of blocks) log(`Gave back block ${block}: it is empty`, "INFO");
+    for (const { address, text, reason } of leaks) if (done.has(address)) log(`released ${text}: ${reason}`, "INFO");
+    for (const block of blocks) log(`gave back block ${block}: it is empty`, "INFO");
+    if (leaks.length + blocks.length > 0) {
+      const count = counted(leaks.length, "leaked address", "leaked addresses");
+      log(`Node "${node}": ${count}, ${counted(blocks.length, "surplus block")}`, "INFO");
+    }
     if (failure !== undefined) throw failure;
   } finally {
     for (const client of opened) await client.close();
