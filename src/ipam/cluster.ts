@@ -11,12 +11,10 @@ import type { Change, Entry, Wanted } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
 import { API_VERSION, identity } from "../identity.ts";
 import type { ClusterInformation } from "../model/cluster-information.ts";
-import { resourceKey } from "../model/keys.ts";
+import { CLUSTER_INFORMATION_KEY } from "../model/keys.ts";
 import { readStoredReadiness } from "../model/stored-resources.ts";
 
-const KEY = resourceKey("clusterinformations", { name: "default" });
-
-export const WANTED_CLUSTER: Wanted = { kind: "key", key: KEY };
+export const WANTED_CLUSTER: Wanted = { kind: "key", key: CLUSTER_INFORMATION_KEY };
 
 /** What to do with an uninitialized datastore. */
 export type WhenUninitialized =
@@ -55,7 +53,8 @@ export function requireReady(
     return [{ kind: "expect", key: entry.key, revision: entry.revision }];
   }
   if (uninitialized.whenUninitialized === "create") return [readyChange(uninitialized)];
-  if (uninitialized.whenUninitialized === "accept") return [{ kind: "expect", key: KEY, revision: undefined }];
+  if (uninitialized.whenUninitialized === "accept")
+    return [{ kind: "expect", key: CLUSTER_INFORMATION_KEY, revision: undefined }];
   throw new PluginError("try-again-later", "Cannot use the datastore: it is not initialized (no ClusterInformation)", {
     details: `initialize it with: ${identity.adminTool} datastore init`,
   });
@@ -87,5 +86,5 @@ function readyChange({ now, uid }: { readonly now: Date; readonly uid: string })
     metadata: { name: "default", uid, creationTimestamp: now.toISOString() },
     spec: { clusterGUID: uid.replaceAll("-", ""), datastoreReady: true },
   };
-  return { kind: "create", key: KEY, value: JSON.stringify(ready) };
+  return { kind: "create", key: CLUSTER_INFORMATION_KEY, value: JSON.stringify(ready) };
 }

@@ -2,10 +2,8 @@
 import type { Datastore } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
 import { clusterInformation, withClusterVersion } from "../model/cluster-information.ts";
-import { resourceKey } from "../model/keys.ts";
+import { CLUSTER_INFORMATION_KEY } from "../model/keys.ts";
 import { VERSION } from "../version.ts";
-
-export const CLUSTER_INFORMATION_KEY = resourceKey("clusterinformations", { name: "default" });
 
 export interface Initialization {
   readonly state: "initialized" | "already initialized" | "locked";

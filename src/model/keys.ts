@@ -191,6 +191,9 @@ export const {
   parseKey,
 } = PRODUCT_KEYS;
 
+/** The only object of its kind. */
+export const CLUSTER_INFORMATION_KEY: string = resourceKey("clusterinformations", { name: "default" });
+
 /** The name in the key of a resource of this product; the key itself if it is another one. */
 export function nameInKey(key: string): string {
   const parts = parseKey(key);

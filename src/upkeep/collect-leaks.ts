@@ -1,4 +1,5 @@
 /** Releases what is recorded for containers of this host that no longer exist. */
+import { counted } from "../counted.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
 import { formatPrefix } from "../ip/prefix.ts";
@@ -40,6 +41,19 @@ export interface Collected {
   readonly unjudged: number;
   /** Why some were not judged. */
   readonly failure?: unknown;
+}
+
+/** What was found and done, a line each, and how much in the last. */
+export function describeCollected({ node, isDryRun, leaks, released, blocks }: Collected): readonly string[] {
+  const done = new Set(released);
+  const stateOf = (address: string) =>
+    isDryRun ? "would release" : done.has(address) ? "released" : "kept, since it has changed";
+  const count = counted(leaks.length, "leaked address", "leaked addresses");
+  return [
+    ...leaks.map(({ address, text, reason }) => `${stateOf(address)} ${text}: ${reason}`),
+    ...blocks.map((block) => `${isDryRun ? "would give back" : "gave back"} block ${block}: it is empty`),
+    `Node "${node}": ${count}, ${counted(blocks.length, "surplus block")}`,
+  ];
 }
 
 /** Fails if the node may be another machine's. */

@@ -6,18 +6,17 @@ import type { Datastore, Entry } from "../datastore/datastore.ts";
 import { pagesBelow } from "../datastore/pages.ts";
 import { PluginError } from "../errors.ts";
 import { clusterInformation, clusterVersion, withClusterVersion } from "../model/cluster-information.ts";
-import { resourceKey } from "../model/keys.ts";
+import { CLUSTER_INFORMATION_KEY } from "../model/keys.ts";
 import { NODE } from "../model/kinds.ts";
 import { compareReleases, isRelease } from "../model/release.ts";
 import { earliestVersion, nodeVersion } from "./node-versions.ts";
 
-const KEY = resourceKey("clusterinformations", { name: "default" });
 const ATTEMPTS = 5;
 
 /** Returns the new version, if it was raised. Reads the nodes only if `own` is later than the version of the cluster. */
 export async function raiseClusterVersion(store: Datastore, own: string): Promise<string | undefined> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-    const entry = (await store.read([{ kind: "key", key: KEY }])).answers[0]?.[0];
+    const entry = (await store.read([{ kind: "key", key: CLUSTER_INFORMATION_KEY }])).answers[0]?.[0];
     if (entry === undefined) return undefined;
     const information = clusterInformation.read(entry.value, entry.key);
     // An upgrade or a migration has locked the datastore: it decides.
@@ -27,7 +26,9 @@ export async function raiseClusterVersion(store: Datastore, own: string): Promis
     const now = await versionOfAllNodes(store, before);
     if (now === undefined) return undefined;
     const value = clusterInformation.write(withClusterVersion(information, now), entry.value);
-    const written = await store.commit([{ kind: "update", key: KEY, value, revision: entry.revision }]);
+    const written = await store.commit([
+      { kind: "update", key: CLUSTER_INFORMATION_KEY, value, revision: entry.revision },
+    ]);
     if (written.ok) return now;
   }
   throw new PluginError("try-again-later", "Cannot raise the version of the cluster: others keep changing it");
@@ -35,7 +36,7 @@ export async function raiseClusterVersion(store: Datastore, own: string): Promis
 
 /** Fails if the cluster has a later release: what an earlier one takes for a leak may not be one. A version that cannot be read does not count. */
 export async function refuseLaterCluster(store: Datastore, own: string): Promise<void> {
-  const entry = (await store.read([{ kind: "key", key: KEY }])).answers[0]?.[0];
+  const entry = (await store.read([{ kind: "key", key: CLUSTER_INFORMATION_KEY }])).answers[0]?.[0];
   const version = entry && clusterVersion(clusterInformation.read(entry.value, entry.key));
   if (version === undefined || !isEarlier(own, version)) return;
   throw new PluginError(

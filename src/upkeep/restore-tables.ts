@@ -1,4 +1,4 @@
-/** Writes the tables that all pods of this host share, while no agent does. */
+/** The tables that all pods of this host share: what each of them must have, and a writer of all of them while no agent runs. */
 import { restoreLoopbackGuard } from "../chained/portmap/restore-guard.ts";
 import { restoreHostPorts } from "../chained/portmap/restore-ports.ts";
 import { PluginError } from "../errors.ts";
@@ -16,6 +16,7 @@ import type { FileFolder } from "../linux/file-folder.ts";
 import { isKernelError, KernelError } from "../linux/kernel-error.ts";
 import { netfilterOf } from "../linux/netfilter-access.ts";
 import type { NetlinkSocket, SocketOpener } from "../linux/netlink-socket.ts";
+import type { TableReference } from "../linux/nftables/ruleset.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 
@@ -37,24 +38,85 @@ export interface TablesHost {
   readonly hostPorts: FileFolder;
 }
 
+/** What is wanted of each table, asked when it is compared: an agent may learn more meanwhile. */
+export interface WantedNow {
+  /** `undefined`: not known yet; what a former writer has left stays. */
+  readonly pools: () => readonly NatPool[] | undefined;
+  readonly floating: () => readonly FloatingAddress[] | undefined;
+  readonly clusterSources: () => ClusterSources | undefined;
+  readonly sources: () => readonly RecordedSources[];
+  readonly hasGuard: () => boolean;
+}
+
+/** What one writer compares at a time. */
+export interface ComparedTable {
+  /** For a message: what cannot be restored if it fails. */
+  readonly what: string;
+  /** Returns the tables that were written. */
+  readonly compare: (socket: NetlinkSocket) => Promise<readonly TableReference[]>;
+}
+
+/** All tables that the pods of a host share, for the agent and for the command: a new one has its row here. */
+export function comparedTables(
+  { kernel, hostPorts }: TablesHost,
+  wanted: WantedNow,
+  warn: (message: string) => void,
+): readonly ComparedTable[] {
+  const table = (
+    reference: TableReference,
+    apply: (socket: NetlinkSocket) => boolean | Promise<boolean>,
+  ): ComparedTable => ({
+    what: `table ${reference.family} "${reference.name}"`,
+    compare: async (socket) => ((await apply(socket)) ? [reference] : []),
+  });
+  return [
+    table(NAT_TABLE, async (socket) => {
+      const pools = wanted.pools();
+      return pools !== undefined && applyNat(socket, pools);
+    }),
+    table(GUARD_TABLE, async (socket) => {
+      if (!wanted.hasGuard()) return false;
+      const isNew = await applyGuard(socket, warn);
+      const areSourcesNew = restoreSources(kernel, socket, wanted.sources());
+      const clusterSources = wanted.clusterSources();
+      const isClusterNew = clusterSources !== undefined && setClusterSources(socket, clusterSources);
+      return isNew || areSourcesNew || isClusterNew;
+    }),
+    table(FLOATING_TABLE, (socket) => {
+      const floating = wanted.floating();
+      return floating !== undefined && applyFloating(socket, floating);
+    }),
+    {
+      what: "the guard of the host's loopback",
+      compare: async (socket) => restoreLoopbackGuard(kernel, socket, warn),
+    },
+    { what: "host ports", compare: (socket) => restoreHostPorts(kernel, socket, hostPorts, warn) },
+  ];
+}
+
+/** Each once. */
+export function tableNames(tables: readonly TableReference[]): readonly string[] {
+  return [...new Set(tables.map(({ family, name }) => `${family} ${name}`))];
+}
+
 /** Returns the names of the tables that were written. A kernel that cannot do it is warned about unless a pool or a pod needs NAT. */
 export async function restoreTables(
-  { kernel, hostPorts }: TablesHost,
+  host: TablesHost,
   { pools, sources, clusterSources, floating, hasGuard }: WantedTables,
   warn: (message: string) => void,
 ): Promise<readonly string[]> {
+  const wanted: WantedNow = {
+    pools: () => pools,
+    floating: () => floating,
+    clusterSources: () => clusterSources,
+    sources: () => sources,
+    hasGuard: () => hasGuard,
+  };
   try {
-    return await netfilterOf(kernel).withSocket(async (socket) => {
-      const nat = (await applyNat(socket, pools)) ? [NAT_TABLE] : [];
-      const isGuardNew = hasGuard && (await applyGuard(socket, warn));
-      const areSourcesNew = hasGuard && restoreSources(kernel, socket, sources);
-      const isClusterNew = hasGuard && clusterSources !== undefined && setClusterSources(socket, clusterSources);
-      const guard = isGuardNew || areSourcesNew || isClusterNew ? [GUARD_TABLE] : [];
-      const translated = applyFloating(socket, floating) ? [FLOATING_TABLE] : [];
-      const guarded = restoreLoopbackGuard(kernel, socket, warn);
-      const portTables = await restoreHostPorts(kernel, socket, hostPorts, warn);
-      const written = [...nat, ...translated, ...guard, ...guarded, ...portTables];
-      return [...new Set(written.map(({ family, name }) => `${family} ${name}`))];
+    return await netfilterOf(host.kernel).withSocket(async (socket) => {
+      const written: TableReference[] = [];
+      for (const { compare } of comparedTables(host, wanted, warn)) written.push(...(await compare(socket)));
+      return tableNames(written);
     });
   } catch (cause) {
     if (isKernelError(cause, "EACCES", "EPERM")) {
@@ -72,11 +134,7 @@ export async function restoreTables(
  * A pod may have joined since its records were read, so only links with a record are changed. Returns whether
  * something was written.
  */
-export function restoreSources(
-  kernel: SocketOpener,
-  socket: NetlinkSocket,
-  sources: readonly RecordedSources[],
-): boolean {
+function restoreSources(kernel: SocketOpener, socket: NetlinkSocket, sources: readonly RecordedSources[]): boolean {
   const wasCleared = removeDeadSources(kernel, socket);
   if (sources.length === 0) return wasCleared;
   const known = new Map(withRouteSocket(kernel, listLinks).map((link) => [link.alias, link]));

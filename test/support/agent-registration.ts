@@ -1,5 +1,6 @@
 /** Registers a host as its node agent does, in the surroundings of a test of the admin tool: nothing without a network config. */
 import { readAgentNetwork } from "../../src/agent/network/agent-network.ts";
+import { hostOf } from "../../src/agent/upkeep/upkeep-part.ts";
 import { describeFailure } from "../../src/errors.ts";
 import { registerForAgent } from "../../src/upkeep/register.ts";
 import { VERSION } from "../../src/version.ts";
@@ -12,14 +13,9 @@ export async function registerAsAgent(surroundings: AdminSurroundings): Promise<
   try {
     const network = await readAgentNetwork(context.stderr, undefined, context);
     if (network !== undefined) {
-      const { node: name, settings, orchestrator } = network;
-      const { access, nodeName } = orchestrator;
       await registerForAgent(
-        await context.openDatastore(settings),
-        {
-          ...{ name, kind: settings.kind, whenTaken: "refuse", agentVersion: surroundings.version ?? VERSION },
-          orchestrator: access && { access, nodeName },
-        },
+        await context.openDatastore(network.settings),
+        hostOf(network, surroundings.version ?? VERSION),
         { ...context, warn: (message) => err.push(message), log: (message) => out.push(`${message}\n`) },
       );
     }

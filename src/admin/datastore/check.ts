@@ -6,7 +6,7 @@ import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { describeFailure, PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
-import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { CLUSTER_INFORMATION_KEY, resourcesPrefix } from "../../model/keys.ts";
 import { redact } from "../../redaction.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { paint } from "../paint.ts";
@@ -67,7 +67,7 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
     await requireFile(settings);
     store = await context.openDatastore(settings);
     stage = "read";
-    const answer = await store.read([{ kind: "key", key: CLUSTER_KEY }, ANY_POOL]);
+    const answer = await store.read([{ kind: "key", key: CLUSTER_INFORMATION_KEY }, ANY_POOL]);
     yield {
       stage,
       ok: true,
@@ -85,7 +85,6 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
   }
 }
 
-const CLUSTER_KEY = resourceKey("clusterinformations", { name: "default" });
 /** The orchestrator's API fails to list a kind that it does not know, whereas a single object is just missing. */
 const ANY_POOL: Wanted = { kind: "prefix", prefix: resourcesPrefix("ippools"), limit: 1 };
 

@@ -1,5 +1,6 @@
 import { DatastoreLocked } from "../../ipam/cluster.ts";
-import { CLUSTER_INFORMATION_KEY, type Initialization, initialize } from "../../ipam/initialize.ts";
+import { type Initialization, initialize } from "../../ipam/initialize.ts";
+import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
 import { type Command, EXIT_OK, wantsJson } from "../command.ts";
 import { explained } from "../resources/unreadable-remedy.ts";
 import { withNewDatastore } from "./open.ts";

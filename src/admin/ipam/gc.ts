@@ -2,7 +2,7 @@ import { counted } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { quoted } from "../../quote.ts";
-import { type Collected, collectLeaks } from "../../upkeep/collect-leaks.ts";
+import { type Collected, collectLeaks, describeCollected } from "../../upkeep/collect-leaks.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastoreAndApi, withDatastoreAndMaybeApi } from "../datastore/open.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "../node/node-name.ts";
@@ -133,7 +133,8 @@ function otherNamespace(): PluginError {
   );
 }
 
-function print({ node, isDryRun, leaks, released, blocks, unjudged }: Collected, context: Context, given: Given): void {
+function print(report: Collected, context: Context, given: Given): void {
+  const { node, isDryRun, leaks, released, blocks, unjudged } = report;
   if (wantsJson(given)) {
     const found = leaks.map(({ address, reason }) => ({ address, reason }));
     context.stdout(
@@ -141,15 +142,7 @@ function print({ node, isDryRun, leaks, released, blocks, unjudged }: Collected,
     );
     return;
   }
-  const done = new Set(released);
-  for (const { address, text, reason } of leaks) {
-    const state = isDryRun ? "would release" : done.has(address) ? "released" : "kept, since it has changed";
-    context.stdout(`${state} ${text}: ${reason}\n`);
-  }
-  for (const block of blocks)
-    context.stdout(`${isDryRun ? "would give back" : "gave back"} block ${block}: it is empty\n`);
-  const count = counted(leaks.length, "leaked address", "leaked addresses");
-  context.stdout(`Node "${node}": ${count}, ${counted(blocks.length, "surplus block")}\n`);
+  for (const line of describeCollected(report)) context.stdout(`${line}\n`);
   if (unjudged > 0) {
     const text = counted(unjudged, "address without a link was", "addresses without a link were");
     context.stderr(

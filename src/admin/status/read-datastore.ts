@@ -2,7 +2,7 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
-import { resourceKey } from "../../model/keys.ts";
+import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
 import { NODE } from "../../model/kinds.ts";
 import { nodeVersion } from "../../upkeep/node-versions.ts";
 import { blockAt, findBlocks } from "../ipam/blocks.ts";
@@ -11,7 +11,7 @@ import { poolUsage } from "../ipam/usage.ts";
 import type { DatastoreState, PoolState } from "./facts.ts";
 
 export async function readDatastoreState(store: Datastore, kind: string): Promise<DatastoreState> {
-  const key = resourceKey("clusterinformations", { name: "default" });
+  const key = CLUSTER_INFORMATION_KEY;
   const [entry] = (await store.read([{ kind: "key", key }])).answers[0] ?? [];
   const version = entry && clusterVersion(clusterInformation.read(entry.value, key));
   return {

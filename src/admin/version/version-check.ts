@@ -8,11 +8,10 @@ import { PluginError } from "../../errors.ts";
 import { API_VERSION } from "../../identity.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
-import { resourceKey } from "../../model/keys.ts";
+import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
 import type { Command, Context, Given } from "../command.ts";
 import { ALLOW_MISMATCH, compareWithCluster } from "./compare-with-cluster.ts";
 
-const KEY = resourceKey("clusterinformations", { name: "default" });
 const PATH = `/apis/${API_VERSION}/clusterinformations/default`;
 
 /** The context of a command that refuses to work on a cluster of a later release. */
@@ -48,7 +47,7 @@ export function checkingVersion(context: Context, given: Given, command: Command
 
 function versionIn(value: string | undefined): string | undefined {
   try {
-    return value === undefined ? undefined : clusterVersion(clusterInformation.read(value, KEY));
+    return value === undefined ? undefined : clusterVersion(clusterInformation.read(value, CLUSTER_INFORMATION_KEY));
   } catch {
     return undefined;
   }
@@ -103,7 +102,7 @@ async function readBoth(
   at: string | undefined,
 ): Promise<{ readonly value: string | undefined; readonly snapshot: Snapshot }> {
   try {
-    const { revision, answers } = await store.read([...wanted, { kind: "key", key: KEY }], at);
+    const { revision, answers } = await store.read([...wanted, { kind: "key", key: CLUSTER_INFORMATION_KEY }], at);
     return { value: answers.at(-1)?.[0]?.value, snapshot: { revision, answers: answers.slice(0, -1) } };
   } catch {
     return { value: undefined, snapshot: await store.read(wanted, at) };
@@ -112,7 +111,7 @@ async function readBoth(
 
 async function readOrNothing(store: Datastore): Promise<Snapshot | undefined> {
   try {
-    return await store.read([{ kind: "key", key: KEY }]);
+    return await store.read([{ kind: "key", key: CLUSTER_INFORMATION_KEY }]);
   } catch {
     return undefined;
   }

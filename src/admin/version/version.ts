@@ -4,7 +4,7 @@ import { describeFailure, PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { type ClusterInformation, clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
-import { resourceKey } from "../../model/keys.ts";
+import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
 import { NODE } from "../../model/kinds.ts";
 import { quoted } from "../../quote.ts";
 import { type NodeVersion, nodesBehind, nodeVersion } from "../../upkeep/node-versions.ts";
@@ -96,7 +96,7 @@ async function readCluster(context: Context, given: Given): Promise<Cluster> {
 }
 
 async function readInformation(store: Datastore): Promise<ClusterInformation | undefined> {
-  const key = resourceKey("clusterinformations", { name: "default" });
+  const key = CLUSTER_INFORMATION_KEY;
   const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
   return entry && clusterInformation.read(entry.value, key);
 }

@@ -9,27 +9,22 @@
  *
  * A table that the kernel refuses does not keep the others from being written.
  */
-import { restoreLoopbackGuard } from "../../chained/portmap/restore-guard.ts";
-import { restoreHostPorts } from "../../chained/portmap/restore-ports.ts";
 import { describeFailure } from "../../errors.ts";
 import { applyFloating } from "../../firewall/apply-floating.ts";
-import { applyGuard, requireGuard } from "../../firewall/apply-guard.ts";
+import { requireGuard } from "../../firewall/apply-guard.ts";
 import { applyNat } from "../../firewall/apply-nat.ts";
 import type { ClusterSources } from "../../firewall/cluster-sources.ts";
 import type { FloatingAddress } from "../../firewall/floating-addresses.ts";
-import { FLOATING_TABLE } from "../../firewall/floating-table.ts";
-import { GUARD_TABLE } from "../../firewall/guard-table.ts";
-import { NAT_TABLE, type NatPool } from "../../firewall/nat-table.ts";
+import type { NatPool } from "../../firewall/nat-table.ts";
 import type { RecordedSources } from "../../firewall/recorded-sources.ts";
 import { setClusterSources } from "../../firewall/source-prefixes.ts";
-import type { FileFolder } from "../../linux/file-folder.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
-import type { NetlinkSocket, SocketOpener } from "../../linux/netlink-socket.ts";
+import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { readGeneration } from "../../linux/nftables/commit.ts";
 import type { TableReference } from "../../linux/nftables/ruleset.ts";
 import { type Link, listLinks } from "../../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
-import { restoreSources } from "../../upkeep/restore-tables.ts";
+import { comparedTables, type TablesHost, tableNames, type WantedNow } from "../../upkeep/restore-tables.ts";
 import type { OnceEach } from "../once-each.ts";
 
 /** As often as the table of policy. */
@@ -37,12 +32,9 @@ const CHECK_MILLISECONDS = 1_000;
 /** Filters of links may change without any rule; and what the kernel has refused is tried again. */
 const COMPARE_MILLISECONDS = 60_000;
 
-export interface HostTablesMeans {
+export interface HostTablesMeans extends TablesHost {
   readonly netfilter: NetfilterAccess;
-  readonly kernel: SocketOpener;
   readonly elapsed: () => number;
-  /** Of what ADDs assigned: see record-file.ts of portmap. */
-  readonly hostPorts: FileFolder;
   /** Given the links of the host. Not if another plugin connects all of its pods. */
   readonly hasGuard: (links: readonly Link[]) => boolean;
   /** Of those of the links whose pods may use further sources; `undefined`: not known yet. */
@@ -115,56 +107,40 @@ export class HostTables {
         this.comparedAt = elapsed();
         const { written, isIncomplete } = await this.compare(socket);
         if (!isIncomplete) problems.forget();
-        const names = new Set(written.map(({ family, name }) => `${family} ${name}`));
-        if (names.size > 0) log(`Wrote the nftables tables of this host again: ${[...names].join(", ")}`, "INFO");
+        const names = tableNames(written);
+        if (names.length > 0) log(`Wrote the nftables tables of this host again: ${names.join(", ")}`, "INFO");
       });
     } catch (failure) {
-      this.report("Cannot compare the nftables tables of this host", failure);
+      problems.report(`Cannot compare the nftables tables of this host: ${describeFailure(failure)}`);
     }
   }
 
-  /** What is wanted is read where it is used: it may change meanwhile. */
   private async compare(socket: NetlinkSocket): Promise<Comparison> {
     const { kernel, hasGuard, hostPorts, sources, problems } = this.means;
     const done: Comparison = { written: [], isIncomplete: false };
     const links = withRouteSocket(kernel, listLinks);
-    const attempt = async (table: TableReference, apply: () => boolean | Promise<boolean>) => {
-      try {
-        if (await apply()) done.written.push(table);
-      } catch (failure) {
-        done.isIncomplete = true;
-        this.report(`Cannot restore table ${table.family} "${table.name}"`, failure);
-      }
-    };
-    if (hasGuard(links)) {
-      await attempt(GUARD_TABLE, async () => {
-        const isNew = await applyGuard(socket, problems.report);
+    const wanted: WantedNow = {
+      pools: () => this.nat,
+      floating: () => this.floating,
+      clusterSources: () => this.clusterSources,
+      sources: () => {
         const known = sources(links);
         // The next check looks again.
         if (known === undefined) this.generation = undefined;
-        const areSourcesNew = restoreSources(kernel, socket, known ?? []);
-        const { clusterSources } = this;
-        const isClusterNew = clusterSources !== undefined && setClusterSources(socket, clusterSources);
-        return isNew || areSourcesNew || isClusterNew;
-      });
-    }
-    await attempt(NAT_TABLE, async () => this.nat !== undefined && (await applyNat(socket, this.nat)));
-    await attempt(FLOATING_TABLE, () => this.floating !== undefined && applyFloating(socket, this.floating));
-    try {
-      done.written.push(...restoreLoopbackGuard(kernel, socket, problems.report));
-    } catch (failure) {
+        return known ?? [];
+      },
+      hasGuard: () => hasGuard(links),
+    };
+    const warn = (message: string) => {
       done.isIncomplete = true;
-      this.report("Cannot restore the guard of the host's loopback", failure);
-    }
-    try {
-      const warn = (message: string) => {
-        done.isIncomplete = true;
-        problems.report(message);
-      };
-      done.written.push(...(await restoreHostPorts(kernel, socket, hostPorts, warn)));
-    } catch (failure) {
-      done.isIncomplete = true;
-      this.report("Cannot restore host ports", failure);
+      problems.report(message);
+    };
+    for (const { what, compare } of comparedTables({ kernel, hostPorts }, wanted, warn)) {
+      try {
+        done.written.push(...(await compare(socket)));
+      } catch (failure) {
+        warn(`Cannot restore ${what}: ${describeFailure(failure)}`);
+      }
     }
     return done;
   }
@@ -177,9 +153,5 @@ export class HostTables {
       this.generation = undefined;
       throw failure;
     }
-  }
-
-  private report(what: string, failure: unknown): void {
-    this.means.problems.report(`${what}: ${describeFailure(failure)}`);
   }
 }

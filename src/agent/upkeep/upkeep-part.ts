@@ -8,7 +8,6 @@
  *
  * `vendorctl node register` and `vendorctl ipam gc` do the same by the same functions (src/upkeep).
  */
-import { counted } from "../../counted.ts";
 import { describeFailure } from "../../errors.ts";
 import { trackedConnections } from "../../firewall/tracked-connections.ts";
 import { attachmentsFolder, readAttachments } from "../../ipam/attachment-record.ts";
@@ -16,11 +15,12 @@ import { readLinks } from "../../ipam/leaks/host-links.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
 import { hostAddresses, sourceTowards } from "../../linux/rtnetlink/host-addresses.ts";
 import { quoted } from "../../quote.ts";
-import { collectLeaks } from "../../upkeep/collect-leaks.ts";
+import { collectLeaks, describeCollected } from "../../upkeep/collect-leaks.ts";
 import type { HostMeans } from "../../upkeep/host-means.ts";
 import { refuseLaterCluster } from "../../upkeep/raise-cluster-version.ts";
 import { registerForAgent } from "../../upkeep/register.ts";
 import { VERSION } from "../../version.ts";
+import type { AgentNetwork } from "../network/agent-network.ts";
 import type { FollowedNetwork } from "../network/followed-network.ts";
 import { onceEach } from "../once-each.ts";
 import type { AgentPart } from "../supervise.ts";
@@ -64,7 +64,10 @@ interface Repetition extends Pick<FollowedNetwork, "log"> {
 export async function repeatUpkeep(pass: () => Promise<void>, { wait, log, signal }: Repetition): Promise<void> {
   let known: string | undefined;
   while (!signal.aborted) {
-    const failure = await Promise.race([pass().then(() => undefined, describeFailure), aborted(signal)]);
+    const failure = await unlessAborted(
+      pass().then(() => undefined, describeFailure),
+      signal,
+    );
     if (signal.aborted) return;
     if (failure !== undefined && failure !== known) log(failure, "ERROR");
     known = failure;
@@ -72,8 +75,12 @@ export async function repeatUpkeep(pass: () => Promise<void>, { wait, log, signa
   }
 }
 
-function aborted(signal: AbortSignal): Promise<undefined> {
-  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
+/** `undefined` as soon as the signal is aborted. Nothing of it stays with the signal, which lives as long as the agent. */
+async function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const stop = () => resolve(undefined);
+  signal.addEventListener("abort", stop, { once: true });
+  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", stop));
 }
 
 async function keepUp(upkeep: Upkeep, signal: AbortSignal): Promise<void> {
@@ -84,14 +91,15 @@ async function keepUp(upkeep: Upkeep, signal: AbortSignal): Promise<void> {
 }
 
 async function register({ means, network, store, log }: Upkeep, signal: AbortSignal): Promise<void> {
-  const { node: name, settings, orchestrator } = network;
+  const own = { ...hostMeans({ means, log }, signal), log: (message: string) => log(message, "INFO") };
+  await registerForAgent(store, hostOf(network, VERSION), own);
+}
+
+/** What an agent of this release registers of the host with this network. */
+export function hostOf({ node: name, settings, orchestrator }: AgentNetwork, agentVersion: string) {
   const { access, nodeName } = orchestrator;
-  const host = { name, kind: settings.kind, whenTaken: "refuse", agentVersion: VERSION } as const;
-  await registerForAgent(
-    store,
-    { ...host, orchestrator: access && { access, nodeName } },
-    { ...hostMeans({ means, log }, signal), log: (message) => log(message, "INFO") },
-  );
+  const inOrchestrator = access && { access, nodeName };
+  return { name, kind: settings.kind, whenTaken: "refuse", agentVersion, orchestrator: inOrchestrator } as const;
 }
 
 function hostMeans({ means, log }: Pick<Upkeep, "means" | "log">, signal: AbortSignal): HostMeans {
@@ -129,7 +137,7 @@ async function releaseLeaks({ means, network, store, log, netfilter }: Upkeep, s
   try {
     const { node } = network;
     const isEmbedded = network.settings.kind === "embedded";
-    const { leaks, released, blocks, failure } = await collectLeaks(
+    const collected = await collectLeaks(
       store,
       { node, isEmbedded, links, earlier: "keep", isDryRun: false, openApi },
       {
@@ -140,13 +148,8 @@ async function releaseLeaks({ means, network, store, log, netfilter }: Upkeep, s
         forgetConnections: async (addresses) => (await trackedConnections(netfilter, warn))?.forget(addresses),
       },
     );
-    const done = new Set(released);
-    for (const { address, text, reason } of leaks) if (done.has(address)) log(`released ${text}: ${reason}`, "INFO");
-    for (const block of blocks) log(`gave back block ${block}: it is empty`, "INFO");
-    if (leaks.length + blocks.length > 0) {
-      const count = counted(leaks.length, "leaked address", "leaked addresses");
-      log(`Node "${node}": ${count}, ${counted(blocks.length, "surplus block")}`, "INFO");
-    }
+    const { leaks, blocks, failure } = collected;
+    if (leaks.length + blocks.length > 0) for (const line of describeCollected(collected)) log(line, "INFO");
     if (failure !== undefined) throw failure;
   } finally {
     for (const client of opened) await client.close();

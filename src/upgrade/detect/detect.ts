@@ -3,7 +3,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
-import { resourceKey } from "../../model/keys.ts";
+import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { Facts, Obstacle, Storage } from "../facts.ts";
@@ -123,7 +123,7 @@ function dataPlaneObstacles(snapshot: ClusterSnapshot): readonly Obstacle[] {
 }
 
 async function readInformation(store: Datastore): Promise<Fields | undefined> {
-  const key = resourceKey("clusterinformations", { name: "default" });
+  const key = CLUSTER_INFORMATION_KEY;
   const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
   const value = entry && parseJson(entry.value);
   return isObject(value) ? value : undefined;

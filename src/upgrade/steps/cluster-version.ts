@@ -8,12 +8,11 @@ import {
   clusterVersion,
   withClusterVersion,
 } from "../../model/cluster-information.ts";
-import { resourceKey } from "../../model/keys.ts";
+import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
 import { NODE } from "../../model/kinds.ts";
 import { agentsBehind, isBehind } from "../cluster-version/agents-behind.ts";
 import type { PlanningSite, Step, StepPlan, StepSite } from "../step.ts";
 
-const KEY = resourceKey("clusterinformations", { name: "default" });
 const WHAT = "ClusterInformation default";
 const FIELD = `${identity.product}Version`;
 const PAUSE_MILLISECONDS = 1_000;
@@ -91,9 +90,13 @@ async function readInformation(
 ): Promise<
   { readonly information: ClusterInformation; readonly value: string; readonly revision: string } | undefined
 > {
-  const entry = (await store.read([{ kind: "key", key: KEY }])).answers[0]?.[0];
+  const entry = (await store.read([{ kind: "key", key: CLUSTER_INFORMATION_KEY }])).answers[0]?.[0];
   return (
-    entry && { information: clusterInformation.read(entry.value, KEY), value: entry.value, revision: entry.revision }
+    entry && {
+      information: clusterInformation.read(entry.value, CLUSTER_INFORMATION_KEY),
+      value: entry.value,
+      revision: entry.revision,
+    }
   );
 }
 
@@ -110,5 +113,5 @@ async function writeVersion(store: Datastore, version: string): Promise<boolean>
   if (found === undefined)
     throw new PluginError("resource-missing", `Cannot raise the version of the cluster: there is no ${WHAT}`);
   const value = clusterInformation.write(withClusterVersion(found.information, version), found.value);
-  return (await store.commit([{ kind: "update", key: KEY, value, revision: found.revision }])).ok;
+  return (await store.commit([{ kind: "update", key: CLUSTER_INFORMATION_KEY, value, revision: found.revision }])).ok;
 }
