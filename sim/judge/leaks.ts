@@ -3,6 +3,7 @@
  * address, handle, claim, endpoint and record belongs to a container that is attached, or to a node that exists.
  */
 
+import { UPKEEP_MILLISECONDS } from "../../src/agent/upkeep/upkeep-part.ts";
 import { pauseBetweenLists } from "../../src/controllers/leaks/left-handles.ts";
 import type { ControllerSettings } from "../../src/controllers/settings.ts";
 import { formatPrefix, prefixCovers } from "../../src/ip/prefix.ts";
@@ -20,12 +21,14 @@ import { type IpamState, ipamReader } from "./ipam-state.ts";
 /**
  * How long it may take until nothing is left, in milliseconds. The collector looks twice in each grace period, and
  * releases what was unused at every look for the whole period. A block that is empty only then is another matter, and
- * needs the same time again; so do the claims of a node, and handles, which are listed now and then.
+ * needs the same time again; so do the claims of a node, and handles, which are listed now and then. An agent sees in two
+ * passes of its upkeep that nothing leads to an endpoint.
  */
 export function boundOfLeaks({ running: { controllers } }: ControllerSettings): number {
   const { leakGracePeriod, reconcilerPeriod } = controllers.node ?? { leakGracePeriod: "0s", reconcilerPeriod: "0s" };
   const grace = millisecondsOf(leakGracePeriod);
-  return 2 * grace + pauseBetweenLists(grace) + millisecondsOf(reconcilerPeriod);
+  const ofControllers = 2 * grace + pauseBetweenLists(grace) + millisecondsOf(reconcilerPeriod);
+  return Math.max(ofControllers, 3 * UPKEEP_MILLISECONDS);
 }
 
 export function noLeakedRecord(read = ipamReader()): Invariant {

@@ -8,10 +8,13 @@ import { type NodeRecords, readNodeRecords } from "../ipam/leaks/node-records.ts
 import { requireOwnNodeEntry, requireRegisteredByThis, wantedNode } from "../ipam/node-machine.ts";
 import type { HostMeans } from "./host-means.ts";
 
-export interface HostSearch {
+export interface RegisteredHost {
   readonly node: string;
   /** Only this host uses an embedded datastore. */
   readonly isEmbedded: boolean;
+}
+
+export interface HostSearch extends RegisteredHost {
   readonly links: HostLinks;
   /** What to do with addresses that were assigned before this machine registered the node. */
   readonly earlier: "judge" | "keep";
@@ -35,18 +38,27 @@ export interface HostLeaks {
 
 const FIRST_MOMENT = new Date(0);
 
+/** What was recorded before this moment may be another machine's. Fails if the node itself may be. */
+export async function registeredSince(
+  store: Datastore,
+  { node, isEmbedded }: RegisteredHost,
+  { machineIdentity }: Pick<SearchMeans, "machineIdentity">,
+): Promise<Date> {
+  const machine = await machineIdentity();
+  const { answers } = await store.read([wantedNode(node)]);
+  const own = { node, machineIdentity: () => machine };
+  if (!isEmbedded) return requireRegisteredByThis(answers[0], own);
+  requireOwnNodeEntry(answers[0], own);
+  return FIRST_MOMENT;
+}
+
 /** Fails if the node may be another machine's. */
 export async function searchHost(
   store: Datastore,
   { node, isEmbedded, links, earlier, openObjects }: HostSearch,
   means: SearchMeans,
 ): Promise<HostLeaks> {
-  const machine = await means.machineIdentity();
-  const { answers } = await store.read([wantedNode(node)]);
-  const own = { node, machineIdentity: () => machine };
-  if (isEmbedded) requireOwnNodeEntry(answers[0], own);
-  const since = isEmbedded ? FIRST_MOMENT : requireRegisteredByThis(answers[0], own);
-
+  const since = await registeredSince(store, { node, isEmbedded }, means);
   const records = await readNodeRecords(store, node);
   const evidence = { links, now: means.now() };
   const judged = splitBySince(records.allocations, earlier === "judge" ? FIRST_MOMENT : since);

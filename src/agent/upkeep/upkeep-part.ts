@@ -5,6 +5,7 @@
  *                  of them came first: the plugins of the machine that is not registered refuse ADD and GC, and its agent
  *                  logs the reason and the remedy
  *   leaks          releases addresses of containers that are gone; only after the registration succeeded
+ *   left           deletes endpoints of such containers that no address leads to
  *
  * `vendorctl node register` and `vendorctl ipam gc` do the same by the same functions (src/upkeep).
  */
@@ -14,9 +15,11 @@ import { attachmentsFolder, readAttachments } from "../../ipam/attachment-record
 import { readLinks } from "../../ipam/leaks/host-links.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
 import { hostAddresses, sourceTowards } from "../../linux/rtnetlink/host-addresses.ts";
+import { titleInKey } from "../../model/keys.ts";
 import { quoted } from "../../quote.ts";
 import { collectLeaks, describeCollected } from "../../upkeep/collect-leaks.ts";
 import type { HostMeans } from "../../upkeep/host-means.ts";
+import { LeftEndpoints } from "../../upkeep/left-endpoints.ts";
 import { refuseLaterCluster } from "../../upkeep/raise-cluster-version.ts";
 import { registerForAgent } from "../../upkeep/register.ts";
 import { VERSION } from "../../version.ts";
@@ -29,24 +32,30 @@ export const UPKEEP_MILLISECONDS = 5 * 60 * 1000;
 /** After a failure: the datastore may have started later than this host. */
 const RETRY_MILLISECONDS = 30 * 1000;
 
-interface Upkeep extends Pick<FollowedNetwork, "means" | "network" | "store" | "log"> {
+interface Given extends Pick<FollowedNetwork, "means" | "network" | "store" | "replica" | "log"> {
   readonly netfilter: NetfilterAccess;
 }
 
-export function upkeepPart({ log: logEach, ...upkeep }: Upkeep): AgentPart {
+interface Upkeep extends Given {
+  readonly left: LeftEndpoints;
+}
+
+export function upkeepPart({ log: logEach, ...given }: Given): AgentPart {
+  const { clock, files } = given.means;
+  const means = { elapsed: clock.elapsed, machineIdentity: files.ensureMachineIdentity };
+  const upkeep = { ...given, left: new LeftEndpoints(given.store, means) };
   // What is found at each pass is said once.
   const warnings = onceEach((message) => logEach(message, "WARNING"));
-  const log: Upkeep["log"] = (message, level) =>
+  const log: Given["log"] = (message, level) =>
     level === "WARNING" ? warnings.report(message) : logEach(message, level);
   return {
     name: "the upkeep of the node's records",
-    run: (signal) =>
-      repeatUpkeep(() => keepUp({ ...upkeep, log }, signal), { wait: upkeep.means.clock.wait, log, signal }),
+    run: (signal) => repeatUpkeep(() => keepUp({ ...upkeep, log }, signal), { wait: clock.wait, log, signal }),
   };
 }
 
 /** Where plugins look for it. A file that cannot be written is reported: the plugins may have another source. */
-export function recordNodeName({ means, network, log }: Pick<Upkeep, "means" | "network" | "log">): void {
+export function recordNodeName({ means, network, log }: Pick<Given, "means" | "network" | "log">): void {
   const { node, nodeNameFile } = network;
   try {
     means.files.replaceFile(nodeNameFile, `${node}\n`);
@@ -88,6 +97,7 @@ async function keepUp(upkeep: Upkeep, signal: AbortSignal): Promise<void> {
   await register(upkeep, signal);
   await refuseLaterCluster(upkeep.store, VERSION);
   if (!signal.aborted) await releaseLeaks(upkeep, signal);
+  if (!signal.aborted) await removeLeftEndpoints(upkeep);
 }
 
 async function register({ means, network, store, log }: Upkeep, signal: AbortSignal): Promise<void> {
@@ -102,7 +112,7 @@ export function hostOf({ node: name, settings, orchestrator }: AgentNetwork, age
   return { name, kind: settings.kind, whenTaken: "refuse", agentVersion, orchestrator: inOrchestrator } as const;
 }
 
-function hostMeans({ means, log }: Pick<Upkeep, "means" | "log">, signal: AbortSignal): HostMeans {
+function hostMeans({ means, log }: Pick<Given, "means" | "log">, signal: AbortSignal): HostMeans {
   const { kernel, clock, files, uuid } = means;
   const warn = (message: string) => log(message, "WARNING");
   return {
@@ -153,5 +163,16 @@ async function releaseLeaks({ means, network, store, log, netfilter }: Upkeep, s
     if (failure !== undefined) throw failure;
   } finally {
     for (const client of opened) await client.close();
+  }
+}
+
+/** Pods of the orchestrator are their own endpoints, and those that another plugin connects have no link of ours. */
+async function removeLeftEndpoints({ means, network, store, replica, left, log }: Upkeep): Promise<void> {
+  const endpoints = replica.part(["endpoints"]).snapshot?.endpoints;
+  if (endpoints === undefined || store.isOrchestratorApi || network.isForAgentOnly) return;
+  const isEmbedded = network.settings.kind === "embedded";
+  const removed = await left.remove(endpoints, { node: network.node, isEmbedded, links: readLinks(means.kernel) });
+  for (const key of removed) {
+    log(`Deleted endpoint ${quoted(titleInKey(key))}: the host has no link for it, and IPAM no address`, "INFO");
   }
 }

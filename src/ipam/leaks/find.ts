@@ -32,7 +32,7 @@ export interface Leak {
 }
 
 /** Longer than any ADD: a runtime gives up after a few minutes at most. */
-const GRACE_MILLISECONDS = 5 * 60 * 1000;
+export const GRACE_MILLISECONDS = 5 * 60 * 1000;
 
 /** Timestamps and the time of the boot are rounded. */
 const BOOT_MARGIN_MILLISECONDS = 5_000;
