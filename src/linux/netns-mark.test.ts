@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { placeOf } from "./files.ts";
-import { netnsCookie } from "./netns.ts";
-import { isNetnsGone, markNetns } from "./netns-mark.ts";
+import { netnsCookie, runInNewNetns } from "./netns.ts";
+import { areOfDifferentNetns, isNetnsGone, markNetns, markOwnNetns } from "./netns-mark.ts";
 
 const HERE = "/proc/self/ns/net";
 const PLACE = placeOf(HERE);
@@ -31,4 +31,25 @@ describe.skipIf(!isRoot)(`isNetnsGone()${isRoot ? "" : " (skipped: needs root)"}
       expect(isNetnsGone(mark)).toBe(false);
     },
   );
+});
+
+describe("areOfDifferentNetns()", () => {
+  test.skipIf(!isRoot)("tells the own namespace from others, by whichever path", () => {
+    const own = markOwnNetns();
+
+    expect(areOfDifferentNetns(own, markNetns(HERE))).toBe(false);
+    expect(areOfDifferentNetns(own, runInNewNetns(markOwnNetns))).toBe(true);
+  });
+
+  test.each([
+    ["netns 1/1 7 /a", "netns 1/1 7 /b", false],
+    ["netns 1/1 7 /a", "netns 1/1 - /a", false],
+    ["netns 1/1 7 /a", "netns 1/1 8 /a", true],
+    ["netns 1/1 - /a", "netns 1/2 7 /a", true],
+    ["netns none - /a", "netns 1/2 7 /a", false],
+    [undefined, "netns 1/2 7 /a", false],
+  ])("%p and %p: %p", (left, right, expected) => {
+    expect(areOfDifferentNetns(left, right)).toBe(expected);
+    expect(areOfDifferentNetns(right, left)).toBe(expected);
+  });
 });

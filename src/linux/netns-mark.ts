@@ -1,12 +1,13 @@
 /**
- * Identifies the namespace of a container, so that a later call can find out whether it still exists, or is the same.
+ * Identifies a namespace, of a container or of a host, so that a later call can find out whether it still exists, or is
+ * the same.
  * Stored as a comment in the kernel, or in a file: `netns <device and inode> <cookie> <path>`.
  *
  * Device and inode identify a namespace quickly, but the kernel reuses them; the
  * cookie is never reused. Older kernels have none: `-`.
  */
 import { placeOf } from "./files.ts";
-import { netnsCookie } from "./netns.ts";
+import { netnsCookie, OWN_NETNS } from "./netns.ts";
 
 const MARK = /^netns (\d+\/\d+) (\d+|-) (\/.*)$/;
 /** The length of a comment: a longer path was truncated and proves nothing. */
@@ -17,17 +18,29 @@ export function markNetns(path: string): string {
   return `netns ${placeOf(path) ?? "none"} ${cookieAt(path)} ${path}`;
 }
 
+/** Of the current namespace of this thread. */
+export function markOwnNetns(): string {
+  return markNetns(OWN_NETNS);
+}
+
+/** True only if they are certainly marks of two namespaces, by whichever paths. */
+export function areOfDifferentNetns(left: string | undefined, right: string | undefined): boolean {
+  const [, place, cookie] = MARK.exec(left ?? "") ?? [];
+  const [, otherPlace, otherCookie] = MARK.exec(right ?? "") ?? [];
+  if (place === undefined || otherPlace === undefined) return false;
+  return place !== otherPlace || areDifferentCookies(cookie, otherCookie);
+}
+
 /** True only if the namespace is certainly gone: its path is another namespace or does not exist, and no process is in it. */
 export function isNetnsGone(mark: string | undefined): boolean {
   const [, place, cookie, path] = MARK.exec(mark ?? "") ?? [];
   if (place === undefined || path === undefined || (mark?.length ?? 0) >= LONGEST) return false;
-  const isThere = (each: string) => placeOf(each) === place && !hasOtherCookie(each, cookie);
+  const isThere = (each: string) => placeOf(each) === place && !areDifferentCookies(cookieAt(each), cookie);
   return !isThere(path) && !processNamespaces().some(isThere);
 }
 
-function hasOtherCookie(path: string, cookie: string | undefined): boolean {
-  const found = cookieAt(path);
-  return found !== cookie && found !== NO_COOKIE && cookie !== NO_COOKIE;
+function areDifferentCookies(left: string | undefined, right: string | undefined): boolean {
+  return left !== right && left !== NO_COOKIE && right !== NO_COOKIE;
 }
 
 function processNamespaces(): readonly string[] {

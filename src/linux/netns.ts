@@ -17,7 +17,7 @@ import { type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
 
 const OWN_NAMESPACES = "/proc/thread-self/ns";
 const NET = "net";
-const OWN_NETNS = `${OWN_NAMESPACES}/${NET}`;
+export const OWN_NETNS = `${OWN_NAMESPACES}/${NET}`;
 const CLONE_NEWNET = 0x40000000;
 const UNIX_DATAGRAM = { family: 1, type: 2 | 0x80000 } as const;
 const SOL_SOCKET = 1;

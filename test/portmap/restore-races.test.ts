@@ -48,7 +48,10 @@ describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
       },
     }));
     const recordSets = [{ family: 4 as const, owner, netns: "none", records }];
-    writeRecordFile({ write: (_, text) => written.push(text) }, { recordSets, loopback: undefined });
+    writeRecordFile(
+      { write: (_, text) => written.push(text) },
+      { recordSets, loopback: undefined, hostNetns: undefined },
+    );
     return written.join("");
   };
   /** What is read, in the order of the reads; the last stays. */

@@ -169,6 +169,20 @@ describe("restored host ports", () => {
     expect(await world.kept()).toEqual(before);
   });
 
+  testRestore("are none of a container that another host network namespace serves, whose record stays", async () => {
+    await alive("one", "two", "three");
+    const under = ["nsenter", "--net=/run/netns/vt-three"];
+    await portmap.must("ADD", { ...ONE, under });
+    const files = world.files();
+    expect(files).toHaveLength(1);
+    expect((await restored()).stdout).not.toContain(TABLE);
+    expect(await world.kept()).toEqual([]);
+    await portmap.must("GC", { config: { "cni.dev/valid-attachments": [] } });
+    expect(world.files()).toEqual(files);
+    await portmap.must("GC", { config: { "cni.dev/valid-attachments": [] }, under });
+    expect(world.files()).toEqual([]);
+  });
+
   testRestore("are none of a container that is gone, whose ADD failed, or that GC finds gone", async () => {
     await alive("one", "two");
     for (const call of [ONE, TWO]) await portmap.must("ADD", call);

@@ -7,8 +7,10 @@ import type { GcCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
 import type { FileFolder } from "../../linux/file-folder.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
+import { areOfDifferentNetns, markOwnNetns } from "../../linux/netns-mark.ts";
 import { takeBackLoopbackSources } from "./loopback-sources.ts";
 import { isSameNetwork, ownerOf } from "./port-owner.ts";
+import { readRecord } from "./read-record-file.ts";
 import { listHeldPerAddress, listHolders, listOwners } from "./read-table.ts";
 import { hostPortsFolder, ownerIdOf } from "./record-file.ts";
 import { forgetSingleAddresses } from "./refusals.ts";
@@ -61,12 +63,23 @@ async function collect(
   return failures;
 }
 
-/** After a flush of the ruleset they may be all that is left. */
+/** After a flush of the ruleset they may be all that is left. Those of another host namespace are left to the GC there. */
 function removeStaleFiles(folder: FileFolder, isStale: (id: Uint8Array) => boolean): void {
   if (folder.changedAt() === undefined) return;
+  const host = markOwnNetns();
   for (const name of folder.list()) {
     const id = ownerIdOf(name);
-    if (id !== undefined && isStale(id)) folder.remove(name);
+    if (id === undefined || !isStale(id)) continue;
+    if (!areOfDifferentNetns(recordedHost(folder, { name, id }), host)) folder.remove(name);
+  }
+}
+
+/** `undefined` if a former release wrote the file, or if it is damaged. */
+function recordedHost(folder: FileFolder, file: { readonly name: string; readonly id: Uint8Array }) {
+  try {
+    return readRecord(folder, file)?.recorded.hostNetns;
+  } catch {
+    return undefined;
   }
 }
 

@@ -6,6 +6,7 @@ import type { AddCall } from "../../cni/call.ts";
 import type { Address } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
+import { markOwnNetns } from "../../linux/netns-mark.ts";
 import { isPortInUse } from "../../linux/port-in-use.ts";
 import { assignPorts } from "./assign-ports.ts";
 import { type Claim, formatHostPort, isForAnyAddress, portFields } from "./claim.ts";
@@ -55,11 +56,12 @@ async function writePorts(
   const warn = (message: string) => surroundings.log.warning(message);
   const loopback = loopbackLink && loopbackLinkOf(socket, loopbackLink, warn);
   const folder = await surroundings.openFolder(hostPortsFolder(surroundings.runDirectory));
-  writeRecordFile(folder, { recordSets: judged, loopback });
+  const hostNetns = markOwnNetns();
+  writeRecordFile(folder, { recordSets: judged, loopback, hostNetns });
   const leftToSibling = await assignPorts(socket, judged);
   const assigned = leftToSibling.length === 0 ? judged : judged.flatMap((each) => withoutClaims(each, leftToSibling));
   if (assigned.length === 0) folder.remove(recordFileName(judged[0]?.owner.id ?? new Uint8Array()));
-  else if (assigned !== judged) writeRecordFile(folder, { recordSets: assigned, loopback });
+  else if (assigned !== judged) writeRecordFile(folder, { recordSets: assigned, loopback, hostNetns });
   for (const claim of leftToSibling) {
     warn(`Host port ${formatHostPort(claim)} is left as it is: another interface of the same container has it`);
   }

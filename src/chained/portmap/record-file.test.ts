@@ -6,6 +6,7 @@ import { type Address, parseAddress } from "../../ip/address.ts";
 import { type FileFolder, openFolder } from "../../linux/file-folder.ts";
 import { ownerOf } from "./port-owner.ts";
 import type { RecordSet } from "./port-records.ts";
+import { readRecord } from "./read-record-file.ts";
 import {
   hostPortsFolder,
   ownerIdOf,
@@ -14,7 +15,6 @@ import {
   removeRecordFile,
   writeRecordFile,
 } from "./record-file.ts";
-import { readRecord } from "./restore-ports.ts";
 
 const address = (text: string): Address => {
   const parsed = parseAddress(text);
@@ -45,6 +45,7 @@ const ofFamily = (family: 4 | 6): RecordSet => {
 const WHOLE: RecordedPorts = {
   recordSets: [ofFamily(4), ofFamily(6)],
   loopback: { name: "br0", index: 7, isShared: true, isUplink: false, isNoted: true },
+  hostNetns: "netns 1/1 1 /proc/thread-self/ns/net",
 };
 
 describe("the file of an owner's host ports", () => {
@@ -59,7 +60,7 @@ describe("the file of an owner's host ports", () => {
   const file = { name: recordFileName(owner.id), id: owner.id };
 
   test("is read as it was written", () => {
-    for (const recorded of [WHOLE, { recordSets: [ofFamily(6)], loopback: undefined }]) {
+    for (const recorded of [WHOLE, { recordSets: [ofFamily(6)], loopback: undefined, hostNetns: undefined }]) {
       writeRecordFile(folder, recorded);
       expect(readRecord(folder, file)?.recorded).toEqual(recorded);
     }

@@ -1,6 +1,7 @@
 /**
  * What an ADD assigned, recorded on its host: it outlives the table, which another program may flush with the whole
- * ruleset. restore-ports.ts writes the ports of it again.
+ * ruleset. restore-ports.ts writes the ports of it again, in the same network namespace of the host: programs in others
+ * may share the folder.
  *
  *   <run directory>/host-ports/<owner in hex>
  *
@@ -18,6 +19,8 @@ export interface RecordedPorts {
   readonly recordSets: readonly RecordSet[];
   /** On which packets from 127.0.0.1 are allowed for them; absent if they are not served there. */
   readonly loopback: LoopbackLink | undefined;
+  /** The namespace that has the ports: see netns-mark.ts. A former release did not record it. */
+  readonly hostNetns: string | undefined;
 }
 
 export function hostPortsFolder(runDirectory: string): string {
@@ -33,12 +36,13 @@ export function ownerIdOf(fileName: string): Uint8Array | undefined {
   return /^[0-9a-f]{32}$/.test(fileName) ? Uint8Array.fromHex(fileName) : undefined;
 }
 
-export function writeRecordFile(folder: Pick<FileFolder, "write">, { recordSets, loopback }: RecordedPorts): void {
+export function writeRecordFile(folder: Pick<FileFolder, "write">, recorded: RecordedPorts): void {
+  const { recordSets, loopback, hostNetns } = recorded;
   const [first] = recordSets;
   if (first === undefined) return;
   const records = recordSets.flatMap((recordSet) => recordSet.records.map(textsOf));
-  const recorded = { owner: first.owner.name, netns: first.netns, records, ...(loopback && { loopback }) };
-  folder.write(recordFileName(first.owner.id), `${JSON.stringify(recorded)}\n`);
+  const file = { owner: first.owner.name, netns: first.netns, hostNetns, records, loopback };
+  folder.write(recordFileName(first.owner.id), `${JSON.stringify(file)}\n`);
 }
 
 /** Most owners have none. Without `node:fs`, for every DEL. */

@@ -2,17 +2,16 @@
  * Writes the ports of running containers again after another program flushed the ruleset, from the files that their
  * ADDs left (record-file.ts).
  *
- *   what is in the table ──▶ owners that lack something ──▶ those whose namespace is not certainly gone ──▶ as ADD
+ *   files of this host ──▶ owners that lack something ──▶ those whose namespace is not certainly gone ──▶ as ADD
  *
  * Nothing is taken from another owner: a port that somebody else got meanwhile stays theirs. If there is nothing to do,
  * nothing is written: the node agent comes here after every change of any rule.
  */
-import * as v from "valibot";
 import { describeFailure } from "../../errors.ts";
-import { type Address, type Family, parseAddress } from "../../ip/address.ts";
+import type { Family } from "../../ip/address.ts";
 import type { FileFolder } from "../../linux/file-folder.ts";
 import type { NetlinkSocket, SocketOpener } from "../../linux/netlink-socket.ts";
-import { isNetnsGone } from "../../linux/netns-mark.ts";
+import { areOfDifferentNetns, isNetnsGone, markOwnNetns } from "../../linux/netns-mark.ts";
 import { findElements, listElements } from "../../linux/nftables/read.ts";
 import type { TableReference } from "../../linux/nftables/ruleset.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
@@ -27,6 +26,7 @@ import { serveLoopback, takeBackLoopbackSources } from "./loopback-sources.ts";
 import { isOwnedBy } from "./owned-elements.ts";
 import { isSameContainer } from "./port-owner.ts";
 import { claimsIn, type PortRecord, podAddressOf, type RecordSet } from "./port-records.ts";
+import { readRecord, readRecordText } from "./read-record-file.ts";
 import { ownerIdOf, type RecordedPorts } from "./record-file.ts";
 import { releasePorts } from "./release.ts";
 import { SET, tableOf } from "./table.ts";
@@ -46,13 +46,15 @@ export async function restoreHostPorts(
 ): Promise<readonly TableReference[]> {
   if (folder.changedAt() === undefined) return [];
   const written = new Set<Family>();
+  const host = markOwnNetns();
   const present = presentElements(socket);
   for (const name of folder.list()) {
     const id = ownerIdOf(name);
     if (id === undefined) continue;
     try {
       const recorded = readRecord(folder, { name, id })?.recorded;
-      if (recorded === undefined || recorded.recordSets.every((each) => isInPlace(socket, each, present))) continue;
+      if (recorded === undefined || areOfDifferentNetns(recorded.hostNetns, host)) continue;
+      if (recorded.recordSets.every((each) => isInPlace(socket, each, present))) continue;
       if (isNetnsGone(recorded.recordSets[0]?.netns)) continue;
       for (const family of await restoreOwner(kernel, socket, { folder, name, id, warn })) written.add(family);
     } catch (failure) {
@@ -80,7 +82,7 @@ async function restoreOwner(kernel: SocketOpener, socket: NetlinkSocket, file: R
       return written;
     }
     for (const family of await writeAgain(kernel, socket, { ...read.recorded, warn: file.warn })) written.add(family);
-    if (readText(folder, file.name) === read.text) return written;
+    if (readRecordText(folder, file.name) === read.text) return written;
   }
   return written;
 }
@@ -158,76 +160,4 @@ function isInPlace(socket: NetlinkSocket, recordSet: RecordSet, find: FindElemen
 function isEqualElement({ data }: NftElement, found: NftElement | undefined): boolean {
   if (found === undefined) return false;
   return !(data instanceof Uint8Array) || Bun.deepEquals(new Uint8Array(data), found.data);
-}
-
-const ADDRESS = v.pipe(
-  v.string(),
-  v.transform((text) => parseAddress(text)),
-  v.custom<Address>((address) => address !== undefined, "not an IP address"),
-);
-
-const SCHEMA = v.object({
-  owner: v.string(),
-  netns: v.string(),
-  records: v.array(
-    v.variant("kind", [
-      v.object({
-        kind: v.literal("port"),
-        protocol: v.number(),
-        hostAddress: ADDRESS,
-        hostPort: v.number(),
-        podAddress: ADDRESS,
-        podPort: v.number(),
-        isLoopbackLeft: v.optional(v.literal(true)),
-      }),
-      v.object({ kind: v.literal("source"), source: ADDRESS, length: v.number(), podAddress: ADDRESS }),
-    ]),
-  ),
-  loopback: v.optional(
-    v.object({
-      name: v.string(),
-      index: v.number(),
-      isShared: v.boolean(),
-      isUplink: v.boolean(),
-      isNoted: v.boolean(),
-    }),
-  ),
-});
-
-/** `undefined` if there is no such file. Throws if it is not a record. */
-export function readRecord(
-  folder: FileFolder,
-  { name, id }: { readonly name: string; readonly id: Uint8Array },
-): { readonly text: string; readonly recorded: RecordedPorts } | undefined {
-  const text = readText(folder, name);
-  if (text === undefined) return undefined;
-  const { owner, netns, records, loopback } = v.parse(SCHEMA, JSON.parse(text));
-  const decoded = records.map((record): PortRecord => {
-    const { family } = record.podAddress;
-    if (record.kind === "source") {
-      const { kind, ...masqueraded } = record;
-      return { kind, masqueraded: { family, ...masqueraded } };
-    }
-    const { kind, isLoopbackLeft, ...claim } = record;
-    return { kind, claim: { family, ...claim, ...(isLoopbackLeft && { isLoopbackLeft }) } };
-  });
-  const recordSets = ([4, 6] as const).flatMap((family): readonly RecordSet[] => {
-    const ofFamily = decoded.filter((record) => familyOf(record) === family);
-    return ofFamily.length === 0 ? [] : [{ family, owner: { id, name: owner }, netns, records: ofFamily }];
-  });
-  return { text, recorded: { recordSets, loopback } };
-}
-
-function familyOf(record: PortRecord): Family {
-  return record.kind === "port" ? record.claim.family : record.masqueraded.family;
-}
-
-/** A DEL may have removed it since the folder was listed. */
-function readText(folder: FileFolder, name: string): string | undefined {
-  try {
-    return folder.read(name);
-  } catch (failure) {
-    if (failure instanceof Error && "code" in failure && failure.code === "ENOENT") return undefined;
-    throw failure;
-  }
 }
