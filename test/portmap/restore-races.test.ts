@@ -1,10 +1,13 @@
-/** The restore of host ports meets an ADD or DEL of the same container: the file of the container decides. */
+/** The restore of host ports as a function: it meets an ADD or DEL of the same container, whose file decides; its cost. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { ownerOf } from "../../src/chained/portmap/port-owner.ts";
-import { recordFileName, writeRecordFile } from "../../src/chained/portmap/record-file.ts";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Owner, ownerOf } from "../../src/chained/portmap/port-owner.ts";
+import { type RecordedPorts, recordFileName, writeRecordFile } from "../../src/chained/portmap/record-file.ts";
 import { restoreHostPorts } from "../../src/chained/portmap/restore-ports.ts";
 import { identity } from "../../src/identity.ts";
-import type { FileFolder } from "../../src/linux/file-folder.ts";
+import { type FileFolder, openFolder } from "../../src/linux/file-folder.ts";
 import { closeNetlinkSocket, type NetlinkSocket, ownSockets } from "../../src/linux/netlink-socket.ts";
 import { address } from "../support/ipam.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
@@ -38,8 +41,7 @@ describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
     ]);
     return [...stdout.toString().matchAll(/6 \. 0\.0\.0\.0 \. (\d+)/g)].map(([, port]) => Number(port)).sort();
   };
-  const textWith = (...hostPorts: readonly number[]): string => {
-    const written: string[] = [];
+  const recordedFor = (holder: Owner, hostPorts: readonly number[]): RecordedPorts => {
     const records = hostPorts.map((hostPort) => ({
       kind: "port" as const,
       claim: {
@@ -47,11 +49,12 @@ describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
         ...{ podAddress: address("10.0.0.2"), podPort: 80 },
       },
     }));
-    const recordSets = [{ family: 4 as const, owner, netns: "none", records }];
-    writeRecordFile(
-      { write: (_, text) => written.push(text) },
-      { recordSets, loopback: undefined, hostNetns: undefined },
-    );
+    const recordSets = [{ family: 4 as const, owner: holder, netns: "none", records }];
+    return { recordSets, loopback: undefined, hostNetns: undefined };
+  };
+  const textWith = (...hostPorts: readonly number[]): string => {
+    const written: string[] = [];
+    writeRecordFile({ write: (_, text) => written.push(text) }, recordedFor(owner, hostPorts));
     return written.join("");
   };
   /** What is read, in the order of the reads; the last stays. */
@@ -99,5 +102,29 @@ describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
     runIn(place, ["nft", `delete element ip ${identity.hostPortTable} ports { tcp . 0.0.0.0 . 80 }`]);
     await restore(textWith(80));
     expect(ports()).toEqual([80]);
+  });
+
+  test("asks the kernel as much for many containers as for one, if all have their ports", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "host-ports-"));
+    try {
+      const folder = openFolder(directory);
+      const requests = async () => {
+        const before = socket.nextSequence;
+        expect(await restoreHostPorts(ownSockets, socket, folder, (message) => expect(message).toBe(""))).toEqual([]);
+        return socket.nextSequence - before;
+      };
+      const asked: number[] = [];
+      for (const count of [1, 20]) {
+        for (let index = 0; index < count; index++) {
+          const holder = ownerOf("net", { containerId: `c${index}`, ifname: "eth0" });
+          writeRecordFile(folder, recordedFor(holder, [1000 + index]));
+        }
+        await restoreHostPorts(ownSockets, socket, folder, (message) => expect(message).toBe(""));
+        asked.push(await requests());
+      }
+      expect(asked[1]).toBe(asked[0] ?? 0);
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
   });
 });

@@ -10,9 +10,8 @@ import type { NftChange } from "../../linux/nftables/ruleset.ts";
 import { assignChanges } from "./changes.ts";
 import type { Claim } from "./claim.ts";
 import type { RecordSet } from "./port-records.ts";
-import { hasAllRules } from "./read-records.ts";
+import { hasAllRules, readRuleHeads } from "./read-records.ts";
 import { throwUnexpected } from "./refusals.ts";
-import { needsNeighbourRule } from "./table.ts";
 
 /** Returns the ports that another interface of the same container keeps. */
 export async function assignPorts(socket: NetlinkSocket, recordSets: readonly RecordSet[]): Promise<readonly Claim[]> {
@@ -24,20 +23,10 @@ export async function assignPorts(socket: NetlinkSocket, recordSets: readonly Re
 function assignAtOnce(socket: NetlinkSocket, recordSets: readonly RecordSet[]): boolean {
   const changes: NftChange[] = [];
   for (const recordSet of recordSets) {
-    if (!isPrepared(socket, recordSet)) return false;
+    if (!hasAllRules(readRuleHeads(socket, recordSet.family), recordSet)) return false;
     changes.push(...assignChanges(recordSet));
   }
   const refusals = tryCommit(socket, changes);
   throwUnexpected(refusals);
   return refusals.length === 0;
-}
-
-/** Whether the family's table has all rules that the records need. */
-export function isPrepared(socket: NetlinkSocket, { family, records }: RecordSet): boolean {
-  const lengths: number[] = [];
-  for (const record of records) {
-    if (record.kind === "source" && needsNeighbourRule(family, record.masqueraded.length))
-      lengths.push(record.masqueraded.length);
-  }
-  return hasAllRules(socket, family, lengths);
 }

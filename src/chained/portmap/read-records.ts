@@ -2,9 +2,10 @@
 import type { Family } from "../../ip/address.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { findElements, listRuleHeads } from "../../linux/nftables/read.ts";
+import type { NftRule } from "../../linux/nftables/ruleset.ts";
 import { recordKey } from "./elements.ts";
-import { type PortRecord, recordOf } from "./port-records.ts";
-import { neighbourComment, RULES_PER_CHAIN, SET, tableOf } from "./table.ts";
+import { type PortRecord, type RecordSet, recordOf } from "./port-records.ts";
+import { needsNeighbourRule, neighbourComment, RULES_PER_CHAIN, SET, tableOf } from "./table.ts";
 
 /** Records read at once: most pods have fewer. */
 const RECORDS_AT_ONCE = 6;
@@ -36,14 +37,26 @@ export function findRecords(socket: NetlinkSocket, family: Family, id: Uint8Arra
   }
 }
 
-/** Whether every chain has the expected number of rules, and each of these prefix lengths has its rule. */
-export function hasAllRules(socket: NetlinkSocket, family: Family, lengths: readonly number[]): boolean {
-  const rules = listRuleHeads(socket, tableOf(family));
+export type RuleHead = Pick<NftRule, "chain" | "comment">;
+
+/** All rules of the family's table; none if there is no table. */
+export function readRuleHeads(socket: NetlinkSocket, family: Family): readonly RuleHead[] {
+  return listRuleHeads(socket, tableOf(family));
+}
+
+/** Whether every chain has the expected number of these rules, and each prefix length that the records need has its rule. */
+export function hasAllRules(rules: readonly RuleHead[], { family, records }: RecordSet): boolean {
   for (const [chain, count] of RULES_PER_CHAIN[family]) {
     let found = 0;
     for (const rule of rules) if (rule.chain === chain) found++;
     if (found !== count) return false;
   }
-  for (const length of lengths) if (!rules.some(({ comment }) => comment === neighbourComment(length))) return false;
+  for (const record of records) {
+    if (record.kind !== "source") continue;
+    const { length } = record.masqueraded;
+    if (needsNeighbourRule(family, length) && !rules.some(({ comment }) => comment === neighbourComment(length))) {
+      return false;
+    }
+  }
   return true;
 }

@@ -18,7 +18,7 @@ import type { NftElement } from "../../linux/nftables/set.ts";
 import { findLinkByIndex } from "../../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import { quoted } from "../../quote.ts";
-import { assignPorts, isPrepared } from "./assign-ports.ts";
+import { assignPorts } from "./assign-ports.ts";
 import { assignChanges } from "./changes.ts";
 import { formatHostPort } from "./claim.ts";
 import { keysOf, readConflicts } from "./conflicts.ts";
@@ -27,6 +27,7 @@ import { isOwnedBy } from "./owned-elements.ts";
 import { isSameContainer } from "./port-owner.ts";
 import { claimsIn, type PortRecord, podAddressOf, type RecordSet } from "./port-records.ts";
 import { readRecord, readRecordText } from "./read-record-file.ts";
+import { hasAllRules, type RuleHead, readRuleHeads } from "./read-records.ts";
 import { ownerIdOf, type RecordedPorts } from "./record-file.ts";
 import { releasePorts } from "./release.ts";
 import { SET, tableOf } from "./table.ts";
@@ -47,16 +48,19 @@ export async function restoreHostPorts(
   if (folder.changedAt() === undefined) return [];
   const written = new Set<Family>();
   const host = markOwnNetns();
-  const present = presentElements(socket);
+  const known = tablesReadOnce(socket);
   for (const name of folder.list()) {
     const id = ownerIdOf(name);
     if (id === undefined) continue;
     try {
       const recorded = readRecord(folder, { name, id })?.recorded;
       if (recorded === undefined || areOfDifferentNetns(recorded.hostNetns, host)) continue;
-      if (recorded.recordSets.every((each) => isInPlace(socket, each, present))) continue;
+      if (recorded.recordSets.every((each) => isInPlace(each, known))) continue;
       if (isNetnsGone(recorded.recordSets[0]?.netns)) continue;
-      for (const family of await restoreOwner(kernel, socket, { folder, name, id, warn })) written.add(family);
+      for (const family of await restoreOwner(kernel, socket, { folder, name, id, warn })) {
+        written.add(family);
+        known.forgetRules(family);
+      }
     } catch (failure) {
       warn(`Cannot restore the host ports that "${folder.path}/${name}" records: ${describeFailure(failure)}`);
     }
@@ -94,7 +98,7 @@ async function writeAgain(
 ): Promise<readonly Family[]> {
   const lacking = recordSets
     .map((recordSet) => withoutOthers(socket, recordSet, warn))
-    .filter((recordSet) => claimsIn(recordSet).length > 0 && !isInPlace(socket, recordSet, findIn(socket)));
+    .filter((recordSet) => claimsIn(recordSet).length > 0 && !isInPlace(recordSet, tablesNow(socket)));
   if (lacking.length === 0) return [];
   await assignPorts(socket, lacking);
   // Of clients whose packets met no port meanwhile.
@@ -109,7 +113,7 @@ async function writeAgain(
 /** Without what somebody else has now, whose container is not gone. */
 function withoutOthers(socket: NetlinkSocket, recordSet: RecordSet, warn: Warn): RecordSet {
   const { family, owner, records } = recordSet;
-  const holders = findIn(socket)(family, SET.owners, records.flatMap(keysOf));
+  const holders = tablesNow(socket).find(family, SET.owners, records.flatMap(keysOf));
   if (holders.every((holder) => holder === undefined || isOwnedBy(holder, owner.id))) return recordSet;
   const { rivals } = readConflicts(socket, recordSet);
   const isFree = (record: PortRecord): boolean => {
@@ -124,37 +128,51 @@ function withoutOthers(socket: NetlinkSocket, recordSet: RecordSet, warn: Warn):
   return { ...recordSet, records: records.filter(isFree) };
 }
 
-/** The elements of these keys, in their order. */
-type FindElements = (family: Family, set: string, keys: readonly Uint8Array[]) => readonly (NftElement | undefined)[];
+/** What is in the tables. */
+interface Tables {
+  /** The elements of these keys, in their order. */
+  find(family: Family, set: string, keys: readonly Uint8Array[]): readonly (NftElement | undefined)[];
+  rules(family: Family): readonly RuleHead[];
+}
 
-/** Each set is read as a whole, once: there may be many owners, of whom usually none lacks anything. */
-function presentElements(socket: NetlinkSocket): FindElements {
-  const known = new Map<string, ReadonlyMap<string, NftElement>>();
-  return (family, set, keys) => {
-    const name = `${family} ${set}`;
-    const elements =
-      known.get(name) ?? new Map(listElements(socket, tableOf(family), set).map((each) => [each.key.toHex(), each]));
-    known.set(name, elements);
-    return keys.map((key) => elements.get(key.toHex()));
+function tablesNow(socket: NetlinkSocket): Tables {
+  return {
+    find: (family, set, keys) => findElements(socket, tableOf(family), set, [...keys]),
+    rules: (family) => readRuleHeads(socket, family),
   };
 }
 
-function findIn(socket: NetlinkSocket): FindElements {
-  return (family, set, keys) => findElements(socket, tableOf(family), set, [...keys]);
+/** Each set is read as a whole, and once, as the rules are: there may be many owners, of whom usually none lacks anything. */
+function tablesReadOnce(socket: NetlinkSocket): Tables & { forgetRules(family: Family): void } {
+  const sets = new Map<string, ReadonlyMap<string, NftElement>>();
+  const rules = new Map<Family, readonly RuleHead[]>();
+  return {
+    find(family, set, keys) {
+      const name = `${family} ${set}`;
+      const elements =
+        sets.get(name) ?? new Map(listElements(socket, tableOf(family), set).map((each) => [each.key.toHex(), each]));
+      sets.set(name, elements);
+      return keys.map((key) => elements.get(key.toHex()));
+    },
+    rules(family) {
+      const heads = rules.get(family) ?? readRuleHeads(socket, family);
+      rules.set(family, heads);
+      return heads;
+    },
+    forgetRules: (family) => rules.delete(family),
+  };
 }
 
 /** Whether the table has all rules, and all elements that an ADD would write. */
-function isInPlace(socket: NetlinkSocket, recordSet: RecordSet, find: FindElements): boolean {
+function isInPlace(recordSet: RecordSet, tables: Tables): boolean {
+  const { family } = recordSet;
   const areElementsThere = assignChanges(recordSet).every((change) => {
     if (change.kind !== "add-elements" && change.kind !== "create-elements") return true;
-    const found = find(
-      recordSet.family,
-      change.set,
-      change.elements.map(({ key }) => key),
-    );
+    const keys = change.elements.map(({ key }) => key);
+    const found = tables.find(family, change.set, keys);
     return change.elements.every((element, index) => isEqualElement(element, found[index]));
   });
-  return areElementsThere && isPrepared(socket, recordSet);
+  return areElementsThere && hasAllRules(tables.rules(family), recordSet);
 }
 
 function isEqualElement({ data }: NftElement, found: NftElement | undefined): boolean {
