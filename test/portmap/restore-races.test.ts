@@ -6,9 +6,11 @@ import { join } from "node:path";
 import { type Owner, ownerOf } from "../../src/chained/portmap/port-owner.ts";
 import { type RecordedPorts, recordFileName, writeRecordFile } from "../../src/chained/portmap/record-file.ts";
 import { restoreHostPorts } from "../../src/chained/portmap/restore-ports.ts";
+import { tableOf } from "../../src/chained/portmap/table.ts";
 import { identity } from "../../src/identity.ts";
+import type { Family } from "../../src/ip/address.ts";
 import { type FileFolder, openFolder } from "../../src/linux/file-folder.ts";
-import { closeNetlinkSocket, type NetlinkSocket, ownSockets } from "../../src/linux/netlink-socket.ts";
+import { closeNetlinkSocket, type NetlinkSocket, ownSockets, type SocketOpener } from "../../src/linux/netlink-socket.ts";
 import { address } from "../support/ipam.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
@@ -34,31 +36,32 @@ describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
     area.delete(place);
   });
 
-  const ports = () => {
+  const ports = (family: Family = 4) => {
     const { stdout } = Bun.spawnSync([
       ...["nsenter", `--net=${place.path}`, "nft", "-n"],
-      `list map ip ${identity.hostPortTable} ports`,
+      `list map ${tableOf(family).family} ${identity.hostPortTable} ports`,
     ]);
-    return [...stdout.toString().matchAll(/6 \. 0\.0\.0\.0 \. (\d+)/g)].map(([, port]) => Number(port)).sort();
+    return [...stdout.toString().matchAll(/6 \. [0.:]+ \. (\d+)/g)].map(([, port]) => Number(port)).sort();
   };
-  const recordedFor = (holder: Owner, hostPorts: readonly number[]): RecordedPorts => {
+  const recordedFor = (holder: Owner, hostPorts: readonly number[], family: Family = 4): RecordedPorts => {
+    const hostAddress = address(family === 4 ? "0.0.0.0" : "::");
+    const podAddress = address(family === 4 ? "10.0.0.2" : "fd00::2");
     const records = hostPorts.map((hostPort) => ({
       kind: "port" as const,
-      claim: {
-        ...{ family: 4 as const, protocol: 6, hostAddress: address("0.0.0.0"), hostPort },
-        ...{ podAddress: address("10.0.0.2"), podPort: 80 },
-      },
+      claim: { family, protocol: 6, hostAddress, hostPort, podAddress, podPort: 80 },
     }));
-    const recordSets = [{ family: 4 as const, owner: holder, netns: "none", records }];
+    const recordSets = [{ family, owner: holder, netns: "none", records }];
     return { recordSets, loopback: undefined, hostNetns: undefined };
   };
-  const textWith = (...hostPorts: readonly number[]): string => {
+  const textOf = (recorded: RecordedPorts): string => {
     const written: string[] = [];
-    writeRecordFile({ write: (_, text) => written.push(text) }, recordedFor(owner, hostPorts));
+    writeRecordFile({ write: (_, text) => written.push(text) }, recorded);
     return written.join("");
   };
+  const textWith = (...hostPorts: readonly number[]): string => textOf(recordedFor(owner, hostPorts));
   /** What is read, in the order of the reads; the last stays. */
-  const restore = async (...texts: readonly (string | undefined)[]) => {
+  const restore = async (...texts: readonly (string | undefined)[]) => restoreWith(ownSockets, texts);
+  const restoreWith = async (kernel: SocketOpener, texts: readonly (string | undefined)[]) => {
     let reads = 0;
     const folder: FileFolder = {
       path: "host-ports",
@@ -73,7 +76,7 @@ describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
       changedAt: () => 1n,
     };
     const warnings: string[] = [];
-    await restoreHostPorts(ownSockets, socket, folder, (message) => warnings.push(message));
+    await restoreHostPorts(kernel, socket, folder, (message) => warnings.push(message));
     expect(warnings).toEqual([]);
   };
   const before = (text: string) => new Array<string>(FIRST_READS).fill(text);
@@ -86,6 +89,28 @@ describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
   test("leaves nothing if a DEL removed the file meanwhile", async () => {
     await restore(...before(textWith(80, 81)), undefined);
     expect(ports()).toEqual([]);
+  });
+
+  test("leaves nothing if a DEL removed the file meanwhile, and a later step of the restore failed", async () => {
+    const link = { name: "veth0", index: 7, isShared: false, isUplink: false, isNoted: false };
+    const text = JSON.stringify({ ...JSON.parse(textWith(80)), loopback: link });
+    const kernel: SocketOpener = {
+      openSocket: (protocol) => {
+        throw new Error(`no socket: ${protocol}`);
+      },
+    };
+    await restoreWith(kernel, [...before(text), undefined]);
+    expect(ports()).toEqual([]);
+  });
+
+  test("writes what an ADD recorded after a DEL, although it released the ports of the file before", async () => {
+    await restore(...before(textWith(80, 81)), undefined, undefined, textWith(81, 82));
+    expect(ports()).toEqual([81, 82]);
+  });
+
+  test("leaves nothing of a family that the last ADD did not record", async () => {
+    await restore(...before(textWith(80)), textOf(recordedFor(owner, [80], 6)));
+    expect([ports(), ports(6)]).toEqual([[], [80]]);
   });
 
   test("writes what an ADD recorded meanwhile", async () => {

@@ -75,18 +75,27 @@ interface RecordFile {
   readonly warn: Warn;
 }
 
-/** Until the file is the one that was written from: an ADD or a DEL of the container may have replaced it meanwhile. */
+/**
+ * Until the file is the one that was written from. If an ADD or a DEL of the container replaced it meanwhile, what was
+ * written is outdated, and that call may have been too early to see it.
+ */
 async function restoreOwner(kernel: SocketOpener, socket: NetlinkSocket, file: RecordFile): Promise<Iterable<Family>> {
-  const { folder, id } = file;
+  const { folder, name, id, warn } = file;
   const written = new Set<Family>();
   for (let tries = 0; tries < ATTEMPTS; tries++) {
     const read = readRecord(folder, file);
-    if (read === undefined) {
-      if (written.size > 0) takeBackLoopbackSources(socket, await releasePorts(socket, id));
+    let failure: unknown;
+    try {
+      const families = read === undefined ? [] : await writeAgain(kernel, socket, { ...read.recorded, warn });
+      for (const family of families) written.add(family);
+    } catch (cause) {
+      failure = cause;
+    }
+    if (readRecordText(folder, name) === read?.text) {
+      if (failure !== undefined) throw failure;
       return written;
     }
-    for (const family of await writeAgain(kernel, socket, { ...read.recorded, warn: file.warn })) written.add(family);
-    if (readRecordText(folder, file.name) === read.text) return written;
+    takeBackLoopbackSources(socket, await releasePorts(socket, id));
   }
   return written;
 }
@@ -106,7 +115,8 @@ async function writeAgain(
   const pod = podAddressOf(lacking, 4);
   const isLinkThere =
     loopback && withRouteSocket(kernel, (route) => findLinkByIndex(route, loopback.index)?.name === loopback.name);
-  if (isLinkThere && pod !== undefined) serveLoopback(socket, { link: loopback, pod }, warn);
+  const warnAbout = (message: string) => warn(`${quoted(lacking[0]?.owner.name ?? "")}: ${message}`);
+  if (isLinkThere && pod !== undefined) serveLoopback(socket, { link: loopback, pod }, warnAbout);
   return lacking.map(({ family }) => family);
 }
 
