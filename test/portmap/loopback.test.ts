@@ -164,6 +164,23 @@ describe("the host's loopback", () => {
     },
   );
 
+  testLoopback("is not opened by a restore either, if packets of the bridge are filtered so by now", async () => {
+    const network = world.network({ main: "bridge" });
+    const pod = await world.makePod("bridged-later", [port(88)]);
+    await network.add(pod.attachment);
+    expect(await routeLocalnet("ports0")).toBe("1");
+    await filterBridged("1");
+    await world.host.must(["sh", "-c", "echo 0 > /proc/sys/net/ipv4/conf/ports0/route_localnet; nft flush ruleset"]);
+    const { stdout, stderr } = await world.restore();
+
+    expect(stdout).toContain(identity.hostPortTable);
+    expect(stderr).toContain("not served on 127.0.0.1");
+    expect(await routeLocalnet("ports0")).toBe("0");
+    await network.del(pod.attachment);
+    await filterBridged("0");
+    expect(await world.kept()).toEqual([]);
+  });
+
   for (const main of ["own", "ptp", "bridge"] as const) {
     testLoopback(`stays closed to a pod behind ${main} after somebody flushed the whole ruleset`, async () => {
       const network = world.network({ main });

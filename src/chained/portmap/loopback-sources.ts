@@ -40,25 +40,29 @@ export function loopbackLinkOf(
   link: PodLink,
   warn: (message: string) => void,
 ): LoopbackLink | undefined {
-  if (isLoopbackUnguarded(link)) {
-    warn(`Host ports of the container are not served on 127.0.0.1: ${unguardedReason(link)}`);
-    return undefined;
-  }
+  if (isLeftUnserved(link, warn)) return undefined;
   return { ...link, isNoted: link.isShared && (!loopbackSourcesAllowed(link) || isNoted(socket, link.name)) };
 }
 
-/** A kernel that cannot do it is warned about. */
+/** A kernel that cannot do it is warned about, and a link that cannot be guarded since it was decided to serve it. */
 export function serveLoopback(
   socket: NetlinkSocket,
   { link, pod }: { readonly link: LoopbackLink; readonly pod: Address },
   warn: (message: string) => void,
 ): void {
+  if (isLeftUnserved(link, warn)) return;
   try {
     allowLoopbackSources(socket, link, pod);
   } catch (failure) {
     if (!(failure instanceof KernelError)) throw failure;
     warn(`Host ports of the container are not served on 127.0.0.1: ${failure.message}`);
   }
+}
+
+function isLeftUnserved(link: PodLink, warn: (message: string) => void): boolean {
+  const isUnguarded = isLoopbackUnguarded(link);
+  if (isUnguarded) warn(`Host ports of the container are not served on 127.0.0.1: ${unguardedReason(link)}`);
+  return isUnguarded;
 }
 
 function unguardedReason({ name }: PodLink): string {
