@@ -43,13 +43,6 @@ export interface HostTablesMeans extends TablesHost {
   readonly problems: OnceEach;
 }
 
-/** What one comparison did. */
-interface Comparison {
-  readonly written: TableReference[];
-  /** Whether something failed, or was not known yet. */
-  isIncomplete: boolean;
-}
-
 export class HostTables {
   /** What is not known yet stays as a former agent has left it. */
   private nat: readonly NatPool[] | undefined;
@@ -105,9 +98,8 @@ export class HostTables {
         if (generation === this.generation && !isDue) return;
         this.generation = generation;
         this.comparedAt = elapsed();
-        const { written, isIncomplete } = await this.compare(socket);
-        if (!isIncomplete) problems.forget();
-        const names = tableNames(written);
+        const names = tableNames(await this.compare(socket));
+        problems.endRound();
         if (names.length > 0) log(`Wrote the nftables tables of this host again: ${names.join(", ")}`, "INFO");
       });
     } catch (failure) {
@@ -115,9 +107,10 @@ export class HostTables {
     }
   }
 
-  private async compare(socket: NetlinkSocket): Promise<Comparison> {
+  /** Returns the tables that were written. */
+  private async compare(socket: NetlinkSocket): Promise<readonly TableReference[]> {
     const { kernel, hasGuard, hostPorts, sources, problems } = this.means;
-    const done: Comparison = { written: [], isIncomplete: false };
+    const written: TableReference[] = [];
     const links = withRouteSocket(kernel, listLinks);
     const wanted: WantedNow = {
       pools: () => this.nat,
@@ -131,18 +124,14 @@ export class HostTables {
       },
       hasGuard: () => hasGuard(links),
     };
-    const warn = (message: string) => {
-      done.isIncomplete = true;
-      problems.report(message);
-    };
-    for (const { what, compare } of comparedTables({ kernel, hostPorts }, wanted, warn)) {
+    for (const { what, compare } of comparedTables({ kernel, hostPorts }, wanted, problems.report)) {
       try {
-        done.written.push(...(await compare(socket)));
+        written.push(...(await compare(socket)));
       } catch (failure) {
-        warn(`Cannot restore ${what}: ${describeFailure(failure)}`);
+        problems.report(`Cannot restore ${what}: ${describeFailure(failure)}`);
       }
     }
-    return done;
+    return written;
   }
 
   /** If it fails, the next check tries again. */
