@@ -39,6 +39,24 @@ export function isNetnsGone(mark: string | undefined): boolean {
   return !isThere(path) && !processNamespaces().some(isThere);
 }
 
+/**
+ * Whether this process would see the namespace at its path if it were still there. In a mount namespace of its own, the
+ * folder may be missing, or the path be an empty file on which nothing is mounted.
+ */
+export function isNetnsPathVisible(mark: string): boolean {
+  const [, , , path] = MARK.exec(mark) ?? [];
+  if (path === undefined) return false;
+  const place = placeOf(path);
+  if (place !== undefined) return deviceOf(place) === deviceOf(placeOf(OWN_NETNS));
+  // The folder of a process ends with the process.
+  return path.startsWith("/proc/") || placeOf(path.slice(0, path.lastIndexOf("/")) || "/") !== undefined;
+}
+
+/** The same for all namespaces. */
+function deviceOf(place: string | undefined): string | undefined {
+  return place?.split("/")[0];
+}
+
 function areDifferentCookies(left: string | undefined, right: string | undefined): boolean {
   return left !== right && left !== NO_COOKIE && right !== NO_COOKIE;
 }

@@ -11,6 +11,7 @@ import { identity } from "../../src/identity.ts";
 import type { Family } from "../../src/ip/address.ts";
 import { type FileFolder, openFolder } from "../../src/linux/file-folder.ts";
 import { closeNetlinkSocket, type NetlinkSocket, ownSockets, type SocketOpener } from "../../src/linux/netlink-socket.ts";
+import { markOwnNetns } from "../../src/linux/netns-mark.ts";
 import { address } from "../support/ipam.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
@@ -19,6 +20,8 @@ const area = new NetnsArea("hostports");
 const able = canMakeNetns && Bun.which("nft") !== null;
 const why = able ? "" : " (skipped: needs root, ip, nsenter and nft)";
 const owner = ownerOf("net", { containerId: "c1", ifname: "eth0" });
+const NAME = recordFileName(owner.id);
+const GONE = "netns 1/1 7 /run/none-such";
 /** Of restoreHostPorts(): one to find out what is missing, one to write it, one to see whether it is still the same. */
 const FIRST_READS = 2;
 
@@ -63,21 +66,23 @@ describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
   const restore = async (...texts: readonly (string | undefined)[]) => restoreWith(ownSockets, texts);
   const restoreWith = async (kernel: SocketOpener, texts: readonly (string | undefined)[]) => {
     let reads = 0;
+    const removed: string[] = [];
     const folder: FileFolder = {
       path: "host-ports",
-      list: () => [recordFileName(owner.id)],
+      list: () => [NAME],
       read: () => {
         const text = texts[Math.min(reads++, texts.length - 1)];
         if (text === undefined) throw Object.assign(new Error("no such file"), { code: "ENOENT" });
         return text;
       },
       write: () => {},
-      remove: () => {},
+      remove: (name) => removed.push(name),
       changedAt: () => 1n,
     };
     const warnings: string[] = [];
     await restoreHostPorts(kernel, socket, folder, (message) => warnings.push(message));
     expect(warnings).toEqual([]);
+    return removed;
   };
   const before = (text: string) => new Array<string>(FIRST_READS).fill(text);
 
@@ -129,27 +134,54 @@ describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
     expect(ports()).toEqual([80]);
   });
 
+  test.each([
+    ["it has no process and is no longer at its path", { netns: GONE }, []],
+    ["it has another one at its path", { netns: "netns 1/1 7 /proc/self/ns/net" }, []],
+    ["it was reached through a process that has ended", { netns: "netns 1/1 7 /proc/0/ns/net" }, []],
+    ["it may be hidden: its folder is not here", { netns: "netns 1/1 7 /run/none-such/one" }, [NAME]],
+    ["it may be hidden: its path is not a namespace here", { netns: "netns 1/1 7 /proc/version" }, [NAME]],
+    ["it has an unknown path", { netns: "netns none - /proc/none" }, [NAME]],
+    ["a former release wrote it, perhaps on another host", { netns: GONE, hostNetns: undefined }, [NAME]],
+    ["another host wrote it", { netns: GONE, hostNetns: "netns 1/1 7 /proc/thread-self/ns/net" }, [NAME]],
+  ])("removes the record only if the namespace is gone for sure: %s", async (_, { netns, ...host }, left) => {
+    using temporary = temporaryFolder();
+    const { recordSets, ...others } = recordedFor(owner, [80]);
+    const recorded = { ...others, hostNetns: markOwnNetns(), ...host };
+    writeRecordFile(temporary.folder, { ...recorded, recordSets: recordSets.map((each) => ({ ...each, netns })) });
+    await restoreHostPorts(ownSockets, socket, temporary.folder, (message) => expect(message).toBe(""));
+    expect(temporary.folder.list()).toEqual(left);
+  });
+
+  test("keeps the record of an ADD that came while the one before was found gone", async () => {
+    const { recordSets, ...others } = recordedFor(owner, [80]);
+    const recorded = { ...others, hostNetns: markOwnNetns() };
+    const gone = textOf({ ...recorded, recordSets: recordSets.map((each) => ({ ...each, netns: GONE })) });
+    const removed = await restoreWith(ownSockets, [gone, textWith(80)]);
+    expect(removed).toEqual([]);
+  });
+
   test("asks the kernel as much for many containers as for one, if all have their ports", async () => {
-    const directory = mkdtempSync(join(tmpdir(), "host-ports-"));
-    try {
-      const folder = openFolder(directory);
-      const requests = async () => {
-        const before = socket.nextSequence;
-        expect(await restoreHostPorts(ownSockets, socket, folder, (message) => expect(message).toBe(""))).toEqual([]);
-        return socket.nextSequence - before;
-      };
-      const asked: number[] = [];
-      for (const count of [1, 20]) {
-        for (let index = 0; index < count; index++) {
-          const holder = ownerOf("net", { containerId: `c${index}`, ifname: "eth0" });
-          writeRecordFile(folder, recordedFor(holder, [1000 + index]));
-        }
-        await restoreHostPorts(ownSockets, socket, folder, (message) => expect(message).toBe(""));
-        asked.push(await requests());
+    using temporary = temporaryFolder();
+    const { folder } = temporary;
+    const requests = async () => {
+      const before = socket.nextSequence;
+      expect(await restoreHostPorts(ownSockets, socket, folder, (message) => expect(message).toBe(""))).toEqual([]);
+      return socket.nextSequence - before;
+    };
+    const asked: number[] = [];
+    for (const count of [1, 20]) {
+      for (let index = 0; index < count; index++) {
+        const holder = ownerOf("net", { containerId: `c${index}`, ifname: "eth0" });
+        writeRecordFile(folder, recordedFor(holder, [1000 + index]));
       }
-      expect(asked[1]).toBe(asked[0] ?? 0);
-    } finally {
-      rmSync(directory, { recursive: true });
+      await restoreHostPorts(ownSockets, socket, folder, (message) => expect(message).toBe(""));
+      asked.push(await requests());
     }
+    expect(asked[1]).toBe(asked[0] ?? 0);
   });
 });
+
+function temporaryFolder(): { readonly folder: FileFolder } & Disposable {
+  const directory = mkdtempSync(join(tmpdir(), "host-ports-"));
+  return { folder: openFolder(directory), [Symbol.dispose]: () => rmSync(directory, { recursive: true }) };
+}

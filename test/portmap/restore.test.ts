@@ -196,6 +196,6 @@ describe("restored host ports", () => {
     await portmap.must("GC", { config: { "cni.dev/valid-attachments": valid } });
     expect(world.files()).toHaveLength(1);
     await restored();
-    expect(await world.kept()).toEqual([]);
+    expect([await world.kept(), world.files()]).toEqual([[], []]);
   });
 });

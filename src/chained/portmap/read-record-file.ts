@@ -40,11 +40,17 @@ const SCHEMA = v.object({
   ),
 });
 
+export interface ReadRecord {
+  /** To find out later whether it was replaced. */
+  readonly text: string;
+  readonly recorded: RecordedPorts;
+}
+
 /** `undefined` if there is no such file. Throws if it is not a record. */
 export function readRecord(
   folder: FileFolder,
   { name, id }: { readonly name: string; readonly id: Uint8Array },
-): { readonly text: string; readonly recorded: RecordedPorts } | undefined {
+): ReadRecord | undefined {
   const text = readRecordText(folder, name);
   if (text === undefined) return undefined;
   const { owner, netns, hostNetns, records, loopback } = v.parse(SCHEMA, JSON.parse(text));

@@ -3,6 +3,7 @@
  * ADDs left (record-file.ts).
  *
  *   files of this host ──▶ owners that lack something ──▶ those whose namespace is not certainly gone ──▶ as ADD
+ *                                                     └──▶ files of the others are removed
  *
  * Nothing is taken from another owner: a port that somebody else got meanwhile stays theirs. If there is nothing to do,
  * nothing is written: the node agent comes here after every change of any rule.
@@ -11,7 +12,7 @@ import { describeFailure } from "../../errors.ts";
 import type { Family } from "../../ip/address.ts";
 import type { FileFolder } from "../../linux/file-folder.ts";
 import type { NetlinkSocket, SocketOpener } from "../../linux/netlink-socket.ts";
-import { areOfDifferentNetns, isNetnsGone, markOwnNetns } from "../../linux/netns-mark.ts";
+import { areOfDifferentNetns, isNetnsGone, isNetnsPathVisible, markOwnNetns } from "../../linux/netns-mark.ts";
 import { findElements, listElements } from "../../linux/nftables/read.ts";
 import type { TableReference } from "../../linux/nftables/ruleset.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
@@ -26,7 +27,7 @@ import { serveLoopback, takeBackLoopbackSources } from "./loopback-sources.ts";
 import { isOwnedBy } from "./owned-elements.ts";
 import { isSameContainer } from "./port-owner.ts";
 import { claimsIn, type PortRecord, podAddressOf, type RecordSet } from "./port-records.ts";
-import { readRecord, readRecordText } from "./read-record-file.ts";
+import { type ReadRecord, readRecord, readRecordText } from "./read-record-file.ts";
 import { hasAllRules, type RuleHead, readRuleHeads } from "./read-records.ts";
 import { ownerIdOf, type RecordedPorts } from "./record-file.ts";
 import { releasePorts } from "./release.ts";
@@ -53,10 +54,14 @@ export async function restoreHostPorts(
     const id = ownerIdOf(name);
     if (id === undefined) continue;
     try {
-      const recorded = readRecord(folder, { name, id })?.recorded;
-      if (recorded === undefined || areOfDifferentNetns(recorded.hostNetns, host)) continue;
-      if (recorded.recordSets.every((each) => isInPlace(each, known))) continue;
-      if (isNetnsGone(recorded.recordSets[0]?.netns)) continue;
+      const read = readRecord(folder, { name, id });
+      if (read === undefined || areOfDifferentNetns(read.recorded.hostNetns, host)) continue;
+      const { recordSets } = read.recorded;
+      if (recordSets.every((each) => isInPlace(each, known))) continue;
+      if (isNetnsGone(recordSets[0]?.netns)) {
+        removeIfVisiblyGone(folder, name, read);
+        continue;
+      }
       for (const family of await restoreOwner(kernel, socket, { folder, name, id, warn })) {
         written.add(family);
         known.forgetRules(family);
@@ -66,6 +71,17 @@ export async function restoreHostPorts(
     }
   }
   return ([4, 6] as const).filter((family) => written.has(family)).map(tableOf);
+}
+
+/**
+ * DEL or GC of the container may never come, and each pass would look for its processes again. The file stays if the
+ * namespace may be hidden from this process, if a former release wrote it, which did not record its host, and if an ADD
+ * of the same name has replaced it.
+ */
+function removeIfVisiblyGone(folder: FileFolder, name: string, { text, recorded }: ReadRecord): void {
+  const { recordSets, hostNetns } = recorded;
+  if (hostNetns === undefined || !isNetnsPathVisible(recordSets[0]?.netns ?? "")) return;
+  if (readRecordText(folder, name) === text) folder.remove(name);
 }
 
 interface RecordFile {
