@@ -57,7 +57,9 @@ export interface PortHost extends AsyncDisposable {
   network(options?: NetworkOptions): Runtime;
   /** Runs `vendorctl node restore`, while no node agent runs. */
   restore(): Promise<Finished>;
-  /** The files that ADDs left on the host. */
+  /** Where ADDs leave files on the host. */
+  readonly recordFolder: string;
+  /** The files that ADDs left there. */
   files(): readonly string[];
   /** Every element and chain of both tables, as `nft` lists them; empty if nobody has a port. */
   kept(): Promise<readonly string[]>;
@@ -131,6 +133,7 @@ export async function openPortHost(): Promise<PortHost> {
       const store = ["--datastore-type", "embedded", "--datastore-path", String(site.config()["datastore_path"])];
       return host.run([builtProgram(identity.adminTool), "node", "restore", "--name", "node-1", ...store]);
     },
+    recordFolder: RECORDS,
     files() {
       const folder = host.view(RECORDS);
       return existsSync(folder) ? readdirSync(folder) : [];

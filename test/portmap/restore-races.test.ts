@@ -10,7 +10,12 @@ import { tableOf } from "../../src/chained/portmap/table.ts";
 import { identity } from "../../src/identity.ts";
 import type { Family } from "../../src/ip/address.ts";
 import { type FileFolder, openFolder } from "../../src/linux/file-folder.ts";
-import { closeNetlinkSocket, type NetlinkSocket, ownSockets, type SocketOpener } from "../../src/linux/netlink-socket.ts";
+import {
+  closeNetlinkSocket,
+  type NetlinkSocket,
+  ownSockets,
+  type SocketOpener,
+} from "../../src/linux/netlink-socket.ts";
 import { markOwnNetns } from "../../src/linux/netns-mark.ts";
 import { address } from "../support/ipam.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";

@@ -169,6 +169,27 @@ describe("restored host ports", () => {
     expect(await world.kept()).toEqual(before);
   });
 
+  testRestore(
+    "are not recorded if the folder cannot be written: ADD warns, and all but the restore works",
+    async () => {
+      await alive("one", "two");
+      await portmap.must("ADD", ONE);
+      const folder = world.recordFolder;
+      await world.host.must(["sh", "-ec", `mount --bind ${folder} ${folder}; mount -o remount,bind,ro ${folder}`]);
+      try {
+        const { stderr } = await portmap.must("ADD", TWO);
+        expect(stderr).toContain("not come back");
+        await portmap.must("CHECK", TWO);
+        await portmap.must("DEL", TWO);
+        expect((await world.kept()).join("\n")).not.toContain("10.77.0.3");
+        // A former record that cannot be replaced would bring its ports back.
+        await portmap.refused("ADD", ERROR_TABLE["io-failure"].code, { ...ONE, ports: [port(86)] });
+      } finally {
+        await world.host.must(["umount", folder]);
+      }
+    },
+  );
+
   testRestore("are none of a container that another host network namespace serves, whose record stays", async () => {
     await alive("one", "two", "three");
     const under = ["nsenter", "--net=/run/netns/vt-three"];

@@ -3,6 +3,7 @@
  * tracked UDP connections of earlier owners. A failure removes the ports again.
  */
 import type { AddCall } from "../../cni/call.ts";
+import { describeFailure } from "../../errors.ts";
 import type { Address } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
@@ -14,7 +15,7 @@ import { loopbackLinkOf, serveLoopback, takeBackLoopbackSources } from "./loopba
 import { protocolName } from "./mapping.ts";
 import { ownerOf } from "./port-owner.ts";
 import { claimsIn, type PortRecord, podAddressOf, type RecordSet } from "./port-records.ts";
-import { hostPortsFolder, recordFileName, removeRecordFile, writeRecordFile } from "./record-file.ts";
+import { hostPortsFolder, type RecordedPorts, removeRecordFile, writeRecordFile } from "./record-file.ts";
 import { releasePorts } from "./release.ts";
 import type { PortRequest } from "./request.ts";
 import { type RequestedRecords, requestedRecords } from "./requested-records.ts";
@@ -29,17 +30,18 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
   }
   if (wanted.recordSets.length === 0) return;
 
+  const { id } = ownerOf(call.networkName, call);
   const netfilter = await surroundings.loadNetfilter();
   await netfilter.withSocket(async (socket) => {
     try {
-      await writePorts(socket, wanted, { containerId: call.containerId, ...surroundings });
+      await writePorts(socket, wanted, { id, containerId: call.containerId, ...surroundings });
     } catch (failure) {
-      const { id } = ownerOf(call.networkName, call);
       try {
         removeRecordFile(surroundings.runDirectory, id);
-      } finally {
-        takeBackLoopbackSources(socket, await releasePorts(socket, id));
+      } catch (unremoved) {
+        surroundings.log.warning(describeFailure(unremoved));
       }
+      takeBackLoopbackSources(socket, await releasePorts(socket, id));
       throw failure;
     }
   });
@@ -49,19 +51,17 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
 async function writePorts(
   socket: NetlinkSocket,
   { recordSets, loopbackLink }: RequestedRecords,
-  { containerId, ...surroundings }: Surroundings & { readonly containerId: string },
+  { id, containerId, ...surroundings }: Surroundings & { readonly id: Uint8Array; readonly containerId: string },
 ): Promise<void> {
   const heard = await heardOnHost(recordSets, containerId);
   const judged = recordSets.map((recordSet) => leaveLoopbackToListeners(recordSet, heard));
   const warn = (message: string) => surroundings.log.warning(message);
   const loopback = loopbackLink && loopbackLinkOf(socket, loopbackLink, warn);
-  const folder = await surroundings.openFolder(hostPortsFolder(surroundings.runDirectory));
   const hostNetns = markOwnNetns();
-  writeRecordFile(folder, { recordSets: judged, loopback, hostNetns });
+  await recordPorts({ recordSets: judged, loopback, hostNetns }, { id, ...surroundings });
   const leftToSibling = await assignPorts(socket, judged);
   const assigned = leftToSibling.length === 0 ? judged : judged.flatMap((each) => withoutClaims(each, leftToSibling));
-  if (assigned.length === 0) folder.remove(recordFileName(judged[0]?.owner.id ?? new Uint8Array()));
-  else if (assigned !== judged) writeRecordFile(folder, { recordSets: assigned, loopback, hostNetns });
+  if (assigned !== judged) await recordPorts({ recordSets: assigned, loopback, hostNetns }, { id, ...surroundings });
   for (const claim of leftToSibling) {
     warn(`Host port ${formatHostPort(claim)} is left as it is: another interface of the same container has it`);
   }
@@ -70,6 +70,21 @@ async function writePorts(
   for (const port of new Set([...heard].map(formatHostPort))) warn(`Host port ${port}: ${WARNING}`);
   const pod = podAddressOf(assigned, 4);
   if (loopback !== undefined && pod !== undefined) serveLoopback(socket, { link: loopback, pod }, warn);
+}
+
+/** Ports without a record do not come back after a flush of the ruleset, which is no reason to refuse the container. */
+async function recordPorts(
+  recorded: RecordedPorts,
+  { id, runDirectory, openFolder, log }: Surroundings & { readonly id: Uint8Array },
+): Promise<void> {
+  if (recorded.recordSets.length === 0) return removeRecordFile(runDirectory, id);
+  try {
+    writeRecordFile(await openFolder(hostPortsFolder(runDirectory)), recorded);
+  } catch (failure) {
+    // The record of an earlier ADD would bring back the ports of that.
+    removeRecordFile(runDirectory, id);
+    log.warning(`Host ports will not come back after a flush of the ruleset: ${describeFailure(failure)}`);
+  }
 }
 
 /** Nothing if no port is left: sources are masqueraded only for an owner of ports. */

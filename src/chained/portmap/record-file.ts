@@ -10,7 +10,7 @@
  */
 import { formatAddress } from "../../ip/address.ts";
 import type { FileFolder } from "../../linux/file-folder.ts";
-import { removeFile } from "../../linux/files.ts";
+import { placeOf, removeFile } from "../../linux/files.ts";
 import type { LoopbackLink } from "./loopback-sources.ts";
 import type { PortRecord, RecordSet } from "./port-records.ts";
 
@@ -45,9 +45,14 @@ export function writeRecordFile(folder: Pick<FileFolder, "write">, recorded: Rec
   folder.write(recordFileName(first.owner.id), `${JSON.stringify(file)}\n`);
 }
 
-/** Most owners have none. Without `node:fs`, for every DEL. */
+/** Most owners have none: that is not an error on a file system that cannot be written either. Without `node:fs`, for every DEL. */
 export function removeRecordFile(runDirectory: string, id: Uint8Array): void {
-  removeFile(`${hostPortsFolder(runDirectory)}/${recordFileName(id)}`);
+  const path = `${hostPortsFolder(runDirectory)}/${recordFileName(id)}`;
+  try {
+    removeFile(path);
+  } catch (failure) {
+    if (placeOf(path) !== undefined) throw failure;
+  }
 }
 
 function textsOf(record: PortRecord) {
