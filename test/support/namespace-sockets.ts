@@ -53,9 +53,9 @@ export async function serveUdp(netns: string, name: string, port: number, hostna
       socket: {
         data: (socket, _data, fromPort, fromAddress) => {
           try {
-            socket.send(`${name} ${plain(fromAddress)}`, fromPort, fromAddress);
+            sendDatagram(socket, `${name} ${plain(fromAddress)}`, fromPort, fromAddress);
           } catch {
-            // An earlier client has closed its socket.
+            // A rule on the way out drops it.
           }
         },
         error: () => {},
@@ -147,7 +147,7 @@ export async function openUdpClient(
       heard = Promise.withResolvers<Reply>();
       const silence = setTimeout(() => heard.resolve("silence"), milliseconds);
       try {
-        socket.send("?", port, target);
+        sendDatagram(socket, "?", port, target);
       } catch {
         // A rule on the way out drops it.
         heard.resolve("not permitted");
@@ -172,6 +172,20 @@ export async function askUdpWithin(
 ): Promise<Reply> {
   using client = await openUdpClient(netns, hostname.includes(":") ? "::" : "0.0.0.0", milliseconds);
   return await client.ask(hostname, port);
+}
+
+/**
+ * A send fails if the network has reported an error since the one before, for example that the receiver of an earlier
+ * datagram has closed its socket. The kernel has not sent this one then, and reports each error once. EPERM is of a rule.
+ */
+function sendDatagram(socket: Bun.udp.Socket<"buffer">, text: string, port: number, address: string): void {
+  try {
+    socket.send(text, port, address);
+  } catch (error) {
+    const isOfThisOne = error instanceof Error && "code" in error && error.code === "EPERM";
+    if (isOfThisOne) throw error;
+    socket.send(text, port, address);
+  }
 }
 
 function plain(address: string): string {
