@@ -1,6 +1,6 @@
 /** Two hosts with a router between them, and its routes to their pods. */
+import { untilLinkLocal } from "../support/connectivity.ts";
 import type { Host } from "../support/host.ts";
-import { pollUntil } from "../support/poll.ts";
 import type { End } from "./policy-site.ts";
 
 /** `eth1` of the router leads to the first host, `eth2` to the second; both default routes lead to the router. */
@@ -16,10 +16,8 @@ export async function connect(router: Host, host: Host, hop: number): Promise<vo
     await each.must(["ip", "addr", "add", `2001:db8:${hop}00::${end}/64`, "dev", name, "nodad"]);
     await each.must(["ip", "link", "set", name, "up"]);
   }
-  for (const each of [router, host]) {
-    const isReady = async () => (await each.must(["ip", "-6", "addr", "show", "tentative"])) === "";
-    await pollUntil(isReady, "duplicate address detection to end");
-  }
+  await untilLinkLocal(router.must, `eth${hop}`);
+  await untilLinkLocal(host.must, "eth0");
   await host.must(["ip", "route", "add", "default", "via", `203.0.113.${hop * 16 + 1}`]);
   await host.must(["ip", "-6", "route", "add", "default", "via", `2001:db8:${hop}00::1`]);
 }

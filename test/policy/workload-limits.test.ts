@@ -4,6 +4,7 @@ import { formatAddress } from "../../src/ip/address.ts";
 import { NODE_AGENT_CONFIGURATION } from "../../src/model/kinds.ts";
 import { type NodeAgentConfigurationSpec, nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import { gatewayOf } from "../../src/plugin/wiring-plan.ts";
+import { untilLinkLocal } from "../support/connectivity.ts";
 import { hostProblem } from "../support/host.ts";
 import { hearUdp, openUdpClient } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
@@ -136,10 +137,7 @@ describe("a pod, while the host enforces policy,", () => {
     const fresh = await policies.addPod("x/fresh");
     await policies.untilApplied();
     const show = () => policies.site.inside(fresh.pod, ["ip", "-6", "address", "show", "dev", "eth0"]);
-    await pollUntil(async () => {
-      const text = await show();
-      return text.includes("inet6 fe80:") && !text.includes("tentative");
-    }, "duplicate address detection to end");
+    await untilLinkLocal((command) => policies.site.inside(fresh.pod, command), "eth0");
     expect(await show()).not.toContain("dadfailed");
     await policies.site.inside(fresh.pod, ["ip", "neigh", "flush", "all"]);
     expect(await tcp(host, fresh, PORT + 1, "deny")).toEqual([...DENIED]);

@@ -13,6 +13,19 @@ export async function pingEach(execute: Execute, addresses: readonly string[]): 
   }
 }
 
+/**
+ * Waits until packets that a host forwards can leave by this link: without a link-local address the kernel does not ask
+ * for the MAC of an IPv6 neighbour. A link gets one when the kernel notices its carrier, on a busy machine a second after
+ * the link was set up, and may use it when no other host is found to have it. `run` returns what the command printed.
+ */
+export async function untilLinkLocal(
+  run: (command: readonly string[]) => Promise<string>,
+  link: string,
+): Promise<void> {
+  const show = ["ip", "-6", "addr", "show", "dev", link, "scope", "link", "-tentative"];
+  await pollUntil(async () => (await run(show)).includes("fe80:"), `the link-local address of ${link}`);
+}
+
 /** The body of an HTTP response, requested from the host until the server responds. */
 export async function fetchFromHost(host: Host, address: string, port: number, path = "/"): Promise<string> {
   const request = ["busybox", "nc", "-w", "2", address, String(port)];
