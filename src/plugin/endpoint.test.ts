@@ -184,10 +184,12 @@ describe("endpointOf() with labels of the network config", () => {
 
   test("keeps labels that were changed, when the ADD of the container is repeated", () => {
     const held = stored(call.containerId);
-    expect(endpointChanges({ wanted: again, labels: "of the config" }, KEY, held)).toEqual([
+    expect(endpointChanges({ wanted: again, labels: "of the config", whenEqual: "expect" }, KEY, held)).toEqual([
       { kind: "expect", key: KEY, revision: held.revision },
     ]);
-    expect(labelsAfter(endpointChanges({ wanted: again, labels: "of the pod" }, KEY, held))).toEqual({
+    expect(
+      labelsAfter(endpointChanges({ wanted: again, labels: "of the pod", whenEqual: "expect" }, KEY, held)),
+    ).toEqual({
       role: "web",
       more: "",
       ...place,
@@ -196,7 +198,9 @@ describe("endpointOf() with labels of the network config", () => {
 
   test("has those of the config again in the next container", () => {
     const held = stored("another");
-    expect(labelsAfter(endpointChanges({ wanted: again, labels: "of the config" }, KEY, held))).toEqual({
+    expect(
+      labelsAfter(endpointChanges({ wanted: again, labels: "of the config", whenEqual: "expect" }, KEY, held)),
+    ).toEqual({
       role: "web",
       more: "",
       ...place,
@@ -205,8 +209,8 @@ describe("endpointOf() with labels of the network config", () => {
 });
 
 describe("endpointChanges()", () => {
-  const changesOf = (wanted: WorkloadEndpoint, held: Entry | undefined) =>
-    endpointChanges({ wanted, labels: "of the config" }, KEY, held);
+  const changesOf = (wanted: WorkloadEndpoint, held: Entry | undefined, whenEqual: "expect" | "write" = "expect") =>
+    endpointChanges({ wanted, labels: "of the config", whenEqual }, KEY, held);
   const before = endpointOf(sources, stamp);
   const held = { key: KEY, value: JSON.stringify(before), revision: "7" };
 
@@ -214,9 +218,10 @@ describe("endpointChanges()", () => {
     expect(changesOf(before, undefined)).toEqual([{ kind: "create", key: KEY, value: held.value }]);
   });
 
-  test("writes nothing if the record is equal, and expects it to stay", () => {
-    const expected = { kind: "expect", key: KEY, revision: held.revision } as const;
-    expect(changesOf(endpointOf(sources, later), held)).toEqual([expected]);
+  test("an equal record is expected to stay, or written again so that nobody deletes the former revision", () => {
+    const again = endpointOf(sources, later);
+    expect(changesOf(again, held, "expect")).toEqual([{ kind: "expect", key: KEY, revision: "7" }]);
+    expect(changesOf(again, held, "write")).toEqual([{ kind: "update", key: KEY, value: held.value, revision: "7" }]);
   });
 
   test("updates the record of an earlier sandbox, and keeps its UID and creation time", () => {

@@ -45,12 +45,21 @@ export function profileKey(network: string): string {
 }
 
 /**
- * An equal record is not written, but must still be there when the addresses are: a search for leaks may be about to remove
- * both. The record of an earlier sandbox of the pod is updated. A repeated ADD of a container whose labels are not those of
+ * An equal record must still be there when the addresses are: a search for leaks, or for endpoints that were left, may be about
+ * to remove it. `whenEqual`: that of a pod of the orchestrator is not removed by such a search, and a write would change the
+ * pod; any other is written again, so that who has judged the former revision cannot delete it. The record of an earlier sandbox of the pod is updated. A repeated ADD of a container whose labels are not those of
  * a pod keeps them: they may have been changed since its first ADD.
  */
 export function endpointChanges(
-  { wanted, labels }: { readonly wanted: WorkloadEndpoint; readonly labels: "of the pod" | "of the config" },
+  {
+    wanted,
+    labels,
+    whenEqual,
+  }: {
+    readonly wanted: WorkloadEndpoint;
+    readonly labels: "of the pod" | "of the config";
+    readonly whenEqual: "expect" | "write";
+  },
   key: string,
   held: Entry | undefined,
 ): readonly Change[] {
@@ -65,7 +74,9 @@ export function endpointChanges(
     ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
   };
   const after = { ...wanted, metadata };
-  if (Bun.deepEquals(after, before.whole)) return [{ kind: "expect", key, revision: held.revision }];
+  if (whenEqual === "expect" && Bun.deepEquals(after, before.whole)) {
+    return [{ kind: "expect", key, revision: held.revision }];
+  }
   return [{ kind: "update", key, value: JSON.stringify(after), revision: held.revision }];
 }
 

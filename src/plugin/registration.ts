@@ -193,6 +193,7 @@ function recordChanges(
       {
         wanted: endpointOf({ ...sources, labels: workload.labels ?? session.config.labels }, stamp),
         labels: sources.podFacts.endpoint === undefined ? "of the config" : "of the pod",
+        whenEqual: isPod(session) ? "expect" : "write",
       },
       workload.endpointKey,
       endpoint?.[0],

@@ -1,12 +1,12 @@
 /**
- * Endpoints of this host that nothing leads to: a request of an ADD that had given up arrived after the DEL of its
- * container. IPAM holds no address for the container any more, so no search for leaks finds the endpoint, and policies and
- * routes would count its former addresses for ever.
+ * Endpoints of this host that nothing leads to. With another IPAM plugin than ours an endpoint is a commit of its own: a
+ * request of an ADD that had given up may arrive after the DEL of its container. IPAM holds no address for the container, so
+ * no search for leaks finds the endpoint, and policies and routes would count its former addresses for ever.
  *
- * What counts as such is told by the host and by IPAM, for longer than any ADD takes, and the endpoint has not been written
- * meanwhile. Whoever deletes it is guarded by the revision that was judged.
+ * Links and routes of the host, and our IPAM, tell what counts as such, for longer than any ADD takes and without a write of
+ * the endpoint. An ADD writes it, even if it is equal, so what was judged is deleted by its revision.
  */
-import type { Change, Datastore } from "../datastore/datastore.ts";
+import type { Datastore } from "../datastore/datastore.ts";
 import { formatAddress } from "../ip/address.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
 import { GRACE_MILLISECONDS, type HostLinks } from "../ipam/leaks/find.ts";
@@ -44,32 +44,32 @@ export class LeftEndpoints {
     private readonly means: Means,
   ) {}
 
-  /** Returns the keys of those that were deleted. Fails if the node may be another machine's. */
-  async remove(endpoints: KnownEndpoints, host: Host): Promise<readonly string[]> {
-    const unseen = Array.from(endpoints).filter((each) => isWithoutLink(each[1], host));
+  /** Calls `removed` with the key of each that was deleted. Fails if the node may be another machine's. */
+  async remove(
+    endpoints: KnownEndpoints,
+    host: Host,
+    { removed, signal }: { readonly removed: (key: string) => void; readonly signal: AbortSignal },
+  ): Promise<void> {
+    const unseen = Array.from(endpoints).filter(([, endpoint]) => isWithoutLink(endpoint, host));
     const now = this.means.elapsed();
-    this.seen = new Map(unseen.flatMap(([key]) => this.sightingOf(key, endpoints.revisionOf(key), now)));
-    const lasting = unseen.filter(([key]) => now - (this.seen.get(key)?.at ?? now) >= GRACE_MILLISECONDS);
-    if (lasting.length === 0) return [];
+    const sightings = new Map(unseen.flatMap(([key]) => this.sightingOf(key, endpoints.revisionOf(key), now)));
+    this.seen = sightings;
+    const lasting = unseen.filter(([key]) => now - (sightings.get(key)?.at ?? now) >= GRACE_MILLISECONDS);
+    if (lasting.length === 0) return;
     const since = await registeredSince(this.store, host, this.means);
     const records = await readNodeRecords(this.store, host.node);
-    const left = lasting.filter(([, endpoint]) => isCreatedSince(endpoint, since) && !isHeld(endpoint, records));
-    const removed: string[] = [];
-    for (const [key] of left) if (await this.isDeleted(key)) removed.push(key);
-    return removed;
+    for (const [key, endpoint] of lasting) {
+      const revision = sightings.get(key)?.revision;
+      if (revision === undefined || !isCreatedSince(endpoint, since) || isHeld(endpoint, records)) continue;
+      if (signal.aborted) return;
+      if ((await this.store.commit([{ kind: "delete", key, revision }])).ok) removed(key);
+    }
   }
 
   private sightingOf(key: string, revision: string | undefined, now: number): readonly [string, Sighting][] {
     if (revision === undefined) return [];
     const earlier = this.seen.get(key);
     return [[key, earlier?.revision === revision ? earlier : { revision, at: now }]];
-  }
-
-  private async isDeleted(key: string): Promise<boolean> {
-    const revision = this.seen.get(key)?.revision;
-    if (revision === undefined) return false;
-    const change: Change = { kind: "delete", key, revision };
-    return (await this.store.commit([change])).ok;
   }
 }
 

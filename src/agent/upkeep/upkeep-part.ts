@@ -4,10 +4,10 @@
  *   registration   records the identity of this machine. So two machines that claim one node name are noticed, whichever
  *                  of them came first: the plugins of the machine that is not registered refuse ADD and GC, and its agent
  *                  logs the reason and the remedy
- *   leaks          releases addresses of containers that are gone; only after the registration succeeded
- *   left           deletes endpoints of such containers that no address leads to
+ *   left           deletes endpoints without a link, a route or an address of our IPAM; only after the registration succeeded
+ *   leaks          releases addresses of containers that are gone, as well
  *
- * `vendorctl node register` and `vendorctl ipam gc` do the same by the same functions (src/upkeep).
+ * `vendorctl node register` registers, and `vendorctl ipam gc` releases, by the same functions (src/upkeep).
  */
 import { describeFailure } from "../../errors.ts";
 import { trackedConnections } from "../../firewall/tracked-connections.ts";
@@ -96,8 +96,8 @@ async function keepUp(upkeep: Upkeep, signal: AbortSignal): Promise<void> {
   recordNodeName(upkeep);
   await register(upkeep, signal);
   await refuseLaterCluster(upkeep.store, VERSION);
+  if (!signal.aborted) await removeLeftEndpoints(upkeep, signal);
   if (!signal.aborted) await releaseLeaks(upkeep, signal);
-  if (!signal.aborted) await removeLeftEndpoints(upkeep);
 }
 
 async function register({ means, network, store, log }: Upkeep, signal: AbortSignal): Promise<void> {
@@ -167,12 +167,15 @@ async function releaseLeaks({ means, network, store, log, netfilter }: Upkeep, s
 }
 
 /** Pods of the orchestrator are their own endpoints, and those that another plugin connects have no link of ours. */
-async function removeLeftEndpoints({ means, network, store, replica, left, log }: Upkeep): Promise<void> {
+async function removeLeftEndpoints(
+  { means, network, store, replica, left, log }: Upkeep,
+  signal: AbortSignal,
+): Promise<void> {
   const endpoints = replica.part(["endpoints"]).snapshot?.endpoints;
   if (endpoints === undefined || store.isOrchestratorApi || network.isForAgentOnly) return;
   const isEmbedded = network.settings.kind === "embedded";
-  const removed = await left.remove(endpoints, { node: network.node, isEmbedded, links: readLinks(means.kernel) });
-  for (const key of removed) {
+  const removed = (key: string) =>
     log(`Deleted endpoint ${quoted(titleInKey(key))}: the host has no link for it, and IPAM no address`, "INFO");
-  }
+  const host = { node: network.node, isEmbedded, links: readLinks(means.kernel) };
+  await left.remove(endpoints, host, { removed, signal });
 }
