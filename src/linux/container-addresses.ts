@@ -1,9 +1,10 @@
 /** Which addresses the containers of this host have, whichever plugin connected them: those of every process's namespace. */
-import { readdirSync, readlinkSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { formatAddress } from "../ip/address.ts";
 import { placeOf } from "./files.ts";
 import { closeNetlinkSocket, type NetlinkSocket } from "./netlink-socket.ts";
 import { closeNetns, type Netns, openNetlinkSocketIn, openNetns } from "./netns.ts";
+import { isFirstProcessOfMachine } from "./pid-namespace.ts";
 import { listAddresses } from "./rtnetlink/address.ts";
 
 /** `undefined` if not all processes of the host can be seen. */
@@ -42,12 +43,4 @@ function withSocketIn<Value>(netns: Netns, work: (socket: NetlinkSocket) => Valu
   } finally {
     closeNetlinkSocket(socket);
   }
-}
-
-/**
- * In a container, process 1 may be that of the container, whose network has no link
- * of the host. The kernel gives the PID namespace of the machine a fixed number.
- */
-export function isFirstProcessOfMachine(): boolean {
-  return readlinkSync("/proc/self/ns/pid") === "pid:[4026531836]";
 }

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { placeOf } from "./files.ts";
 import { netnsCookie, runInNewNetns } from "./netns.ts";
-import { areOfDifferentNetns, isNetnsGone, markNetns, markOwnNetns } from "./netns-mark.ts";
+import { areOfDifferentNetns, isNetnsGone, isNetnsPathVisible, markNetns, markOwnNetns } from "./netns-mark.ts";
+import { isFirstProcessOfMachine } from "./pid-namespace.ts";
 
 const HERE = "/proc/self/ns/net";
 const PLACE = placeOf(HERE);
@@ -31,6 +33,32 @@ describe.skipIf(!isRoot)(`isNetnsGone()${isRoot ? "" : " (skipped: needs root)"}
       expect(isNetnsGone(mark)).toBe(false);
     },
   );
+});
+
+describe("isNetnsPathVisible()", () => {
+  const MARKS = [`netns 1/1 7 /proc/${process.pid}/ns/net`, "netns 1/1 7 /proc/1/ns/net", "netns 1/1 7 /proc/0/ns/net"];
+
+  test.each(MARKS)("is true of %p only where all processes are seen", (mark) => {
+    expect(isNetnsPathVisible(mark)).toBe(isFirstProcessOfMachine());
+  });
+
+  test.skipIf(!isRoot)("is false of the path of a process, in a PID namespace that does not show it", () => {
+    const script = `
+      const { isNetnsPathVisible } = await import(${JSON.stringify(join(import.meta.dir, "netns-mark.ts"))});
+      console.log(JSON.stringify(${JSON.stringify(MARKS)}.map(isNetnsPathVisible)));`;
+    const unshare = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
+    const { stdout } = Bun.spawnSync([...unshare, process.execPath, "-e", script]);
+
+    expect(JSON.parse(stdout.toString())).toEqual([false, false, false]);
+  });
+
+  test.each([
+    ["netns 1/1 7 /run/none-such", true],
+    ["netns 1/1 7 /run/none-such/one", false],
+    ["netns none - /run/none-such", false],
+  ])("of %p: %p", (mark, expected) => {
+    expect(isNetnsPathVisible(mark)).toBe(expected);
+  });
 });
 
 describe("areOfDifferentNetns()", () => {

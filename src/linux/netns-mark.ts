@@ -8,6 +8,7 @@
  */
 import { placeOf } from "./files.ts";
 import { netnsCookie, OWN_NETNS } from "./netns.ts";
+import { isFirstProcessOfMachine } from "./pid-namespace.ts";
 
 const MARK = /^netns (\d+\/\d+) (\d+|-) (\/.*)$/;
 /** The length of a comment: a longer path was truncated and proves nothing. */
@@ -41,15 +42,20 @@ export function isNetnsGone(mark: string | undefined): boolean {
 
 /**
  * Whether this process would see the namespace at its path if it were still there. In a mount namespace of its own, the
- * folder may be missing, or the path be an empty file on which nothing is mounted.
+ * folder may be missing, or the path be an empty file on which nothing is mounted; in a PID namespace of its own, a
+ * process of the host is missing, or its number is that of another.
  */
 export function isNetnsPathVisible(mark: string): boolean {
   const [, , , path] = MARK.exec(mark) ?? [];
-  if (path === undefined) return false;
+  if (path === undefined || (isOfProcess(path) && !isFirstProcessOfMachine())) return false;
   const place = placeOf(path);
   if (place !== undefined) return deviceOf(place) === deviceOf(placeOf(OWN_NETNS));
   // The folder of a process ends with the process.
-  return path.startsWith("/proc/") || placeOf(path.slice(0, path.lastIndexOf("/")) || "/") !== undefined;
+  return isOfProcess(path) || placeOf(path.slice(0, path.lastIndexOf("/")) || "/") !== undefined;
+}
+
+function isOfProcess(path: string): boolean {
+  return path.startsWith("/proc/");
 }
 
 /** The same for all namespaces. */

@@ -1,9 +1,9 @@
 /** Reads links and routes of this host for the search for leaks. */
 import { addressBits, formatAddress } from "../../ip/address.ts";
-import { isFirstProcessOfMachine } from "../../linux/container-addresses.ts";
 import { openFolder } from "../../linux/file-folder.ts";
 import { isSameFile, readText } from "../../linux/files.ts";
 import { ownSockets, type SocketOpener } from "../../linux/netlink-socket.ts";
+import { isFirstProcessOfMachine } from "../../linux/pid-namespace.ts";
 import { listLinks } from "../../linux/rtnetlink/link.ts";
 import { ALLOWED_SOURCES_GROUP } from "../../linux/rtnetlink/own-devices.ts";
 import { listRoutes, type Route } from "../../linux/rtnetlink/route.ts";
