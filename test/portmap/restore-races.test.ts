@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Owner, ownerOf } from "../../src/chained/portmap/port-owner.ts";
 import { type RecordedPorts, recordFileName, writeRecordFile } from "../../src/chained/portmap/record-file.ts";
+import { assignDespiteConflicts } from "../../src/chained/portmap/resolve-conflicts.ts";
 import { restoreHostPorts } from "../../src/chained/portmap/restore-ports.ts";
 import { tableOf } from "../../src/chained/portmap/table.ts";
 import { identity } from "../../src/identity.ts";
@@ -30,8 +31,14 @@ const NAME = recordFileName(owner.id);
 const GONE = "netns 1/1 7 /run/none-such";
 /** The files that are left: a test in a container does not see the processes of the machine. */
 const UNLESS_PROCESSES_ARE_HIDDEN = isFirstProcessOfMachine() ? [] : [NAME];
-/** Of restoreHostPorts(): one to find out what is missing, one to write it, one to see whether it is still the same. */
-const FIRST_READS = 2;
+/**
+ * Of restoreHostPorts(): one to find out what is missing, one to write it, one while there is no table yet; then one to see
+ * whether it is still the same.
+ */
+const FIRST_READS = 3;
+
+/** The text of the file, or what happens meanwhile and leaves none. */
+type Read = string | undefined | (() => undefined);
 
 describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
   let place: TestNetns;
@@ -71,15 +78,16 @@ describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
   };
   const textWith = (...hostPorts: readonly number[]): string => textOf(recordedFor(owner, hostPorts));
   /** What is read, in the order of the reads; the last stays. */
-  const restore = async (...texts: readonly (string | undefined)[]) => restoreWith(ownSockets, texts);
-  const restoreWith = async (kernel: SocketOpener, texts: readonly (string | undefined)[]) => {
+  const restore = async (...texts: readonly Read[]) => restoreWith(ownSockets, texts);
+  const restoreWith = async (kernel: SocketOpener, texts: readonly Read[]) => {
     let reads = 0;
     const removed: string[] = [];
     const folder: FileFolder = {
       path: "host-ports",
       list: () => [NAME],
       read: () => {
-        const text = texts[Math.min(reads++, texts.length - 1)];
+        const read = texts[Math.min(reads++, texts.length - 1)];
+        const text = typeof read === "function" ? read() : read;
         if (text === undefined) throw Object.assign(new Error("no such file"), { code: "ENOENT" });
         return text;
       },
@@ -119,6 +127,25 @@ describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
   test("writes what an ADD recorded after a DEL, although it released the ports of the file before", async () => {
     await restore(...before(textWith(80, 81)), undefined, undefined, textWith(81, 82));
     expect(ports()).toEqual([81, 82]);
+  });
+
+  /** It removes the file of an earlier one, and maps its ports without a record. */
+  const addOnFullDisk = (hostPort: number, netns: string) => (): undefined => {
+    const { recordSets } = recordedFor(owner, [hostPort]);
+    assignDespiteConflicts(
+      socket,
+      recordSets.map((each) => ({ ...each, netns })),
+    );
+  };
+  test.each([
+    ["other ports", addOnFullDisk(82, "none"), 82],
+    ["another namespace", addOnFullDisk(80, "other"), 80],
+  ])("keeps the ports of an ADD that could not record them, with %s", async (_, add, expected) => {
+    for (const reads of [FIRST_READS, FIRST_READS - 1]) {
+      await restore(...new Array<string>(reads).fill(textWith(80)), add, undefined);
+      expect(ports()).toEqual([expected]);
+      runIn(place, ["nft", "flush ruleset"]);
+    }
   });
 
   test("leaves nothing of a family that the last ADD did not record", async () => {

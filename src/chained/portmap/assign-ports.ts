@@ -13,11 +13,18 @@ import type { RecordSet } from "./port-records.ts";
 import { hasAllRules, readRuleHeads } from "./read-records.ts";
 import { throwUnexpected } from "./refusals.ts";
 
-/** Returns the ports that another interface of the same container keeps. */
-export async function assignPorts(socket: NetlinkSocket, recordSets: readonly RecordSet[]): Promise<readonly Claim[]> {
+/**
+ * Returns the ports that another interface of the same container keeps. What the owner has already is replaced only if
+ * that is still wanted.
+ */
+export async function assignPorts(
+  socket: NetlinkSocket,
+  recordSets: readonly RecordSet[],
+  isStillWanted?: () => boolean,
+): Promise<readonly Claim[]> {
   if (assignAtOnce(socket, recordSets)) return [];
   const { assignDespiteConflicts } = await import("./resolve-conflicts.ts");
-  return assignDespiteConflicts(socket, recordSets);
+  return assignDespiteConflicts(socket, recordSets, isStillWanted);
 }
 
 function assignAtOnce(socket: NetlinkSocket, recordSets: readonly RecordSet[]): boolean {

@@ -8,6 +8,7 @@ import { readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
 import { releaseChanges, uncountChanges } from "./changes.ts";
 import { type Claim, isForAnyAddress } from "./claim.ts";
+import type { OwnedElements } from "./owned-elements.ts";
 import type { PortRecord } from "./port-records.ts";
 import { findRecords } from "./read-records.ts";
 import { forgetSingleAddresses, throwUnexpected } from "./refusals.ts";
@@ -42,12 +43,16 @@ function isReleasedWhole(socket: NetlinkSocket, changes: readonly NftChange[], s
   return refusals.length === 0;
 }
 
-/** Element by element, if something is not as it was written. */
-export async function releaseExactly(socket: NetlinkSocket, id: Uint8Array): Promise<readonly Claim[]> {
+/** Element by element, if something is not as it was written; only families whose elements are to be released. */
+export async function releaseExactly(
+  socket: NetlinkSocket,
+  id: Uint8Array,
+  isReleased: (owned: OwnedElements) => boolean = () => true,
+): Promise<readonly Claim[]> {
   const { readOwnedElements, removeChanges } = await import("./owned-elements.ts");
   for (let tries = 0; tries < ATTEMPTS; tries++) {
     const generation = readGeneration(socket);
-    const kept = [4 as const, 6 as const].map((family) => readOwnedElements(socket, family, id));
+    const kept = [4 as const, 6 as const].map((family) => readOwnedElements(socket, family, id)).filter(isReleased);
     const refusals = tryCommit(socket, kept.flatMap(removeChanges), generation);
     throwUnexpected(refusals);
     if (refusals.length > 0) continue;

@@ -14,10 +14,15 @@ import { forgetSingleAddresses, throwUnexpected } from "./refusals.ts";
 
 const ATTEMPTS = 50;
 
-/** Returns the ports that another interface of the same container keeps. */
-export function assignDespiteConflicts(socket: NetlinkSocket, recordSets: readonly RecordSet[]): readonly Claim[] {
+/** Returns the ports that another interface of the same container keeps. Writes nothing that is no longer wanted. */
+export function assignDespiteConflicts(
+  socket: NetlinkSocket,
+  recordSets: readonly RecordSet[],
+  isStillWanted: () => boolean = () => true,
+): readonly Claim[] {
   for (let tries = 0; tries < ATTEMPTS; tries++) {
     const generation = readGeneration(socket);
+    if (!isStillWanted()) return [];
     const plans = recordSets.map((recordSet) => planAssignment(recordSet, readConflicts(socket, recordSet)));
     const refusals = tryCommit(
       socket,

@@ -24,13 +24,13 @@ import { assignChanges } from "./changes.ts";
 import { formatHostPort } from "./claim.ts";
 import { keysOf, readConflicts } from "./conflicts.ts";
 import { serveLoopback, takeBackLoopbackSources } from "./loopback-sources.ts";
-import { isOwnedBy } from "./owned-elements.ts";
+import { isOwnedBy, type OwnedElements } from "./owned-elements.ts";
 import { isSameContainer } from "./port-owner.ts";
-import { claimsIn, type PortRecord, podAddressOf, type RecordSet } from "./port-records.ts";
+import { claimsIn, fieldsOf, type PortRecord, podAddressOf, type RecordSet } from "./port-records.ts";
 import { type ReadRecord, readRecord, readRecordText } from "./read-record-file.ts";
 import { hasAllRules, type RuleHead, readRuleHeads } from "./read-records.ts";
 import { ownerIdOf, type RecordedPorts } from "./record-file.ts";
-import { releasePorts } from "./release.ts";
+import { releaseExactly } from "./release.ts";
 import { SET, tableOf } from "./table.ts";
 import { forgetUdp } from "./udp.ts";
 
@@ -93,39 +93,59 @@ interface RecordFile {
 
 /**
  * Until the file is the one that was written from. If an ADD or a DEL of the container replaced it meanwhile, what was
- * written is outdated, and that call may have been too early to see it.
+ * written is outdated, and that call may have been too early to see it. Only that is released: an ADD that could not
+ * record its ports removes the file too.
  */
 async function restoreOwner(kernel: SocketOpener, socket: NetlinkSocket, file: RecordFile): Promise<Iterable<Family>> {
   const { folder, name, id, warn } = file;
-  const written = new Set<Family>();
+  const families = new Set<Family>();
   for (let tries = 0; tries < ATTEMPTS; tries++) {
     const read = readRecord(folder, file);
+    const isCurrent = () => readRecordText(folder, name) === read?.text;
+    let written: readonly RecordSet[] = [];
+    const noteWritten = (recordSets: readonly RecordSet[]) => {
+      written = recordSets;
+    };
     let failure: unknown;
     try {
-      const families = read === undefined ? [] : await writeAgain(kernel, socket, { ...read.recorded, warn });
-      for (const family of families) written.add(family);
+      if (read !== undefined) await writeAgain(kernel, socket, { ...read.recorded, warn, isCurrent, noteWritten });
     } catch (cause) {
       failure = cause;
     }
-    if (readRecordText(folder, name) === read?.text) {
+    for (const { family } of written) families.add(family);
+    if (isCurrent()) {
       if (failure !== undefined) throw failure;
-      return written;
+      return families;
     }
-    takeBackLoopbackSources(socket, await releasePorts(socket, id));
+    const isWritten = (owned: OwnedElements) => written.some((recordSet) => areElementsOf(recordSet, owned));
+    takeBackLoopbackSources(socket, await releaseExactly(socket, id, isWritten));
   }
-  return written;
+  return families;
+}
+
+interface Rewrite extends RecordedPorts {
+  readonly warn: Warn;
+  readonly isCurrent: () => boolean;
+  /** Called before they are written, and again if they were not. */
+  readonly noteWritten: (recordSets: readonly RecordSet[]) => void;
 }
 
 async function writeAgain(
   kernel: SocketOpener,
   socket: NetlinkSocket,
-  { recordSets, loopback, warn }: RecordedPorts & { readonly warn: Warn },
-): Promise<readonly Family[]> {
+  { recordSets, loopback, warn, isCurrent, noteWritten }: Rewrite,
+): Promise<void> {
   const lacking = recordSets
     .map((recordSet) => withoutOthers(socket, recordSet, warn))
     .filter((recordSet) => claimsIn(recordSet).length > 0 && !isInPlace(recordSet, tablesNow(socket)));
-  if (lacking.length === 0) return [];
-  await assignPorts(socket, lacking);
+  if (lacking.length === 0) return;
+  noteWritten(lacking);
+  let isOutdated = false;
+  await assignPorts(socket, lacking, () => {
+    isOutdated = !isCurrent();
+    return !isOutdated;
+  });
+  if (isOutdated) return noteWritten([]);
   // Of clients whose packets met no port meanwhile.
   for (const claim of lacking.flatMap(claimsIn)) forgetUdp(socket, claim, warn);
   const pod = podAddressOf(lacking, 4);
@@ -133,7 +153,13 @@ async function writeAgain(
     loopback && withRouteSocket(kernel, (route) => findLinkByIndex(route, loopback.index)?.name === loopback.name);
   const warnAbout = (message: string) => warn(`${quoted(lacking[0]?.owner.name ?? "")}: ${message}`);
   if (isLinkThere && pod !== undefined) serveLoopback(socket, { link: loopback, pod }, warnAbout);
-  return lacking.map(({ family }) => family);
+}
+
+/** Whether the owner has nothing in the family but what the record set says, for the same namespace. */
+function areElementsOf({ family, netns, records }: RecordSet, owned: OwnedElements): boolean {
+  // The comment may be truncated.
+  if (owned.family !== family || owned.netns === undefined || !netns.startsWith(owned.netns)) return false;
+  return owned.records.every((each) => records.some((record) => Bun.deepEquals(fieldsOf(record), fieldsOf(each))));
 }
 
 /** Without what somebody else has now, whose container is not gone. */
