@@ -158,6 +158,15 @@ describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
     expect(ports()).toEqual([81, 82]);
   });
 
+  test.each([
+    ["of another host network namespace", { hostNetns: "netns 1/1 7 /proc/thread-self/ns/net" }],
+    ["for a namespace that is gone", { netns: GONE }],
+  ])("writes nothing of what an ADD recorded meanwhile %s", async (_, replaced) => {
+    const text = textWith(80);
+    await restore(...before(text), JSON.stringify({ ...JSON.parse(text), ...replaced }));
+    expect(ports()).toEqual([]);
+  });
+
   test("does not write what is there already: the generation of the ruleset stays", async () => {
     await restore(textWith(80));
     const { stdout: first } = Bun.spawnSync(["nsenter", `--net=${place.path}`, "nft", "-a", "list ruleset"]);
@@ -197,6 +206,25 @@ describe.skipIf(!able)(`restoreHostPorts()${why}`, () => {
     const gone = textOf({ ...recorded, recordSets: recordSets.map((each) => ({ ...each, netns: GONE })) });
     const removed = await restoreWith(ownSockets, [gone, textWith(80)]);
     expect(removed).toEqual([]);
+  });
+
+  test("reports a record that it cannot remove as that", async () => {
+    const { recordSets, ...others } = recordedFor(owner, [80]);
+    const gone = textOf({
+      ...{ ...others, hostNetns: markOwnNetns() },
+      recordSets: recordSets.map((each) => ({ ...each, netns: GONE })),
+    });
+    const folder: FileFolder = {
+      ...{ path: "host-ports", list: () => [NAME], read: () => gone, write: () => {}, changedAt: () => 1n },
+      remove: () => {
+        throw new Error("read-only file system");
+      },
+    };
+    const warnings: string[] = [];
+    await restoreHostPorts(ownSockets, socket, folder, (message) => warnings.push(message));
+    expect(warnings).toEqual([
+      `Cannot remove the record "host-ports/${NAME}" of a container that is gone: read-only file system`,
+    ]);
   });
 
   test("asks the kernel as much for many containers as for one, if all have their ports", async () => {

@@ -58,11 +58,11 @@ export async function restoreHostPorts(
       if (read === undefined || areOfDifferentNetns(read.recorded.hostNetns, host)) continue;
       const { recordSets } = read.recorded;
       if (recordSets.every((each) => isInPlace(each, known))) continue;
-      if (isNetnsGone(recordSets[0]?.netns)) {
-        removeIfVisiblyGone(folder, name, read);
+      if (isContainerGone(read)) {
+        removeIfVisiblyGone({ folder, name, warn }, read);
         continue;
       }
-      for (const family of await restoreOwner(kernel, socket, { folder, name, id, warn })) {
+      for (const family of await restoreOwner(kernel, socket, { folder, name, id, host, warn })) {
         written.add(family);
         known.forgetRules(family);
       }
@@ -73,21 +73,36 @@ export async function restoreHostPorts(
   return ([4, 6] as const).filter((family) => written.has(family)).map(tableOf);
 }
 
+function isContainerGone({ recorded }: ReadRecord): boolean {
+  return isNetnsGone(recorded.recordSets[0]?.netns);
+}
+
 /**
  * DEL or GC of the container may never come, and each pass would look for its processes again. The file stays if the
  * namespace may be hidden from this process, if a former release wrote it, which did not record its host, and if an ADD
  * of the same name has replaced it.
  */
-function removeIfVisiblyGone(folder: FileFolder, name: string, { text, recorded }: ReadRecord): void {
+function removeIfVisiblyGone(
+  { folder, name, warn }: Pick<RecordFile, "folder" | "name" | "warn">,
+  { text, recorded }: ReadRecord,
+): void {
   const { recordSets, hostNetns } = recorded;
   if (hostNetns === undefined || !isNetnsPathVisible(recordSets[0]?.netns ?? "")) return;
-  if (readRecordText(folder, name) === text) folder.remove(name);
+  if (readRecordText(folder, name) !== text) return;
+  try {
+    folder.remove(name);
+  } catch (failure) {
+    const file = quoted(`${folder.path}/${name}`);
+    warn(`Cannot remove the record ${file} of a container that is gone: ${describeFailure(failure)}`);
+  }
 }
 
 interface RecordFile {
   readonly folder: FileFolder;
   readonly name: string;
   readonly id: Uint8Array;
+  /** The mark of the current network namespace. */
+  readonly host: string;
   readonly warn: Warn;
 }
 
@@ -97,7 +112,7 @@ interface RecordFile {
  * record its ports removes the file too.
  */
 async function restoreOwner(kernel: SocketOpener, socket: NetlinkSocket, file: RecordFile): Promise<Iterable<Family>> {
-  const { folder, name, id, warn } = file;
+  const { folder, name, id, host, warn } = file;
   const families = new Set<Family>();
   for (let tries = 0; tries < ATTEMPTS; tries++) {
     const read = readRecord(folder, file);
@@ -108,7 +123,9 @@ async function restoreOwner(kernel: SocketOpener, socket: NetlinkSocket, file: R
     };
     let failure: unknown;
     try {
-      if (read !== undefined) await writeAgain(kernel, socket, { ...read.recorded, warn, isCurrent, noteWritten });
+      if (read !== undefined && !areOfDifferentNetns(read.recorded.hostNetns, host) && !isContainerGone(read)) {
+        await writeAgain(kernel, socket, { ...read.recorded, warn, isCurrent, noteWritten });
+      }
     } catch (cause) {
       failure = cause;
     }
