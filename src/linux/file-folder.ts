@@ -19,6 +19,11 @@ export interface FileFolder {
 /** Before the name: several programs may write different files of the folder at the same time. */
 const UNFINISHED = ".unfinished-";
 
+/** What a writer that was killed has left would have been the file of this name; `undefined` for a whole file. */
+export function finishedNameOf(name: string): string | undefined {
+  return name.startsWith(UNFINISHED) ? name.slice(UNFINISHED.length) : undefined;
+}
+
 export function openFolder(path: string): FileFolder {
   const create = () => mkdirSync(path, { recursive: true, mode: 0o755 });
   return {
@@ -31,11 +36,23 @@ export function openFolder(path: string): FileFolder {
     write(name, text) {
       create();
       const unfinished = join(path, `${UNFINISHED}${name}`);
-      // Whatever the umask is: nobody else may write what root believes.
-      writeFileSync(unfinished, text, { mode: 0o644 });
-      renameSync(unfinished, join(path, name));
+      try {
+        // Whatever the umask is: nobody else may write what root believes.
+        writeFileSync(unfinished, text, { mode: 0o644 });
+        renameSync(unfinished, join(path, name));
+      } catch (failure) {
+        removeIfPossible(unfinished);
+        throw failure;
+      }
     },
     remove: (name) => rmSync(join(path, name), { force: true }),
     changedAt: () => statSync(path, { bigint: true, throwIfNoEntry: false })?.mtimeNs,
   };
+}
+
+/** The failure before is the one to report. */
+function removeIfPossible(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {}
 }

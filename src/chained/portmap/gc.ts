@@ -5,7 +5,7 @@
  */
 import type { GcCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
-import type { FileFolder } from "../../linux/file-folder.ts";
+import { type FileFolder, finishedNameOf } from "../../linux/file-folder.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { areOfDifferentNetns, markOwnNetns } from "../../linux/netns-mark.ts";
 import { takeBackLoopbackSources } from "./loopback-sources.ts";
@@ -63,12 +63,15 @@ async function collect(
   return failures;
 }
 
-/** After a flush of the ruleset they may be all that is left. Those of another host namespace are left to the GC there. */
+/**
+ * After a flush of the ruleset they may be all that is left. Those of another host namespace are left to the GC there.
+ * An ADD that was killed leaves an unfinished file.
+ */
 function removeStaleFiles(folder: FileFolder, isStale: (id: Uint8Array) => boolean): void {
   if (folder.changedAt() === undefined) return;
   const host = markOwnNetns();
   for (const name of folder.list()) {
-    const id = ownerIdOf(name);
+    const id = ownerIdOf(finishedNameOf(name) ?? name);
     if (id === undefined || !isStale(id)) continue;
     if (!areOfDifferentNetns(recordedHost(folder, { name, id }), host)) folder.remove(name);
   }
