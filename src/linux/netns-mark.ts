@@ -37,7 +37,7 @@ export function isNetnsGone(mark: string | undefined): boolean {
   const [, place, cookie, path] = MARK.exec(mark ?? "") ?? [];
   if (place === undefined || path === undefined || (mark?.length ?? 0) >= LONGEST) return false;
   const isThere = (each: string) => placeOf(each) === place && !areDifferentCookies(cookieAt(each), cookie);
-  return !isThere(path) && !processNamespaces().some(isThere);
+  return !isThere(path) && !processFolders().some((folder) => isThere(`${folder}/ns/net`));
 }
 
 /**
@@ -54,6 +54,33 @@ export function isNetnsPathVisible(mark: string): boolean {
   return isOfProcess(path) || placeOf(path.slice(0, path.lastIndexOf("/")) || "/") !== undefined;
 }
 
+/**
+ * True only if the namespace of a host is certainly gone, which its mark knows by a path of the process that made it: no
+ * process is in it, and it is mounted nowhere.
+ */
+export function isHostNetnsGone(mark: string): boolean {
+  const [, place] = MARK.exec(mark) ?? [];
+  return isNetnsGone(mark) && isNetnsPathVisible(mark) && !isMounted(`net:[${place?.split("/")[1]}]`);
+}
+
+/** In the mount namespace of any process. */
+function isMounted(namespace: string): boolean {
+  const { readFileSync }: typeof import("node:fs") = require("node:fs");
+  const seen = new Set<string | undefined>();
+  return processFolders().some((folder) => {
+    const mounts = placeOf(`${folder}/ns/mnt`);
+    if (seen.has(mounts)) return false;
+    seen.add(mounts);
+    try {
+      return readFileSync(`${folder}/mountinfo`, "utf8").includes(` ${namespace} `);
+    } catch {
+      // The process has ended.
+      seen.delete(mounts);
+      return false;
+    }
+  });
+}
+
 function isOfProcess(path: string): boolean {
   return path.startsWith("/proc/");
 }
@@ -67,10 +94,10 @@ function areDifferentCookies(left: string | undefined, right: string | undefined
   return left !== right && left !== NO_COOKIE && right !== NO_COOKIE;
 }
 
-function processNamespaces(): readonly string[] {
+function processFolders(): readonly string[] {
   // Only for conflicts: the import is too slow for every ADD.
   const { readdirSync }: typeof import("node:fs") = require("node:fs");
-  return readdirSync("/proc").flatMap((entry) => (/^\d+$/.test(entry) ? [`/proc/${entry}/ns/net`] : []));
+  return readdirSync("/proc").flatMap((entry) => (/^\d+$/.test(entry) ? [`/proc/${entry}`] : []));
 }
 
 /** A namespace that cannot be entered counts as one without a cookie. */

@@ -6,10 +6,12 @@ import { join } from "node:path";
 import { gc } from "../../src/chained/portmap/gc.ts";
 import { ownerOf } from "../../src/chained/portmap/port-owner.ts";
 import { hostPortsFolder, recordFileName, writeRecordFile } from "../../src/chained/portmap/record-file.ts";
+import type { GcCall } from "../../src/cni/call.ts";
 import { type FileFolder, openFolder } from "../../src/linux/file-folder.ts";
 import { netfilterOf } from "../../src/linux/netfilter-access.ts";
-import { ownSockets } from "../../src/linux/netlink-socket.ts";
+import { ownSockets, type SocketOpener } from "../../src/linux/netlink-socket.ts";
 import { markOwnNetns } from "../../src/linux/netns-mark.ts";
+import { isFirstProcessOfMachine } from "../../src/linux/pid-namespace.ts";
 import { address } from "../support/ipam.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, type TestNetns } from "../support/netns.ts";
@@ -45,15 +47,16 @@ describe.skipIf(!canMakeNetns)(`gc()${why}`, () => {
   };
   /** Returns the files that are left. */
   const collect = async (...valid: readonly string[]) => {
-    const kernel = {
-      openSocket: (protocol: "netfilter" | "route") => insideNetns(place.path, () => ownSockets.openSocket(protocol)),
+    const kernel: SocketOpener = {
+      openSocket: (protocol) => insideNetns(place.path, () => ownSockets.openSocket(protocol)),
     };
-    const call = {
-      ...{ command: "GC" as const, networkName: NETWORK, cniVersion: "1.1.0" as const },
+    const call: GcCall = {
+      ...{ command: "GC", networkName: NETWORK, cniVersion: "1.1.0" },
+      ...{ config: {}, stdin: new Uint8Array(), environment: {}, path: [] },
       validAttachments: valid.map((containerId) => ({ containerId, ifname: "eth0" })),
     };
-    await gc(call as Parameters<typeof gc>[0], {
-      loadNetfilter: async () => netfilterOf(kernel as typeof ownSockets),
+    await gc(call, {
+      loadNetfilter: async () => netfilterOf(kernel),
       runDirectory: directory,
       openFolder: async (path) => openFolder(path),
       log: { warning: (message) => expect(message).toBe(""), changed: () => {} },
@@ -71,5 +74,17 @@ describe.skipIf(!canMakeNetns)(`gc()${why}`, () => {
     for (const id of ["listed", "stale"]) folder.write(unfinished(id), "{");
     folder.write(".unfinished-else", "");
     expect([...(await collect("listed"))].sort()).toEqual([".unfinished-else", unfinished("listed")].sort());
+  });
+
+  test("removes the files of another host namespace only when it is gone for sure", async () => {
+    const other = area.create();
+    record(
+      "stale",
+      insideNetns(other.path, () => markOwnNetns()),
+    );
+    // No process is in it, but it has a path.
+    expect(await collect()).toEqual([nameOf("stale")]);
+    area.delete(other);
+    expect(await collect()).toEqual(isFirstProcessOfMachine() ? [] : [nameOf("stale")]);
   });
 });

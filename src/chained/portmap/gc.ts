@@ -7,7 +7,7 @@ import type { GcCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
 import { type FileFolder, finishedNameOf } from "../../linux/file-folder.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
-import { areOfDifferentNetns, markOwnNetns } from "../../linux/netns-mark.ts";
+import { areOfDifferentNetns, isHostNetnsGone, markOwnNetns } from "../../linux/netns-mark.ts";
 import { takeBackLoopbackSources } from "./loopback-sources.ts";
 import { isSameNetwork, ownerOf } from "./port-owner.ts";
 import { readRecord } from "./read-record-file.ts";
@@ -64,8 +64,8 @@ async function collect(
 }
 
 /**
- * After a flush of the ruleset they may be all that is left. Those of another host namespace are left to the GC there.
- * An ADD that was killed leaves an unfinished file.
+ * After a flush of the ruleset they may be all that is left. Those of another host namespace are left to the GC there,
+ * unless it is gone. An ADD that was killed leaves an unfinished file.
  */
 function removeStaleFiles(folder: FileFolder, isStale: (id: Uint8Array) => boolean): void {
   if (folder.changedAt() === undefined) return;
@@ -73,7 +73,10 @@ function removeStaleFiles(folder: FileFolder, isStale: (id: Uint8Array) => boole
   for (const name of folder.list()) {
     const id = ownerIdOf(finishedNameOf(name) ?? name);
     if (id === undefined || !isStale(id)) continue;
-    if (!areOfDifferentNetns(recordedHost(folder, { name, id }), host)) folder.remove(name);
+    const recorded = recordedHost(folder, { name, id });
+    if (recorded === undefined || !areOfDifferentNetns(recorded, host) || isHostNetnsGone(recorded)) {
+      folder.remove(name);
+    }
   }
 }
 
