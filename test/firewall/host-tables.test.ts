@@ -78,4 +78,39 @@ describe.skipIf(!able)(`HostTables${why}`, () => {
       expect(await check()).toEqual([]);
     }
   });
+
+  test("reports that it cannot compare whenever that begins, and compares as soon as it can", async () => {
+    let isRefused = false;
+    const kernel: SocketOpener = {
+      openSocket: (protocol) => {
+        if (isRefused && protocol === "route") throw new Error("no buffer space");
+        return insideNetns(place.path, () => ownSockets.openSocket(protocol));
+      },
+    };
+    let now = 0;
+    let logged: string[] = [];
+    const tables = new HostTables({
+      ...{ kernel, netfilter: netfilterOf(kernel), hostPorts, elapsed: () => now },
+      ...{ hasGuard: () => false, sources: () => [] },
+      log: (message) => logged.push(message),
+      problems: onceEach((message) => logged.push(message)),
+    });
+    /** What is logged a second later. */
+    const check = async () => {
+      now += 1_000;
+      logged = [];
+      await tables.check();
+      return logged;
+    };
+    await check();
+    for (let times = 0; times < 2; times++) {
+      record(`flushed-${times}`, 80 + times);
+      tables.sourcesChanged();
+      isRefused = true;
+      expect(await check()).toEqual([expect.stringContaining("Cannot compare")]);
+      expect(await check()).toEqual([]);
+      isRefused = false;
+      expect(await check()).toEqual([expect.stringContaining("Wrote")]);
+    }
+  });
 });

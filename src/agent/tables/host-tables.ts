@@ -25,7 +25,7 @@ import type { TableReference } from "../../linux/nftables/ruleset.ts";
 import { type Link, listLinks } from "../../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import { comparedTables, type TablesHost, tableNames, type WantedNow } from "../../upkeep/restore-tables.ts";
-import type { OnceEach } from "../once-each.ts";
+import { type OnceEach, onceEach } from "../once-each.ts";
 
 /** As often as the table of policy. */
 const CHECK_MILLISECONDS = 1_000;
@@ -51,8 +51,12 @@ export class HostTables {
   /** Of the ruleset when everything was compared; every change by any program increments it. */
   private generation: number | undefined;
   private comparedAt = 0;
+  /** To compare at all: not one of the problems that a comparison finds. */
+  private readonly failures: OnceEach;
 
-  constructor(private readonly means: HostTablesMeans) {}
+  constructor(private readonly means: HostTablesMeans) {
+    this.failures = onceEach((message) => means.log(message, "WARNING"));
+  }
 
   /** Masquerades for exactly these pools; returns whether anything had to be changed. */
   setNat(pools: readonly NatPool[]): Promise<boolean> {
@@ -88,7 +92,7 @@ export class HostTables {
     }
   }
 
-  /** One small read, unless rules of any program have changed. */
+  /** One small read, unless rules of any program have changed. If it fails, the next check compares. */
   async check(): Promise<void> {
     const { netfilter, elapsed, log, problems } = this.means;
     try {
@@ -100,10 +104,12 @@ export class HostTables {
         this.comparedAt = elapsed();
         const names = tableNames(await this.compare(socket));
         problems.endRound();
+        this.failures.forget();
         if (names.length > 0) log(`Wrote the nftables tables of this host again: ${names.join(", ")}`, "INFO");
       });
     } catch (failure) {
-      problems.report(`Cannot compare the nftables tables of this host: ${describeFailure(failure)}`);
+      this.generation = undefined;
+      this.failures.report(`Cannot compare the nftables tables of this host: ${describeFailure(failure)}`);
     }
   }
 
