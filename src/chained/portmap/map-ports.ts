@@ -3,7 +3,7 @@
  * tracked UDP connections of earlier owners. A failure removes the ports again.
  */
 import type { AddCall } from "../../cni/call.ts";
-import { describeFailure } from "../../errors.ts";
+import { describeFailure, PluginError } from "../../errors.ts";
 import type { Address } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
@@ -36,12 +36,16 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
     try {
       await writePorts(socket, wanted, { id, containerId: call.containerId, ...surroundings });
     } catch (failure) {
-      try {
-        removeRecordFile(surroundings.runDirectory, id);
-      } catch (unremoved) {
-        surroundings.log.warning(describeFailure(unremoved));
+      for (const undo of [
+        () => removeRecordFile(surroundings.runDirectory, id),
+        async () => takeBackLoopbackSources(socket, await releasePorts(socket, id)),
+      ]) {
+        try {
+          await undo();
+        } catch (left) {
+          surroundings.log.warning(describeFailure(left));
+        }
       }
-      takeBackLoopbackSources(socket, await releasePorts(socket, id));
       throw failure;
     }
   });
@@ -81,9 +85,17 @@ async function recordPorts(
   try {
     writeRecordFile(await openFolder(hostPortsFolder(runDirectory)), recorded);
   } catch (failure) {
-    // The record of an earlier ADD would bring back the ports of that.
-    removeRecordFile(runDirectory, id);
+    removeOutdated(runDirectory, id, failure);
     log.warning(`Host ports will not come back after a flush of the ruleset: ${describeFailure(failure)}`);
+  }
+}
+
+/** The record of an earlier ADD would bring back the ports of that. */
+function removeOutdated(runDirectory: string, id: Uint8Array, cause: unknown): void {
+  try {
+    removeRecordFile(runDirectory, id);
+  } catch (failure) {
+    throw new PluginError("io-failure", describeFailure(failure), { details: describeFailure(cause), cause });
   }
 }
 

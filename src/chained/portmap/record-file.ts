@@ -10,7 +10,7 @@
  */
 import { formatAddress } from "../../ip/address.ts";
 import type { FileFolder } from "../../linux/file-folder.ts";
-import { placeOf, removeFile } from "../../linux/files.ts";
+import { closeFile, openToRead, removeFile } from "../../linux/files.ts";
 import type { LoopbackLink } from "./loopback-sources.ts";
 import type { PortRecord, RecordSet } from "./port-records.ts";
 
@@ -51,7 +51,18 @@ export function removeRecordFile(runDirectory: string, id: Uint8Array): void {
   try {
     removeFile(path);
   } catch (failure) {
-    if (placeOf(path) !== undefined) throw failure;
+    if (!isAbsent(path)) throw failure;
+  }
+}
+
+/** A file that cannot be looked at may be there. */
+function isAbsent(path: string): boolean {
+  try {
+    const file = openToRead(path);
+    if (file !== undefined) closeFile(file);
+    return file === undefined;
+  } catch {
+    return false;
   }
 }
 
