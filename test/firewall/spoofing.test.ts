@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
-import { askTcp, hearUdp, openUdpClient, serveTcp } from "../support/namespace-sockets.ts";
+import { askTcpWithin, hearUdp, openUdpClient, serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
 
@@ -67,7 +67,7 @@ describe("a pod", () => {
     using _server = serveTcp(site.host.view(first.netns), "second", 53);
     for (const { address } of ips) {
       const target = address.split("/")[0] ?? "";
-      expect(await askTcp(other.netns, target, 53)).toStartWith("second ");
+      expect(await askTcpWithin(5_000, other.netns, target, 53)).toStartWith("second ");
     }
     await site.add(second);
   });

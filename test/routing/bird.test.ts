@@ -239,7 +239,7 @@ describe.skipIf(missing.length > 0)(title, () => {
     await pollUntil(async () => (await state())?.kind === "not needed", "the state that BGP is not needed");
 
     expect(await state()).toEqual({ kind: "not needed", reason: "BGP is disabled", problems: [] });
-    expect((await three.host.run(["ps", "-C", "bird"])).code).toBe(1);
+    await pollUntil(async () => (await three.host.run(["ps", "-C", "bird"])).code === 1, "the end of BIRD");
     expect(await two.learned()).toContain("10.244.1.0/26");
   });
 
