@@ -4,6 +4,7 @@ import { PluginError } from "../errors.ts";
 import { clusterInformation, withClusterVersion } from "../model/cluster-information.ts";
 import { CLUSTER_INFORMATION_KEY } from "../model/keys.ts";
 import { VERSION } from "../version.ts";
+import { WANTED_CLUSTER } from "./cluster.ts";
 
 export interface Initialization {
   readonly state: "initialized" | "already initialized" | "locked";
@@ -43,7 +44,7 @@ export async function initialize(
 }
 
 async function readState(store: Datastore): Promise<Initialization | undefined> {
-  const entry = (await store.read([{ kind: "key", key: CLUSTER_INFORMATION_KEY }])).answers[0]?.[0];
+  const entry = (await store.read([WANTED_CLUSTER])).answers[0]?.[0];
   if (!entry) return undefined;
   const { spec } = clusterInformation.read(entry.value, entry.key);
   const state = spec.datastoreReady === false ? "locked" : "already initialized";

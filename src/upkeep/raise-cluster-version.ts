@@ -5,6 +5,7 @@
 import type { Datastore, Entry } from "../datastore/datastore.ts";
 import { pagesBelow } from "../datastore/pages.ts";
 import { PluginError } from "../errors.ts";
+import { WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { clusterInformation, clusterVersion, withClusterVersion } from "../model/cluster-information.ts";
 import { CLUSTER_INFORMATION_KEY } from "../model/keys.ts";
 import { NODE } from "../model/kinds.ts";
@@ -16,7 +17,7 @@ const ATTEMPTS = 5;
 /** Returns the new version, if it was raised. Reads the nodes only if `own` is later than the version of the cluster. */
 export async function raiseClusterVersion(store: Datastore, own: string): Promise<string | undefined> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-    const entry = (await store.read([{ kind: "key", key: CLUSTER_INFORMATION_KEY }])).answers[0]?.[0];
+    const entry = (await store.read([WANTED_CLUSTER])).answers[0]?.[0];
     if (entry === undefined) return undefined;
     const information = clusterInformation.read(entry.value, entry.key);
     // An upgrade or a migration has locked the datastore: it decides.
@@ -36,7 +37,7 @@ export async function raiseClusterVersion(store: Datastore, own: string): Promis
 
 /** Fails if the cluster has a later release: what an earlier one takes for a leak may not be one. A version that cannot be read does not count. */
 export async function refuseLaterCluster(store: Datastore, own: string): Promise<void> {
-  const entry = (await store.read([{ kind: "key", key: CLUSTER_INFORMATION_KEY }])).answers[0]?.[0];
+  const entry = (await store.read([WANTED_CLUSTER])).answers[0]?.[0];
   const version = entry && clusterVersion(clusterInformation.read(entry.value, entry.key));
   if (version === undefined || !isEarlier(own, version)) return;
   throw new PluginError(

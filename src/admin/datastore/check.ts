@@ -5,8 +5,9 @@ import type { Datastore, Wanted } from "../../datastore/datastore.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { describeFailure, PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
-import { CLUSTER_INFORMATION_KEY, resourcesPrefix } from "../../model/keys.ts";
+import { resourcesPrefix } from "../../model/keys.ts";
 import { redact } from "../../redaction.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { paint } from "../paint.ts";
@@ -67,7 +68,7 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
     await requireFile(settings);
     store = await context.openDatastore(settings);
     stage = "read";
-    const answer = await store.read([{ kind: "key", key: CLUSTER_INFORMATION_KEY }, ANY_POOL]);
+    const answer = await store.read([WANTED_CLUSTER, ANY_POOL]);
     yield {
       stage,
       ok: true,

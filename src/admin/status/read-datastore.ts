@@ -1,8 +1,8 @@
 /** What the datastore of the network says about pools and releases. */
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
+import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
-import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
 import { NODE } from "../../model/kinds.ts";
 import { nodeVersion } from "../../upkeep/node-versions.ts";
 import { blockAt, findBlocks } from "../ipam/blocks.ts";
@@ -11,9 +11,8 @@ import { poolUsage } from "../ipam/usage.ts";
 import type { DatastoreState, PoolState } from "./facts.ts";
 
 export async function readDatastoreState(store: Datastore, kind: string): Promise<DatastoreState> {
-  const key = CLUSTER_INFORMATION_KEY;
-  const [entry] = (await store.read([{ kind: "key", key }])).answers[0] ?? [];
-  const version = entry && clusterVersion(clusterInformation.read(entry.value, key));
+  const [entry] = (await store.read([WANTED_CLUSTER])).answers[0] ?? [];
+  const version = entry && clusterVersion(clusterInformation.read(entry.value, entry.key));
   return {
     kind,
     pools: await readPools(store),

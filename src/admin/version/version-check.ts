@@ -6,6 +6,7 @@ import type { Datastore, Snapshot, Wanted } from "../../datastore/datastore.ts";
 import { transactOn } from "../../datastore/transact.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION } from "../../identity.ts";
+import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
@@ -102,7 +103,7 @@ async function readBoth(
   at: string | undefined,
 ): Promise<{ readonly value: string | undefined; readonly snapshot: Snapshot }> {
   try {
-    const { revision, answers } = await store.read([...wanted, { kind: "key", key: CLUSTER_INFORMATION_KEY }], at);
+    const { revision, answers } = await store.read([...wanted, WANTED_CLUSTER], at);
     return { value: answers.at(-1)?.[0]?.value, snapshot: { revision, answers: answers.slice(0, -1) } };
   } catch {
     return { value: undefined, snapshot: await store.read(wanted, at) };
@@ -111,7 +112,7 @@ async function readBoth(
 
 async function readOrNothing(store: Datastore): Promise<Snapshot | undefined> {
   try {
-    return await store.read([{ kind: "key", key: CLUSTER_INFORMATION_KEY }]);
+    return await store.read([WANTED_CLUSTER]);
   } catch {
     return undefined;
   }

@@ -2,9 +2,9 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { describeFailure, PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import { type ClusterInformation, clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
-import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
 import { NODE } from "../../model/kinds.ts";
 import { quoted } from "../../quote.ts";
 import { type NodeVersion, nodesBehind, nodeVersion } from "../../upkeep/node-versions.ts";
@@ -96,9 +96,8 @@ async function readCluster(context: Context, given: Given): Promise<Cluster> {
 }
 
 async function readInformation(store: Datastore): Promise<ClusterInformation | undefined> {
-  const key = CLUSTER_INFORMATION_KEY;
-  const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
-  return entry && clusterInformation.read(entry.value, key);
+  const entry = (await store.read([WANTED_CLUSTER])).answers[0]?.[0];
+  return entry && clusterInformation.read(entry.value, entry.key);
 }
 
 function textOf(client: string, { clusterVersion: cluster, clusterType, heldBackBy = [], problem }: Cluster): string {

@@ -1,9 +1,10 @@
 /** Finds out what is installed in a cluster. Reads only, and never guesses: what is not certain is asked of the user. */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
-import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { Facts, Obstacle, Storage } from "../facts.ts";
@@ -123,8 +124,7 @@ function dataPlaneObstacles(snapshot: ClusterSnapshot): readonly Obstacle[] {
 }
 
 async function readInformation(store: Datastore): Promise<Fields | undefined> {
-  const key = CLUSTER_INFORMATION_KEY;
-  const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
+  const entry = (await store.read([WANTED_CLUSTER])).answers[0]?.[0];
   const value = entry && parseJson(entry.value);
   return isObject(value) ? value : undefined;
 }

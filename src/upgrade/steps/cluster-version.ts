@@ -2,6 +2,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import {
   type ClusterInformation,
   clusterInformation,
@@ -90,10 +91,10 @@ async function readInformation(
 ): Promise<
   { readonly information: ClusterInformation; readonly value: string; readonly revision: string } | undefined
 > {
-  const entry = (await store.read([{ kind: "key", key: CLUSTER_INFORMATION_KEY }])).answers[0]?.[0];
+  const entry = (await store.read([WANTED_CLUSTER])).answers[0]?.[0];
   return (
     entry && {
-      information: clusterInformation.read(entry.value, CLUSTER_INFORMATION_KEY),
+      information: clusterInformation.read(entry.value, entry.key),
       value: entry.value,
       revision: entry.revision,
     }
