@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import type { Agent } from "../agent/agent.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
-import { askUdp, askUdpWithin, hearUdp, serveUdp } from "../support/namespace-sockets.ts";
+import { askUdp, askUdpWithin, hearUdp, openUdpClient, serveUdp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { runIn } from "../support/netns.ts";
 import { pollUntil } from "../support/poll.ts";
@@ -18,6 +18,9 @@ const DURATION = proofSize({ everyDay: 5_000, soak: 30_000 });
 const ASKERS = 6;
 /** Longer than an overloaded machine may keep this process waiting. */
 const PATIENCE = 10_000;
+/** What a pod sends from, if it must be known. */
+const OWN = 4_555;
+const SILENCE = 500;
 
 type Rule = ReturnType<typeof ruleOfRound>;
 
@@ -91,8 +94,9 @@ for (const kind of ["embedded", "etcd"] as const) {
         const probing = until(async () => {
           await Promise.race([askUdp(client?.path ?? "", target4, CLOSED), Bun.sleep(20)]);
         });
-        const rewriting = until(async (round) => {
-          await rewrite(round);
+        // At random, so that a starting agent may find any form after any other.
+        const rewriting = until(async () => {
+          await rewrite(Math.floor(Math.random() * 1_000));
           await Bun.sleep(10);
         });
         let restarts = 0;
@@ -125,6 +129,37 @@ for (const kind of ["embedded", "etcd"] as const) {
       },
       DURATION + 60_000,
     );
+
+    test("a starting agent keeps connections of an address that is part of a network of its set now", async () => {
+      const other = await policies.attach(await policies.makePod("shop", "other"));
+      const [target = ""] = server?.addresses ?? [];
+      const pods = [client, other].map((pod) => ({ path: pod?.path ?? "", addresses: pod?.addresses ?? [] }));
+      const allowed = { addresses: pods.flatMap(({ addresses }) => addresses), ports: [OPEN] };
+      await policies.site.store.put([setOfRound(0, allowed)]);
+      await policies.put("shop", "ports", { ingress: [ruleOfRound(4, allowed)] });
+      const [left = ""] = other.addresses;
+      await pollUntil(async () => (await policies.table()).includes(left), "the agent to list the addresses");
+      {
+        using _open = await serveUdp(server?.path ?? "", "open", OPEN);
+        for (const { path } of pods) {
+          using asker = await openUdpClient(path, "0.0.0.0", SILENCE, OWN);
+          expect(await asker.ask(target, OPEN)).toStartWith("open ");
+        }
+      }
+      await agent.signal("KILL");
+      await agent.ended;
+      await policies.site.store.put([setOfRound(1, { ...allowed, addresses: pods[0]?.addresses ?? [] })]);
+      agent = await policies.startAgent();
+
+      using back = await openUdpClient(server?.path ?? "", "0.0.0.0", SILENCE, OPEN);
+      const servers = await Promise.all(pods.map(({ path }) => serveUdp(path, "pod", OWN)));
+      // No rule allows what the server sends: only a connection that is still tracked.
+      const hears = async (index: number) => (await back.ask(pods[index]?.addresses[0] ?? "", OWN)).startsWith("pod ");
+      await pollUntil(async () => !(await hears(1)), "the agent to forget the connection of the address that left");
+      expect(await hears(0)).toBe(true);
+      for (const each of servers) each[Symbol.dispose]();
+      await policies.put("shop", "ports", { ingress: [others] });
+    });
 
     test("a pod that sends from the moment its interface exists reaches nothing that is forbidden", async () => {
       await policies.put("locked", "out", { types: ["Egress"], egress: [] });

@@ -127,7 +127,7 @@ class Enforcement {
       isRequired: network.isPolicyRequired,
       routes: { kernel: this.routes, events: this.routeEvents },
       changed: (delta) => this.gone.changed(delta),
-      adopted: (delta) => this.gone.adopted(delta),
+      adopted: (delta, table) => this.gone.adopted(delta, table),
       moved: (endpoints) => this.moved(endpoints),
     });
   }

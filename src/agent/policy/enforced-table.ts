@@ -12,7 +12,7 @@
 import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
 import { uplinkNames } from "../../linux/rtnetlink/uplinks.ts";
 import { PolicyCompiler } from "../../policy/compile/compiler.ts";
-import type { TableDelta } from "../../policy/table/desired-table.ts";
+import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";
 import type { AgentClock } from "../means.ts";
 import { onceEach } from "../once-each.ts";
 import { atMostEvery } from "./at-most-every.ts";
@@ -39,7 +39,7 @@ export interface EnforcedTableMeans {
   /** The kernel has acknowledged these changes. */
   readonly changed: (delta: TableDelta) => void;
   /** And these, of the table of a former agent. */
-  readonly adopted: (delta: TableDelta) => void;
+  readonly adopted: (delta: TableDelta, table: DesiredTable) => void;
   /** The kernel has acknowledged that these endpoints, by their keys, have other links. */
   readonly moved: (endpoints: readonly string[]) => void;
 }

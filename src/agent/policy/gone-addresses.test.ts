@@ -1,10 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { address } from "../../../test/support/ipam.ts";
+import { address, prefix } from "../../../test/support/ipam.ts";
 import { pollUntil } from "../../../test/support/poll.ts";
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import { addressBytes, formatAddress } from "../../ip/address.ts";
+import { prefixElements } from "../../linux/nftables/intervals.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { SetReference } from "../../policy/effective-rule.ts";
+import type { DesiredSet } from "../../policy/table/desired-table.ts";
 import { setName } from "../../policy/table/names.ts";
 import { GoneAddresses } from "./gone-addresses.ts";
 
@@ -13,6 +16,13 @@ const WEB = { kind: "selected", selector: "app == 'web'" } as const;
 function endpoint(...texts: readonly string[]): WorkloadEndpoint {
   const ipNetworks = texts.map((text) => `${text}/${text.includes(":") ? 128 : 32}`);
   return workloadEndpoint.make({ name: "e", namespace: "shop" }, { ipNetworks });
+}
+
+function networksOf(reference: SetReference, networks: readonly string[]): [string, DesiredSet] {
+  const name = setName(reference, 4, "prefixes");
+  const elements = prefixElements(networks.map(prefix));
+  const set = { name, key: ["ipv4_addr" as const], holdsIntervals: true };
+  return [name, { set, elements: new Map(elements.map((element, index) => [String(index), element])) }];
 }
 
 /** Follows endpoints as the agent does; the loop waits until the test lets it go on. */
@@ -41,11 +51,15 @@ function follow() {
     forgotten,
     /** Of the next lists of the connections. */
     failures,
-    /** At the start: these addresses left the sets while no agent ran, and of these only the data changed. */
-    adopt(left: readonly string[], same: readonly string[] = []) {
+    /**
+     * At the start: these addresses left the sets while no agent ran, of these only the data changed, and these are the
+     * networks of the same selector.
+     */
+    adopt(left: readonly string[], same: readonly string[] = [], networks: readonly string[] = []) {
       const elementsOf = (texts: readonly string[]) => texts.map((text) => ({ key: addressBytes(address(text)) }));
       const changes = { removed: elementsOf([...left, ...same]), added: elementsOf(same) };
-      gone.adopted({ chains: new Map(), sets: new Map(), elements: new Map([[setName(WEB, 4), changes]]) });
+      const delta = { chains: new Map(), sets: new Map(), elements: new Map([[setName(WEB, 4), changes]]) };
+      gone.adopted(delta, { chains: new Map(), sets: new Map([networksOf(WEB, networks)]) });
     },
     deleteSet() {
       gone.changed({ chains: new Map(), sets: new Map([[setName(WEB, 4), "deleted" as const]]), elements: new Map() });
@@ -140,6 +154,16 @@ describe("GoneAddresses", () => {
     await site.settled();
 
     expect(site.forgotten).toEqual([["10.0.0.1", "10.0.0.2"]]);
+    await site.end();
+  });
+
+  test("keeps those of an address that has become part of a network of the same set while no agent ran", async () => {
+    const site = follow();
+    site.adopt(["10.0.0.1", "10.0.0.4"], [], ["10.0.0.0/31", "10.0.0.8/29"]);
+    site.change([], ["a", endpoint("10.0.0.1")]);
+    await site.settled();
+
+    expect(site.forgotten).toEqual([["10.0.0.4"]]);
     await site.end();
   });
 

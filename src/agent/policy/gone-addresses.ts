@@ -9,14 +9,16 @@
  *
  * Only what left a set of this node was let in by it. An address stays if an endpoint has it: pods whose labels change keep
  * their connections until they go, and addresses of network sets are nobody's. What has left while no agent ran is forgotten
- * in any case: nobody knows whose the addresses were.
+ * in any case: nobody knows whose the addresses were. An address that is now part of one of the set's networks has not left:
+ * the same rules allow it, and its connections are of pods that live.
  */
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import { type Address, addressFromBytes, formatAddress, parseAddress } from "../../ip/address.ts";
+import { containsKey } from "../../linux/nftables/intervals.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { addressesOfEndpoint } from "../../policy/compile/entity.ts";
-import type { TableDelta } from "../../policy/table/desired-table.ts";
-import { familyOfMembers } from "../../policy/table/names.ts";
+import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";
+import { familyOfMembers, prefixesTwin } from "../../policy/table/names.ts";
 import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
 
 /** Between two lists of the connections. */
@@ -60,8 +62,9 @@ export class GoneAddresses {
   }
 
   /** The kernel has acknowledged these changes of the table of a former agent. */
-  adopted(delta: TableDelta): void {
-    for (const address of membersThatLeft(delta)) this.gone.set(formatAddress(address), { address, given: true });
+  adopted(delta: TableDelta, table: DesiredTable): void {
+    for (const address of membersThatLeft(delta, table))
+      this.gone.set(formatAddress(address), { address, given: true });
     if (this.gone.size > 0) this.bell.ring();
   }
 
@@ -130,13 +133,14 @@ export class GoneAddresses {
 }
 
 /** Without elements of which only the data changed. */
-function membersThatLeft({ elements }: TableDelta): readonly Address[] {
+function membersThatLeft({ elements }: TableDelta, table?: DesiredTable): readonly Address[] {
   return Array.from(elements).flatMap(([set, { removed, added }]) => {
     const family = familyOfMembers(set);
     if (family === undefined) return [];
     const kept = new Set(added.map(({ key }) => key.toHex()));
+    const isCovered = containsKey(table?.sets.get(prefixesTwin(set))?.elements.values() ?? []);
     return removed
-      .filter(({ key }) => !kept.has(key.toHex()))
+      .filter(({ key }) => !kept.has(key.toHex()) && !isCovered(key))
       .flatMap(({ key }) => addressFromBytes(key.subarray(0, family === 4 ? 4 : 16)) ?? []);
   });
 }

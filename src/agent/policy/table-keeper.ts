@@ -11,7 +11,7 @@ import type { PolicyCompiler } from "../../policy/compile/compiler.ts";
 import type { ReportingSidecars } from "../../policy/compile/sidecar-interfaces.ts";
 import type { HostInterface } from "../../policy/host-interface.ts";
 import type { PolicyChanges } from "../../policy/inputs.ts";
-import type { TableDelta } from "../../policy/table/desired-table.ts";
+import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";
 import type { KernelTable } from "./kernel-table.ts";
 
 export interface TableMeans {
@@ -24,8 +24,8 @@ export interface TableMeans {
   readonly compiled?: () => void;
   /** The kernel has acknowledged these changes. */
   readonly changed?: (delta: TableDelta) => void;
-  /** The table of a former agent has become that of this one by these changes. */
-  readonly adopted?: (delta: TableDelta) => void;
+  /** The table of a former agent has become this one by these changes. */
+  readonly adopted?: (delta: TableDelta, table: DesiredTable) => void;
 }
 
 export class TableKeeper {
@@ -111,7 +111,7 @@ export class TableKeeper {
   private takeOver(): void {
     const adopted = this.adopt();
     if (adopted === undefined) this.replace();
-    else this.means.adopted?.(adopted);
+    else this.means.adopted?.(adopted, this.means.compiler.table);
   }
 
   private repair(reason: string): void {
