@@ -22,6 +22,7 @@ import { copySettings, planSettings, remainingSettings, removeSettings } from ".
 import {
   FORMER_INFORMATION,
   formerLock,
+  hasUnlockBegun,
   isLockRecord,
   presentLock,
   setFormerLock,
@@ -142,7 +143,7 @@ function shortened(lines: readonly string[]): readonly string[] {
 /** The lock goes last. Resources that are not copies stay. */
 async function removeCopies(site: StepSite): Promise<void> {
   const store = await site.openDatastore();
-  if ((await presentLock(store)) === "unlocked") throw pastUnlock();
+  if ((await hasUnlockBegun(site.backups)) || (await presentLock(store)) === "unlocked") throw pastUnlock();
   const present = [...(await readRecords(store, ALL_PREFIXES)).values()];
   const copies = present.filter((entry) => isIpam(entry.key) || isCopy(entry));
   const inReverse = [...copies.filter((entry) => !isLockRecord(entry)).toReversed(), ...copies.filter(isLockRecord)];
@@ -159,7 +160,7 @@ async function removeCopies(site: StepSite): Promise<void> {
 function pastUnlock(): PluginError {
   return new PluginError(
     "resource-in-use",
-    "Cannot go back to the former storage: the present one is unlocked, so that addresses may have been assigned that the former one does not know",
+    "Cannot go back to the former storage: the present one is unlocked, or was, so that addresses may have been assigned that the former one does not know",
     { details: "the upgrade cannot be undone any more; continue it with upgrade apply" },
   );
 }

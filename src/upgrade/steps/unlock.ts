@@ -11,15 +11,13 @@ import type { UpgradeOptions } from "../options.ts";
 import type { Step, StepSite } from "../step.ts";
 import { compareRecords, describeDifference, isIpam } from "../storage/compare.ts";
 import { copyRecords } from "../storage/copy-records.ts";
-import { formerLock, lockedSince, presentLock, unlockPresent } from "../storage/lock.ts";
+import { formerLock, hasUnlockBegun, lockedSince, presentLock, UNLOCK_BEGUN, unlockPresent } from "../storage/lock.ts";
 import { readFormer } from "../storage/read-former.ts";
 import { isServedByDefinitions } from "../storage/served-api.ts";
 import { ALL_PREFIXES, readRecords } from "../storage/stored-records.ts";
 import { SECONDS_PER_NODE } from "./rollout.ts";
 
 const NAME = "unlock";
-/** A backup that says that the end of the lock was begun. */
-const UNLOCKED = "unlock-begun";
 /** The kubelet ends an ADD after two minutes. */
 const LONGEST_ADD_SECONDS = 130;
 
@@ -49,15 +47,15 @@ export const unlockStep: Step = {
     await requireMoved(site);
     await untilAddsHaveEnded(site);
     await copyAgain(site, store);
-    await site.backups.save(UNLOCKED, site.now().toISOString());
+    await site.backups.save(UNLOCK_BEGUN, site.now().toISOString());
     await unlockPresent(store);
   },
   async rollbackObstacles(site) {
-    if (!(await isUnlocked(site))) return [];
+    if (!(await hasUnlockBegun(site.backups)) && !(await isUnlocked(site))) return [];
     return [
       {
         message:
-          "the present storage is unlocked, so that addresses may have been assigned that the former one does not know",
+          "the present storage is unlocked, or was, so that addresses may have been assigned that the former one does not know",
         remedy: "continue the upgrade with upgrade apply",
       },
     ];
@@ -84,8 +82,7 @@ async function copyAgain(site: StepSite, store: Datastore): Promise<void> {
 
 /** The present storage can only be looked at as long as no aggregated API hides it. */
 async function isUnlocked(site: StepSite): Promise<boolean> {
-  if (!(await isServedByDefinitions(site))) return (await site.backups.read(UNLOCKED)) !== undefined;
-  return (await presentLock(await site.openDatastore())) === "unlocked";
+  return (await isServedByDefinitions(site)) && (await presentLock(await site.openDatastore())) === "unlocked";
 }
 
 async function requireMoved(site: StepSite): Promise<void> {

@@ -6,12 +6,21 @@ import type { ClusterObjects } from "../../kube/objects.ts";
 import { clusterInformation } from "../../model/cluster-information.ts";
 import { CLUSTER_INFORMATION } from "../../model/kinds.ts";
 import { isObject } from "../../model/shape.ts";
+import type { Backups } from "../step.ts";
 import { FORMER_PATH } from "./former-object.ts";
 
 export const FORMER_INFORMATION = `${FORMER_PATH}/${CLUSTER_INFORMATION.plural}/default`;
 const KEY = CLUSTER_INFORMATION.key({ name: "default" });
 /** When the former storage was locked: an ADD that had begun before may still write to it for some time. */
 const LOCKED_SINCE = `${identity.labelPrefix}locked-since`;
+
+/** A backup that says that this upgrade has unlocked the present storage, or was about to. */
+export const UNLOCK_BEGUN = "unlock-begun";
+
+/** That the present storage is locked does not say that it was never unlocked: somebody may have locked it since. */
+export async function hasUnlockBegun(backups: Pick<Backups, "read">): Promise<boolean> {
+  return (await backups.read(UNLOCK_BEGUN)) !== undefined;
+}
 
 export type LockState = "absent" | "locked" | "unlocked";
 

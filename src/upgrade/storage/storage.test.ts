@@ -18,6 +18,7 @@ import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { clusterObjects } from "../../kube/objects.ts";
+import { setLock } from "../datastore-migration/migrate.ts";
 import { FORMER_UID } from "../former-names.ts";
 import { storageStep } from "../steps/storage.ts";
 import { unlockStep } from "../steps/unlock.ts";
@@ -403,6 +404,21 @@ describe("the end of the lock", () => {
     const spec = { service: { name: "api", namespace: "n" } };
     await site.objects.create("/apis/apiregistration.k8s.io/v1/apiservices", { metadata: { name }, spec });
     expect(await unlockStep.rollbackObstacles?.(site, PLAN)).toHaveLength(1);
+  });
+
+  test("stays the point of no return if the datastore is locked later, as before a migration", async () => {
+    const api = await formerCluster();
+    await moved(api);
+    const site = siteOn(api);
+    await unlockStep.act(site, PLAN);
+    await openAllocator(storeOn(api), means()).assign(request("k8s-pod-network.new", { node: "one" }));
+    await setLock(storeOn(api), "locked");
+    const before = await contents(api);
+
+    expect(await unlockStep.rollbackObstacles?.(site, PLAN)).toHaveLength(1);
+    expect((await rejectionOf(async () => storageStep.rollback?.(site, PLAN))).kind).toBe("resource-in-use");
+    expect(await contents(api)).toEqual(before);
+    expect(api.object(`${FORMER}/clusterinformations/default`)?.["spec"]).toMatchObject({ datastoreReady: false });
   });
 
   test("no pod gets an address of a running one afterwards, until all blocks are full", async () => {
