@@ -14,8 +14,19 @@ export interface Timeout {
 export const SYSTEM_TIMERS: Timers = {
   // Nothing waits for such a signal, so it need not be cancelled.
   timeout: (milliseconds) => ({ signal: AbortSignal.timeout(milliseconds), cancel: () => {} }),
-  after: (milliseconds, action) => {
-    const timer = setTimeout(action, milliseconds);
-    return () => clearTimeout(timer);
-  },
+  after,
 };
+
+/** 25 days. `setTimeout` takes a longer time for 1 ms. */
+const LONGEST_MILLISECONDS = 2 ** 31 - 1;
+
+/** For times of any length: those from a setting, or computed from a clock. Returns a function that cancels it. */
+export function after(milliseconds: number, action: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout>;
+  const startTimer = (left: number) => {
+    const rest = left - LONGEST_MILLISECONDS;
+    timer = rest > 0 ? setTimeout(startTimer, LONGEST_MILLISECONDS, rest) : setTimeout(action, left);
+  };
+  startTimer(milliseconds);
+  return () => clearTimeout(timer);
+}

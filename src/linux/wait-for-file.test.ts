@@ -17,6 +17,15 @@ describe("waitForFile()", () => {
     expect(await waitForFile(path, { limitMilliseconds: 0, isWanted })).toBe("present");
   });
 
+  test("waits for a limit of more than 25 days", async () => {
+    const waiting = waitForFile(join(folder, "never"), {
+      limitMilliseconds: 2 ** 32,
+      isWanted,
+      signal: AbortSignal.timeout(30),
+    });
+    await expect(waiting).rejects.toThrow("timed out");
+  });
+
   test("is notified when the file appears, without polling", async () => {
     const path = join(folder, "k8s default%2Fpod eth0");
     const waiting = waitForFile(path, { limitMilliseconds: NEVER, paceMilliseconds: NEVER, isWanted });

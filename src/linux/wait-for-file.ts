@@ -5,6 +5,7 @@
  */
 import { type FSWatcher, readFileSync, watch } from "node:fs";
 import { dirname } from "node:path";
+import { after } from "../timers.ts";
 
 const DEFAULT_INTERVAL = 500;
 
@@ -31,7 +32,7 @@ export function waitForFile(path: string, wait: FileWait): Promise<"present" | "
   };
   const abort = () => reject(wait.signal?.reason);
   const pace = setInterval(look, wait.paceMilliseconds ?? DEFAULT_INTERVAL);
-  const limit = setTimeout(() => resolve(isPresent() ? "present" : "timed out"), wait.limitMilliseconds);
+  const cancelLimit = after(wait.limitMilliseconds, () => resolve(isPresent() ? "present" : "timed out"));
   wait.signal?.addEventListener("abort", abort, { once: true });
   look();
   // The file may have been written between the first check and the watch.
@@ -40,7 +41,7 @@ export function waitForFile(path: string, wait: FileWait): Promise<"present" | "
   return promise.finally(() => {
     watcher?.close();
     clearInterval(pace);
-    clearTimeout(limit);
+    cancelLimit();
     wait.signal?.removeEventListener("abort", abort);
   });
 }

@@ -18,7 +18,6 @@ import type { PluginError } from "../../errors.ts";
 import { blocksPrefix, IPAM_CONFIGURATION_KEY, resourcesPrefix } from "../../model/keys.ts";
 import type { Answered, Datastore, Decide, Decision, Entry, OrderedChange, Transacted, Wanted } from "../datastore.ts";
 import { compareKeys } from "../key-order.ts";
-import { type Clock, SYSTEM_CLOCK } from "../replica/clock.ts";
 import type { KindSource } from "../replica/kinds.ts";
 import { type Replica, type ReplicaOptions, startReplica } from "../replica.ts";
 import { isMet } from "../transact-one-by-one.ts";
@@ -48,11 +47,8 @@ export function openCopyingStore(
   { report = () => {}, ...options }: CopyingOptions = {},
 ): Datastore {
   const blocks = new BlockMemory();
-  return new CopyingStore(open(blocks), blocks, { clock: MONOTONIC_CLOCK, ...options, report: reportOnce(report) });
+  return new CopyingStore(open(blocks), blocks, { ...options, report: reportOnce(report) });
 }
-
-/** A clock that is set back must not keep a quiet watch from being renewed. */
-const MONOTONIC_CLOCK: Clock = { now: () => performance.now(), wait: SYSTEM_CLOCK.wait };
 
 const REASONS_REMEMBERED = 32;
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setSystemTime, test } from "bun:test";
 import { Backoff, SYSTEM_CLOCK } from "./clock.ts";
 
 const LIMITS = { firstPauseMilliseconds: 100, longestPauseMilliseconds: 1_000 };
@@ -25,6 +25,27 @@ describe("Backoff", () => {
 });
 
 describe("SYSTEM_CLOCK", () => {
+  test("does not follow the clock of the host, which may be set back", () => {
+    const before = SYSTEM_CLOCK.now();
+    setSystemTime(new Date("2001-01-01"));
+    const passed = SYSTEM_CLOCK.now() - before;
+    setSystemTime();
+
+    expect(passed).toBeGreaterThanOrEqual(0);
+  });
+
+  test("waits longer than the runtime's timers can", async () => {
+    const stop = new AbortController();
+    let isOver = false;
+    const waiting = SYSTEM_CLOCK.wait(2 ** 31, stop.signal).then(() => {
+      isOver = true;
+    });
+    await Bun.sleep(20);
+    expect(isOver).toBe(false);
+    stop.abort();
+    await waiting;
+  });
+
   test("ends a wait when the signal fires, also if it fired before", async () => {
     const stop = new AbortController();
     const waiting = SYSTEM_CLOCK.wait(60_000, stop.signal);

@@ -1,21 +1,23 @@
 /** The clock of a replica, and how long it waits between attempts. */
+import { after } from "../../timers.ts";
+
 export interface Clock {
-  /** Milliseconds. */
+  /** Milliseconds that never go back: otherwise a clock that is set back keeps a quiet watch from being renewed. */
   now(): number;
   /** Ends early, without an error, when the signal fires. */
   wait(milliseconds: number, signal: AbortSignal): Promise<void>;
 }
 
 export const SYSTEM_CLOCK: Clock = {
-  now: () => Date.now(),
+  now: () => performance.now(),
   wait: async (milliseconds, signal) => {
     if (signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = () => resolve();
-    const timer = setTimeout(wake, milliseconds);
+    const cancel = after(milliseconds, wake);
     signal.addEventListener("abort", wake, { once: true });
     await promise;
-    clearTimeout(timer);
+    cancel();
     signal.removeEventListener("abort", wake);
   },
 };
