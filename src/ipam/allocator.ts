@@ -79,7 +79,7 @@ export function openAllocator(store: Datastore, means: AllocatorMeans): Allocato
       // An API server may need 100 ms for a list: those of all waiting calls overlap.
       store.prefetch?.(LISTED_PREFIXES);
       return turn((leave) =>
-        assign({ store: storeFor(alongside), means: { ...means, leave }, hints }, request, alongside),
+        assign({ store: storeFor(alongside), unlocked, means: { ...means, leave }, hints }, request, alongside),
       );
     },
     releaseHandle: (request, alongside) =>
@@ -113,8 +113,9 @@ export async function releaseFields(
   return pools.length === 0 ? { addresses } : { addresses, pools };
 }
 
+/** `unlocked`: the store as long as it is not locked, for writes that no caller checks. */
 async function assign(
-  parts: AllocatorParts,
+  { unlocked, ...parts }: AllocatorParts & { readonly unlocked: Datastore },
   request: AssignRequest,
   alongside: Alongside<Assignment> | undefined,
 ): Promise<Assignment> {
@@ -122,8 +123,8 @@ async function assign(
   try {
     return await assignOrFail(parts, request, { alongside, partly: (outcome) => written.push(outcome) });
   } catch (failure) {
-    // Should that fail, too, the DEL that follows does it; as it does after a failure of the datastore itself.
-    await giveBack(parts, request, written).catch(() => {});
+    // Should that fail, too, the DEL that follows does it; as it does after a failure of the datastore itself, or a lock.
+    await giveBack({ ...parts, store: unlocked }, request, written).catch(() => {});
     throw failure;
   }
 }

@@ -4,7 +4,7 @@ import { copyingMemory } from "../../test/support/copying-memory.ts";
 import { address, means, nodeChange, poolChange, prefix, request, seed, textsOf } from "../../test/support/ipam.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
 import { storeAround } from "../../test/support/wrapped-store.ts";
-import type { Change, Datastore } from "../datastore/datastore.ts";
+import type { Change, Datastore, Entry } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { clusterInformation } from "../model/cluster-information.ts";
@@ -97,6 +97,33 @@ describe("a locked datastore", () => {
     expect(await rejectionOf(() => change(openAllocator(agent, means())))).toBeInstanceOf(DatastoreLocked);
     expect(await everything(store)).toEqual(before);
     await agent.close();
+  });
+
+  test("keeps what an ADD had written of its addresses when the lock came, for the DEL that follows", async () => {
+    const { table, store, lock } = await cluster();
+    const oneObject = openMemory(table, { atomicity: "one object" });
+    let isFirst = true;
+    let atLock: Entry[] = [];
+    const late = storeAround(oneObject, {
+      commit: async (changes) => {
+        if (!isFirst) return oneObject.commit(changes);
+        isFirst = false;
+        await oneObject.commit(changes);
+        await lock();
+        atLock = await everything(store);
+        return { ok: false, reason: "stale", key: changes.at(-1)?.key ?? "", partly: true };
+      },
+    });
+    const before = await everything(store);
+    const allocator = openAllocator(late, means());
+    const refusal = await rejectionOf(() => allocator.assign(request("net.new"), WITH_OWN_CHECK));
+
+    expect(refusal).toBeInstanceOf(DatastoreLocked);
+    expect(atLock.length).toBeGreaterThan(before.length);
+    expect(await everything(store)).toEqual(atLock);
+    await seed(store, readiness(true));
+    expect(await allocator.releaseHandle({ handle: "net.new", node: NODE }, WITH_OWN_CHECK)).toHaveLength(1);
+    expect((await everything(store)).map(({ key }) => key)).toEqual(before.map(({ key }) => key));
   });
 
   test("refuses commits of a search for leaks, and can be read", async () => {
