@@ -9,12 +9,11 @@ import { recordsThisCluster } from "../ipam/confirm-cluster.ts";
 import { describeNodeAllocation } from "../ipam/leaks/allocations.ts";
 import { forgetBorrowings } from "../ipam/leaks/borrowings.ts";
 import { surplusBlocks } from "../ipam/leaks/find.ts";
-import { readNodeRecords } from "../ipam/leaks/node-records.ts";
 import { releaseLeaks, releaseSurplus } from "../ipam/leaks/release.ts";
 import { deleteLeftBlock, isLeft, isLeftAndRested } from "../ipam/release/left-block.ts";
 import type { KubeClient } from "../kube/api.ts";
 import { type LiveObjects, liveObjects } from "../kube/live-objects.ts";
-import { type HostSearch, type SearchMeans, searchHost } from "./host-leaks.ts";
+import { type HostSearch, readRecords, type SearchMeans, searchHost } from "./host-leaks.ts";
 import type { HostMeans } from "./host-means.ts";
 
 interface Collection extends Omit<HostSearch, "openObjects"> {
@@ -59,13 +58,13 @@ export function describeCollected({ node, isDryRun, leaks, released, blocks }: C
 /** Fails if the node may be another machine's. */
 export async function collectLeaks(
   store: Datastore,
-  { node, isEmbedded, links, earlier, isDryRun, openApi }: Collection,
+  { node, isEmbedded, links, earlier, claims, isDryRun, openApi }: Collection,
   means: CollectMeans,
 ): Promise<Collected> {
   const openObjects = () => openObjectsOf(store, openApi, means);
-  const { records, leaks, unjudged, failure } = await searchHost(
+  const { records, leaks, endpoints, unjudged, failure } = await searchHost(
     store,
-    { node, isEmbedded, links, earlier, openObjects },
+    { node, isEmbedded, links, earlier, claims, openObjects },
     means,
   );
   const allocator = openAllocator(store, {
@@ -75,15 +74,15 @@ export async function collectLeaks(
   });
   const released = isDryRun
     ? []
-    : await releaseLeaks(leaks, records, { store, allocator, forget: means.forgetConnections });
-  const after = released.length === 0 ? records : await readNodeRecords(store, node);
+    : await releaseLeaks(leaks, { endpoints }, { store, allocator, forget: means.forgetConnections });
+  const after = released.length === 0 ? records : await readRecords(store, { node, claims });
   const surplus = surplusBlocks(after, node);
   if (!isDryRun) {
     for (const { cidr } of after.otherBlocks) {
       await deleteLeftBlock(store, cidr, (block) => isLeftAndRested(block, means.now()));
     }
     // The record leads to a block without a node until its addresses have rested.
-    await forgetBorrowings(store, node, isLeft);
+    await forgetBorrowings(store, node, { isNeeded: isLeft, borrowings: await claims?.borrowings() });
     await releaseSurplus(surplus, { node, allocator });
   }
   return {

@@ -185,7 +185,7 @@ async function judgeHost(
   if (host === undefined || leaks.length === 0) return [];
   const allocator = allocatorFor(store, context);
   const released = fixes
-    ? await releaseLeaks(leaks, host.records, { store, allocator, forget: context.forgetConnections })
+    ? await releaseLeaks(leaks, host, { store, allocator, forget: context.forgetConnections })
     : [];
   const done = new Set(released.map(formatAddress));
   return leaks.map(({ allocation, reason }): Judged => {

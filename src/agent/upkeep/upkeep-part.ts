@@ -23,35 +23,57 @@ import { LeftEndpoints } from "../../upkeep/left-endpoints.ts";
 import { refuseLaterCluster } from "../../upkeep/raise-cluster-version.ts";
 import { registerForAgent } from "../../upkeep/register.ts";
 import { VERSION } from "../../version.ts";
+import type { AgentClock } from "../means.ts";
 import type { AgentNetwork } from "../network/agent-network.ts";
 import type { FollowedNetwork } from "../network/followed-network.ts";
 import { onceEach } from "../once-each.ts";
 import type { AgentPart } from "../supervise.ts";
+import { FollowedClaims } from "./followed-claims.ts";
 
 export const UPKEEP_MILLISECONDS = 5 * 60 * 1000;
 /** After a failure: the datastore may have started later than this host. */
 const RETRY_MILLISECONDS = 30 * 1000;
 
-interface Given extends Pick<FollowedNetwork, "means" | "network" | "store" | "replica" | "log"> {
+/** How long a search for leaks waits until the blocks are listed; the next pass tries again. */
+const BLOCKS_MILLISECONDS = 30 * 1000;
+
+interface Given extends Pick<FollowedNetwork, "means" | "network" | "store" | "replica" | "blocks" | "log"> {
   readonly netfilter: NetfilterAccess;
 }
 
 interface Upkeep extends Given {
   readonly left: LeftEndpoints;
+  /** `undefined` if the claims of the node can be listed without those of others. */
+  readonly claims: FollowedClaims | undefined;
 }
 
 export function upkeepPart({ log: logEach, ...given }: Given): AgentPart {
   const { clock, files } = given.means;
   const means = { elapsed: clock.elapsed, machineIdentity: files.ensureMachineIdentity };
-  const upkeep = { ...given, left: new LeftEndpoints(given.store, means) };
+  const left = new LeftEndpoints(given.store, means);
   // What is found at each pass is said once.
   const warnings = onceEach((message) => logEach(message, "WARNING"));
   const log: Given["log"] = (message, level) =>
     level === "WARNING" ? warnings.report(message) : logEach(message, level);
   return {
     name: "the upkeep of the node's records",
-    run: (signal) => repeatUpkeep(() => keepUp({ ...upkeep, log }, signal), { wait: clock.wait, log, signal }),
+    run: async (signal) => {
+      const { wait, random } = clock;
+      const { claims, followed } = followClaims(given, signal);
+      await repeatUpkeep(() => keepUp({ ...given, left, claims, log }, signal), { wait, random, log, signal });
+      await followed;
+    },
   };
+}
+
+/** An iteration over updates ends with the signal, and so does the upkeep. */
+function followClaims(
+  { means, network, store, blocks }: Omit<Given, "log">,
+  signal: AbortSignal,
+): { readonly claims: FollowedClaims | undefined; readonly followed?: Promise<void> } {
+  if (!store.isOrchestratorApi || blocks === undefined) return { claims: undefined };
+  const claims = new FollowedClaims({ store, node: network.node, elapsed: means.clock.elapsed });
+  return { claims, followed: claims.follow(blocks.updates(signal)) };
 }
 
 /** Where plugins look for it. A file that cannot be written is reported: the plugins may have another source. */
@@ -66,12 +88,21 @@ export function recordNodeName({ means, network, log }: Pick<Given, "means" | "n
 
 interface Repetition extends Pick<FollowedNetwork, "log"> {
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  /** From 0 up to 1. */
+  readonly random: () => number;
   readonly signal: AbortSignal;
 }
 
-/** Sooner again after a failure; the same failure is logged once. A pass in progress does not keep the agent from ending. */
-export async function repeatUpkeep(pass: () => Promise<void>, { wait, log, signal }: Repetition): Promise<void> {
+/**
+ * Sooner again after a failure; the same failure is logged once. A pass in progress does not keep the agent from ending.
+ * Agents that start together, or fail together, do not go on together: each has its own moment in the period.
+ */
+export async function repeatUpkeep(
+  pass: () => Promise<void>,
+  { wait, random, log, signal }: Repetition,
+): Promise<void> {
   let known: string | undefined;
+  let hasMoment = false;
   while (!signal.aborted) {
     const failure = await unlessAborted(
       pass().then(() => undefined, describeFailure),
@@ -80,7 +111,9 @@ export async function repeatUpkeep(pass: () => Promise<void>, { wait, log, signa
     if (signal.aborted) return;
     if (failure !== undefined && failure !== known) log(failure, "ERROR");
     known = failure;
-    await wait(failure === undefined ? UPKEEP_MILLISECONDS : RETRY_MILLISECONDS, signal);
+    if (failure !== undefined) await wait((RETRY_MILLISECONDS * (1 + random())) / 2, signal);
+    else await wait(hasMoment ? UPKEEP_MILLISECONDS : UPKEEP_MILLISECONDS * random(), signal);
+    hasMoment = failure === undefined;
   }
 }
 
@@ -127,8 +160,13 @@ function hostMeans({ means, log }: Pick<Given, "means" | "log">, signal: AbortSi
 }
 
 /** The agent serves calls, and so wires containers, in its own network namespace: the links that it sees are all. */
-async function releaseLeaks({ means, network, store, log, netfilter }: Upkeep, signal: AbortSignal): Promise<void> {
+async function releaseLeaks(
+  { means, network, store, claims, log, netfilter }: Upkeep,
+  signal: AbortSignal,
+): Promise<void> {
   const { kernel, clock, files } = means;
+  if (claims !== undefined && !(await areKnown(claims, clock, signal))) return;
+  await claims?.listIfDue();
   const { agentAccess: access } = network.orchestrator;
   const warn = (message: string) => log(message, "WARNING");
   const opened: { close(): Promise<void> }[] = [];
@@ -149,7 +187,7 @@ async function releaseLeaks({ means, network, store, log, netfilter }: Upkeep, s
     const isEmbedded = network.settings.kind === "embedded";
     const collected = await collectLeaks(
       store,
-      { node, isEmbedded, links, earlier: "keep", isDryRun: false, openApi },
+      { node, isEmbedded, links, earlier: "keep", claims, isDryRun: false, openApi },
       {
         ...{ now: clock.now, random: clock.random, warn },
         wait: (milliseconds) => clock.wait(milliseconds, signal),
@@ -164,6 +202,19 @@ async function releaseLeaks({ means, network, store, log, netfilter }: Upkeep, s
   } finally {
     for (const client of opened) await client.close();
   }
+}
+
+/** Why blocks cannot be listed, their replica reports. */
+async function areKnown(
+  { areKnown }: Pick<FollowedClaims, "areKnown">,
+  { wait }: Pick<AgentClock, "wait">,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const known = new AbortController();
+  const late = wait(BLOCKS_MILLISECONDS, AbortSignal.any([signal, known.signal])).then(() => false);
+  const isInTime = await Promise.race([areKnown.then(() => true), late]);
+  known.abort();
+  return isInTime;
 }
 
 /** Pods of the orchestrator are their own endpoints, and those that another plugin connects have no link of ours. */

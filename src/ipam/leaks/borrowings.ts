@@ -3,13 +3,14 @@
  * not its own. ADD writes such a record with the address; DEL leaves it, so that it
  * costs no request.
  */
-import type { Change, Datastore, Wanted } from "../../datastore/datastore.ts";
+import type { Change, Datastore, Entry, Wanted } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import type { Prefix } from "../../ip/prefix.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
-import { blockKey, borrowedPrefix, parseKey } from "../../model/keys.ts";
+import { blockKey, borrowedKey, borrowedPrefix, parseKey } from "../../model/keys.ts";
 import { hasAddressesOf, touched } from "../block.ts";
 import { blockChange, decodeBlock } from "../records.ts";
+import { readKeys } from "./read-keys.ts";
 
 export interface Borrowing {
   readonly cidr: Prefix;
@@ -17,8 +18,27 @@ export interface Borrowing {
   readonly revision: string;
 }
 
+/** On the orchestrator's API this costs the server the claims of all nodes. */
 export async function readBorrowings(store: Datastore, node: string): Promise<readonly Borrowing[]> {
-  return (await readAllEntries(store, borrowedPrefix(node))).flatMap(({ key, revision }): Borrowing[] => {
+  return borrowingsIn(await readAllEntries(store, borrowedPrefix(node)));
+}
+
+/** Those of these blocks. */
+export async function readBorrowingsOf(
+  store: Datastore,
+  node: string,
+  blocks: readonly Prefix[],
+): Promise<readonly Borrowing[]> {
+  return borrowingsIn(
+    await readKeys(
+      store,
+      blocks.map((cidr) => borrowedKey(node, cidr)),
+    ),
+  );
+}
+
+function borrowingsIn(entries: readonly Entry[]): readonly Borrowing[] {
+  return entries.flatMap(({ key, revision }): Borrowing[] => {
     const parts = parseKey(key);
     return parts?.kind === "borrowed" ? [{ cidr: parts.cidr, key, revision }] : [];
   });
@@ -38,9 +58,16 @@ export async function readBorrowings(store: Datastore, node: string): Promise<re
 export async function forgetBorrowings(
   store: Datastore,
   node: string,
-  isNeeded: (block: IPAMBlock) => boolean = () => false,
+  {
+    isNeeded = () => false,
+    borrowings,
+  }: {
+    readonly isNeeded?: (block: IPAMBlock) => boolean;
+    /** If they are known; all of the node otherwise. */
+    readonly borrowings?: readonly Borrowing[] | undefined;
+  } = {},
 ): Promise<void> {
-  for (const { cidr, key, revision } of await readBorrowings(store, node)) {
+  for (const { cidr, key, revision } of borrowings ?? (await readBorrowings(store, node))) {
     const wanted: Wanted = { kind: "key", key: blockKey(cidr) };
     const entry = (await store.read([wanted])).answers[0]?.[0];
     const block = entry && decodeBlock(entry);

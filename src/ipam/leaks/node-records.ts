@@ -7,6 +7,10 @@
  * Requests and bytes depend on the node alone, not on the size of the cluster. The
  * names of a node's endpoints begin with its own name, in each namespace. Addresses
  * that other releases borrowed without a record are found through their endpoints.
+ *
+ * On the orchestrator's API the server reads the claims of all nodes, and the pods of
+ * whole namespaces, to select those of one. Who follows the blocks of the cluster knows
+ * which ones concern the node, and reads these alone (`readBlockRecords()`).
  */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
@@ -21,13 +25,17 @@ import { allocationsIn, type NodeAllocation, OTHER_NAMESPACE } from "./allocatio
 import { readBorrowings } from "./borrowings.ts";
 import { readBlocks } from "./read-keys.ts";
 
-export interface NodeRecords {
+/** What blocks say of a node. */
+export interface BlockRecords {
   readonly pools: readonly Pool[];
   /** The blocks of the node. */
   readonly blocks: readonly IPAMBlock[];
   /** Blocks of others in which the node has, or may have, addresses. */
   readonly otherBlocks: readonly IPAMBlock[];
   readonly allocations: readonly NodeAllocation[];
+}
+
+export interface NodeRecords extends BlockRecords {
   /** By their keys. */
   readonly endpoints: ReadonlyMap<string, Entry>;
 }
@@ -37,20 +45,40 @@ export async function readNodeRecords(store: Datastore, node: string): Promise<N
     (entry) => decodeAffinity(entry) ?? [],
   );
   const borrowings = await readBorrowings(store, node);
-  const pools = (await readAllEntries(store, resourcesPrefix("ippools"))).map(decodePool);
+  const pools = await readPools(store);
   const claimed = await readBlocks(
     store,
     [...affinities, ...borrowings].map(({ cidr }) => cidr),
   );
   const endpoints = await readEndpoints(store, { node, blocks: claimed });
   const further = await readBlocks(store, blocksOfOthers(endpoints.values(), { pools, known: claimed }));
-  const [own, others] = split([...claimed, ...further], (block) => affineNode(block) === node);
+  return { ...recordsIn([...claimed, ...further], { node, pools }), endpoints };
+}
+
+/** `cidrs`: of all blocks in which the node may have addresses. */
+export async function readBlockRecords(
+  store: Datastore,
+  node: string,
+  cidrs: readonly Prefix[],
+): Promise<BlockRecords> {
+  const pools = await readPools(store);
+  return recordsIn(await readBlocks(store, cidrs), { node, pools });
+}
+
+async function readPools(store: Datastore): Promise<readonly Pool[]> {
+  return (await readAllEntries(store, resourcesPrefix("ippools"))).map(decodePool);
+}
+
+function recordsIn(
+  blocks: readonly IPAMBlock[],
+  { node, pools }: { readonly node: string; readonly pools: readonly Pool[] },
+): BlockRecords {
+  const [own, others] = split(blocks, (block) => affineNode(block) === node);
   return {
     pools,
     blocks: own,
     otherBlocks: others,
     allocations: [...own, ...others].flatMap((block) => allocationsOfNode(block, node)),
-    endpoints,
   };
 }
 
