@@ -20,6 +20,7 @@ const LAYERS = [
     "yaml",
     "unified-diff",
     "timers",
+    "limited-connections",
   ],
   ["ip", "selector"],
   ["model", "cni", "config"],
@@ -36,6 +37,7 @@ const SAME_LAYER = {
   "system-call": ["bytes"],
   "file-status": ["system-call"],
   quote: ["redaction"],
+  "limited-connections": ["timers"],
   config: ["model", "cni"],
   // `config check` decodes the options of the chained plugins, `ipam explain` annotations of pods: with the plugins' own
   // decoders, which are pure; see admin-decoders-only.

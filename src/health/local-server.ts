@@ -1,4 +1,5 @@
-/** A small HTTP server whose address may change or be switched off while it runs. */
+/** Serves pages by HTTP at an address that may change or be switched off while it runs. */
+import { listenForPages, type PageListener } from "./page-listener.ts";
 import type { Pages } from "./pages.ts";
 
 export interface ServerAddress {
@@ -9,7 +10,7 @@ export interface ServerAddress {
 }
 
 export class LocalServer {
-  private server: ReturnType<typeof Bun.serve> | undefined;
+  private listener: PageListener | undefined;
   private address = "";
 
   constructor(
@@ -34,15 +35,7 @@ export class LocalServer {
   /** Returns why it cannot. */
   private tryListening(hostname: string, { port, isExclusive = false }: ServerAddress): string | undefined {
     try {
-      this.server = Bun.serve({
-        hostname,
-        port,
-        development: false,
-        // The runtime's default is `true` if this is not for development.
-        reusePort: !isExclusive,
-        // A request of HTTP 1.0 has no host, and its URL is the path alone.
-        fetch: ({ url }) => this.respond(new URL(url, "http://localhost").pathname),
-      });
+      this.listener = listenForPages({ hostname, port, isExclusive }, this.pages);
       return undefined;
     } catch (failure) {
       return failure instanceof Error ? failure.message : String(failure);
@@ -50,15 +43,9 @@ export class LocalServer {
   }
 
   close(): void {
-    void this.server?.stop(true);
-    this.server = undefined;
+    this.listener?.stop();
+    this.listener = undefined;
     this.address = "";
-  }
-
-  private respond(path: string): Response {
-    const reply = this.pages(path);
-    if (reply === undefined) return new Response("not found\n", { status: 404 });
-    return new Response(reply.text.endsWith("\n") ? reply.text : `${reply.text}\n`, { status: reply.status });
   }
 }
 

@@ -1,0 +1,122 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePorts } from "../../test/support/etcd.ts";
+import { pollUntil } from "../../test/support/poll.ts";
+import { listenForPages, type PageListener } from "./page-listener.ts";
+
+const LARGE = "metric 1\n".repeat(500_000);
+const MOST = 2_048;
+
+let port: number;
+let listener: PageListener;
+let calls: string[];
+const clients = new Set<Socket>();
+beforeEach(async () => {
+  calls = [];
+  [port = 0] = await freePorts(1);
+  listener = listenForPages({ hostname: "::", port, isExclusive: false }, (path) => {
+    calls.push(path);
+    if (path === "/large") return { status: 200, text: LARGE };
+    return path === "/page" ? { status: 200, text: "here" } : undefined;
+  });
+});
+afterEach(() => {
+  for (const client of clients) client.destroy();
+  clients.clear();
+  listener.stop();
+});
+
+interface Client {
+  readonly socket: Socket;
+  /** What the server has sent until it closes the connection. */
+  readonly received: Promise<string>;
+}
+
+function open(...texts: readonly string[]): Client {
+  const socket = connect({ host: "127.0.0.1", port });
+  clients.add(socket);
+  const { promise, resolve } = Promise.withResolvers<string>();
+  let text = "";
+  socket.on("data", (bytes) => (text += bytes.toString()));
+  socket.on("error", () => {});
+  socket.on("close", () => resolve(text));
+  for (const each of texts) socket.write(each);
+  return { socket, received: promise };
+}
+
+const PAGE = "GET /page HTTP/1.1\r\nHost: x\r\n\r\n";
+const page = async () => (await fetch(`http://127.0.0.1:${port}/page`)).text();
+const descriptors = () => readdirSync("/proc/self/fd").length;
+
+describe("listenForPages()", () => {
+  test("answers one request on each connection, and reads no further ones", async () => {
+    const reply = await open(PAGE.repeat(50)).received;
+
+    expect(reply).toBe(
+      "HTTP/1.1 200 OK\r\ncontent-type: text/plain;charset=utf-8\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhere\n",
+    );
+    expect(calls).toEqual(["/page"]);
+  });
+
+  test("answers a request that arrives in pieces, and sends a large page whole", async () => {
+    const { socket, received } = open();
+    for (const each of PAGE) {
+      socket.write(each);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(await received).toEndWith("here\n");
+    expect(await (await fetch(`http://127.0.0.1:${port}/large`)).text()).toBe(LARGE);
+  });
+
+  test.each([
+    ["a request that is too large", `GET /page HTTP/1.1\r\nx: ${"y".repeat(9_000)}`, "HTTP/1.1 431 "],
+    ["what is not a request", "hello\r\n\r\n", "HTTP/1.1 400 "],
+    ["a request to write", "POST /page HTTP/1.1\r\n\r\n", "HTTP/1.1 405 "],
+    ["a page that does not exist", "GET /other HTTP/1.1\r\n\r\n", "HTTP/1.1 404 "],
+  ])("refuses %s", async (_, text, expected) => {
+    expect(await open(text).received).toStartWith(expected);
+  });
+
+  test("answers beside any number of clients that say nothing, and keeps few of them", async () => {
+    const before = descriptors();
+    const idle: Client[] = [];
+    while (idle.length < 3_000) {
+      const some = Array.from({ length: 100 }, () => open("GET /pa"));
+      await Promise.all(some.map(({ socket }) => connected(socket)));
+      idle.push(...some);
+    }
+    expect(await page()).toBe("here\n");
+    await pollUntil(() => idle.filter(({ socket }) => !socket.destroyed).length <= MOST, "the others to be closed");
+
+    // One for each of them in this process, and one for each of the server's.
+    await pollUntil(() => descriptors() <= before + 2 * MOST, "their descriptors to be closed");
+    expect(await page()).toBe("here\n");
+  });
+
+  test("answers beside clients that do not read their replies", async () => {
+    const readers = Array.from({ length: 100 }, () => open("GET /large HTTP/1.1\r\n\r\n"));
+    for (const { socket } of readers) socket.pause();
+
+    expect(await page()).toBe("here\n");
+  });
+
+  test("serves a unix socket", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "vt-pages-"));
+    const unix = join(directory, "pages.sock");
+    const other = listenForPages({ unix }, () => ({ status: 503, text: "no" }));
+    const reply = await fetch("http://localhost/x", { unix });
+
+    expect([reply.status, await reply.text()]).toEqual([503, "no\n"]);
+    other.stop();
+    rmSync(directory, { recursive: true });
+  });
+});
+
+function connected(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    for (const event of ["connect", "close"] as const) socket.once(event, () => resolve());
+  });
+}
