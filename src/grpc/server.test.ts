@@ -8,7 +8,7 @@ import { encodeMessage, MessageReader } from "./message-frames.ts";
 import { type GrpcHandlers, type GrpcServer, serveGrpc } from "./server.ts";
 import { GrpcError } from "./status.ts";
 
-const release = Promise.withResolvers<void>();
+let release = Promise.withResolvers<void>();
 const handlers: GrpcHandlers = {
   "/test.Echo/Say": (request) => request,
   "/test.Echo/SayLater": async (request) => request,
@@ -29,6 +29,7 @@ let path = "";
 let server: GrpcServer;
 let session: ClientHttp2Session;
 beforeEach(async () => {
+  release = Promise.withResolvers();
   directory = mkdtempSync("/tmp/grpc-server-");
   path = join(directory, "test.sock");
   server = await serveGrpc({ path, mode: 0o660, mostRequestBytes: 100_000 }, handlers);
@@ -162,6 +163,63 @@ describe("serveGrpc()", () => {
 
     expect((await call("/test.Echo/Say", [hello])).grpc).toBe("0");
     await connectionsAre(1);
+  });
+});
+
+describe("connections", () => {
+  const LIMITS = { most: 3, requestMilliseconds: 100 };
+  let limited: GrpcServer;
+  beforeEach(async () => {
+    session.destroy();
+    await server.close();
+    limited = await serveGrpc({ path, mode: 0o600, limits: LIMITS }, handlers);
+    server = limited;
+    session = openSession();
+  });
+
+  const openSockets = async (count: number) => {
+    const sockets = Array.from({ length: count }, () => connectSocket(path).on("error", () => {}));
+    await Promise.all(sockets.map((socket) => once(socket, "connect")));
+    return sockets;
+  };
+
+  test("that say nothing make room for others, and are closed after a while", async () => {
+    session.destroy();
+    const idle = await openSockets(20);
+    session = openSession();
+    expect((await call("/test.Echo/Say", [hello])).grpc).toBe("0");
+    expect(limited.connections).toBeLessThanOrEqual(3);
+    await Promise.all(idle.map((socket) => socket.closed || once(socket.resume(), "close")));
+
+    expect((await call("/test.Echo/Say", [hello])).grpc).toBe("0");
+    await connectionsAre(1);
+  });
+
+  test("with a call in progress stay, and those without are not closed by a limit of time", async () => {
+    session.destroy();
+    const others = [openSession(), openSession()];
+    const waiting = others.map((each) => {
+      const headers = { ":method": "POST", ":path": "/test.Echo/Wait", "content-type": "application/grpc" };
+      return each.request(headers).on("error", () => {});
+    });
+    for (const stream of waiting) stream.end(hello);
+    await connectionsAre(2);
+    await openSockets(20);
+    await Bun.sleep(2 * LIMITS.requestMilliseconds);
+    expect(waiting.map(({ closed }) => closed)).toEqual([false, false]);
+    release.resolve();
+    await Promise.all(waiting.map((stream) => once(stream.resume(), "close")));
+
+    expect(others.map(({ destroyed }) => destroyed)).toEqual([false, false]);
+    for (const each of others) each.destroy();
+  });
+
+  test("are closed for headers that are too large", async () => {
+    const large = call("/test.Echo/Say", [hello], { "x-large": "y".repeat(20_000) });
+    await expect(large).rejects.toThrow("NGHTTP2_ENHANCE_YOUR_CALM");
+    session = openSession();
+
+    expect((await call("/test.Echo/Say", [hello])).grpc).toBe("0");
   });
 });
 

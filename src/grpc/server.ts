@@ -4,15 +4,20 @@
  *   client ── headers, one message ──> handler ── one message, trailers with the status ──> client
  *
  * Messages are not compressed. A deadline is the client's affair: it resets the
- * stream, and the response of the handler is dropped.
+ * stream, and the response of the handler is dropped. Only for its request a client
+ * has a limited time. Clients are connected as long as they like, unless there are
+ * too many: then the one that has been without a call for the longest time goes.
  */
 import {
   createServer,
   type Http2Server,
+  type Http2Session,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
+import { type ConnectionLimits, LimitedConnections, withinDescriptors } from "../limited-connections.ts";
+import { after } from "../timers.ts";
 import { encodeMessage, MessageReader } from "./message-frames.ts";
 import { listenAt } from "./socket-file.ts";
 import { failureFields, GrpcError } from "./status.ts";
@@ -23,6 +28,7 @@ export interface GrpcSocket {
   readonly mode: number;
   /** Of a message with its prefix of 5 bytes; the default is 4 MiB, as in other servers. */
   readonly mostRequestBytes?: number;
+  readonly limits?: ConnectionLimits;
 }
 
 /** Returns the response. What it throws is the status of the call: `GrpcError`, or "unknown" with the message of the error. */
@@ -40,28 +46,47 @@ export interface GrpcServer {
 
 const MOST_REQUEST_BYTES = 4 * 1024 * 1024;
 const MOST_STREAMS = 1024;
+/** Fields of gRPC are some hundred bytes. */
+const MOST_HEADER_BYTES = 16 * 1024;
+/** A proxy has a connection for each of its threads. `requestMilliseconds`: until the client has shown that it speaks HTTP/2. */
+const LIMITS: ConnectionLimits = { most: 256, requestMilliseconds: 10_000 };
+/** From the fields of a call to the end of its message. */
+const REQUEST_MILLISECONDS = 10_000;
 /** How long calls in progress may take after `close()`. */
 const CLOSE_MILLISECONDS = 1_000;
 const CONTENT = { ":status": 200, "content-type": "application/grpc" } as const;
 
 /** Rejects if the socket cannot be created. A socket file that a former process left is replaced, as is one in use. */
 export async function serveGrpc(
-  { path, mode, mostRequestBytes = MOST_REQUEST_BYTES }: GrpcSocket,
+  { path, mode, mostRequestBytes = MOST_REQUEST_BYTES, limits = LIMITS }: GrpcSocket,
   handlers: GrpcHandlers,
 ): Promise<GrpcServer> {
   const methods = new Map(Object.entries(handlers));
   const sessions = new Set<ServerHttp2Session>();
-  const server = createServer({ settings: { maxConcurrentStreams: MOST_STREAMS } });
+  const limited = new LimitedConnections<Http2Session>(
+    { ...limits, most: withinDescriptors(limits.most, 1 / 4) },
+    (session) => session.destroy(),
+  );
+  const calls = new CallsInProgress(limited);
+  const server = createServer({
+    settings: { maxConcurrentStreams: MOST_STREAMS, maxHeaderListSize: MOST_HEADER_BYTES },
+  });
   // A client that does not speak HTTP/2, or that disconnects: its session ends, nothing else.
   server.on("sessionError", () => {});
   server.on("session", (session) => {
-    sessions.add(session);
     session.on("error", () => {});
-    session.on("close", () => sessions.delete(session));
+    if (!limited.admit(session)) return void session.destroy();
+    sessions.add(session);
+    session.on("remoteSettings", () => calls.settled(session));
+    session.on("close", () => {
+      sessions.delete(session);
+      limited.left(session);
+    });
   });
   server.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
     // A client that cancels its call.
     stream.on("error", () => {});
+    calls.begin(stream);
     const refusal = refusalOf(headers);
     if (refusal !== undefined) return void stream.respond({ ":status": refusal }, { endStream: true });
     const method = String(headers[":path"]);
@@ -90,7 +115,36 @@ function refusalOf(headers: IncomingHttpHeaders): number | undefined {
   return headers["content-type"]?.startsWith("application/grpc") ? undefined : 415;
 }
 
+/** A connection with a call in progress is not closed for another one. */
+class CallsInProgress {
+  private readonly counts = new Map<Http2Session, number>();
+
+  constructor(private readonly limited: LimitedConnections<Http2Session>) {}
+
+  /** The client speaks HTTP/2. */
+  settled(session: Http2Session): void {
+    if (!this.counts.has(session)) this.limited.reply(session);
+  }
+
+  begin(stream: ServerHttp2Stream): void {
+    const { session } = stream;
+    if (session === undefined) return;
+    this.counts.set(session, (this.counts.get(session) ?? 0) + 1);
+    this.limited.begin(session);
+    stream.on("close", () => {
+      const left = (this.counts.get(session) ?? 1) - 1;
+      if (left > 0) return void this.counts.set(session, left);
+      this.counts.delete(session);
+      this.limited.reply(session);
+    });
+  }
+}
+
 function receive(stream: ServerHttp2Stream, handler: GrpcHandler, mostBytes: number): void {
+  const cancel = after(REQUEST_MILLISECONDS, () =>
+    fail(stream, new GrpcError("deadline-exceeded", `the request is not complete after ${REQUEST_MILLISECONDS} ms`)),
+  );
+  stream.on("close", cancel);
   const tooLarge = () => new GrpcError("resource-exhausted", `the request is larger than ${mostBytes} bytes`);
   const reader = new MessageReader(mostBytes, tooLarge);
   const messages: Uint8Array[] = [];
@@ -105,6 +159,7 @@ function receive(stream: ServerHttp2Stream, handler: GrpcHandler, mostBytes: num
     }
   });
   stream.on("end", () => {
+    cancel();
     if (isRefused) return;
     const [request] = messages;
     if (request === undefined || messages.length > 1) {

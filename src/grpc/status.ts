@@ -2,6 +2,7 @@
 const STATUS_CODES = {
   unknown: 2,
   "invalid-argument": 3,
+  "deadline-exceeded": 4,
   "not-found": 5,
   "already-exists": 6,
   "permission-denied": 7,

@@ -227,6 +227,16 @@ describe("serveCalls()", () => {
     expect((await next.reply())?.exitCode).toBe(7);
   });
 
+  test("serves callers beside any number of others that hand nothing over", async () => {
+    const silent = Array.from({ length: 150 }, call);
+    await Promise.all(silent.slice(100).map((each) => each.greeted()));
+    const next = call();
+    next.hand();
+
+    expect((await next.reply())?.exitCode).toBe(7);
+    expect(await silent[0]?.reply()).toBeUndefined();
+  });
+
   test("drops a caller that disconnects without a call", async () => {
     const silent = call();
     await silent.greeted();

@@ -15,6 +15,7 @@
 import type { Socket, UnixSocketListener } from "bun";
 import type { Reply } from "../../cni/reply.ts";
 import { PluginError } from "../../errors.ts";
+import { LimitedConnections } from "../../limited-connections.ts";
 import { FrameBuffer, joined } from "./frame.ts";
 import { decodeCall, encodeReply, type HandedCall } from "./handed-call.ts";
 
@@ -22,8 +23,8 @@ export interface CallService {
   readonly path: string;
   readonly greeting: Uint8Array;
   /**
-   * More connections are closed at once, and their callers do the call themselves: a process that runs out of
-   * descriptors can neither accept a connection nor turn to anything else.
+   * With more, the oldest without a call in progress is closed, or the new one if there is none; their callers do the call
+   * themselves: a process that runs out of descriptors can neither accept a connection nor turn to anything else.
    */
   readonly mostConnections: number;
   /** Whether the call can be served here; otherwise its caller does it itself. */
@@ -57,13 +58,21 @@ interface Connection {
 
 const NOTHING = new Uint8Array(0);
 /** A caller sends its call within a second; one that does not is disconnected. */
-const CALL_SECONDS = 5;
+const CALL_MILLISECONDS = 5_000;
+/** A caller reads its reply at once. */
+const REPLY_MILLISECONDS = 30_000;
 /** How long a server that is told to stop waits for a caller to read its reply. */
 const READ_MILLISECONDS = 2_000;
 
 export function serveCalls(service: CallService): CallServer {
   const inProgress = new Set<Promise<void>>();
   const connected = new Set<Socket<Connection>>();
+  const limits = {
+    most: service.mostConnections,
+    requestMilliseconds: CALL_MILLISECONDS,
+    replyMilliseconds: REPLY_MILLISECONDS,
+  };
+  const limited = new LimitedConnections<Socket<Connection>>(limits, (socket) => void socket.terminate());
 
   const listener: UnixSocketListener<Connection> = Bun.listen<Connection>({
     unix: service.path,
@@ -71,9 +80,8 @@ export function serveCalls(service: CallService): CallServer {
     socket: {
       open(socket) {
         socket.data = newConnection();
-        if (connected.size >= service.mostConnections) return void socket.terminate();
+        if (!limited.admit(socket)) return void socket.terminate();
         connected.add(socket);
-        socket.timeout(CALL_SECONDS);
         send(socket, service.greeting);
       },
       data(socket, bytes) {
@@ -84,20 +92,19 @@ export function serveCalls(service: CallService): CallServer {
         // A caller that does not follow the protocol does its call itself.
         if (call === "unreadable" || !service.accepts(call)) return void socket.terminate();
         connection.isInProgress = true;
-        socket.timeout(0);
-        const work = serveCall(socket, call, service).finally(() => inProgress.delete(work));
+        limited.begin(socket);
+        const replied = () => limited.reply(socket);
+        const work = serveCall(socket, call, { service, replied }).finally(() => inProgress.delete(work));
         inProgress.add(work);
       },
       drain: (socket) => sendRest(socket),
-      timeout(socket) {
-        if (!socket.data.isInProgress) socket.terminate();
-      },
       end(socket) {
         if (!socket.data.isInProgress) socket.end();
         else if (!isReplied(socket)) stop(socket.data, "the caller was told to stop");
       },
       close(socket) {
         connected.delete(socket);
+        limited.left(socket);
         socket.data.over.resolve();
         if (!isReplied(socket)) stop(socket.data, "the caller has disconnected");
       },
@@ -117,10 +124,15 @@ export function serveCalls(service: CallService): CallServer {
   };
 }
 
-async function serveCall(socket: Socket<Connection>, call: HandedCall, service: CallService): Promise<void> {
+async function serveCall(
+  socket: Socket<Connection>,
+  call: HandedCall,
+  { service, replied }: { readonly service: CallService; readonly replied: () => void },
+): Promise<void> {
   const { reply, afterwards } = await service.serve(call, socket.data.stopping.signal);
   socket.data.repliedAt = performance.now();
   send(socket, encodeReply(reply));
+  replied();
   afterwards();
   await socket.data.over.promise;
 }

@@ -3,13 +3,14 @@
  * that plugins hand over, with its code loaded and compiled and its connections
  * open. It does nothing else, so that no call waits for other work.
  */
-import { readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { type EnterPhase, startPhaseClock } from "../../cni/phase.ts";
 import { errorReply, type Reply } from "../../cni/reply.ts";
 import { serve } from "../../cni/serve.ts";
 import { NEWEST_VERSION } from "../../cni/version.ts";
 import { callSocketPath } from "../../config/run-directory.ts";
 import { PluginError } from "../../errors.ts";
+import { withinDescriptors } from "../../limited-connections.ts";
 import { putLinkTarget } from "../../linux/link-target.ts";
 import { type HomeNetns, keepHome } from "../../linux/netns.ts";
 import type { ServedPlugin } from "../../plugin/call-context.ts";
@@ -43,7 +44,7 @@ export async function serveUntilStopped(own: CallServerProcess): Promise<never> 
   const server = serveCalls({
     path,
     greeting: greetingOf(VERSION, putLinkTarget),
-    mostConnections: mostConnections(),
+    mostConnections: withinDescriptors(MOST_CONNECTIONS, 1 / 4),
     accepts: ({ environment: ofCaller }) => isResolvedAlike(ofCaller, pid),
     serve: replyFrom(own, {
       home,
@@ -57,12 +58,6 @@ export async function serveUntilStopped(own: CallServerProcess): Promise<never> 
   rmSync(path, { force: true });
   // Calls that waited for their turn may have left timers, which need not run out.
   return exit(0);
-}
-
-/** A quarter of the descriptors that this process may have: calls need some, too. */
-function mostConnections(): number {
-  const limit = Number(/^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1] ?? 1024);
-  return Math.min(MOST_CONNECTIONS, Math.floor(limit / 4));
 }
 
 interface CallHost {
