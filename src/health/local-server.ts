@@ -38,7 +38,7 @@ export class LocalServer {
       this.listener = listenForPages({ hostname, port, isExclusive }, this.pages);
       return undefined;
     } catch (failure) {
-      return failure instanceof Error ? failure.message : String(failure);
+      return reasonOf(failure);
     }
   }
 
@@ -47,6 +47,18 @@ export class LocalServer {
     this.listener = undefined;
     this.address = "";
   }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is in use.",
+  EADDRNOTAVAIL: "this host has no such address.",
+};
+
+/** The runtime says no more than that it has failed. */
+function reasonOf(failure: unknown): string {
+  if (!(failure instanceof Error)) return String(failure);
+  const code = "code" in failure ? String(failure.code) : "";
+  return REASONS[code] ?? `${failure.message} ${code}`.trim();
 }
 
 /** What to listen at, in order of preference: "" is all addresses of both families. */

@@ -39,7 +39,7 @@ describe("the program of the sidecar", () => {
         run(`--listen=${missing}/x.sock`, `--health-port=${taken.port}`),
       ]);
 
-      const atPort = `Cannot listen at :${taken.port}: Failed to start server. Is port ${taken.port} in use?`;
+      const atPort = `Cannot listen at :${taken.port}: the port is in use.`;
       expect(outcomes.map(({ code, errors }) => [code, errors])).toEqual(
         [
           `Cannot listen at "${file}": there is a file that is not a socket; remove it`,
