@@ -1,7 +1,8 @@
 /**
  * Carries out a wiring plan.
  *
- *   1  create both ends, down, the container's in its namespace, and mark the host's: one system call
+ *   1  create both ends, down, the container's in its namespace, and mark the host's: one system call. The kernel tries the
+ *      second request even if it refuses the first, so that request names the new link by a group that no other link is in
  *   2  host: sysctls; then up, the container's MAC, and the routes to it
  *   3  container: sysctls; then addresses, up, neighbours, routes, in this order in one system call
  *
@@ -19,6 +20,7 @@ import { attempt, type NetlinkSocket, perform } from "../linux/netlink-socket.ts
 import { ensureAddress } from "../linux/rtnetlink/address.ts";
 import {
   changeLink,
+  changeLinkGroup,
   deleteLink,
   findLink,
   findLinkByIndex,
@@ -57,33 +59,49 @@ export function createLinks(plan: WiringPlan, sandbox: Sandbox, found: Found): W
   if (found.kind === "own-links") return undefined;
   const { host, container } = plan;
   const stale = found.stale === undefined ? [] : [deleteLink(found.stale)];
+  const group = groupOfNew(host.mark);
   const create = createVeth({
-    host: { name: host.name, mac: host.mac, state: "down" },
+    host: { name: host.name, mac: host.mac, state: "down", group },
     peer: { name: container.name, mac: container.mac, netnsFd: sandbox.netns.fd },
     ...(plan.mtu === undefined ? {} : { mtu: plan.mtu }),
     queues: plan.queues,
   });
-  const mark = changeLink(
-    { name: host.name },
-    { alias: host.mark, ...groupOf(plan, found), ...(host.ipv4 === undefined ? {} : { ipv4: host.ipv4 }) },
-  );
+  const mark = changeLinkGroup(group, {
+    alias: host.mark,
+    ...(host.ipv4 === undefined ? {} : { ipv4: host.ipv4 }),
+  });
   let born: Link | undefined;
   const outcomes = effect("create links", () =>
     attempt(sandbox.host, [...stale, echoed(create), mark], (message) => {
       born ??= readLink(message);
     }),
   );
-  const [removed, ...made] = stale.length > 0 ? outcomes : [undefined, ...outcomes];
+  const [removed, ...refusals] = stale.length > 0 ? outcomes : [undefined, ...outcomes];
   // The kernel may have removed it first: it deletes the links of a namespace shortly after the namespace.
   if (removed !== undefined && !isKernelError(removed, "ENODEV")) throw removed;
-  for (const refusal of made) if (refusal !== undefined) throw refusal;
-  return pairOf(born, plan);
+  for (const refusal of refusals) if (refusal !== undefined) throw refusal;
+  const wired = pairOf(born, plan);
+  // Before its sources are allowed.
+  if (host.sourcePrefixes.length > 0) {
+    const made = (wired ?? linksOf(plan, sandbox)).host;
+    effect("mark the link of further sources", () =>
+      perform(sandbox.host, [changeLink(made, { group: groupOf(plan) })]),
+    );
+  }
+  return wired;
 }
 
-/** Marks links whose containers may use other sources too; a repeated ADD may find that this has ended. */
-function groupOf({ host }: WiringPlan, found: Found): { readonly group?: number } {
-  if (host.sourcePrefixes.length > 0) return { group: ALLOWED_SOURCES_GROUP };
-  return found.kind === "own-links" && found.allowsSources ? { group: 0 } : {};
+/** Groups that administrators assign are small, and those of removals larger. */
+const LOWEST_NEW_GROUP = 0x2000_0000;
+
+/** Of a link that is being created; step 2 ends it. */
+function groupOfNew(mark: string): number {
+  return LOWEST_NEW_GROUP + (Bun.hash.crc32(mark) % LOWEST_NEW_GROUP);
+}
+
+/** Marks links whose containers may use other sources too. */
+function groupOf({ host }: WiringPlan): number {
+  return host.sourcePrefixes.length > 0 ? ALLOWED_SOURCES_GROUP : 0;
 }
 
 /** The host's end contains the index of its peer, which is as requested; the kernel chooses the same MTU for both. */
@@ -106,7 +124,7 @@ export function wireLinks(plan: WiringPlan, sandbox: Sandbox, options: WiringOpt
   effect("wire the host", () => {
     const { neighbours, routes } = plan.host;
     const first = [
-      changeLink(host, { state: "up", ...groupOf(plan, options.found) }),
+      changeLink(host, { state: "up", group: groupOf(plan) }),
       ...neighbours.map((neighbour) => setNeighbour({ ...neighbour, linkIndex: host.index })),
     ];
     performWithRoutes(sandbox.host, first, { link: host, planned: routes, whenTaken: "refuse" });
@@ -145,16 +163,17 @@ export async function removeHostLink(link: Link, remove: LinkRemoval["remove"]):
 }
 
 /** The links that exist. */
-export function linksOf(plan: WiringPlan, sandbox: Sandbox): Wired {
+export function linksOf({ host, container }: WiringPlan, sandbox: Sandbox): Wired {
   return {
-    host: linkNamed(sandbox.host, plan.host.name),
-    container: linkNamed(sandbox.container, plan.container.name),
+    // The next sandbox of the pod may have replaced it.
+    host: linkNamed(sandbox.host, host.name, ({ alias }) => alias === host.mark),
+    container: linkNamed(sandbox.container, container.name),
   };
 }
 
-function linkNamed(socket: NetlinkSocket, name: string): Link {
+function linkNamed(socket: NetlinkSocket, name: string, isWanted = (_: Link) => true): Link {
   const link = findLink(socket, name);
-  if (link !== undefined) return link;
+  if (link !== undefined && isWanted(link)) return link;
   throw new PluginError("kernel-refused", `Cannot wire link "${name}": it has disappeared`);
 }
 

@@ -18,11 +18,13 @@ import { testNeeding } from "../support/needs.ts";
 import {
   type CallOptions,
   type Command,
+  failureOf,
   type Json,
   openPluginSite,
   type PluginSite,
   type Pod,
 } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
 import { proofSize } from "../support/proof-size.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 import type { AnyStoreKind } from "../support/test-store.ts";
@@ -284,6 +286,38 @@ for (const { title, kind, more, missing, path, passes, recoveries, oneByOne, fir
       }
     });
   });
+}
+
+describe("frozen before it creates its links", () => {
+  const test = testNeeding(hostProblem());
+  const POD = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0";
+
+  test("ADD of an earlier sandbox of a pod leaves the link of the next one alone, and so does its DEL", async () => {
+    await using site = await openPluginSite("embedded");
+    const options: CallOptions = { program: build.program, environment: { CNI_PATH: build.directory } };
+    const sample = await site.makePod({ args: POD });
+    const { stderr } = await site.call("ADD", sample, withFault(options, "list"));
+    const [, point = ""] = /^crash point (\d+) before create links$/m.exec(stderr) ?? [];
+    await site.quietly("DEL", sample, options);
+    const [earlier, next] = [await site.makePod({ args: POD }), await site.makePod({ args: POD })];
+    const pidFile = `${site.host.directory}/earlier.pid`;
+    const under = ["sh", "-c", `echo $$ > ${pidFile}; exec "$@"`, "sh"];
+    const frozen = site.call("ADD", earlier, { ...withFault(options, `freeze ${point}`), under });
+    const isFrozen = `grep -q "^State:.T" /proc/$(cat ${pidFile})/status`;
+    await pollUntil(async () => (await site.host.run(["sh", "-c", isFrozen])).code === 0, "ADD to be frozen");
+    const prevResult = await site.add(next, options);
+    await site.host.must(["sh", "-c", `kill -CONT "$(cat ${pidFile})"`]);
+
+    expect(failureOf(await frozen).msg).toContain("EEXIST");
+    await site.quietly("DEL", earlier, options);
+    await site.quietly("CHECK", next, { ...options, config: site.config({ prevResult }) });
+    await site.quietly("DEL", next, options);
+    expect(await site.left()).toEqual([]);
+  });
+});
+
+function withFault(options: CallOptions, fault: string): CallOptions {
+  return { ...options, environment: { ...options.environment, [VARIABLE]: fault } };
 }
 
 /** As on a new node: removes its blocks, its claims and the profile of its network, which the API does not have. */

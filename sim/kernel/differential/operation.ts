@@ -7,6 +7,7 @@ import { addAddress, deleteAddress, ensureAddress } from "../../../src/linux/rtn
 import { deleteForwardingEntry, setForwardingEntry } from "../../../src/linux/rtnetlink/forwarding-entry.ts";
 import {
   changeLink,
+  changeLinkGroup,
   createIfb,
   deleteLink,
   deleteLinkGroup,
@@ -66,6 +67,7 @@ const KINDS: readonly Make[] = [
   makeIfb,
   change,
   change,
+  changeGroup,
   moveVxlan,
   remove,
   removeGroup,
@@ -117,12 +119,16 @@ function makeVeth(random: Random, side: Side): Operation {
     ...(random.chance(0.6) ? { queues: random.pick([1, 3]) } : {}),
   };
   const macs = [pickMac(random), pickMac(random)] as const;
-  return request(side, `veth ${name} ${state}, ${peerName} in ${other} ${JSON.stringify(settings)}`, (netnsFd) =>
-    createVeth({
-      host: { name, mac: macs[0], state },
-      peer: { name: peerName, mac: macs[1], netnsFd: netnsFd(other) },
-      ...settings,
-    }),
+  const group = random.pick(GROUPS);
+  return request(
+    side,
+    `veth ${name} ${state} in group ${group}, ${peerName} in ${other} ${JSON.stringify(settings)}`,
+    (netnsFd) =>
+      createVeth({
+        host: { name, mac: macs[0], state, group },
+        peer: { name: peerName, mac: macs[1], netnsFd: netnsFd(other) },
+        ...settings,
+      }),
   );
 }
 
@@ -164,6 +170,15 @@ function change(random: Random, side: Side): Operation {
     ...(random.chance(0.3) ? { state: random.pick(["up", "down"] as const) } : {}),
   };
   return request(side, `change ${JSON.stringify(link)} ${JSON.stringify(changes)}`, () => changeLink(link, changes));
+}
+
+function changeGroup(random: Random, side: Side): Operation {
+  const group = random.pick(GROUPS);
+  const changes = {
+    alias: random.pick(["one", "two", ""]),
+    ...(random.chance(0.3) ? { ipv4: { reversePathFilter: random.pick([0, 2]), forwarding: 1 } } : {}),
+  };
+  return request(side, `change group ${group} ${JSON.stringify(changes)}`, () => changeLinkGroup(group, changes));
 }
 
 function moveVxlan(random: Random, side: Side): Operation {

@@ -35,7 +35,7 @@ export function newLink(namespace: Namespace, request: KernelRequest, devices: K
     }
     return changeLink(namespace, link, asked);
   }
-  if ((request.flags & FLAG.create) === 0) throw new Refusal("ENODEV");
+  if ((request.flags & FLAG.create) === 0) return changeGroup(namespace, asked);
   const made = createLink(namespace, asked, devices);
   const announce = () => {
     const message = linkMessage(namespace, made, undefined, EVERYTHING);
@@ -53,6 +53,16 @@ function findLink(namespace: Namespace, { index, attributes }: LinkRequest): Mod
   if (index > 0) return namespace.links.get(index);
   const name = textIn(attributes, IFLA.name);
   return name === undefined ? undefined : namespace.linkNamed(name);
+}
+
+/** The links of the group that the request names instead of a link; none is no failure. */
+function changeGroup(namespace: Namespace, asked: LinkRequest): boolean {
+  const group = numberIn(asked.attributes, IFLA.group);
+  if (asked.index > 0 || asked.attributes.has(IFLA.name) || group === undefined) throw new Refusal("ENODEV");
+  for (const link of [...namespace.links.values()]) {
+    if (link.group === group) changeLink(namespace, link, asked);
+  }
+  return true;
 }
 
 /** In the order of the kernel: what was changed before a refusal stays changed. */

@@ -190,16 +190,40 @@ export function changeLink(link: LinkReference, change: LinkChange): NetlinkRequ
     type: RTM.newLink,
     flags: 0,
     write(writer) {
-      const flags = change.state === "up" ? IFF_UP : 0;
-      writer.raw(linkHeader(link.index ?? 0, flags, change.state === undefined ? 0 : IFF_UP));
+      writeState(writer, link.index ?? 0, change);
       if (link.index === undefined) writer.text(LINK.name, link.name);
-      if (change.alias !== undefined) writer.bytes(LINK.alias, encoder.encode(change.alias));
-      if (change.mac !== undefined) writer.bytes(LINK.address, change.mac);
-      if (change.mtu !== undefined) writer.u32(LINK.mtu, change.mtu);
-      if (change.group !== undefined) writer.u32(LINK.group, change.group);
-      if (change.ipv4 !== undefined) writeIpv4(writer, change.ipv4);
+      writeChange(writer, change);
     },
   };
+}
+
+/**
+ * Changes all links of the group; none is success. For one that an earlier request of the same call creates in a group of its
+ * own: if the kernel refuses to create it, since there is a link of this name, `changeLink` by name would change that one.
+ */
+export function changeLinkGroup(group: number, change: Omit<LinkChange, "group">): NetlinkRequest {
+  return {
+    action: `change the links of group ${group}`,
+    type: RTM.newLink,
+    flags: 0,
+    write(writer) {
+      writeState(writer, 0, change);
+      writer.u32(LINK.group, group);
+      writeChange(writer, change);
+    },
+  };
+}
+
+function writeState(writer: MessageWriter, index: number, { state }: LinkChange): void {
+  writer.raw(linkHeader(index, state === "up" ? IFF_UP : 0, state === undefined ? 0 : IFF_UP));
+}
+
+function writeChange(writer: MessageWriter, change: LinkChange): void {
+  if (change.alias !== undefined) writer.bytes(LINK.alias, encoder.encode(change.alias));
+  if (change.mac !== undefined) writer.bytes(LINK.address, change.mac);
+  if (change.mtu !== undefined) writer.u32(LINK.mtu, change.mtu);
+  if (change.group !== undefined) writer.u32(LINK.group, change.group);
+  if (change.ipv4 !== undefined) writeIpv4(writer, change.ipv4);
 }
 
 function writeIpv4(writer: MessageWriter, { forwarding, proxyArp, reversePathFilter }: Ipv4Settings): void {

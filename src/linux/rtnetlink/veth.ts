@@ -20,7 +20,7 @@ export interface VethEnd {
 
 export interface VethPair {
   /** The end in the socket's namespace. */
-  readonly host: VethEnd & { readonly state: "up" | "down" };
+  readonly host: VethEnd & { readonly state: "up" | "down"; readonly group?: number };
   /** The end that is created in the namespace of the file descriptor. */
   readonly peer: VethEnd & { readonly netnsFd: number };
   /** For both ends; if absent, the kernel's default. */
@@ -38,6 +38,7 @@ export function createVeth(pair: VethPair): NetlinkRequest {
       const flags = pair.host.state === "up" ? IFF_UP : 0;
       writer.raw(linkHeader(0, flags, flags));
       writeEnd(writer, pair, pair.host);
+      if (pair.host.group !== undefined) writer.u32(LINK.group, pair.host.group);
       writeKind(writer, "veth", () => writePeer(writer, pair));
     },
   };
