@@ -21,7 +21,7 @@ import { type EndpointSources, endpointChanges, endpointOf, profileChanges, prof
 import { logAnnouncements } from "./log-announcements.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import type { Session } from "./session.ts";
-import { endpointRemoval, readStoredEndpoint } from "./stored-endpoint.ts";
+import { endpointRemoval, ownerGuard, readStoredEndpoint } from "./stored-endpoint.ts";
 import type { Workload } from "./workload.ts";
 
 /** Assigns the addresses and records the endpoint, all or nothing. */
@@ -35,6 +35,7 @@ export async function registerWithOwnIpam(
   const annotated = wishesIn(podFacts.requests);
   const request = assignRequest(workload, { ipam, args, requested, annotated, onLink, ...thisMachine(session) });
   const renewsHeld = found.kind === "nothing";
+  const requireOwner = ownerGuard(workload);
   const assignment = await allocator.assign(
     { ...request, renewsHeld },
     {
@@ -42,6 +43,7 @@ export async function registerWithOwnIpam(
       check: ([cluster]) => void readyForAssigning(cluster, session),
       changes: (answers, planned) => {
         requireContainer();
+        requireOwner(answers[1]?.[0]);
         const addresses = planned.addresses.map(({ address }) => address);
         return recordChanges({ workload, podFacts, addresses }, answers, session);
       },
@@ -71,6 +73,7 @@ export async function record(
 ): Promise<void> {
   const { workload } = sources;
   const wanted = wantedRecords(workload, session, sources.podFacts);
+  const requireOwner = ownerGuard(workload);
   await settle(
     await session.store(),
     {
@@ -79,6 +82,7 @@ export async function record(
       decide: (facts) => {
         requireContainer();
         const answers = wanted.map((each) => facts.answer(each) ?? []);
+        requireOwner(answers[1]?.[0]);
         return { kind: "commit", changes: recordChanges(sources, answers, session), outcome: undefined };
       },
     },

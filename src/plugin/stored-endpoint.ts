@@ -13,6 +13,7 @@ import {
   WITHOUT_IPAM_ANNOTATION,
 } from "../model/endpoint-labels.ts";
 import { parseJson } from "../parse-json.ts";
+import { quoted } from "../quote.ts";
 import type { Workload } from "./workload.ts";
 
 export interface StoredEndpoint {
@@ -65,6 +66,24 @@ export function endpointRemoval(workload: Workload, held: Entry | undefined): re
   if (containerId !== workload.containerId) return [];
   if ((ifname ?? workload.ifname) !== workload.ifname || (network ?? workload.network) !== workload.network) return [];
   return [{ kind: "delete", key: held.key, revision: held.revision }];
+}
+
+/**
+ * Called by each attempt of an ADD to record the endpoint; throws if another container has recorded its own since the first
+ * attempt. That may be the next sandbox of the pod, or of a pod of the same name that was created since: it would be left
+ * without an endpoint, and without policy. If it is an earlier one, the runtime's next attempt replaces it.
+ */
+export function ownerGuard({ containerId, endpointName }: Workload): (held: Entry | undefined) => void {
+  let first: { readonly owner: string | undefined } | undefined;
+  return (held) => {
+    const owner = held && readStoredEndpoint(held).containerId;
+    first ??= { owner };
+    if (owner === undefined || owner === first.owner || owner === containerId) return;
+    throw new PluginError(
+      "try-again-later",
+      `Cannot record endpoint ${quoted(endpointName)}: another container, ${quoted(owner)}, has recorded it during the call`,
+    );
+  };
 }
 
 function parsed(value: string, key: string): JsonObject {
