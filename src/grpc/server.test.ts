@@ -8,9 +8,14 @@ import { encodeMessage, MessageReader } from "./message-frames.ts";
 import { type GrpcHandlers, type GrpcServer, serveGrpc } from "./server.ts";
 import { GrpcError } from "./status.ts";
 
+let said = 0;
 let release = Promise.withResolvers<void>();
 const handlers: GrpcHandlers = {
   "/test.Echo/Say": (request) => request,
+  "/test.Echo/Count": (request) => {
+    said += 1;
+    return request;
+  },
   "/test.Echo/SayLater": async (request) => request,
   "/test.Echo/Refuse": () => {
     throw new GrpcError("not-found", "no größe, 100%\n");
@@ -212,6 +217,19 @@ describe("connections", () => {
 
     expect(others.map(({ destroyed }) => destroyed)).toEqual([false, false]);
     for (const each of others) each.destroy();
+  });
+
+  test("with a request that is not complete in time get a refusal, and its handler is not called when it is", async () => {
+    const before = said;
+    const headers = { ":method": "POST", ":path": "/test.Echo/Count", "content-type": "application/grpc" };
+    const stream = session.request(headers).on("error", () => {});
+    stream.write(hello.subarray(0, 4));
+    const [fields] = await once(stream, "response");
+    expect(fields["grpc-status"]).toBe("4");
+    stream.end(hello.subarray(4));
+    await call("/test.Echo/Say", [hello]);
+
+    expect(said).toBe(before);
   });
 
   test("are closed for headers that are too large", async () => {

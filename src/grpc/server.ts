@@ -28,7 +28,7 @@ export interface GrpcSocket {
   readonly mode: number;
   /** Of a message with its prefix of 5 bytes; the default is 4 MiB, as in other servers. */
   readonly mostRequestBytes?: number;
-  readonly limits?: ConnectionLimits;
+  readonly limits?: ConnectionLimits & { readonly requestMilliseconds: number };
 }
 
 /** Returns the response. What it throws is the status of the call: `GrpcError`, or "unknown" with the message of the error. */
@@ -48,10 +48,11 @@ const MOST_REQUEST_BYTES = 4 * 1024 * 1024;
 const MOST_STREAMS = 1024;
 /** Fields of gRPC are some hundred bytes. */
 const MOST_HEADER_BYTES = 16 * 1024;
-/** A proxy has a connection for each of its threads. `requestMilliseconds`: until the client has shown that it speaks HTTP/2. */
-const LIMITS: ConnectionLimits = { most: 256, requestMilliseconds: 10_000 };
-/** From the fields of a call to the end of its message. */
-const REQUEST_MILLISECONDS = 10_000;
+/**
+ * A proxy has a connection for each of its threads. `requestMilliseconds`: until the client has shown that it speaks HTTP/2,
+ * and from the fields of each call to the end of its message.
+ */
+const LIMITS = { most: 256, requestMilliseconds: 10_000 } as const satisfies ConnectionLimits;
 /** How long calls in progress may take after `close()`. */
 const CLOSE_MILLISECONDS = 1_000;
 const CONTENT = { ":status": 200, "content-type": "application/grpc" } as const;
@@ -95,7 +96,7 @@ export async function serveGrpc(
     if (handler === undefined) fail(stream, new GrpcError("unimplemented", `unknown method ${method}`));
     else if (encoding !== undefined && encoding !== "identity")
       fail(stream, new GrpcError("unimplemented", `messages encoded with ${encoding} are not supported`));
-    else receive(stream, handler, mostRequestBytes);
+    else receive(stream, handler, { mostBytes: mostRequestBytes, milliseconds: limits.requestMilliseconds });
   });
   const removeFile = await listenAt(server, path, mode);
   return {
@@ -140,22 +141,28 @@ class CallsInProgress {
   }
 }
 
-function receive(stream: ServerHttp2Stream, handler: GrpcHandler, mostBytes: number): void {
-  const cancel = after(REQUEST_MILLISECONDS, () =>
-    fail(stream, new GrpcError("deadline-exceeded", `the request is not complete after ${REQUEST_MILLISECONDS} ms`)),
-  );
-  stream.on("close", cancel);
+function receive(
+  stream: ServerHttp2Stream,
+  handler: GrpcHandler,
+  { mostBytes, milliseconds }: { readonly mostBytes: number; readonly milliseconds: number },
+): void {
   const tooLarge = () => new GrpcError("resource-exhausted", `the request is larger than ${mostBytes} bytes`);
   const reader = new MessageReader(mostBytes, tooLarge);
   const messages: Uint8Array[] = [];
   let isRefused = false;
+  const refuse = (failure: unknown) => {
+    isRefused = true;
+    fail(stream, failure);
+  };
+  const late = () => new GrpcError("deadline-exceeded", `the request is not complete after ${milliseconds} ms`);
+  const cancel = after(milliseconds, () => refuse(late()));
+  stream.on("close", cancel);
   stream.on("data", (piece: Uint8Array) => {
     if (isRefused) return;
     try {
       messages.push(...reader.read(piece));
     } catch (failure) {
-      isRefused = true;
-      fail(stream, failure);
+      refuse(failure);
     }
   });
   stream.on("end", () => {
