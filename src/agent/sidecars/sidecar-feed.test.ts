@@ -45,8 +45,10 @@ describe("SidecarFeed", () => {
   test("changes are sent one after the other, each when the former is applied, and together what came meanwhile", async () => {
     const sidecar = await pods.addSidecar(0);
     await isReported({ pod0: "1.0.0" });
-    for (const index of [500, 501, 502, 503]) addRemote(index);
+    addRemote(500);
     await sidecar.hears(3);
+    // The sidecar has not applied this one, so none of the next is sent, however long they are known.
+    for (const index of [501, 502, 503]) addRemote(index);
     await Bun.sleep(50);
     expect(sidecar.updates).toHaveLength(2);
     sidecar.apply();
