@@ -3,11 +3,13 @@ import { hostname } from "node:os";
 import { chooseDatastore, environmentLayer } from "../admin/datastore/choice.ts";
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import { ControllersProcess } from "../controllers/controllers-process.ts";
+import { livenessOf } from "../controllers/report.ts";
 import { ReportServer } from "../controllers/serve-report.ts";
 import { controllerSettings } from "../controllers/settings.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { PluginError } from "../errors.ts";
+import { watchOver } from "../health/watchdog.ts";
 import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
 import { formatLine } from "../log/line.ts";
@@ -66,11 +68,13 @@ async function runUntil(signal: AbortSignal): Promise<void> {
   });
   const server = new ReportServer(() => controllers.report, healthPortIn(environment), warn);
   server.listen(controllerSettings(environment, undefined, { isEtcd }).running);
+  const endWatch = watchOver({ liveness: () => livenessOf(controllers.report), log: warn });
   const listening = setInterval(() => server.listenAgain(), LISTEN_AGAIN_MILLISECONDS);
   try {
     await controllers.run();
   } finally {
     clearInterval(listening);
+    endWatch();
     server.close();
   }
 }

@@ -4,6 +4,7 @@ import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { PluginError } from "../errors.ts";
 import { LocalServer } from "../health/local-server.ts";
 import { healthPages, metricsPages } from "../health/pages.ts";
+import { watchOver } from "../health/watchdog.ts";
 import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
 import { formatLine } from "../log/line.ts";
@@ -76,9 +77,11 @@ async function runUntil(signal: AbortSignal, environment: Environment): Promise<
   );
   health.listen({ host: ALL_ADDRESSES, port: ports.health });
   metrics.listen({ host: ALL_ADDRESSES, port: ports.metrics });
+  const endWatch = watchOver({ liveness: pages.liveness, log: warn });
   try {
     await operator.run();
   } finally {
+    endWatch();
     health.close();
     metrics.close();
     await client.close();

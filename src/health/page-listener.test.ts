@@ -1,8 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { freePorts } from "../../test/support/etcd.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import { listenForPages, type PageListener } from "./page-listener.ts";
@@ -101,17 +99,6 @@ describe("listenForPages()", () => {
     for (const { socket } of readers) socket.pause();
 
     expect(await page()).toBe("here\n");
-  });
-
-  test("serves a unix socket", async () => {
-    const directory = mkdtempSync(join(tmpdir(), "vt-pages-"));
-    const unix = join(directory, "pages.sock");
-    const other = listenForPages({ unix }, () => ({ status: 503, text: "no" }));
-    const reply = await fetch("http://localhost/x", { unix });
-
-    expect([reply.status, await reply.text()]).toEqual([503, "no\n"]);
-    other.stop();
-    rmSync(directory, { recursive: true });
   });
 });
 

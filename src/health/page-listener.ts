@@ -11,10 +11,11 @@ import { type ConnectionLimits, LimitedConnections, withinDescriptors } from "..
 import type { Pages } from "./pages.ts";
 import { parseRequest, type Refusal } from "./request-head.ts";
 
-/** A path of a unix socket, or an address. */
-export type PagePlace =
-  | { readonly unix: string }
-  | { readonly hostname: string; readonly port: number; readonly isExclusive: boolean };
+export interface PagePlace {
+  readonly hostname: string;
+  readonly port: number;
+  readonly isExclusive: boolean;
+}
 
 export interface PageListener {
   stop(): void;
@@ -81,11 +82,9 @@ class Listener implements PageListener {
       close: (closed: PageSocket) => this.connections.left(closed),
       error: (failed: PageSocket) => void failed.terminate(),
     };
-    const options = { allowHalfOpen: true, socket } as const;
-    if ("unix" in this.place) return Bun.listen<PageConnection>({ unix: this.place.unix, ...options });
     const { isExclusive, ...address } = this.place;
     const sharing = { exclusive: isExclusive, reusePort: !isExclusive };
-    return Bun.listen<PageConnection>({ ...address, ...sharing, ...options });
+    return Bun.listen<PageConnection>({ ...address, ...sharing, allowHalfOpen: true, socket });
   }
 
   private open(socket: PageSocket): void {
@@ -98,7 +97,7 @@ class Listener implements PageListener {
 
   /** A shared address is never without a listener: another program could take it. */
   private listenAfresh(): void {
-    if ("unix" in this.place || this.place.isExclusive) return;
+    if (this.place.isExclusive) return;
     const former = this.listener;
     this.listener = this.listen();
     former.stop(false);

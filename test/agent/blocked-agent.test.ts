@@ -17,6 +17,12 @@ const BLOCKED_MILLISECONDS = 1_000;
 const WORKERS = 6;
 const KILLS = 8;
 const LIMIT = 120_000;
+/** The build, and a minute. */
+const BLOCKED_LIMIT = 300_000;
+/** 9099, as the kernel lists it. */
+const HEALTH_PORT = ":238B ";
+/** 128 + SIGALRM. */
+const ENDED_BY_ALARM = 142;
 
 describe("calls served by the node agent", () => {
   let site: PluginSite;
@@ -70,6 +76,31 @@ describe("calls served by the node agent", () => {
       expect(await site.left()).toEqual([]);
     },
     LIMIT,
+  );
+});
+
+describe("an agent that is blocked for a minute", () => {
+  testNeeding(hostProblem())(
+    "is ended by the kernel, so that it is started again",
+    async () => {
+      const build = buildWithCrashPoints();
+      await using site = await openPluginSite("embedded");
+      const { name, cniVersion, ...plugin } = site.config();
+      site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+      const file = `${site.host.directory}/block`;
+      const agent = await startAgent(site.host, {
+        program: join(build.directory, identity.nodeAgent),
+        environment: { [`${identity.environmentPrefix}FAULT`]: `block ${file}` },
+      });
+      // It listens there since its liveness is watched.
+      const listens = async () => (await site.host.run(["grep", "-q", HEALTH_PORT, "/proc/net/tcp"])).code === 0;
+      await pollUntil(listens, "the agent to serve its health");
+      site.host.writeFile(file, "");
+
+      expect(await agent.ended).toBe(ENDED_BY_ALARM);
+      build.remove();
+    },
+    BLOCKED_LIMIT,
   );
 });
 

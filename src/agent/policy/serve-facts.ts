@@ -1,6 +1,7 @@
 /** Serves health and metrics where the configuration of the agent says, and follows its changes. */
 import { LocalServer } from "../../health/local-server.ts";
 import { type HealthReply, healthPages, metricsPages } from "../../health/pages.ts";
+import { watchOver } from "../../health/watchdog.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { type ServedCalls, servedCallMetrics } from "../calls/served-calls.ts";
 import { type RoutingFacts, routingMetrics, routingReadiness } from "../node-routes/routing-facts.ts";
@@ -32,6 +33,7 @@ export async function serveFacts(means: ServeMeans): Promise<void> {
     metricsPages(() => `${metricsOf(facts(), routing())}${feedMetrics(sidecars())}${servedCallMetrics(servedCalls())}`),
     report,
   );
+  const endWatch = watchOver({ liveness: pages.liveness, log: report });
   while (!signal.aborted) {
     const { healthEnabled, healthHost, healthPort, ...more } = settings();
     health.listen(healthEnabled ? { host: healthHost, port: healthPort } : undefined);
@@ -39,6 +41,7 @@ export async function serveFacts(means: ServeMeans): Promise<void> {
     metrics.listen(more.prometheusMetricsEnabled ? metricsAddress : undefined);
     await wait(FOLLOW_MILLISECONDS, signal);
   }
+  endWatch();
   health.close();
   metrics.close();
 }

@@ -3,7 +3,7 @@ import { identity } from "../../identity.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { API_ENDPOINT_CONFIG_MAP, OPERATOR_HEALTH_PORT, podLabels } from "../render/names.ts";
 import { namespaceObject } from "../render/namespace.ts";
-import { fromField, hostProbes } from "../render/pod-parts.ts";
+import { ENDED_IF_BLOCKED, fromField, hostReadinessProbe } from "../render/pod-parts.ts";
 import {
   OPERATOR_ACCOUNT,
   OPERATOR_SECRETS_ROLE,
@@ -55,6 +55,7 @@ function deployment({ image, pullSecrets = [] }: OperatorOptions): KubeObject {
           priorityClassName: "system-cluster-critical",
           hostNetwork: true,
           dnsPolicy: "Default",
+          ...ENDED_IF_BLOCKED,
           nodeSelector: { "kubernetes.io/os": "linux" },
           tolerations: [
             { effect: "NoExecute", operator: "Exists" },
@@ -83,7 +84,7 @@ function container(image: string) {
     command: [identity.operator],
     env: [fromField("POD_NAMESPACE", "metadata.namespace"), fromField("POD_NAME", "metadata.name")],
     envFrom: [{ configMapRef: { name: API_ENDPOINT_CONFIG_MAP, optional: true } }],
-    ...hostProbes(OPERATOR_HEALTH_PORT),
+    readinessProbe: hostReadinessProbe(OPERATOR_HEALTH_PORT),
     securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
   };
 }

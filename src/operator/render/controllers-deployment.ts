@@ -10,7 +10,15 @@ import { identity } from "../../identity.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { CONTROLLERS_HEALTH_PORT, podLabels } from "./names.ts";
 import type { RenderPlan } from "./plan.ts";
-import { apiEndpoint, containerBase, etcdSecretAnnotation, etcdVolumes, fromField, pullSecrets } from "./pod-parts.ts";
+import {
+  apiEndpoint,
+  containerBase,
+  ENDED_IF_BLOCKED,
+  etcdSecretAnnotation,
+  etcdVolumes,
+  fromField,
+  pullSecrets,
+} from "./pod-parts.ts";
 
 /** Of no account of the image: nothing in the container belongs to it. */
 const USER = 65_532;
@@ -35,6 +43,7 @@ export function controllersDeployment(plan: RenderPlan): KubeObject {
           ...pullSecrets(plan),
           priorityClassName: "system-cluster-critical",
           ...(isInHost(plan) ? { hostNetwork: true, dnsPolicy: "Default" } : {}),
+          ...ENDED_IF_BLOCKED,
           nodeSelector: {
             "kubernetes.io/os": "linux",
             ...controlPlane.nodeSelector,
@@ -78,10 +87,6 @@ function container(plan: RenderPlan) {
   const { datastore, overrides } = plan.installation;
   const { resources } = overrides.controllers;
   const volumes = etcdVolumes(plan);
-  const check = (path: string) => ({
-    httpGet: { ...(isInHost(plan) ? { host: "127.0.0.1" } : {}), port: CONTROLLERS_HEALTH_PORT, path },
-    periodSeconds: 10,
-  });
   return {
     name: identity.controllers,
     ...containerBase(plan),
@@ -94,8 +99,11 @@ function container(plan: RenderPlan) {
       fromField("POD_NAME", "metadata.name"),
       ...apiEndpoint(plan),
     ],
-    livenessProbe: { ...check("/liveness"), initialDelaySeconds: 10, timeoutSeconds: 10, failureThreshold: 6 },
-    readinessProbe: { ...check("/readiness"), timeoutSeconds: 10 },
+    readinessProbe: {
+      httpGet: { ...(isInHost(plan) ? { host: "127.0.0.1" } : {}), port: CONTROLLERS_HEALTH_PORT, path: "/readiness" },
+      periodSeconds: 10,
+      timeoutSeconds: 10,
+    },
     ...(resources === undefined ? {} : { resources }),
     securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
     ...(volumes.length === 0 ? {} : { volumeMounts: volumes.map(({ mount }) => mount) }),

@@ -15,7 +15,7 @@ import {
   etcdVolumes,
   fromField,
   hashOf,
-  hostProbes,
+  hostReadinessProbe,
   networkConfigVolume,
   pullSecrets,
 } from "./pod-parts.ts";
@@ -63,7 +63,7 @@ export function nodeDaemonSet(plan: RenderPlan, config: KubeObject): KubeObject 
               ...containerBase(plan),
               command: [identity.nodeAgent, ...IN_HOST],
               env: environment,
-              ...hostProbes(NODE_HEALTH_PORT),
+              readinessProbe: hostReadinessProbe(NODE_HEALTH_PORT),
               ...(override.resources === undefined ? {} : { resources: override.resources }),
               securityContext: { privileged: true },
               volumeMounts,

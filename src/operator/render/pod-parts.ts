@@ -36,20 +36,16 @@ export function fromField(name: string, fieldPath: string): EnvironmentVariable 
   return { name, valueFrom: { fieldRef: { fieldPath } } };
 }
 
-/** Of a container in the network of the host, which listens on this port of loopback. */
-export function hostProbes(port: number) {
-  const check = (path: string) => ({ httpGet: { host: "127.0.0.1", port, path } });
-  return {
-    livenessProbe: {
-      ...check("/liveness"),
-      initialDelaySeconds: 10,
-      periodSeconds: 10,
-      timeoutSeconds: 10,
-      failureThreshold: 6,
-    },
-    readinessProbe: { ...check("/readiness"), periodSeconds: 5, timeoutSeconds: 5 },
-  };
+/**
+ * Of a container in the network of the host, which listens on this port of loopback. No container of ours has a probe of
+ * liveness, which whoever reaches the port could keep from being answered: the programs end themselves (health/watchdog.ts).
+ */
+export function hostReadinessProbe(port: number) {
+  return { httpGet: { host: "127.0.0.1", port, path: "/readiness" }, periodSeconds: 5, timeoutSeconds: 5 };
 }
+
+/** A program that is not the first process of its PID namespace is ended by the kernel if it is blocked. */
+export const ENDED_IF_BLOCKED = { shareProcessNamespace: true } as const;
 
 export function networkConfigVolume(): Volume {
   const name = "network-config";

@@ -1,0 +1,162 @@
+/**
+ * A user of the host without rights attacks the ports of health and metrics. The agent keeps few connections, answers its
+ * probe of readiness in time, and takes turns for its other work, of which the watch over its liveness is a part.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { resourceKey } from "../../src/model/keys.ts";
+import { nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
+import { hostProblem } from "../support/host.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
+import { type Agent, startAgent } from "./agent.ts";
+
+const problem = hostProblem() ?? program("setpriv");
+const test = testNeeding(problem);
+
+const [HEALTH, METRICS] = [9099, 9091];
+/** What the probes in the manifests have. */
+const PROBE_MILLISECONDS = 10_000;
+/** Of one port; what else the agent has open does not grow. */
+const MOST_CONNECTIONS = 2_048;
+
+/** Each runs until it is killed; `ready` is printed when the attack is in effect. */
+const ATTACK = `
+import { connect } from "node:net";
+const [kind, port, count] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])];
+const metrics = "GET /metrics HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n";
+const sent = { idle: "", slow: "GET /", large: "GET / HTTP/1.1\\r\\nx: " + "y".repeat(7_000), unread: metrics };
+const open = () => {
+  const socket = connect({ host: "127.0.0.1", port });
+  socket.on("error", () => {});
+  return socket;
+};
+const keep = () => {
+  const socket = open();
+  if (kind === "unread") socket.pause();
+  else socket.resume();
+  socket.on("connect", () => socket.write(sent[kind]));
+  if (kind === "slow") setInterval(() => socket.writable && socket.write("x"), 1_000);
+  if (kind === "large") setInterval(() => socket.writable && socket.write("y".repeat(100)), 1_000);
+  // Closed by the server: another one.
+  if (kind !== "idle") socket.on("close", () => setTimeout(keep, 5_000));
+  return socket;
+};
+const pipeline = () => {
+  const socket = open();
+  const write = () => { while (socket.writable && socket.write(metrics.repeat(100))); };
+  socket.on("connect", write).on("drain", write).resume().on("close", () => setTimeout(pipeline, 1));
+  return socket;
+};
+const churn = () => open().on("connect", function () { this.destroy(); }).on("close", churn);
+const begin = { pipeline, churn }[kind] ?? keep;
+for (let begun = 0; begun < count; begun += 100) {
+  const some = Array.from({ length: Math.min(100, count - begun) }, begin);
+  await Promise.all(some.map((socket) => new Promise((resolve) => {
+    for (const event of ["connect", "close"]) socket.once(event, resolve);
+  })));
+}
+console.log("ready");
+setInterval(() => {}, 60_000);
+`;
+
+const PROBE = `
+const begun = performance.now();
+const response = await fetch("http://127.0.0.1:${HEALTH}/readiness", { signal: AbortSignal.timeout(${PROBE_MILLISECONDS}) })
+  .catch(() => undefined);
+console.log(JSON.stringify({ status: response?.status, milliseconds: performance.now() - begun }));
+`;
+
+let site: PluginSite;
+let agent: Agent;
+/** The files with their process IDs. */
+const attackers: string[] = [];
+beforeAll(async () => {
+  if (problem !== undefined) return;
+  site = await openPluginSite("embedded");
+  const { name, cniVersion, ...plugin } = site.config();
+  site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+  const spec = { prometheusMetricsEnabled: true, prometheusMetricsHost: "127.0.0.1" };
+  const value = nodeAgentConfiguration.write(nodeAgentConfiguration.make({ name: "default" }, spec));
+  await site.store.put([{ kind: "put", key: resourceKey("nodeagentconfigurations", { name: "default" }), value }]);
+  site.host.writeFile(`${site.host.directory}/attack.ts`, ATTACK);
+  agent = await startAgent(site.host);
+  await pollUntil(async () => (await askPort()).status === 200, "the agent to be ready");
+}, 60_000);
+afterEach(async () => {
+  const files = attackers.splice(0);
+  if (files.length > 0) await site.host.must(["sh", "-c", `kill -KILL $(cat ${files.join(" ")})`]);
+});
+afterAll(() => site?.[Symbol.asyncDispose]());
+
+let started = 0;
+
+async function attack(kind: string, port: number, count: number): Promise<void> {
+  started += 1;
+  const log = `attack-${started}.log`;
+  const script = `${site.host.directory}/attack.ts`;
+  const user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+  const pidFile = `${site.host.directory}/attack-${started}.pid`;
+  attackers.push(pidFile);
+  const command = [...user, process.execPath, script, kind, String(port), String(count)];
+  site.host.start(["sh", "-c", `echo $$ > ${pidFile}; exec "$@"`, "sh", ...command], log);
+  const file = site.host.view(`${site.host.directory}/${log}`);
+  await pollUntil(() => existsSync(file) && readFileSync(file, "utf8").includes("ready"), "the attack", 60_000);
+}
+
+/** As root, from the host itself. */
+async function askPort(): Promise<{ readonly status?: number; readonly milliseconds: number }> {
+  const script = `${site.host.directory}/probe.ts`;
+  site.host.writeFile(script, PROBE);
+  return JSON.parse(await site.host.must([process.execPath, script]));
+}
+
+const openDescriptors = () => {
+  const { descriptors, connections } = agent.holds();
+  return descriptors + connections;
+};
+
+const ATTACKS: readonly (readonly [string, readonly (readonly [string, number, number])[]])[] = [
+  [
+    "12,000 connections that say nothing",
+    [
+      ["idle", HEALTH, 6_000],
+      ["idle", METRICS, 6_000],
+    ],
+  ],
+  [
+    "120 connections with requests in a pipeline",
+    [
+      ["pipeline", METRICS, 60],
+      ["pipeline", HEALTH, 60],
+    ],
+  ],
+  ["2,500 requests that arrive byte by byte", [["slow", HEALTH, 2_500]]],
+  ["2,500 requests with large headers", [["large", HEALTH, 2_500]]],
+  ["300 clients that do not read the metrics", [["unread", METRICS, 300]]],
+];
+
+describe("the agent's ports under attack by another user", () => {
+  for (const [title, attacks] of ATTACKS) {
+    test(`answers probes beside ${title}`, async () => {
+      const before = openDescriptors();
+      await Promise.all(attacks.map((each) => attack(...each)));
+      for (let count = 0; count < 3; count += 1) {
+        const { status, milliseconds } = await askPort();
+        expect(status).toBe(200);
+        expect(milliseconds).toBeLessThan(PROBE_MILLISECONDS);
+        expect(openDescriptors() - before).toBeLessThanOrEqual(2 * MOST_CONNECTIONS);
+      }
+    }, 120_000);
+  }
+
+  // Last: it ends the agent.
+  test("takes turns for its other work beside users that connect without a pause", async () => {
+    await Promise.all(Array.from({ length: 2 }, () => attack("churn", HEALTH, 200)));
+    expect(openDescriptors()).toBeLessThanOrEqual(2 * MOST_CONNECTIONS);
+    await agent.signal("TERM");
+
+    expect(await agent.ended).toBe(0);
+  }, 120_000);
+});
