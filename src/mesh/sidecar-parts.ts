@@ -35,7 +35,6 @@ export interface SidecarOptions {
 }
 
 export function sidecarContainer({ image, trustDomain, formerSocket }: SidecarOptions) {
-  const check = (path: string) => ({ httpGet: { path, port: SIDECAR_PORT } });
   return {
     name: identity.sidecar,
     image,
@@ -46,8 +45,8 @@ export function sidecarContainer({ image, trustDomain, formerSocket }: SidecarOp
       ...(formerSocket === undefined ? [] : [`--also-listen=${AUTHORIZATION_DIRECTORY}/${nameIn(formerSocket)}`]),
     ],
     env: Object.entries(SIDECAR_ENVIRONMENT).map(([name, value]) => ({ name, value })),
-    livenessProbe: { ...check("/liveness"), initialDelaySeconds: 10, periodSeconds: 10, timeoutSeconds: 5 },
-    readinessProbe: { ...check("/readiness"), periodSeconds: 3, timeoutSeconds: 3 },
+    // None of liveness: whoever reaches the port could keep it from being answered.
+    readinessProbe: { httpGet: { path: "/readiness", port: SIDECAR_PORT }, periodSeconds: 3, timeoutSeconds: 3 },
     resources: { requests: { cpu: "10m", memory: "64Mi" } },
     securityContext: {
       allowPrivilegeEscalation: false,
