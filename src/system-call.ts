@@ -21,6 +21,7 @@ export const SYSTEM_CALLS = {
   fcntl: [72, 25],
   flock: [73, 32],
   geteuid: [107, 175],
+  getpid: [39, 172],
   getppid: [110, 173],
   getsockname: [51, 204],
   getsockopt: [55, 209],

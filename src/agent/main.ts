@@ -7,6 +7,7 @@
  *   node setup      in a pod: the plugin's access, the condition of the Node; else the host's tokens (node-setup/)
  */
 import { statusAt } from "../file-status.ts";
+import type { Watch } from "../health/watchdog.ts";
 import { identity } from "../identity.ts";
 import type { AgentProcess } from "./agent-process.ts";
 import { callServerPart } from "./calls/call-server-process.ts";
@@ -18,6 +19,7 @@ interface Means {
   readonly own: AgentProcess;
   readonly signal: AbortSignal;
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  readonly watch: Pick<Watch, "ask">;
   /** The arguments that start the call server. */
   readonly callServer: readonly string[];
   /** Only in a test build. */
@@ -25,7 +27,7 @@ interface Means {
 }
 
 /** Until the signal is aborted. */
-export async function runAgent({ own, signal, wait, callServer, furtherParts }: Means): Promise<void> {
+export async function runAgent({ own, signal, wait, watch, callServer, furtherParts }: Means): Promise<void> {
   const { environment, say } = own;
   const ofPod = writePodKubeconfig(environment);
   const ofHost = hostKubeconfig();
@@ -38,7 +40,7 @@ export async function runAgent({ own, signal, wait, callServer, furtherParts }: 
   const { volumes, parts: csiParts } = csiPart(own, wait);
   const parts = [
     callServerPart(callServer, own),
-    networkPart({ environment, say, wait, account, routed, volumes }),
+    networkPart({ environment, say, wait, account, routed, watch, volumes }),
     ...csiParts,
     ...(await setupParts({ ...own, wait, ofPod, ofHost, arePodsRouted: () => arePodsRouted() })),
     ...furtherParts,

@@ -35,7 +35,7 @@ export interface AgentMeans {
   openDatastore(settings: DatastoreSettings, warn: (message: string) => void): Promise<Datastore>;
   openKubeClient(access: KubeAccess, warn: (message: string) => void): Promise<KubeClient>;
   /** Serves health and metrics. Resolves when the signal is aborted. */
-  serveFacts(means: Omit<ServeMeans, "servedCalls">): Promise<void>;
+  serveFacts(means: Omit<ServeMeans, "servedCalls" | "watch">): Promise<void>;
   /** In the network namespaces of all processes of the host, without lengths; `undefined` if those cannot be seen. */
   containerAddresses(): ReadonlySet<string> | undefined;
   uuid(): string;
@@ -75,7 +75,7 @@ const KERNEL_RELEASE = "/proc/sys/kernel/osrelease";
 const elapsed = () => performance.now();
 const now = () => new Date();
 
-export function ownAgentMeans(environment: Environment): AgentMeans {
+export function ownAgentMeans(environment: Environment, watch: ServeMeans["watch"]): AgentMeans {
   return {
     kernel: ownSockets,
     clock: { elapsed, now, random: Math.random, wait: SYSTEM_CLOCK.wait },
@@ -96,7 +96,7 @@ export function ownAgentMeans(environment: Environment): AgentMeans {
     openDatastore: (settings, warn) => openDatastoreToFollow(settings, { environment, warn }),
     openKubeClient: (access, warn) =>
       openKubeClient(access, { environment, warn, now, elapsed, program: identity.nodeAgent }),
-    serveFacts: (means) => serveFacts({ ...means, servedCalls: () => readServedCalls(environment) }),
+    serveFacts: (means) => serveFacts({ ...means, watch, servedCalls: () => readServedCalls(environment) }),
     containerAddresses,
     uuid: () => crypto.randomUUID(),
     followerOfBgp: (means) => followerOfBgp(environment, means),

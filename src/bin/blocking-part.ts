@@ -1,7 +1,8 @@
 /**
  * Only in a test build: a part of the agent that keeps its process busy, as a
  * long calculation would. With the variable set to `block /run/here` it blocks
- * the process as long as that file exists.
+ * the process as long as that file exists. A second variable is the time after
+ * which a blocked process is ended.
  */
 import { existsSync } from "node:fs";
 import type { AgentPart } from "../agent/supervise.ts";
@@ -14,6 +15,11 @@ const POLL_MILLISECONDS = 10;
 export function blockingParts(): readonly AgentPart[] {
   const order = process.env[`${identity.environmentPrefix}FAULT`] ?? "";
   return order.startsWith(ORDER) ? [blockingPart(order.slice(ORDER.length))] : [];
+}
+
+export function watchLimit(): { readonly limitMilliseconds?: number } {
+  const text = process.env[`${identity.environmentPrefix}FAULT_LIMIT`];
+  return text === undefined ? {} : { limitMilliseconds: Number(text) };
 }
 
 function blockingPart(path: string): AgentPart {

@@ -9,7 +9,7 @@ import { controllerSettings } from "../controllers/settings.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { PluginError } from "../errors.ts";
-import { watchOver } from "../health/watchdog.ts";
+import { type Watch, watchOver } from "../health/watchdog.ts";
 import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
 import { formatLine } from "../log/line.ts";
@@ -25,9 +25,14 @@ export async function run(args: readonly string[]): Promise<number> {
     console.error(`${identity.controllers}: unknown argument ${quoted(first)}\n\n${usage()}`);
     return 2;
   }
+  const watch = watchOver({ warn });
   const stop = new AbortController();
   for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
-  await runUntil(stop.signal);
+  try {
+    await runUntil(stop.signal, watch);
+  } finally {
+    watch.end();
+  }
   return 0;
 }
 
@@ -36,12 +41,11 @@ function print(text: string): number {
   return 0;
 }
 
-async function runUntil(signal: AbortSignal): Promise<void> {
+async function runUntil(signal: AbortSignal, watch: Watch): Promise<void> {
   Bun.unsafe.setJITPolicy(1);
   const environment = process.env;
   const elapsed = () => performance.now();
   const { wait } = SYSTEM_CLOCK;
-  const warn = (message: string) => log(message, "WARNING");
   const settings = storeSettings(environment);
   const client = await openKubeClient(kubeAccessIn(environment), {
     environment,
@@ -68,17 +72,17 @@ async function runUntil(signal: AbortSignal): Promise<void> {
   });
   const server = new ReportServer(() => controllers.report, healthPortIn(environment), warn);
   server.listen(controllerSettings(environment, undefined, { isEtcd }).running);
-  const endWatch = watchOver({ liveness: () => livenessOf(controllers.report), log: warn });
+  watch.ask(() => livenessOf(controllers.report));
   const listening = setInterval(() => server.listenAgain(), LISTEN_AGAIN_MILLISECONDS);
   try {
     await controllers.run();
   } finally {
     clearInterval(listening);
-    endWatch();
     server.close();
   }
 }
 
+const warn = (message: string) => log(message, "WARNING");
 const HEALTH_PORT = 9095;
 const LISTEN_AGAIN_MILLISECONDS = 5_000;
 

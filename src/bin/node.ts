@@ -15,6 +15,7 @@ import { StartRefused } from "../agent/supervise.ts";
 import type { Environment } from "../cni/environment.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { PluginError } from "../errors.ts";
+import { watchOver } from "../health/watchdog.ts";
 import { identity } from "../identity.ts";
 import { nameProcess } from "../linux/own-process.ts";
 import { DEFAULT_KUBELET_DIRECTORY, KUBELET_DIRECTORY, NO_KUBELET } from "../model/kubelet-directory.ts";
@@ -116,6 +117,8 @@ async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }
     return 1;
   }
   nameProcess(identity.nodeAgent);
+  const limit = typeof FAULTS === "undefined" || !FAULTS ? {} : (await import("./blocking-part.ts")).watchLimit();
+  const watch = watchOver({ warn: (message) => say(message, {}, "WARNING"), ...limit });
   const signal = stopSignal();
   try {
     // Before any part runs: two agents would write one policy table.
@@ -124,6 +127,7 @@ async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }
       own: ownProcess(process.env),
       signal,
       wait,
+      watch,
       callServer: [SERVE_CALLS, PARENT, String(process.pid)],
       furtherParts:
         typeof FAULTS === "undefined" || !FAULTS ? [] : (await import("./blocking-part.ts")).blockingParts(),
@@ -133,6 +137,8 @@ async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }
     if (signal.aborted && failure === signal.reason) return 0;
     if (failure instanceof StartRefused) return 1;
     throw failure;
+  } finally {
+    watch.end();
   }
 }
 

@@ -4,7 +4,7 @@ import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { PluginError } from "../errors.ts";
 import { LocalServer } from "../health/local-server.ts";
 import { healthPages, metricsPages } from "../health/pages.ts";
-import { watchOver } from "../health/watchdog.ts";
+import { type Watch, watchOver } from "../health/watchdog.ts";
 import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
 import { formatLine } from "../log/line.ts";
@@ -19,6 +19,7 @@ import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 const METRICS_PORT = 9097;
 const ALL_ADDRESSES = "";
+const warn = (message: string) => log(message, "WARNING");
 const DELETE_INSTALLATION = "delete-installation";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -34,7 +35,12 @@ export async function run(args: readonly string[]): Promise<number> {
     console.error(`${identity.operator}: unknown argument ${quoted(first)}\n\n${usage()}`);
     return 2;
   }
-  await runUntil(stop.signal, process.env);
+  const watch = watchOver({ warn });
+  try {
+    await runUntil(stop.signal, process.env, watch);
+  } finally {
+    watch.end();
+  }
   return 0;
 }
 
@@ -43,12 +49,11 @@ function print(text: string): number {
   return 0;
 }
 
-async function runUntil(signal: AbortSignal, environment: Environment): Promise<void> {
+async function runUntil(signal: AbortSignal, environment: Environment, watch: Watch): Promise<void> {
   Bun.unsafe.setJITPolicy(1);
   const elapsed = () => performance.now();
   const now = () => new Date();
   const { wait } = SYSTEM_CLOCK;
-  const warn = (message: string) => log(message, "WARNING");
   const ports = {
     health: portIn(environment, "HEALTH_PORT", OPERATOR_HEALTH_PORT),
     metrics: portIn(environment, "METRICS_PORT", METRICS_PORT),
@@ -77,11 +82,10 @@ async function runUntil(signal: AbortSignal, environment: Environment): Promise<
   );
   health.listen({ host: ALL_ADDRESSES, port: ports.health });
   metrics.listen({ host: ALL_ADDRESSES, port: ports.metrics });
-  const endWatch = watchOver({ liveness: pages.liveness, log: warn });
+  watch.ask(pages.liveness);
   try {
     await operator.run();
   } finally {
-    endWatch();
     health.close();
     metrics.close();
     await client.close();
@@ -92,7 +96,7 @@ async function runUntil(signal: AbortSignal, environment: Environment): Promise<
 async function deleteUntil(signal: AbortSignal, environment: Environment): Promise<number> {
   const client = await openKubeClient(kubeAccessIn(environment), {
     environment,
-    warn: (message) => log(message, "WARNING"),
+    warn,
     now: () => new Date(),
     elapsed: () => performance.now(),
     program: identity.operator,

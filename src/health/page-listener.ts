@@ -11,7 +11,7 @@ import { type ConnectionLimits, LimitedConnections, withinDescriptors } from "..
 import type { Pages } from "./pages.ts";
 import { parseRequest, type Refusal } from "./request-head.ts";
 
-export interface PagePlace {
+export interface ListenAddress {
   readonly hostname: string;
   readonly port: number;
   readonly isExclusive: boolean;
@@ -49,8 +49,8 @@ interface PageConnection {
 type PageSocket = Socket<PageConnection>;
 
 /** Throws if it cannot listen there. */
-export function listenForPages(place: PagePlace, pages: Pages): PageListener {
-  return new Listener(place, pages);
+export function listenForPages(address: ListenAddress, pages: Pages): PageListener {
+  return new Listener(address, pages);
 }
 
 class Listener implements PageListener {
@@ -62,7 +62,7 @@ class Listener implements PageListener {
   private acceptedAtOnce = 0;
 
   constructor(
-    private readonly place: PagePlace,
+    private readonly address: ListenAddress,
     private readonly pages: Pages,
   ) {
     this.listener = this.listen();
@@ -82,9 +82,9 @@ class Listener implements PageListener {
       close: (closed: PageSocket) => this.connections.left(closed),
       error: (failed: PageSocket) => void failed.terminate(),
     };
-    const { isExclusive, ...address } = this.place;
+    const { isExclusive, ...place } = this.address;
     const sharing = { exclusive: isExclusive, reusePort: !isExclusive };
-    return Bun.listen<PageConnection>({ ...address, ...sharing, allowHalfOpen: true, socket });
+    return Bun.listen<PageConnection>({ ...place, ...sharing, allowHalfOpen: true, socket });
   }
 
   private open(socket: PageSocket): void {
@@ -97,7 +97,7 @@ class Listener implements PageListener {
 
   /** A shared address is never without a listener: another program could take it. */
   private listenAfresh(): void {
-    if (this.place.isExclusive) return;
+    if (this.address.isExclusive) return;
     const former = this.listener;
     this.listener = this.listen();
     former.stop(false);

@@ -9,7 +9,8 @@ async function watched(lines: string, { under = [] as readonly string[], limit =
     import { watchOver } from ${MODULE};
     let reply = { status: 200, text: "live" };
     const begun = performance.now();
-    const end = watchOver({ liveness: () => reply, log: console.log, checkMilliseconds: 20, limitMilliseconds: ${limit} });
+    const watch = watchOver({ warn: console.log, checkMilliseconds: 20, limitMilliseconds: ${limit} });
+    watch.ask(() => reply);
     ${lines}`;
   const child = Bun.spawn([...under, process.execPath, "-e", script], { stdout: "pipe" });
   const printed = await new Response(child.stdout).text();
@@ -27,14 +28,40 @@ describe("watchOver()", () => {
     expect(await watched("for (;;);", { under })).toMatchObject({ signal: "SIGALRM" });
   });
 
-  test("ends a process that does not live for the limit, and says why, once", async () => {
+  test("ends a process that is not live for the limit, and says why, once", async () => {
     const { printed, signal } = await watched(`reply = { status: 503, text: "hangs" };`);
 
-    expect(printed).toBe("Does not live, and will be ended by SIGALRM after 0.4 s: hangs\n");
+    expect(printed).toBe("Not live; SIGALRM ends this process within 0.4 s unless it recovers: hangs\n");
     expect(signal).toBe("SIGALRM");
   });
 
-  test("leaves a process alone that lives for longer than the limit, or lives again", async () => {
+  test("ends the first process of a PID namespace too if it is not live, and says that it cannot if it is blocked", async () => {
+    const under = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"];
+    const { printed, code } = await watched(`reply = { status: 503, text: "hangs" };`, { under });
+
+    expect(printed.split("\n")).toEqual([
+      "The kernel will not end this process if it is blocked: it is the first of its PID namespace",
+      "Not live; SIGALRM ends this process within 0.4 s unless it recovers: hangs",
+      "",
+    ]);
+    expect(code).toBe(142);
+  });
+
+  test("says once if the kernel refuses the timer", async () => {
+    const { printed } = await watched("setTimeout(() => process.exit(), 200);", { limit: -1_000 });
+
+    expect(printed).toBe("The kernel will not end this process if it is blocked: setitimer failed, error 22\n");
+  });
+
+  test("leaves a process alone that is not asked any more", async () => {
+    const { printed, code } = await watched(
+      `reply = { status: 503, text: "hangs" }; watch.ask(undefined); setTimeout(() => process.exit(7), 800);`,
+    );
+
+    expect([printed, code]).toEqual(["", 7]);
+  });
+
+  test("leaves a process alone that is live for longer than the limit, or is live again", async () => {
     const limit = 3_000;
     const { printed, code } = await watched(
       `reply = { status: 503, text: "hangs" };
@@ -47,7 +74,7 @@ describe("watchOver()", () => {
   });
 
   test("watches no more when it is ended", async () => {
-    const { code } = await watched("end(); Bun.sleepSync(800); process.exitCode = 7;");
+    const { code } = await watched("watch.end(); Bun.sleepSync(800); process.exitCode = 7;");
 
     expect(code).toBe(7);
   });

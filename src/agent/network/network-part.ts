@@ -4,6 +4,7 @@
  * part, the kernel keeps the rules and routes that it has.
  */
 
+import type { Watch } from "../../health/watchdog.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
 import type { AgentProcess } from "../agent-process.ts";
 import { onceEach } from "../once-each.ts";
@@ -22,6 +23,7 @@ interface Means extends Pick<AgentProcess, "environment" | "say"> {
   readonly account: string | undefined;
   /** Gets a function that returns whether pods are routed, each time that the network changes. */
   readonly routed: (arePodsRouted: () => boolean) => void;
+  readonly watch: Pick<Watch, "ask">;
   /** Of the pods with a sidecar. */
   readonly volumes: SidecarVolumes;
 }
@@ -66,11 +68,11 @@ async function openNetfilter(): Promise<NetfilterAccess> {
 
 async function enforceUntilChanged(
   network: AgentNetwork,
-  { environment, say, signal, wait, reader, netfilter, routed, volumes }: EnforceMeans,
+  { environment, say, signal, wait, reader, netfilter, routed, watch, volumes }: EnforceMeans,
 ): Promise<void> {
   const { runNetwork } = await import("./run-network.ts");
   const { ownAgentMeans } = await import("../means.ts");
-  const means = ownAgentMeans(environment);
+  const means = ownAgentMeans(environment, watch);
   const changed = new AbortController();
   const stop = AbortSignal.any([signal, changed.signal]);
   const log = (message: string, level: "INFO" | "WARNING" | "ERROR") => say(message, {}, level);

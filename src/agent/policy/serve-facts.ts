@@ -1,7 +1,7 @@
 /** Serves health and metrics where the configuration of the agent says, and follows its changes. */
 import { LocalServer } from "../../health/local-server.ts";
 import { type HealthReply, healthPages, metricsPages } from "../../health/pages.ts";
-import { watchOver } from "../../health/watchdog.ts";
+import type { Watch } from "../../health/watchdog.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { type ServedCalls, servedCallMetrics } from "../calls/served-calls.ts";
 import { type RoutingFacts, routingMetrics, routingReadiness } from "../node-routes/routing-facts.ts";
@@ -17,6 +17,8 @@ export interface ServeMeans {
   readonly routing: () => RoutingFacts | undefined;
   readonly servedCalls: () => readonly ServedCalls[];
   readonly sidecars: () => FeedFacts;
+  /** Asks for the liveness meanwhile. */
+  readonly watch: Pick<Watch, "ask">;
   readonly settings: () => NodeAgentSettings;
   /** Resolves early if the signal is aborted. */
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
@@ -26,24 +28,27 @@ export interface ServeMeans {
 
 /** Resolves when the signal is aborted. */
 export async function serveFacts(means: ServeMeans): Promise<void> {
-  const { facts, routing, servedCalls, sidecars, settings, wait, signal, report } = means;
+  const { facts, routing, servedCalls, sidecars, watch, settings, wait, signal, report } = means;
   const pages = { liveness: () => livenessOf(facts()), readiness: () => bothReady(facts(), routing()) };
   const health = new LocalServer(healthPages(pages), report);
   const metrics = new LocalServer(
     metricsPages(() => `${metricsOf(facts(), routing())}${feedMetrics(sidecars())}${servedCallMetrics(servedCalls())}`),
     report,
   );
-  const endWatch = watchOver({ liveness: pages.liveness, log: report });
-  while (!signal.aborted) {
-    const { healthEnabled, healthHost, healthPort, ...more } = settings();
-    health.listen(healthEnabled ? { host: healthHost, port: healthPort } : undefined);
-    const metricsAddress = { host: more.prometheusMetricsHost, port: more.prometheusMetricsPort };
-    metrics.listen(more.prometheusMetricsEnabled ? metricsAddress : undefined);
-    await wait(FOLLOW_MILLISECONDS, signal);
+  watch.ask(pages.liveness);
+  try {
+    while (!signal.aborted) {
+      const { healthEnabled, healthHost, healthPort, ...more } = settings();
+      health.listen(healthEnabled ? { host: healthHost, port: healthPort } : undefined);
+      const metricsAddress = { host: more.prometheusMetricsHost, port: more.prometheusMetricsPort };
+      metrics.listen(more.prometheusMetricsEnabled ? metricsAddress : undefined);
+      await wait(FOLLOW_MILLISECONDS, signal);
+    }
+  } finally {
+    watch.ask(undefined);
+    health.close();
+    metrics.close();
   }
-  endWatch();
-  health.close();
-  metrics.close();
 }
 
 function bothReady(facts: PolicyFacts, routing: RoutingFacts | undefined): HealthReply {

@@ -3,7 +3,7 @@ import { identity } from "../../identity.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { API_ENDPOINT_CONFIG_MAP, OPERATOR_HEALTH_PORT, podLabels } from "../render/names.ts";
 import { namespaceObject } from "../render/namespace.ts";
-import { ENDED_IF_BLOCKED, fromField, hostReadinessProbe } from "../render/pod-parts.ts";
+import { fromField, hostReadinessProbe, SHARED_PROCESS_NAMESPACE } from "../render/pod-parts.ts";
 import {
   OPERATOR_ACCOUNT,
   OPERATOR_SECRETS_ROLE,
@@ -55,7 +55,7 @@ function deployment({ image, pullSecrets = [] }: OperatorOptions): KubeObject {
           priorityClassName: "system-cluster-critical",
           hostNetwork: true,
           dnsPolicy: "Default",
-          ...ENDED_IF_BLOCKED,
+          ...SHARED_PROCESS_NAMESPACE,
           nodeSelector: { "kubernetes.io/os": "linux" },
           tolerations: [
             { effect: "NoExecute", operator: "Exists" },

@@ -13,11 +13,11 @@ import type { RenderPlan } from "./plan.ts";
 import {
   apiEndpoint,
   containerBase,
-  ENDED_IF_BLOCKED,
   etcdSecretAnnotation,
   etcdVolumes,
   fromField,
   pullSecrets,
+  SHARED_PROCESS_NAMESPACE,
 } from "./pod-parts.ts";
 
 /** Of no account of the image: nothing in the container belongs to it. */
@@ -43,7 +43,7 @@ export function controllersDeployment(plan: RenderPlan): KubeObject {
           ...pullSecrets(plan),
           priorityClassName: "system-cluster-critical",
           ...(isInHost(plan) ? { hostNetwork: true, dnsPolicy: "Default" } : {}),
-          ...ENDED_IF_BLOCKED,
+          ...SHARED_PROCESS_NAMESPACE,
           nodeSelector: {
             "kubernetes.io/os": "linux",
             ...controlPlane.nodeSelector,

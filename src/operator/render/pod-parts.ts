@@ -44,8 +44,8 @@ export function hostReadinessProbe(port: number) {
   return { httpGet: { host: "127.0.0.1", port, path: "/readiness" }, periodSeconds: 5, timeoutSeconds: 5 };
 }
 
-/** A program that is not the first process of its PID namespace is ended by the kernel if it is blocked. */
-export const ENDED_IF_BLOCKED = { shareProcessNamespace: true } as const;
+/** Then the first process is that of the pod: a program that is not the first process of its PID namespace is ended by the kernel if it is blocked. */
+export const SHARED_PROCESS_NAMESPACE = { shareProcessNamespace: true } as const;
 
 export function networkConfigVolume(): Volume {
   const name = "network-config";
