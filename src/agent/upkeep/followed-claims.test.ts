@@ -44,7 +44,7 @@ function openStore() {
 async function start(): Promise<void> {
   stop = new AbortController();
   const blocks = startReplica(openStore(), routedBlockKinds(), { signal: stop.signal, watches: "per kind" });
-  claims = new FollowedClaims({ store: openStore(), node: NODE, elapsed: () => elapsed });
+  claims = new FollowedClaims({ store: openStore(), node: NODE, elapsed: () => elapsed, random: () => 0.5 });
   following = claims.follow(blocks.updates(stop.signal));
   await claims.areKnown;
 }
@@ -105,6 +105,7 @@ describe("FollowedClaims", () => {
     await add("a");
     await add("b", OTHER);
     await start();
+    expect((await pass("a")).requests.join()).not.toContain("list blockaffinities");
     expect((await pass("a")).requests.filter((each) => each.startsWith("list "))).toEqual([
       expect.stringMatching(/^list blockaffinities .*affinity/),
       expect.stringMatching(/^list blockaffinities .*borrowed/),
@@ -118,6 +119,7 @@ describe("FollowedClaims", () => {
 
   test("finds leaks in blocks that the node claimed, and borrowed from, after the start", async () => {
     await start();
+    await pass();
     await pass();
     await add("b", OTHER);
     await fillOwnBlock();
@@ -136,6 +138,7 @@ describe("FollowedClaims", () => {
     await fillOwnBlock();
     await add("borrowed");
     await pollUntil(() => claims.blocks().length === 2, "the blocks to be followed");
+    await pass(...OWN, "borrowed");
     await pass(...OWN, "borrowed");
     expect(await borrowedBlocks()).toHaveLength(1);
     await remove("borrowed");
@@ -156,6 +159,7 @@ describe("FollowedClaims", () => {
     await remove("borrowed");
     expect(await borrowedBlocks()).toHaveLength(1);
     await start();
+    await pass(...OWN);
     await pass(...OWN);
     expect(await borrowedBlocks()).toEqual([]);
 

@@ -4,7 +4,7 @@
  * of the cluster anyway, and these name their node and the nodes of their addresses.
  *
  *   followed blocks ──> blocks of the node, blocks with addresses of it ──┐
- *   its claims, listed at the start and once a day ───────────────────────┴──> blocks that are read by their names
+ *   its claims, listed in the second pass and about once a day ───────────┴──> blocks that are read by their names
  *
  * A record that the node borrowed from a block outlives the addresses, and no block tells of it: so a block that has
  * concerned the node does so until its record is gone. What comes and goes too fast to be followed, the next list finds.
@@ -21,6 +21,7 @@ import type { RoutedBlock } from "../../routing/facts.ts";
 import type { RoutedBlockValues } from "../../routing/inputs.ts";
 import type { KnownClaims } from "../../upkeep/host-leaks.ts";
 
+/** On average: agents that start together do not list together. */
 const LIST_MILLISECONDS = 24 * 60 * 60 * 1000;
 
 export interface ClaimsMeans {
@@ -28,6 +29,8 @@ export interface ClaimsMeans {
   readonly node: string;
   /** Milliseconds that never go back. */
   readonly elapsed: () => number;
+  /** From 0 up to 1. */
+  readonly random: () => number;
 }
 
 export class FollowedClaims implements KnownClaims {
@@ -36,7 +39,8 @@ export class FollowedClaims implements KnownClaims {
   /** The names of those that concern it now. */
   private readonly current = new Set<string>();
   private readonly firstUpdate = Promise.withResolvers<void>();
-  private listedAt = Number.NEGATIVE_INFINITY;
+  /** `undefined` until the first pass, which all agents of a cluster may begin together. */
+  private listAt: number | undefined;
 
   constructor(private readonly means: ClaimsMeans) {}
 
@@ -55,15 +59,19 @@ export class FollowedClaims implements KnownClaims {
 
   /** Before a search. */
   async listIfDue(): Promise<void> {
-    const { store, node, elapsed } = this.means;
-    if (elapsed() - this.listedAt < LIST_MILLISECONDS) return;
+    const { store, node, elapsed, random } = this.means;
+    if (this.listAt === undefined) {
+      this.listAt = elapsed();
+      return;
+    }
+    if (elapsed() < this.listAt) return;
     const claims = (await readAllEntries(store, affinitiesPrefix(node))).flatMap(
       (entry) => decodeAffinity(entry) ?? [],
     );
     for (const { cidr } of [...claims, ...(await readBorrowings(store, node))]) {
       this.concerned.set(formatPrefix(cidr), cidr);
     }
-    this.listedAt = elapsed();
+    this.listAt = elapsed() + LIST_MILLISECONDS * (0.5 + random());
   }
 
   blocks(): readonly Prefix[] {

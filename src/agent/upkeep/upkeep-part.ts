@@ -59,9 +59,16 @@ export function upkeepPart({ log: logEach, ...given }: Given): AgentPart {
     name: "the upkeep of the node's records",
     run: async (signal) => {
       const { wait, random } = clock;
-      const { claims, followed } = followClaims(given, signal);
-      await repeatUpkeep(() => keepUp({ ...given, left, claims, log }, signal), { wait, random, log, signal });
-      await followed;
+      const failed = new AbortController();
+      const stop = AbortSignal.any([signal, failed.signal]);
+      const { claims, followed } = followClaims(given, stop);
+      const pass = () => keepUp({ ...given, left, claims, log }, stop);
+      try {
+        // Passes without what they follow would find less: if that fails, the part fails, and is started again.
+        await Promise.all([repeatUpkeep(pass, { wait, random, log, signal: stop }), followed]);
+      } finally {
+        failed.abort();
+      }
     },
   };
 }
@@ -72,7 +79,12 @@ function followClaims(
   signal: AbortSignal,
 ): { readonly claims: FollowedClaims | undefined; readonly followed?: Promise<void> } {
   if (!store.isOrchestratorApi || blocks === undefined) return { claims: undefined };
-  const claims = new FollowedClaims({ store, node: network.node, elapsed: means.clock.elapsed });
+  const claims = new FollowedClaims({
+    store,
+    node: network.node,
+    elapsed: means.clock.elapsed,
+    random: means.clock.random,
+  });
   return { claims, followed: claims.follow(blocks.updates(signal)) };
 }
 
