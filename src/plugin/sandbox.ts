@@ -60,10 +60,15 @@ export type Found =
   /** No link of this name in the container; `stale` is a host link left by an earlier sandbox of the same pod. */
   | { readonly kind: "nothing"; readonly stale?: Link }
   /**
-   * The links that an earlier ADD of the same attachment made, the addresses they are wired for, and whether other
-   * sources are allowed too.
+   * The links that an earlier ADD of the same attachment made, the addresses they are wired for, the group of the
+   * host's, and whether other sources are allowed too.
    */
-  | { readonly kind: "own-links"; readonly addresses: readonly Address[]; readonly allowsSources: boolean };
+  | {
+      readonly kind: "own-links";
+      readonly addresses: readonly Address[];
+      readonly group: number | undefined;
+      readonly allowsSources: boolean;
+    };
 
 export function findExisting({ host, container }: Sandbox, workload: Workload): Found {
   const inside = findLink(container, workload.ifname);
@@ -71,8 +76,9 @@ export function findExisting({ host, container }: Sandbox, workload: Workload): 
   if (inside !== undefined) {
     const isMarked = outside?.alias === workload.mark;
     if (isOwn(inside, workload) && outside !== undefined && isMarked) {
-      const allowsSources = outside.group === ALLOWED_SOURCES_GROUP;
-      return { kind: "own-links", addresses: addressesRoutedTo(host, outside.index), allowsSources };
+      const { group, index } = outside;
+      const allowsSources = group === ALLOWED_SOURCES_GROUP;
+      return { kind: "own-links", addresses: addressesRoutedTo(host, index), group, allowsSources };
     }
     const state = isMarked && inside.kind === "veth" ? otherMac(inside, workload) : "";
     throw new PluginError(

@@ -56,9 +56,20 @@ export interface WiringOptions {
 
 /** Step 1. Returns the new links if the kernel echoes them (Linux 6.2 and later). */
 export function createLinks(plan: WiringPlan, sandbox: Sandbox, found: Found): Wired | undefined {
-  if (found.kind === "own-links") return undefined;
+  const made = found.kind === "own-links" ? undefined : createPair(plan, sandbox, found.stale);
+  // Before its sources are allowed. An ADD that was killed may have created the links and not marked them.
+  if (plan.host.sourcePrefixes.length > 0 && !(found.kind === "own-links" && found.allowsSources)) {
+    const { host } = made ?? linksOf(plan, sandbox);
+    effect("mark the link of further sources", () =>
+      perform(sandbox.host, [changeLink(host, { group: ALLOWED_SOURCES_GROUP })]),
+    );
+  }
+  return made;
+}
+
+function createPair(plan: WiringPlan, sandbox: Sandbox, former: Link | undefined): Wired | undefined {
   const { host, container } = plan;
-  const stale = found.stale === undefined ? [] : [deleteLink(found.stale)];
+  const stale = former === undefined ? [] : [deleteLink(former)];
   const group = groupOfNew(host.mark);
   const create = createVeth({
     host: { name: host.name, mac: host.mac, state: "down", group },
@@ -80,15 +91,7 @@ export function createLinks(plan: WiringPlan, sandbox: Sandbox, found: Found): W
   // The kernel may have removed it first: it deletes the links of a namespace shortly after the namespace.
   if (removed !== undefined && !isKernelError(removed, "ENODEV")) throw removed;
   for (const refusal of refusals) if (refusal !== undefined) throw refusal;
-  const wired = pairOf(born, plan);
-  // Before its sources are allowed.
-  if (host.sourcePrefixes.length > 0) {
-    const made = (wired ?? linksOf(plan, sandbox)).host;
-    effect("mark the link of further sources", () =>
-      perform(sandbox.host, [changeLink(made, { group: groupOf(plan) })]),
-    );
-  }
-  return wired;
+  return pairOf(born, plan);
 }
 
 /** Groups that administrators assign are small, and those of removals larger. */
@@ -99,9 +102,11 @@ function groupOfNew(mark: string): number {
   return LOWEST_NEW_GROUP + (Bun.hash.crc32(mark) % LOWEST_NEW_GROUP);
 }
 
-/** Marks links whose containers may use other sources too. */
-function groupOf({ host }: WiringPlan): number {
-  return host.sourcePrefixes.length > 0 ? ALLOWED_SOURCES_GROUP : 0;
+/** Marks links whose containers may use other sources too; a repeated ADD keeps the group of an administrator. */
+function groupOf({ host }: WiringPlan, found: Found): { readonly group?: number } {
+  if (host.sourcePrefixes.length > 0) return { group: ALLOWED_SOURCES_GROUP };
+  const isOurs = found.kind === "nothing" || found.allowsSources || found.group === groupOfNew(host.mark);
+  return isOurs ? { group: 0 } : {};
 }
 
 /** The host's end contains the index of its peer, which is as requested; the kernel chooses the same MTU for both. */
@@ -124,7 +129,7 @@ export function wireLinks(plan: WiringPlan, sandbox: Sandbox, options: WiringOpt
   effect("wire the host", () => {
     const { neighbours, routes } = plan.host;
     const first = [
-      changeLink(host, { state: "up", group: groupOf(plan) }),
+      changeLink(host, { state: "up", ...groupOf(plan, options.found) }),
       ...neighbours.map((neighbour) => setNeighbour({ ...neighbour, linkIndex: host.index })),
     ];
     performWithRoutes(sandbox.host, first, { link: host, planned: routes, whenTaken: "refuse" });

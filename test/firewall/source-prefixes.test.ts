@@ -4,6 +4,7 @@ import { identity } from "../../src/identity.ts";
 import { NODE } from "../../src/model/kinds.ts";
 import { annotationKey } from "../../src/plugin/annotations.ts";
 import { launchAgent } from "../agent/agent.ts";
+import { buildWithCrashPoints } from "../support/crash-build.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
 import { KUBE_SITE_STORES, type KubePod, type KubeSite, openKubeSite } from "../support/kube-site.ts";
 import { hearUdp, openUdpClient } from "../support/namespace-sockets.ts";
@@ -28,6 +29,8 @@ const SWITCH_ON = { allowed_source_prefixes: true };
 const ANNOTATION = annotationKey("allowedSourcePrefixes");
 const BOTH = ["198.51.100.0/24", "198.51.100.128/25", "2001:db8:7::/64"];
 const ALLOWED = ["198.51.100.9", "198.51.100.255", "2001:db8:7::9"];
+/** With the number of the crash point. */
+const MARKED = /^crash point (\d+) before mark the link of further sources$/m;
 const FOREIGN = ["198.51.101.9", "203.0.113.9", "2001:db8:8::9", "192.0.2.1"];
 
 /** They reach the rules through the endpoint, the same on each datastore. */
@@ -243,6 +246,25 @@ for (const { kind, problem } of STORES) {
       expect([await reversePath(sender), (await check(sender)).code]).toEqual(["1", 0]);
       expect(await allowed()).not.toContain("elements");
       for (const { pod } of [sender, receiver]) await remove(pod);
+    });
+
+    test("has a marked link before they are allowed, also if the ADD that created it was killed", async () => {
+      const build = buildWithCrashPoints();
+      const add = (pod: KubePod, fault: string) =>
+        kube.site.call("ADD", pod, {
+          ...options(),
+          program: build.program,
+          environment: { CNI_PATH: build.directory, [`${identity.environmentPrefix}FAULT`]: fault },
+        });
+      const sample = await makePod(BOTH);
+      const [, point = ""] = MARKED.exec((await add(sample, "list")).stderr) ?? [];
+      const pod = await makePod(BOTH);
+      await add(pod, point);
+      const { code, stderr } = await add(pod, "list");
+      build.remove();
+
+      expect([code, MARKED.test(stderr)]).toEqual([0, true]);
+      for (const each of [sample, pod]) await remove(each);
     });
 
     test("of IPv6 only keeps the reverse path filter of IPv4; every source is allowed if the list says so", async () => {

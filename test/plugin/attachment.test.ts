@@ -88,6 +88,17 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
+    test("keeps the group that an administrator gave the link, when ADD is repeated", async () => {
+      const pod = await site.makePod();
+      const { interfaces } = await site.add(pod);
+      const link = interfaces[0]?.name ?? "";
+      await site.host.must(["ip", "link", "set", link, "group", "77"]);
+      await site.add(pod);
+
+      expect(await site.host.must(["ip", "-o", "link", "show", link])).toContain(" group 77 ");
+      await site.quietly("DEL", pod);
+    });
+
     test("records the endpoint by pod; a newer sandbox takes it over, and the old one's DEL keeps it", async () => {
       const args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0";
       const [old, next] = [await site.makePod({ args }), await site.makePod({ args })];
