@@ -18,8 +18,10 @@ const test = testNeeding(problem);
 const [HEALTH, METRICS] = [9099, 9091];
 /** What the probes in the manifests have. */
 const PROBE_MILLISECONDS = 10_000;
-/** Of one port; what else the agent has open does not grow. */
+/** Of one port. */
 const MOST_CONNECTIONS = 2_048;
+/** What the agent may have open for a moment besides: files, connections that it is about to close. */
+const OTHERS = 256;
 
 /** Each runs until it is killed; `ready` is printed when the attack is in effect. */
 const ATTACK = `
@@ -120,7 +122,7 @@ describe("the agent's ports under attack by another user", () => {
     await Promise.all([attack("idle", HEALTH, 6_000), attack("idle", METRICS, 6_000)]);
     for (let count = 0; count < 3; count += 1) {
       expect((await askPort()).status).toBe(200);
-      expect(openDescriptors() - before).toBeLessThanOrEqual(2 * MOST_CONNECTIONS);
+      expect(openDescriptors() - before).toBeLessThanOrEqual(2 * MOST_CONNECTIONS + OTHERS);
     }
   }, 120_000);
 
