@@ -1,9 +1,10 @@
 /**
  * Loads what the product imports only when it needs it. The first such import reads a file, which takes real time: the
  * rest of a simulation would run on meanwhile, at another moment in each run. An import of what is loaded continues in
- * the same event.
+ * the same event, but after more of what else continues in it: so parts that are imported once are, before any seed.
  */
 import { dirname, join } from "node:path";
+import { loadAllParts } from "../../src/load-once.ts";
 
 const ROOT = join(import.meta.dir, "../../src");
 const IMPORT = /[^\w:]import\("(\.[^"]+\.ts)"\)/g;
@@ -12,9 +13,10 @@ const PROGRAMS = /^bin\/(main|call|node|admin|controllers|operator|sidecar)\.ts$
 
 let loading: Promise<void> | undefined;
 
-export function loadModules(): Promise<void> {
+export async function loadModules(): Promise<void> {
   loading ??= loadAll();
-  return loading;
+  await loading;
+  await loadAllParts();
 }
 
 async function loadAll(): Promise<void> {
