@@ -10,7 +10,7 @@ import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.
 import { type Batch, tableBatches, wholeTable } from "../../policy/table/table-changes.ts";
 import { carryCounts, DepartedCounts } from "./carried-counts.ts";
 import { changesOfFormer, TABLE_COMMENT } from "./former-table.ts";
-import { findDifference } from "./table-difference.ts";
+import { differenceOfElements, findDifference } from "./table-difference.ts";
 
 export interface KernelTable {
   /**
@@ -31,8 +31,13 @@ export interface KernelTable {
   notice(): Noticed;
   /** What each rule has counted since the agent began, and before if it took over the table: a sum never falls. */
   counts(): readonly RuleCount[];
-  /** How the kernel's table differs from this one; `undefined` if it does not. Reads all of it. */
-  difference(table: DesiredTable): string | undefined;
+  /**
+   * How the kernel's table differs from this one; `undefined` if it does not. Reads all of it, but of the elements only
+   * those of the given sets.
+   */
+  difference(table: DesiredTable, sets?: readonly string[]): string | undefined;
+  /** Reads nothing but the elements of these sets. */
+  elementDifference(table: DesiredTable, sets: readonly string[]): string | undefined;
   close(): void;
 }
 
@@ -123,8 +128,12 @@ class NetfilterTable implements KernelTable {
     return { kind: "unknown" };
   }
 
-  difference(table: DesiredTable): string | undefined {
-    return findDifference(this.socket, table);
+  difference(table: DesiredTable, sets?: readonly string[]): string | undefined {
+    return findDifference(this.socket, table, sets);
+  }
+
+  elementDifference(table: DesiredTable, sets: readonly string[]): string | undefined {
+    return differenceOfElements(this.socket, table, sets);
   }
 
   close(): void {

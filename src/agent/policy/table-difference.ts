@@ -9,13 +9,17 @@ import { listChains, listElements, listRuleHeads, listSets } from "../../linux/n
 import type { NftElement } from "../../linux/nftables/set.ts";
 import type { DesiredChain, DesiredTable } from "../../policy/table/desired-table.ts";
 
-/** The first difference, in words. */
-export function findDifference(socket: NetlinkSocket, table: DesiredTable): string | undefined {
+/** The first difference, in words. Of the elements only those of the given sets are compared. */
+export function findDifference(
+  socket: NetlinkSocket,
+  table: DesiredTable,
+  sets: Iterable<string> = table.sets.keys(),
+): string | undefined {
   return (
     differenceOfNames("chain", new Set(listChains(socket, POLICY_TABLE).map(({ name }) => name)), table.chains) ??
     differenceOfRules(socket, table) ??
     differenceOfNames("set", new Set(listSets(socket, POLICY_TABLE).map(({ name }) => name)), table.sets) ??
-    differenceOfElements(socket, table)
+    differenceOfElements(socket, table, sets)
   );
 }
 
@@ -36,8 +40,14 @@ function differenceOfRules(socket: NetlinkSocket, { chains }: DesiredTable): str
   return undefined;
 }
 
-function differenceOfElements(socket: NetlinkSocket, { sets }: DesiredTable): string | undefined {
-  for (const [name, { elements }] of sets) {
+/** A set that is missing is as one without elements. */
+export function differenceOfElements(
+  socket: NetlinkSocket,
+  { sets }: DesiredTable,
+  names: Iterable<string>,
+): string | undefined {
+  for (const name of names) {
+    const elements = sets.get(name)?.elements ?? new Map<string, NftElement>();
     const found = new Map(listElements(socket, POLICY_TABLE, name).map((element) => [keyText(element), element]));
     if (found.size !== elements.size || !elements.values().every((each) => hasSameData(each, found.get(keyText(each)))))
       return `the elements of set "${name}" were changed`;

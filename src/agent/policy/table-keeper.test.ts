@@ -3,6 +3,8 @@ import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-chang
 import { errnoOf } from "../../linux/errno.ts";
 import { KernelError } from "../../linux/kernel-error.ts";
 import type { Noticed } from "../../linux/nftables/monitor.ts";
+import { globalNetworkPolicy } from "../../model/global-network-policy.ts";
+import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { PolicyCompiler } from "../../policy/compile/compiler.ts";
 import type { TableDelta } from "../../policy/table/desired-table.ts";
 import type { KernelTable } from "./kernel-table.ts";
@@ -37,6 +39,7 @@ function keeperOf({
     if (isBusy()) throw new KernelError("list rules: it kept changing", errnoOf("EINTR"));
   };
   const calls: string[] = [];
+  const compared: (readonly string[] | "all")[] = [];
   const reports: string[] = [];
   const kernel: KernelTable = {
     adopt: () => {
@@ -52,8 +55,15 @@ function keeperOf({
     remove: () => void calls.push("remove"),
     counts: () => [],
     notice: () => noticed ?? { kind: "nothing" },
-    difference: () => {
+    difference: (_, sets) => {
       calls.push("compare");
+      compared.push(sets ?? "all");
+      failIfBusy();
+      return difference;
+    },
+    elementDifference: (_, sets) => {
+      calls.push("compare elements");
+      compared.push(sets);
       failIfBusy();
       return difference;
     },
@@ -67,7 +77,7 @@ function keeperOf({
     ...{ compiler, kernel, isWanted, report, ...(isHooked ? { compiled } : {}) },
     adopted: (delta) => void adopted.push(delta),
   });
-  return { keeper, calls, reports, adopted };
+  return { keeper, compiler, calls, compared, reports, adopted };
 }
 
 describe("TableKeeper", () => {
@@ -166,5 +176,44 @@ describe("TableKeeper", () => {
     isBusy = false;
     keeper.revertForeignChanges();
     expect(calls.slice(4)).toEqual(["compare", "adopt", "replace"]);
+  });
+
+  test("compares the sets of a large table over several looks, each once, and begins with those that are left", () => {
+    const { keeper, compiler, calls, compared } = keeperOf();
+    const rules = Array.from({ length: 700 }, (_, index) => ({
+      action: "Allow" as const,
+      source: { selector: `a == '${index}'` },
+    }));
+    const options = { doNotTrack: false, preDNAT: false, applyOnForward: false };
+    const policy = globalNetworkPolicy.make(
+      { name: "a" },
+      { tier: "default", selector: "all()", ingress: rules, ...options },
+    );
+    const pod = workloadEndpoint.make(
+      { name: "node-1-k8s-a-eth0", namespace: "red" },
+      { node: "node-1", interfaceName: "vend0", ipNetworks: ["10.0.0.1/32"] },
+    );
+    keeper.update(changesBetween(NO_RESOURCES, { ...NO_RESOURCES, endpoints: [pod], globalNetworkPolicies: [policy] }));
+    const names = [...compiler.table.sets.keys()];
+    expect(names.length).toBeGreaterThan(1_400);
+    keeper.compare();
+    keeper.revertForeignChanges();
+    keeper.compare();
+    for (let look = 0; look < 5; look++) keeper.revertForeignChanges();
+
+    const [first, second, third, ...rest] = [500, 1_000, names.length].map((end, index) =>
+      names.slice(index * 500, end),
+    );
+    expect(rest).toEqual([]);
+    expect(compared).toEqual([
+      ...[first, second].flatMap((each) => (each === undefined ? [] : [each])),
+      [...(third ?? []), ...names.slice(0, 500 - (third?.length ?? 0))],
+      names.slice(500 - (third?.length ?? 0), 1_000 - (third?.length ?? 0)),
+      names.slice(1_000 - (third?.length ?? 0), 1_000),
+    ]);
+    expect(calls.filter((call) => call.startsWith("compare"))).toEqual([
+      ...["compare", "compare elements"],
+      ...["compare", "compare elements", "compare elements"],
+    ]);
   });
 });

@@ -28,11 +28,19 @@ export interface TableMeans {
   readonly adopted?: (delta: TableDelta, table: DesiredTable) => void;
 }
 
+/**
+ * Of one look at the table. The kernel searches a set by its name among all: 10,000 sets take seconds together, for which
+ * the changes of all tenants would wait.
+ */
+const MOST_SETS_COMPARED = 500;
+
 export class TableKeeper {
   /** Of the table in the kernel. At the start a former agent's table may be there. */
   private state: "unknown" | "present" | "absent" = "unknown";
   /** The table could not be compared when it should have been. */
   private isDoubtful = false;
+  /** Sets whose elements are compared at the next looks. */
+  private uncompared: ReadonlySet<string> = new Set();
 
   constructor(private readonly means: TableMeans) {}
 
@@ -72,20 +80,34 @@ export class TableKeeper {
     const noticed = this.means.kernel.notice();
     if (noticed.kind === "changed") this.repair(`it was changed by ${noticed.by}`);
     else if (noticed.kind === "unknown" || this.isDoubtful) this.compare();
+    else if (this.uncompared.size > 0) this.compareNext("elements");
   }
 
-  /** Reads the whole table, and writes it again if it differs. */
+  /** Reads the whole table, and writes it again if it differs. The sets of a large one are compared over several looks. */
   compare(): void {
     if (this.state !== "present") return;
-    const difference = this.findDifference();
+    // Those that are left of a comparison first: else new ones could keep it from its end.
+    this.uncompared = this.uncompared.union(new Set(this.means.compiler.table.sets.keys()));
+    this.compareNext("everything");
+  }
+
+  /** Everything else is compared at the first look only. */
+  private compareNext(part: "everything" | "elements"): void {
+    const { kernel, compiler } = this.means;
+    const { table } = compiler;
+    const left = [...this.uncompared].filter((name) => table.sets.has(name));
+    const names = left.slice(0, MOST_SETS_COMPARED);
+    const difference = this.findDifference(() =>
+      part === "everything" ? kernel.difference(table, names) : kernel.elementDifference(table, names),
+    );
+    this.uncompared = new Set(difference === undefined ? left.slice(MOST_SETS_COMPARED) : []);
     if (difference !== undefined) this.repair(difference);
   }
 
   /** While others change rules all the time, the table cannot be read: then it is compared at the next occasion. */
-  private findDifference(): string | undefined {
-    const { kernel, compiler } = this.means;
+  private findDifference(compare: () => string | undefined): string | undefined {
     try {
-      const difference = kernel.difference(compiler.table);
+      const difference = compare();
       this.isDoubtful = false;
       return difference;
     } catch (failure) {
@@ -116,7 +138,9 @@ export class TableKeeper {
 
   private repair(reason: string): void {
     this.means.report(`Writing the whole policy table again: ${reason}`);
-    if (this.adopt() === undefined || this.findDifference() !== undefined) this.replace();
+    const { kernel, compiler } = this.means;
+    if (this.adopt() === undefined || this.findDifference(() => kernel.difference(compiler.table)) !== undefined)
+      this.replace();
   }
 
   private change(delta: TableDelta): void {
