@@ -16,6 +16,13 @@ const hostPort = v.object({
   protocol: v.optional(v.picklist(["TCP", "UDP", "tcp", "udp"]), "TCP"),
   port: portNumber,
 });
+const NOT_A_LIMIT = "is not a limit; use a whole number from 4 to 1000000";
+const limitNumber = v.pipe(
+  v.number(),
+  v.integer(NOT_A_LIMIT),
+  v.minValue(4, NOT_A_LIMIT),
+  v.maxValue(1_000_000, NOT_A_LIMIT),
+);
 
 const specSchema = v.object({
   bgp: v.exactOptional(v.picklist(["Enabled", "Disabled"])),
@@ -28,6 +35,8 @@ const specSchema = v.object({
   interfacePrefix: v.exactOptional(interfacePrefixField),
   ipv4AddressDetection: v.exactOptional(ipv4DetectionField),
   ipv6AddressDetection: v.exactOptional(ipv6DetectionField),
+  namespacePolicyLists: v.exactOptional(limitNumber),
+  namespacePolicyRules: v.exactOptional(limitNumber),
   prometheusMetricsEnabled: v.exactOptional(v.boolean()),
   prometheusMetricsHost: v.exactOptional(v.string()),
   prometheusMetricsPort: v.exactOptional(portNumber),
@@ -71,6 +80,8 @@ const DEFAULTS: NodeAgentSettings = {
   interfacePrefix: identity.interfacePrefix,
   ipv4AddressDetection: "first-found",
   ipv6AddressDetection: "first-found",
+  namespacePolicyLists: 4_000,
+  namespacePolicyRules: 40_000,
   prometheusMetricsEnabled: false,
   prometheusMetricsHost: "",
   prometheusMetricsPort: 9091,

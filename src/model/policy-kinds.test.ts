@@ -151,6 +151,7 @@ describe("nodeAgentSettings()", () => {
       defaultEndpointToHostAction: "Drop",
       healthHost: "localhost",
       tablesRefreshInterval: "180s",
+      namespacePolicyLists: 4_000,
     });
     expect(settings.failsafeInboundHostPorts).toContainEqual({ protocol: "TCP", port: 22 });
   });

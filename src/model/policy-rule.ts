@@ -69,6 +69,11 @@ export function unknownCriterion(rule: PolicyRule): string | undefined {
   return findUnknownFields(ruleSchema, rule)[0]?.path;
 }
 
+/** Neither a number nor a range: the name of a port of the endpoint. */
+export function isNamedPort(port: number | string): port is string {
+  return typeof port === "string" && !PORT_RANGE.test(port);
+}
+
 function isProtocol(value: number | string): boolean {
   if (typeof value === "number") return Number.isInteger(value) && value >= 1 && value <= 255;
   return PROTOCOL_NAMES.includes(value.toLowerCase());

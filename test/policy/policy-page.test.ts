@@ -3,11 +3,21 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
+import { nodeAgentSettings } from "../../src/model/node-agent-configuration.ts";
+import { limitsOfOne, policyLimits } from "../../src/policy/policy-size.ts";
 import { builtProgram, runPlugin } from "../support/run-plugin.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const page = readFileSync(join(import.meta.dir, "../../docs/policy.md"), "utf8");
 const examples = [...page.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, text = ""]) => text);
+
+test("the page about policy names the limits of a policy and of a namespace", () => {
+  const ofNamespace = policyLimits(nodeAgentSettings([], ""));
+  for (const kind of ["lists", "rules"] as const) {
+    const limits = [limitsOfOne(ofNamespace), ofNamespace].map((size) => size[kind].toLocaleString("en"));
+    expect(page).toContain(`| ${limits.join(" | ")} |`);
+  }
+});
 
 describe("the examples of the page about policy", () => {
   const directory = temporaryDirectory("policy-page");

@@ -18,6 +18,7 @@ import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node
 import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import type { HostInterface } from "../host-interface.ts";
 import type { PolicyChanges, PolicyValues } from "../inputs.ts";
+import { policyLimits } from "../policy-size.ts";
 import { workloadBaseChains } from "../render/base-chains.ts";
 import { IdentitySets } from "../sidecar-state/identity-sets.ts";
 import { SidecarStates } from "../sidecar-state/sidecar-states.ts";
@@ -28,6 +29,7 @@ import { hostEntity, networkSetEntity, workloadEntity } from "./entity.ts";
 import { Evaluations } from "./evaluations.ts";
 import { HostEndpoints } from "./host-endpoints.ts";
 import { MemberSets } from "./member-sets.ts";
+import { NamespaceLimits } from "./namespace-limits.ts";
 import { EFFECT, type PolicyProblem, PolicyProblems } from "./policy-problems.ts";
 import { type PolicyRecord, policyRecord, unreadablePolicy } from "./policy-record.ts";
 import { profileRecord } from "./profile-record.ts";
@@ -56,12 +58,14 @@ export class PolicyCompiler {
   private readonly configurations = new Map<string, NodeAgentConfiguration>();
   private readonly problemOf = new PolicyProblems();
   private readonly services = new ServiceSlices();
+  private readonly limits: NamespaceLimits;
   private readonly options: { readonly hasServices: boolean };
 
   /** `hasServices`: those of the datastore; otherwise a policy that matches one denies everything. */
   constructor({ node, hasServices = false }: { readonly node: string; readonly hasServices?: boolean | undefined }) {
     this.node = node;
     this.options = { hasServices };
+    this.limits = new NamespaceLimits(policyLimits(nodeAgentSettings([], node)));
     this.policies = new ApplicablePolicies((key) => this.touch(key));
     this.sets = new MemberSets(this.builder, (reference) => this.evaluations.renderUsersOf(reference));
     this.evaluations = new Evaluations(this.builder, this.sets, (key) => this.policies.policy(key));
@@ -120,6 +124,14 @@ export class PolicyCompiler {
     return this.problemOf.all;
   }
 
+  /** The policies of namespaces that apply to endpoints of this node, and deny because they cannot be carried out. */
+  get closedPolicies(): readonly { readonly key: string; readonly reason: string }[] {
+    return Array.from(this.problemOf.byKeys)
+      .filter(([key, { effect }]) => effect === EFFECT.denies && namespaceIn(key) !== undefined)
+      .filter(([key]) => this.evaluations.usesPolicy(key))
+      .map(([key, { reason }]) => ({ key, reason }));
+  }
+
   takeDelta(): TableDelta {
     return this.builder.takeDelta();
   }
@@ -166,9 +178,10 @@ export class PolicyCompiler {
     for (const change of changes.hostEndpoints) this.changeHostEndpoint(change);
     for (const change of changes.endpoints) this.changeEndpoint(change);
     for (const change of changes.serviceEndpoints) this.changeService(change);
-    for (const change of changes.networkPolicies) this.changePolicy(change);
-    for (const change of changes.globalNetworkPolicies) this.changePolicy(change);
+    for (const change of changes.networkPolicies) this.noteNetworkPolicy(change);
+    for (const change of changes.globalNetworkPolicies) this.changePolicy(change.key, recordOf(change, this.options));
     for (const change of changes.configurations) this.changeConfiguration(change);
+    for (const [key, record] of this.limits.settle()) this.changePolicy(key, record);
     this.hosts.updateTunnels(changes);
     this.placeUnnamed();
     this.finish();
@@ -257,11 +270,16 @@ export class PolicyCompiler {
     return changed.map(({ key }) => key);
   }
 
-  private changePolicy(change: Change<"networkPolicies"> | Change<"globalNetworkPolicies">): void {
-    const record = recordOf(change, this.options);
-    this.problemOf.note(change.key, record?.problem);
-    this.policies.changePolicy(change.key, record);
-    this.evaluations.renderPolicy(change.key);
+  /** What is enforced of it depends on all others of its namespace: `limits.settle()` follows. */
+  private noteNetworkPolicy(change: Change<"networkPolicies">): void {
+    this.limits.note(namespaceIn(change.key) ?? "", change.key, recordOf(change, this.options));
+  }
+
+  /** `undefined`: the policy is gone. */
+  private changePolicy(key: string, record: PolicyRecord | undefined): void {
+    this.problemOf.note(key, record?.problem);
+    this.policies.changePolicy(key, record);
+    this.evaluations.renderPolicy(key);
     this.sidecarStates.policyChanged();
   }
 
@@ -274,6 +292,7 @@ export class PolicyCompiler {
 
   private applySettings(): void {
     const settings = nodeAgentSettings(this.configurations.values(), this.node);
+    this.limits.setLimits(policyLimits(settings));
     const prefixes = workloadPrefixes(settings.interfacePrefix);
     this.prefixes = prefixes;
     const exempt = this.uplinks.filter((name) => hasPrefix(name, prefixes));

@@ -102,6 +102,11 @@ export class Evaluations {
     for (const chain of held.chains) this.release(chain);
   }
 
+  /** An endpoint of this node evaluates it. */
+  usesPolicy(key: string): boolean {
+    return this.chainsOfPolicy.has(key);
+  }
+
   /** The rules of the policy have changed, but not whether they contain Pass. */
   renderPolicy(key: string): void {
     for (const name of this.chainsOfPolicy.get(key) ?? []) this.renderPolicyChain(name);

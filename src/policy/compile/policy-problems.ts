@@ -32,6 +32,11 @@ export class PolicyProblems {
     return [...this.byKey.values()];
   }
 
+  /** By the keys of the resources. */
+  get byKeys(): ReadonlyMap<string, PolicyProblem> {
+    return this.byKey;
+  }
+
   note(key: string, reason: string | undefined, effect: ProblemEffect = EFFECT.denies): void {
     if (reason === undefined) this.byKey.delete(key);
     else this.byKey.set(key, { title: titleInKey(key), reason, effect });

@@ -7,6 +7,7 @@ import { typesOf } from "../../model/policy-spec.ts";
 import { effectiveRule, type RuleOwner, UnsupportedRule } from "../effective-policy.ts";
 import type { Direction, EffectivePeer, EffectiveRule } from "../effective-rule.ts";
 import { policySelector, type SelectorText } from "../effective-selector.ts";
+import { type PolicySize, sizeOfPolicy } from "../policy-size.ts";
 
 /** When the rules are evaluated. All but `normal` concern host endpoints only. */
 export type PolicyStage = "normal" | "preDNAT" | "untracked";
@@ -28,6 +29,8 @@ export interface PolicyRecord {
   readonly rules: Readonly<Partial<Record<Direction, readonly EffectiveRule[]>>>;
   /** Why it denies more than it says: everything, or what a converted policy cannot express. */
   readonly problem?: string;
+  /** Of a policy of a namespace that can be carried out: counts for the limits. */
+  readonly size?: PolicySize;
 }
 
 export function policyRecord(
@@ -46,6 +49,7 @@ export function policyRecord(
     order: spec.order ?? Number.POSITIVE_INFINITY,
     ...hostOptions(policy),
   };
+  const size = namespace === undefined ? undefined : sizeOfPolicy(spec);
   const withoutHttp = base.stage === "normal" ? undefined : "in a policy with doNotTrack or preDNAT";
   const directions = typesOf(spec).map((type): Direction => (type === "Ingress" ? "ingress" : "egress"));
   const resolve = (rules: readonly PolicyRule[] = [], direction: Direction) =>
@@ -53,11 +57,19 @@ export function policyRecord(
   try {
     const rules = Object.fromEntries(directions.map((direction) => [direction, resolve(spec[direction], direction)]));
     const problem = policy.metadata.annotations?.[NOT_CONVERTED_ANNOTATION];
-    return { ...base, rules, ...(problem === undefined ? {} : { problem }) };
+    return { ...base, rules, ...(problem === undefined ? {} : { problem }), ...(size === undefined ? {} : { size }) };
   } catch (failure) {
     if (!(failure instanceof UnsupportedRule)) throw failure;
+    // In both directions: nobody knows what else its author meant.
     return { ...base, rules: { ingress: [DENY_ALL], egress: [DENY_ALL] }, problem: failure.message };
   }
+}
+
+/** A policy beyond a limit denies everything in the directions that it isolates. */
+export function closedPolicy({ size: _, ...policy }: PolicyRecord, problem: string): PolicyRecord {
+  const { ingress, egress } = policy.rules;
+  const rules = { ...(ingress && { ingress: [DENY_ALL] }), ...(egress && { egress: [DENY_ALL] }) };
+  return { ...policy, rules, problem };
 }
 
 /** Nobody knows what an unreadable policy selects or allows: it denies everything that it could concern. */

@@ -1,27 +1,58 @@
 /**
  * What is enforced of a policy that cannot be carried out exactly: it applies to the endpoints that it selects, in both
- * directions, and denies everything. Admission refuses such policies; a datastore may hold them all the same. Pure.
+ * directions, or those of its types if it is only too large, and denies everything. Admission refuses such policies; a datastore may hold them all the same. Pure.
  */
+
+import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { type PolicyRule, unknownCriterion } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
 import type { Profile } from "../../model/profile.ts";
 import type { Direction } from "../effective-rule.ts";
+import { type PolicySize, policyLimits, problemsOfSizes, sizeOfPolicy } from "../policy-size.ts";
 import type { AnyPolicy, PolicyResources } from "./resources.ts";
 
 const DENY_ALL: PolicyRule = { action: "Deny" };
-const CLOSED = { types: ["Ingress", "Egress"], ingress: [DENY_ALL], egress: [DENY_ALL] } as const;
+const BOTH = ["Ingress", "Egress"] as const;
 
 export function enforcedPolicy(policy: AnyPolicy, resources: PolicyResources): AnyPolicy {
-  if (problemOf(policy, resources) === undefined) return policy;
-  const { types, ingress, egress } = CLOSED;
-  const closed = { types: [...types], ingress: [...ingress], egress: [...egress] };
+  const isWrong = problemOfMeaning(policy, resources) !== undefined;
+  if (!isWrong && problemOfLimits(policy, resources) === undefined) return policy;
+  const types = isWrong ? BOTH : typesOf(policy.spec);
+  const closed = { types: [...types], ingress: [DENY_ALL], egress: [DENY_ALL] };
   return policy.kind === "NetworkPolicy"
     ? { ...policy, spec: { ...policy.spec, ...closed } }
     : { ...policy, spec: { ...policy.spec, ...closed } };
 }
 
 /** Why the policy cannot be carried out; `undefined` if it can. */
-export function problemOf({ metadata, spec }: AnyPolicy, resources: PolicyResources): string | undefined {
+export function problemOf(policy: AnyPolicy, resources: PolicyResources): string | undefined {
+  return problemOfMeaning(policy, resources) ?? problemOfLimits(policy, resources);
+}
+
+/** By namespace and name. */
+type NamespaceProblems = ReadonlyMap<string, ReadonlyMap<string, string>>;
+const foundProblems = new WeakMap<PolicyResources, NamespaceProblems>();
+
+function problemOfLimits({ kind, metadata }: AnyPolicy, resources: PolicyResources): string | undefined {
+  if (kind !== "NetworkPolicy") return undefined;
+  const problems = foundProblems.get(resources) ?? findLimitProblems(resources);
+  foundProblems.set(resources, problems);
+  return problems.get(metadata.namespace ?? "")?.get(metadata.name);
+}
+
+function findLimitProblems(resources: PolicyResources): NamespaceProblems {
+  const limits = resources.policyLimits ?? policyLimits(nodeAgentSettings([], ""));
+  const sizes = new Map<string, Map<string, PolicySize>>();
+  for (const policy of resources.networkPolicies) {
+    if (problemOfMeaning(policy, resources) !== undefined) continue;
+    const { name, namespace = "" } = policy.metadata;
+    const others = sizes.get(namespace) ?? new Map<string, PolicySize>();
+    sizes.set(namespace, others.set(name, sizeOfPolicy(policy.spec)));
+  }
+  return new Map(Array.from(sizes, ([namespace, each]) => [namespace, problemsOfSizes(each, limits)]));
+}
+
+function problemOfMeaning({ metadata, spec }: AnyPolicy, resources: PolicyResources): string | undefined {
   const rules = typesOf(spec).flatMap((type) => spec[type === "Ingress" ? "ingress" : "egress"] ?? []);
   const isBeforeRouting = "doNotTrack" in spec && (spec.doNotTrack || spec.preDNAT);
   const withHttp = typesOf(spec).includes("Ingress") && !isBeforeRouting ? (spec.ingress ?? []) : [];

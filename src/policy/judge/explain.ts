@@ -5,6 +5,7 @@
 import { isSameAddress } from "../../ip/address.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import { policyLimits } from "../policy-size.ts";
 import { connectionSide, requestSide } from "./explain-request.ts";
 import {
   type ExplainedHostEndpoint,
@@ -43,14 +44,20 @@ export function explain(explained: ExplainedPacket, resources: PolicyResources):
     return { verdict: "allow", sides: [unjudgedSide("egress", reason)] };
   }
   const { leaving, entering } = hostPassages(explained, resources);
+  const enforcedAt = ({ spec }: WorkloadEndpoint): PolicyResources => ({
+    ...resources,
+    policyLimits: policyLimits(explained.settingsOf(spec.node ?? "")),
+  });
   const steps: readonly Step[] = [
-    ...(source.workload === undefined ? [] : [certain(workloadSide(packet, source.workload, "egress", resources))]),
+    ...(source.workload === undefined
+      ? []
+      : [certain(workloadSide(packet, source.workload, "egress", enforcedAt(source.workload)))]),
     ...(leaving === undefined ? [] : [hostStep(leaving, explained, resources)]),
     ...(entering === undefined ? [] : [hostStep(entering, explained, resources)]),
     ...(isToOwnHost(explained) ? [certain(toOwnHostSide(explained))] : []),
     ...(destination.workload === undefined
       ? []
-      : ingressSides(explained, destination.workload, resources).map((side) => certain(side))),
+      : ingressSides(explained, destination.workload, enforcedAt(destination.workload)).map((side) => certain(side))),
   ];
   return { verdict: verdictOf(steps), sides: steps.flatMap(({ sides }) => sides) };
 }

@@ -8,6 +8,7 @@ import type { Profile } from "../../model/profile.ts";
 import type { ServiceEndpoints } from "../../model/service-endpoints.ts";
 import type { Tier } from "../../model/tier.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { PolicyLimits } from "../policy-size.ts";
 
 export interface PolicyResources {
   readonly endpoints: readonly WorkloadEndpoint[];
@@ -20,6 +21,8 @@ export interface PolicyResources {
   readonly tiers: readonly Tier[];
   /** Absent if the datastore does not contain services. */
   readonly serviceEndpoints?: readonly ServiceEndpoints[];
+  /** The default ones if absent. */
+  readonly policyLimits?: PolicyLimits;
 }
 
 export type AnyPolicy = NetworkPolicy | GlobalNetworkPolicy;

@@ -13,6 +13,7 @@ import { type KeyRange, keyRange } from "../../linux/nftables/intervals.ts";
 import { loadAddress, loadPort, matchFamily, matchProtocol, type Side, verdict } from "../../linux/nftables/match.ts";
 import { portValue, protocolValue } from "../../linux/nftables/value.ts";
 import type { EffectivePeer, EffectiveRule, IcmpMatch, PortMatch, SetReference } from "../effective-rule.ts";
+import { MOST_COMBINED, MOST_COMPARED } from "../policy-size.ts";
 import type { DesiredRule } from "../table/desired-table.ts";
 import { type RangeList, setName } from "../table/names.ts";
 
@@ -54,7 +55,7 @@ const DROP = verdict({ kind: "drop" });
 export function renderRule(rule: EffectiveRule, context: RuleContext): readonly DesiredRule[] {
   return familiesOf(rule).flatMap((family) => {
     const usual = conditionsOf(rule, family, { ...context, mostCompared: MOST_COMPARED });
-    const isTooLong = usual.reduce((count, { length }) => count * length, 1) > MOST_RULES;
+    const isTooLong = usual.reduce((count, { length }) => count * length, 1) > MOST_COMBINED;
     const conditions = isTooLong ? conditionsOf(rule, family, { ...context, mostCompared: 1 }) : usual;
     return combine(conditions).map((expressions) => {
       expressions.push(...actionOf(rule.action, context));
@@ -169,14 +170,6 @@ interface Field {
   readonly load: Expression;
   readonly key: DataType;
 }
-
-/**
- * Up to this many ranges are compared one by one; more are looked up in a set with a name. An anonymous set of ranges
- * would be empty for the first packets of a rule that is replaced: docs/decisions/policy-batches.md.
- */
-const MOST_COMPARED = 8;
-/** If the lists of a rule combine to more rules than this, each is looked up in a set, however short it is. */
-const MOST_RULES = 64;
 
 /** Without a range nothing can match: no alternative. */
 function within(field: Field, ranges: readonly KeyRange[], context: ListContext): Alternatives {

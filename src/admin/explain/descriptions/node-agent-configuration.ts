@@ -29,6 +29,10 @@ export const NODE_AGENT_CONFIGURATION: KindDescriptions = {
       "How the agent finds the IPv4 address of its node: first-found, kubernetes-internal-ip, interface=REGEX, skip-interface=REGEX, can-reach=DESTINATION, cidr=CIDR or none (default: first-found)",
     "spec.ipv6AddressDetection":
       "How the agent finds the IPv6 address of its node: first-found, kubernetes-internal-ip, interface=REGEX, skip-interface=REGEX, can-reach=DESTINATION, cidr=CIDR or none (default: first-found)",
+    "spec.namespacePolicyLists":
+      "How many different selectors, services, named ports and long lists the NetworkPolicies of a namespace may have; a policy a quarter of it (default: 4000)",
+    "spec.namespacePolicyRules":
+      "How many rules of the kernel the NetworkPolicies of a namespace may need; a policy a quarter of it (default: 40000)",
     "spec.prometheusMetricsEnabled": "Serve metrics for Prometheus (default: false)",
     "spec.prometheusMetricsHost": "Address to serve them at (default: all addresses)",
     "spec.prometheusMetricsPort": "Port to serve them at (default: 9091)",
