@@ -24,6 +24,8 @@ const POLICY = { policy: { type: "k8s" } };
 const [PORT, OTHER_PORT] = [8080, 8081];
 const WITHIN_MILLISECONDS = 1_000;
 const PATIENCE_MILLISECONDS = 100;
+/** All nodes wait for a random time before they write an event. */
+const EVENT_MILLISECONDS = 30_000;
 
 interface AttachedPod extends KubePod {
   readonly addresses: readonly string[];
@@ -178,6 +180,26 @@ describe("policy with the orchestrator's API as the datastore", () => {
     },
   );
 
+  testSite("a policy beyond the limits closes its pods, and an event in its namespace says so", async () => {
+    const labels = ["client", ...Array.from({ length: 1_000 }, (_, index) => `other-${index}`)];
+    const from = labels.map((app) => ({ podSelector: { matchLabels: { app } } }));
+    await networkPolicy("large", { ingress: [{ from }] });
+    await soon([client, PORT, "closed"]);
+    const events = () =>
+      site.server.kubectl([
+        "get",
+        "events",
+        "--namespace=red",
+        "--output=jsonpath={range .items[*]}{.involvedObject}{.message}{end}",
+      ]);
+    await pollUntil(async () => (await events()) !== "", "an event", EVENT_MILLISECONDS);
+    expect(await events()).toContain('"kind":"NetworkPolicy","name":"large","namespace":"red"}');
+    expect(await events()).toContain("It denies more than it says: it has more than 1000 different selectors");
+    await networkPolicy("large", { ingress: [{ from: from.slice(0, 1_000) }] });
+    await soon([client, PORT, "open"]);
+    await remove("networkpolicy.networking.k8s.io", "large");
+  });
+
   testSite("a changed CRD ends its watches: the agent lists again", async () => {
     const crd = `networkpolicies.${identity.apiGroup}`;
     const lists = () =>
@@ -202,7 +224,9 @@ describe("policy with the orchestrator's API as the datastore", () => {
     ["list nodes", "patch nodes/status", "update clusterinformations"].includes(`${verb} ${resource}`);
 
   testSite("its role has exactly the permissions that it needs", () => {
-    const served = audit.requests(site.user).filter(({ status, name }) => status === 200 && name === "");
+    const served = audit
+      .requests(site.user)
+      .filter(({ status, name, verb }) => (status === 200 && name === "") || (status === 201 && verb === "create"));
     const unused = unusedPermissions("node-kubernetes", served);
     expect(unused.filter((permission) => !isOfUpkeep(permission))).toEqual([]);
     expect(auditWithRole.requests(site.user).filter(isForbidden)).toEqual([]);

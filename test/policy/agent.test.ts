@@ -14,6 +14,7 @@ import { program, testNeeding } from "../support/needs.ts";
 import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
 import { proofSize } from "../support/proof-size.ts";
+import { builtProgram } from "../support/run-plugin.ts";
 
 const ETCD = { kind: "etcd", problem: hasEtcd ? undefined : "needs etcd" } as const;
 /** On the embedded store `make test` shows enforcement by the tables of packets. */
@@ -88,6 +89,27 @@ for (const { kind, problem } of STORES) {
         "Network policy: enforced",
         "Network policy: there is none",
       ]);
+    });
+
+    test("a policy beyond the limits closes its pods, and node status names it until it is smaller", async () => {
+      const selecting = (count: number) => {
+        const selectors = Array.from({ length: count }, (_, index) => ({ selector: `a${index} == 'a'` }));
+        const ingress = [{ selector: "all()" }, ...selectors].map((source) => ({ action: "Allow" as const, source }));
+        const spec = { tier: "default", types: ["Ingress" as const], ingress };
+        const policy = networkPolicy.make({ name: "isolate", namespace: "default" }, spec);
+        return { kind: "put", key: KEY, value: networkPolicy.write(policy) } as const;
+      };
+      const status = async () => (await site.host.run([builtProgram(identity.adminTool), "node", "status"])).stdout;
+      await site.store.put([selecting(1_000)]);
+      await untilConnections("silence", "silence");
+      expect(await status()).toContain(
+        'Problem: "default/isolate" denies more than it says: it has more than 1000 different',
+      );
+      await site.store.put([selecting(999)]);
+      await untilConnections("server", "server");
+      expect(await status()).not.toContain("Problem:");
+      await site.store.remove(KEY);
+      await pollUntil(async () => (await table()) === "", "the table to be removed with the last policy");
     });
 
     test("the agent answers probes, and serves metrics if its configuration says so", async () => {

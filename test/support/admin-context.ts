@@ -162,6 +162,7 @@ const WITHOUT_ROUTES: RoutingFacts = {
   kernelRoutes: [],
   refusedClaims: [],
   routingProblems: [],
+  policyProblems: [],
 };
 
 function missing(): never {

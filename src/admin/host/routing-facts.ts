@@ -4,6 +4,7 @@ import { type BirdControl, connectBird } from "../../agent/bgp/control.ts";
 import type { Environment } from "../../cni/environment.ts";
 import { callSocketPath, runDirectoryOf } from "../../config/run-directory.ts";
 import { PluginError } from "../../errors.ts";
+import { POLICY_PROBLEMS_FILE, ROUTING_PROBLEMS_FILE, readProblems } from "../../health/problems-file.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import { REFUSED_CLAIMS_FILE, readRefusedClaims } from "../../ipam/refused-claims.ts";
@@ -17,7 +18,6 @@ import { birdFiles } from "../../routing/bird/bird-files.ts";
 import { readRoutes } from "../../routing/bird/routes-status.ts";
 import { readSessions } from "../../routing/bird/sessions-status.ts";
 import { readBirdState } from "../../routing/bird/state.ts";
-import { ROUTING_PROBLEMS_FILE, readRoutingProblems } from "../../routing/problems-file.ts";
 import type { BirdFacts, KernelRoute, RoutingFacts } from "../node/routing-facts.ts";
 
 export async function readRoutingFacts(environment: Environment, isRoot: boolean): Promise<RoutingFacts> {
@@ -31,7 +31,8 @@ export async function readRoutingFacts(environment: Environment, isRoot: boolean
     state: state === undefined ? undefined : readBirdState(state),
     bird: await readBird(files.control),
     refusedClaims: readRefusedClaims(readText(`${runDirectoryOf(environment)}/${REFUSED_CLAIMS_FILE}`) ?? ""),
-    routingProblems: readRoutingProblems(readText(`${runDirectoryOf(environment)}/${ROUTING_PROBLEMS_FILE}`) ?? ""),
+    routingProblems: readProblems(readText(`${runDirectoryOf(environment)}/${ROUTING_PROBLEMS_FILE}`) ?? ""),
+    policyProblems: readProblems(readText(`${runDirectoryOf(environment)}/${POLICY_PROBLEMS_FILE}`) ?? ""),
     kernelRoutes: withRouteSocket(ownSockets, readKernelRoutes),
   };
 }

@@ -16,6 +16,8 @@ export interface RoutingFacts {
   readonly refusedClaims: readonly RefusedClaims[];
   /** Why routes to other nodes are missing, and records of theirs that do not count; the node agent wrote it. */
   readonly routingProblems: readonly string[];
+  /** Policies that deny because they cannot be carried out, and resources that cannot be read; the node agent wrote it. */
+  readonly policyProblems: readonly string[];
 }
 
 export interface BirdFacts {

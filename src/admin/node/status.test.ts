@@ -35,6 +35,7 @@ const running: RoutingFacts = {
   ],
   refusedClaims: [],
   routingProblems: [],
+  policyProblems: [],
 };
 const stopped: RoutingFacts = { ...running, bird: undefined };
 
@@ -111,6 +112,16 @@ IPv4     node agent   vxlan.vendor        1
 
     expect(stdout).toEndWith(`Problem: ${problem}\n`);
     expect(JSON.parse(json.stdout).routingProblems).toEqual([problem]);
+  });
+
+  test("names policies that deny because they cannot be carried out", async () => {
+    const problem = '"mallory/large" denies more than it says: it has 7000 different selectors, …';
+    const routingFacts = { ...running, policyProblems: [problem] };
+    const { stdout } = await runInside(["node", "status"], { routingFacts });
+    const json = await runInside(["node", "status", "-o", "json"], { routingFacts });
+
+    expect(stdout).toEndWith(`\nNetwork policy\nProblem: ${problem}\n`);
+    expect(JSON.parse(json.stdout).policyProblems).toEqual([problem]);
   });
 
   test("prints JSON for scripts", async () => {

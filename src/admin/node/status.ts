@@ -12,6 +12,7 @@ export const nodeStatus: Command = {
     "Runs on the node, as root. Asks BIRD for its sessions (a session that works is up, with the info Established), and counts",
     "the routes in the kernel by who made them and by their way: BIRD those it learned by BGP, the node agent those through",
     "tunnels and all others. If BIRD does not run, the reason is shown: a node without peers needs none.",
+    "Policies that are not enforced as they are written are listed with the reason: they deny more than they say.",
     "Addresses, floating IPs and source prefixes that only annotations of a pod claim have no effect, and are listed.",
     "The exit code is 1 if the node agent does not run, or if BIRD should run and does not.",
   ].join("\n"),
@@ -33,7 +34,7 @@ function isBirdMissing({ bird, state }: RoutingFacts): boolean {
   return bird === undefined && state?.kind === "running";
 }
 
-function jsonOf({ isAgentRunning, state, bird, kernelRoutes, refusedClaims, routingProblems }: RoutingFacts) {
+function jsonOf({ isAgentRunning, state, bird, kernelRoutes, refusedClaims, ...problems }: RoutingFacts) {
   return {
     nodeAgent: isAgentRunning ? "running" : "not running",
     bgp: {
@@ -49,13 +50,14 @@ function jsonOf({ isAgentRunning, state, bird, kernelRoutes, refusedClaims, rout
       sessions: bird?.sessions ?? [],
     },
     routes: summaryOf(kernelRoutes),
-    ...(routingProblems.length > 0 && { routingProblems }),
+    ...(problems.routingProblems.length > 0 && { routingProblems: problems.routingProblems }),
+    ...(problems.policyProblems.length > 0 && { policyProblems: problems.policyProblems }),
     ...(refusedClaims.length > 0 && { annotationsWithoutEffect: refusedClaims }),
   };
 }
 
 function print(facts: RoutingFacts, { stdout }: Context): void {
-  const { isAgentRunning, state, bird, kernelRoutes, refusedClaims, routingProblems } = facts;
+  const { isAgentRunning, state, bird, kernelRoutes, refusedClaims, routingProblems, policyProblems } = facts;
   const { nodeAgent } = identity;
   stdout(`Node agent: ${isAgentRunning ? "running" : `not running (systemctl status ${nodeAgent})`}\n`);
   stdout(`BGP: ${birdLine(facts)}\n`);
@@ -76,6 +78,8 @@ function print(facts: RoutingFacts, { stdout }: Context): void {
         ),
   );
   for (const problem of routingProblems) stdout(`Problem: ${problem}\n`);
+  if (policyProblems.length > 0) stdout("\nNetwork policy\n");
+  for (const problem of policyProblems) stdout(`Problem: ${problem}\n`);
   if (refusedClaims.length === 0) return;
   stdout("\nAnnotations without effect\n");
   const rows = refusedClaims.flatMap(({ namespace, pod, refused }) =>

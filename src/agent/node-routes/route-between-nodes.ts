@@ -1,13 +1,13 @@
 /** Keeps the tunnels and routes of this host to the other nodes as the datastore says. */
 
 import type { Replica } from "../../datastore/replica.ts";
+import { ROUTING_PROBLEMS_FILE, writeProblems } from "../../health/problems-file.ts";
 import { watchNetwork } from "../../linux/rtnetlink/network-monitor.ts";
 import { sendsWrongVxlanChecksums } from "../../routing/checksum-release.ts";
 import { blockFacts, FollowedSettings, type RoutedBlockValues, resourceFacts } from "../../routing/inputs.ts";
 import { tunnelName } from "../../routing/next-hop.ts";
 import type { TunnelName } from "../../routing/plan.ts";
 import { type FactChanges, RoutePlanner } from "../../routing/planner.ts";
-import { ROUTING_PROBLEMS_FILE, writeRoutingProblems } from "../../routing/problems-file.ts";
 import { routedPool } from "../../routing/routed-pool.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "../network/followed-network.ts";
 import { followNetwork } from "./follow-network.ts";
@@ -69,7 +69,7 @@ async function route(
     ...{ report: warn, isOfInterest: hasOtherNodes },
     publish: (lasting) => {
       try {
-        shown.write(ROUTING_PROBLEMS_FILE, writeRoutingProblems(lasting));
+        shown.write(ROUTING_PROBLEMS_FILE, writeProblems(lasting));
       } catch (failure) {
         warn(`Cannot write "${shown.path}/${ROUTING_PROBLEMS_FILE}": ${failure}`);
       }

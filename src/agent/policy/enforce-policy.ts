@@ -29,7 +29,9 @@ import { enforcementLog } from "./enforcement-log.ts";
 import type { PolicyFacts } from "./facts.ts";
 import { GoneAddresses } from "./gone-addresses.ts";
 import { linksUp } from "./links-up.ts";
+import { PolicyEvents } from "./policy-events.ts";
 import { applyUpdates, guardTable } from "./policy-loop.ts";
+import { ShownProblems } from "./shown-problems.ts";
 import { StatusFiles } from "./status-files.ts";
 import { reportUnplaced } from "./unplaced-report.ts";
 
@@ -60,9 +62,12 @@ class Enforcement {
   private readonly table: EnforcedTable;
   private readonly status: StatusFiles;
   private readonly gone: GoneAddresses;
+  private readonly events: PolicyEvents | undefined;
   private readonly sidecars: FedSidecars;
   private readonly noteEnforcement: ReturnType<typeof enforcementLog>;
-  private readonly refused = onceEach((message) => this.given.log(message, "ERROR"));
+  /** The keys of all nodes of the cluster. */
+  private readonly nodes = new Set<string>();
+  private readonly problems: ShownProblems;
   private settings: ReturnType<typeof nodeAgentSettings>;
   private isApplied = false;
   private checkedAt: number;
@@ -73,6 +78,11 @@ class Enforcement {
     this.links = means.kernel.openSocket("route");
     this.tracking = means.kernel.openSocket("netfilter");
     this.gone = this.forgetter();
+    this.events = this.policyEvents();
+    this.problems = new ShownProblems({
+      ...{ error: (message) => given.log(message, "ERROR"), warn: this.warn },
+      folder: means.files.openFolder(means.files.runDirectory),
+    });
     this.table = this.emptyTable();
     this.status = this.statusFiles();
     this.sidecars = feedSidecars({ ...given, compiler: this.table.compiler, keeper: this.table.keeper });
@@ -102,6 +112,7 @@ class Enforcement {
       this.status.run(stop),
       this.sidecars.run(stop),
       this.gone.run(stop),
+      ...(this.events === undefined ? [] : [this.events.run(stop)]),
       this.serveFacts(stop),
     ];
   }
@@ -150,6 +161,17 @@ class Enforcement {
     });
   }
 
+  /** Only the orchestrator has events; `undefined` without access to its API. */
+  private policyEvents(): PolicyEvents | undefined {
+    const { means, network, store } = this.given;
+    const { agentAccess: access } = network.orchestrator;
+    if (store.isOrchestratorApi !== true || access === undefined) return undefined;
+    return new PolicyEvents({
+      openClient: () => means.openKubeClient(access, this.warn),
+      ...{ clock: means.clock, node: network.node, reports: onceEach(this.warn) },
+    });
+  }
+
   private readonly routeEvents = (until: AbortSignal) => watchRoutes(this.given.means.kernel, until);
 
   private followLocalRoutes(stop: AbortSignal): Promise<void> {
@@ -182,7 +204,12 @@ class Enforcement {
     } else this.status.clear();
     this.sidecars.policyChanged();
     this.gone.update(changes.endpoints);
-    for (const { title, effect, reason } of compiler.problems) this.refused.report(`"${title}" ${effect}: ${reason}`);
+    for (const { kind, key } of changes.nodes ?? []) {
+      if (kind === "delete") this.nodes.delete(key);
+      else this.nodes.add(key);
+    }
+    this.events?.update(compiler.closedPolicies, this.nodes.size);
+    this.problems.show(compiler.problems);
   }
 
   /** The kernel has acknowledged the rules of endpoints that are reached by other links now. */

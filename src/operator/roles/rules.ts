@@ -59,6 +59,9 @@ const FOLLOW_POLICY: readonly Rule[] = [
   },
 ];
 
+/** Of policies that are not carried out. */
+const REPORT_POLICIES: Rule = { apiGroups: [CORE], resources: ["events"], verbs: ["create"] };
+
 /** The kinds of `ROUTED_BLOCK_KINDS`, beside what the plugin's role has; those of `ROUTING_KINDS` are there and below. */
 const FOLLOW_BLOCKS: Rule = { apiGroups: [PRODUCT_API.group], resources: ["ipamblocks"], verbs: ["watch"] };
 
@@ -155,7 +158,13 @@ export function pluginRules(datastore: RuleDatastore): readonly Rule[] {
 }
 
 /** What the node agent needs beside the plugin's rules if the orchestrator's API is the datastore. */
-export const NODE_AGENT_RULES: readonly Rule[] = [...FOLLOW_POLICY, FOLLOW_BLOCKS, FOLLOW_BGP, ...RECORD_NODE];
+export const NODE_AGENT_RULES: readonly Rule[] = [
+  ...FOLLOW_POLICY,
+  REPORT_POLICIES,
+  FOLLOW_BLOCKS,
+  FOLLOW_BGP,
+  ...RECORD_NODE,
+];
 
 /** Of a node agent in a pod, which has an account of its own. */
 export function nodeRules(datastore: RuleDatastore): readonly Rule[] {
