@@ -6,6 +6,7 @@
  *   fanOut     what a watcher costs a real etcd
  *   apiFanOut  what a watcher costs a real kube-apiserver
  *   real       20 real agents with real pods on one machine, on one real etcd
+ *   tenants    one real agent with the large policies of some tenants, and the changes of others
  *
  * SCALE_PARTS="many fanOut" measures only these, SCALE_PARTS="page" nothing: it writes the page again. SCALE_NODES="500": one
  * real agent in a cluster of this size only. SCALE_AGENTS="40": so many agents in one process.
@@ -15,6 +16,7 @@ import { hasEtcd } from "../test/support/etcd.ts";
 import { startEtcdOnHost } from "../test/support/etcd-on-host.ts";
 import type { Host } from "../test/support/host.ts";
 import { apiServerProblem } from "../test/support/kube-apiserver.ts";
+import { LOAD_NODE } from "../test/support/policy-load.ts";
 import { onPrivateHost } from "./support/private-host.ts";
 import { prepareProduct } from "./support/product-candidates.ts";
 import { buildProduct } from "./support/programs.ts";
@@ -25,8 +27,9 @@ import { measureFanOut } from "./support/scale-fan-out.ts";
 import { measureMany } from "./support/scale-many.ts";
 import { measureRealAgents } from "./support/scale-real.ts";
 import { writeAgent, writePart, writeScalePage } from "./support/scale-results.ts";
+import { measureTenants } from "./support/scale-tenants.ts";
 
-const PARTS = (process.env["SCALE_PARTS"] ?? "agents many fanOut apiFanOut real").split(" ");
+const PARTS = (process.env["SCALE_PARTS"] ?? "agents many fanOut apiFanOut real tenants").split(" ");
 const SIZES = (process.env["SCALE_NODES"] ?? "500 1000 5000").split(" ").map(Number);
 const AGENTS = Number(process.env["SCALE_AGENTS"] ?? 200);
 const PODS_PER_NODE = 50;
@@ -46,6 +49,7 @@ const REAL = { nodes: 20, podsPerNode: 10 };
 type Prepared = { readonly folder: string } & (
   | { readonly part: "agents"; readonly nodes: number; readonly endpoint: string }
   | { readonly part: "real" }
+  | { readonly part: "tenants"; readonly endpoint: string }
 );
 
 const isInside = process.env["VT_BENCHMARK"] !== undefined;
@@ -58,6 +62,9 @@ else {
     await writePart("apiFanOut", await measureApiFanOut(WATCHERS, API_WRITES));
   }
   if (PARTS.includes("real")) await onHost(async () => ({ part: "real", folder: await buildProduct() }));
+  if (PARTS.includes("tenants")) {
+    await onHost(async (host) => ({ part: "tenants", ...(await prepareNode(host, LOAD_NODE)) }));
+  }
   if (PARTS.includes("agents")) {
     for (const nodes of SIZES) {
       await onHost(async (host) => ({ part: "agents", nodes, ...(await prepareNode(host)) }));
@@ -74,6 +81,7 @@ async function measure(prepared: Prepared): Promise<void> {
   const { folder } = prepared;
   const plan = { folder, rounds: ROUNDS, idleSeconds: IDLE_SECONDS };
   if (prepared.part === "real") await writePart("real", await measureRealAgents({ ...plan, ...REAL }));
+  else if (prepared.part === "tenants") await writePart("tenants", await measureTenants(prepared));
   else {
     const etcd = await openScaleEtcd(prepared.endpoint, pidOf("etcd"));
     const size = sizeOf(prepared.nodes);
@@ -88,13 +96,13 @@ function sizeOf(nodes: number) {
 }
 
 /** A host with an etcd that is initialized, and with the network config of the measured node. */
-async function prepareNode(host: Host) {
+async function prepareNode(host: Host, node = "node-0") {
   const folder = await buildProduct();
   const endpoint = await startEtcdOnHost(host);
   const { name, cniVersion, ...plugin } = JSON.parse(
     (
       await prepareProduct(host, {
-        ...{ name: identity.product, folder, cidr: "192.168.0.0/16", ipam: "own", node: "node-0" },
+        ...{ name: identity.product, folder, cidr: "192.168.0.0/16", ipam: "own", node },
         datastore: { datastore_type: "etcdv3", etcd_endpoints: endpoint },
       })
     ).config,

@@ -26,9 +26,9 @@ export async function writePart(name: Exclude<keyof Measured, "agents">, found: 
 
 /** If all parts are measured. */
 export async function writeScalePage(): Promise<void> {
-  const { agents, many, fanOut, apiFanOut, real } = await readScale();
-  if (!agents || !many || !fanOut || !apiFanOut || !real) return;
-  const measured = { agents, many, fanOut, apiFanOut, real };
+  const { agents, many, fanOut, apiFanOut, real, tenants } = await readScale();
+  if (!agents || !many || !fanOut || !apiFanOut || !real || !tenants) return;
+  const measured = { agents, many, fanOut, apiFanOut, real, tenants };
   await Bun.write(join(DOCS, "scale.md"), scalePage(measured));
   await Bun.write(join(DOCS, "scale.svg"), scaleChartsAsSvg(scaleCharts(measured, costsOf(measured))));
   console.log("written to docs/scale.md and docs/scale.svg");

@@ -11,6 +11,8 @@ export interface Measured {
   readonly apiFanOut: ApiFanOut & Place;
   /** Real agents on one machine. */
   readonly real: RealAgents & Place;
+  /** Large policies of some tenants, and the changes of others. */
+  readonly tenants: Tenants & Place;
 }
 
 /** When, of which commit and where a part was measured. */
@@ -144,4 +146,38 @@ export interface RealPhase {
   readonly requests: number;
   readonly sentBytes: number;
   readonly puts: number;
+}
+
+export interface Tenants {
+  /** That have large policies, with one pod each. */
+  readonly namespaces: number;
+  readonly growth: readonly Growth[];
+  readonly waiting: readonly WaitingTenant[];
+}
+
+/** One policy of an administrator, which has no limit and takes no turn. */
+export interface Growth {
+  /** Of its rules: each with a selector, or with the addresses that this would select. */
+  readonly count: number;
+  readonly selectors: GrownPolicy;
+  readonly addresses: GrownPolicy;
+}
+
+export interface GrownPolicy {
+  /** CPU time of the agent, with that of the kernel. */
+  readonly agentMilliseconds: number;
+  /** A change of another tenant that is written just after it. */
+  readonly otherMilliseconds: number;
+  /** Of the table. */
+  readonly sets: number;
+}
+
+export interface WaitingTenant {
+  readonly title: string;
+  readonly policiesPerNamespace: number;
+  /** Each change of another tenant while the policies are carried out. */
+  readonly otherMilliseconds: readonly number[];
+  readonly wallMilliseconds: number;
+  readonly agentMilliseconds: number;
+  readonly sets: number;
 }

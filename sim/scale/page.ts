@@ -8,6 +8,7 @@ import {
   agentTable,
   apiFanOutTable,
   fanOutTable,
+  growthTable,
   manyTable,
   megabytes,
   milliseconds,
@@ -15,6 +16,7 @@ import {
   predictionTable,
   realTable,
   seconds,
+  waitingTable,
   whole,
 } from "./tables.ts";
 
@@ -23,7 +25,7 @@ const API_EVENTS = { start: 5, end: 3 };
 const RATES = [5, 20, 100];
 
 export function scalePage(measured: Measured): string {
-  const { many, real, fanOut, apiFanOut } = measured;
+  const { many, real, fanOut, apiFanOut, tenants } = measured;
   const costs = costsOf(measured);
   const agents = Object.values(measured.agents).toSorted((left, right) => left.size.nodes - right.size.nodes);
   const largest = agents.at(-1);
@@ -100,6 +102,21 @@ ${realTable(real)}
 
 One agent has ${megabytes(real.mainResidentBytes)} resident in the process that follows the datastore. These are the squares in the plots; they have fewer pods than the curves, which have ${ASSUMPTIONS.podsPerNode} per node.
 
+## Large policies of other tenants
+
+The built \`vendor-node\` with a real etcd and the real kernel, 100 pods of other tenants, and ${whole(tenants.namespaces)} namespaces with one pod and large policies each. First what grows: one policy of an administrator, which has no limit, each of its
+rules with a selector of two pods, that is a set for IPv4 and one for IPv6; beside it the same policy with the addresses of these pods in its rules. A change of another tenant is written just after it:
+
+${growthTable(tenants)}
+
+The kernel searches the sets of a table one by one, for each set that is created and for each rule and element that names one, so the time grows with the square of the sets. So policies of tenants have [limits](policy.md#how-large-a-policy-may-be);
+selectors stay sets [however few pods they select](decisions/large-policies.md). Then ${whole(tenants.namespaces)} namespaces write such policies at once, no two with the same sets, while other tenants change one policy after another:
+
+${waitingTable(tenants)}
+
+A change waits for what was written at the same time, which is one update: **policies of several namespaces at the limits delay the changes of all others by seconds**, and the longest figure is this delay; other work ran on the machine, which is why some are longer than the CPU time. It grows with the square of all sets of the table, so
+lower limits help ([settings](policy.md#how-large-a-policy-may-be)). The same holds for the first update of an agent that starts, and for the repair of a table that another program has changed.
+
 ## Other sizes
 
 Computed, with ${ASSUMPTIONS.podsPerNode} pods per node, ${podStartsPerSecond} pods that start and ${podStartsPerSecond} that end per second in the whole cluster (assumed; the load of Kubernetes' own scale tests), and ${cores} cores for watches (assumed: half of three members with four each). What an agent does is a line or a curve through
@@ -132,11 +149,12 @@ ${limits.join("\n")}
 
 | Part | When, commit, machine |
 |---|---|
-${[...agents.map((agent) => [`one agent, ${whole(agent.size.nodes)} nodes`, agent] as const), ["many agents", many] as const, ["watchers of etcd", fanOut] as const, ["watchers of kube-apiserver", apiFanOut] as const, ["real agents", real] as const].map(([name, place]) => `| ${name} | ${placeText(place)} |`).join("\n")}
+${[...agents.map((agent) => [`one agent, ${whole(agent.size.nodes)} nodes`, agent] as const), ["many agents", many] as const, ["watchers of etcd", fanOut] as const, ["watchers of kube-apiserver", apiFanOut] as const, ["real agents", real] as const, ["large policies", tenants] as const].map(([name, place]) => `| ${name} | ${placeText(place)} |`).join("\n")}
 
 \`\`\`sh
 make bench BENCH=scale                                        # everything, as root: half an hour
 SCALE_PARTS=agents SCALE_NODES=5000 make bench BENCH=scale    # one part; the others stay as they are in docs/scale.json
+SCALE_PARTS=tenants make bench BENCH=scale                    # the large policies: five minutes
 SCALE_PARTS=page make bench BENCH=scale                       # only this page and its plots
 \`\`\`
 

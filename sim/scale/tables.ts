@@ -1,7 +1,7 @@
 /** The tables of docs/scale.md. Pure. */
 import { SIZES } from "./charts.ts";
 import { medianOf } from "./fit.ts";
-import type { AgentAtScale, ApiFanOut, FanOut, ManyAgents, PhaseName, RealAgents, Spent } from "./measured.ts";
+import type { AgentAtScale, ApiFanOut, FanOut, ManyAgents, PhaseName, RealAgents, Spent, Tenants } from "./measured.ts";
 import { type Costs, podsOf, predict } from "./model.ts";
 
 type Rows = readonly (readonly string[])[];
@@ -141,6 +141,41 @@ export function realTable(real: RealAgents): string {
         `${number(idle.requests / nodes / idleSeconds)} per agent`,
       ],
     ],
+  ]);
+}
+
+export function growthTable({ growth }: Tenants): string {
+  return table([
+    [
+      "rules",
+      "sets in the table",
+      "CPU of the agent",
+      "another tenant's change",
+      "without sets: CPU",
+      "another tenant's change",
+    ],
+    ...growth.map(({ count, selectors, addresses }) => [
+      ...[whole(count), whole(selectors.sets), milliseconds(selectors.agentMilliseconds)],
+      ...[milliseconds(selectors.otherMilliseconds), milliseconds(addresses.agentMilliseconds)],
+      milliseconds(addresses.otherMilliseconds),
+    ]),
+  ]);
+}
+
+export function waitingTable({ namespaces, waiting }: Tenants): string {
+  return table([
+    [
+      "each of the policies",
+      "policies",
+      "sets in the table",
+      "CPU of the agent",
+      "another tenant's change: median",
+      "longest",
+    ],
+    ...waiting.map(({ title, policiesPerNamespace, sets, agentMilliseconds, otherMilliseconds }) => [
+      ...[title, whole(policiesPerNamespace * namespaces), whole(sets), seconds(agentMilliseconds)],
+      ...[milliseconds(medianOf(otherMilliseconds)), seconds(Math.max(...otherMilliseconds))],
+    ]),
   ]);
 }
 
