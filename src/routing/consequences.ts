@@ -15,6 +15,7 @@ export interface Consequences {
   readonly peers: [string, PlannedPeer][];
   readonly senders: [string, Address][];
   readonly announced: [string, Prefix][];
+  readonly outsidePools: [string, Prefix][];
   readonly unreachable: [string, UnreachableNode][];
   /** What does not count, for people: each sentence is its own key. */
   readonly refused: [string, string][];
@@ -37,7 +38,7 @@ const OUTSIDE_POOLS: Pick<RoutedPool, "mode" | "isExported"> = { mode: { kind: "
 const FAMILIES = [4, 6] as const;
 
 export function noConsequences(): Consequences {
-  return { routes: [], peers: [], senders: [], announced: [], unreachable: [], refused: [] };
+  return { routes: [], peers: [], senders: [], announced: [], outsidePools: [], unreachable: [], refused: [] };
 }
 
 export function entriesOfBlock(block: RoutedBlock, around: Surroundings): Consequences {
@@ -116,6 +117,7 @@ function followNetwork(
     if (around.isBgpEnabled && (pool === undefined || pool.isExported)) made.announced.push([key, prefix]);
     return;
   }
+  if (pool === undefined) made.outsidePools.push([key, prefix]);
   if (pool === undefined && around.hasUnreadPools) return;
   const { family } = prefix.network;
   const choice = chooseHop(around, around.nodes.get(node)?.node, { family, ...(pool ?? OUTSIDE_POOLS) });

@@ -23,7 +23,7 @@ import { vxlanMac } from "./vxlan-mac.ts";
 const RUNS = { numRuns: proofSize({ everyDay: 300, soak: 5_000 }) };
 const LIMIT_MILLISECONDS = proofSize({ everyDay: 60_000, soak: 1_800_000 });
 const NAMES = ["node-0", "node-1", "node-2"];
-const PARTS = ["tunnels", "peers", "routes", "senders", "announced"] as const;
+const PARTS = ["tunnels", "peers", "routes", "senders", "announced", "outsidePools"] as const;
 
 /** Few values, so that facts often clash: the same address or MAC of two nodes, nested pools, blocks and pod CIDRs. */
 const oneOf = <const Values extends readonly [unknown, ...unknown[]]>(...values: Values) =>
@@ -196,6 +196,7 @@ function copyOf(plan: RoutePlan) {
     routes: new Map(plan.routes),
     senders: new Map(plan.senders),
     announced: new Map(plan.announced),
+    outsidePools: new Map(plan.outsidePools),
   };
 }
 

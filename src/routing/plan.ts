@@ -47,6 +47,8 @@ export interface RoutePlan {
   readonly senders: ReadonlyMap<string, Address>;
   /** What this node announces by BGP, by its text. */
   readonly announced: ReadonlyMap<string, Prefix>;
+  /** Blocks, single addresses and pod CIDRs of other nodes that are in no pool, by their text. */
+  readonly outsidePools: ReadonlyMap<string, Prefix>;
   /** For people: which pool cannot be served, and why. */
   readonly problems: readonly string[];
   /** Whether records could not be read since the agent started: what is not planned may be needed, and must stay. */
@@ -60,4 +62,5 @@ export interface PlanChange {
   readonly routes: ReadonlySet<string>;
   readonly senders: ReadonlySet<string>;
   readonly announced: ReadonlySet<string>;
+  readonly outsidePools: ReadonlySet<string>;
 }

@@ -80,6 +80,7 @@ export class RoutePlanner {
   private readonly peers = new PlanEntries<PlannedPeer>();
   private readonly senders = new PlanEntries<Address>();
   private readonly announced = new PlanEntries<Prefix>();
+  private readonly outsidePools = new PlanEntries<Prefix>();
   private readonly unreachable = new PlanEntries<UnreachableNode>();
   private readonly refused = new PlanEntries<string>();
   private readonly unread = { pools: new UnreadRecords(), others: new UnreadRecords() };
@@ -104,6 +105,7 @@ export class RoutePlanner {
       routes: this.routes.entries,
       senders: this.senders.entries,
       announced: this.announced.entries,
+      outsidePools: this.outsidePools.entries,
       problems: this.problems,
       isPartial: this.settings.isEnabled && this.unread.pools.keys.size + this.unread.others.keys.size > 0,
     };
@@ -228,6 +230,7 @@ export class RoutePlanner {
       routes: this.routes.takeChanged(),
       senders: this.senders.takeChanged(),
       announced: this.announced.takeChanged(),
+      outsidePools: this.outsidePools.takeChanged(),
     };
   }
 
@@ -272,12 +275,13 @@ export class RoutePlanner {
     fact: Fact | undefined,
     consequencesOf: (fact: Fact) => Consequences,
   ): void {
-    const { routes, peers, senders, announced, unreachable, refused } =
+    const { routes, peers, senders, announced, outsidePools, unreachable, refused } =
       fact === undefined || !this.settings.isEnabled ? noConsequences() : consequencesOf(fact);
     this.routes.replace(source, routes);
     this.peers.replace(source, peers);
     this.senders.replace(source, senders);
     this.announced.replace(source, announced);
+    this.outsidePools.replace(source, outsidePools);
     this.unreachable.replace(source, unreachable);
     this.refused.replace(source, refused);
   }

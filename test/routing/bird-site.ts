@@ -65,6 +65,7 @@ export function meshPlan(number: number, more: Partial<BgpPlan> = {}, ofSession:
   return bgpPlan(`10.0.0.${number}`, {
     announced: prefixes(`10.244.${number}.0/26`, `fd10:${number}::/122`),
     exported: prefixes("10.244.0.0/16", "fd10::/16"),
+    accepted: prefixes("10.244.0.0/16", "fd10::/16"),
     sessions,
     ...more,
   });

@@ -4,6 +4,8 @@
  */
 import { type Address, formatAddress, isSameAddress } from "../../src/ip/address.ts";
 import { formatPrefix, type Prefix, prefixContains, prefixCovers } from "../../src/ip/prefix.ts";
+import type { BgpPlan } from "../../src/routing/bgp/plan.ts";
+import { planBgp } from "../../src/routing/bgp/sessions.ts";
 import type { RoutedNode } from "../../src/routing/facts.ts";
 import type { NextHop, RoutePlan } from "../../src/routing/plan.ts";
 import { RoutePlanner } from "../../src/routing/planner.ts";
@@ -75,14 +77,25 @@ export class RoutedNetwork {
     const planned = [...(this.plans.get(name)?.routes.values() ?? [])];
     // BIRD does not put routes of pools with a tunnel into the kernel.
     const tunnelled = pools.filter(({ mode }) => mode.kind !== "unencapsulated");
+    // It accepts of other nodes only what their own plans send.
+    const { accepted, withheld } = this.acceptedBy(name);
     const learned = nodes.flatMap((other) => {
       if (other.name === name || !isBgpEnabled) return [];
       return [...(this.plans.get(other.name)?.announced.values() ?? [])]
         .filter(({ network: { family } }) => addresses[family] !== undefined && other.addresses[family] !== undefined)
+        .filter((destination) => accepted.some((each) => prefixCovers(each, destination)))
+        .filter((destination) => !withheld.some((each) => prefixCovers(each, destination)))
         .filter((destination) => !tunnelled.some((pool) => prefixCovers(pool.prefix, destination)))
         .map((destination): KernelRoute => ({ destination, hop: { kind: "bgp", node: other.name } }));
     });
     return [...local, ...planned, ...learned];
+  }
+
+  private acceptedBy(name: string): Pick<BgpPlan, "accepted" | "withheld"> {
+    const { nodes, pools } = this.cluster;
+    const { announced, outsidePools } = this.plans.get(name) ?? { announced: new Map(), outsidePools: new Map() };
+    const facts = { nodes, pools, announced: announced.values(), outsidePools: outsidePools.values() };
+    return planBgp({ ...facts, node: name, configurations: [], peers: [], filters: [], passwords: new Map() });
   }
 
   private hopAtRouter(to: Address): Hop | undefined {

@@ -49,6 +49,7 @@ const META_LENGTH = {
   oif: 4,
   iifname: 16,
   oifname: 16,
+  skuid: 4,
   nftrace: 1,
   nfproto: 1,
   l4proto: 1,

@@ -1,7 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { prefixes } from "../../../test/support/bgp-plan.ts";
+import { prefix } from "../../../test/support/ip.ts";
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import { PluginError } from "../../errors.ts";
+import { formatAddress } from "../../ip/address.ts";
+import type { Prefix } from "../../ip/prefix.ts";
 import { bgpPeer } from "../../model/bgp-peer.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import { node } from "../../model/node.ts";
@@ -50,6 +53,8 @@ interface FollowOptions {
   readonly signal?: AbortSignal;
   /** Everything that the keeper is told. */
   readonly told?: unknown[];
+  /** The peers whose sessions are guarded, as often as it is told. */
+  readonly guarded?: string[];
   /** When the keeper computes what is wanted. */
   readonly evaluate?: "each" | "last";
 }
@@ -64,6 +69,7 @@ async function follow(
     wait = async () => {},
     signal = AbortSignal.abort(),
     told = [],
+    guarded = [],
     evaluate = "last",
   }: FollowOptions = {},
 ): Promise<WantedBgp | undefined> {
@@ -82,14 +88,22 @@ async function follow(
       readFile: async (path) => files[path],
       readSecret,
     }),
+    guard: {
+      guard: (peers) => void guarded.push(peers.map(({ address, port }) => `${formatAddress(address)} ${port}`).join()),
+      run: async () => {},
+    },
     wait,
   });
-  if (hasRoutes) follower.announce(prefixes("10.244.1.0/26"));
+  if (hasRoutes) follower.announce({ announced: byText("10.244.1.0/26"), outsidePools: byText("10.9.0.0/26") });
   async function* changes() {
     for (const each of updates) yield { changes: { ...NOTHING, ...each } };
   }
   await follower.run(changes(), signal);
   return last?.();
+}
+
+function byText(text: string): ReadonlyMap<string, Prefix> {
+  return new Map([[text, prefix(text)]]);
 }
 
 function planOf(wanted: WantedBgp | undefined) {
@@ -103,6 +117,7 @@ describe("BgpFollower", () => {
 
     expect(plan.sessions.map(({ name }) => name)).toEqual(["Mesh_10_0_0_2"]);
     expect(plan.announced).toEqual(prefixes("10.244.1.0/26"));
+    expect(plan.accepted).toContainEqual(prefix("10.9.0.0/26"));
   });
 
   test("wants nothing before both the resources and the announced routes are known", async () => {
@@ -198,9 +213,12 @@ describe("BgpFollower", () => {
   test("needs no BIRD if BGP is disabled for this node", async () => {
     const disabled = put(nodeAgentConfiguration.make({ name: "node.node-1" }, { bgp: "Disabled" }));
 
-    expect(await follow([TWO_NODES, { configurations: [disabled] }])).toMatchObject({
-      reason: expect.stringContaining("Disabled"),
-    });
+    const guarded: string[] = [];
+    const wanted = await follow([TWO_NODES, { configurations: [disabled] }], { guarded, evaluate: "each" });
+
+    expect(wanted).toMatchObject({ reason: expect.stringContaining("Disabled") });
+    expect(new Set(guarded)).toEqual(new Set(["10.0.0.2 179", ""]));
+    expect(guarded.at(-1)).toBe("");
   });
 
   test("needs no BIRD if routing is disabled", async () => {

@@ -17,15 +17,24 @@ import { carriedFamilies } from "../../routing/bgp/mesh-sessions.ts";
 import type { BgpPlan } from "../../routing/bgp/plan.ts";
 import { planBgp } from "../../routing/bgp/sessions.ts";
 import type { RoutedNode, RoutedPool } from "../../routing/facts.ts";
+import type { RoutePlan } from "../../routing/plan.ts";
 import { routedNode } from "../../routing/routed-node.ts";
 import { routedPool } from "../../routing/routed-pool.ts";
 import type { BirdKeeper, WantedBgp } from "./bird-keeper.ts";
 import type { Passwords } from "./passwords.ts";
+import type { PeerGuard } from "./peer-guard.ts";
 
 interface FollowedValues extends BgpValues {
   readonly nodes: Node;
   readonly pools: IPPool;
   readonly configurations: NodeAgentConfiguration;
+}
+
+type PlannedNetworks = Pick<RoutePlan, "announced" | "outsidePools">;
+
+interface BgpNetworks {
+  readonly announced: readonly Prefix[];
+  readonly outsidePools: readonly Prefix[];
 }
 
 export interface BgpUpdate {
@@ -36,6 +45,7 @@ export interface BgpFollowerMeans {
   readonly node: string;
   readonly keeper: Pick<BirdKeeper, "update" | "run">;
   readonly passwords: Passwords;
+  readonly guard: Pick<PeerGuard, "guard" | "run">;
   /** Resolves early if the signal is aborted. */
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
 }
@@ -53,7 +63,7 @@ export class BgpFollower {
   readonly #configurations = new Map<string, BgpValues["bgpConfigurations"]>();
   readonly #peers = new Map<string, BgpValues["bgpPeers"]>();
   readonly #filters = new Map<string, BgpValues["bgpFilters"]>();
-  #announced: readonly Prefix[] | undefined;
+  #networks: BgpNetworks | undefined;
   #hasResources = false;
   /** The last plan with all its passwords. */
   #planned: BgpPlan | undefined;
@@ -64,18 +74,20 @@ export class BgpFollower {
 
   /** Whether it has been told what to announce, if only that there is nothing. */
   get isAnnouncing(): boolean {
-    return this.#announced !== undefined;
+    return this.#networks !== undefined;
   }
 
-  /** What the plan of routes announces from now on. Returns at once. */
-  announce(prefixes: Iterable<Prefix>): void {
-    this.#announced = [...prefixes];
+  /** What the plan of routes says from now on. Returns at once. */
+  announce({ announced, outsidePools }: PlannedNetworks): void {
+    this.#networks = { announced: [...announced.values()], outsidePools: [...outsidePools.values()] };
     this.#tell();
   }
 
   /** Until the updates have ended and the signal is aborted. BIRD goes on. */
   async run(updates: AsyncIterable<BgpUpdate>, signal: AbortSignal): Promise<void> {
-    await Promise.all([this.#follow(updates), this.#followPasswords(signal), this.#means.keeper.run(signal)]);
+    const { keeper, guard } = this.#means;
+    const kept = [keeper.run(signal), guard.run(signal)];
+    await Promise.all([this.#follow(updates), this.#followPasswords(signal), ...kept]);
   }
 
   async #follow(updates: AsyncIterable<BgpUpdate>): Promise<void> {
@@ -108,21 +120,22 @@ export class BgpFollower {
   }
 
   #tell(): void {
-    const announced = this.#announced;
-    if (!this.#hasResources || announced === undefined) return;
+    const networks = this.#networks;
+    if (!this.#hasResources || networks === undefined) return;
     // Computed when the keeper gets to it: once for many changes.
-    this.#means.keeper.update(() => this.#wanted(announced));
+    this.#means.keeper.update(() => this.#wanted(networks));
   }
 
-  #wanted(announced: readonly Prefix[]): WantedBgp {
+  #wanted({ announced, outsidePools }: BgpNetworks): WantedBgp {
     const { node, passwords } = this.#means;
     const settings = nodeAgentSettings([...this.#settings.values()], node);
     const disabled = (["routing", "bgp"] as const).find((field) => settings[field] === "Disabled");
     if (disabled !== undefined) {
+      this.#means.guard.guard([]);
       return { reason: `"${disabled}" is "Disabled" in the NodeAgentConfiguration`, problems: [] };
     }
     const plan = planBgp({
-      ...{ node, announced, passwords: passwords.all },
+      ...{ node, announced, outsidePools, passwords: passwords.all },
       nodes: this.#nodes.values(),
       pools: this.#pools.values(),
       configurations: this.#configurations.values(),
@@ -132,6 +145,8 @@ export class BgpFollower {
     const { unreadable } = passwords;
     const wanted = unreadable === undefined ? plan : this.#withPlannedSessions(plan, unreadable);
     if (unreadable === undefined) this.#planned = plan;
+    // Before BIRD opens the sessions.
+    this.#means.guard.guard(wanted.sessions);
     if (wanted.sessions.length > 0) return { plan: wanted };
     return { reason: this.#reasonWithoutSessions(announced), problems: plan.problems };
   }

@@ -8,6 +8,7 @@ import { identity } from "../../identity.ts";
 import { openKubeClient } from "../../kube/client.ts";
 import { readSecret } from "../../kube/read-secret.ts";
 import { readText } from "../../linux/files.ts";
+import type { SocketOpener } from "../../linux/netlink-socket.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
 import { pathInContainer } from "../node-setup/container-root.ts";
 import { BgpFollower } from "./bgp-follower.ts";
@@ -16,11 +17,13 @@ import { BirdKeeper } from "./bird-keeper.ts";
 import { birdProgram } from "./bird-program.ts";
 import { BIRD_SETTINGS } from "./bird-settings.ts";
 import { Passwords } from "./passwords.ts";
+import { PeerGuard } from "./peer-guard.ts";
 
 export interface BgpMeans {
   readonly node: string;
   /** To the orchestrator's API, if the network config gives it. */
   readonly kube: KubeAccess | undefined;
+  readonly kernel: SocketOpener;
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   readonly log: (message: string, level: "INFO" | "WARNING" | "ERROR") => void;
 }
@@ -28,7 +31,7 @@ export interface BgpMeans {
 /** What the routes between nodes need of it. */
 export type FollowedBgp = Pick<BgpFollower, "isAnnouncing" | "announce" | "run">;
 
-export function followerOfBgp(environment: Environment, { node, kube, wait, log }: BgpMeans): FollowedBgp {
+export function followerOfBgp(environment: Environment, { node, kube, kernel, wait, log }: BgpMeans): FollowedBgp {
   const { logFile } = BIRD_SETTINGS;
   const keeper = new BirdKeeper({
     program: birdProgram(birdFiles(runDirectoryOf(environment)), {
@@ -63,7 +66,8 @@ export function followerOfBgp(environment: Environment, { node, kube, wait, log 
       }
     },
   });
-  return new BgpFollower({ node, keeper, passwords, wait });
+  const guard = new PeerGuard({ kernel, wait, report: (message) => log(message, "WARNING") });
+  return new BgpFollower({ node, keeper, passwords, guard, wait });
 }
 
 function birdOfHostOrContainer(environment: Environment): readonly string[] | undefined {

@@ -76,13 +76,14 @@ async function followFacts(source: AsyncIterable<FactChanges>, means: FactMeans)
 }
 
 /** The differences of those that sent their facts before the last one were not applied. */
-function wholeChange({ tunnels, peers, routes, senders, announced }: RoutePlan): PlanChange {
+function wholeChange({ tunnels, peers, routes, senders, announced, outsidePools }: RoutePlan): PlanChange {
   return {
     tunnels: new Set(tunnels.keys()),
     peers: new Set(peers.keys()),
     routes: new Set(routes.keys()),
     senders: new Set(senders.keys()),
     announced: new Set(announced.keys()),
+    outsidePools: new Set(outsidePools.keys()),
   };
 }
 

@@ -62,7 +62,8 @@ async function route(
     needsOwnChecksums: sendsWrongVxlanChecksums(files.kernelRelease()),
   });
   const planner = new RoutePlanner(network.node, { isEnabled: true, isBgpEnabled: true });
-  const bgp = means.followerOfBgp({ node: network.node, kube: network.orchestrator.access, wait, log });
+  const { node, orchestrator } = network;
+  const bgp = means.followerOfBgp({ node, kube: orchestrator.access, kernel: host, wait, log });
   const hasOtherNodes = () => (replica.part(["nodes"]).snapshot?.nodes.size ?? 0) > 1;
   const shown = files.openFolder(files.runDirectory);
   const problems = new ProblemReport({
@@ -92,7 +93,8 @@ async function route(
       isGuardSuspect: () => guard.isSuspect(),
       planned: (plan, change) => {
         isPlanned = true;
-        if (change.announced.size > 0 || !bgp.isAnnouncing) bgp.announce(plan.announced.values());
+        const changed = change.announced.size + change.outsidePools.size;
+        if (changed > 0 || !bgp.isAnnouncing) bgp.announce(plan);
       },
     }),
     bgp.run(replica.part(KINDS_OF_PARTS.bgp).updates(stop), stop),

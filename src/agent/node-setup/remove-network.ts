@@ -61,6 +61,7 @@ const TABLES: readonly TableReference[] = [
   identity.floatingTable,
   identity.guardTable,
   identity.tunnelTable,
+  identity.bgpTable,
 ]
   .map((name): TableReference => ({ family: "inet", name }))
   .concat((["ip", "ip6"] as const).map((family) => ({ family, name: identity.hostPortTable })));

@@ -24,6 +24,7 @@ export const META_KEY = {
   oif: 5,
   iifname: 6,
   oifname: 7,
+  skuid: 10,
   nftrace: 12,
   nfproto: 15,
   l4proto: 16,

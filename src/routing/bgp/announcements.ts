@@ -13,25 +13,30 @@ export interface AnnouncementFacts {
   readonly nodes: readonly RoutedNode[];
   readonly pools: readonly RoutedPool[];
   readonly announced: Iterable<Prefix>;
+  readonly outsidePools: Iterable<Prefix>;
   readonly settings: BgpSettings;
 }
 
 export function planAnnouncements(
   facts: AnnouncementFacts,
-): Pick<BgpPlan, "announced" | "exported" | "withheld" | "tunnelled"> {
+): Pick<BgpPlan, "announced" | "exported" | "accepted" | "withheld" | "tunnelled"> {
   const { self, nodes, pools, settings } = facts;
   const announced = [...facts.announced];
   const services = serviceNetworks(settings);
+  const shared = [
+    ...pools.flatMap((pool) => (pool.isExported ? [pool.prefix] : [])),
+    ...nodes.flatMap(({ podCidrs }) => podCidrs),
+    ...services,
+  ];
   const own = self?.labels[EXCLUDED_FROM_SERVICES] === "true" ? [] : services;
   return {
     announced: sorted([...announced, ...own]),
     exported: sorted([
-      ...pools.flatMap((pool) => (pool.isExported ? [pool.prefix] : [])),
+      ...shared,
       // Blocks whose pool was deleted: their pods keep their addresses.
       ...announced.filter((prefix) => !pools.some((pool) => prefixCovers(pool.prefix, prefix))),
-      ...nodes.flatMap(({ podCidrs }) => podCidrs),
-      ...services,
     ]),
+    accepted: sorted([...shared, ...facts.outsidePools]),
     withheld: sorted(pools.flatMap((pool) => (pool.isExported ? [] : [pool.prefix]))),
     tunnelled: sorted(pools.flatMap((pool) => (pool.mode.kind === "unencapsulated" ? [] : [pool.prefix]))),
   };

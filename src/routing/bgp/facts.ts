@@ -13,6 +13,8 @@ export interface BgpFacts {
   readonly pools: Iterable<RoutedPool>;
   /** Of the plan of routes: blocks, single addresses and pod CIDRs of this node. */
   readonly announced: Iterable<Prefix>;
+  /** Of the plan of routes: what other nodes have outside every pool. */
+  readonly outsidePools: Iterable<Prefix>;
   readonly configurations: Iterable<BGPConfiguration>;
   readonly peers: Iterable<BGPPeer>;
   readonly filters: Iterable<BGPFilter>;

@@ -27,6 +27,11 @@ export interface BgpPlan {
    * export rule of the session accepts them. Pools, pod CIDRs of all nodes, service CIDRs, own blocks outside every pool.
    */
   readonly exported: readonly Prefix[];
+  /**
+   * Of the routes of nodes of the mesh, those within these networks are accepted, unless they are within `withheld`: what
+   * their own plans send. Pools, pod CIDRs of all nodes, service CIDRs, blocks of other nodes outside every pool.
+   */
+  readonly accepted: readonly Prefix[];
   /** Routes within these networks are sent to nobody, unless an export rule of the session accepts them: `disableBGPExport`. */
   readonly withheld: readonly Prefix[];
   /** Learned routes within these networks are not put into the kernel: their pools have a tunnel mode, and the agent routes them. */

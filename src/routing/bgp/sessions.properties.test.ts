@@ -67,6 +67,7 @@ const clusters: fc.Arbitrary<Omit<BgpFacts, "node">> = fc
     nodes: all,
     pools: POOLS,
     announced: [],
+    outsidePools: [],
     configurations: [bgpConfiguration.make({ name: "default" }, { nodeToNodeMeshEnabled: isMesh })],
     peers: plans.map(({ scope, target, options }, index) =>
       bgpPeer.make({ name: `p${index}` }, { ...scope, ...options, ...targetOf(target, all) }),

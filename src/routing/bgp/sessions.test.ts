@@ -61,6 +61,7 @@ function plan(facts: Partial<BgpFacts>, of = "a") {
     nodes: [A, B, C],
     pools: PLAIN_POOLS,
     announced: [],
+    outsidePools: [],
     configurations: [],
     peers: [],
     filters: [],

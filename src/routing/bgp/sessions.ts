@@ -38,7 +38,7 @@ export function planBgp(facts: BgpFacts): BgpPlan {
     listenPort: settings.listenPort,
     listenOn: settings.bindMode === "NodeIP" ? "node" : "all",
     log: settings.logSeverityScreen,
-    ...planAnnouncements({ self, nodes, pools, announced, settings }),
+    ...planAnnouncements({ self, nodes, pools, announced, outsidePools: facts.outsidePools, settings }),
     advertisements: advertised.advertisements,
     ignoredInterfaces: [...new Set(settings.ignoredInterfaces ?? [])].sort(),
     sessions,

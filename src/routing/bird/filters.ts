@@ -20,7 +20,7 @@ export function kernelExport({ tunnelled }: BgpPlan, family: Family): string {
   ]);
 }
 
-/** The functions that the export filters of all sessions of a family call. */
+/** The functions that the filters of all sessions of a family call. */
 export function sharedFunctions(plan: BgpPlan, family: Family): readonly string[] {
   return [
     block(`function is_sent${family}()`, [
@@ -30,12 +30,22 @@ export function sharedFunctions(plan: BgpPlan, family: Family): readonly string[
       returnIf(isWithin(plan.exported, family), "true"),
       "return false;",
     ]),
+    block(`function is_accepted${family}()`, [
+      returnIf(isWithin(plan.withheld, family), "false"),
+      returnIf(isWithin(plan.accepted, family), "true"),
+      "return false;",
+    ]),
     block(`function add_communities${family}()`, communitiesOf(plan, family)),
   ];
 }
 
-export function importFilter({ importRules, address }: BgpSession): string {
-  return block("import filter", [...rulesOf(importRules, address.family), "accept;"]);
+/**
+ * Of a node of the mesh nothing is accepted but what its own plan sends: whoever speaks in its place must not lead packets
+ * to other destinations astray. All others are judged by the rules that an administrator gives them.
+ */
+export function importFilter({ kind, importRules, address: { family } }: BgpSession): string {
+  const last = kind === "node-to-node mesh" ? [`if is_accepted${family}() then accept;`, "reject;"] : ["accept;"];
+  return block("import filter", [...rulesOf(importRules, family), ...last]);
 }
 
 /**

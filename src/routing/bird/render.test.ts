@@ -19,6 +19,7 @@ describe("renderBird()", () => {
     const plan = bgpPlan("10.0.0.1", {
       announced: prefixes("10.244.1.0/26", "fd10::40/122"),
       exported: prefixes("10.244.0.0/16", "fd10::/48"),
+      accepted: prefixes("10.9.0.0/26", "10.244.0.0/16", "fd10::/48"),
       withheld: prefixes("10.244.9.0/24"),
       tunnelled: prefixes("10.245.0.0/16"),
       advertisements: [

@@ -85,6 +85,7 @@ export const NO_BGP: BgpPlan = {
   log: "Info",
   announced: [],
   exported: [],
+  accepted: [],
   withheld: [],
   tunnelled: [],
   advertisements: [],

@@ -11,6 +11,9 @@ const LONGEST_PASSWORD = 80;
 /** A peer that knows graceful restart keeps the routes of a killed BIRD for this long. */
 const RESTART_SECONDS = 120;
 
+/** Routes of one node of the mesh: many times what a node has, little for BIRD and the kernel. What exceeds it is ignored. */
+const MOST_OF_NODE = 10_000;
+
 const LINK_LOCAL = prefixAround({ family: 6, value: 0xfe80n << 112n }, 10);
 
 /** Between the kind of a session and the name of its peer, in the description that BIRD repeats in its status. */
@@ -72,6 +75,7 @@ export function renderSession(session: BgpSession, plan: BgpPlan): string {
     "error wait time 1, 10;",
     `${block(address.family === 4 ? "ipv4" : "ipv6", [
       `${importFilter(session)};`,
+      session.kind === "node-to-node mesh" ? `import limit ${MOST_OF_NODE} action block;` : undefined,
       `${exportFilter(session)};`,
       "gateway recursive;",
       "add paths on;",
