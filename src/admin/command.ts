@@ -94,6 +94,8 @@ export interface Context {
   stdout(text: string): void;
   stderr(text: string): void;
   readFile(path: string): Promise<string>;
+  /** As `readFile`, but refuses a file that somebody else than this user and root may change. */
+  readOwnFile(path: string): Promise<string>;
   readStdin(): Promise<string>;
   /** The names in a directory, sorted; `undefined` if the path is not a directory. */
   listFolder(path: string): Promise<readonly string[] | undefined>;

@@ -16,6 +16,7 @@ export function interruptible(context: Context): Context {
   return {
     ...context,
     readFile: (path) => unlessAborted(signal, () => context.readFile(path)),
+    readOwnFile: (path) => unlessAborted(signal, () => context.readOwnFile(path)),
     readStdin: () => unlessAborted(signal, () => context.readStdin()),
     listFolder: (path) => unlessAborted(signal, () => context.listFolder(path)),
     wait: (milliseconds) => unlessAborted(signal, () => context.wait(milliseconds)),

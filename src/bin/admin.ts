@@ -46,6 +46,10 @@ export async function run(args: readonly string[]): Promise<number> {
     stdout,
     stderr,
     readFile: (path) => readFile(path, "utf8"),
+    readOwnFile: async (path) => {
+      const { readOwnFile, trustedUsers } = await import("../linux/read-own-file.ts");
+      return readOwnFile(path, trustedUsers(process.getuid?.() ?? 0, environment["SUDO_UID"]));
+    },
     readStdin: () => Bun.stdin.text(),
     listFolder,
     hostName,

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
 import { thrownBy } from "../../test/support/thrown-by.ts";
@@ -19,6 +19,16 @@ describe("replaceFile()", () => {
     expect(readFileSync(file, "utf8")).toBe("900\n");
     expect(statSync(file).mode & 0o777).toBe(0o644);
     expect(readdirSync(join(directory, "state"))).toEqual(["mtu"]);
+  });
+
+  test("follows no link that somebody has put in the place of a private file", () => {
+    const [file, elsewhere] = [join(directory, "plan"), join(directory, "elsewhere")];
+    writeFileSync(elsewhere, "theirs");
+    symlinkSync(elsewhere, `${file}.unfinished`);
+    replaceFile(file, "a secret", "owner");
+
+    expect([readFileSync(file, "utf8"), readFileSync(elsewhere, "utf8")]).toEqual(["a secret", "theirs"]);
+    expect(lstatSync(file).mode & 0o170777).toBe(0o100600);
   });
 
   test("leaves nothing behind if the path cannot be written", () => {

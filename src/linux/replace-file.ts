@@ -14,7 +14,9 @@ export function replaceFile(path: string, text: string, readers: "everybody" | "
   try {
     mkdirSync(dirname(path), { recursive: true, mode: isPrivate ? 0o700 : 0o755 });
     effect(`replace "${path}"`, () => {
-      writeFileSync(unfinished, text, { mode: 0o600 });
+      // What somebody else has put in its place would stay theirs, or lead elsewhere.
+      if (isPrivate) rmSync(unfinished, { force: true });
+      writeFileSync(unfinished, text, { mode: 0o600, flag: isPrivate ? "wx" : "w" });
       chmodSync(unfinished, isPrivate ? 0o600 : 0o644);
       renameSync(unfinished, path);
     });

@@ -98,6 +98,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     stdout,
     stderr,
     readFile: surroundings.readFile ?? (async (path) => files[path] ?? missing()),
+    readOwnFile: surroundings.readFile ?? (async (path) => files[path] ?? missing()),
     readStdin: surroundings.readStdin ?? (async () => stdin),
     listFolder: surroundings.listFolder ?? (async (path) => namesBelow(`${path}/`, files)),
     hostName: async () => surroundings.hostName ?? "This-Host",

@@ -45,7 +45,7 @@ async function givenPlan(context: Context, given: Given): Promise<UpgradePlan | 
   const named = given.values.get("plan");
   const file = named ?? DEFAULT_PLAN_FILE;
   try {
-    return decodePlan(await context.readFile(file), file);
+    return decodePlan(await context.readOwnFile(file), file);
   } catch (failure) {
     if (!isMissing(failure)) throw failure;
     if (named === undefined) return undefined;
