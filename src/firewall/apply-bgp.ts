@@ -9,35 +9,34 @@ import {
   type BgpEnd,
   bgpTableChanges,
   bgpTableRemoval,
+  elementsOfSets,
   isBgpTableIntact,
-  peerElements,
-  peerSet,
 } from "./bgp-table.ts";
 
 /** Another program may change the table at the same time. */
 const ATTEMPTS = 5;
 
-/** Guards the sessions with exactly these peers; without any there is no table. Returns whether something was written. */
-export function applyBgpGuard(socket: NetlinkSocket, peers: readonly BgpEnd[]): boolean {
+/** Guards exactly these sessions; without any there is no table. Returns whether something was written. */
+export function applyBgpGuard(socket: NetlinkSocket, ends: readonly BgpEnd[]): boolean {
   for (let attempt = 1; ; attempt++) {
-    const changes = changesFor(socket, peers);
+    const changes = changesFor(socket, ends);
     const [refusal] = tryCommit(socket, changes);
     if (refusal === undefined) return changes.length > 0;
     if (attempt === ATTEMPTS || !isKernelError(refusal.error, "ENOENT", "EEXIST")) throw refusal.error;
   }
 }
 
-/** Peers seldom change: the table is replaced as a whole. */
-function changesFor(socket: NetlinkSocket, peers: readonly BgpEnd[]): readonly NftChange[] {
-  if (peers.length === 0) return findTable(socket, BGP_TABLE) === undefined ? [] : bgpTableRemoval();
-  const isCurrent = isBgpTableIntact(listRuleHeads(socket, BGP_TABLE)) && hasExactly(socket, peers);
-  return isCurrent ? [] : bgpTableChanges(peers);
+/** Sessions seldom change: the table is replaced as a whole. */
+function changesFor(socket: NetlinkSocket, ends: readonly BgpEnd[]): readonly NftChange[] {
+  if (ends.length === 0) return findTable(socket, BGP_TABLE) === undefined ? [] : bgpTableRemoval();
+  const isCurrent = isBgpTableIntact(listRuleHeads(socket, BGP_TABLE)) && hasExactly(socket, ends);
+  return isCurrent ? [] : bgpTableChanges(ends);
 }
 
-function hasExactly(socket: NetlinkSocket, peers: readonly BgpEnd[]): boolean {
-  return ([4, 6] as const).every((family) => {
-    const present = listElements(socket, BGP_TABLE, peerSet(family)).map(({ key }) => key.toHex());
-    const wanted = new Set(peerElements(peers, family).map(({ key }) => key.toHex()));
+function hasExactly(socket: NetlinkSocket, ends: readonly BgpEnd[]): boolean {
+  return elementsOfSets(ends).every(({ set, elements }) => {
+    const present = listElements(socket, BGP_TABLE, set).map(({ key }) => key.toHex());
+    const wanted = new Set(elements.map(({ key }) => key.toHex()));
     return wanted.size === present.length && present.every((key) => wanted.has(key));
   });
 }

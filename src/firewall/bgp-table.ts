@@ -1,15 +1,15 @@
 /**
- * The table that lets nobody but this host itself speak BGP in its name, as data. Pure.
+ * The table that lets nobody but root of this host speak BGP in its name, as data. Pure.
  *
- *   packet to the BGP port of a peer, ready to leave ─▶ its source was translated to an address of this host? ──▶ counted, dropped
- *                                                    ─▶ of a process of this host that is not root's?         ──▶ counted, dropped
+ *   packet from the address of a session to its peer, ready to leave ─▶ of a process of root?                            ──▶ accepted
+ *                                                                    ─▶ its source was translated, or of another user? ──▶ counted, dropped
  *
  * A peer knows this host by its address alone, unless there is a password: a pod that is masqueraded, or a user of this
  * host, could take over the session and announce what it likes. Comes after source NAT, so it does not matter whose rule
- * translates.
+ * translates. Rules of the host may translate connections of BIRD as well (`masquerade fully-random`): root comes first.
  */
 import { identity } from "../identity.ts";
-import { type Address, addressBits, addressBytes, type Family } from "../ip/address.ts";
+import { type Address, addressBits, addressBytes } from "../ip/address.ts";
 import type { Expression } from "../linux/nftables/expression.ts";
 import { loadAddress, loadPort, matchFamily, matchProtocol, verdict } from "../linux/nftables/match.ts";
 import {
@@ -19,18 +19,21 @@ import {
   type Ruleset,
   type TableReference,
 } from "../linux/nftables/ruleset.ts";
-import type { NftElement } from "../linux/nftables/set.ts";
+import type { NftElement, NftSet } from "../linux/nftables/set.ts";
 import { concatenate, hostNumber, portValue } from "../linux/nftables/value.ts";
 
 export const BGP_TABLE: TableReference = { family: "inet", name: identity.bgpTable };
 
-/** Where a peer of this host listens. */
+/** A session as the packets of BIRD to its peer show it. */
 export interface BgpEnd {
+  /** Of the peer, and the port that it listens on. */
   readonly address: Address;
   readonly port: number;
+  /** That this host speaks from; `undefined`: any. Other programs may hold sessions of their own from other addresses. */
+  readonly source: Address | undefined;
 }
 
-const CHAIN = "postrouting";
+const CHAIN = { postrouting: "postrouting", judged: "judged" } as const;
 /** After source NAT, which is 100. */
 const PRIORITY = 150;
 const TCP = 6;
@@ -40,20 +43,24 @@ const ROOT = 0;
 const FAMILIES = [4, 6] as const;
 
 /** Changes with every change of the rules, so that an upgrade replaces them. */
-const COMMENT = "only BIRD of this host, version 1";
-const RULE_COUNT = 4;
+const COMMENT = "only BIRD of this host, version 2";
+const RULE_COUNT = 7;
 
 export function isBgpTableIntact(rules: readonly Pick<NftRule, "comment">[]): boolean {
   return rules.length === RULE_COUNT && rules.every(({ comment }) => comment === COMMENT);
 }
 
-export function peerSet(family: Family): string {
-  return `peers${family}`;
-}
+/** The sets: of sessions from one address, and of those from any. */
+const SETS = FAMILIES.flatMap((family) => [
+  { family, hasSource: true, name: `sessions${family}` },
+  { family, hasSource: false, name: `peers${family}` },
+]);
+
+type EndSet = (typeof SETS)[number];
 
 /** Replaces the table, whatever it was, in one batch. */
-export function bgpTableChanges(peers: readonly BgpEnd[]): readonly NftChange[] {
-  return [...bgpTableRemoval(), ...changesOf(bgpRuleset(peers))];
+export function bgpTableChanges(ends: readonly BgpEnd[]): readonly NftChange[] {
+  return [...bgpTableRemoval(), ...changesOf(bgpRuleset(ends))];
 }
 
 /** Succeeds whether or not the table exists. */
@@ -65,51 +72,72 @@ export function bgpTableRemoval(): readonly NftChange[] {
   ];
 }
 
-export function peerElements(peers: readonly BgpEnd[], family: Family): readonly NftElement[] {
-  const own = peers.filter(({ address }) => address.family === family);
-  return own.map(({ address, port }) => ({ key: concatenate(addressBytes(address), portValue(port)) }));
+/** What each set contains. */
+export function elementsOfSets(ends: readonly BgpEnd[]): readonly { set: string; elements: readonly NftElement[] }[] {
+  return SETS.map(({ family, hasSource, name }) => ({
+    set: name,
+    elements: ends
+      .filter(({ address, source }) => address.family === family && (source !== undefined) === hasSource)
+      .map(({ address, port, source }) => ({
+        key: concatenate(...[source ?? [], address].flat().map(addressBytes), portValue(port)),
+      })),
+  }));
 }
 
-function bgpRuleset(peers: readonly BgpEnd[]): Ruleset {
+function bgpRuleset(ends: readonly BgpEnd[]): Ruleset {
   return {
     table: BGP_TABLE,
-    sets: FAMILIES.map((family) => ({
-      name: peerSet(family),
-      key: [family === 4 ? "ipv4_addr" : "ipv6_addr", "inet_service"],
-    })),
-    chains: [{ name: CHAIN, base: { type: "filter", hook: CHAIN, priority: PRIORITY, policy: "accept" } }],
-    rules: FAMILIES.flatMap((family) => [dropIf(family, IS_TRANSLATED), dropIf(family, IS_NOT_OF_ROOT)]),
-    elements: FAMILIES.map((family) => ({ set: peerSet(family), elements: peerElements(peers, family) })).filter(
-      ({ elements }) => elements.length > 0,
-    ),
+    sets: SETS.map(({ family, hasSource, name }): NftSet => {
+      const address = family === 4 ? "ipv4_addr" : "ipv6_addr";
+      return { name, key: hasSource ? [address, address, "inet_service"] : [address, "inet_service"] };
+    }),
+    chains: [
+      { name: CHAIN.judged },
+      {
+        name: CHAIN.postrouting,
+        base: { type: "filter", hook: CHAIN.postrouting, priority: PRIORITY, policy: "accept" },
+      },
+    ],
+    rules: [
+      ...SETS.map((set) => ({ chain: CHAIN.postrouting, expressions: judge(set), comment: COMMENT })),
+      ...JUDGEMENTS.map((expressions) => ({ chain: CHAIN.judged, expressions, comment: COMMENT })),
+    ],
+    elements: elementsOfSets(ends).filter(({ elements }) => elements.length > 0),
   };
 }
 
-const IS_TRANSLATED: readonly Expression[] = [
-  { kind: "ct", key: "status", to: 0 },
-  { kind: "bitwise", from: 0, to: 0, mask: hostNumber(TRANSLATED), flip: hostNumber(0) },
-  { kind: "compare", operator: "equal", from: 0, value: hostNumber(TRANSLATED) },
-];
+function judge({ family, hasSource, name }: EndSet): readonly Expression[] {
+  const slots = addressBits(family) / 32;
+  const first = hasSource ? slots : 0;
+  return [
+    ...matchFamily(family),
+    ...matchProtocol(TCP),
+    ...(hasSource ? [loadAddress(family, "source", 0)] : []),
+    loadAddress(family, "destination", first),
+    loadPort("destination", first + slots),
+    { kind: "lookup", set: name, from: 0 },
+    verdict({ kind: "goto", chain: CHAIN.judged }),
+  ];
+}
 
 /** Packets that this host forwards have no user. */
-const IS_NOT_OF_ROOT: readonly Expression[] = [
-  { kind: "meta", key: "skuid", to: 0 },
-  { kind: "compare", operator: "different", from: 0, value: hostNumber(ROOT) },
+const JUDGEMENTS: readonly (readonly Expression[])[] = [
+  [
+    { kind: "meta", key: "skuid", to: 0 },
+    { kind: "compare", operator: "equal", from: 0, value: hostNumber(ROOT) },
+    verdict({ kind: "accept" }),
+  ],
+  [
+    { kind: "ct", key: "status", to: 0 },
+    { kind: "bitwise", from: 0, to: 0, mask: hostNumber(TRANSLATED), flip: hostNumber(0) },
+    { kind: "compare", operator: "equal", from: 0, value: hostNumber(TRANSLATED) },
+    { kind: "counter" },
+    verdict({ kind: "drop" }),
+  ],
+  [
+    { kind: "meta", key: "skuid", to: 0 },
+    { kind: "compare", operator: "different", from: 0, value: hostNumber(ROOT) },
+    { kind: "counter" },
+    verdict({ kind: "drop" }),
+  ],
 ];
-
-function dropIf(family: Family, conditions: readonly Expression[]): NftRule {
-  return {
-    chain: CHAIN,
-    expressions: [
-      ...matchFamily(family),
-      ...matchProtocol(TCP),
-      loadAddress(family, "destination", 0),
-      loadPort("destination", addressBits(family) / 32),
-      { kind: "lookup", set: peerSet(family), from: 0 },
-      ...conditions,
-      { kind: "counter" },
-      verdict({ kind: "drop" }),
-    ],
-    comment: COMMENT,
-  };
-}

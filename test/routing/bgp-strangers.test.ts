@@ -22,6 +22,8 @@ const SPEAKER = `${import.meta.dir}/bgp-speaker.process.ts`;
 const IN_POOL = "10.50.200.0/26";
 const OTHERS = ["0.0.0.0/1", "10.1.0.1/32", "10.1.2.3/32", "192.0.2.0/24"];
 const CONNECT_SECONDS = 3;
+const USER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+const SECOND_ADDRESS = "10.1.1.77";
 
 describe("BGP between nodes, with pools that masquerade and without a password", () => {
   let site: RoutedSite;
@@ -49,14 +51,38 @@ describe("BGP between nodes, with pools that masquerade and without a password",
   });
 
   test("neither does a user of the node, also after the rules were flushed", async () => {
-    const user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
     await one.host.must(["nft", "flush", "ruleset"]);
     await pollUntil(async () => (await one.host.run(LIST)).code === 0, "the table");
     for (const address of two.addresses) {
       const before = await dropped(one);
-      expect(await reached(one.host.run([...user, ...connectTo(address, 22)]))).toBe("refused");
-      expect(await reached(one.host.run([...user, ...connectTo(address, 179)]))).toBe("dropped");
+      expect(await reached(one.host.run([...USER, ...connectTo(address, 22)]))).toBe("refused");
+      expect(await reached(one.host.run([...USER, ...connectTo(address, 179)]))).toBe("dropped");
       expect(await dropped(one)).toBeGreaterThan(before);
+    }
+  });
+
+  test("root of the node does, also if a rule of the host translates its connections", async () => {
+    const chain = "type nat hook postrouting priority srcnat\nmasquerade fully-random";
+    await one.host.must(["nft", "-f", "-"], {
+      stdin: `table inet translated {\nchain all_packets {\n${chain}\n}\n}\n`,
+    });
+    try {
+      for (const address of two.addresses) {
+        expect(await reached(one.host.run(connectTo(address, 179)))).toBe("reached: ");
+      }
+    } finally {
+      await one.host.must(["nft", "delete", "table", "inet", "translated"]);
+    }
+  });
+
+  test("another program of the node does, from another address", async () => {
+    const address = [`${SECOND_ADDRESS}/24`, "dev", "eth0"];
+    await one.host.must(["ip", "address", "add", ...address]);
+    try {
+      const from = connectTo(two.addresses[0], 179, `, ("${SECOND_ADDRESS}", 0)`);
+      expect(await reached(one.host.run([...USER, ...from]))).toBe("reached: ");
+    } finally {
+      await one.host.must(["ip", "address", "delete", ...address]);
     }
   });
 
@@ -70,8 +96,8 @@ describe("BGP between nodes, with pools that masquerade and without a password",
     }
   });
 
-  function connectTo(address: string, port: number): readonly string[] {
-    const words = `import socket; socket.create_connection(("${address}", ${port}), ${CONNECT_SECONDS})`;
+  function connectTo(address: string, port: number, more = ""): readonly string[] {
+    const words = `import socket; socket.create_connection(("${address}", ${port}), ${CONNECT_SECONDS}${more})`;
     return ["python3", "-c", words];
   }
 

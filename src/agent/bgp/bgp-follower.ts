@@ -16,6 +16,7 @@ import type { BgpValues } from "../../routing/bgp/inputs.ts";
 import { carriedFamilies } from "../../routing/bgp/mesh-sessions.ts";
 import type { BgpPlan } from "../../routing/bgp/plan.ts";
 import { planBgp } from "../../routing/bgp/sessions.ts";
+import { ownAddress } from "../../routing/bird/session.ts";
 import type { RoutedNode, RoutedPool } from "../../routing/facts.ts";
 import type { RoutePlan } from "../../routing/plan.ts";
 import { routedNode } from "../../routing/routed-node.ts";
@@ -146,7 +147,11 @@ export class BgpFollower {
     const wanted = unreadable === undefined ? plan : this.#withPlannedSessions(plan, unreadable);
     if (unreadable === undefined) this.#planned = plan;
     // Before BIRD opens the sessions.
-    this.#means.guard.guard(wanted.sessions);
+    this.#means.guard.guard(
+      wanted.sessions.map((session) => ({
+        ...{ address: session.address, port: session.port, source: ownAddress(session, wanted) },
+      })),
+    );
     if (wanted.sessions.length > 0) return { plan: wanted };
     return { reason: this.#reasonWithoutSessions(announced), problems: plan.problems };
   }

@@ -84,8 +84,8 @@ export function renderSession(session: BgpSession, plan: BgpPlan): string {
   ]);
 }
 
-/** `undefined`: the kernel chooses it. */
-function ownAddress({ source, address }: BgpSession, { listenOn, addresses }: BgpPlan): Address | undefined {
+/** The address that BIRD speaks from. `undefined`: the kernel chooses it. */
+export function ownAddress({ source, address }: BgpSession, { listenOn, addresses }: BgpPlan): Address | undefined {
   const own = source ?? (listenOn === "node" ? addresses[address.family] : undefined);
   return own?.value === 0n ? undefined : own;
 }
