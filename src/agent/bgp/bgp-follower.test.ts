@@ -3,8 +3,10 @@ import { prefixes } from "../../../test/support/bgp-plan.ts";
 import { prefix } from "../../../test/support/ip.ts";
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import { PluginError } from "../../errors.ts";
+import type { BgpEnd } from "../../firewall/bgp-table.ts";
 import { formatAddress } from "../../ip/address.ts";
 import type { Prefix } from "../../ip/prefix.ts";
+import { bgpConfiguration } from "../../model/bgp-configuration.ts";
 import { bgpPeer } from "../../model/bgp-peer.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import { node } from "../../model/node.ts";
@@ -55,6 +57,7 @@ interface FollowOptions {
   readonly told?: unknown[];
   /** The peers whose sessions are guarded, as often as it is told. */
   readonly guarded?: string[];
+  readonly isBirdInstalled?: boolean;
   /** When the keeper computes what is wanted. */
   readonly evaluate?: "each" | "last";
 }
@@ -70,6 +73,7 @@ async function follow(
     signal = AbortSignal.abort(),
     told = [],
     guarded = [],
+    isBirdInstalled = true,
     evaluate = "last",
   }: FollowOptions = {},
 ): Promise<WantedBgp | undefined> {
@@ -89,9 +93,10 @@ async function follow(
       readSecret,
     }),
     guard: {
-      guard: (peers) => void guarded.push(peers.map(({ address, port }) => `${formatAddress(address)} ${port}`).join()),
+      guard: (ends) => void guarded.push(ends.map(describeEnd).join()),
       run: async () => {},
     },
+    isBirdInstalled: () => isBirdInstalled,
     wait,
   });
   if (hasRoutes) follower.announce({ announced: byText("10.244.1.0/26"), outsidePools: byText("10.9.0.0/26") });
@@ -104,6 +109,10 @@ async function follow(
 
 function byText(text: string): ReadonlyMap<string, Prefix> {
   return new Map([[text, prefix(text)]]);
+}
+
+function describeEnd({ source, address, port }: BgpEnd): string {
+  return `${source && formatAddress(source)} to ${formatAddress(address)} ${port}`;
 }
 
 function planOf(wanted: WantedBgp | undefined) {
@@ -217,8 +226,26 @@ describe("BgpFollower", () => {
     const wanted = await follow([TWO_NODES, { configurations: [disabled] }], { guarded, evaluate: "each" });
 
     expect(wanted).toMatchObject({ reason: expect.stringContaining("Disabled") });
-    expect(new Set(guarded)).toEqual(new Set(["10.0.0.2 179", ""]));
+    expect(new Set(guarded)).toEqual(new Set(["10.0.0.1 to 10.0.0.2 179", ""]));
     expect(guarded.at(-1)).toBe("");
+  });
+
+  test("guards nothing while BIRD is not installed", async () => {
+    const guarded: string[] = [];
+    await follow([TWO_NODES], { guarded, isBirdInstalled: false });
+
+    expect(guarded).toEqual([""]);
+  });
+
+  test("guards a session from any address if it has no source, unless BIRD listens on the node's address only", async () => {
+    const bgpPeers = [put(bgpPeer.make({ name: "r" }, { peerIP: "10.0.0.9", asNumber: 65000, sourceAddress: "None" }))];
+    const bgpConfigurations = [put(bgpConfiguration.make({ name: "default" }, { bindMode: "NodeIP" }))];
+    const guarded: string[] = [];
+    await follow([{ ...TWO_NODES, bgpPeers }], { guarded });
+    await follow([{ ...TWO_NODES, bgpPeers, bgpConfigurations }], { guarded });
+
+    const mesh = "10.0.0.1 to 10.0.0.2 179";
+    expect(guarded).toEqual([`undefined to 10.0.0.9 179,${mesh}`, `10.0.0.1 to 10.0.0.9 179,${mesh}`]);
   });
 
   test("needs no BIRD if routing is disabled", async () => {

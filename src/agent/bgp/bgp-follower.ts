@@ -47,6 +47,8 @@ export interface BgpFollowerMeans {
   readonly keeper: Pick<BirdKeeper, "update" | "run">;
   readonly passwords: Passwords;
   readonly guard: Pick<PeerGuard, "guard" | "run">;
+  /** Without it another program may hold the sessions of this host. */
+  readonly isBirdInstalled: () => boolean;
   /** Resolves early if the signal is aborted. */
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
 }
@@ -146,14 +148,16 @@ export class BgpFollower {
     const { unreadable } = passwords;
     const wanted = unreadable === undefined ? plan : this.#withPlannedSessions(plan, unreadable);
     if (unreadable === undefined) this.#planned = plan;
-    // Before BIRD opens the sessions.
-    this.#means.guard.guard(
-      wanted.sessions.map((session) => ({
-        ...{ address: session.address, port: session.port, source: ownAddress(session, wanted) },
-      })),
-    );
+    this.#guard(wanted);
     if (wanted.sessions.length > 0) return { plan: wanted };
     return { reason: this.#reasonWithoutSessions(announced), problems: plan.problems };
+  }
+
+  /** Before BIRD opens the sessions. */
+  #guard(plan: BgpPlan): void {
+    const { guard, isBirdInstalled } = this.#means;
+    const sessions = isBirdInstalled() ? plan.sessions : [];
+    guard.guard(sessions.map((each) => ({ address: each.address, port: each.port, source: ownAddress(each, plan) })));
   }
 
   /** Sessions stay as they are until all passwords can be read: BIRD must not end working ones for an outage of the API. */

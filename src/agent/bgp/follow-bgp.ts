@@ -33,11 +33,12 @@ export type FollowedBgp = Pick<BgpFollower, "isAnnouncing" | "announce" | "run">
 
 export function followerOfBgp(environment: Environment, { node, kube, kernel, wait, log }: BgpMeans): FollowedBgp {
   const { logFile } = BIRD_SETTINGS;
+  const program = birdProgram(birdFiles(runDirectoryOf(environment)), {
+    logFile,
+    command: () => birdOfHostOrContainer(environment),
+  });
   const keeper = new BirdKeeper({
-    program: birdProgram(birdFiles(runDirectoryOf(environment)), {
-      logFile,
-      command: () => birdOfHostOrContainer(environment),
-    }),
+    program,
     settings: BIRD_SETTINGS,
     report: log,
     elapsed: () => performance.now(),
@@ -67,7 +68,7 @@ export function followerOfBgp(environment: Environment, { node, kube, kernel, wa
     },
   });
   const guard = new PeerGuard({ kernel, wait, report: (message) => log(message, "WARNING") });
-  return new BgpFollower({ node, keeper, passwords, guard, wait });
+  return new BgpFollower({ node, keeper, passwords, guard, isBirdInstalled: () => program.isInstalled(), wait });
 }
 
 function birdOfHostOrContainer(environment: Environment): readonly string[] | undefined {

@@ -1,9 +1,10 @@
 /** Keeps the table that guards the BGP sessions of this host as the plan says, also after other programs changed rules. */
 import { describeFailure } from "../../errors.ts";
 import { applyBgpGuard } from "../../firewall/apply-bgp.ts";
-import type { BgpEnd } from "../../firewall/bgp-table.ts";
+import { BGP_TABLE, type BgpEnd } from "../../firewall/bgp-table.ts";
+import { portOf } from "../../linux/netlink-group.ts";
 import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
-import { readGeneration } from "../../linux/nftables/commit.ts";
+import { TableMonitor } from "../../linux/nftables/monitor.ts";
 import { type OnceEach, onceEach } from "../once-each.ts";
 
 /** As often as the other tables. */
@@ -20,19 +21,21 @@ export class PeerGuard {
   readonly #failures: OnceEach;
   #socket: NetlinkSocket | undefined;
   /** `undefined`: not known yet; what a former agent has left stays. */
-  #peers: readonly BgpEnd[] | undefined;
-  /** Of the ruleset before it was compared; every change by any program increments it. */
-  #generation: number | undefined;
+  #ends: readonly BgpEnd[] | undefined;
+  /** Whether the kernel has them, unless the monitor says otherwise. */
+  #isApplied = false;
+  #monitor: TableMonitor | undefined;
 
   constructor(means: PeerGuardMeans) {
     this.#means = means;
     this.#failures = onceEach(means.report);
   }
 
-  /** Guards the sessions with these peers from now on. What the kernel refuses is reported, and tried again. */
-  guard(peers: readonly BgpEnd[]): void {
-    this.#peers = peers;
-    this.#generation = undefined;
+  /** Guards these sessions from now on. What the kernel refuses is reported, and tried again. */
+  guard(ends: readonly BgpEnd[]): void {
+    if (Bun.deepEquals(ends, this.#ends)) return;
+    this.#ends = ends;
+    this.#isApplied = false;
     this.#check();
   }
 
@@ -45,25 +48,35 @@ export class PeerGuard {
     this.#close();
   }
 
-  /** One small read, unless rules of any program have changed. */
   #check(): void {
-    if (this.#peers === undefined) return;
+    const ends = this.#ends;
+    if (ends === undefined) return;
     try {
+      if (this.#isApplied && (this.#monitor === undefined || this.#monitor.read().kind === "nothing")) return;
+      this.#isApplied = false;
       this.#socket ??= this.#means.kernel.openSocket("netfilter");
-      const generation = readGeneration(this.#socket);
-      if (generation === this.#generation) return;
-      applyBgpGuard(this.#socket, this.#peers);
-      this.#generation = generation;
+      // Before the comparison, so that no change is missed.
+      if (ends.length > 0) this.#monitor ??= new TableMonitor(this.#means.kernel, BGP_TABLE, portOf(this.#socket));
+      applyBgpGuard(this.#socket, ends);
+      // A host without sessions does not listen: rulesets of megabytes may be loaded on it.
+      if (ends.length === 0) this.#closeMonitor();
+      this.#isApplied = true;
       this.#failures.forget();
     } catch (failure) {
-      // The socket may still contain unread replies.
+      // The sockets may still contain unread replies.
       this.#close();
       this.#failures.report(`Cannot guard the BGP sessions of this host: ${describeFailure(failure)}`);
     }
   }
 
   #close(): void {
+    this.#closeMonitor();
     if (this.#socket !== undefined) closeNetlinkSocket(this.#socket);
     this.#socket = undefined;
+  }
+
+  #closeMonitor(): void {
+    this.#monitor?.close();
+    this.#monitor = undefined;
   }
 }
