@@ -66,6 +66,14 @@ describe("readOwnFile()", () => {
     expect(linked).toContain("other users may write to it");
   });
 
+  test.each(["/dev/stdin", "<(cat)"])("reads a pipe of the shell: %s", async (path) => {
+    const script = `import { readOwnFile } from "${import.meta.dir}/read-own-file.ts"; process.stdout.write(readOwnFile(process.argv[1], [0]));`;
+    const command = `printf 'the plan' | "$0" -e "$1" ${path}`;
+    const shell = Bun.spawn(["bash", "-c", command, process.execPath, script], { stderr: "inherit" });
+
+    expect(await new Response(shell.stdout).text()).toBe("the plan");
+  });
+
   test("fails as any reader does if there is no such file", () => {
     expect(() => readOwnFile("/nowhere/plan.json", [0])).toThrow("ENOENT");
   });

@@ -1,7 +1,8 @@
 /**
  * Reads a file whose content is carried out, such as the plan of an upgrade: refuses one that somebody else could have
  * written. As OpenSSH does for its keys: the file, and every directory above it, belongs to one of the users or to root, and nobody
- * else may write there. A directory in which everybody may create files counts only if it is sticky (`/tmp`).
+ * else may write there. A directory in which everybody may create files counts only if it is sticky (`/tmp`). What is not a file,
+ * such as a pipe (`--plan /dev/stdin`, `<(…)` of a shell), has no place where others could replace it: whoever starts the command chose it.
  */
 import { closeSync, fstatSync, openSync, readFileSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -11,6 +12,8 @@ import { quoted } from "../quote.ts";
 const ROOT = 0;
 const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
+/** A pipe with a name of its own (mkfifo) is judged like a file. */
+const OPEN_DESCRIPTOR = /^\/(?:dev\/stdin|dev\/fd\/\d+|proc\/self\/fd\/\d+)$/;
 
 /** This user; root also trusts the one that it acts for, by `sudo`. */
 export function trustedUsers(own: number, sudoUser: string | undefined): readonly number[] {
@@ -23,6 +26,7 @@ export function readOwnFile(path: string, users: readonly number[]): string {
   const file = openSync(path, "r");
   try {
     const status = fstatSync(file);
+    if (OPEN_DESCRIPTOR.test(path) && !status.isFile()) return readFileSync(file, "utf8");
     const place = realpathSync(path);
     const found = statSync(place);
     const isSame = found.ino === status.ino && found.dev === status.dev;
@@ -50,6 +54,7 @@ function ownerProblem({ uid, mode }: Stats, users: readonly number[], exempt: nu
 
 function refused(path: string, reason: string): PluginError {
   return new PluginError("config-invalid", `Cannot trust the file ${quoted(path)}: ${reason}`, {
-    details: "somebody else may have changed it: make it again in a directory that only you may write to",
+    details:
+      "somebody else may have changed it: copy it, if you trust it, to a directory that only you may write to (/tmp will do)",
   });
 }

@@ -2,6 +2,8 @@ import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
 import { applyPlan } from "../../upgrade/apply.ts";
+import { isUnfinished } from "../../upgrade/ledger.ts";
+import type { Run } from "../../upgrade/run.ts";
 import { decodePlan, type UpgradePlan } from "../../upgrade/upgrade-plan.ts";
 import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { HELM_OPTION } from "./helm.ts";
@@ -32,7 +34,8 @@ export const upgradeApply: Command = {
   async run(context, given) {
     const plan = await givenPlan(context, given);
     const report = reportEvents(context, given);
-    const outcome = await withRun(context, given, { report, work: (run) => applyPlan(run, plan) });
+    const work = (run: Run) => applyPlan(run, plan instanceof PluginError ? withoutFile(context, run, plan) : plan);
+    const outcome = await withRun(context, given, { report, work });
     const state = outcome === "complete" ? "is complete: there is nothing to do" : "is complete";
     const next = `Check it at any time: ${identity.adminTool} upgrade verify`;
     context.stdout(wantsJson(given) ? `${JSON.stringify({ kind: "complete" })}\n` : `The upgrade ${state}. ${next}\n`);
@@ -40,19 +43,28 @@ export const upgradeApply: Command = {
   },
 };
 
-/** Without --plan it need not exist: a run that has begun has its plan in the cluster. */
-async function givenPlan(context: Context, given: Given): Promise<UpgradePlan | undefined> {
+/**
+ * Without --plan it need not exist: a run that has begun has its plan in the cluster. So a file that others may have
+ * changed, somewhere where the command happens to run, is returned as the reason not to use it.
+ */
+async function givenPlan(context: Context, given: Given): Promise<UpgradePlan | PluginError | undefined> {
   const named = given.values.get("plan");
   const file = named ?? DEFAULT_PLAN_FILE;
-  try {
-    return decodePlan(await context.readOwnFile(file), file);
-  } catch (failure) {
+  const text = await context.readOwnFile(file).catch((failure: unknown) => {
+    if (named === undefined && failure instanceof PluginError) return failure;
     if (!isMissing(failure)) throw failure;
     if (named === undefined) return undefined;
     throw new PluginError("resource-missing", `Cannot apply the plan ${quoted(named)}: there is no such file`, {
       details: `make it with ${identity.adminTool} upgrade plan --plan ${named}, or leave out --plan to continue an upgrade`,
     });
-  }
+  });
+  return typeof text === "string" ? decodePlan(text, file) : text;
+}
+
+/** Only a run that has begun goes on without it. */
+function withoutFile({ stderr }: Context, { ledger: { current } }: Run, refusal: PluginError): undefined {
+  if (current === undefined || !isUnfinished(current)) throw refusal;
+  stderr(`Warning: ${refusal.message}; continuing with the plan that is recorded in the cluster\n`);
 }
 
 function isMissing(failure: unknown): boolean {

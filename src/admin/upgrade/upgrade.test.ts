@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { imitateCluster } from "../../../test/support/imitated-cluster.ts";
 import { NO_OPTIONS, OPERATOR_FACTS } from "../../../test/support/setting-steps.ts";
+import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import { openBackups } from "../../upgrade/backups.ts";
@@ -159,6 +160,22 @@ describe("upgrade apply", () => {
 
     expect(stderr).toContain('Cannot apply the plan "nothere.json": there is no such file');
     expect(code).toBe(EXIT_FAILED);
+  });
+
+  test("continues without a file that others may have changed, unless nothing has begun or the file is named", async () => {
+    const readFile = () => Promise.reject(new PluginError("config-invalid", "Cannot trust the file"));
+    const outcome = async (words: string, cluster: Awaited<ReturnType<typeof clusterWith>>) =>
+      (await toolOn(cluster).vendorctl(words, { readFile })).stderr;
+
+    // Its copy is missing, so that nothing is carried out.
+    const begun = await clusterWith({ plans: ["5e6f"] });
+    expect(await outcome("upgrade apply", begun)).toContain(
+      "Warning: Cannot trust the file; continuing with the plan that is recorded in the cluster",
+    );
+    expect(await outcome("upgrade apply", begun)).toContain("its plan is not in the cluster any more");
+    expect(await outcome("upgrade apply --plan p.json", begun)).not.toContain("continuing");
+    expect(await outcome("upgrade apply", imitateCluster())).not.toContain("continuing");
+    expect(await outcome("upgrade apply", imitateCluster())).toContain("Cannot trust the file");
   });
 
   test("is refused with another plan than that of a run that has begun, and while that is rolled back", async () => {
