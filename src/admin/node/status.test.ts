@@ -6,6 +6,7 @@ import type { KernelRoute, RoutingFacts } from "./routing-facts.ts";
 const mesh: SessionStatus = {
   ...{ name: "Mesh_10_0_0_2", type: "node-to-node mesh", peer: "node-2", address: "10.0.0.2", peerAs: "64512" },
   ...{ state: "up", since: "2026-11-16 12:03:57", info: "Established", routes: { imported: 3, exported: 2 } },
+  isLimitHit: false,
 };
 const route: KernelRoute = {
   ...{ family: 4, destination: "10.244.2.0/26", writer: "BIRD", kind: "unicast", gateway: "10.0.0.2", link: "eth0" },
@@ -62,6 +63,14 @@ IPv4     node agent   pods of this node   1
 IPv4     node agent   vxlan.vendor        1
 `);
     expect(code).toBe(0);
+  });
+
+  test("names a session whose peer has sent too many routes, and the remedy", async () => {
+    const bird = running.bird && { ...running.bird, sessions: [{ ...mesh, isLimitHit: true }] };
+    const { stdout } = await runInside(["node", "status"], { routingFacts: { ...running, bird } });
+
+    expect(stdout).toContain("Problem: node-2 has sent more routes than are accepted, and some are missing");
+    expect(stdout).toContain("birdc -s /var/run/vendor/bird/bird.ctl restart Mesh_10_0_0_2");
   });
 
   test.each([

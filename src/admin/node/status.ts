@@ -1,4 +1,5 @@
 import { identity } from "../../identity.ts";
+import { birdFiles } from "../../routing/bird/bird-files.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
 import { formatTable } from "../table.ts";
@@ -46,7 +47,7 @@ function jsonOf({ isAgentRunning, state, bird, kernelRoutes, refusedClaims, ...p
         since: bird.startedAt,
         isRecovering: bird.isRecovering,
       }),
-      problems: state?.problems ?? [],
+      problems: bgpProblems(state, bird),
       sessions: bird?.sessions ?? [],
     },
     routes: summaryOf(kernelRoutes),
@@ -56,12 +57,22 @@ function jsonOf({ isAgentRunning, state, bird, kernelRoutes, refusedClaims, ...p
   };
 }
 
+function bgpProblems(state: RoutingFacts["state"], bird: RoutingFacts["bird"]): readonly string[] {
+  const limited = (bird?.sessions ?? []).filter(({ isLimitHit }) => isLimitHit);
+  return [...(state?.problems ?? []), ...limited.map(limitProblem)];
+}
+
+function limitProblem({ name, peer }: SessionStatus): string {
+  const restart = `birdc -s ${birdFiles(identity.runDirectory).control} restart ${name}`;
+  return `${peer} has sent more routes than are accepted, and some are missing; when it sends fewer, begin the session again: ${restart}`;
+}
+
 function print(facts: RoutingFacts, { stdout }: Context): void {
   const { isAgentRunning, state, bird, kernelRoutes, refusedClaims, routingProblems, policyProblems } = facts;
   const { nodeAgent } = identity;
   stdout(`Node agent: ${isAgentRunning ? "running" : `not running (systemctl status ${nodeAgent})`}\n`);
   stdout(`BGP: ${birdLine(facts)}\n`);
-  for (const problem of state?.problems ?? []) stdout(`Problem: ${problem}\n`);
+  for (const problem of bgpProblems(state, bird)) stdout(`Problem: ${problem}\n`);
   for (const family of [4, 6] as const) {
     const sessions = (bird?.sessions ?? []).filter(({ address }) => address.includes(":") === (family === 6));
     stdout(`\nIPv${family} BGP status\n`);

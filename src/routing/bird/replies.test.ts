@@ -43,6 +43,8 @@ Mesh_10_0_0_2 BGP        ---        up     2026-11-16 12:03:57  Established
     Neighbor AS:      64512
   Channel ipv4
     Routes:         3 imported, 1 filtered, 2 exported, 3 preferred
+    Import limit:   10000 [HIT]
+      Action:       block
 
 Global_fd00__7 BGP        ---        start  2026-11-16 12:05:00  Active        Socket: Connection refused
   Description:    global: tor: one
@@ -62,11 +64,13 @@ kernel4    Kernel     master4    up     2026-11-16 12:04:00
       {
         ...{ name: "Mesh_10_0_0_2", type: "node-to-node mesh", peer: "node-2", address: "10.0.0.2", peerAs: "64512" },
         ...{ state: "up", since: "2026-11-16 12:03:57", info: "Established", routes: { imported: 3, exported: 2 } },
+        isLimitHit: true,
       },
       {
         ...{ name: "Global_fd00__7", type: "global", peer: "tor: one", address: "fd00::7", peerAs: "65000" },
         ...{ state: "start", since: "2026-11-16 12:05:00", info: "Active Socket: Connection refused" },
         routes: { imported: 0, exported: 0 },
+        isLimitHit: false,
       },
     ]);
   });

@@ -16,6 +16,8 @@ export interface SessionStatus {
   /** The state of BGP and the last error: `Established`, `Active Socket: Connection refused`. */
   readonly info: string;
   readonly routes: { readonly imported: number; readonly exported: number };
+  /** The peer has sent more routes than are accepted; some are missing until the session begins again. */
+  readonly isLimitHit: boolean;
 }
 
 interface Protocol {
@@ -42,6 +44,7 @@ export function readSessions(lines: readonly string[]): readonly SessionStatus[]
       since,
       info: info.trim().replaceAll(/\s+/g, " "),
       routes: { imported: Number(imported ?? 0), exported: Number(exported ?? 0) },
+      isLimitHit: detail(details, "Import limit").endsWith("[HIT]"),
     };
   });
 }
