@@ -49,6 +49,7 @@ const peer = put(
 
 interface FollowOptions {
   readonly hasRoutes?: boolean;
+  readonly outsidePools?: ReadonlyMap<string, Prefix>;
   readonly files?: Readonly<Record<string, string>>;
   readonly readSecret?: () => Promise<string>;
   readonly wait?: (milliseconds: number) => Promise<void>;
@@ -67,6 +68,7 @@ async function follow(
   updates: readonly Partial<BgpUpdate["changes"]>[],
   {
     hasRoutes = true,
+    outsidePools = new Map(),
     files = {},
     readSecret = () => Promise.reject(new PluginError("config-invalid", "there is no API")),
     wait = async () => {},
@@ -99,7 +101,7 @@ async function follow(
     isBirdInstalled: () => isBirdInstalled,
     wait,
   });
-  if (hasRoutes) follower.announce({ announced: byText("10.244.1.0/26"), outsidePools: byText("10.9.0.0/26") });
+  if (hasRoutes) follower.announce({ announced: byText("10.244.1.0/26"), outsidePools });
   async function* changes() {
     for (const each of updates) yield { changes: { ...NOTHING, ...each } };
   }
@@ -122,7 +124,7 @@ function planOf(wanted: WantedBgp | undefined) {
 
 describe("BgpFollower", () => {
   test("plans the sessions of the mesh, and what the node announces", async () => {
-    const plan = planOf(await follow([TWO_NODES]));
+    const plan = planOf(await follow([TWO_NODES], { outsidePools: byText("10.9.0.0/26") }));
 
     expect(plan.sessions.map(({ name }) => name)).toEqual(["Mesh_10_0_0_2"]);
     expect(plan.announced).toEqual(prefixes("10.244.1.0/26"));

@@ -150,7 +150,7 @@ export class BgpFollower {
     if (unreadable === undefined) this.#planned = plan;
     this.#guard(wanted);
     if (wanted.sessions.length > 0) return { plan: wanted };
-    return { reason: this.#reasonWithoutSessions(announced), problems: plan.problems };
+    return { reason: this.#reasonWithoutSessions({ announced, outsidePools }), problems: plan.problems };
   }
 
   /** Before BIRD opens the sessions. */
@@ -167,8 +167,8 @@ export class BgpFollower {
     return { ...plan, sessions: this.#planned.sessions };
   }
 
-  #reasonWithoutSessions(announced: readonly Prefix[]): string {
-    const carried = { nodes: [...this.#nodes.values()], pools: [...this.#pools.values()], announced };
+  #reasonWithoutSessions(networks: BgpNetworks): string {
+    const carried = { nodes: [...this.#nodes.values()], pools: [...this.#pools.values()], ...networks };
     const noMesh =
       carriedFamilies(carried).size === 0
         ? "no pool without a tunnel is exported by BGP"

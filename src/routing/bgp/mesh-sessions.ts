@@ -22,17 +22,19 @@ export interface CarriedFacts {
   readonly nodes: readonly RoutedNode[];
   readonly pools: readonly RoutedPool[];
   readonly announced: readonly Prefix[];
+  readonly outsidePools: readonly Prefix[];
 }
 
 /**
  * The families whose routes nodes must learn from each other: those of pools without a tunnel and of pod CIDRs, and of
- * own blocks whose pool was deleted. The agent routes pools with a tunnel, and services concern other peers only.
+ * blocks whose pool was deleted, own ones and those of other nodes. The agent routes pools with a tunnel, and services concern other peers only.
  */
-export function carriedFamilies({ nodes, pools, announced }: CarriedFacts): ReadonlySet<Family> {
+export function carriedFamilies({ nodes, pools, announced, outsidePools }: CarriedFacts): ReadonlySet<Family> {
   const carried = [
     ...pools.flatMap(({ prefix, mode, isExported }) => (mode.kind === "unencapsulated" && isExported ? [prefix] : [])),
     ...nodes.flatMap(({ podCidrs }) => podCidrs),
     ...announced.filter((prefix) => !pools.some((pool) => prefixCovers(pool.prefix, prefix))),
+    ...outsidePools,
   ];
   return new Set(carried.map(({ network }) => network.family));
 }

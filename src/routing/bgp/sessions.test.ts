@@ -144,6 +144,7 @@ describe("the mesh", () => {
     ["nothing but networks of services", { configurations: [SERVICES], pools: [] }, []],
     ["a pool without a tunnel", { pools: [pool("v", "fd11::/48", "vxlan"), pool("p", "10.9.0.0/16")] }, ["4"]],
     ["a node with pod CIDRs", { pools: [], nodes: [DUAL_A, { ...DUAL_B, podCidrs: [prefixOf("fd12::/64")] }] }, ["6"]],
+    ["a block of another node whose pool was deleted", { pools: [], outsidePools: [prefixOf("fd07::/122")] }, ["6"]],
     ["a block whose pool was deleted", { pools: [], announced: [prefixOf("10.7.0.0/26")] }, ["4"]],
   ])("has sessions only of the families that it carries routes of: %s", (_, facts, families) => {
     const { sessions } = plan({ nodes: [DUAL_A, DUAL_B], ...facts });

@@ -27,7 +27,8 @@ export function planBgp(facts: BgpFacts): BgpPlan {
   const pools = [...facts.pools];
   const filters = new Map(Array.from(facts.filters, (filter) => [filter.metadata.name, filter]));
   const announced = [...facts.announced];
-  const families = carriedFamilies({ nodes, pools, announced });
+  const outsidePools = [...facts.outsidePools];
+  const families = carriedFamilies({ nodes, pools, announced, outsidePools });
   const peerFacts = { speakers, filters, passwords: facts.passwords };
   const { sessions, problems } = planSessions(facts.peers, families, peerFacts);
   const advertised = planAdvertisements(settings);
@@ -38,7 +39,7 @@ export function planBgp(facts: BgpFacts): BgpPlan {
     listenPort: settings.listenPort,
     listenOn: settings.bindMode === "NodeIP" ? "node" : "all",
     log: settings.logSeverityScreen,
-    ...planAnnouncements({ self, nodes, pools, announced, outsidePools: facts.outsidePools, settings }),
+    ...planAnnouncements({ self, nodes, pools, announced, outsidePools, settings }),
     advertisements: advertised.advertisements,
     ignoredInterfaces: [...new Set(settings.ignoredInterfaces ?? [])].sort(),
     sessions,
