@@ -16,6 +16,10 @@ export interface UpgradeOptions {
   readonly chart?: string;
   /** Objects and workloads without progress for so long stop the upgrade. */
   readonly stallSeconds: number;
+  /** So many nodes, or such a share of them (`10%`), are updated at once. */
+  readonly maxUnavailable?: number | string;
+  /** While the datastore is locked, the update goes on without a node that takes longer. */
+  readonly nodeSeconds?: number;
   /** The datastore stays locked at least so long: an ADD that had begun before the lock has ended then. */
   readonly lockSeconds?: number;
 }

@@ -16,6 +16,7 @@ const ORDER = [
   "rollout",
   "unlock",
   "restore-owner-references",
+  "remaining-nodes",
   "cluster-version",
   "former-objects",
   "operator-status",

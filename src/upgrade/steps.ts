@@ -13,6 +13,7 @@ import { operatorStatusStep } from "./steps/operator-status.ts";
 import { ownerReferencesStep } from "./steps/owner-references.ts";
 import { releaseOwnershipStep } from "./steps/release-ownership.ts";
 import { releaseSecretsStep } from "./steps/release-secrets.ts";
+import { remainingNodesStep } from "./steps/remaining-nodes.ts";
 import { restoreOwnerReferencesStep } from "./steps/restore-owner-references.ts";
 import { rolloutStep } from "./steps/rollout.ts";
 import { sidecarsStep } from "./steps/sidecars.ts";
@@ -33,6 +34,7 @@ export const STEPS: readonly Step[] = [
   rolloutStep,
   unlockStep,
   restoreOwnerReferencesStep,
+  remainingNodesStep,
   clusterVersionStep,
   formerObjectsStep,
   operatorStatusStep,

@@ -2,6 +2,7 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { identity } from "../../identity.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
+import { SHARE_OF_NODES } from "../../model/installation/spec.ts";
 import { quoted } from "../../quote.ts";
 import type { DetectionRequest } from "../../upgrade/detect/detection.ts";
 import type { UpgradeOptions } from "../../upgrade/options.ts";
@@ -63,6 +64,17 @@ export const PLAN_OPTIONS: readonly Option[] = [
     summary: "Stop if a rolling update makes no progress for so long (default 10m)",
   },
   {
+    name: "max-unavailable",
+    value: "NODES",
+    summary:
+      "Update so many nodes at once, or such a share of them (default 10% while the datastore is locked, otherwise as the DaemonSet says)",
+  },
+  {
+    name: "node-limit",
+    value: "DURATION",
+    summary: "While the datastore is locked, go on without a node whose update takes longer (default 5m)",
+  },
+  {
     name: "lock-time",
     value: "DURATION",
     summary: "Lock the datastore at least so long, if resources are moved: longer than an ADD takes (default 130s)",
@@ -72,6 +84,8 @@ export const PLAN_OPTIONS: readonly Option[] = [
 export function upgradeOptions({ switches, values, lists }: Given): UpgradeOptions {
   const lockTime = values.get("lock-time");
   const chart = values.get("chart");
+  const maxUnavailable = values.get("max-unavailable");
+  const nodeLimit = values.get("node-limit");
   return {
     automaticHostEndpoints: switches.has("automatic-host-endpoints"),
     acceptDefaultAllow: switches.has("accept-default-allow"),
@@ -81,8 +95,16 @@ export function upgradeOptions({ switches, values, lists }: Given): UpgradeOptio
     ignoredGroups: lists.get("ignore-group") ?? [],
     ...(chart === undefined ? {} : { chart }),
     stallSeconds: secondsOf(values.get("stall-limit") ?? "10m"),
+    ...(maxUnavailable === undefined ? {} : { maxUnavailable: nodesOf(maxUnavailable) }),
+    ...(nodeLimit === undefined ? {} : { nodeSeconds: secondsOf(nodeLimit) }),
     ...(lockTime === undefined ? {} : { lockSeconds: secondsOf(lockTime) }),
   };
+}
+
+function nodesOf(text: string): number | string {
+  if (SHARE_OF_NODES.test(text)) return text;
+  if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
+  throw new UsageError(`${quoted(text)} is not a number or share of nodes; use for example "5" or "10%"`);
 }
 
 function secondsOf(duration: string): number {

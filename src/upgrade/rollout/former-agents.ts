@@ -18,7 +18,9 @@ interface FormerSite extends RolloutSite {
 
 export async function waitForFormerAgents(site: FormerSite): Promise<void> {
   try {
-    await waitForNodes(site, DAEMON_SET, (daemonSet) => presentTemplate(daemonSet, site.release.version));
+    await waitForNodes(site, DAEMON_SET, {
+      missingTemplate: (daemonSet) => presentTemplate(daemonSet, site.release.version),
+    });
   } catch (failure) {
     if (!(failure instanceof PluginError) || failure.kind !== "not-ready") throw failure;
     const logs = `kubectl --namespace ${identity.operator} logs deployment/${identity.operator}`;

@@ -42,10 +42,11 @@ interface Cluster {
   readonly nodes: readonly object[];
   readonly pods: readonly object[];
   readonly onRemove?: (name: string) => void;
+  readonly onWait?: () => void;
 }
 
 /** On etcd; the clock moves only by waits. */
-function siteOf(cluster: Cluster): RolloutSite {
+function siteOf(cluster: Cluster, more: Partial<RolloutSite> = {}): RolloutSite {
   let time = Date.parse("2026-01-01T00:00:00Z");
   const revision = { metadata: { name: "agents-new", ...OWNED }, revision: 2 };
   const objects = {
@@ -60,10 +61,12 @@ function siteOf(cluster: Cluster): RolloutSite {
     now: () => new Date(time),
     wait: async (milliseconds) => {
       time += milliseconds;
+      cluster.onWait?.();
     },
     signal: new AbortController().signal,
     options: { stallSeconds: 60 },
-    facts: { datastore: "etcd" },
+    facts: { datastore: "etcd", storage: "etcd" },
+    ...more,
   };
 }
 
@@ -78,7 +81,7 @@ describe("waitForNodes()", () => {
     const nodes = [readyNode("one"), readyNode("virtual", { type: "virtual-kubelet" })];
     const site = siteOf({ daemonSet: daemonSet({ affinity }), nodes, pods: [pod("one", "new", true)] });
 
-    expect(await waitForNodes(site, "/agents")).toBeUndefined();
+    expect(await waitForNodes(site, "/agents")).toEqual([]);
   });
 
   test("deletes no pod while another one is ending", async () => {
@@ -94,5 +97,104 @@ describe("waitForNodes()", () => {
       /pod b does not end/,
     );
     expect(removed).toEqual(["b"]);
+  });
+});
+
+describe("waitForNodes() while the datastore is locked", () => {
+  const LOCKED = {
+    facts: { datastore: "kubernetes", storage: "former" },
+    options: { stallSeconds: 600, maxUnavailable: "20%", nodeSeconds: 120 },
+  } as const;
+
+  /**
+   * Nodes named `n1`, `n2` ... of which the orchestrator updates one at a time, in 4 s; on those in `stuck` no pod ends or
+   * starts, and the orchestrator waits for them.
+   */
+  function updatedCluster(count: number, stuck: readonly string[] = []) {
+    const names = Array.from({ length: count }, (_, index) => `n${index + 1}`);
+    const pods: Any[] = names.map((name) => pod(name, "old", true));
+    const nodes: Any[] = names.map((name) => readyNode(name));
+    const removed: string[] = [];
+    let most = 0;
+    const remove = (name: string) => {
+      const found = pods.find(({ metadata }) => metadata.name === name);
+      found.metadata.deletionTimestamp = "2026-01-01T00:00:00Z";
+      found.due = 2;
+    };
+    const onWait = () => {
+      const isBusy = ({ metadata, due }: Any) => metadata.deletionTimestamp !== undefined || due > 0;
+      most = Math.max(most, pods.filter(isBusy).length);
+      for (const [index, each] of pods.entries()) {
+        if (!isBusy(each) || stuck.includes(each.metadata.name)) continue;
+        each.due -= 1;
+        if (each.due <= 0) pods[index] = pod(each.metadata.name, "new", true);
+      }
+      const next = pods.find(({ metadata }) => metadata.labels["controller-revision-hash"] === "old");
+      if (!pods.some(isBusy) && next !== undefined) remove(next.metadata.name);
+    };
+    const onRemove = (name: string) => {
+      removed.push(name);
+      remove(name);
+    };
+    const lines: string[] = [];
+    const site = siteOf(
+      { daemonSet: daemonSet(), nodes, pods, onRemove, onWait },
+      { ...LOCKED, progress: (line) => void lines.push(line) },
+    );
+    return { site, pods, removed, lines, mostAtOnce: () => most };
+  }
+
+  test("updates the first node alone, then as many at once as the limit says", async () => {
+    const { site, removed, mostAtOnce } = updatedCluster(20);
+    const began = site.now().getTime();
+
+    expect(await waitForNodes(site, "/agents")).toEqual([]);
+    expect(mostAtOnce()).toBe(4);
+    expect(removed).not.toContain("n1");
+    // Twenty nodes one after the other take 100 s.
+    expect(site.now().getTime() - began).toBeLessThan(50_000);
+  });
+
+  test("leaves the pace to the orchestrator if nothing is locked and no limit is given", async () => {
+    const { site, removed, mostAtOnce } = updatedCluster(5);
+    const unlocked = { ...site, facts: { ...site.facts, storage: "current" as const }, options: { stallSeconds: 600 } };
+
+    expect(await waitForNodes(unlocked, "/agents")).toEqual([]);
+    expect([removed, mostAtOnce()]).toEqual([[], 1]);
+  });
+
+  test("goes on without a node that does not come back, although the orchestrator waits for it", async () => {
+    const { site, lines, pods } = updatedCluster(6, ["n2"]);
+    const began = site.now().getTime();
+    const left = await waitForNodes(site, "/agents", { mayLeaveNodes: true });
+
+    expect(left.map(({ node }) => node)).toEqual(["n2"]);
+    expect(pods.filter(({ metadata }) => metadata.labels["controller-revision-hash"] === "new")).toHaveLength(5);
+    expect(site.now().getTime() - began).toBeLessThan(200_000);
+    expect(lines).toContainEqual(expect.stringMatching(/^Node n2: pod n2 does not end\. .*goes on without it/));
+  });
+
+  test("tries another node first if the one that the orchestrator has chosen does not come back", async () => {
+    const { site, removed } = updatedCluster(6, ["n1"]);
+
+    expect((await waitForNodes(site, "/agents", { mayLeaveNodes: true })).map(({ node }) => node)).toEqual(["n1"]);
+    expect(removed).toEqual(["n2", "n3", "n4", "n5", "n6"]);
+  });
+
+  test("does not go on without a node unless it may", async () => {
+    const { site } = updatedCluster(6, ["n2"]);
+
+    await expect(waitForNodes(site, "/agents")).rejects.toThrow(/no progress for 600 s: Node n2: pod n2 does not end/);
+  });
+
+  test.each([
+    ["more nodes than may be missing", 20, ["n3", "n4", "n5", "n6", "n7"]],
+    ["the only node", 1, ["n1"]],
+    ["all nodes", 2, ["n1", "n2"]],
+  ])("does not go on without %s: the release may be to blame", async (_, count, stuck) => {
+    const { site, removed } = updatedCluster(count, stuck);
+
+    await expect(waitForNodes(site, "/agents", { mayLeaveNodes: true })).rejects.toThrow(/has made no progress/);
+    expect(removed.length).toBeLessThan(count);
   });
 });

@@ -1,50 +1,72 @@
 /**
- * Waits until every node has a pod with the present template of the DaemonSet. The orchestrator replaces them; an update that
- * makes no progress for too long ends with an explanation.
+ * Waits until every node has a pod with the present template of the DaemonSet. The orchestrator replaces them, and the tool
+ * helps if that takes too long (pace.ts); an update that makes no progress for too long ends with an explanation.
  */
 import { PluginError } from "../../errors.ts";
 import type { Fields } from "../../kube/objects.ts";
 import { fieldsIn } from "../manifest/workload.ts";
 import type { StepSite } from "../step.ts";
+import { isBusy, isUpdated, nodesToLeave, nodesToReplace, rolloutPace } from "./pace.ts";
 import { type NodeState, nameOf, nodeStates, type RolloutView } from "./pods.ts";
 import { readRollout } from "./read-view.ts";
 
 const POLL_MILLISECONDS = 2_000;
 
 export type RolloutSite = Pick<StepSite, "objects" | "progress" | "now" | "wait" | "signal"> & {
-  readonly options: Pick<StepSite["options"], "stallSeconds">;
-  readonly facts: Pick<StepSite["facts"], "datastore">;
+  readonly options: Pick<StepSite["options"], "stallSeconds" | "maxUnavailable" | "nodeSeconds">;
+  readonly facts: Pick<StepSite["facts"], "datastore" | "storage">;
 };
 
-/** What is still to be done, one line for each node; nothing if the update is complete. */
+export interface WaitedFor {
+  /** What somebody else is to do first; empty if the template is the one that is waited for. */
+  readonly missingTemplate?: (daemonSet: Fields | undefined) => string;
+  /** Whether the update may end without nodes that take too long. */
+  readonly mayLeaveNodes?: true;
+  /** Called each time before it looks. */
+  readonly onLook?: () => Promise<void>;
+}
+
+/** What is still to be done; nothing if the update is complete. `left`: nodes that are not waited for. */
 export async function pendingNodes(
   site: Omit<RolloutSite, "progress" | "wait" | "options">,
   path: string,
+  left: ReadonlySet<string> = new Set(),
 ): Promise<readonly string[]> {
   const view = await viewOf(site, path);
   if (view === undefined) return [`DaemonSet ${path} does not exist`];
   const unobserved = isObserved(view.daemonSet)
     ? []
     : [`DaemonSet ${nameOf(view.daemonSet)} has not been processed yet`];
-  return [...unobserved, ...nodeStates(view).filter(isPending).map(describe)];
+  const pending = nodeStates(view).filter((state) => !isUpdated(state) && !left.has(state.node));
+  return [...unobserved, ...pending.map(describe)];
 }
 
-/** `isTemplateNew`: whether the template is the one that is waited for; what somebody else is to do first. */
+/** Returns the nodes that it went on without. */
 export async function waitForNodes(
   site: RolloutSite,
   path: string,
-  missingTemplate: (daemonSet: Fields | undefined) => string = () => "",
-): Promise<void> {
+  { missingTemplate = () => "", mayLeaveNodes, onLook }: WaitedFor = {},
+): Promise<readonly NodeState[]> {
+  const busySince = new Map<string, number>();
+  let told: ReadonlySet<string> = new Set();
   let last = "";
   let since = site.now().getTime();
   for (;;) {
     site.signal.throwIfAborted();
+    await onLook?.();
     const view = await viewOf(site, path);
     const missing = view === undefined ? `DaemonSet ${path} does not exist` : missingTemplate(view.daemonSet);
     const states = view === undefined ? [] : nodeStates(view);
-    const pending = states.filter(isPending);
-    const isComplete = missing === "" && view !== undefined && isObserved(view.daemonSet) && pending.length === 0;
-    if (isComplete) return;
+    const isBegun = missing === "" && view !== undefined && isObserved(view.daemonSet);
+    const pace = rolloutPace(site, states.length, view?.daemonSet);
+    const limit = mayLeaveNodes ? pace.nodeSeconds : undefined;
+    const overdue = overdueNodes(busySince, isBegun ? states : [], { now: site.now(), limit });
+    const left = nodesToLeave(states, overdue, pace);
+    const pending = states.filter((state) => !isUpdated(state));
+    for (const state of pending)
+      if (left.has(state.node) && !told.has(state.node)) site.progress(leftText(state, limit));
+    told = left;
+    if (isBegun && pending.every(({ node }) => left.has(node))) return pending;
     const signature = JSON.stringify([missing, states.map(({ node, state }) => [node, state])]);
     if (signature !== last) {
       site.progress(missing || `${states.length - pending.length} of ${states.length} nodes are updated`);
@@ -53,9 +75,30 @@ export async function waitForNodes(
     } else if (site.now().getTime() - since >= site.options.stallSeconds * 1_000) {
       throw stalled(site.options.stallSeconds, missing === "" ? pending.map(explain) : [missing]);
     }
-    if (missing === "" && view !== undefined) await replaceNext(site, view, states);
+    if (isBegun) await replacePods(site, nodesToReplace(states, pace, { left, overdue }));
     await site.wait(POLL_MILLISECONDS);
   }
+}
+
+/** Whose update has begun, or cannot begin, for longer than the limit. `busySince`: is brought up to date. */
+function overdueNodes(
+  busySince: Map<string, number>,
+  states: readonly NodeState[],
+  { now, limit }: { readonly now: Date; readonly limit: number | undefined },
+): ReadonlySet<string> {
+  for (const state of states) {
+    if (!isBusy(state)) busySince.delete(state.node);
+    else if (!busySince.has(state.node)) busySince.set(state.node, now.getTime());
+  }
+  if (limit === undefined) return new Set();
+  const latest = now.getTime() - limit * 1_000;
+  return new Set(
+    states.map(({ node }) => node).filter((node) => (busySince.get(node) ?? Number.POSITIVE_INFINITY) <= latest),
+  );
+}
+
+function leftText(state: NodeState, seconds: number | undefined): string {
+  return `${describe(state)}. It is not updated after ${seconds} s: the update goes on without it`;
 }
 
 function viewOf(site: Pick<RolloutSite, "objects" | "now" | "facts">, path: string): Promise<RolloutView | undefined> {
@@ -69,10 +112,6 @@ function isObserved({ metadata, status }: Fields): boolean {
   );
 }
 
-function isPending({ state }: NodeState): boolean {
-  return state !== "ready" && state !== "accepted";
-}
-
 function describe({ node, why, state }: NodeState): string {
   return `Node ${node}: ${why || (state === "old" ? "its pod is of the earlier release" : state)}`;
 }
@@ -83,29 +122,22 @@ function explain({ node, why, state }: NodeState): string {
 
 function stalled(seconds: number, lines: readonly string[]): PluginError {
   const message = `The rolling update of the node agents has made no progress for ${seconds} s: ${lines.join("; ")}`;
-  return new PluginError("not-ready", message, {
-    details: "remove the cause and run upgrade apply again, or go back with upgrade rollback",
-  });
+  return new PluginError("not-ready", message, { details: STALLED });
 }
 
-/**
- * The orchestrator does not continue while a pod is not ready. If that is as ready as it becomes, the next pod is deleted
- * here, one at a time: not before the pod that was deleted last is gone and its successor runs.
- */
-async function replaceNext(
-  { objects, progress }: RolloutSite,
-  { daemonSet, pods }: RolloutView,
-  states: readonly NodeState[],
-): Promise<void> {
-  const isEnding = pods.some((pod) => fieldsIn(pod, "metadata")["deletionTimestamp"] !== undefined);
-  const isBlocked =
-    !isEnding &&
-    states.some(({ state }) => state === "accepted") &&
-    states.every(({ state }) => state !== "starting" && state !== "absent");
-  const next = states.find(({ state, why }) => state === "old" && why === "");
-  if (!isBlocked || next?.pod === undefined || fieldsIn(daemonSet, "spec", "updateStrategy")["type"] === "OnDelete")
-    return;
-  const { uid, namespace } = fieldsIn(next.pod, "metadata");
-  progress(`Node ${next.node}: pod ${nameOf(next.pod)} is deleted, because the others are as ready as they become`);
-  await objects.remove(`/api/v1/namespaces/${namespace}/pods/${nameOf(next.pod)}`, { preconditions: { uid } });
+const STALLED =
+  "remove the cause, or delete the Node if it does not come back, and run upgrade apply again; or go back with upgrade rollback";
+
+/** One that is another pod by now was replaced by the orchestrator. */
+async function replacePods({ objects, progress }: RolloutSite, next: readonly NodeState[]): Promise<void> {
+  for (const { node, pod } of next) {
+    if (pod === undefined) continue;
+    const { uid, namespace } = fieldsIn(pod, "metadata");
+    progress(`Node ${node}: pod ${nameOf(pod)} is deleted, so that its next one starts`);
+    await objects
+      .remove(`/api/v1/namespaces/${namespace}/pods/${nameOf(pod)}`, { preconditions: { uid } })
+      .catch((failure: unknown) => {
+        if (!(failure instanceof PluginError) || failure.kind !== "resource-changed") throw failure;
+      });
+  }
 }

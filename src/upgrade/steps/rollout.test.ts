@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { objectTable } from "../../../test/support/object-table.ts";
+import { rejectionOf } from "../../../test/support/thrown-by.ts";
 import { upgradeSite } from "../../../test/support/upgrade-site.ts";
 import { identity } from "../../identity.ts";
+import { remainingNodesStep } from "./remaining-nodes.ts";
 import { rolloutStep } from "./rollout.ts";
 
 const OWNED = { ownerReferences: [{ uid: "agents" }] };
@@ -83,6 +85,104 @@ describe("the plan of the rolling update", () => {
     const plan = await planOf(daemonSet({ updateStrategy: { type: "OnDelete" } }), node("one"), pod("one"));
 
     expect(plan?.notes).toEqual([expect.stringMatching(/OnDelete: while this step waits, delete its pods/)]);
+  });
+});
+
+describe("the time of the rolling update", () => {
+  const names = (count: number) => Array.from({ length: count }, (_, index) => `node-${index}`);
+  const planFor = (count: number, given: { storage?: "former"; maxUnavailable?: string; spec?: object }) => {
+    const { objects } = objectTable([daemonSet(given.spec), node("one"), pod("one")]);
+    const { storage = "current", maxUnavailable } = given;
+    const options = maxUnavailable === undefined ? {} : { maxUnavailable };
+    return rolloutStep.plan(upgradeSite({ objects, facts: { nodes: names(count), storage }, options }));
+  };
+
+  test.each<[string, number, Parameters<typeof planFor>[1], string, number]>([
+    ["as the DaemonSet says", 100, {}, "100 nodes, one at a time, about 20 s each", 2_000],
+    [
+      "a tenth at once while the datastore is locked",
+      5_000,
+      { storage: "former" },
+      "5000 nodes, the first one alone, then 500 at once, about 20 s each",
+      220,
+    ],
+    ["at least one", 3, { storage: "former" }, "3 nodes, one at a time, about 20 s each", 60],
+    [
+      "as the option says",
+      100,
+      { storage: "former", maxUnavailable: "50%" },
+      "100 nodes, the first one alone, then 50 at once, about 20 s each",
+      60,
+    ],
+    [
+      "as the DaemonSet says, if that is more",
+      100,
+      { storage: "former", spec: { updateStrategy: { rollingUpdate: { maxUnavailable: 33 } } } },
+      "100 nodes, the first one alone, then 33 at once, about 20 s each",
+      80,
+    ],
+    [
+      "one at a time by hand",
+      100,
+      { storage: "former", spec: { updateStrategy: { type: "OnDelete" } } },
+      "100 nodes, one at a time, about 20 s each",
+      2_000,
+    ],
+  ])("is planned: %s", async (_, count, given, what, seconds) => {
+    const plan = await planFor(count, given);
+
+    expect(plan?.changes.map((change) => change.what)).toEqual([
+      `DaemonSet kube-system/${identity.nodeAgent}: ${what}`,
+    ]);
+    expect(plan?.estimatedSeconds).toBe(seconds);
+  });
+});
+
+describe("a node that is down when the datastore is locked", () => {
+  const image = "registry.example/node:v3.29.0";
+  const running = (name: string, metadata: object = {}) => {
+    const container = { name: identity.nodeAgent, image };
+    const status = { phase: "Running", containerStatuses: [{ ...container, ready: true }] };
+    return { ...pod(name, metadata, status), spec: { nodeName: name, containers: [container] } };
+  };
+  const siteWith = (...items: readonly object[]) => {
+    const { objects } = objectTable([daemonSet({}, "", image), ...items]);
+    return upgradeSite({ objects, facts: { storage: "former" }, options: { stallSeconds: 600 } });
+  };
+  const PLAN = { step: "rollout", changes: [], obstacles: [], notes: [], estimatedSeconds: 0, data: {} };
+  const DOWN = [
+    node("two", { status: "Unknown", reason: "NodeStatusUnknown" }),
+    running("two", { deletionTimestamp: LONG_AGO }),
+  ];
+
+  test("does not hold the lock: the update ends without it, and remembers it", async () => {
+    const site = siteWith(node("one"), running("one"), ...DOWN);
+    await rolloutStep.act(site, PLAN);
+
+    expect(await rolloutStep.remaining(site, PLAN)).toEqual([]);
+    expect(await site.notes.read()).toEqual({
+      left: { two: expect.stringContaining("the Node is not ready (NodeStatusUnknown)") },
+    });
+    expect(site.lines).toContainEqual(expect.stringMatching(/^Node two: .* It is not updated after 300 s/));
+  });
+
+  test("is waited for afterwards: it is named, with what to do", async () => {
+    const site = siteWith(node("one"), running("one"), ...DOWN);
+    const failure = await rejectionOf(() => remainingNodesStep.act(site, PLAN));
+
+    expect(await remainingNodesStep.remaining(site, PLAN)).toEqual([expect.stringContaining("Node two: ")]);
+    expect(failure).toMatchObject({
+      kind: "not-ready",
+      message: expect.stringMatching(/^The datastore is unlocked, but not all nodes are updated.*Node two: /),
+      details: expect.stringMatching(/former storage stays locked.*Repair each node, or delete its Node.*apply again/),
+    });
+  });
+
+  test("has nothing to be waited for when it is updated", async () => {
+    const site = siteWith(node("one"), running("one"), node("two"), running("two"));
+
+    expect(await remainingNodesStep.remaining(site, PLAN)).toEqual([]);
+    expect(await remainingNodesStep.plan(upgradeSite({ objects: site.objects }))).toBeUndefined();
   });
 });
 

@@ -1,47 +1,65 @@
 /** Rules 7 and 8, and for every way of installation: each node gets a node agent of this release. */
+import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import type { Fields } from "../../kube/objects.ts";
 import { quoted } from "../../quote.ts";
 import { fieldsIn, textIn } from "../manifest/workload.ts";
 import { agentImage, agentsPath, daemonSetPath } from "../rollout/agents.ts";
+import { type Pace, rolloutPace, rolloutSeconds, SECONDS_PER_NODE } from "../rollout/pace.ts";
 import { rolloutNotes, rolloutObstacles } from "../rollout/preflight.ts";
 import { readRollout } from "../rollout/read-view.ts";
 import { pendingNodes, waitForNodes } from "../rollout/wait.ts";
 import type { PlanningSite, Step, StepPlan } from "../step.ts";
 
 const NAME = "rollout";
-export const SECONDS_PER_NODE = 20;
 
 export const rolloutStep: Step = {
   name: NAME,
   title: "Wait until every node runs this release",
   rule: 7,
-  why: "The orchestrator replaces the node agents one node at a time. Pods keep their network meanwhile.",
+  why: "The node agents are replaced, the first one alone, then several at once. Pods keep their network meanwhile.",
 
   async plan(site) {
     const { objects, facts } = site;
     const path = await agentsPath(objects, facts.namespace);
     const formerImage = await pinnedImage(site, path);
-    if ((await leftOf(site, () => new Date(), formerImage)).length === 0) return undefined;
+    if ((await leftOf(site, () => new Date(), { formerImage })).length === 0) return undefined;
+    const count = facts.nodes.length;
+    const pace = rolloutPace(site, count, path === undefined ? undefined : await objects.read(path));
     const what = path === undefined ? "Node agents" : `DaemonSet ${facts.namespace}/${path.replace(/^.*\//, "")}`;
     return {
       step: NAME,
-      changes: [{ action: "restart", what: `${what}: ${facts.nodes.length} nodes, one at a time` }],
+      changes: [{ action: "restart", what: `${what}: ${paceText(count, pace)}` }],
       ...(await preflight(site, path, formerImage)),
-      estimatedSeconds: Math.max(1, facts.nodes.length) * SECONDS_PER_NODE,
+      estimatedSeconds: rolloutSeconds(count, pace),
       data: formerImage === undefined ? {} : { formerImage },
     };
   },
 
-  remaining: (site, plan) => leftOf(site, site.now, textIn(plan.data, "formerImage")),
+  async remaining(site, plan) {
+    const left = new Set(Object.keys(fieldsIn(await site.notes.read(), "left")));
+    return leftOf(site, site.now, { formerImage: textIn(plan.data, "formerImage"), left });
+  },
 
   async act(site, plan) {
     const { objects, facts, release } = site;
     const path = (await agentsPath(objects, facts.namespace)) ?? daemonSetPath(facts.namespace, identity.nodeAgent);
     const formerImage = textIn(plan.data, "formerImage");
-    await waitForNodes(site, path, (daemonSet) => formerTemplate(daemonSet, release.version, formerImage));
+    const left = await waitForNodes(site, path, {
+      missingTemplate: (daemonSet) => formerTemplate(daemonSet, release.version, formerImage),
+      ...(facts.storage === "former" ? { mayLeaveNodes: true } : {}),
+    });
+    await site.notes.write(
+      left.length === 0 ? {} : { left: Object.fromEntries(left.map(({ node, why }) => [node, why])) },
+    );
   },
 };
+
+/** `5000 nodes, the first one alone, then 500 at once, about 20 s each` */
+function paceText(count: number, { atOnce }: Pace): string {
+  const order = atOnce === 1 ? "one at a time" : `the first one alone, then ${Math.min(atOnce, count)} at once`;
+  return `${counted(count, "node")}, ${order}, about ${SECONDS_PER_NODE} s each`;
+}
 
 /** Before the update: what would stop it later, usually while the datastore is locked. */
 async function preflight(
@@ -74,14 +92,14 @@ function isUntagged(image: string): boolean {
 async function leftOf(
   site: PlanningSite,
   now: () => Date,
-  formerImage: string | undefined,
+  { formerImage, left }: { readonly formerImage: string | undefined; readonly left?: ReadonlySet<string> },
 ): Promise<readonly string[]> {
   const { objects, facts, release, signal } = site;
   const path = await agentsPath(objects, facts.namespace);
   if (path === undefined) return ["There is no DaemonSet of the node agents"];
   const former = formerTemplate(await objects.read(path), release.version, formerImage);
   if (former !== "") return [former];
-  return pendingNodes({ objects, facts, signal, now }, path);
+  return pendingNodes({ objects, facts, signal, now }, path, left);
 }
 
 /** Empty if the template is that of this release. An image without a tag tells only if it is the former one. */

@@ -8,6 +8,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { FORMER_API } from "../former-names.ts";
 import type { UpgradeOptions } from "../options.ts";
+import { rolloutPace, rolloutSeconds } from "../rollout/pace.ts";
 import type { Step, StepSite } from "../step.ts";
 import { compareRecords, describeDifference, isIpam } from "../storage/compare.ts";
 import { copyRecords } from "../storage/copy-records.ts";
@@ -15,7 +16,6 @@ import { formerLock, hasUnlockBegun, lockedSince, presentLock, UNLOCK_BEGUN, unl
 import { readFormer } from "../storage/read-former.ts";
 import { isServedByDefinitions } from "../storage/served-api.ts";
 import { ALL_PREFIXES, readRecords } from "../storage/stored-records.ts";
-import { SECONDS_PER_NODE } from "./rollout.ts";
 
 const NAME = "unlock";
 /** The kubelet ends an ADD after two minutes. */
@@ -26,15 +26,17 @@ export const unlockStep: Step = {
   title: "Unlock the datastore",
   rule: 8,
   why: "All nodes have this release and use the present storage: pods can be started and removed again.",
-  async plan({ facts, options }) {
+  async plan(site) {
+    const { facts, options } = site;
     if (facts.storage !== "former") return undefined;
+    const updating = rolloutSeconds(facts.nodes.length, rolloutPace(site, facts.nodes.length, undefined));
     return {
       step: NAME,
       changes: [{ action: "update", what: "ClusterInformation default (unlocked)" }],
       obstacles: [],
       notes: [],
       cannotBeUndone: "from here on the former storage is out of date, so the move cannot be undone any more",
-      estimatedSeconds: 5 + Math.max(0, lockSecondsOf(options) - SECONDS_PER_NODE * facts.nodes.length),
+      estimatedSeconds: 5 + Math.max(0, lockSecondsOf(options) - updating),
       data: {},
     };
   },
