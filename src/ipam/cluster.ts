@@ -12,7 +12,7 @@ import { PluginError } from "../errors.ts";
 import { API_VERSION, identity } from "../identity.ts";
 import type { ClusterInformation } from "../model/cluster-information.ts";
 import { CLUSTER_INFORMATION_KEY } from "../model/keys.ts";
-import { readStoredReadiness } from "../model/stored-resources.ts";
+import { type LockOwner, readLockOwner, readStoredReadiness } from "../model/stored-resources.ts";
 
 export const WANTED_CLUSTER: Wanted = { kind: "key", key: CLUSTER_INFORMATION_KEY };
 
@@ -22,22 +22,25 @@ export type WhenUninitialized =
   | { readonly whenUninitialized: "refuse" }
   | { readonly whenUninitialized: "accept" };
 
-/** An upgrade or a migration has locked the datastore. */
+/** An upgrade, a migration or an administrator has locked the datastore. */
 export class DatastoreLocked extends PluginError {
-  constructor() {
+  constructor(owner: LockOwner) {
     super(
       "try-again-later",
       'Cannot use the datastore: it is locked (its ClusterInformation "default" says that it is not ready)',
-      {
-        details:
-          `an upgrade or a migration is in progress and unlocks it at its end, see: ${identity.adminTool} upgrade status; ` +
-          `if there is none, unlock it with: ${UNLOCK}`,
-      },
+      { details: owner === "upgrade" ? BY_UPGRADE : BY_OTHERS },
     );
   }
 }
 
+/** Without the command that unlocks it: addresses would be assigned before the nodes agree on where they are recorded. */
+const BY_UPGRADE =
+  `an upgrade is in progress, and unlocks it when the nodes are updated; how far it is: ${identity.adminTool} upgrade status. ` +
+  `If it has stopped, continue it (${identity.adminTool} upgrade apply) or go back (${identity.adminTool} upgrade rollback)`;
 const UNLOCK = `${identity.adminTool} patch clusterinformation default -p '{"spec":{"datastoreReady":true}}'`;
+const BY_OTHERS =
+  `a migration or an administrator has locked it, and unlocks it at the end; ` +
+  `if nobody works on it any more, unlock it with: ${UNLOCK}`;
 
 /**
  * Throws unless the datastore is ready. Returns what belongs to every commit that rests on it: the precondition that it
@@ -49,7 +52,7 @@ export function requireReady(
 ): readonly Change[] {
   const entry = answer?.[0];
   if (entry) {
-    if (!readStoredReadiness(entry.value, entry.key)) throw new DatastoreLocked();
+    if (!readStoredReadiness(entry.value, entry.key)) throw new DatastoreLocked(readLockOwner(entry.value, entry.key));
     return [{ kind: "expect", key: entry.key, revision: entry.revision }];
   }
   if (uninitialized.whenUninitialized === "create") return [readyChange(uninitialized)];

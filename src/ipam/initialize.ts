@@ -3,12 +3,15 @@ import type { Datastore } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
 import { clusterInformation, withClusterVersion } from "../model/cluster-information.ts";
 import { CLUSTER_INFORMATION_KEY } from "../model/keys.ts";
+import { type LockOwner, readLockOwner } from "../model/stored-resources.ts";
 import { VERSION } from "../version.ts";
 import { WANTED_CLUSTER } from "./cluster.ts";
 
 export interface Initialization {
   readonly state: "initialized" | "already initialized" | "locked";
   readonly clusterGUID: string;
+  /** If it is locked. */
+  readonly lockedBy?: LockOwner;
 }
 
 interface Origin {
@@ -47,6 +50,7 @@ async function readState(store: Datastore): Promise<Initialization | undefined> 
   const entry = (await store.read([WANTED_CLUSTER])).answers[0]?.[0];
   if (!entry) return undefined;
   const { spec } = clusterInformation.read(entry.value, entry.key);
-  const state = spec.datastoreReady === false ? "locked" : "already initialized";
-  return { state, clusterGUID: spec.clusterGUID ?? "" };
+  const clusterGUID = spec.clusterGUID ?? "";
+  if (spec.datastoreReady !== false) return { state: "already initialized", clusterGUID };
+  return { state: "locked", clusterGUID, lockedBy: readLockOwner(entry.value, entry.key) };
 }

@@ -9,6 +9,7 @@ import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { clusterInformation } from "../model/cluster-information.ts";
 import { resourceKey } from "../model/keys.ts";
+import { UPGRADE_LOCK_ANNOTATION } from "../model/upgrade-lock-annotation.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
 import { DatastoreLocked, readyForReleasing, WANTED_CLUSTER } from "./cluster.ts";
 import type { Alongside } from "./commit-loop.ts";
@@ -16,13 +17,10 @@ import { respectingLock } from "./respecting-lock.ts";
 
 const NODE = "node-1";
 
-function readiness(datastoreReady: boolean): Change {
+function readiness(datastoreReady: boolean, annotations: Readonly<Record<string, string>> = {}): Change {
   const key = resourceKey("clusterinformations", { name: "default" });
-  return {
-    kind: "put",
-    key,
-    value: clusterInformation.write(clusterInformation.make({ name: "default" }, { datastoreReady })),
-  };
+  const information = clusterInformation.make({ name: "default", annotations }, { datastoreReady });
+  return { kind: "put", key, value: clusterInformation.write(information) };
 }
 
 /** One address is in use. */
@@ -61,6 +59,27 @@ async function everything(store: Datastore) {
   const { answers } = await store.read([{ kind: "prefix", prefix: "/" }]);
   return (answers[0] ?? []).filter(({ key }) => !key.includes("clusterinformations"));
 }
+
+describe("the message about the lock", () => {
+  const refusal = async (annotations: Readonly<Record<string, string>>) => {
+    const { store, allocator } = await cluster();
+    await seed(store, readiness(false, annotations));
+    return rejectionOf(() => allocator.assign(request("net.new"), WITH_OWN_CHECK));
+  };
+
+  test("does not say how to unlock it while an upgrade has locked it", async () => {
+    const { details } = await refusal({ [UPGRADE_LOCK_ANNOTATION]: "2026-01-02T03:04:05.000Z" });
+
+    expect(details).not.toContain("datastoreReady");
+    expect(details).toMatch(/upgrade is in progress.*upgrade status.*upgrade apply.*upgrade rollback/);
+  });
+
+  test("says how to unlock it if it was locked otherwise, and left so", async () => {
+    expect((await refusal({})).details).toContain(
+      `patch clusterinformation default -p '{"spec":{"datastoreReady":true}}'`,
+    );
+  });
+});
 
 describe("a locked datastore", () => {
   test.each(CHANGES)("refuses %s, and keeps everything", async (_, change) => {

@@ -5,6 +5,7 @@ import type { IPAMConfiguration } from "./ipam-configuration.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "./machine-annotation.ts";
 import { whyUnannounced } from "./pool-announcement.ts";
 import { readStored } from "./stored.ts";
+import { UPGRADE_LOCK_ANNOTATION } from "./upgrade-lock-annotation.ts";
 
 export interface StoredPool {
   readonly name: string;
@@ -92,4 +93,13 @@ export function readStoredConfiguration(text: string, key: string): IPAMConfigur
 /** Only `false` means not ready. */
 export function readStoredReadiness(text: string, key: string): boolean {
   return readStored(text, "ClusterInformation", key).section("spec").flag("datastoreReady", true);
+}
+
+/** Who unlocks the datastore again. */
+export type LockOwner = "upgrade" | "others";
+
+/** Of a datastore that is not ready. */
+export function readLockOwner(text: string, key: string): LockOwner {
+  const annotations = readStored(text, "ClusterInformation", key).section("metadata").section("annotations");
+  return annotations.text(UPGRADE_LOCK_ANNOTATION, "") === "" ? "others" : "upgrade";
 }

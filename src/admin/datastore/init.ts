@@ -26,7 +26,7 @@ export const datastoreInit: Command = {
         throw explained(CLUSTER_INFORMATION_KEY, failure);
       }
     });
-    if (result.state === "locked") throw new DatastoreLocked();
+    if (result.state === "locked") throw new DatastoreLocked(result.lockedBy ?? "others");
     context.stdout(wantsJson(given) ? `${JSON.stringify(result)}\n` : textOf(result));
     return EXIT_OK;
   },

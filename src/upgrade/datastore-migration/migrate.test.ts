@@ -12,6 +12,8 @@ import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { resourceKey } from "../../model/keys.ts";
+import { changeRecord } from "../change-record.ts";
+import { withLockTime } from "../storage/lock.ts";
 import { ALL_PREFIXES, readRecords } from "../storage/stored-records.ts";
 import { decodeExport, type ExportFile, encodeExport } from "./export-file.ts";
 import { checkData, exportData, importData, setLock } from "./migrate.ts";
@@ -40,6 +42,19 @@ async function startCluster(nodes: readonly string[] = ["one", "two"]) {
 }
 
 const quiet = () => {};
+
+describe("the lock of an upgrade", () => {
+  test("is not ended by the command of a migration", async () => {
+    const store = openMemory();
+    await fillEtcd(store);
+    await setLock(store, "locked");
+    await changeRecord(store, ENTRY, (value) => withLockTime(value ?? "", new Date(0)));
+    const refused = await rejectionOf(() => setLock(store, "unlocked"));
+
+    expect([refused.kind, refused.details]).toEqual(["resource-in-use", expect.stringContaining("upgrade apply")]);
+    expect(await setLock(store, "locked")).toBe("unchanged");
+  });
+});
 
 describe("an export", () => {
   test("needs a locked datastore", async () => {

@@ -9,6 +9,7 @@ import { identity } from "../../identity.ts";
 import { PRODUCT_KEYS } from "../../model/keys.ts";
 import { CLUSTER_INFORMATION } from "../../model/kinds.ts";
 import { isObject } from "../../model/shape.ts";
+import { readLockOwner } from "../../model/stored-resources.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
 import { changeRecord } from "../change-record.ts";
@@ -27,8 +28,15 @@ export async function setLock(store: Datastore, wanted: "locked" | "unlocked"): 
     if (value === undefined) throw notInitialized();
     const information = CLUSTER_INFORMATION.codec.read(value, KEY);
     if ((information.spec.datastoreReady !== false) === isReady) return undefined;
+    if (isReady && readLockOwner(value, KEY) === "upgrade") throw ofUpgrade();
     const changed = { ...information, spec: { ...information.spec, datastoreReady: isReady } };
     return CLUSTER_INFORMATION.codec.write(changed, value);
+  });
+}
+
+function ofUpgrade(): PluginError {
+  return new PluginError("resource-in-use", "Cannot unlock the datastore: an upgrade has locked it", {
+    details: `the upgrade unlocks it when the nodes are updated: continue it with ${identity.adminTool} upgrade apply, or go back with ${identity.adminTool} upgrade rollback`,
   });
 }
 

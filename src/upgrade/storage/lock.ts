@@ -1,18 +1,16 @@
 /** The lock of the former storage and that of the present one: `datastoreReady` of their ClusterInformation. */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
-import { identity } from "../../identity.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
 import { clusterInformation } from "../../model/cluster-information.ts";
 import { CLUSTER_INFORMATION } from "../../model/kinds.ts";
 import { isObject } from "../../model/shape.ts";
+import { UPGRADE_LOCK_ANNOTATION } from "../../model/upgrade-lock-annotation.ts";
 import type { Backups } from "../step.ts";
 import { FORMER_PATH } from "./former-object.ts";
 
 export const FORMER_INFORMATION = `${FORMER_PATH}/${CLUSTER_INFORMATION.plural}/default`;
 const KEY = CLUSTER_INFORMATION.key({ name: "default" });
-/** When the former storage was locked: an ADD that had begun before may still write to it for some time. */
-const LOCKED_SINCE = `${identity.labelPrefix}locked-since`;
 
 /** A backup that says that this upgrade has unlocked the present storage, or was about to. */
 export const UNLOCK_BEGUN = "unlock-begun";
@@ -55,14 +53,14 @@ export async function presentLock(store: Pick<Datastore, "read">): Promise<LockS
 
 export async function lockedSince(store: Pick<Datastore, "read">): Promise<Date | undefined> {
   const entry = await readInformation(store);
-  const text = entry && clusterInformation.read(entry.value, KEY).metadata.annotations?.[LOCKED_SINCE];
+  const text = entry && clusterInformation.read(entry.value, KEY).metadata.annotations?.[UPGRADE_LOCK_ANNOTATION];
   return text === undefined ? undefined : new Date(text);
 }
 
 /** The record of the lock, with the time. */
 export function withLockTime(value: string, now: Date): string {
   const information = clusterInformation.read(value, KEY);
-  const annotations = { ...information.metadata.annotations, [LOCKED_SINCE]: now.toISOString() };
+  const annotations = { ...information.metadata.annotations, [UPGRADE_LOCK_ANNOTATION]: now.toISOString() };
   return clusterInformation.write({ ...information, metadata: { ...information.metadata, annotations } }, value);
 }
 
@@ -77,7 +75,7 @@ export async function unlockPresent(store: Pick<Datastore, "read" | "commit">): 
     throw new PluginError("resource-missing", "Cannot unlock the datastore: it has no ClusterInformation");
   const information = clusterInformation.read(entry.value, KEY);
   if (information.spec.datastoreReady !== false) return;
-  const { [LOCKED_SINCE]: _, ...annotations } = information.metadata.annotations ?? {};
+  const { [UPGRADE_LOCK_ANNOTATION]: _, ...annotations } = information.metadata.annotations ?? {};
   const unlocked = {
     ...information,
     metadata: { ...information.metadata, annotations },
