@@ -5,3 +5,6 @@ import { identity } from "../identity.ts";
  * write for some time. The upgrade unlocks the datastore at its end, and nobody else should.
  */
 export const UPGRADE_LOCK_ANNOTATION = `${identity.labelPrefix}locked-since`;
+
+/** Beside it: a digest of the IPAM records as the upgrade has copied them. Others have written if they differ. */
+export const COPIED_RECORDS_ANNOTATION = `${identity.labelPrefix}copied-records`;

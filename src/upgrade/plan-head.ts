@@ -55,16 +55,11 @@ function lockLines(steps: readonly StepPlan[], { yellow }: Colors): readonly str
 }
 
 function noReturnLines(plans: readonly StepPlan[], steps: readonly Step[], { yellow }: Colors): readonly string[] {
-  const index = plans.findIndex((plan) => steps.some((step) => step.name === plan.step && isPointOfNoReturn(step)));
+  const index = plans.findIndex((plan) => steps.some((step) => step.name === plan.step && step.isPointOfNoReturn));
   const plan = plans[index];
   if (plan === undefined) return [];
   const until = 'Until then rollback undoes everything but what a step below names as "Cannot be undone".';
   return [`${yellow("Point of no return:")} step ${index + 1} (${plan.step}). ${until}`];
-}
-
-/** After it the whole upgrade cannot go back. */
-export function isPointOfNoReturn({ rollbackObstacles }: Step): boolean {
-  return rollbackObstacles !== undefined;
 }
 
 function blockedLines(steps: readonly StepPlan[], { red }: Colors): readonly string[] {

@@ -108,7 +108,7 @@ test("the head says how long pods cannot be started, and which step is the point
     settingStep("definitions", []),
     settingStep("storage", []),
     settingStep("rollout", []),
-    settingStep("unlock", [], { rollbackObstacles: async () => [] }),
+    settingStep("unlock", [], { isPointOfNoReturn: true }),
   ];
   const moved = planWith(
     { step: "definitions", estimatedSeconds: 500 },

@@ -18,6 +18,8 @@ export interface Step {
   readonly why: string;
   /** A later step, or the use of the cluster, undoes it as intended: it is not observed again once it is done. */
   readonly isTemporary?: true;
+  /** After it the whole upgrade cannot go back. */
+  readonly isPointOfNoReturn?: true;
   /** Reads only. `undefined`: this cluster does not need it. Throws if it cannot tell. */
   plan(site: PlanningSite): Promise<StepPlan | undefined>;
   /** What is still to be done; nothing: the step is done. Reads only. */

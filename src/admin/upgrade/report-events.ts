@@ -1,7 +1,6 @@
 /** Prints the progress of a run: a line for each event, or JSON. */
 import { counted } from "../../counted.ts";
 import { durationText } from "../../upgrade/duration-text.ts";
-import { isPointOfNoReturn } from "../../upgrade/plan-head.ts";
 import type { RunEvent } from "../../upgrade/run.ts";
 import { STEPS } from "../../upgrade/steps.ts";
 import { type Context, type Given, wantsJson } from "../command.ts";
@@ -32,7 +31,7 @@ const NO_RETURN = "when this step has changed something, the upgrade cannot be r
 
 /** A rollback has no estimates. */
 function isWithoutReturn({ step, estimatedSeconds }: Extract<RunEvent, { kind: "begun" }>): boolean {
-  return estimatedSeconds !== undefined && STEPS.some((each) => each.name === step && isPointOfNoReturn(each));
+  return estimatedSeconds !== undefined && STEPS.some((each) => each.name === step && each.isPointOfNoReturn);
 }
 
 function estimateText(seconds: number | undefined): string {

@@ -23,7 +23,7 @@ export interface WaitedFor {
   /** Whether the update may end without nodes that take too long. */
   readonly mayLeaveNodes?: true;
   /** Called each time before it looks. */
-  readonly onLook?: () => Promise<void>;
+  readonly onLook?: () => Promise<unknown>;
 }
 
 /** What is still to be done; nothing if the update is complete. `left`: nodes that are not waited for. */

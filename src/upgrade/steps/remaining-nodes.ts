@@ -7,6 +7,10 @@ import { identity } from "../../identity.ts";
 import { agentsPath, daemonSetPath } from "../rollout/agents.ts";
 import { pendingNodes, waitForNodes } from "../rollout/wait.ts";
 import type { Step, StepSite } from "../step.ts";
+import { lockGuard } from "../storage/guard-lock.ts";
+import { readFormer } from "../storage/read-former.ts";
+import { IPAM_PREFIXES, readRecords } from "../storage/stored-records.ts";
+import { lateAddresses, refuseLateAddresses } from "../storage/used-copies.ts";
 
 const NAME = "remaining-nodes";
 
@@ -24,8 +28,9 @@ export const remainingNodesStep: Step = {
     return pendingNodes(site, await pathOf(site));
   },
   async act(site) {
+    const guard = lockGuard(site, "former");
     try {
-      await waitForNodes(site, await pathOf(site));
+      await waitForNodes(site, await pathOf(site), { onLook: () => guard.look() });
     } catch (failure) {
       if (!(failure instanceof PluginError) || failure.kind !== "not-ready") throw failure;
       throw new PluginError(
@@ -34,12 +39,20 @@ export const remainingNodesStep: Step = {
         { details: REMEDY, cause: failure },
       );
     }
+    if (guard.times > 0) await refuseTwiceAssigned(site);
   },
 };
 
 const REMEDY =
   "no pod starts on these nodes until then: their former agents assign nothing, because the former storage stays locked. " +
   "Repair each node, or delete its Node if it does not come back, and run upgrade apply again";
+
+/** What former agents have assigned while somebody had unlocked their storage. */
+async function refuseTwiceAssigned(site: StepSite): Promise<void> {
+  const { records } = await readFormer(site.objects);
+  const present = await readRecords(await site.openDatastore(), IPAM_PREFIXES);
+  await refuseLateAddresses(site.objects, lateAddresses(records, present));
+}
 
 async function pathOf({ objects, facts }: StepSite): Promise<string> {
   return (await agentsPath(objects, facts.namespace)) ?? daemonSetPath(facts.namespace, identity.nodeAgent);

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { objectTable } from "../../../test/support/object-table.ts";
 import { rejectionOf } from "../../../test/support/thrown-by.ts";
 import { upgradeSite } from "../../../test/support/upgrade-site.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
 import { identity } from "../../identity.ts";
 import { remainingNodesStep } from "./remaining-nodes.ts";
 import { rolloutStep } from "./rollout.ts";
@@ -147,7 +148,7 @@ describe("a node that is down when the datastore is locked", () => {
   };
   const siteWith = (...items: readonly object[]) => {
     const { objects } = objectTable([daemonSet({}, "", image), ...items]);
-    return upgradeSite({ objects, facts: { storage: "former" }, options: { stallSeconds: 600 } });
+    return upgradeSite({ objects, store: openMemory(), facts: { storage: "former" }, options: { stallSeconds: 600 } });
   };
   const PLAN = { step: "rollout", changes: [], obstacles: [], notes: [], estimatedSeconds: 0, data: {} };
   const DOWN = [

@@ -19,6 +19,7 @@ import { compareRecords, describeDifference, isCopy, isIpam } from "../storage/c
 import type { Conversion } from "../storage/conversion.ts";
 import { copyRecords } from "../storage/copy-records.ts";
 import { copySettings, planSettings, remainingSettings, removeSettings } from "../storage/etcd-settings.ts";
+import { lockGuard } from "../storage/guard-lock.ts";
 import {
   FORMER_INFORMATION,
   formerLock,
@@ -31,6 +32,7 @@ import {
 import { readFormer, unknownKinds } from "../storage/read-former.ts";
 import { API_SERVICE, isServedByDefinitions, serveAggregated, serveDefinitions } from "../storage/served-api.ts";
 import { ALL_PREFIXES, readRecords } from "../storage/stored-records.ts";
+import { copiesState, recordCopies } from "../storage/used-copies.ts";
 
 const NAME = "storage";
 /** Lines of a message. */
@@ -49,8 +51,13 @@ export const storageStep: Step = {
   async remaining(site) {
     if (site.facts.storage === "etcd") return remainingSettings(site);
     const isServed = await isServedByDefinitions(site);
-    if (isServed && (await presentLock(await site.openDatastore())) === "unlocked") return [];
+    const isUnlocked = isServed && (await presentLock(await site.openDatastore())) === "unlocked";
+    if (isUnlocked && (await hasUnlockBegun(site.backups))) return [];
     return [
+      ...(isUnlocked ? ["somebody else has unlocked the datastore"] : []),
+      ...(isServed && (await copiesState(await site.openDatastore())) === "unrecorded"
+        ? ["the copies are not recorded as complete"]
+        : []),
       ...((await formerLock(site.objects)) === "unlocked" ? ["the former storage is not locked"] : []),
       ...(isServed ? await differences(site) : [`${identity.apiGroup}/v3 is served by the aggregated API`]),
     ];
@@ -69,11 +76,21 @@ export const storageStep: Step = {
       isLockRecord(record) ? { ...record, value: withLockTime(record.value, now) } : record,
     );
     const store = await site.openDatastore();
+    // No agent of this release can have used it yet.
+    await lockGuard(site, "both").look();
     await copyRecords(wanted, { store, prefixes: ALL_PREFIXES, progress: (line) => site.progress(line) });
+    await recordCopies(store);
     site.progress(summaryOf(records));
   },
   async verify(site) {
     return site.facts.storage === "etcd" ? [] : differences(site);
+  },
+  async rollbackObstacles(site) {
+    const isMoved = site.facts.storage === "former" && (await isServedByDefinitions(site));
+    // The step "unlock" says it itself.
+    if (!isMoved || (await hasUnlockBegun(site.backups)) || !(await areCopiesUsed(site))) return [];
+    const { message, details: remedy } = pastUnlock();
+    return [{ message, remedy }];
   },
   async rollback(site) {
     if (site.facts.storage === "etcd") return removeSettings(site);
@@ -143,7 +160,9 @@ function shortened(lines: readonly string[]): readonly string[] {
 /** The lock goes last. Resources that are not copies stay. */
 async function removeCopies(site: StepSite): Promise<void> {
   const store = await site.openDatastore();
-  if ((await hasUnlockBegun(site.backups)) || (await presentLock(store)) === "unlocked") throw pastUnlock();
+  if ((await hasUnlockBegun(site.backups)) || (await areCopiesUsed(site))) throw pastUnlock();
+  await lockGuard(site, "both").look();
+  await site.backups.save(REMOVAL_BEGUN, site.now().toISOString());
   const present = [...(await readRecords(store, ALL_PREFIXES)).values()];
   const copies = present.filter((entry) => isIpam(entry.key) || isCopy(entry));
   const inReverse = [...copies.filter((entry) => !isLockRecord(entry)).toReversed(), ...copies.filter(isLockRecord)];
@@ -157,10 +176,19 @@ async function removeCopies(site: StepSite): Promise<void> {
   }
 }
 
+/** A backup that says that copies were about to be removed. */
+const REMOVAL_BEGUN = "storage-removal-begun";
+
+/** Whether addresses were assigned or released in the present storage: the former one does not know them. */
+async function areCopiesUsed(site: StepSite): Promise<boolean> {
+  if ((await site.backups.read(REMOVAL_BEGUN)) !== undefined) return false;
+  return (await copiesState(await site.openDatastore())) === "used";
+}
+
 function pastUnlock(): PluginError {
   return new PluginError(
     "resource-in-use",
-    "Cannot go back to the former storage: the present one is unlocked, or was, so that addresses may have been assigned that the former one does not know",
+    "Cannot go back to the former storage: the present one is unlocked, or was, so that addresses have been assigned that the former one does not know",
     { details: "the upgrade cannot be undone any more; continue it with upgrade apply" },
   );
 }

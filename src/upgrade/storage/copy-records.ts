@@ -3,7 +3,7 @@
  * that it can be repeated after an interruption anywhere: what is there already is not written again.
  */
 import { counted } from "../../counted.ts";
-import type { Change, Datastore } from "../../datastore/datastore.ts";
+import type { Change, Datastore, Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { parseKey } from "../../model/keys.ts";
 import { compareRecords, type Difference, describeDifference } from "./compare.ts";
@@ -18,12 +18,14 @@ const LINE_EVERY = 2_000;
 export interface CopyMeans {
   readonly store: Datastore;
   readonly prefixes: readonly string[];
+  /** What was read before, and decided from: a record that has changed since is not written. Absent: it is read now. */
+  readonly present?: ReadonlyMap<string, Entry>;
   progress(line: string): void;
 }
 
 /** Throws if there is a resource that is not a copy, or if others write at the same time. */
 export async function copyRecords(wanted: readonly CopiedRecord[], means: CopyMeans): Promise<void> {
-  const present = await readRecords(means.store, means.prefixes);
+  const present = means.present ?? (await readRecords(means.store, means.prefixes));
   const differences = compareRecords(wanted, present);
   refuseForeign(differences);
   if (differences.length === 0) return;

@@ -5,7 +5,8 @@ import type { ClusterObjects } from "../../kube/objects.ts";
 import { clusterInformation } from "../../model/cluster-information.ts";
 import { CLUSTER_INFORMATION } from "../../model/kinds.ts";
 import { isObject } from "../../model/shape.ts";
-import { UPGRADE_LOCK_ANNOTATION } from "../../model/upgrade-lock-annotation.ts";
+import { COPIED_RECORDS_ANNOTATION, UPGRADE_LOCK_ANNOTATION } from "../../model/upgrade-lock-annotation.ts";
+import { changeRecord } from "../change-record.ts";
 import type { Backups } from "../step.ts";
 import { FORMER_PATH } from "./former-object.ts";
 
@@ -59,23 +60,56 @@ export async function lockedSince(store: Pick<Datastore, "read">): Promise<Date 
 
 /** The record of the lock, with the time. */
 export function withLockTime(value: string, now: Date): string {
+  return withAnnotations(value, { [UPGRADE_LOCK_ANNOTATION]: now.toISOString() });
+}
+
+function withAnnotations(value: string, more: Readonly<Record<string, string>>): string {
   const information = clusterInformation.read(value, KEY);
-  const annotations = { ...information.metadata.annotations, [UPGRADE_LOCK_ANNOTATION]: now.toISOString() };
+  const annotations = { ...information.metadata.annotations, ...more };
   return clusterInformation.write({ ...information, metadata: { ...information.metadata, annotations } }, value);
+}
+
+/** Locks the present storage again, which somebody else has unlocked. `now`: ADDs that have begun meanwhile may still write. */
+export async function lockPresentAgain(store: Datastore, now: Date): Promise<void> {
+  await changeRecord(store, KEY, (value) => {
+    if (value === undefined) return undefined;
+    const information = clusterInformation.read(value, KEY);
+    const locked = { ...information, spec: { ...information.spec, datastoreReady: false } };
+    return withLockTime(clusterInformation.write(locked, value), now);
+  });
+}
+
+/** Of the IPAM records of the present storage when they were copied; `undefined` before that, and once it is unlocked. */
+export async function copiedDigest(store: Pick<Datastore, "read">): Promise<string | undefined> {
+  const entry = await readInformation(store);
+  return entry && clusterInformation.read(entry.value, KEY).metadata.annotations?.[COPIED_RECORDS_ANNOTATION];
+}
+
+/** No write if it is recorded already. */
+export async function writeCopiedDigest(store: Datastore, digest: string): Promise<void> {
+  if ((await copiedDigest(store)) === digest) return;
+  await changeRecord(store, KEY, (value) =>
+    value === undefined ? undefined : withAnnotations(value, { [COPIED_RECORDS_ANNOTATION]: digest }),
+  );
 }
 
 export function isLockRecord({ key }: { readonly key: string }): boolean {
   return key === KEY;
 }
 
-/** No write if it is unlocked already. */
+/** Without the marks of the lock. No write if it is so already. */
 export async function unlockPresent(store: Pick<Datastore, "read" | "commit">): Promise<void> {
   const entry = await readInformation(store);
   if (entry === undefined)
     throw new PluginError("resource-missing", "Cannot unlock the datastore: it has no ClusterInformation");
   const information = clusterInformation.read(entry.value, KEY);
-  if (information.spec.datastoreReady !== false) return;
-  const { [UPGRADE_LOCK_ANNOTATION]: _, ...annotations } = information.metadata.annotations ?? {};
+  const isMarked = information.metadata.annotations?.[UPGRADE_LOCK_ANNOTATION] !== undefined;
+  if (information.spec.datastoreReady !== false && !isMarked) return;
+  const {
+    [UPGRADE_LOCK_ANNOTATION]: _,
+    [COPIED_RECORDS_ANNOTATION]: __,
+    ...annotations
+  } = information.metadata.annotations ?? {};
   const unlocked = {
     ...information,
     metadata: { ...information.metadata, annotations },

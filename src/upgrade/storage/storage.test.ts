@@ -18,10 +18,13 @@ import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { clusterObjects } from "../../kube/objects.ts";
+import { UPGRADE_LOCK_ANNOTATION } from "../../model/upgrade-lock-annotation.ts";
 import { setLock } from "../datastore-migration/migrate.ts";
 import { FORMER_UID } from "../former-names.ts";
 import { storageStep } from "../steps/storage.ts";
 import { unlockStep } from "../steps/unlock.ts";
+import { lockGuard } from "./guard-lock.ts";
+import { lockedSince } from "./lock.ts";
 import { ALL_PREFIXES, readRecords } from "./stored-records.ts";
 
 const FORMER = `/apis/crd.${identity.apiGroup}/v1`;
@@ -305,10 +308,10 @@ describe("the move", () => {
     for (let write = 1; write <= writes; write += 1) {
       const api = await formerCluster();
       await moved(api);
-      await storageStep
-        .rollback?.(siteOn(api, killedAt(write, write % 2 === 0 ? "before" : "after")), PLAN)
-        .catch(() => {});
-      await storageStep.rollback?.(siteOn(api), PLAN);
+      const { backups } = siteOn(api);
+      const killed = siteOn(api, killedAt(write, write % 2 === 0 ? "before" : "after"));
+      await storageStep.rollback?.({ ...killed, backups }, PLAN).catch(() => {});
+      await storageStep.rollback?.({ ...siteOn(api), backups }, PLAN);
       expect(await contents(api)).toEqual([]);
       expect(api.object(`${FORMER}/clusterinformations/default`)?.["spec"]).toMatchObject({ datastoreReady: true });
     }
@@ -342,7 +345,8 @@ describe("the end of the lock", () => {
     const world = await readWorld(storeOn(api));
     expect(world.handles.map(({ handleId }) => handleId)).toContain("k8s-pod-network.late");
     expect(findProblems(world)).toEqual([]);
-    expect(await writesOf((around) => unlockStep.act(siteOn(api, around), PLAN))).toBe(0);
+    const { backups } = site;
+    expect(await writesOf((around) => unlockStep.act({ ...siteOn(api, around), backups }, PLAN))).toBe(0);
   });
 
   test("comes after copies that were deleted meanwhile are made again; changed ones stay", async () => {
@@ -437,5 +441,140 @@ describe("the end of the lock", () => {
     const [pod] = FORMER_PODS;
     await allocator.releaseHandle({ handle: `k8s-pod-network.${pod?.container}`, node: pod?.node ?? "" });
     expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+  });
+});
+
+describe("a lock that somebody else ends", () => {
+  const INFORMATION = `${PRESENT}/clusterinformations/default`;
+  const FORMER_INFORMATION = `${FORMER}/clusterinformations/default`;
+  const isReady = (api: Api, path = INFORMATION) => Object(api.object(path)?.["spec"]).datastoreReady;
+  const unlock = (api: Api, path = INFORMATION) =>
+    clusterObjects(api.connect()).patch(path, { spec: { datastoreReady: true } });
+  const assign = async (api: Api, handle: string) =>
+    textsOf(await openAllocator(storeOn(api), means()).assign(request(handle, { node: "one" })));
+  const handles = async (api: Api) => (await readWorld(storeOn(api))).handles.map(({ handleId }) => handleId);
+
+  async function movedSite() {
+    const api = await formerCluster();
+    const site = siteOn(api);
+    await storageStep.act(site, PLAN);
+    return { api, site };
+  }
+
+  /** As a former ADD writes it that had begun before the lock. */
+  async function addLate(api: Api, pod: string): Promise<void> {
+    const objects = clusterObjects(api.connect());
+    const path = `${FORMER}/ipamblocks/192-168-77-64-26`;
+    const spec = structuredClone(api.object(path)?.["spec"]) as Record<string, unknown[]>;
+    spec["attributes"]?.push({
+      handle_id: `k8s-pod-network.${pod}`,
+      secondary: { node: "two", pod, namespace: "shop" },
+    });
+    (spec["allocations"] ?? [])[7] = 2;
+    spec["unallocated"] = (spec["unallocated"] ?? []).filter((ordinal) => ordinal !== 7);
+    await objects.patch(path, { spec });
+    await objects.create("/api/v1/namespaces/shop/pods", {
+      metadata: { name: pod, namespace: "shop" },
+      status: { podIPs: [{ ip: "192.168.77.71" }] },
+    });
+  }
+
+  test.each([
+    ["the datastore", INFORMATION],
+    ["the former storage", FORMER_INFORMATION],
+  ])("%s is locked again, and ADDs get their time again", async (what, path) => {
+    const { api, site } = await movedSite();
+    const guard = lockGuard(site, "both");
+    expect(await guard.look()).toBe(false);
+    await site.wait(100_000);
+    await unlock(api, path);
+
+    expect([await guard.look(), await guard.look(), guard.times]).toEqual([true, false, 1]);
+    expect([isReady(api), isReady(api, FORMER_INFORMATION)]).toEqual([false, false]);
+    expect(await lockedSince(storeOn(api))).toEqual(site.now());
+    expect(site.lines.at(-1)).toMatch(new RegExp(`^Somebody else has unlocked ${what}.*locked again`));
+  });
+
+  test("after the end of the lock, only the former storage is locked again", async () => {
+    const { api, site } = await movedSite();
+    await unlockStep.act(site, PLAN);
+    await unlock(api, FORMER_INFORMATION);
+
+    expect(await lockGuard(site, "former").look()).toBe(true);
+    expect([isReady(api), isReady(api, FORMER_INFORMATION)]).toEqual([true, false]);
+  });
+
+  test("again and again, stops the upgrade", async () => {
+    const { api, site } = await movedSite();
+    const guard = lockGuard(site, "both");
+    const look = async () => {
+      await unlock(api);
+      await guard.look();
+    };
+    for (let count = 0; count < 5; count += 1) await look();
+
+    expect((await rejectionOf(look)).message).toContain("again and again");
+  });
+
+  test("addresses that were assigned meanwhile stay; what was not compared is compared before the end", async () => {
+    const { api, site } = await movedSite();
+    await unlock(api);
+    const given = await assign(api, "k8s-pod-network.meanwhile");
+    expect(await unlockStep.remaining(site, PLAN)).toEqual([expect.stringContaining("somebody else")]);
+    const begun = site.now();
+    await unlockStep.act(site, PLAN);
+
+    expect(site.now().getTime() - begun.getTime()).toBe(130_000);
+    expect(await handles(api)).toContain("k8s-pod-network.meanwhile");
+    expect(await assign(api, "k8s-pod-network.next")).not.toEqual(given);
+    expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+    expect([isReady(api), isReady(api, FORMER_INFORMATION)]).toEqual([true, false]);
+    expect(await unlockStep.remaining(site, PLAN)).toEqual([]);
+    expect(api.object(INFORMATION)?.metadata["annotations"] ?? {}).not.toHaveProperty(UPGRADE_LOCK_ANNOTATION);
+  });
+
+  test("also if that person locks it again", async () => {
+    const { api, site } = await movedSite();
+    await unlock(api);
+    await assign(api, "k8s-pod-network.meanwhile");
+    await clusterObjects(api.connect()).patch(INFORMATION, { spec: { datastoreReady: false } });
+    await unlockStep.act(site, PLAN);
+
+    expect(await handles(api)).toContain("k8s-pod-network.meanwhile");
+  });
+
+  test("and a pod whose late ADD only the former storage knows: it is named, and has to be deleted", async () => {
+    const { api, site } = await movedSite();
+    await unlock(api);
+    await assign(api, "k8s-pod-network.meanwhile");
+    await addLate(api, "late");
+    const refused = await rejectionOf(() => unlockStep.act(site, PLAN));
+
+    expect(refused.message).toContain("pod shop/late has 192.168.77.71");
+    expect(refused.details).toContain("Delete these pods");
+    expect(isReady(api)).toBe(false);
+    await clusterObjects(api.connect()).remove("/api/v1/namespaces/shop/pods/late");
+    await unlockStep.act(site, PLAN);
+    expect(isReady(api)).toBe(true);
+  });
+
+  test("closes the way back once an address is assigned, and only then", async () => {
+    const { api, site } = await movedSite();
+    await unlock(api);
+    expect(await storageStep.rollbackObstacles?.(site, PLAN)).toEqual([]);
+    await assign(api, "k8s-pod-network.meanwhile");
+
+    expect(await storageStep.rollbackObstacles?.(site, PLAN)).toHaveLength(1);
+    expect((await rejectionOf(async () => storageStep.rollback?.(site, PLAN))).kind).toBe("resource-in-use");
+    expect(await handles(api)).toContain("k8s-pod-network.meanwhile");
+  });
+
+  test("does not prevent a rollback if nobody has used it", async () => {
+    const { api, site } = await movedSite();
+    await unlock(api);
+    await storageStep.rollback?.(site, PLAN);
+
+    expect(await contents(api)).toEqual([]);
+    expect(isReady(api, FORMER_INFORMATION)).toBe(true);
   });
 });

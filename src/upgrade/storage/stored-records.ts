@@ -19,10 +19,9 @@ export const IPAM_PREFIXES: readonly string[] = [
   blocksPrefix(6),
 ];
 
-export const ALL_PREFIXES: readonly string[] = [
-  ...FORMER_RESOURCES.map(({ target }) => target.prefix()),
-  ...IPAM_PREFIXES,
-];
+export const RESOURCE_PREFIXES: readonly string[] = FORMER_RESOURCES.map(({ target }) => target.prefix());
+
+export const ALL_PREFIXES: readonly string[] = [...RESOURCE_PREFIXES, ...IPAM_PREFIXES];
 
 /** By key. */
 export async function readRecords(store: Datastore, prefixes: readonly string[]): Promise<ReadonlyMap<string, Entry>> {

@@ -1,0 +1,95 @@
+/**
+ * Whether somebody has assigned or released addresses in the present storage while it should have been locked. What the
+ * former storage says must not replace such records: the addresses are those of running pods.
+ */
+import type { Datastore, Entry } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
+import { formatAddress } from "../../ip/address.ts";
+import { addressAt, attributesOf } from "../../ipam/block.ts";
+import type { ClusterObjects } from "../../kube/objects.ts";
+import { type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
+import { parseKey } from "../../model/keys.ts";
+import { fieldsIn, itemsIn } from "../manifest/workload.ts";
+import { digestOf } from "../object-content.ts";
+import { isIpam } from "./compare.ts";
+import type { CopiedRecord } from "./conversion.ts";
+import { copiedDigest, presentLock, writeCopiedDigest } from "./lock.ts";
+import { IPAM_PREFIXES, readRecords } from "./stored-records.ts";
+
+/** After the records are copied: from then on a difference is somebody else's. */
+export async function recordCopies(store: Datastore): Promise<void> {
+  await writeCopiedDigest(store, digestOfRecords(await readRecords(store, IPAM_PREFIXES)));
+}
+
+/** "unrecorded": they are not copied completely, or the record of it is lost. `present`: the records, if they were read. */
+export async function copiesState(
+  store: Datastore,
+  present?: ReadonlyMap<string, Entry>,
+): Promise<"untouched" | "used" | "unrecorded"> {
+  const recorded = await copiedDigest(store);
+  if (recorded === undefined) return (await presentLock(store)) === "unlocked" ? "used" : "unrecorded";
+  const records = present ?? (await readRecords(store, IPAM_PREFIXES));
+  return recorded === digestOfRecords(records) ? "untouched" : "used";
+}
+
+function digestOfRecords(records: ReadonlyMap<string, Entry>): string {
+  const texts = [...records.values()].filter(({ key }) => isIpam(key)).map(({ key, value }) => `${key} ${value}`);
+  return digestOf(texts.toSorted().join("\n"));
+}
+
+/** An address of a pod that the former storage has, and the present one has not. */
+export interface LateAddress {
+  readonly address: string;
+  readonly namespace: string;
+  readonly pod: string;
+}
+
+/** Pure. `records`: what the former storage is converted to. */
+export function lateAddresses(
+  records: readonly CopiedRecord[],
+  present: ReadonlyMap<string, Entry>,
+): readonly LateAddress[] {
+  return records
+    .filter(({ key }) => parseKey(key)?.kind === "block")
+    .flatMap(({ key, value, what }) => {
+      const entry = present.get(key);
+      const [former, now] = [readBlock(value, what), entry && readBlock(entry.value, key)];
+      return former.allocations.flatMap((_, ordinal) => lateAt(former, now, ordinal));
+    });
+}
+
+function lateAt(former: IPAMBlock, now: IPAMBlock | undefined, ordinal: number): readonly LateAddress[] {
+  const [before, after] = [attributesOf(former, ordinal), now && attributesOf(now, ordinal)];
+  const { pod, namespace } = before?.secondary ?? {};
+  if (before === undefined || pod === undefined || namespace === undefined) return [];
+  const isSame = after?.secondary["pod"] === pod && after.secondary["namespace"] === namespace;
+  return isSame ? [] : [{ address: formatAddress(addressAt(former, ordinal)), namespace, pod }];
+}
+
+/** Throws if pods run with addresses that only the former storage has: others may get them, or have them already. */
+export async function refuseLateAddresses(
+  objects: Pick<ClusterObjects, "read">,
+  late: readonly LateAddress[],
+): Promise<void> {
+  const running: LateAddress[] = [];
+  for (const each of late) if (await isRunning(objects, each)) running.push(each);
+  if (running.length === 0) return;
+  const names = running.map(({ address, namespace, pod }) => `pod ${namespace}/${pod} has ${address}`);
+  throw new PluginError(
+    "resource-in-use",
+    `Addresses were assigned in the former storage after it was copied, and the present one was in use by then: ${names.join("; ")}`,
+    {
+      details:
+        "somebody had unlocked the datastore. Delete these pods, so that they get other addresses, and run upgrade apply again",
+    },
+  );
+}
+
+async function isRunning(
+  objects: Pick<ClusterObjects, "read">,
+  { address, namespace, pod }: LateAddress,
+): Promise<boolean> {
+  const found = await objects.read(`/api/v1/namespaces/${namespace}/pods/${pod}`);
+  const status = fieldsIn(found ?? {}, "status");
+  return itemsIn(status, "podIPs").some(({ ip }) => ip === address) || status["podIP"] === address;
+}
