@@ -126,7 +126,9 @@ async function untilGone({ objects, wait }: StepSite, deployment: Fields): Promi
     await wait(POLL_MILLISECONDS);
   }
   throw new PluginError("try-again-later", "Cannot replace the operator: the pods of the former one do not end", {
-    details: `kubectl --namespace ${identity.operator} get pods --selector ${labelSelector}`,
+    details:
+      `kubectl --namespace ${identity.operator} get pods --output wide --selector ${labelSelector}; ` +
+      "if the machine of such a pod is off, delete its Node and run upgrade apply again, or go back with upgrade rollback",
   });
 }
 

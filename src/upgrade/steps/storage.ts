@@ -31,7 +31,7 @@ import {
 } from "../storage/lock.ts";
 import { readFormer, unknownKinds } from "../storage/read-former.ts";
 import { API_SERVICE, isServedByDefinitions, serveAggregated, serveDefinitions } from "../storage/served-api.ts";
-import { ALL_PREFIXES, readRecords } from "../storage/stored-records.ts";
+import { ALL_PREFIXES, RESOURCE_PREFIXES, readRecords } from "../storage/stored-records.ts";
 import { copiesState, recordCopies } from "../storage/used-copies.ts";
 
 const NAME = "storage";
@@ -51,15 +51,14 @@ export const storageStep: Step = {
   async remaining(site) {
     if (site.facts.storage === "etcd") return remainingSettings(site);
     const isServed = await isServedByDefinitions(site);
-    const isUnlocked = isServed && (await presentLock(await site.openDatastore())) === "unlocked";
+    if (!isServed) return [`${identity.apiGroup}/v3 is served by the aggregated API`];
+    const store = await site.openDatastore();
+    const isUnlocked = (await presentLock(store)) === "unlocked";
     if (isUnlocked && (await hasUnlockBegun(site.backups))) return [];
     return [
       ...(isUnlocked ? ["somebody else has unlocked the datastore"] : []),
-      ...(isServed && (await copiesState(await site.openDatastore())) === "unrecorded"
-        ? ["the copies are not recorded as complete"]
-        : []),
       ...((await formerLock(site.objects)) === "unlocked" ? ["the former storage is not locked"] : []),
-      ...(isServed ? await differences(site) : [`${identity.apiGroup}/v3 is served by the aggregated API`]),
+      ...((await copiesState(store)) === "untouched" ? await resourceDifferences(site) : ["not everything is copied"]),
     ];
   },
   async act(site) {
@@ -79,11 +78,13 @@ export const storageStep: Step = {
     // No agent of this release can have used it yet.
     await lockGuard(site, "both").look();
     await copyRecords(wanted, { store, prefixes: ALL_PREFIXES, progress: (line) => site.progress(line) });
-    await recordCopies(store);
+    const present = await readRecords(store, ALL_PREFIXES);
+    refuseDifferences(compareRecords(records, present).map(describeDifference));
+    await recordCopies(store, present);
     site.progress(summaryOf(records));
   },
   async verify(site) {
-    return site.facts.storage === "etcd" ? [] : differences(site);
+    return site.facts.storage === "etcd" ? [] : resourceDifferences(site);
   },
   async rollbackObstacles(site) {
     const isMoved = site.facts.storage === "former" && (await isServedByDefinitions(site));
@@ -146,10 +147,24 @@ function summaryOf(records: Conversion["records"]): string {
   return `Copies of ${resources} and ${counted(ipam, "record")} of IPAM (${counted(blocks, "block")})`;
 }
 
-async function differences(site: StepSite): Promise<readonly string[]> {
+/** With what was read before the copy: an ADD that had begun before the lock may have written since. */
+function refuseDifferences(lines: readonly string[]): void {
+  if (lines.length === 0) return;
+  throw new PluginError(
+    "resource-changed",
+    `The copies differ from the former storage: ${shortened(lines).join("; ")}`,
+    {
+      details: "something changes them although the datastore is locked; stop it, and run upgrade apply again",
+    },
+  );
+}
+
+/** Not of IPAM records, which the step "unlock" compares again: ADDs that had begun before the lock still write them. */
+async function resourceDifferences(site: StepSite): Promise<readonly string[]> {
   const { records } = await readFormer(site.objects);
-  const present = await readRecords(await site.openDatastore(), ALL_PREFIXES);
-  return shortened(compareRecords(records, present).map(describeDifference));
+  const present = await readRecords(await site.openDatastore(), RESOURCE_PREFIXES);
+  const resources = records.filter(({ key }) => !isIpam(key));
+  return shortened(compareRecords(resources, present).map(describeDifference));
 }
 
 function shortened(lines: readonly string[]): readonly string[] {

@@ -14,11 +14,19 @@ import { compareRecords, describeDifference, isIpam } from "../storage/compare.t
 import type { CopiedRecord } from "../storage/conversion.ts";
 import { copyRecords } from "../storage/copy-records.ts";
 import { lockGuard } from "../storage/guard-lock.ts";
-import { formerLock, hasUnlockBegun, lockedSince, presentLock, UNLOCK_BEGUN, unlockPresent } from "../storage/lock.ts";
+import {
+  formerLock,
+  hasUnlockBegun,
+  lockedSince,
+  lockRevision,
+  presentLock,
+  UNLOCK_BEGUN,
+  unlockPresent,
+} from "../storage/lock.ts";
 import { readFormer } from "../storage/read-former.ts";
 import { isServedByDefinitions } from "../storage/served-api.ts";
 import { ALL_PREFIXES, RESOURCE_PREFIXES, readRecords } from "../storage/stored-records.ts";
-import { copiesState, lateAddresses, recordCopies, refuseLateAddresses } from "../storage/used-copies.ts";
+import { copiesState, lateAddresses, refuseLateAddresses } from "../storage/used-copies.ts";
 
 const NAME = "unlock";
 /** The kubelet ends an ADD after two minutes. */
@@ -76,14 +84,17 @@ export const unlockStep: Step = {
 
 /** Addresses that were assigned in the present storage already are kept, whatever the former one says. */
 async function settleCopies(site: StepSite, store: Datastore): Promise<void> {
+  const revision = await lockRevision(store);
   const { records } = await readFormer(site.objects);
   const present = await readRecords(store, ALL_PREFIXES);
   const lost = records.filter(({ key }) => !isIpam(key) && !present.has(key));
   for (const { what } of lost) site.progress(`${what} was deleted since it was copied, and is copied again`);
-  const ipam = records.filter(({ key }) => isIpam(key));
-  if ((await copiesState(store, present)) === "untouched") {
+  // What this step had begun to copy when it was interrupted is not somebody else's.
+  const isOwn = revision !== undefined && (await site.notes.read())["copying"] === revision;
+  if (isOwn || (await copiesState(store, present)) === "untouched") {
+    await site.notes.write({ copying: revision });
+    const ipam = records.filter(({ key }) => isIpam(key));
     await copyAgain([...lost, ...ipam], { site, store, present, prefixes: ALL_PREFIXES });
-    await recordCopies(store);
     return;
   }
   site.progress(

@@ -52,6 +52,11 @@ export async function presentLock(store: Pick<Datastore, "read">): Promise<LockS
   return clusterInformation.read(entry.value, KEY).spec.datastoreReady === false ? "locked" : "unlocked";
 }
 
+/** Changes with every write of the lock: as long as it is the same, nobody has unlocked the present storage. */
+export async function lockRevision(store: Pick<Datastore, "read">): Promise<string | undefined> {
+  return (await readInformation(store))?.revision;
+}
+
 export async function lockedSince(store: Pick<Datastore, "read">): Promise<Date | undefined> {
   const entry = await readInformation(store);
   const text = entry && clusterInformation.read(entry.value, KEY).metadata.annotations?.[UPGRADE_LOCK_ANNOTATION];

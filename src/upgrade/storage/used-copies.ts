@@ -16,9 +16,9 @@ import type { CopiedRecord } from "./conversion.ts";
 import { copiedDigest, presentLock, writeCopiedDigest } from "./lock.ts";
 import { IPAM_PREFIXES, readRecords } from "./stored-records.ts";
 
-/** After the records are copied: from then on a difference is somebody else's. */
-export async function recordCopies(store: Datastore): Promise<void> {
-  await writeCopiedDigest(store, digestOfRecords(await readRecords(store, IPAM_PREFIXES)));
+/** `present`: the records as they are copied. From then on a difference is somebody else's. */
+export async function recordCopies(store: Datastore, present: ReadonlyMap<string, Entry>): Promise<void> {
+  await writeCopiedDigest(store, digestOfRecords(present));
 }
 
 /** "unrecorded": they are not copied completely, or the record of it is lost. `present`: the records, if they were read. */
