@@ -19,6 +19,8 @@ export class ImitatedOrchestrator {
   /** When a pod runs, or has ended, by its UID. */
   private readonly due = new Map<string, number>();
   private seen = "";
+  /** Nodes on which no pod starts or ends. */
+  private readonly halted = new Set<string>();
 
   constructor(
     private readonly api: SimulatedApi,
@@ -26,6 +28,18 @@ export class ImitatedOrchestrator {
     private readonly random: Random,
   ) {
     this.lookAgain();
+  }
+
+  /** "down": its Node is not ready any more. "stalled": it looks well, yet pods neither start nor end. */
+  halt(node: string, how: "down" | "stalled"): void {
+    this.halted.add(node);
+    if (how === "down") this.report(`/api/v1/nodes/${node}`, nothing(), nodeStatus("Unknown", "NodeStatusUnknown"));
+  }
+
+  resume(node: string): void {
+    this.halted.delete(node);
+    this.report(`/api/v1/nodes/${node}`, nothing(), nodeStatus("True", "KubeletReady"));
+    this.seen = "";
   }
 
   private lookAgain(): void {
@@ -167,7 +181,7 @@ export class ImitatedOrchestrator {
     this.send({ method: "POST", path, body: JSON.stringify(object) });
   }
 
-  private report(path: string, { status: before }: Workload, status: object): void {
+  private report(path: string, { status: before }: Pick<Workload, "status">, status: object): void {
     const isSame = Object.entries(status).every(([field, value]) => Bun.deepEquals(before?.[field], value));
     if (!isSame) this.patch(`${path}/status`, { status });
   }
@@ -177,7 +191,7 @@ export class ImitatedOrchestrator {
     const { namespace, name, uid, deletionTimestamp } = pod.metadata;
     const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
     const isRunning = pod.status?.["phase"] === "Running";
-    if (deletionTimestamp === undefined && isRunning) return;
+    if ((deletionTimestamp === undefined && isRunning) || this.halted.has(pod.spec.nodeName ?? "")) return;
     const key = `${uid} ${deletionTimestamp === undefined ? "starts" : "ends"}`;
     const due = this.due.get(key) ?? this.scheduler.now + this.random.below(LONGEST_START_MILLISECONDS);
     this.due.set(key, due);
@@ -205,6 +219,14 @@ export class ImitatedOrchestrator {
     if (this.api.object(`${path}/default`) !== undefined) return;
     this.create(path, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default", namespace } });
   }
+}
+
+function nothing(): Pick<Workload, "status"> {
+  return {};
+}
+
+function nodeStatus(status: string, reason: string): object {
+  return { conditions: [{ type: "Ready", status, reason }] };
 }
 
 function isEnding({ metadata }: ApiObject): boolean {

@@ -5,6 +5,7 @@ import { loadModules } from "../schedule/load-modules.ts";
 import { Random } from "../schedule/random.ts";
 import { runControllersScenario, type ScenarioOutcome } from "./controllers-scenario.ts";
 import { runOperatorScenario } from "./operator-scenario.ts";
+import { runStalledScenario } from "./upgrade/stalled-scenario.ts";
 import { runUpgradeScenario } from "./upgrade/upgrade-scenario.ts";
 
 const SCENARIOS = {
@@ -12,6 +13,7 @@ const SCENARIOS = {
   controllers: runControllersScenario,
   operator: runOperatorScenario,
   upgrade: runUpgradeScenario,
+  "stalled-upgrade": runStalledScenario,
 } as const;
 
 export type ScenarioName = keyof typeof SCENARIOS;

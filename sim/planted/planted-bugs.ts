@@ -176,6 +176,31 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     violates: "not as undisturbed",
     scenario: "upgrade",
   },
+  {
+    patch: "left-node-holds-the-lock",
+    violates: "holds the lock",
+    scenario: "stalled-upgrade",
+  },
+  {
+    patch: "former-storage-unlocked-with-the-present",
+    violates: "both storages are unlocked",
+    scenario: "stalled-upgrade",
+  },
+  {
+    patch: "unlock-by-hand-not-noticed",
+    violates: "is not locked again",
+    scenario: "stalled-upgrade",
+  },
+  {
+    patch: "used-copies-replaced",
+    violates: "is held by",
+    scenario: "stalled-upgrade",
+  },
+  {
+    patch: "late-adds-not-copied",
+    violates: "the address of a late ADD is lost",
+    scenario: "stalled-upgrade",
+  },
 ];
 
 function count({ operations }: Script, ...kinds: readonly Operation["kind"][]): number {

@@ -1,5 +1,6 @@
 /** An administrator who upgrades a cluster, and starts the tool again whenever it has ended before its time. */
 import { identity } from "../../../src/identity.ts";
+import type { Ledger } from "../../../src/upgrade/ledger.ts";
 import type { SimulatedApi } from "../../datastore/simulated-api.ts";
 import type { FaultyNetwork } from "../../faults/network.ts";
 import { SimulatedProcess } from "../../schedule/process.ts";
@@ -14,6 +15,7 @@ const LONGEST_RUN = 30 * 60_000;
 
 interface Attempt {
   readonly process: SimulatedProcess;
+  readonly isUndisturbed: boolean;
   end: ToolEnd | undefined;
 }
 
@@ -30,8 +32,22 @@ export class Administrator {
 
   /** As the ledger in the cluster says. */
   get phase(): string {
+    return this.ledger?.phase ?? "none";
+  }
+
+  /** Of a step; "none" if there is none. */
+  stateOf(step: string): string {
+    return this.ledger?.steps.find(({ name }) => name === step)?.state ?? "none";
+  }
+
+  private get ledger(): Ledger | undefined {
     const data = this.site.api.object(LEDGER)?.["data"] as Readonly<Record<string, string>> | undefined;
-    return data === undefined ? "none" : JSON.parse(data["ledger.json"] ?? "{}").phase;
+    return data === undefined ? undefined : (JSON.parse(data["ledger.json"] ?? "{}") as Ledger);
+  }
+
+  /** Whether a process of the tool runs to which nothing happens. */
+  get isAtWork(): boolean {
+    return this.attempts.some(({ isUndisturbed, end }) => isUndisturbed && end === undefined);
   }
 
   /** Until no process of the tool is left. */
@@ -41,7 +57,7 @@ export class Administrator {
 
   /** Without any fault, to its end. */
   async succeed(...args: readonly string[]): Promise<ToolEnd> {
-    const attempt = this.start(args);
+    const attempt = this.start(args, { isUndisturbed: true });
     await this.until(() => attempt.end !== undefined, LONGEST_RUN);
     return attempt.end ?? { code: -1, stdout: "", stderr: "it does not end" };
   }
@@ -49,7 +65,7 @@ export class Administrator {
   /** Something happens to it on the way; it may still be there, frozen, when this returns. */
   async attempt(...args: readonly string[]): Promise<void> {
     const { network } = this.site;
-    const attempt = this.start(args);
+    const attempt = this.start(args, { isUndisturbed: false });
     const { process } = attempt;
     const faults = [
       () => process.killAfter(this.random.below(LATEST_KILL)),
@@ -72,11 +88,11 @@ export class Administrator {
     if (attempt.end === undefined && !process.isFrozen) process.kill();
   }
 
-  private start(args: readonly string[]): Attempt {
+  private start(args: readonly string[], more: Pick<Attempt, "isUndisturbed">): Attempt {
     const { api, network } = this.site;
     const name = `admin-${this.attempts.length + 1}`;
     const process = new SimulatedProcess(name, network.scheduler, this.random.fork(name));
-    const attempt: Attempt = { process, end: undefined };
+    const attempt: Attempt = { process, ...more, end: undefined };
     this.attempts.push(attempt);
     const line = (end: ToolEnd) =>
       `${network.scheduler.now} ${name} ${args.join(" ")}: ${end.code ?? "killed"} ${end.stderr}`;

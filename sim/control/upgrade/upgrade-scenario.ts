@@ -39,12 +39,16 @@ interface Played {
   readonly trace: string;
 }
 
-/** The same for all seeds: it is what a disturbed one is compared with. */
 let undisturbed: Promise<Played> | undefined;
 
-export async function runUpgradeScenario(seed: number): Promise<ScenarioOutcome> {
+/** The same for all seeds: it is what a disturbed one is compared with. */
+export function undisturbedUpgrade(): Promise<Pick<Played, "after" | "violations">> {
   undisturbed ??= play(0, undefined);
-  const wanted = await undisturbed;
+  return undisturbed;
+}
+
+export async function runUpgradeScenario(seed: number): Promise<ScenarioOutcome> {
+  const wanted = await undisturbedUpgrade();
   const found = await play(seed, new Random(seed).fork("faults"));
   const undone = () => differences(found.before, found.after).filter((line) => !STAYING.test(line));
   const differing = found.phase === "rolled-back" ? undone() : differences(wanted.after, found.after);
@@ -99,7 +103,7 @@ async function play(seed: number, faults: Random | undefined): Promise<Played> {
  * From the first pod that has an address on, the new storage is in use: whatever happens to the upgrade, nobody loses an
  * address there or gets that of another. Until then it may be copied to half.
  */
-function lookAtAddresses(users: AddressUsers, scheduler: Scheduler, violations: string[]): void {
+export function lookAtAddresses(users: AddressUsers, scheduler: Scheduler, violations: string[]): void {
   const look = async () => {
     if (violations.length > 0) return;
     if (users.assigned.size > 0) {
@@ -137,21 +141,30 @@ async function finish(administrator: Administrator, goal: string): Promise<reado
   return isOver() ? [] : [`the upgrade does not end: ${administrator.phase}`];
 }
 
-function contentsOf(api: SimulatedApi): Contents {
+export function contentsOf(api: SimulatedApi): Contents {
   const all = clusterContents(api);
   return Object.fromEntries(Object.entries(all).filter(([path]) => !UNCOMPARED.test(path)));
 }
 
 /** Locked is what says so; a storage that is not in use any more stays locked. */
 function lockProblems(api: SimulatedApi, phase: string): readonly string[] {
-  const group = phase === "complete" ? `${identity.apiGroup}/v3` : `crd.${identity.apiGroup}/v1`;
-  const spec = api.object(`/apis/${group}/clusterinformations/default`)?.["spec"];
-  const isReady = (spec as Readonly<Record<string, unknown>> | undefined)?.["datastoreReady"];
-  return isReady === true ? [] : [`${group} is locked at the end`];
+  const storage = phase === "complete" ? "present" : "former";
+  return isUnlocked(api, storage) ? [] : [`the ${storage} storage is locked at the end`];
+}
+
+export const INFORMATIONS = {
+  present: `/apis/${identity.apiGroup}/v3/clusterinformations/default`,
+  former: `/apis/crd.${identity.apiGroup}/v1/clusterinformations/default`,
+} as const;
+
+/** One that does not exist is not. */
+export function isUnlocked(api: SimulatedApi, storage: keyof typeof INFORMATIONS): boolean {
+  const spec = api.object(INFORMATIONS[storage])?.["spec"];
+  return (spec as Readonly<Record<string, unknown>> | undefined)?.["datastoreReady"] === true;
 }
 
 /** They run as long as there is a Deployment of this release. */
-function runControllers(api: SimulatedApi, scheduler: Scheduler, random: Random): SimulatedControllers {
+export function runControllers(api: SimulatedApi, scheduler: Scheduler, random: Random): SimulatedControllers {
   const controllers = new SimulatedControllers({
     name: "controllers-1",
     scheduler,

@@ -1,0 +1,155 @@
+/**
+ * A cluster of an earlier release is upgraded by the real tool. A node stalls or goes down in the middle, so that no pod
+ * starts or ends on it, and a colleague unlocks one of the storages by hand. The lock must end nevertheless, the former
+ * storage must stay locked for the agent of that node, and what was assigned meanwhile must stay assigned. When the node is
+ * back, the upgrade ends as an undisturbed one does.
+ */
+import type { SimulatedApi } from "../../datastore/simulated-api.ts";
+import { FaultyNetwork } from "../../faults/network.ts";
+import { Random } from "../../schedule/random.ts";
+import { Scheduler } from "../../schedule/scheduler.ts";
+import { openApi } from "../api/open-api.ts";
+import { differences } from "../cluster-contents.ts";
+import type { ScenarioOutcome } from "../controllers-scenario.ts";
+import { ImitatedOrchestrator } from "../imitated-orchestrator.ts";
+import { AddressUsers } from "./address-users.ts";
+import { Administrator } from "./administrator.ts";
+import { LateAdd } from "./late-add.ts";
+import { layOutOlderCluster, NODES } from "./older-cluster.ts";
+import {
+  contentsOf,
+  INFORMATIONS,
+  isUnlocked,
+  lookAtAddresses,
+  runControllers,
+  undisturbedUpgrade,
+} from "./upgrade-scenario.ts";
+
+const SETTLE = 60_000;
+const LOOK = 1_000;
+/** From the start of the tool: the node halts before, within or after its own update. */
+const LATEST_HALT = 30_000;
+const LATEST_HAND = 150_000;
+/** The tool looks every two seconds. */
+const NOTICED_WITHIN = 15_000;
+const MOST_ATTEMPTS = 4;
+
+interface Stage {
+  readonly api: SimulatedApi;
+  readonly scheduler: Scheduler;
+  readonly network: FaultyNetwork;
+  readonly orchestrator: ImitatedOrchestrator;
+  readonly administrator: Administrator;
+  readonly random: Random;
+  readonly violations: string[];
+  /** Until then a storage may be unlocked because of the colleague. */
+  excusedUntil: number;
+}
+
+export async function runStalledScenario(seed: number): Promise<ScenarioOutcome> {
+  const wanted = await undisturbedUpgrade();
+  const random = new Random(seed);
+  const scheduler = new Scheduler(random.fork("order"));
+  const network = new FaultyNetwork(scheduler, random.fork("network"));
+  const api = openApi(network);
+  await layOutOlderCluster(api);
+  const orchestrator = new ImitatedOrchestrator(api, scheduler, random.fork("orchestrator"));
+  await scheduler.runUntil(SETTLE);
+  const users = new AddressUsers(api, scheduler, random.fork("users"));
+  const controllers = runControllers(api, scheduler, random.fork("controllers"));
+  const administrator = new Administrator({ api, network }, random.fork("administrator"));
+  const violations: string[] = [];
+  const stage: Stage = {
+    ...{ api, scheduler, network, orchestrator, administrator, violations, excusedUntil: 0 },
+    random: random.fork("trouble"),
+  };
+  lookAtAddresses(users, scheduler, violations);
+  lookAtLocks(stage);
+  const late = stage.random.chance(0.5) ? new LateAdd(api, scheduler, stage.random.fork("late")) : undefined;
+
+  await upgradeWithTrouble(stage, late);
+  await scheduler.runUntil(scheduler.now + 2 * SETTLE);
+  users.end();
+  await scheduler.runUntil(scheduler.now + 3 * SETTLE);
+  if (!isUnlocked(api, "present")) violations.push("the present storage is locked at the end");
+  violations.push(...(await users.problems()), ...(late?.problems() ?? []));
+  if (users.assigned.size === 0) violations.push("no pod has got an address");
+  violations.push(...controllers.failures.map((failure) => `the controllers failed: ${failure}`));
+  const differing = differences(wanted.after, contentsOf(api)).filter((line) => !line.includes(INFORMATIONS.former));
+  return {
+    violations: [...violations, ...differing.map((line) => `not as undisturbed: ${line}`)],
+    steps: scheduler.steps,
+    trace: JSON.stringify([scheduler.steps, administrator.history, [...users.assigned]]),
+  };
+}
+
+async function upgradeWithTrouble(stage: Stage, late: LateAdd | undefined): Promise<void> {
+  const { api, scheduler, orchestrator, administrator, random, violations } = stage;
+  const limits = ["--lock-time=30s", "--stall-limit=2m", "--node-limit=40s"];
+  const planned = await administrator.succeed("upgrade", "plan", ...limits, ...random.pick(PACES));
+  if (planned.code !== 0) violations.push(`there is no plan: ${planned.stderr}`);
+  const node = random.pick(NODES);
+  scheduler.after(random.below(LATEST_HALT), () => orchestrator.halt(node, random.pick(["down", "stalled"])));
+  if (random.chance(0.6)) scheduler.after(random.below(LATEST_HAND), () => unlockByHand(stage));
+  if (random.chance(0.3)) await interrupted(stage);
+  let ended = await administrator.succeed("upgrade", "apply");
+  if (late?.isNamedIn(ended.stderr)) {
+    late.deletePod();
+    ended = await administrator.succeed("upgrade", "apply");
+  }
+  if (!isUnlocked(api, "present")) violations.push(`node ${node} holds the lock: ${ended.stderr}`);
+  if (ended.code !== 0 && !ended.stderr.includes(`Node ${node}: `)) {
+    violations.push(`upgrade apply does not name node ${node}: ${ended.stderr}`);
+  }
+  await scheduler.runUntil(scheduler.now + SETTLE);
+  orchestrator.resume(node);
+  for (let count = 0; count < MOST_ATTEMPTS && administrator.phase !== "complete"; count++) {
+    const again = await administrator.succeed("upgrade", "apply");
+    if (again.code !== 0) violations.push(`upgrade apply failed although node ${node} is back: ${again.stderr}`);
+  }
+}
+
+/** Whatever has happened to the tool is over afterwards. */
+async function interrupted({ administrator, network, scheduler }: Stage): Promise<void> {
+  await administrator.attempt("upgrade", "apply");
+  network.disturbance = { delay: [0, 5], lostRequest: 0, lostAnswer: 0, lateRequest: 0 };
+  await scheduler.runUntil(scheduler.now + SETTLE);
+  await administrator.untilIdle();
+}
+
+const PACES: readonly (readonly string[])[] = [[], ["--max-unavailable=1"], ["--max-unavailable=100%"]];
+
+/** Sometimes only for a moment. After the end of the lock, only the former storage is locked. */
+function unlockByHand(stage: Stage): void {
+  const { api, scheduler, administrator, random } = stage;
+  const isLocked = administrator.stateOf("storage") === "done" && administrator.stateOf("unlock") === "pending";
+  const isNodeLeft = administrator.stateOf("remaining-nodes") === "running";
+  if (!isLocked && !isNodeLeft) return;
+  const storage = isLocked ? random.pick(["present", "former"] as const) : "former";
+  const step = isLocked ? "rollout" : "remaining-nodes";
+  const isGuarded = () => administrator.stateOf(step) === "running" && administrator.isAtWork;
+  const set = (datastoreReady: boolean) => api.patch(INFORMATIONS[storage], { spec: { datastoreReady } });
+  const wasGuarded = isGuarded();
+  stage.excusedUntil = scheduler.now + NOTICED_WITHIN;
+  set(true);
+  if (isLocked && random.chance(0.3)) {
+    scheduler.after(random.below(NOTICED_WITHIN), () => administrator.stateOf("unlock") === "pending" && set(false));
+  }
+  scheduler.after(NOTICED_WITHIN - 1, () => {
+    if (!wasGuarded || !isGuarded() || !isUnlocked(api, storage)) return;
+    stage.violations.push(`the ${storage} storage was unlocked by hand, and is not locked again`);
+  });
+}
+
+function lookAtLocks(stage: Stage): void {
+  const { api, scheduler, violations } = stage;
+  const look = () => {
+    const areBoth = isUnlocked(api, "present") && isUnlocked(api, "former");
+    if (areBoth && scheduler.now > stage.excusedUntil) {
+      violations.push(`both storages are unlocked after ${scheduler.now / 1_000} s`);
+      return;
+    }
+    scheduler.after(LOOK, look);
+  };
+  look();
+}
