@@ -19,6 +19,8 @@ import type { StepPlan } from "../../src/upgrade/step.ts";
 import { formerObjectsStep } from "../../src/upgrade/steps/former-objects.ts";
 import { storageStep } from "../../src/upgrade/steps/storage.ts";
 import { unlockStep } from "../../src/upgrade/steps/unlock.ts";
+import { lockGuard } from "../../src/upgrade/storage/guard-lock.ts";
+import { copiesState } from "../../src/upgrade/storage/used-copies.ts";
 import { means, request, textsOf } from "../support/ipam.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { installCrds } from "../support/kube-crds.ts";
@@ -144,10 +146,34 @@ describe("the storage of an earlier release", () => {
     await storageStep.act(siteWith(), plan);
   });
 
+  testCluster("is locked again if somebody unlocks it, as long as the copies are not compared", async () => {
+    const site = siteWith();
+    expect(await copiesState(site.store)).toBe("untouched");
+    const patch = '{"spec":{"datastoreReady":true}}';
+    await cluster.kubectl([
+      "patch",
+      `clusterinformations.${identity.apiGroup}`,
+      "default",
+      "--type=merge",
+      "-p",
+      patch,
+    ]);
+    expect(await copiesState(site.store)).toBe("untouched");
+    await openAllocator(site.store, means()).assign(request("k8s-pod-network.meanwhile", { node: "one" }));
+
+    expect(await copiesState(site.store)).toBe("used");
+    expect(await storageStep.rollbackObstacles?.(site, plan)).toHaveLength(1);
+    expect([await lockGuard(site, "both").look(), await lockGuard(site, "both").look()]).toEqual([true, false]);
+    const assign = () => openAllocator(site.store, means()).assign(request("k8s-pod-network.soon", { node: "one" }));
+    expect((await rejectionOf(assign)).details).not.toContain("datastoreReady");
+  });
+
   testCluster("is left behind by the end of the lock: no pod gets an address of a running one", async () => {
     const site = siteWith();
     await unlockStep.act(site, plan);
     const allocator = openAllocator(site.store, means());
+    const before = (await readWorld(site.store)).handles.map(({ handleId }) => handleId);
+    expect(before).toContain("k8s-pod-network.meanwhile");
     const given: string[] = [];
     for (const node of ["one", "two"]) {
       const handles = Array.from({ length: 10 }, (_, index) => `k8s-pod-network.${node}${index}`);

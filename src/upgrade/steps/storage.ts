@@ -28,6 +28,7 @@ import {
   presentLock,
   setFormerLock,
   withLockTime,
+  writeCopiedDigest,
 } from "../storage/lock.ts";
 import { readFormer, unknownKinds } from "../storage/read-former.ts";
 import { API_SERVICE, isServedByDefinitions, serveAggregated, serveDefinitions } from "../storage/served-api.ts";
@@ -177,7 +178,8 @@ async function removeCopies(site: StepSite): Promise<void> {
   const store = await site.openDatastore();
   if ((await hasUnlockBegun(site.backups)) || (await areCopiesUsed(site))) throw pastUnlock();
   await lockGuard(site, "both").look();
-  await site.backups.save(REMOVAL_BEGUN, site.now().toISOString());
+  // From here on they differ from what was copied because of this.
+  await writeCopiedDigest(store, undefined);
   const present = [...(await readRecords(store, ALL_PREFIXES)).values()];
   const copies = present.filter((entry) => isIpam(entry.key) || isCopy(entry));
   const inReverse = [...copies.filter((entry) => !isLockRecord(entry)).toReversed(), ...copies.filter(isLockRecord)];
@@ -191,12 +193,8 @@ async function removeCopies(site: StepSite): Promise<void> {
   }
 }
 
-/** A backup that says that copies were about to be removed. */
-const REMOVAL_BEGUN = "storage-removal-begun";
-
 /** Whether addresses were assigned or released in the present storage: the former one does not know them. */
 async function areCopiesUsed(site: StepSite): Promise<boolean> {
-  if ((await site.backups.read(REMOVAL_BEGUN)) !== undefined) return false;
   return (await copiesState(await site.openDatastore())) === "used";
 }
 

@@ -68,9 +68,13 @@ export function withLockTime(value: string, now: Date): string {
   return withAnnotations(value, { [UPGRADE_LOCK_ANNOTATION]: now.toISOString() });
 }
 
-function withAnnotations(value: string, more: Readonly<Record<string, string>>): string {
+/** `undefined` removes one. */
+function withAnnotations(value: string, changes: Readonly<Record<string, string | undefined>>): string {
   const information = clusterInformation.read(value, KEY);
-  const annotations = { ...information.metadata.annotations, ...more };
+  const changed = Object.entries({ ...information.metadata.annotations, ...changes });
+  const annotations = Object.fromEntries(
+    changed.flatMap(([name, text]) => (text === undefined ? [] : [[name, text] as const])),
+  );
   return clusterInformation.write({ ...information, metadata: { ...information.metadata, annotations } }, value);
 }
 
@@ -90,8 +94,8 @@ export async function copiedDigest(store: Pick<Datastore, "read">): Promise<stri
   return entry && clusterInformation.read(entry.value, KEY).metadata.annotations?.[COPIED_RECORDS_ANNOTATION];
 }
 
-/** No write if it is recorded already. */
-export async function writeCopiedDigest(store: Datastore, digest: string): Promise<void> {
+/** `undefined` removes it. No write if it is so already. */
+export async function writeCopiedDigest(store: Datastore, digest: string | undefined): Promise<void> {
   if ((await copiedDigest(store)) === digest) return;
   await changeRecord(store, KEY, (value) =>
     value === undefined ? undefined : withAnnotations(value, { [COPIED_RECORDS_ANNOTATION]: digest }),
