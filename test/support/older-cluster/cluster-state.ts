@@ -17,6 +17,7 @@ const VOLATILE_ANNOTATIONS = [
   // A random text for each write, and a time.
   `${identity.labelPrefix}write`,
   `${identity.labelPrefix}locked-since`,
+  `${identity.labelPrefix}copied-records`,
 ];
 
 /** By path. Without records of the upgrade itself, and those of Helm, which have times in them. */
