@@ -2,10 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { imitateCluster } from "../../../test/support/imitated-cluster.ts";
 import { rejectionOf } from "../../../test/support/thrown-by.ts";
 import { upgradeSite } from "../../../test/support/upgrade-site.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
 import { identity } from "../../identity.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import type { Storage } from "../facts.ts";
 import { OBJECTS_BACKUP } from "../restore-objects.ts";
+import { FORMER_INFORMATION } from "../storage/lock.ts";
 import { OPERATOR_DEPLOYMENT } from "./former-operator.ts";
 import { restoreOperator } from "./restore-operator.ts";
 
@@ -55,6 +57,7 @@ async function siteOf(storage: Storage, later: readonly Readonly<Record<string, 
   const site = upgradeSite({
     objects: clusterObjects(cluster.client),
     facts: { storage },
+    store: openMemory(),
     onWait: () => {
       for (const [path, object] of Object.entries(waits.shift() ?? {})) cluster.objects.set(path, object as never);
     },
@@ -83,6 +86,18 @@ describe("restoreOperator()", () => {
     expect(kind).toBe("not-ready");
     expect(message).toContain(`DaemonSet ${nodeAgent} still has the image "${PRESENT}"`);
     expect(details).toContain("run upgrade rollback again");
+  });
+
+  test("locks a storage again that somebody unlocks meanwhile", async () => {
+    const information = (datastoreReady: boolean) => ({ metadata: { name: "default" }, spec: { datastoreReady } });
+    const { work, cluster } = await siteOf("former", [
+      { [FORMER_INFORMATION]: information(true) },
+      { [PATHS.daemonSet]: daemonSet(FORMER) },
+      { [PATHS.pod]: pod(FORMER) },
+    ]);
+    await work();
+
+    expect(cluster.objects.get(FORMER_INFORMATION)).toMatchObject({ spec: { datastoreReady: false } });
   });
 
   test("does not wait if both releases use the same storage", async () => {

@@ -8,18 +8,17 @@ import type { Fields } from "../../kube/objects.ts";
 import { groupPath } from "../../operator/object-kinds.ts";
 import { quoted } from "../../quote.ts";
 import { itemsIn, named, podSpecOf, textIn } from "../manifest/workload.ts";
-import { type RolloutSite, waitForNodes } from "./wait.ts";
+import type { StepSite } from "../step.ts";
+import { guardedWait } from "../storage/guard-lock.ts";
+import { waitForNodes } from "./wait.ts";
 
 const DAEMON_SET = `${groupPath("apps/v1")}/namespaces/${identity.systemNamespace}/daemonsets/${identity.nodeAgent}`;
 
-interface FormerSite extends RolloutSite {
-  readonly release: { readonly version: string };
-}
-
-export async function waitForFormerAgents(site: FormerSite): Promise<void> {
+export async function waitForFormerAgents(site: StepSite): Promise<void> {
   try {
     await waitForNodes(site, DAEMON_SET, {
       missingTemplate: (daemonSet) => presentTemplate(daemonSet, site.release.version),
+      ...guardedWait(site),
     });
   } catch (failure) {
     if (!(failure instanceof PluginError) || failure.kind !== "not-ready") throw failure;

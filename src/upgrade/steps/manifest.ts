@@ -15,6 +15,7 @@ import { restoreBackedUp } from "../restore-objects.ts";
 import { waitForNodes } from "../rollout/wait.ts";
 import type { PlannedChange, PlanningSite, Step, StepPlan, StepSite } from "../step.ts";
 import { stockManifest } from "../stock/stock-manifest.ts";
+import { guardedWait } from "../storage/guard-lock.ts";
 
 const NAME = "manifest";
 /** The merged manifest, beside the plan and in the cluster. */
@@ -103,7 +104,7 @@ export const manifestStep: Step = {
       ...others.filter(isWorkload),
     ]);
     const agents = others.find((path) => path.includes("/daemonsets/"));
-    if (agents !== undefined) await waitForNodes(site, agents);
+    if (agents !== undefined) await waitForNodes(site, agents, guardedWait(site));
     // Roles and settings that only pods of this release used.
     await restoreBackedUp(
       site,

@@ -10,7 +10,7 @@ import { rolloutNotes, rolloutObstacles } from "../rollout/preflight.ts";
 import { readRollout } from "../rollout/read-view.ts";
 import { pendingNodes, waitForNodes } from "../rollout/wait.ts";
 import type { PlanningSite, Step, StepPlan } from "../step.ts";
-import { lockGuard } from "../storage/guard-lock.ts";
+import { guardedWait } from "../storage/guard-lock.ts";
 
 const NAME = "rollout";
 
@@ -47,10 +47,10 @@ export const rolloutStep: Step = {
     const path = (await agentsPath(objects, facts.namespace)) ?? daemonSetPath(facts.namespace, identity.nodeAgent);
     const formerImage = textIn(plan.data, "formerImage");
     const missingTemplate = (daemonSet: Fields | undefined) => formerTemplate(daemonSet, release.version, formerImage);
-    const guard = lockGuard(site, "both");
     const left = await waitForNodes(site, path, {
       missingTemplate,
-      ...(facts.storage === "former" ? { mayLeaveNodes: true, onLook: () => guard.look() } : {}),
+      ...(facts.storage === "former" ? { mayLeaveNodes: true } : {}),
+      ...guardedWait(site),
     });
     await site.notes.write(
       left.length === 0 ? {} : { left: Object.fromEntries(left.map(({ node, why }) => [node, why])) },

@@ -41,6 +41,13 @@ export function lockGuard(site: GuardedSite, guarded: Guarded): LockGuard {
   };
 }
 
+/** For a wait between the two steps; does nothing if no storage moves. */
+export function guardedWait(site: GuardedSite & Pick<StepSite, "facts">): { readonly onLook?: () => Promise<boolean> } {
+  if (site.facts.storage !== "former") return {};
+  const guard = lockGuard(site, "both");
+  return { onLook: () => guard.look() };
+}
+
 const PRESENT = "the datastore";
 const FORMER = `the former storage (${FORMER_API.group})`;
 const ADVICE = "Do not unlock it while the upgrade runs: addresses could be assigned twice";
