@@ -6,5 +6,5 @@ import { identity } from "../identity.ts";
  */
 export const UPGRADE_LOCK_ANNOTATION = `${identity.labelPrefix}locked-since`;
 
-/** Beside it: a digest of the IPAM records as the upgrade has copied them. Others have written if they differ. */
+/** Beside it: how far they are copied, then a digest of the IPAM records. Others have written if they differ. */
 export const COPIED_RECORDS_ANNOTATION = `${identity.labelPrefix}copied-records`;

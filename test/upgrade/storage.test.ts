@@ -187,7 +187,7 @@ describe("the storage of an earlier release", () => {
     await allocator.releaseHandle({ handle: `k8s-pod-network.${pod?.container}`, node: pod?.node ?? "" });
     expect(findProblems(await readWorld(site.store))).toEqual([]);
     expect((await rejectionOf(async () => storageStep.rollback?.(site, plan))).kind).toBe("resource-in-use");
-    expect(await unlockStep.rollbackObstacles?.(site, plan)).toHaveLength(1);
+    expect(await storageStep.rollbackObstacles?.(site, plan)).toHaveLength(1);
   });
 
   testCluster("needs no APIService: the API server creates its own, and discovery lists the new kinds", async () => {

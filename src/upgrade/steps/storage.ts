@@ -7,6 +7,7 @@
  * records, except for the settings of the node agent.
  */
 import { counted } from "../../counted.ts";
+import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { parseKey } from "../../model/keys.ts";
@@ -21,19 +22,30 @@ import { copyRecords } from "../storage/copy-records.ts";
 import { copySettings, planSettings, remainingSettings, removeSettings } from "../storage/etcd-settings.ts";
 import { lockGuard } from "../storage/guard-lock.ts";
 import {
+  copiesMark,
   FORMER_INFORMATION,
   formerLock,
   hasUnlockBegun,
   isLockRecord,
+  lockPresentAgain,
   presentLock,
+  readLockRecords,
+  replaceCopiesMark,
   setFormerLock,
+  withCopiesMark,
   withLockTime,
-  writeCopiedDigest,
 } from "../storage/lock.ts";
 import { readFormer, unknownKinds } from "../storage/read-former.ts";
 import { API_SERVICE, isServedByDefinitions, serveAggregated, serveDefinitions } from "../storage/served-api.ts";
-import { ALL_PREFIXES, RESOURCE_PREFIXES, readRecords } from "../storage/stored-records.ts";
-import { copiesState, recordCopies } from "../storage/used-copies.ts";
+import { ALL_PREFIXES, IPAM_PREFIXES, RESOURCE_PREFIXES, readRecords } from "../storage/stored-records.ts";
+import {
+  addressesOfPresent,
+  areCopiesUsed,
+  copiesState,
+  INCOMPLETE,
+  isUndecided,
+  recordCopies,
+} from "../storage/used-copies.ts";
 
 const NAME = "storage";
 /** Lines of a message. */
@@ -59,40 +71,35 @@ export const storageStep: Step = {
     return [
       ...(isUnlocked ? ["somebody else has unlocked the datastore"] : []),
       ...((await formerLock(site.objects)) === "unlocked" ? ["the former storage is not locked"] : []),
-      ...((await copiesState(store)) === "untouched" ? await resourceDifferences(site) : ["not everything is copied"]),
+      ...((await areCopied(site, store)) ? await resourceDifferences(site) : ["not everything is copied"]),
     ];
   },
   async act(site) {
     if (site.facts.storage === "etcd") return copySettings(site);
+    const isServed = await isServedByDefinitions(site);
+    // Of a step that was interrupted: if somebody has unlocked a storage since, the ADDs that have begun get their time.
+    if (isServed && (await presentLock(await site.openDatastore())) !== "absent") await lockGuard(site, "both").look();
     await setFormerLock(site.objects, "locked");
     // The copies have other UIDs: what refers to the former ones would be deleted.
-    if (!(await isServedByDefinitions(site))) await removeOwnerReferences(site);
+    if (!isServed) await removeOwnerReferences(site);
     await serveDefinitions(site);
     const { records, obstacles } = await readFormer(site.objects);
     const [first] = obstacles;
     if (first !== undefined) throw new PluginError("resource-invalid", first.message, { details: first.remedy });
-    const now = site.now();
-    const wanted = records.map((record) =>
-      isLockRecord(record) ? { ...record, value: withLockTime(record.value, now) } : record,
-    );
     const store = await site.openDatastore();
-    // No agent of this release can have used it yet.
-    await lockGuard(site, "both").look();
-    await copyRecords(wanted, { store, prefixes: ALL_PREFIXES, progress: (line) => site.progress(line) });
-    const present = await readRecords(store, ALL_PREFIXES);
-    refuseDifferences(compareRecords(records, present).map(describeDifference));
-    await recordCopies(store, present);
+    // The aggregated API has hidden it.
+    if (!isServed) await lockPresentAgain(store, site.now());
+    await copyAll(site, store, records);
     site.progress(summaryOf(records));
   },
   async verify(site) {
     return site.facts.storage === "etcd" ? [] : resourceDifferences(site);
   },
   async rollbackObstacles(site) {
-    const isMoved = site.facts.storage === "former" && (await isServedByDefinitions(site));
-    // The step "unlock" says it itself.
-    if (!isMoved || (await hasUnlockBegun(site.backups)) || !(await areCopiesUsed(site))) return [];
-    const { message, details: remedy } = pastUnlock();
-    return [{ message, remedy }];
+    if (site.facts.storage !== "former" || !(await isServedByDefinitions(site))) return [];
+    const store = await site.openDatastore();
+    const refusal = await whyNotRemoved(site, store, await readRecords(store, IPAM_PREFIXES));
+    return refusal === undefined ? [] : [{ message: refusal.message, remedy: refusal.details }];
   },
   async rollback(site) {
     if (site.facts.storage === "etcd") return removeSettings(site);
@@ -148,6 +155,37 @@ function summaryOf(records: Conversion["records"]): string {
   return `Copies of ${resources} and ${counted(ipam, "record")} of IPAM (${counted(blocks, "block")})`;
 }
 
+/** Whether the step "unlock" can do the rest. */
+async function areCopied({ objects }: StepSite, store: Datastore): Promise<boolean> {
+  const present = await readRecords(store, IPAM_PREFIXES);
+  const state = await copiesState(store, present);
+  if (state !== "unknown") return state !== "incomplete";
+  return areCopiesUsed(state, (await readFormer(objects)).records, present);
+}
+
+/** Records of IPAM that others have written stay as they are; that can only be if a rollback could not be completed. */
+async function copyAll(site: StepSite, store: Datastore, records: Conversion["records"]): Promise<void> {
+  const before = await readRecords(store, ALL_PREFIXES);
+  const isUsed = areCopiesUsed(await copiesState(store, before), records, before);
+  const isCopied = ({ key }: { readonly key: string }) => !isUsed || !isIpam(key);
+  const only = (all: ReadonlyMap<string, Entry>) => new Map([...all].filter(([key]) => isCopied({ key })));
+  const now = site.now();
+  const wanted = records
+    .filter(isCopied)
+    .map((record) => (isLockRecord(record) ? { ...record, value: withMarks(record.value, now) } : record));
+  if (!isUsed && compareRecords(wanted, before).length > 0)
+    await replaceCopiesMark(store, await copiesMark(store), INCOMPLETE);
+  const progress = (line: string) => site.progress(line);
+  await copyRecords(wanted, { store, prefixes: ALL_PREFIXES, present: only(before), progress });
+  const present = await readRecords(store, ALL_PREFIXES);
+  refuseDifferences(compareRecords(wanted, only(present)).map(describeDifference));
+  if (!isUsed) await recordCopies(store, present);
+}
+
+function withMarks(value: string, now: Date): string {
+  return withCopiesMark(withLockTime(value, now), INCOMPLETE);
+}
+
 /** With what was read before the copy: an ADD that had begun before the lock may have written since. */
 function refuseDifferences(lines: readonly string[]): void {
   if (lines.length === 0) return;
@@ -176,13 +214,19 @@ function shortened(lines: readonly string[]): readonly string[] {
 /** The lock goes last. Resources that are not copies stay. */
 async function removeCopies(site: StepSite): Promise<void> {
   const store = await site.openDatastore();
-  if ((await hasUnlockBegun(site.backups)) || (await areCopiesUsed(site))) throw pastUnlock();
-  await lockGuard(site, "both").look();
+  const guard = lockGuard(site, "both");
+  let mark: string | undefined;
+  let present: ReadonlyMap<string, Entry>;
+  do {
+    mark = await copiesMark(store);
+    present = await readRecords(store, ALL_PREFIXES);
+    const refusal = await whyNotRemoved(site, store, present);
+    if (refusal !== undefined) throw refusal;
+  } while (await guard.look());
   // From here on they differ from what was copied because of this.
-  await writeCopiedDigest(store, undefined);
-  const present = [...(await readRecords(store, ALL_PREFIXES)).values()];
-  const copies = present.filter((entry) => isIpam(entry.key) || isCopy(entry));
-  const inReverse = [...copies.filter((entry) => !isLockRecord(entry)).toReversed(), ...copies.filter(isLockRecord)];
+  await replaceCopiesMark(store, mark, INCOMPLETE);
+  const copies = [...present.values()].filter((entry) => isIpam(entry.key) || isCopy(entry));
+  const inReverse = [...copies.filter((entry) => !isLockRecord(entry)).toReversed(), ...(await readLockRecords(store))];
   for (const { key, revision } of inReverse) {
     const written = await store.commit([{ kind: "delete", key, revision }]);
     if (!written.ok && written.reason !== "missing") {
@@ -193,15 +237,35 @@ async function removeCopies(site: StepSite): Promise<void> {
   }
 }
 
-/** Whether addresses were assigned or released in the present storage: the former one does not know them. */
-async function areCopiesUsed(site: StepSite): Promise<boolean> {
-  return (await copiesState(await site.openDatastore())) === "used";
+/** Why the copies have to stay: addresses that only they have would be lost. */
+async function whyNotRemoved(
+  { objects, backups }: StepSite,
+  store: Datastore,
+  present: ReadonlyMap<string, Entry>,
+): Promise<PluginError | undefined> {
+  const state = await copiesState(store, present);
+  if (state === "used" || (state === "unknown" && (await hasUnlockBegun(backups)))) return pastUnlock();
+  if (!isUndecided(state)) return undefined;
+  const addresses = addressesOfPresent((await readFormer(objects)).records, present);
+  return addresses.length === 0 ? undefined : onlyInPresent(addresses);
 }
 
 function pastUnlock(): PluginError {
   return new PluginError(
     "resource-in-use",
-    "Cannot go back to the former storage: the present one is unlocked, or was, so that addresses have been assigned that the former one does not know",
-    { details: "the upgrade cannot be undone any more; continue it with upgrade apply" },
+    "Cannot go back to the former storage: the present one is unlocked, or was, so that addresses may have been assigned that the former one does not know",
+    { details: ONWARD },
   );
 }
+
+/** The mark that would say who has assigned them is lost, or the step "unlock" was interrupted. */
+function onlyInPresent(addresses: readonly string[]): PluginError {
+  const count = `${counted(addresses.length, "address", "addresses")} (${shortened(addresses).join(", ")})`;
+  return new PluginError(
+    "resource-in-use",
+    `Cannot go back to the former storage: the present one has ${count} that the former one does not know, and whether it is unlocked, or was, is not recorded any more`,
+    { details: ONWARD },
+  );
+}
+
+const ONWARD = "the upgrade cannot be undone any more; continue it with upgrade apply";

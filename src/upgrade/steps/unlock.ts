@@ -26,7 +26,15 @@ import {
 import { readFormer } from "../storage/read-former.ts";
 import { isServedByDefinitions } from "../storage/served-api.ts";
 import { ALL_PREFIXES, RESOURCE_PREFIXES, readRecords } from "../storage/stored-records.ts";
-import { copiesState, lateAddresses, refuseLateAddresses } from "../storage/used-copies.ts";
+import {
+  areCopiesUsed,
+  beginCorrection,
+  type CopiesState,
+  copiesState,
+  lateAddresses,
+  recordCopies,
+  refuseLateAddresses,
+} from "../storage/used-copies.ts";
 
 const NAME = "unlock";
 /** The kubelet ends an ADD after two minutes. */
@@ -70,8 +78,9 @@ export const unlockStep: Step = {
     await site.backups.save(UNLOCK_BEGUN, site.now().toISOString());
     await unlockPresent(store);
   },
+  /** As long as no aggregated API hides the present storage, the step "storage" looks at it. */
   async rollbackObstacles(site) {
-    if (!(await hasUnlockBegun(site.backups)) && !(await isUnlocked(site))) return [];
+    if ((await isServedByDefinitions(site)) || !(await hasUnlockBegun(site.backups))) return [];
     return [
       {
         message:
@@ -84,17 +93,13 @@ export const unlockStep: Step = {
 
 /** Addresses that were assigned in the present storage already are kept, whatever the former one says. */
 async function settleCopies(site: StepSite, store: Datastore): Promise<void> {
-  const revision = await lockRevision(store);
   const { records } = await readFormer(site.objects);
   const present = await readRecords(store, ALL_PREFIXES);
   const lost = records.filter(({ key }) => !isIpam(key) && !present.has(key));
   for (const { what } of lost) site.progress(`${what} was deleted since it was copied, and is copied again`);
-  // What this step had begun to copy when it was interrupted is not somebody else's.
-  const isOwn = revision !== undefined && (await site.notes.read())["copying"] === revision;
-  if (isOwn || (await copiesState(store, present)) === "untouched") {
-    await site.notes.write({ copying: revision });
-    const ipam = records.filter(({ key }) => isIpam(key));
-    await copyAgain([...lost, ...ipam], { site, store, present, prefixes: ALL_PREFIXES });
+  const state = await copiesState(store, present);
+  if ((await isOwnCorrection(site, store, state)) || !areCopiesUsed(state, records, present)) {
+    await correctCopies([...lost, ...records.filter(({ key }) => isIpam(key))], { site, store, present });
     return;
   }
   site.progress(
@@ -105,18 +110,37 @@ async function settleCopies(site: StepSite, store: Datastore): Promise<void> {
   await copyAgain(lost, { site, store, present: resources, prefixes: RESOURCE_PREFIXES });
 }
 
-interface CopiedAgain {
+/** What this step had begun to write when it was interrupted is not somebody else's, if nobody has written the lock since. */
+async function isOwnCorrection({ notes }: StepSite, store: Datastore, state: CopiesState): Promise<boolean> {
+  const begun = (await notes.read())["copying"];
+  return state === "being-corrected" && begun !== undefined && begun === (await lockRevision(store));
+}
+
+interface CopiesAtHand {
   readonly site: StepSite;
   readonly store: Datastore;
-  readonly prefixes: readonly string[];
   readonly present: ReadonlyMap<string, Entry>;
 }
 
-async function copyAgain(wanted: readonly CopiedRecord[], { site, ...means }: CopiedAgain): Promise<void> {
+async function correctCopies(wanted: readonly CopiedRecord[], copies: CopiesAtHand): Promise<void> {
+  const { site, store, present } = copies;
+  if (compareRecords(wanted, present).length > 0) {
+    await beginCorrection(store);
+    await site.notes.write({ copying: await lockRevision(store) });
+  }
+  await recordCopies(store, await copyAgain(wanted, { ...copies, prefixes: ALL_PREFIXES }));
+}
+
+/** Returns the records as they are then. */
+async function copyAgain(
+  wanted: readonly CopiedRecord[],
+  { site, ...means }: CopiesAtHand & { readonly prefixes: readonly string[] },
+): Promise<ReadonlyMap<string, Entry>> {
   const { store, prefixes } = means;
   await copyRecords(wanted, { ...means, progress: (line) => site.progress(line) });
-  const left = compareRecords(wanted, await readRecords(store, prefixes)).map(describeDifference);
-  if (left.length === 0) return;
+  const copied = await readRecords(store, prefixes);
+  const left = compareRecords(wanted, copied).map(describeDifference);
+  if (left.length === 0) return copied;
   throw new PluginError(
     "resource-changed",
     `Cannot unlock the datastore: the copies differ from the former storage: ${left.slice(0, 5).join("; ")}`,
@@ -124,12 +148,6 @@ async function copyAgain(wanted: readonly CopiedRecord[], { site, ...means }: Co
       details: `something deletes or changes them although the datastore is locked; stop it, or delete the resource of ${FORMER_API.group} too, and run upgrade apply again`,
     },
   );
-}
-
-/** The present storage can only be looked at as long as no aggregated API hides it. */
-async function isUnlocked(site: StepSite): Promise<boolean> {
-  if (!(await isServedByDefinitions(site))) return hasUnlockBegun(site.backups);
-  return (await presentLock(await site.openDatastore())) === "unlocked";
 }
 
 async function requireMoved(site: StepSite): Promise<void> {

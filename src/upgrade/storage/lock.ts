@@ -68,13 +68,9 @@ export function withLockTime(value: string, now: Date): string {
   return withAnnotations(value, { [UPGRADE_LOCK_ANNOTATION]: now.toISOString() });
 }
 
-/** `undefined` removes one. */
-function withAnnotations(value: string, changes: Readonly<Record<string, string | undefined>>): string {
+function withAnnotations(value: string, changes: Readonly<Record<string, string>>): string {
   const information = clusterInformation.read(value, KEY);
-  const changed = Object.entries({ ...information.metadata.annotations, ...changes });
-  const annotations = Object.fromEntries(
-    changed.flatMap(([name, text]) => (text === undefined ? [] : [[name, text] as const])),
-  );
+  const annotations = { ...information.metadata.annotations, ...changes };
   return clusterInformation.write({ ...information, metadata: { ...information.metadata, annotations } }, value);
 }
 
@@ -88,18 +84,34 @@ export async function lockPresentAgain(store: Datastore, now: Date): Promise<voi
   });
 }
 
-/** Of the IPAM records of the present storage when they were copied; `undefined` before that, and once it is unlocked. */
-export async function copiedDigest(store: Pick<Datastore, "read">): Promise<string | undefined> {
+/** How far the copies are (used-copies.ts): beside the lock from its first write until the present storage is unlocked. */
+export async function copiesMark(store: Pick<Datastore, "read">): Promise<string | undefined> {
   const entry = await readInformation(store);
-  return entry && clusterInformation.read(entry.value, KEY).metadata.annotations?.[COPIED_RECORDS_ANNOTATION];
+  return entry && markIn(entry.value);
 }
 
-/** `undefined` removes it. No write if it is so already. */
-export async function writeCopiedDigest(store: Datastore, digest: string | undefined): Promise<void> {
-  if ((await copiedDigest(store)) === digest) return;
-  await changeRecord(store, KEY, (value) =>
-    value === undefined ? undefined : withAnnotations(value, { [COPIED_RECORDS_ANNOTATION]: digest }),
-  );
+/** The record of the lock, with the mark. */
+export function withCopiesMark(value: string, mark: string): string {
+  return withAnnotations(value, { [COPIED_RECORDS_ANNOTATION]: mark });
+}
+
+/** Throws if it is not `before` any more: what was decided by it does not hold. No write if it is so already. */
+export async function replaceCopiesMark(store: Datastore, before: string | undefined, mark: string): Promise<void> {
+  await changeRecord(store, KEY, (value) => {
+    if (value === undefined || markIn(value) === mark) return undefined;
+    if (markIn(value) === before) return withCopiesMark(value, mark);
+    throw new PluginError(
+      "resource-changed",
+      "Cannot mark the copies: another process has changed their mark meanwhile",
+      {
+        details: "run the same command again",
+      },
+    );
+  });
+}
+
+function markIn(value: string): string | undefined {
+  return clusterInformation.read(value, KEY).metadata.annotations?.[COPIED_RECORDS_ANNOTATION];
 }
 
 export function isLockRecord({ key }: { readonly key: string }): boolean {
@@ -133,6 +145,11 @@ export async function unlockPresent(store: Pick<Datastore, "read" | "commit">): 
     );
 }
 
+/** With the revision that it has now. */
+export async function readLockRecords(store: Pick<Datastore, "read">): Promise<readonly Entry[]> {
+  return (await store.read([{ kind: "key", key: KEY }])).answers[0] ?? [];
+}
+
 async function readInformation(store: Pick<Datastore, "read">): Promise<Entry | undefined> {
-  return (await store.read([{ kind: "key", key: KEY }])).answers[0]?.[0];
+  return (await readLockRecords(store))[0];
 }

@@ -117,6 +117,12 @@ async function moved(api: Api): Promise<void> {
   expect(await storageStep.verify?.(site, PLAN)).toEqual([]);
 }
 
+/** Asked before a rollback begins. */
+async function obstaclesOf(site: ReturnType<typeof siteOn>) {
+  const each = await Promise.all([unlockStep, storageStep].map((step) => step.rollbackObstacles?.(site, PLAN)));
+  return each.flatMap((obstacles) => obstacles ?? []);
+}
+
 const USED = [...FORMER_PODS.map(({ address }) => address), ...Object.values(FORMER_TUNNELS)];
 
 describe("the plan of the move", () => {
@@ -395,17 +401,17 @@ describe("the end of the lock", () => {
     const api = await formerCluster();
     await moved(api);
     const site = siteOn(api);
-    expect(await unlockStep.rollbackObstacles?.(site, PLAN)).toEqual([]);
+    expect(await obstaclesOf(site)).toEqual([]);
     await unlockStep.act(site, PLAN);
 
     expect(await storageStep.remaining(site, PLAN)).toEqual([]);
     expect((await rejectionOf(async () => storageStep.rollback?.(site, PLAN))).kind).toBe("resource-in-use");
-    expect(await unlockStep.rollbackObstacles?.(site, PLAN)).toHaveLength(1);
+    expect(await obstaclesOf(site)).toHaveLength(1);
     // Also if the aggregated API is back, and shows the former storage.
     const name = `v3.${identity.apiGroup}`;
     const spec = { service: { name: "api", namespace: "n" } };
     await site.objects.create("/apis/apiregistration.k8s.io/v1/apiservices", { metadata: { name }, spec });
-    expect(await unlockStep.rollbackObstacles?.(site, PLAN)).toHaveLength(1);
+    expect(await obstaclesOf(site)).toHaveLength(1);
   });
 
   test("stays the point of no return if the datastore is locked later, as before a migration", async () => {
@@ -417,7 +423,7 @@ describe("the end of the lock", () => {
     await setLock(storeOn(api), "locked");
     const before = await contents(api);
 
-    expect(await unlockStep.rollbackObstacles?.(site, PLAN)).toHaveLength(1);
+    expect(await obstaclesOf(site)).toHaveLength(1);
     expect((await rejectionOf(async () => storageStep.rollback?.(site, PLAN))).kind).toBe("resource-in-use");
     expect(await contents(api)).toEqual(before);
     expect(api.object(`${FORMER}/clusterinformations/default`)?.["spec"]).toMatchObject({ datastoreReady: false });
@@ -573,15 +579,112 @@ describe("a lock that somebody else ends", () => {
     expect(site.lines.join()).not.toContain("they stay as they are");
   });
 
+  test("a copy that was interrupted is not taken for somebody else's, also if the ClusterInformation is edited", async () => {
+    const { api, site } = await movedSite();
+    await addLate(api, "late");
+    const { notes } = site;
+    await unlockStep.act({ ...siteOn(api, killedAfterHandle()), notes }, PLAN).catch(() => {});
+    await clusterObjects(api.connect()).patch(INFORMATION, { metadata: { labels: { edited: "yes" } } });
+    await unlockStep.act(site, PLAN);
+
+    expect(await handles(api)).toContain("k8s-pod-network.late");
+    expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+  });
+
+  /** In the middle of writing what came late. */
+  function killedAfterHandle(): Around {
+    let isKilled = false;
+    return async ({ method, path }, send) => {
+      if (isKilled) throw new Error("killed");
+      isKilled = method !== "GET" && /ipam(handles|blocks)/.test(path);
+      return send();
+    };
+  }
+
+  test.each([
+    ["in the middle of writing what came late", killedAfterHandle],
+    ["at its last write", killedAtUnlock],
+  ])("the step unlock killed %s leaves the way back open", async (_, killed) => {
+    const { api, site } = await movedSite();
+    await addLate(api, "late");
+    const { notes, backups } = site;
+    await unlockStep.act({ ...siteOn(api, killed()), notes, backups }, PLAN).catch(() => {});
+    expect(isReady(api)).toBe(false);
+    expect(await obstaclesOf(site)).toEqual([]);
+    await storageStep.rollback?.(site, PLAN);
+
+    expect(await contents(api)).toEqual([]);
+    expect(isReady(api, FORMER_INFORMATION)).toBe(true);
+  });
+
+  function killedAtUnlock(): Around {
+    return async ({ path, body }, send) => {
+      const isUnlock = path.startsWith(INFORMATION) && body?.includes('"datastoreReady":true') === true;
+      return isUnlock ? Promise.reject(new Error("killed")) : send();
+    };
+  }
+
   test("closes the way back once an address is assigned, and only then", async () => {
     const { api, site } = await movedSite();
     await unlock(api);
-    expect(await storageStep.rollbackObstacles?.(site, PLAN)).toEqual([]);
+    expect(await obstaclesOf(site)).toEqual([]);
     await assign(api, "k8s-pod-network.meanwhile");
 
-    expect(await storageStep.rollbackObstacles?.(site, PLAN)).toHaveLength(1);
+    expect(await obstaclesOf(site)).toHaveLength(1);
     expect((await rejectionOf(async () => storageStep.rollback?.(site, PLAN))).kind).toBe("resource-in-use");
     expect(await handles(api)).toContain("k8s-pod-network.meanwhile");
+  });
+
+  /** As a tool does that writes the object as a whole. */
+  const loseAnnotations = (api: Api, datastoreReady: boolean) =>
+    clusterObjects(api.connect()).patch(INFORMATION, { metadata: { annotations: null }, spec: { datastoreReady } });
+
+  test("and loses the mark of the copies: the way back is closed if addresses are only here, and they are named", async () => {
+    const { api, site } = await movedSite();
+    await unlock(api);
+    const [given] = await assign(api, "k8s-pod-network.meanwhile");
+    await loseAnnotations(api, false);
+    const [obstacle, ...others] = await obstaclesOf(site);
+
+    expect(others).toEqual([]);
+    expect(obstacle?.message).toContain(given ?? "");
+    expect(obstacle?.remedy).toContain("upgrade apply");
+    expect((await rejectionOf(async () => storageStep.rollback?.(site, PLAN))).kind).toBe("resource-in-use");
+    await unlockStep.act(site, PLAN);
+    expect(await handles(api)).toContain("k8s-pod-network.meanwhile");
+  });
+
+  test("and loses the mark of the copies: the way back is open if the former storage knows all addresses", async () => {
+    const { api, site } = await movedSite();
+    await loseAnnotations(api, false);
+    expect(await obstaclesOf(site)).toEqual([]);
+    await storageStep.rollback?.(site, PLAN);
+
+    expect(await contents(api)).toEqual([]);
+  });
+
+  test("addresses that were assigned are not replaced if a rollback stops, and the step begins again", async () => {
+    const { api, site } = await movedSite();
+    await unlock(api);
+    await assign(api, "k8s-pod-network.meanwhile");
+    await storageStep.act(site, PLAN);
+
+    expect([isReady(api), isReady(api, FORMER_INFORMATION)]).toEqual([false, false]);
+    expect(await storageStep.remaining(site, PLAN)).toEqual([]);
+    expect(await handles(api)).toContain("k8s-pod-network.meanwhile");
+  });
+
+  test("while the copy is interrupted: ADDs get their time again", async () => {
+    const api = await formerCluster();
+    const site = siteOn(api);
+    await storageStep.act(siteOn(api, killedAt(12, "after")), PLAN).catch(() => {});
+    await site.wait(100_000);
+    await unlock(api, FORMER_INFORMATION);
+    const before = site.now();
+    await storageStep.act(site, PLAN);
+
+    expect(await lockedSince(storeOn(api))).toEqual(before);
+    expect(isReady(api, FORMER_INFORMATION)).toBe(false);
   });
 
   test("does not prevent a rollback if nobody has used it", async () => {
