@@ -168,6 +168,34 @@ describe("the storage of an earlier release", () => {
     expect((await rejectionOf(assign)).details).not.toContain("datastoreReady");
   });
 
+  testCluster(
+    "ends its lock only after the pod that it alone knows is deleted, by the command that is named",
+    async () => {
+      const { objects, kubelets } = cluster;
+      // As long as DEL fails because of the lock, the kubelet does not complete the deletion.
+      kubelets.behave(({ metadata }) => metadata.name === "late", { kind: "hold" });
+      const block = `${FORMER}/ipamblocks/192-168-77-64-26`;
+      const { spec } = await readJson(block);
+      const secondary = { node: "two", pod: "late", namespace: "shop" };
+      spec.allocations[7] = spec.attributes.push({ handle_id: "k8s-pod-network.late", secondary }) - 1;
+      spec.unallocated = spec.unallocated.filter((ordinal: number) => ordinal !== 7);
+      await objects.patch(block, { spec });
+      await objects.create("/api/v1/namespaces/shop/pods", {
+        metadata: { name: "late", namespace: "shop" },
+        spec: { nodeName: "two", containers: [{ name: "main", image: "main" }] },
+      });
+      const podIPs = [{ ip: "192.168.77.71" }];
+      await objects.patch("/api/v1/namespaces/shop/pods/late/status", { status: { podIP: "192.168.77.71", podIPs } });
+
+      const { details } = await rejectionOf(() => unlockStep.act(siteWith(), plan));
+      await cluster.kubectl(["--namespace", "shop", "delete", "pod", "late", "--wait=false"]);
+      expect((await rejectionOf(() => unlockStep.act(siteWith(), plan))).message).toContain("pod shop/late has 192");
+      const [, command = ""] = /: kubectl ([^;]*?)(;|\. )/.exec(details) ?? [];
+      await cluster.kubectl(command.split(" "));
+      await unlockStep.act(siteWith(), plan);
+    },
+  );
+
   testCluster("is left behind by the end of the lock: no pod gets an address of a running one", async () => {
     const site = siteWith();
     await unlockStep.act(site, plan);

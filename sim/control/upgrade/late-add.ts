@@ -36,7 +36,8 @@ export class LateAdd {
   }
 
   isNamedIn(message: string): boolean {
-    return message.includes(`pod shop/${NAME} has ${ADDRESS}`);
+    const isNamed = message.includes(`pod shop/${NAME} has ${ADDRESS}`);
+    return isNamed && message.includes(`delete pod ${NAME} --force --grace-period=0`);
   }
 
   deletePod(): void {

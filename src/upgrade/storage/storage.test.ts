@@ -559,10 +559,21 @@ describe("a lock that somebody else ends", () => {
     const refused = await rejectionOf(() => unlockStep.act(site, PLAN));
 
     expect(refused.message).toContain("pod shop/late has 192.168.77.71");
-    expect(refused.details).toContain("Delete these pods");
+    expect(refused.details).toContain("kubectl --namespace shop delete pod late --force --grace-period=0");
     expect(isReady(api)).toBe(false);
     await clusterObjects(api.connect()).remove("/api/v1/namespaces/shop/pods/late");
     await unlockStep.act(site, PLAN);
+    expect(isReady(api)).toBe(true);
+  });
+
+  test("and a pod that has ended does not have its address any more", async () => {
+    const { api, site } = await movedSite();
+    await unlock(api);
+    await assign(api, "k8s-pod-network.meanwhile");
+    await addLate(api, "late");
+    await clusterObjects(api.connect()).patch("/api/v1/namespaces/shop/pods/late", { status: { phase: "Succeeded" } });
+    await unlockStep.act(site, PLAN);
+
     expect(isReady(api)).toBe(true);
   });
 

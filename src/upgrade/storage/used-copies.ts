@@ -123,12 +123,16 @@ export async function refuseLateAddresses(
   for (const each of late) if (await isRunning(objects, each)) running.push(each);
   if (running.length === 0) return;
   const names = running.map(({ address, namespace, pod }) => `pod ${namespace}/${pod} has ${address}`);
+  const commands = running.map(
+    ({ namespace, pod }) => `kubectl --namespace ${namespace} delete pod ${pod} --force --grace-period=0`,
+  );
   throw new PluginError(
     "resource-in-use",
     `Addresses were assigned in the former storage after it was copied, and the present one was in use by then: ${names.join("; ")}`,
     {
       details:
-        "somebody had unlocked the datastore. Delete these pods, so that they get other addresses, and run upgrade apply again",
+        "somebody had unlocked the datastore. Delete these pods, whose successors get other addresses, and run upgrade apply again. " +
+        `Without --force they would not go before the lock ends: ${commands.join("; ")}. If the machine of such a pod does not respond, make sure that it is off`,
     },
   );
 }
@@ -139,5 +143,6 @@ async function isRunning(
 ): Promise<boolean> {
   const found = await objects.read(`/api/v1/namespaces/${namespace}/pods/${pod}`);
   const status = fieldsIn(found ?? {}, "status");
+  if (status["phase"] === "Succeeded" || status["phase"] === "Failed") return false;
   return itemsIn(status, "podIPs").some(({ ip }) => ip === address) || status["podIP"] === address;
 }
