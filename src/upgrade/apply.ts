@@ -14,6 +14,7 @@ import { isUnfinished, type Ledger, type LedgerStep } from "./ledger.ts";
 import { changedPaths, readObjects } from "./observe-objects.ts";
 import { refuseOtherCluster, refuseUnusablePlan } from "./refuse-plan.ts";
 import { encodeObjects } from "./restore-objects.ts";
+import { planRollback } from "./rollback.ts";
 import {
   objectsBackup,
   type PlannedStep,
@@ -58,9 +59,10 @@ export async function applyPlan(run: Run, given: UpgradePlan | undefined): Promi
 async function choosePlan(run: Run, given: UpgradePlan | undefined): Promise<UpgradePlan> {
   const ledger = run.ledger.current;
   if (ledger?.phase === "rolling-back") {
-    throw new PluginError("resource-in-use", `Cannot apply: upgrade ${ledger.run} is being rolled back`, {
-      details: "finish that first: upgrade rollback --yes",
-    });
+    await requireHaltedRollback(run, ledger);
+    const plan = await readPlan(run.backups(ledger.run), ledger);
+    if (given !== undefined && planDigest(given) !== planDigest(plan)) throw begunWithOther(ledger);
+    return plan;
   }
   if (ledger === undefined || !isUnfinished(ledger)) {
     if (given !== undefined) return given;
@@ -70,9 +72,31 @@ async function choosePlan(run: Run, given: UpgradePlan | undefined): Promise<Upg
     return given ?? readPlan(run.backups(ledger.run), ledger);
   }
   if (given.run === ledger.run && given.continues === ledger.plans.at(-1)) return given;
-  throw new PluginError("resource-in-use", `Cannot apply the plan: upgrade ${ledger.run} has begun with another one`, {
+  throw begunWithOther(ledger);
+}
+
+/** A rollback that cannot be completed any more gives way: otherwise neither command could continue. */
+async function requireHaltedRollback(run: Run, ledger: Ledger): Promise<void> {
+  if ((await planRollback(run)).obstacles.length > 0) return;
+  throw new PluginError("resource-in-use", `Cannot apply: upgrade ${ledger.run} is being rolled back`, {
+    details: "finish that first: upgrade rollback --yes",
+  });
+}
+
+function begunWithOther({ run }: Ledger): PluginError {
+  return new PluginError("resource-in-use", `Cannot apply the plan: upgrade ${run} has begun with another one`, {
     details: "continue that one without --plan, or make a new plan, which continues it: upgrade plan",
   });
+}
+
+/** What the rollback has undone is done again. */
+async function turnForward(run: Run, ledger: Ledger): Promise<void> {
+  const steps = ledger.steps.map((step): LedgerStep => {
+    const { name, state, startedAt } = step;
+    if (state !== "rolling-back" && state !== "rolled-back") return step;
+    return startedAt === undefined ? { name, state: "pending" } : { name, state: "running", startedAt };
+  });
+  await run.ledger.write({ ...ledger, phase: "running", steps });
 }
 
 /** Its steps have the objects of its own release. */
@@ -101,6 +125,7 @@ async function begin(run: Run, plan: UpgradePlan): Promise<void> {
   const digest = planDigest(plan);
   const before = run.ledger.current;
   const earlier = before !== undefined && isUnfinished(before) ? before : undefined;
+  if (earlier?.phase === "rolling-back") return turnForward(run, earlier);
   if (earlier?.plans.at(-1) === digest) return;
   const isPending = ({ step }: StepPlan) => earlier === undefined || stateOf(run, step) === "pending";
   const pending = plan.steps.filter(isPending);

@@ -245,6 +245,37 @@ describe("an upgrade", () => {
     expect(site.cluster.writes.length).toBe(before);
   });
 
+  test("a rollback that cannot be completed any more gives way to the upgrade, which ends as if undisturbed", async () => {
+    const obstacle = { message: "addresses were assigned since", remedy: "continue the upgrade with upgrade apply" };
+    const whole = siteOn();
+    await whole.apply(await whole.plan());
+    let isUsed = false;
+    const first = settingStep("first", ["a", "b"], {
+      rollbackObstacles: async () => (isUsed ? [obstacle] : []),
+      rollback: async () => {
+        isUsed = true;
+        throw new PluginError("resource-in-use", obstacle.message);
+      },
+    });
+    const site = siteOn({}, [first, ...STEPS.slice(1)]);
+    await site.apply(await site.plan());
+    expect((await rejectionOf(() => site.rollBack())).message).toBe(obstacle.message);
+    expect((await site.ledger())?.steps.map(({ state }) => state)).toEqual([
+      "rolling-back",
+      "rolled-back",
+      "rolled-back",
+    ]);
+
+    expect((await rejectionOf(() => site.rollBack())).details).toBe(obstacle.remedy);
+    expect(await site.apply()).toBe("applied");
+    expect((await site.ledger())?.phase).toBe("complete");
+    expect((await site.ledger())?.steps.map(({ state }) => state)).toEqual(["done", "done", "done"]);
+    for (const name of ["a", "b", "c", "new"]) {
+      const path = settingPath(name);
+      expect(site.cluster.objects.get(path)?.data).toEqual(whole.cluster.objects.get(path)?.data);
+    }
+  });
+
   test("a plan is refused for another cluster, and when its run was rolled back", async () => {
     const namespace = { "/api/v1/namespaces/kube-system": { metadata: { name: "kube-system" } } };
     // The order in which objects are stored decides their UIDs.
