@@ -34,6 +34,9 @@ export interface Step {
   rollback?(site: StepSite, plan: StepPlan): Promise<void>;
 }
 
+/** What a person runs again to continue. */
+export type RunCommand = "upgrade apply" | "upgrade rollback";
+
 /** Data only: it is saved in the plan's file and in the ledger. */
 export interface StepPlan {
   readonly step: string;

@@ -18,7 +18,7 @@ export async function waitForFormerAgents(site: StepSite): Promise<void> {
   try {
     await waitForNodes(site, DAEMON_SET, {
       missingTemplate: (daemonSet) => presentTemplate(daemonSet, site.release.version),
-      ...guardedWait(site),
+      ...guardedWait(site, "upgrade rollback"),
     });
   } catch (failure) {
     if (!(failure instanceof PluginError) || failure.kind !== "not-ready") throw failure;

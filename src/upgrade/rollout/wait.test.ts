@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { rejectionOf } from "../../../test/support/thrown-by.ts";
 import { identity } from "../../identity.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
 import { type RolloutSite, waitForNodes } from "./wait.ts";
@@ -97,6 +98,21 @@ describe("waitForNodes()", () => {
       /pod b does not end/,
     );
     expect(removed).toEqual(["b"]);
+  });
+});
+
+describe("the advice of a rolling update that stalls", () => {
+  const stalled = (command?: "upgrade rollback") => {
+    const site = siteOf({ daemonSet: daemonSet(), nodes: [readyNode("a")], pods: [] });
+    return rejectionOf(() => waitForNodes(site, "/agents", command === undefined ? {} : { command }));
+  };
+
+  test("names the command that waits: an upgrade that goes back cannot be applied", async () => {
+    const [forward, back] = [await stalled(), await stalled("upgrade rollback")];
+
+    expect(forward.details).toMatch(/upgrade apply again; or go back with upgrade rollback/);
+    expect(back.details).toContain("upgrade rollback again");
+    expect(back.details).not.toContain("upgrade apply");
   });
 });
 

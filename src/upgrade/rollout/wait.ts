@@ -5,7 +5,7 @@
 import { PluginError } from "../../errors.ts";
 import type { Fields } from "../../kube/objects.ts";
 import { fieldsIn } from "../manifest/workload.ts";
-import type { StepSite } from "../step.ts";
+import type { RunCommand, StepSite } from "../step.ts";
 import { isBusy, isUpdated, nodesToLeave, nodesToReplace, rolloutPace } from "./pace.ts";
 import { type NodeState, nameOf, nodeStates, type RolloutView } from "./pods.ts";
 import { readRollout } from "./read-view.ts";
@@ -20,6 +20,8 @@ export type RolloutSite = Pick<StepSite, "objects" | "progress" | "now" | "wait"
 export interface WaitedFor {
   /** What somebody else is to do first; empty if the template is the one that is waited for. */
   readonly missingTemplate?: (daemonSet: Fields | undefined) => string;
+  /** Which one waits; "upgrade apply" unless it is named. */
+  readonly command?: RunCommand;
   /** Whether the update may end without nodes that take too long. */
   readonly mayLeaveNodes?: true;
   /** Called each time before it looks. */
@@ -45,7 +47,7 @@ export async function pendingNodes(
 export async function waitForNodes(
   site: RolloutSite,
   path: string,
-  { missingTemplate = () => "", mayLeaveNodes, onLook }: WaitedFor = {},
+  { missingTemplate = () => "", command = "upgrade apply", mayLeaveNodes, onLook }: WaitedFor = {},
 ): Promise<readonly NodeState[]> {
   const busySince = new Map<string, number>();
   let told: ReadonlySet<string> = new Set();
@@ -73,7 +75,7 @@ export async function waitForNodes(
       last = signature;
       since = site.now().getTime();
     } else if (site.now().getTime() - since >= site.options.stallSeconds * 1_000) {
-      throw stalled(site.options.stallSeconds, missing === "" ? pending.map(explain) : [missing]);
+      throw stalled(site.options.stallSeconds, missing === "" ? pending.map(explain) : [missing], command);
     }
     if (isBegun) await replacePods(site, nodesToReplace(states, pace, { left, overdue }));
     await site.wait(POLL_MILLISECONDS);
@@ -120,13 +122,13 @@ function explain({ node, why, state }: NodeState): string {
   return describe({ node, state, why: why || (state === "old" ? "waits until another node is done" : why) });
 }
 
-function stalled(seconds: number, lines: readonly string[]): PluginError {
+function stalled(seconds: number, lines: readonly string[], command: RunCommand): PluginError {
   const message = `The rolling update of the node agents has made no progress for ${seconds} s: ${lines.join("; ")}`;
-  return new PluginError("not-ready", message, { details: STALLED });
+  const orBack = command === "upgrade apply" ? "; or go back with upgrade rollback" : "";
+  return new PluginError("not-ready", message, {
+    details: `remove the cause, or delete the Node if it does not come back, and run ${command} again${orBack}`,
+  });
 }
-
-const STALLED =
-  "remove the cause, or delete the Node if it does not come back, and run upgrade apply again; or go back with upgrade rollback";
 
 /** One that is another pod by now was replaced by the orchestrator. */
 async function replacePods({ objects, progress }: RolloutSite, next: readonly NodeState[]): Promise<void> {

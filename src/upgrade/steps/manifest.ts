@@ -104,7 +104,7 @@ export const manifestStep: Step = {
       ...others.filter(isWorkload),
     ]);
     const agents = others.find((path) => path.includes("/daemonsets/"));
-    if (agents !== undefined) await waitForNodes(site, agents, guardedWait(site));
+    if (agents !== undefined) await waitForNodes(site, agents, guardedWait(site, "upgrade rollback"));
     // Roles and settings that only pods of this release used.
     await restoreBackedUp(
       site,

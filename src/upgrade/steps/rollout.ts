@@ -50,7 +50,7 @@ export const rolloutStep: Step = {
     const left = await waitForNodes(site, path, {
       missingTemplate,
       ...(facts.storage === "former" ? { mayLeaveNodes: true } : {}),
-      ...guardedWait(site),
+      ...guardedWait(site, "upgrade apply"),
     });
     await site.notes.write(
       left.length === 0 ? {} : { left: Object.fromEntries(left.map(({ node, why }) => [node, why])) },

@@ -214,7 +214,7 @@ function shortened(lines: readonly string[]): readonly string[] {
 /** The lock goes last. Resources that are not copies stay. */
 async function removeCopies(site: StepSite): Promise<void> {
   const store = await site.openDatastore();
-  const guard = lockGuard(site, "both");
+  const guard = lockGuard(site, "both", "upgrade rollback");
   let mark: string | undefined;
   let present: ReadonlyMap<string, Entry>;
   do {

@@ -4,7 +4,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import { FORMER_API } from "../former-names.ts";
-import type { StepSite } from "../step.ts";
+import type { RunCommand, StepSite } from "../step.ts";
 import { formerLock, lockPresentAgain, presentLock, setFormerLock } from "./lock.ts";
 
 /** A program does it, not a person. */
@@ -22,7 +22,7 @@ export interface LockGuard {
   readonly times: number;
 }
 
-export function lockGuard(site: GuardedSite, guarded: Guarded): LockGuard {
+export function lockGuard(site: GuardedSite, guarded: Guarded, command: RunCommand = "upgrade apply"): LockGuard {
   let times = 0;
   return {
     get times() {
@@ -32,7 +32,7 @@ export function lockGuard(site: GuardedSite, guarded: Guarded): LockGuard {
       const unlocked = await unlockedStorages(site, guarded);
       if (unlocked.length === 0) return false;
       times += 1;
-      if (times > MOST_TIMES) throw unlockedAgain(unlocked);
+      if (times > MOST_TIMES) throw unlockedAgain(unlocked, command);
       if (guarded === "both") await lockPresentAgain(await site.openDatastore(), site.now());
       if (unlocked.includes(FORMER)) await setFormerLock(site.objects, "locked");
       site.progress(`Somebody else has unlocked ${unlocked.join(" and ")}: locked again. ${ADVICE}`);
@@ -42,10 +42,13 @@ export function lockGuard(site: GuardedSite, guarded: Guarded): LockGuard {
 }
 
 /** For a wait between the two steps; does nothing if no storage moves. */
-export function guardedWait(site: GuardedSite & Pick<StepSite, "facts">): { readonly onLook?: () => Promise<boolean> } {
-  if (site.facts.storage !== "former") return {};
-  const guard = lockGuard(site, "both");
-  return { onLook: () => guard.look() };
+export function guardedWait(
+  site: GuardedSite & Pick<StepSite, "facts">,
+  command: RunCommand,
+): { readonly command: RunCommand; readonly onLook?: () => Promise<boolean> } {
+  if (site.facts.storage !== "former") return { command };
+  const guard = lockGuard(site, "both", command);
+  return { command, onLook: () => guard.look() };
 }
 
 const PRESENT = "the datastore";
@@ -57,13 +60,12 @@ async function unlockedStorages({ objects, openDatastore }: GuardedSite, guarded
   return [...(isPresentUnlocked ? [PRESENT] : []), ...((await formerLock(objects)) === "unlocked" ? [FORMER] : [])];
 }
 
-function unlockedAgain(unlocked: readonly string[]): PluginError {
+function unlockedAgain(unlocked: readonly string[], command: RunCommand): PluginError {
   return new PluginError(
     "resource-in-use",
     `Something unlocks ${unlocked.join(" and ")} again and again, ${MOST_TIMES} times by now`,
     {
-      details:
-        "stop the program that writes datastoreReady of the ClusterInformation (its managedFields name it), and run upgrade apply again",
+      details: `stop the program that writes datastoreReady of the ClusterInformation (its managedFields name it), and run ${command} again`,
     },
   );
 }

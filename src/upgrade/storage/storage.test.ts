@@ -512,16 +512,20 @@ describe("a lock that somebody else ends", () => {
     expect([isReady(api), isReady(api, FORMER_INFORMATION)]).toEqual([true, false]);
   });
 
-  test("again and again, stops the upgrade", async () => {
+  test.each(["upgrade apply", "upgrade rollback"] as const)("again and again, stops %s", async (command) => {
     const { api, site } = await movedSite();
-    const guard = lockGuard(site, "both");
+    const guard = lockGuard(site, "both", command);
     const look = async () => {
       await unlock(api);
       await guard.look();
     };
     for (let count = 0; count < 5; count += 1) await look();
 
-    expect((await rejectionOf(look)).message).toContain("again and again");
+    const { message, details } = await rejectionOf(look);
+    expect([message, details]).toEqual([
+      expect.stringContaining("again and again"),
+      expect.stringContaining(`run ${command} again`),
+    ]);
   });
 
   test("addresses that were assigned meanwhile stay; what was not compared is compared before the end", async () => {
