@@ -72,7 +72,8 @@ export const PLAN_OPTIONS: readonly Option[] = [
   {
     name: "node-limit",
     value: "DURATION",
-    summary: "While the datastore is locked, go on without a node whose update takes longer (default 5m)",
+    summary:
+      "While the datastore is locked, go on without a node whose update takes longer (default 5m, at most half of --stall-limit)",
   },
   {
     name: "lock-time",
@@ -86,6 +87,12 @@ export function upgradeOptions({ switches, values, lists }: Given): UpgradeOptio
   const chart = values.get("chart");
   const maxUnavailable = values.get("max-unavailable");
   const nodeLimit = values.get("node-limit");
+  const stallSeconds = secondsOf(values.get("stall-limit") ?? "10m");
+  const nodeSeconds = nodeLimit === undefined ? undefined : secondsOf(nodeLimit);
+  if (nodeSeconds !== undefined && nodeSeconds >= stallSeconds)
+    throw new UsageError(
+      "--node-limit has to be shorter than --stall-limit (10m unless it is given): the update would stop before it goes on without a node",
+    );
   return {
     automaticHostEndpoints: switches.has("automatic-host-endpoints"),
     acceptDefaultAllow: switches.has("accept-default-allow"),
@@ -94,9 +101,9 @@ export function upgradeOptions({ switches, values, lists }: Given): UpgradeOptio
     onConflict: oneOf(ON_CONFLICT, values.get("on-conflict")) ?? "fail",
     ignoredGroups: lists.get("ignore-group") ?? [],
     ...(chart === undefined ? {} : { chart }),
-    stallSeconds: secondsOf(values.get("stall-limit") ?? "10m"),
+    stallSeconds,
     ...(maxUnavailable === undefined ? {} : { maxUnavailable: nodesOf(maxUnavailable) }),
-    ...(nodeLimit === undefined ? {} : { nodeSeconds: secondsOf(nodeLimit) }),
+    ...(nodeSeconds === undefined ? {} : { nodeSeconds }),
     ...(lockTime === undefined ? {} : { lockSeconds: secondsOf(lockTime) }),
   };
 }

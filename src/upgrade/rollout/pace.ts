@@ -42,11 +42,16 @@ export function rolloutPace(
   return {
     atOnce: Math.max(own, wanted ?? 1),
     isForced: wanted !== undefined,
-    nodeSeconds: isLocked ? (options.nodeSeconds ?? NODE_SECONDS) : undefined,
+    nodeSeconds: isLocked ? nodeSecondsOf(options) : undefined,
   };
 }
 
-type PaceOptions = Pick<UpgradeOptions, "maxUnavailable" | "nodeSeconds">;
+type PaceOptions = Pick<UpgradeOptions, "maxUnavailable" | "nodeSeconds" | "stallSeconds">;
+
+/** Shorter than the time after which the update stops, or it would stop first. */
+function nodeSecondsOf({ nodeSeconds, stallSeconds }: PaceOptions): number {
+  return nodeSeconds ?? Math.min(NODE_SECONDS, stallSeconds / 2);
+}
 
 /** A share is rounded up, as the orchestrator does it. */
 function nodesOf(value: unknown, count: number): number | undefined {
