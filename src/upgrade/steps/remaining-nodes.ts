@@ -8,6 +8,7 @@ import { agentsPath, daemonSetPath } from "../rollout/agents.ts";
 import { pendingNodes, waitForNodes } from "../rollout/wait.ts";
 import type { Step, StepSite } from "../step.ts";
 import { lockGuard } from "../storage/guard-lock.ts";
+import { formerLock } from "../storage/lock.ts";
 import { readFormer } from "../storage/read-former.ts";
 import { IPAM_PREFIXES, readRecords } from "../storage/stored-records.ts";
 import { lateAddresses, refuseLateAddresses } from "../storage/used-copies.ts";
@@ -25,7 +26,11 @@ export const remainingNodesStep: Step = {
     return { step: NAME, changes: [], obstacles: [], notes, estimatedSeconds: 0, data: {} };
   },
   async remaining(site) {
-    return pendingNodes(site, await pathOf(site));
+    const isUnlocked = (await formerLock(site.objects)) === "unlocked";
+    return [
+      ...(isUnlocked ? ["the former storage is not locked"] : []),
+      ...(await pendingNodes(site, await pathOf(site))),
+    ];
   },
   async act(site) {
     const guard = lockGuard(site, "former");
@@ -39,7 +44,17 @@ export const remainingNodesStep: Step = {
         { details: REMEDY, cause: failure },
       );
     }
-    if (guard.times > 0) await refuseTwiceAssigned(site);
+    await refuseTwiceAssigned(site);
+  },
+  /** Also what was assigned while no run looked on. */
+  async verify(site) {
+    try {
+      await refuseTwiceAssigned(site);
+      return [];
+    } catch (failure) {
+      if (!(failure instanceof PluginError) || failure.kind !== "resource-in-use") throw failure;
+      return [`${failure.message}: ${failure.details}`];
+    }
   },
 };
 
@@ -49,6 +64,8 @@ const REMEDY =
 
 /** What former agents have assigned while somebody had unlocked their storage. */
 async function refuseTwiceAssigned(site: StepSite): Promise<void> {
+  // Its definitions may be deleted when the upgrade is complete.
+  if ((await formerLock(site.objects)) === "absent") return;
   const { records } = await readFormer(site.objects);
   const present = await readRecords(await site.openDatastore(), IPAM_PREFIXES);
   await refuseLateAddresses(site.objects, lateAddresses(records, present));

@@ -18,16 +18,11 @@ export type Guarded = "both" | "former";
 export interface LockGuard {
   /** Returns whether something had to be locked again. */
   look(): Promise<boolean>;
-  /** How often something had to be. */
-  readonly times: number;
 }
 
 export function lockGuard(site: GuardedSite, guarded: Guarded, command: RunCommand = "upgrade apply"): LockGuard {
   let times = 0;
   return {
-    get times() {
-      return times;
-    },
     async look() {
       const unlocked = await unlockedStorages(site, guarded);
       if (unlocked.length === 0) return false;

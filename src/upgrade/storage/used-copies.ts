@@ -6,7 +6,7 @@ import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { addressAt, attributesOf } from "../../ipam/block.ts";
-import type { ClusterObjects } from "../../kube/objects.ts";
+import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
 import { parseKey } from "../../model/keys.ts";
 import { fieldsIn, itemsIn } from "../manifest/workload.ts";
@@ -116,11 +116,11 @@ function lateAt(former: IPAMBlock, now: IPAMBlock | undefined, ordinal: number):
 
 /** Throws if pods run with addresses that only the former storage has: others may get them, or have them already. */
 export async function refuseLateAddresses(
-  objects: Pick<ClusterObjects, "read">,
+  objects: Pick<ClusterObjects, "read" | "list">,
   late: readonly LateAddress[],
 ): Promise<void> {
-  const running: LateAddress[] = [];
-  for (const each of late) if (await isRunning(objects, each)) running.push(each);
+  const pods = await podsOf(objects, late);
+  const running = late.filter((each) => isRunning(pods, each));
   if (running.length === 0) return;
   const names = running.map(({ address, namespace, pod }) => `pod ${namespace}/${pod} has ${address}`);
   const commands = running.map(
@@ -137,12 +137,29 @@ export async function refuseLateAddresses(
   );
 }
 
-async function isRunning(
-  objects: Pick<ClusterObjects, "read">,
-  { address, namespace, pod }: LateAddress,
-): Promise<boolean> {
-  const found = await objects.read(`/api/v1/namespaces/${namespace}/pods/${pod}`);
-  const status = fieldsIn(found ?? {}, "status");
+/** More pods than this are read at once: long after an upgrade, most addresses of the former storage are free again. */
+const MOST_READS = 20;
+
+async function podsOf(
+  objects: Pick<ClusterObjects, "read" | "list">,
+  late: readonly LateAddress[],
+): Promise<ReadonlyMap<string, Fields>> {
+  const pods =
+    late.length > MOST_READS
+      ? await objects.list("/api/v1/pods")
+      : await Promise.all(
+          late.map(({ namespace, pod }) => objects.read(`/api/v1/namespaces/${namespace}/pods/${pod}`)),
+        );
+  return new Map(
+    pods.flatMap((pod) => {
+      const { namespace, name } = fieldsIn(pod ?? {}, "metadata");
+      return pod === undefined ? [] : [[`${namespace}/${name}`, pod] as const];
+    }),
+  );
+}
+
+function isRunning(pods: ReadonlyMap<string, Fields>, { address, namespace, pod }: LateAddress): boolean {
+  const status = fieldsIn(pods.get(`${namespace}/${pod}`) ?? {}, "status");
   if (status["phase"] === "Succeeded" || status["phase"] === "Failed") return false;
   return itemsIn(status, "podIPs").some(({ ip }) => ip === address) || status["podIP"] === address;
 }
