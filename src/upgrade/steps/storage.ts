@@ -21,12 +21,14 @@ import type { Conversion } from "../storage/conversion.ts";
 import { copyRecords } from "../storage/copy-records.ts";
 import { copySettings, planSettings, remainingSettings, removeSettings } from "../storage/etcd-settings.ts";
 import { lockGuard } from "../storage/guard-lock.ts";
+import { untilAddsHaveEnded } from "../storage/late-adds.ts";
 import {
   copiesMark,
   FORMER_INFORMATION,
   formerLock,
   hasUnlockBegun,
   isLockRecord,
+  lockedSince,
   lockPresentAgain,
   presentLock,
   readLockRecords,
@@ -90,6 +92,7 @@ export const storageStep: Step = {
     // The aggregated API has hidden it.
     if (!isServed) await lockPresentAgain(store, site.now());
     await copyAll(site, store, records);
+    await site.notes.write({ lockedSince: await lockTimeText(store) });
     site.progress(summaryOf(records));
   },
   async verify(site) {
@@ -218,6 +221,7 @@ async function removeCopies(site: StepSite): Promise<void> {
   let mark: string | undefined;
   let present: ReadonlyMap<string, Entry>;
   do {
+    if (await isLockedAgain(site, store)) await untilAddsHaveEnded(site);
     mark = await copiesMark(store);
     present = await readRecords(store, ALL_PREFIXES);
     const refusal = await whyNotRemoved(site, store, present);
@@ -235,6 +239,16 @@ async function removeCopies(site: StepSite): Promise<void> {
       });
     }
   }
+}
+
+/** Whether somebody had unlocked it since it was copied: agents of this release may have begun ADDs then. */
+async function isLockedAgain({ notes }: StepSite, store: Datastore): Promise<boolean> {
+  if ((await presentLock(store)) !== "locked" || (await copiesMark(store)) === INCOMPLETE) return false;
+  return (await notes.read())["lockedSince"] !== (await lockTimeText(store));
+}
+
+async function lockTimeText(store: Datastore): Promise<string | undefined> {
+  return (await lockedSince(store))?.toISOString();
 }
 
 /** Why the copies have to stay: addresses that only they have would be lost. */

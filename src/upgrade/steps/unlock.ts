@@ -7,13 +7,13 @@
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { FORMER_API } from "../former-names.ts";
-import type { UpgradeOptions } from "../options.ts";
 import { rolloutPace, rolloutSeconds } from "../rollout/pace.ts";
 import type { Step, StepSite } from "../step.ts";
 import { compareRecords, describeDifference, isIpam } from "../storage/compare.ts";
 import type { CopiedRecord } from "../storage/conversion.ts";
 import { copyRecords } from "../storage/copy-records.ts";
 import { lockGuard } from "../storage/guard-lock.ts";
+import { lockSecondsOf, untilAddsHaveEnded } from "../storage/late-adds.ts";
 import {
   formerLock,
   hasUnlockBegun,
@@ -37,8 +37,6 @@ import {
 } from "../storage/used-copies.ts";
 
 const NAME = "unlock";
-/** The kubelet ends an ADD after two minutes. */
-const LONGEST_ADD_SECONDS = 130;
 
 export const unlockStep: Step = {
   name: NAME,
@@ -155,16 +153,4 @@ async function requireMoved(site: StepSite): Promise<void> {
   throw new PluginError("resource-in-use", "Cannot unlock the datastore: the former storage is in use", {
     details: 'the step "storage" was undone; run upgrade rollback, or make a new plan',
   });
-}
-
-async function untilAddsHaveEnded(site: StepSite): Promise<void> {
-  const since = await lockedSince(await site.openDatastore());
-  const left = (since?.getTime() ?? site.now().getTime()) + lockSecondsOf(site.options) * 1_000 - site.now().getTime();
-  if (left <= 0) return;
-  site.progress(`Waiting ${Math.ceil(left / 1_000)} s until every ADD that had begun before the lock has ended`);
-  await site.wait(left);
-}
-
-function lockSecondsOf({ lockSeconds = LONGEST_ADD_SECONDS }: UpgradeOptions): number {
-  return lockSeconds;
 }

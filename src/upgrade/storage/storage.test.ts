@@ -718,6 +718,37 @@ describe("a lock that somebody else ends", () => {
     expect(isReady(api, FORMER_INFORMATION)).toBe(false);
   });
 
+  test("while a rollback waits for nodes: an ADD that has begun by then is found before anything is deleted", async () => {
+    const { api, site } = await movedSite();
+    await site.wait(1_000_000);
+    await unlock(api);
+    await lockGuard(site, "both", "upgrade rollback").look();
+    let isAssigned = false;
+    const wait = async (milliseconds: number) => {
+      await site.wait(milliseconds);
+      if (isAssigned) return;
+      isAssigned = true;
+      // As an ADD that had found it unlocked.
+      await unlock(api);
+      await assign(api, "k8s-pod-network.begun");
+      await clusterObjects(api.connect()).patch(INFORMATION, { spec: { datastoreReady: false } });
+    };
+
+    expect((await rejectionOf(async () => storageStep.rollback?.({ ...site, wait }, PLAN))).kind).toBe(
+      "resource-in-use",
+    );
+    expect(await handles(api)).toContain("k8s-pod-network.begun");
+  });
+
+  test("a rollback does not wait if nobody has unlocked it since it was copied", async () => {
+    const { site } = await movedSite();
+    const before = site.now();
+    await storageStep.rollback?.(site, PLAN);
+
+    expect(site.lines.filter((line) => line.startsWith("Waiting"))).toEqual([]);
+    expect(site.now().getTime() - before.getTime()).toBeLessThan(5_000);
+  });
+
   test("does not prevent a rollback if nobody has used it", async () => {
     const { api, site } = await movedSite();
     await unlock(api);
