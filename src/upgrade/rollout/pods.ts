@@ -33,15 +33,25 @@ export interface NodeState {
 const PATIENCE_MILLISECONDS = 30_000;
 
 export function nodeStates(view: RolloutView): readonly NodeState[] {
-  const nodes = view.nodes.filter((node) => isWantedOn(view.daemonSet, node)).map(nameOf);
-  const withPods = view.pods.map((pod) => textIn(pod["spec"], "nodeName") ?? "").filter((name) => name !== "");
-  return [...new Set([...nodes, ...withPods])].toSorted().map((node) => stateOf(view, node));
+  const wanted = view.nodes.filter((node) => isWantedOn(view.daemonSet, node)).map(nameOf);
+  const pods = Map.groupBy(view.pods, (pod) => textIn(pod["spec"], "nodeName") ?? "");
+  const nodes = nodesByName(view);
+  const names = new Set([...wanted, ...pods.keys()].filter((name) => name !== ""));
+  return [...names]
+    .toSorted()
+    .map((node) => stateOf(view, node, { pods: pods.get(node) ?? [], trouble: nodeTrouble(nodes.get(node)) }));
 }
 
-function stateOf(view: RolloutView, node: string): NodeState {
-  const pods = view.pods.filter((pod) => textIn(pod["spec"], "nodeName") === node);
+export function nodesByName({ nodes }: Pick<RolloutView, "nodes">): ReadonlyMap<string, Fields> {
+  return new Map(nodes.map((node) => [nameOf(node), node]));
+}
+
+function stateOf(
+  view: RolloutView,
+  node: string,
+  { pods, trouble }: { readonly pods: readonly Fields[]; readonly trouble: string },
+): NodeState {
   const pod = pods.find((each) => isNew(view, each)) ?? pods[0];
-  const trouble = nodeTrouble(view, node);
   if (pod === undefined) return { node, state: "absent", why: trouble || "it has no pod of the DaemonSet" };
   if (!isNew(view, pod)) return { node, state: "old", pod, why: trouble || oldPodReason(view, pod) };
   const problem = podProblem(pod);
@@ -65,8 +75,7 @@ function isNew({ daemonSet, revision }: RolloutView, pod: Fields): boolean {
 }
 
 /** Empty if the Node is ready. */
-export function nodeTrouble({ nodes }: Pick<RolloutView, "nodes">, name: string): string {
-  const node = nodes.find((each) => nameOf(each) === name);
+export function nodeTrouble(node: Fields | undefined): string {
   if (node === undefined) return "the Node does not exist";
   const ready = itemsIn(node["status"], "conditions").find(({ type }) => type === "Ready");
   if (ready?.["status"] === "True") return "";

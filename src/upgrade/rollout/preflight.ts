@@ -2,18 +2,27 @@
 import type { Fields } from "../../kube/objects.ts";
 import type { Obstacle } from "../facts.ts";
 import { fieldsIn, itemsIn, textIn } from "../manifest/workload.ts";
-import { nameOf, nodeStates, nodeTrouble, type RolloutView, schedulingProblem } from "./pods.ts";
+import {
+  type NodeState,
+  nameOf,
+  nodeStates,
+  nodesByName,
+  nodeTrouble,
+  type RolloutView,
+  schedulingProblem,
+} from "./pods.ts";
 
 const AGAIN = "then make the plan again";
 
 /** One for each node. `view`: before the update. */
 export function rolloutObstacles(view: RolloutView): readonly Obstacle[] {
-  return nodeStates(view).flatMap(({ node, pod }) => obstacleOf(view, node, pod) ?? []);
+  const nodes = nodesByName(view);
+  return nodeStates(view).flatMap((state) => obstacleOf(view, state, nodes.get(state.node)) ?? []);
 }
 
-function obstacleOf(view: RolloutView, node: string, pod: Fields | undefined): Obstacle | undefined {
-  const trouble = nodeTrouble(view, node);
-  if (trouble !== "" && !waitsForNetwork(view, node)) {
+function obstacleOf(view: RolloutView, { node, pod }: NodeState, object: Fields | undefined): Obstacle | undefined {
+  const trouble = nodeTrouble(object);
+  if (trouble !== "" && !waitsForNetwork(object)) {
     return {
       message: `Node ${node} cannot be updated: ${trouble}. The rolling update would wait for it`,
       remedy: `repair the node, or delete the Node ${node} if it does not come back; ${AGAIN}`,
@@ -28,8 +37,7 @@ function obstacleOf(view: RolloutView, node: string, pod: Fields | undefined): O
 }
 
 /** Its kubelet works, and reports that the network plugin does not: an update may be what helps. */
-function waitsForNetwork({ nodes }: RolloutView, name: string): boolean {
-  const node = nodes.find((each) => nameOf(each) === name);
+function waitsForNetwork(node: Fields | undefined): boolean {
   const ready = itemsIn(node?.["status"], "conditions").find(({ type }) => type === "Ready");
   return ready?.["status"] === "False" && /NetworkPluginNotReady/.test(textIn(ready, "message") ?? "");
 }
