@@ -187,19 +187,24 @@ async function refuseDriftOf(run: Run, plan: UpgradePlan, step: StepPlan, remedy
 }
 
 const RETRY_MILLISECONDS = [1_000, 2_000, 4_000, 8_000];
+/** After so long without a failure, the next one is the first again: a rolling update takes many minutes. */
+const CALM_MILLISECONDS = 60_000;
 
 /** A step may be carried out again after it was interrupted anywhere: an API that does not respond for a moment stops nothing. */
 async function whileTemporary<T>(site: StepSite, work: () => Promise<T>): Promise<T> {
-  for (const milliseconds of RETRY_MILLISECONDS) {
+  for (let failures = 0; ; failures += 1) {
+    const begun = site.now().getTime();
     try {
       return await work();
     } catch (failure) {
       if (site.signal.aborted || !(failure instanceof PluginError) || !isTemporary(failure)) throw failure;
+      if (site.now().getTime() - begun >= CALM_MILLISECONDS) failures = 0;
+      const milliseconds = RETRY_MILLISECONDS[failures];
+      if (milliseconds === undefined) throw failure;
       site.progress(`Trying again in ${milliseconds / 1_000} s: ${failure.message}`);
       await site.wait(milliseconds);
     }
   }
-  return work();
 }
 
 async function act(run: Run, { step, plan }: PlannedStep, site: StepSite): Promise<void> {

@@ -30,6 +30,10 @@ function siteOn(plan: ImitatedPlan = {}, steps: readonly Step[] = STEPS) {
   const objects = clusterObjects(cluster.client);
   const events: RunEvent[] = [];
   const copies = new Map<string, string>();
+  let time = NOW.getTime();
+  const wait = async (milliseconds: number) => {
+    time += milliseconds;
+  };
   const site = {
     objects,
     release: { version: OPERATOR_FACTS.target } as PlanningSite["release"],
@@ -39,7 +43,7 @@ function siteOn(plan: ImitatedPlan = {}, steps: readonly Step[] = STEPS) {
   const openRun = async (): Promise<Run> => ({
     steps,
     openDatastore: site.openDatastore,
-    site: { ...site, now: () => NOW, wait: async () => {}, helm: undefined },
+    site: { ...site, now: () => new Date(time), wait, helm: undefined },
     ledger: await LedgerStore.open(objects, async (text) => void copies.set("ledger", text)),
     backups: (run) =>
       openBackups({ objects, run, copy: async (name, text) => void copies.set(name, text), partBytes: 64 }),
@@ -483,6 +487,22 @@ describe("a step", () => {
     const other = siteOn({}, steps);
 
     expect(await failureOf(other.apply(await other.plan()))).toMatchObject({ kind: "api-unavailable" });
+  });
+
+  test("that works for long is not stopped by the API's fifth silence", async () => {
+    const silent = { stage: "request", effect: "unknown", cure: "wait", advice: "" } as const;
+    let silences = 10;
+    const long = settingStep("first", ["a"], {
+      async verify({ wait }) {
+        await wait(120_000);
+        silences -= 1;
+        if (silences < 0) return [];
+        throw new PluginError("api-unavailable", "no response", { cause: new KubeFailure(silent, "no response") });
+      },
+    });
+    const site = siteOn({}, [long]);
+
+    expect(await site.apply(await site.plan())).toBe("applied");
   });
 
   test("that is not done after it has acted stops the upgrade", async () => {
