@@ -197,6 +197,11 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     scenario: "stalled-upgrade",
   },
   {
+    patch: "used-copies-deleted-by-rollback",
+    violates: "was deleted by the rollback",
+    scenario: "stalled-upgrade",
+  },
+  {
     patch: "late-adds-not-copied",
     violates: "the address of a late ADD is lost",
     scenario: "stalled-upgrade",

@@ -24,6 +24,7 @@ export class Administrator {
   readonly history: string[] = [];
   private readonly files = new Map<string, string>();
   private readonly attempts: Attempt[] = [];
+  private isCalm = false;
 
   constructor(
     private readonly site: { readonly api: SimulatedApi; readonly network: FaultyNetwork },
@@ -48,6 +49,12 @@ export class Administrator {
   /** Whether a process of the tool runs to which nothing happens. */
   get isAtWork(): boolean {
     return this.attempts.some(({ isUndisturbed, end }) => isUndisturbed && end === undefined);
+  }
+
+  /** From now on nothing begins to happen to the tool; what has begun ends within a minute. */
+  calm(): void {
+    this.isCalm = true;
+    this.site.network.disturbance = { delay: [0, 5], lostRequest: 0, lostAnswer: 0, lateRequest: 0 };
   }
 
   /** Until no process of the tool is left. */
@@ -88,6 +95,14 @@ export class Administrator {
     if (attempt.end === undefined && !process.isFrozen) process.kill();
   }
 
+  /** Ends it after some time, wherever it is. */
+  async killed(milliseconds: number, ...args: readonly string[]): Promise<void> {
+    const attempt = this.start(args, { isUndisturbed: false });
+    await this.until(() => attempt.end !== undefined, milliseconds);
+    if (attempt.end === undefined) attempt.process.kill();
+    await this.untilIdle();
+  }
+
   private start(args: readonly string[], more: Pick<Attempt, "isUndisturbed">): Attempt {
     const { api, network } = this.site;
     const name = `admin-${this.attempts.length + 1}`;
@@ -110,7 +125,7 @@ export class Administrator {
   }
 
   private later(fault: () => void): void {
-    this.site.network.scheduler.after(this.random.below(90_000), fault);
+    this.site.network.scheduler.after(this.random.below(90_000), () => this.isCalm || fault());
   }
 
   private cutForAWhile(place: string): void {

@@ -2,14 +2,15 @@
  * A cluster of an earlier release is upgraded by the real tool. A node stalls or goes down in the middle, so that no pod
  * starts or ends on it, and a colleague unlocks one of the storages by hand. The lock must end nevertheless, the former
  * storage must stay locked for the agent of that node, and what was assigned meanwhile must stay assigned. When the node is
- * back, the upgrade ends as an undisturbed one does.
+ * back, the upgrade ends as an undisturbed one does. Sometimes it is to go back instead: that must be completed, or refused
+ * and followed by the whole upgrade if a pod has an address of the present storage by then.
  */
 import type { SimulatedApi } from "../../datastore/simulated-api.ts";
 import { FaultyNetwork } from "../../faults/network.ts";
 import { Random } from "../../schedule/random.ts";
 import { Scheduler } from "../../schedule/scheduler.ts";
 import { openApi } from "../api/open-api.ts";
-import { differences } from "../cluster-contents.ts";
+import { type Contents, differences } from "../cluster-contents.ts";
 import type { ScenarioOutcome } from "../controllers-scenario.ts";
 import { ImitatedOrchestrator } from "../imitated-orchestrator.ts";
 import { AddressUsers } from "./address-users.ts";
@@ -33,11 +34,13 @@ const LATEST_HAND = 150_000;
 /** The tool looks every two seconds. */
 const NOTICED_WITHIN = 15_000;
 const MOST_ATTEMPTS = 4;
+const GOING_BACK = 0.3;
+const LATEST_TURN = 90_000;
+const LATEST_HAND_BACK = 30_000;
 
 interface Stage {
   readonly api: SimulatedApi;
   readonly scheduler: Scheduler;
-  readonly network: FaultyNetwork;
   readonly orchestrator: ImitatedOrchestrator;
   readonly administrator: Administrator;
   readonly random: Random;
@@ -60,7 +63,7 @@ export async function runStalledScenario(seed: number): Promise<ScenarioOutcome>
   const administrator = new Administrator({ api, network }, random.fork("administrator"));
   const violations: string[] = [];
   const stage: Stage = {
-    ...{ api, scheduler, network, orchestrator, administrator, violations, excusedUntil: 0 },
+    ...{ api, scheduler, orchestrator, administrator, violations, excusedUntil: 0 },
     random: random.fork("trouble"),
   };
   lookAtAddresses(users, scheduler, violations);
@@ -71,16 +74,39 @@ export async function runStalledScenario(seed: number): Promise<ScenarioOutcome>
   await scheduler.runUntil(scheduler.now + 2 * SETTLE);
   users.end();
   await scheduler.runUntil(scheduler.now + 3 * SETTLE);
-  if (!isUnlocked(api, "present")) violations.push("the present storage is locked at the end");
-  violations.push(...(await users.problems()), ...(late?.problems() ?? []));
-  if (users.assigned.size === 0) violations.push("no pod has got an address");
   violations.push(...controllers.failures.map((failure) => `the controllers failed: ${failure}`));
-  const differing = differences(wanted.after, contentsOf(api)).filter((line) => !line.includes(INFORMATIONS.former));
+  if (administrator.phase === "rolled-back") violations.push(...problemsAfterReturn(api, users));
+  else violations.push(...(await problemsAfterUpgrade(api, users, late)), ...unlikeUndisturbed(api, wanted.after));
   return {
-    violations: [...violations, ...differing.map((line) => `not as undisturbed: ${line}`)],
+    violations,
     steps: scheduler.steps,
     trace: JSON.stringify([scheduler.steps, administrator.history, [...users.assigned]]),
   };
+}
+
+async function problemsAfterUpgrade(
+  api: SimulatedApi,
+  users: AddressUsers,
+  late: LateAdd | undefined,
+): Promise<readonly string[]> {
+  return [
+    ...(isUnlocked(api, "present") ? [] : ["the present storage is locked at the end"]),
+    ...(await users.problems()),
+    ...(late?.problems() ?? []),
+    ...(users.assigned.size > 0 ? [] : ["no pod has got an address"]),
+  ];
+}
+
+function unlikeUndisturbed(api: SimulatedApi, wanted: Contents): readonly string[] {
+  const differing = differences(wanted, contentsOf(api)).filter((line) => !line.includes(INFORMATIONS.former));
+  return differing.map((line) => `not as undisturbed: ${line}`);
+}
+
+function problemsAfterReturn(api: SimulatedApi, users: AddressUsers): readonly string[] {
+  return [
+    ...(isUnlocked(api, "former") ? [] : ["the former storage is locked after the rollback"]),
+    ...[...users.assigned].map(([handle, address]) => `${address} of ${handle} was deleted by the rollback`),
+  ];
 }
 
 async function upgradeWithTrouble(stage: Stage, late: LateAdd | undefined): Promise<void> {
@@ -92,6 +118,10 @@ async function upgradeWithTrouble(stage: Stage, late: LateAdd | undefined): Prom
   scheduler.after(random.below(LATEST_HALT), () => orchestrator.halt(node, random.pick(["down", "stalled"])));
   if (random.chance(0.6)) scheduler.after(random.below(LATEST_HAND), () => unlockByHand(stage));
   if (random.chance(0.3)) await interrupted(stage);
+  if (random.chance(GOING_BACK) && ["none", "pending"].includes(administrator.stateOf("unlock"))) {
+    await goBack(stage, node);
+    if (administrator.phase === "rolled-back") return;
+  }
   let ended = await administrator.succeed("upgrade", "apply");
   if (late?.isNamedIn(ended.stderr)) {
     late.deletePod();
@@ -109,10 +139,28 @@ async function upgradeWithTrouble(stage: Stage, late: LateAdd | undefined): Prom
   }
 }
 
+/** The tool is killed when some nodes are updated; a colleague unlocks before or during the rollback. Nothing is decided if it is too late for that. */
+async function goBack(stage: Stage, node: string): Promise<void> {
+  const { scheduler, orchestrator, administrator, random, violations } = stage;
+  await administrator.killed(random.below(LATEST_TURN), "upgrade", "apply");
+  if (random.chance(0.5)) unlockByHand(stage);
+  await scheduler.runUntil(scheduler.now + SETTLE);
+  if (administrator.phase !== "running" || administrator.stateOf("unlock") !== "pending") return;
+  orchestrator.resume(node);
+  scheduler.after(random.below(LATEST_HAND_BACK), () => unlockByHand(stage));
+  const isBack = () => administrator.phase === "rolled-back";
+  for (let count = 0; count < MOST_ATTEMPTS && !isBack(); count++) {
+    const ended = await administrator.succeed("upgrade", "rollback", "--yes");
+    if (ended.code === 0) continue;
+    if (ended.stderr.includes("continue it with upgrade apply")) return;
+    violations.push(`upgrade rollback failed although node ${node} is back: ${ended.stderr}`);
+  }
+}
+
 /** Whatever has happened to the tool is over afterwards. */
-async function interrupted({ administrator, network, scheduler }: Stage): Promise<void> {
+async function interrupted({ administrator, scheduler }: Stage): Promise<void> {
   await administrator.attempt("upgrade", "apply");
-  network.disturbance = { delay: [0, 5], lostRequest: 0, lostAnswer: 0, lateRequest: 0 };
+  administrator.calm();
   await scheduler.runUntil(scheduler.now + SETTLE);
   await administrator.untilIdle();
 }

@@ -83,7 +83,7 @@ async function play(seed: number, faults: Random | undefined): Promise<Played> {
   if (planned.code !== 0) violations.push(`there is no plan: ${planned.stderr}`);
   const goal = faults?.chance(0.3) === true ? "rolled-back" : "complete";
   await disturbed(administrator, goal, faults);
-  network.disturbance = { delay: [0, 5], lostRequest: 0, lostAnswer: 0, lateRequest: 0 };
+  administrator.calm();
   await scheduler.runUntil(scheduler.now + SETTLE);
   await administrator.untilIdle();
   violations.push(...(await finish(administrator, goal)));
