@@ -170,12 +170,15 @@ async function areCopied({ objects }: StepSite, store: Datastore): Promise<boole
 async function copyAll(site: StepSite, store: Datastore, records: Conversion["records"]): Promise<void> {
   const before = await readRecords(store, ALL_PREFIXES);
   const isUsed = areCopiesUsed(await copiesState(store, before), records, before);
-  const isCopied = ({ key }: { readonly key: string }) => !isUsed || !isIpam(key);
+  // The lock has a mark that says so, and must not get another one.
+  const isKept = ({ key }: { readonly key: string }) => isIpam(key) || (isLockRecord({ key }) && before.has(key));
+  const isCopied = ({ key }: { readonly key: string }) => !isUsed || !isKept({ key });
   const only = (all: ReadonlyMap<string, Entry>) => new Map([...all].filter(([key]) => isCopied({ key })));
-  const now = site.now();
+  const lockTime = site.now();
+  const mark = (value: string) => (isUsed ? withLockTime(value, lockTime) : withMarks(value, lockTime));
   const wanted = records
     .filter(isCopied)
-    .map((record) => (isLockRecord(record) ? { ...record, value: withMarks(record.value, now) } : record));
+    .map((record) => (isLockRecord(record) ? { ...record, value: mark(record.value) } : record));
   if (!isUsed && compareRecords(wanted, before).length > 0)
     await replaceCopiesMark(store, await copiesMark(store), INCOMPLETE);
   const progress = (line: string) => site.progress(line);
@@ -205,7 +208,8 @@ function refuseDifferences(lines: readonly string[]): void {
 async function resourceDifferences(site: StepSite): Promise<readonly string[]> {
   const { records } = await readFormer(site.objects);
   const present = await readRecords(await site.openDatastore(), RESOURCE_PREFIXES);
-  const resources = records.filter(({ key }) => !isIpam(key));
+  // Agents write their release into the lock's record if somebody unlocks it.
+  const resources = records.filter((record) => !isIpam(record.key) && !isLockRecord(record));
   return shortened(compareRecords(resources, present).map(describeDifference));
 }
 

@@ -698,11 +698,15 @@ describe("a lock that somebody else ends", () => {
     const { api, site } = await movedSite();
     await unlock(api);
     await assign(api, "k8s-pod-network.meanwhile");
+    // As agents do when it is unlocked.
+    await clusterObjects(api.connect()).patch(INFORMATION, { spec: { [`${identity.product}Version`]: "v3.29.0" } });
     await storageStep.act(site, PLAN);
 
     expect([isReady(api), isReady(api, FORMER_INFORMATION)]).toEqual([false, false]);
     expect(await storageStep.remaining(site, PLAN)).toEqual([]);
+    await storageStep.act(site, PLAN);
     expect(await handles(api)).toContain("k8s-pod-network.meanwhile");
+    expect(await obstaclesOf(site)).toHaveLength(1);
   });
 
   test("while the copy is interrupted: ADDs get their time again", async () => {
