@@ -8,10 +8,10 @@ import { agentsPath, daemonSetPath } from "../rollout/agents.ts";
 import { pendingNodes, waitForNodes } from "../rollout/wait.ts";
 import type { Step, StepSite } from "../step.ts";
 import { lockGuard } from "../storage/guard-lock.ts";
+import { gainedAddresses, lateAddresses, refuseLateAddresses } from "../storage/late-addresses.ts";
 import { formerLock } from "../storage/lock.ts";
 import { readFormer } from "../storage/read-former.ts";
 import { IPAM_PREFIXES, readRecords } from "../storage/stored-records.ts";
-import { lateAddresses, refuseLateAddresses } from "../storage/used-copies.ts";
 
 const NAME = "remaining-nodes";
 
@@ -68,7 +68,7 @@ async function refuseTwiceAssigned(site: StepSite): Promise<void> {
   if ((await formerLock(site.objects)) === "absent") return;
   const { records } = await readFormer(site.objects);
   const present = await readRecords(await site.openDatastore(), IPAM_PREFIXES);
-  await refuseLateAddresses(site.objects, lateAddresses(records, present));
+  await refuseLateAddresses(site.objects, await gainedAddresses(site, lateAddresses(records, present)));
 }
 
 async function pathOf({ objects, facts }: StepSite): Promise<string> {

@@ -13,6 +13,7 @@ import { compareRecords, describeDifference, isIpam } from "../storage/compare.t
 import type { CopiedRecord } from "../storage/conversion.ts";
 import { copyRecords } from "../storage/copy-records.ts";
 import { lockGuard } from "../storage/guard-lock.ts";
+import { lateAddresses, recordShared, refuseLateAddresses } from "../storage/late-addresses.ts";
 import { lockSecondsOf, untilAddsHaveEnded } from "../storage/late-adds.ts";
 import {
   formerLock,
@@ -26,15 +27,7 @@ import {
 import { readFormer } from "../storage/read-former.ts";
 import { isServedByDefinitions } from "../storage/served-api.ts";
 import { ALL_PREFIXES, RESOURCE_PREFIXES, readRecords } from "../storage/stored-records.ts";
-import {
-  areCopiesUsed,
-  beginCorrection,
-  type CopiesState,
-  copiesState,
-  lateAddresses,
-  recordCopies,
-  refuseLateAddresses,
-} from "../storage/used-copies.ts";
+import { areCopiesUsed, beginCorrection, type CopiesState, copiesState, recordCopies } from "../storage/used-copies.ts";
 
 const NAME = "unlock";
 
@@ -98,14 +91,17 @@ async function settleCopies(site: StepSite, store: Datastore): Promise<void> {
   const state = await copiesState(store, present);
   if ((await isOwnCorrection(site, store, state)) || !areCopiesUsed(state, records, present)) {
     await correctCopies([...lost, ...records.filter(({ key }) => isIpam(key))], { site, store, present });
+    await recordShared(site.backups, records, []);
     return;
   }
   site.progress(
     "Somebody has written IPAM records in the present storage although it was locked: they stay as they are",
   );
-  await refuseLateAddresses(site.objects, lateAddresses(records, present));
+  const late = lateAddresses(records, present);
+  await refuseLateAddresses(site.objects, late);
   const resources = new Map([...present].filter(([key]) => !isIpam(key)));
   await copyAgain(lost, { site, store, present: resources, prefixes: RESOURCE_PREFIXES });
+  await recordShared(site.backups, records, late);
 }
 
 /** What this step had begun to write when it was interrupted is not somebody else's, if nobody has written the lock since. */

@@ -488,6 +488,19 @@ describe("a lock that somebody else ends", () => {
     });
   }
 
+  /** It is removed: the present storage has its address free, the former one does not know. */
+  async function releaseFormerPod(api: Api, metadata: object): Promise<void> {
+    const [pod] = FORMER_PODS;
+    if (pod === undefined) throw new Error("there is no pod");
+    const { name, namespace, node, container, address } = pod;
+    const objects = clusterObjects(api.connect());
+    await objects.create(`/api/v1/namespaces/${namespace}/pods`, {
+      metadata: { name, namespace, ...metadata },
+      status: { podIP: address, podIPs: [{ ip: address }] },
+    });
+    await openAllocator(storeOn(api), means()).releaseHandle({ handle: `k8s-pod-network.${container}`, node });
+  }
+
   test.each([
     ["the datastore", INFORMATION],
     ["the former storage", FORMER_INFORMATION],
@@ -526,6 +539,26 @@ describe("a lock that somebody else ends", () => {
     ]);
     await clusterObjects(api.connect()).remove("/api/v1/namespaces/shop/pods/late");
     expect(await remainingNodesStep.verify?.(site, PLAN)).toEqual([]);
+  });
+
+  test.each([
+    ["that waited for its removal", { deletionTimestamp: "2026-01-01T00:00:00Z" }],
+    ["whose status is not up to date yet", {}],
+  ])("after the end of the lock, a pod %s is not one that former agents have started", async (_, metadata) => {
+    const { api, site } = await movedSite();
+    await unlockStep.act(site, PLAN);
+    await releaseFormerPod(api, metadata);
+
+    expect(await remainingNodesStep.verify?.(site, PLAN)).toEqual([]);
+  });
+
+  test("after the end of the lock and without a record of the addresses: pods that end are none of former agents", async () => {
+    const { api, site } = await movedSite();
+    await unlockStep.act(site, PLAN);
+    await releaseFormerPod(api, { deletionTimestamp: "2026-01-01T00:00:00Z" });
+    const backups = { ...site.backups, read: async () => undefined };
+
+    expect(await remainingNodesStep.verify?.({ ...site, backups }, PLAN)).toEqual([]);
   });
 
   test.each(["upgrade apply", "upgrade rollback"] as const)("again and again, stops %s", async (command) => {
