@@ -211,6 +211,52 @@ describe("waitForNodes() while the datastore is locked", () => {
     await expect(waitForNodes(site, "/agents")).rejects.toThrow(/no progress for 600 s: Node n2: pod n2 does not end/);
   });
 
+  test.each<[string, (looks: number, cluster: { readonly pods: Any[]; readonly nodes: Any[] }) => void]>([
+    [
+      "an agent that comes and goes",
+      (looks, { pods }) => {
+        pods[0] = pod("n1", "new", looks % 20 < 10);
+      },
+    ],
+    [
+      "new nodes",
+      (looks, { pods, nodes }) => {
+        if (looks % 100 !== 0) return;
+        nodes.push(readyNode(`new${looks}`));
+        pods.push(pod(`new${looks}`, "new", true));
+      },
+    ],
+  ])("stops although %s change something all the time: that is not the update's progress", async (_, change) => {
+    const pods: Any[] = [pod("n1", "new", true), pod("n2", "new", true), pod("n3", "new", false)];
+    const nodes: Any[] = pods.map(({ metadata }) => readyNode(metadata.name));
+    let looks = 0;
+    const onWait = () => {
+      looks += 1;
+      if (looks > 2_000) throw new Error("it waits for ever");
+      change(looks, { pods, nodes });
+    };
+    const site = siteOf({ daemonSet: daemonSet(), nodes, pods, onWait }, LOCKED);
+
+    await expect(waitForNodes(site, "/agents")).rejects.toThrow(/no progress for 600 s: .*Node n3/);
+  });
+
+  test("goes on as long as nodes are updated or deleted, however seldom", async () => {
+    const pods: Any[] = ["n1", "n2", "n3", "n4"].map((name) => pod(name, "new", name === "n1"));
+    const nodes: Any[] = pods.map(({ metadata }) => readyNode(metadata.name));
+    const events = [
+      () => (pods[1] = pod("n2", "new", true)),
+      () => [pods.splice(2, 1), nodes.splice(2, 1)],
+      () => (pods[2] = pod("n4", "new", true)),
+    ];
+    let looks = 0;
+    const onWait = () => {
+      looks += 1;
+      if (looks % 290 === 0) events.shift()?.();
+    };
+
+    expect(await waitForNodes(siteOf({ daemonSet: daemonSet(), nodes, pods, onWait }, LOCKED), "/agents")).toEqual([]);
+  });
+
   test.each([
     ["more nodes than may be missing", 20, ["n3", "n4", "n5", "n6", "n7"]],
     ["the only node", 1, ["n1"]],

@@ -51,6 +51,8 @@ export async function waitForNodes(
 ): Promise<readonly NodeState[]> {
   const busySince = new Map<string, number>();
   let told: ReadonlySet<string> = new Set();
+  const reached = new Set<string>();
+  let awaited: readonly string[] = [];
   let last = "";
   let since = site.now().getTime();
   for (;;) {
@@ -73,13 +75,34 @@ export async function waitForNodes(
     if (signature !== last) {
       site.progress(missing || `${states.length - pending.length} of ${states.length} nodes are updated`);
       last = signature;
-      since = site.now().getTime();
-    } else if (site.now().getTime() - since >= site.options.stallSeconds * 1_000) {
-      throw stalled(site.options.stallSeconds, missing === "" ? pending.map(explain) : [missing], command);
     }
+    if (isBegun && awaited.length === 0) awaited = states.map(({ node }) => node);
+    const before = reached.size;
+    const stage = isBegun ? "the update has begun" : missing;
+    for (const each of [stage, ...nodesReached(view, awaited, states)]) reached.add(each);
+    if (reached.size > before) since = site.now().getTime();
+    else if (site.now().getTime() - since >= site.options.stallSeconds * 1_000)
+      throw stalled(site.options.stallSeconds, missing === "" ? pending.map(explain) : [missing], command);
     if (isBegun) await replacePods(site, nodesToReplace(states, pace, { left, overdue }));
     await site.wait(POLL_MILLISECONDS);
   }
+}
+
+/**
+ * Nodes that are updated to this template or gone, of those that the update began with. What counts as progress counts once:
+ * an agent that comes and goes, and nodes that join, would otherwise keep the datastore locked for ever.
+ */
+function nodesReached(
+  view: RolloutView | undefined,
+  awaited: readonly string[],
+  states: readonly NodeState[],
+): readonly string[] {
+  const byName = new Map(states.map((state) => [state.node, state]));
+  return awaited.flatMap((node) => {
+    const state = byName.get(node);
+    if (state === undefined) return [`${node} is gone`];
+    return isUpdated(state) ? [`${node} has ${view?.revision}`] : [];
+  });
 }
 
 /** Whose update has begun, or cannot begin, for longer than the limit. `busySince`: is brought up to date. */
