@@ -59,6 +59,7 @@ export function stepSite(run: Run, plan: UpgradePlan, step: string): StepSite {
     options: plan.options,
     backups: runBackups(run, plan.run),
     notes: notesOf(run.ledger, step),
+    stateOf: (name) => (plan.steps.some((each) => each.step === name) ? stateOf(run, name) : undefined),
     progress: (line) => run.report({ kind: "progress", step, line }),
   };
 }

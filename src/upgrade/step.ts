@@ -6,6 +6,7 @@
 import type { Datastore } from "../datastore/datastore.ts";
 import type { ClusterObjects, Fields } from "../kube/objects.ts";
 import type { Facts, Obstacle } from "./facts.ts";
+import type { StepState } from "./ledger.ts";
 import type { UpgradeOptions } from "./options.ts";
 import type { TargetRelease } from "./target-release.ts";
 
@@ -88,6 +89,8 @@ export interface StepSite extends PlanningSite {
   readonly backups: Backups;
   /** What the step has to remember across a crash, besides the plan. */
   readonly notes: StepNotes;
+  /** Of another step of the plan; `undefined`: the plan does not have it. */
+  stateOf(step: string): StepState | undefined;
   /** One line for the user. */
   progress(line: string): void;
   now(): Date;

@@ -78,6 +78,7 @@ export function upgradeSite({
         notes = changed;
       },
     },
+    stateOf: () => "done",
     progress: (line) => void lines.push(line),
     now: () => new Date(time),
     async wait(milliseconds) {

@@ -39,15 +39,8 @@ import {
 } from "../storage/lock.ts";
 import { readFormer, unknownKinds } from "../storage/read-former.ts";
 import { API_SERVICE, isServedByDefinitions, serveAggregated, serveDefinitions } from "../storage/served-api.ts";
-import { ALL_PREFIXES, IPAM_PREFIXES, RESOURCE_PREFIXES, readRecords } from "../storage/stored-records.ts";
-import {
-  addressesOfPresent,
-  areCopiesUsed,
-  copiesState,
-  INCOMPLETE,
-  isUndecided,
-  recordCopies,
-} from "../storage/used-copies.ts";
+import { ALL_PREFIXES, IPAM_PREFIXES, readRecords } from "../storage/stored-records.ts";
+import { copiesState, INCOMPLETE, recordCopies, useOfCopies } from "../storage/used-copies.ts";
 
 const NAME = "storage";
 /** Lines of a message. */
@@ -159,20 +152,26 @@ function summaryOf(records: Conversion["records"]): string {
 }
 
 /** Whether the step "unlock" can do the rest. */
-async function areCopied({ objects }: StepSite, store: Datastore): Promise<boolean> {
+async function areCopied(site: StepSite, store: Datastore): Promise<boolean> {
   const present = await readRecords(store, IPAM_PREFIXES);
   const state = await copiesState(store, present);
   if (state !== "unknown") return state !== "incomplete";
-  return areCopiesUsed(state, (await readFormer(objects)).records, present);
+  const { records } = await readFormer(site.objects);
+  const areBlocksHere = records.every(({ key }) => parseKey(key)?.kind !== "block" || present.has(key));
+  return areBlocksHere && (await useOfCopies(site, { state, present, records: async () => records })).isUsed;
 }
 
-/** Records of IPAM that others have written stay as they are; that can only be if a rollback could not be completed. */
+/**
+ * What others have used stays as it is, since people have edited it too; only what is missing is copied. That can only be if a
+ * rollback could not be completed, or if the mark is lost.
+ */
 async function copyAll(site: StepSite, store: Datastore, records: Conversion["records"]): Promise<void> {
   const before = await readRecords(store, ALL_PREFIXES);
-  const isUsed = areCopiesUsed(await copiesState(store, before), records, before);
-  // The lock has a mark that says so, and must not get another one.
-  const isKept = ({ key }: { readonly key: string }) => isIpam(key) || (isLockRecord({ key }) && before.has(key));
-  const isCopied = ({ key }: { readonly key: string }) => !isUsed || !isKept({ key });
+  const state = await copiesState(store, before);
+  const { isUsed } = await useOfCopies(site, { state, present: before, records: async () => records });
+  // Without a mark nobody knows whether IPAM was complete; with it, what is missing was released.
+  const isMissing = (key: string) => !before.has(key) && (state === "unknown" || !isIpam(key));
+  const isCopied = ({ key }: { readonly key: string }) => !isUsed || isMissing(key);
   const only = (all: ReadonlyMap<string, Entry>) => new Map([...all].filter(([key]) => isCopied({ key })));
   const lockTime = site.now();
   const mark = (value: string) => (isUsed ? withLockTime(value, lockTime) : withMarks(value, lockTime));
@@ -204,13 +203,18 @@ function refuseDifferences(lines: readonly string[]): void {
   );
 }
 
-/** Not of IPAM records, which the step "unlock" compares again: ADDs that had begun before the lock still write them. */
+/** Those that were edited while others used them stay. Not of IPAM records, which the step "unlock" compares again: ADDs that had begun before the lock still write them. */
 async function resourceDifferences(site: StepSite): Promise<readonly string[]> {
   const { records } = await readFormer(site.objects);
-  const present = await readRecords(await site.openDatastore(), RESOURCE_PREFIXES);
+  const store = await site.openDatastore();
+  const present = await readRecords(store, ALL_PREFIXES);
+  const state = await copiesState(store, present);
+  const { isUsed } = await useOfCopies(site, { state, present, records: async () => records });
   // Agents write their release into the lock's record if somebody unlocks it.
   const resources = records.filter((record) => !isIpam(record.key) && !isLockRecord(record));
-  return shortened(compareRecords(resources, present).map(describeDifference));
+  const only = new Map([...present].filter(([key]) => !isIpam(key)));
+  const differences = compareRecords(resources, only).filter(({ kind }) => !isUsed || kind === "missing");
+  return shortened(differences.map(describeDifference));
 }
 
 function shortened(lines: readonly string[]): readonly string[] {
@@ -257,15 +261,15 @@ async function lockTimeText(store: Datastore): Promise<string | undefined> {
 
 /** Why the copies have to stay: addresses that only they have would be lost. */
 async function whyNotRemoved(
-  { objects, backups }: StepSite,
+  site: StepSite,
   store: Datastore,
   present: ReadonlyMap<string, Entry>,
 ): Promise<PluginError | undefined> {
   const state = await copiesState(store, present);
-  if (state === "used" || (state === "unknown" && (await hasUnlockBegun(backups)))) return pastUnlock();
-  if (!isUndecided(state)) return undefined;
-  const addresses = addressesOfPresent((await readFormer(objects)).records, present);
-  return addresses.length === 0 ? undefined : onlyInPresent(addresses);
+  const records = async () => (await readFormer(site.objects)).records;
+  const { isUsed, addresses } = await useOfCopies(site, { state, present, records });
+  if (!isUsed) return undefined;
+  return addresses.length === 0 ? pastUnlock() : onlyInPresent(addresses);
 }
 
 function pastUnlock(): PluginError {

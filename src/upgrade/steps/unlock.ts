@@ -13,7 +13,7 @@ import { compareRecords, describeDifference, isIpam } from "../storage/compare.t
 import type { CopiedRecord } from "../storage/conversion.ts";
 import { copyRecords } from "../storage/copy-records.ts";
 import { lockGuard } from "../storage/guard-lock.ts";
-import { lateAddresses, recordShared, refuseLateAddresses } from "../storage/late-addresses.ts";
+import { gainedAddresses, lateAddresses, recordShared, refuseLateAddresses } from "../storage/late-addresses.ts";
 import { lockSecondsOf, untilAddsHaveEnded } from "../storage/late-adds.ts";
 import {
   formerLock,
@@ -27,7 +27,7 @@ import {
 import { readFormer } from "../storage/read-former.ts";
 import { isServedByDefinitions } from "../storage/served-api.ts";
 import { ALL_PREFIXES, RESOURCE_PREFIXES, readRecords } from "../storage/stored-records.ts";
-import { areCopiesUsed, beginCorrection, type CopiesState, copiesState, recordCopies } from "../storage/used-copies.ts";
+import { beginCorrection, type CopiesState, copiesState, recordCopies, useOfCopies } from "../storage/used-copies.ts";
 
 const NAME = "unlock";
 
@@ -89,7 +89,8 @@ async function settleCopies(site: StepSite, store: Datastore): Promise<void> {
   const lost = records.filter(({ key }) => !isIpam(key) && !present.has(key));
   for (const { what } of lost) site.progress(`${what} was deleted since it was copied, and is copied again`);
   const state = await copiesState(store, present);
-  if ((await isOwnCorrection(site, store, state)) || !areCopiesUsed(state, records, present)) {
+  const { isUsed } = await useOfCopies(site, { state, present, records: async () => records });
+  if (!isUsed || (await isOwnCorrection(site, store, state))) {
     await correctCopies([...lost, ...records.filter(({ key }) => isIpam(key))], { site, store, present });
     await recordShared(site.backups, records, []);
     return;
@@ -98,7 +99,8 @@ async function settleCopies(site: StepSite, store: Datastore): Promise<void> {
     "Somebody has written IPAM records in the present storage although it was locked: they stay as they are",
   );
   const late = lateAddresses(records, present);
-  await refuseLateAddresses(site.objects, late);
+  const isRecorded = await hasUnlockBegun(site.backups);
+  await refuseLateAddresses(site.objects, isRecorded ? await gainedAddresses(site, late) : late);
   const resources = new Map([...present].filter(([key]) => !isIpam(key)));
   await copyAgain(lost, { site, store, present: resources, prefixes: RESOURCE_PREFIXES });
   await recordShared(site.backups, records, late);

@@ -96,7 +96,7 @@ export async function refuseLateAddresses(objects: PodReads, late: readonly PodA
   );
 }
 
-async function ofRunningPods(objects: PodReads, all: readonly PodAddress[]): Promise<readonly PodAddress[]> {
+export async function ofRunningPods(objects: PodReads, all: readonly PodAddress[]): Promise<readonly PodAddress[]> {
   const pods = await podsOf(objects, all);
   return all.filter((each) => isRunning(pods, each));
 }

@@ -455,8 +455,15 @@ describe("a lock that somebody else ends", () => {
   const isReady = (api: Api, path = INFORMATION) => Object(api.object(path)?.["spec"]).datastoreReady;
   const unlock = (api: Api, path = INFORMATION) =>
     clusterObjects(api.connect()).patch(path, { spec: { datastoreReady: true } });
-  const assign = async (api: Api, handle: string) =>
-    textsOf(await openAllocator(storeOn(api), means()).assign(request(handle, { node: "one" })));
+  const assign = async (api: Api, handle: string, attributes = {}) =>
+    textsOf(await openAllocator(storeOn(api), means()).assign(request(handle, { node: "one", attributes })));
+  /** As a node agent of this release starts a pod. */
+  const start = async (api: Api, pod: string) => {
+    const [ip = ""] = await assign(api, `k8s-pod-network.${pod}`, { pod, namespace: "shop" });
+    const metadata = { name: pod, namespace: "shop" };
+    await clusterObjects(api.connect()).create("/api/v1/namespaces/shop/pods", { metadata, status: { podIP: ip } });
+    return ip;
+  };
   const handles = async (api: Api) => (await readWorld(storeOn(api))).handles.map(({ handleId }) => handleId);
 
   async function movedSite() {
@@ -499,6 +506,19 @@ describe("a lock that somebody else ends", () => {
       status: { podIP: address, podIPs: [{ ip: address }] },
     });
     await openAllocator(storeOn(api), means()).releaseHandle({ handle: `k8s-pod-network.${container}`, node });
+  }
+
+  /** As a former DEL writes it that had begun before the lock. */
+  async function deleteLate(api: Api): Promise<string> {
+    const objects = clusterObjects(api.connect());
+    const path = `${FORMER}/ipamblocks/192-168-77-64-26`;
+    const spec = structuredClone(api.object(path)?.["spec"]) as Record<string, unknown[]>;
+    (spec["allocations"] ?? [])[2] = null;
+    spec["unallocated"]?.push(2);
+    spec["attributes"]?.pop();
+    await objects.patch(path, { spec });
+    await objects.remove(`${FORMER}/ipamhandles/k8s-pod-network.cccc3333`);
+    return "k8s-pod-network.cccc3333";
   }
 
   test.each([
@@ -706,12 +726,12 @@ describe("a lock that somebody else ends", () => {
   test("and loses the mark of the copies: the way back is closed if addresses are only here, and they are named", async () => {
     const { api, site } = await movedSite();
     await unlock(api);
-    const [given] = await assign(api, "k8s-pod-network.meanwhile");
+    const given = await start(api, "meanwhile");
     await loseAnnotations(api, false);
     const [obstacle, ...others] = await obstaclesOf(site);
 
     expect(others).toEqual([]);
-    expect(obstacle?.message).toContain(given ?? "");
+    expect(obstacle?.message).toContain(given);
     expect(obstacle?.remedy).toContain("upgrade apply");
     expect((await rejectionOf(async () => storageStep.rollback?.(site, PLAN))).kind).toBe("resource-in-use");
     await unlockStep.act(site, PLAN);
@@ -727,6 +747,71 @@ describe("a lock that somebody else ends", () => {
     expect(await contents(api)).toEqual([]);
   });
 
+  test("and loses the mark of the copies: a DEL that comes late is not somebody's use of them", async () => {
+    const { api, site } = await movedSite();
+    await loseAnnotations(api, false);
+    const handle = await deleteLate(api);
+
+    expect(await obstaclesOf(site)).toEqual([]);
+    await unlockStep.act(site, PLAN);
+    expect(await handles(api)).not.toContain(handle);
+    expect(site.lines.join()).not.toContain("they stay as they are");
+    expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+  });
+
+  test("and loses the mark of copies that are not complete: they are completed, whatever pods run", async () => {
+    const api = await formerCluster();
+    const site = siteOn(api);
+    await storageStep.act(site, PLAN);
+    await unlock(api);
+    await start(api, "meanwhile");
+    await clusterObjects(api.connect()).remove(`${PRESENT}/ipamblocks/192-168-77-64-26`);
+    await loseAnnotations(api, false);
+
+    expect(await storageStep.remaining(site, PLAN)).toContain("not everything is copied");
+    await storageStep.act(site, PLAN);
+    expect(await storageStep.remaining(site, PLAN)).toEqual([]);
+    expect(await handles(api)).toContain("k8s-pod-network.meanwhile");
+    expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+  });
+
+  test("and loses the mark of the copies: nobody uses them before the node agents of this release come", async () => {
+    const { api, site } = await movedSite();
+    await unlock(api);
+    await start(api, "meanwhile");
+    await loseAnnotations(api, false);
+    const stateOf = (step: string) => (step === "manifest" ? ("pending" as const) : undefined);
+
+    expect(await obstaclesOf({ ...site, stateOf })).toEqual([]);
+    expect(await obstaclesOf({ ...site, stateOf: () => undefined })).toHaveLength(1);
+  });
+
+  test("and loses the mark of the copies after this upgrade has unlocked them: they are in use", async () => {
+    const { api, site } = await movedSite();
+    await unlockStep.act(site, PLAN);
+    await releaseFormerPod(api, {});
+    await loseAnnotations(api, false);
+    await unlockStep.act(site, PLAN);
+
+    expect(await handles(api)).not.toContain("k8s-pod-network.aaaa1111");
+  });
+
+  test("the step unlock killed before it has written a late DEL leaves the way back open, and is completed", async () => {
+    for (const way of ["back", "on"] as const) {
+      const { api, site } = await movedSite();
+      const handle = await deleteLate(api);
+      const { notes, backups } = site;
+      await unlockStep.act({ ...siteOn(api, killedAt(1, "after")), notes, backups }, PLAN).catch(() => {});
+      await clusterObjects(api.connect()).patch(INFORMATION, { metadata: { labels: { edited: "yes" } } });
+      expect(await obstaclesOf(site)).toEqual([]);
+      if (way === "back") await storageStep.rollback?.(site, PLAN);
+      else await unlockStep.act(site, PLAN);
+
+      expect(await handles(api)).not.toContain(handle);
+      expect(isReady(api, FORMER_INFORMATION)).toBe(way === "back");
+    }
+  });
+
   test("addresses that were assigned are not replaced if a rollback stops, and the step begins again", async () => {
     const { api, site } = await movedSite();
     await unlock(api);
@@ -740,6 +825,22 @@ describe("a lock that somebody else ends", () => {
     await storageStep.act(site, PLAN);
     expect(await handles(api)).toContain("k8s-pod-network.meanwhile");
     expect(await obstaclesOf(site)).toHaveLength(1);
+  });
+
+  test("resources that were edited since stay if a rollback stops, and the step begins again; missing ones are copied", async () => {
+    const { api, site } = await movedSite();
+    await unlock(api);
+    await assign(api, "k8s-pod-network.meanwhile");
+    const peer = `${PRESENT}/bgppeers/rack-switch`;
+    const policy = `${PRESENT}/namespaces/shop/networkpolicies/allow-web`;
+    await site.objects.patch(peer, { spec: { asNumber: 64999 } });
+    await site.objects.remove(policy);
+    expect(await storageStep.verify?.(site, PLAN)).toEqual([expect.stringContaining("is not copied yet")]);
+    await storageStep.act(site, PLAN);
+
+    expect(api.object(peer)?.["spec"]).toMatchObject({ asNumber: 64999 });
+    expect(api.object(policy)?.["spec"]).toMatchObject({ selector: 'app == "web"' });
+    expect([await storageStep.remaining(site, PLAN), await storageStep.verify?.(site, PLAN)]).toEqual([[], []]);
   });
 
   test("while the copy is interrupted: ADDs get their time again", async () => {

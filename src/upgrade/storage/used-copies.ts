@@ -8,9 +8,11 @@ import { addressAt, attributesOf } from "../../ipam/block.ts";
 import { readBlock } from "../../model/ipam-block.ts";
 import { parseKey } from "../../model/keys.ts";
 import { digestOf } from "../object-content.ts";
+import type { StepSite } from "../step.ts";
 import { isIpam } from "./compare.ts";
 import type { CopiedRecord } from "./conversion.ts";
-import { copiesMark, presentLock, replaceCopiesMark } from "./lock.ts";
+import { ofRunningPods, type PodAddress } from "./late-addresses.ts";
+import { copiesMark, hasUnlockBegun, presentLock, replaceCopiesMark } from "./lock.ts";
 import { IPAM_PREFIXES, readRecords } from "./stored-records.ts";
 
 /** In place of the digest: the first copy has begun, or a rollback deletes them. Nobody uses them then. */
@@ -43,25 +45,51 @@ export async function copiesState(store: Datastore, present?: ReadonlyMap<string
   return mark === digestOfRecords(records) ? "untouched" : "used";
 }
 
-/** Whether others have assigned or released addresses: the former storage must not replace them. Pure. */
-export function areCopiesUsed(
-  state: CopiesState,
-  records: readonly CopiedRecord[],
-  present: ReadonlyMap<string, Entry>,
-): boolean {
-  return isUndecided(state) ? addressesOfPresent(records, present).length > 0 : state === "used";
+export interface Copies {
+  readonly state: CopiesState;
+  readonly present: ReadonlyMap<string, Entry>;
+  /** What the former storage is converted to. */
+  records(): Promise<readonly CopiedRecord[]>;
 }
 
-/** The mark does not say whether others have used the copies: their content does. */
-export function isUndecided(state: CopiesState): state is "being-corrected" | "unknown" {
+export interface CopiesUse {
+  readonly isUsed: boolean;
+  /** Those that say so, if the mark does not. */
+  readonly addresses: readonly string[];
+}
+
+/**
+ * Whether others have assigned or released addresses: the former storage must not replace them. If the mark does not tell,
+ * addresses that only the present storage has do, but only those of running pods: others are of DELs that came late.
+ */
+export async function useOfCopies(
+  site: Pick<StepSite, "objects" | "backups" | "stateOf">,
+  { state, present, records }: Copies,
+): Promise<CopiesUse> {
+  const isUsed = state === "used" || (state === "unknown" && (await hasUnlockBegun(site.backups)));
+  if (isUsed || !isUndecided(state) || areAgentsToCome(site)) return { isUsed, addresses: [] };
+  const running = await ofRunningPods(site.objects, addressesOfPresent(await records(), present));
+  return { isUsed: running.length > 0, addresses: running.map(({ address }) => address) };
+}
+
+/** The mark does not say whether others have used the copies. */
+function isUndecided(state: CopiesState): boolean {
   return state === CORRECTED || state === "unknown";
 }
 
-/** An address that the present storage has assigned, and the former one has not: to replace or delete the copies loses it. Pure. */
-export function addressesOfPresent(
+/** Steps that bring the node agents of this release: before them nobody uses the present storage. */
+const AGENT_STEPS = ["chart", "operator", "manifest"];
+
+function areAgentsToCome({ stateOf }: Pick<StepSite, "stateOf">): boolean {
+  const states = AGENT_STEPS.flatMap((step) => stateOf(step) ?? []);
+  return states.length > 0 && states.every((state) => state === "pending");
+}
+
+/** Addresses of pods that the present storage has assigned, and the former one has not: to replace or delete the copies loses them. Pure. */
+function addressesOfPresent(
   records: readonly CopiedRecord[],
   present: ReadonlyMap<string, Entry>,
-): readonly string[] {
+): readonly PodAddress[] {
   const wanted = new Map(records.map((record) => [record.key, record]));
   return [...present.values()]
     .filter(({ key }) => parseKey(key)?.kind === "block")
@@ -70,9 +98,9 @@ export function addressesOfPresent(
       const [now, former] = [readBlock(value, key), record && readBlock(record.value, record.what)];
       return now.allocations.flatMap((_, ordinal) => {
         const [after, before] = [attributesOf(now, ordinal), former && attributesOf(former, ordinal)];
-        return after === undefined || after.handleId === before?.handleId
-          ? []
-          : [formatAddress(addressAt(now, ordinal))];
+        const { handleId = "", secondary: { pod, namespace } = {} } = after ?? {};
+        if (pod === undefined || namespace === undefined || handleId === before?.handleId) return [];
+        return [{ address: formatAddress(addressAt(now, ordinal)), namespace, pod, handleId }];
       });
     });
 }
