@@ -88,6 +88,17 @@ describe("restoreOperator()", () => {
     expect(details).toContain("run upgrade rollback again");
   });
 
+  test("says what to do if the pods of the operator do not end, because their machine is off", async () => {
+    const { work, cluster } = await siteOf("former");
+    cluster.objects.set(OPERATOR_DEPLOYMENT, DEPLOYMENT as never);
+    // Its deletion waits for that of its pods.
+    cluster.objects.delete = () => false;
+
+    const { message, details } = await rejectionOf(work);
+    expect(message).toContain("the pods of the operator do not end");
+    expect(details).toMatch(/machine of such a pod is off, delete its Node, and run upgrade rollback again/);
+  });
+
   test("locks a storage again that somebody unlocks meanwhile", async () => {
     const information = (datastoreReady: boolean) => ({ metadata: { name: "default" }, spec: { datastoreReady } });
     const { work, cluster } = await siteOf("former", [

@@ -89,7 +89,7 @@ async function stopOperator({ objects, wait }: StepSite): Promise<void> {
     await wait(POLL_MILLISECONDS);
   }
   throw new PluginError("try-again-later", "Cannot go back: the pods of the operator do not end", {
-    details: `kubectl --namespace ${identity.operator} get pods`,
+    details: `see where they run (kubectl --namespace ${identity.operator} get pods -o wide); if the machine of such a pod is off, delete its Node, and run upgrade rollback again`,
   });
 }
 
