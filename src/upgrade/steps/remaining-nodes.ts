@@ -13,17 +13,17 @@ import { formerLock } from "../storage/lock.ts";
 import { readFormer } from "../storage/read-former.ts";
 import { IPAM_PREFIXES, readRecords } from "../storage/stored-records.ts";
 
-const NAME = "remaining-nodes";
+export const REMAINING_NODES = "remaining-nodes";
 
 export const remainingNodesStep: Step = {
-  name: NAME,
+  name: REMAINING_NODES,
   title: "Update the nodes that the rolling update went on without",
   rule: 7,
   why: "What only former node agents use is removed after this. The datastore is unlocked meanwhile.",
   async plan({ facts }) {
     if (facts.storage !== "former") return undefined;
     const notes = ["nothing to do, unless a node stalls or is not ready while the datastore is locked"];
-    return { step: NAME, changes: [], obstacles: [], notes, estimatedSeconds: 0, data: {} };
+    return { step: REMAINING_NODES, changes: [], obstacles: [], notes, estimatedSeconds: 0, data: {} };
   },
   async remaining(site) {
     const isUnlocked = (await formerLock(site.objects)) === "unlocked";

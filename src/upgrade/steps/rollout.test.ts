@@ -167,6 +167,13 @@ describe("a node that is down when the datastore is locked", () => {
     expect(site.lines).toContainEqual(expect.stringMatching(/^Node two: .* It is not updated after 300 s/));
   });
 
+  test("is waited for if the plan has no step that does it later, as plans of earlier builds", async () => {
+    const site = siteWith(node("one"), running("one"), ...DOWN);
+    const failure = await rejectionOf(() => rolloutStep.act({ ...site, stateOf: () => undefined }, PLAN));
+
+    expect(failure.message).toMatch(/no progress for 600 s: Node two/);
+  });
+
   test("is waited for afterwards: it is named, with what to do", async () => {
     const site = siteWith(node("one"), running("one"), ...DOWN);
     const failure = await rejectionOf(() => remainingNodesStep.act(site, PLAN));

@@ -11,6 +11,7 @@ import { readRollout } from "../rollout/read-view.ts";
 import { pendingNodes, waitForNodes } from "../rollout/wait.ts";
 import type { PlanningSite, Step, StepPlan } from "../step.ts";
 import { guardedWait } from "../storage/guard-lock.ts";
+import { REMAINING_NODES } from "./remaining-nodes.ts";
 
 const NAME = "rollout";
 
@@ -49,7 +50,8 @@ export const rolloutStep: Step = {
     const missingTemplate = (daemonSet: Fields | undefined) => formerTemplate(daemonSet, release.version, formerImage);
     const left = await waitForNodes(site, path, {
       missingTemplate,
-      ...(facts.storage === "former" ? { mayLeaveNodes: true } : {}),
+      // Plans of earlier builds have no step that waits for them later.
+      ...(site.stateOf(REMAINING_NODES) === undefined ? {} : { mayLeaveNodes: true }),
       ...guardedWait(site, "upgrade apply"),
     });
     await site.notes.write(
