@@ -27,9 +27,9 @@ export function lockGuard(site: GuardedSite, guarded: Guarded, command: RunComma
       const unlocked = await unlockedStorages(site, guarded);
       if (unlocked.length === 0) return false;
       times += 1;
-      if (times > MOST_TIMES) throw unlockedAgain(unlocked, command);
       if (guarded === "both") await lockPresentAgain(await site.openDatastore(), site.now());
       if (unlocked.includes(FORMER)) await setFormerLock(site.objects, "locked");
+      if (times > MOST_TIMES) throw unlockedAgain(unlocked, command);
       site.progress(`Somebody else has unlocked ${unlocked.join(" and ")}: locked again. ${ADVICE}`);
       return true;
     },
