@@ -6,10 +6,11 @@
  */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
+import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
 import { FORMER_API } from "../former-names.ts";
 import { rolloutPace, rolloutSeconds } from "../rollout/pace.ts";
 import type { Step, StepSite } from "../step.ts";
-import { compareRecords, describeDifference, isIpam } from "../storage/compare.ts";
+import { compareRecords, describeDifference } from "../storage/compare.ts";
 import type { CopiedRecord } from "../storage/conversion.ts";
 import { copyRecords } from "../storage/copy-records.ts";
 import { lockGuard } from "../storage/guard-lock.ts";
@@ -27,7 +28,14 @@ import {
 import { readFormer } from "../storage/read-former.ts";
 import { isServedByDefinitions } from "../storage/served-api.ts";
 import { ALL_PREFIXES, RESOURCE_PREFIXES, readRecords } from "../storage/stored-records.ts";
-import { beginCorrection, type CopiesState, copiesState, recordCopies, useOfCopies } from "../storage/used-copies.ts";
+import {
+  beginCorrection,
+  type CopiesState,
+  copiesState,
+  isAssignment,
+  recordCopies,
+  useOfCopies,
+} from "../storage/used-copies.ts";
 
 const NAME = "unlock";
 
@@ -86,12 +94,12 @@ export const unlockStep: Step = {
 async function settleCopies(site: StepSite, store: Datastore): Promise<void> {
   const { records } = await readFormer(site.objects);
   const present = await readRecords(store, ALL_PREFIXES);
-  const lost = records.filter(({ key }) => !isIpam(key) && !present.has(key));
+  const lost = records.filter(({ key }) => !isAssignment(key) && !present.has(key));
   for (const { what } of lost) site.progress(`${what} was deleted since it was copied, and is copied again`);
   const state = await copiesState(store, present);
   const { isUsed } = await useOfCopies(site, { state, present, records: async () => records });
   if (!isUsed || (await isOwnCorrection(site, store, state))) {
-    await correctCopies([...lost, ...records.filter(({ key }) => isIpam(key))], { site, store, present });
+    await correctCopies([...lost, ...records.filter(({ key }) => isAssignment(key))], { site, store, present });
     await recordShared(site.backups, records, []);
     return;
   }
@@ -101,8 +109,7 @@ async function settleCopies(site: StepSite, store: Datastore): Promise<void> {
   const late = lateAddresses(records, present);
   const isRecorded = await hasUnlockBegun(site.backups);
   await refuseLateAddresses(site.objects, isRecorded ? await gainedAddresses(site, late) : late);
-  const resources = new Map([...present].filter(([key]) => !isIpam(key)));
-  await copyAgain(lost, { site, store, present: resources, prefixes: RESOURCE_PREFIXES });
+  await copyAgain(lost, { site, store, present: new Map(), prefixes: SETTING_PREFIXES });
   await recordShared(site.backups, records, late);
 }
 
@@ -119,12 +126,24 @@ interface CopiesAtHand {
 }
 
 async function correctCopies(wanted: readonly CopiedRecord[], copies: CopiesAtHand): Promise<void> {
-  const { site, store, present } = copies;
+  const { site, store } = copies;
+  const present = withoutOthers(copies.present, wanted);
   if (compareRecords(wanted, present).length > 0) {
     await beginCorrection(store);
     await site.notes.write({ copying: await lockRevision(store) });
   }
-  await recordCopies(store, await copyAgain(wanted, { ...copies, prefixes: ALL_PREFIXES }));
+  await recordCopies(store, await copyAgain(wanted, { ...copies, present, prefixes: ALL_PREFIXES }));
+}
+
+const SETTING_PREFIXES = [...RESOURCE_PREFIXES, IPAM_CONFIGURATION_KEY];
+
+/** Settings that are not copied again stay, whatever the former storage says. */
+function withoutOthers(
+  present: ReadonlyMap<string, Entry>,
+  wanted: readonly CopiedRecord[],
+): ReadonlyMap<string, Entry> {
+  const keys = new Set(wanted.map(({ key }) => key));
+  return new Map([...present].filter(([key]) => keys.has(key) || isAssignment(key)));
 }
 
 /** Returns the records as they are then. */
@@ -135,7 +154,7 @@ async function copyAgain(
   const { store, prefixes } = means;
   await copyRecords(wanted, { ...means, progress: (line) => site.progress(line) });
   const copied = await readRecords(store, prefixes);
-  const left = compareRecords(wanted, copied).map(describeDifference);
+  const left = compareRecords(wanted, withoutOthers(copied, wanted)).map(describeDifference);
   if (left.length === 0) return copied;
   throw new PluginError(
     "resource-changed",

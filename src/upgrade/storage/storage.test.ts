@@ -18,6 +18,7 @@ import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { clusterObjects } from "../../kube/objects.ts";
+import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
 import { UPGRADE_LOCK_ANNOTATION } from "../../model/upgrade-lock-annotation.ts";
 import { setLock } from "../datastore-migration/migrate.ts";
 import { FORMER_UID } from "../former-names.ts";
@@ -595,6 +596,7 @@ describe("a lock that somebody else ends", () => {
       expect.stringContaining("again and again"),
       expect.stringContaining(`run ${command} again`),
     ]);
+    expect(isReady(api)).toBe(false);
   });
 
   test("addresses that were assigned meanwhile stay; what was not compared is compared before the end", async () => {
@@ -612,6 +614,21 @@ describe("a lock that somebody else ends", () => {
     expect([isReady(api), isReady(api, FORMER_INFORMATION)]).toEqual([true, false]);
     expect(await unlockStep.remaining(site, PLAN)).toEqual([]);
     expect(api.object(INFORMATION)?.metadata["annotations"] ?? {}).not.toHaveProperty(UPGRADE_LOCK_ANNOTATION);
+  });
+
+  test("an edited IPAMConfiguration is not a use of the addresses, and stays", async () => {
+    const { api, site } = await movedSite();
+    const [configuration] = [...(await readRecords(storeOn(api), [IPAM_CONFIGURATION_KEY])).values()];
+    if (configuration === undefined) throw new Error("there is none");
+    const value = configuration.value.replace(/"maxBlocksPerHost":\d+/, '"maxBlocksPerHost":7');
+    expect(value).not.toBe(configuration.value);
+    await storeOn(api).commit([{ ...configuration, kind: "update", value }]);
+
+    expect(await obstaclesOf(site)).toEqual([]);
+    await unlockStep.act(site, PLAN);
+    expect(site.lines.join()).not.toContain("they stay as they are");
+    const [edited] = [...(await readRecords(storeOn(api), [IPAM_CONFIGURATION_KEY])).values()];
+    expect(edited?.value).toContain('"maxBlocksPerHost":7');
   });
 
   test("also if that person locks it again", async () => {

@@ -6,7 +6,7 @@ import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { addressAt, attributesOf } from "../../ipam/block.ts";
 import { readBlock } from "../../model/ipam-block.ts";
-import { parseKey } from "../../model/keys.ts";
+import { IPAM_CONFIGURATION_KEY, parseKey } from "../../model/keys.ts";
 import { digestOf } from "../object-content.ts";
 import type { StepSite } from "../step.ts";
 import { isIpam } from "./compare.ts";
@@ -105,7 +105,12 @@ function addressesOfPresent(
     });
 }
 
+/** The configuration of IPAM is a setting, which people edit. */
+export function isAssignment(key: string): boolean {
+  return isIpam(key) && key !== IPAM_CONFIGURATION_KEY;
+}
+
 function digestOfRecords(records: ReadonlyMap<string, Entry>): string {
-  const texts = [...records.values()].filter(({ key }) => isIpam(key)).map(({ key, value }) => `${key} ${value}`);
+  const texts = [...records.values()].filter(({ key }) => isAssignment(key)).map(({ key, value }) => `${key} ${value}`);
   return digestOf(texts.toSorted().join("\n"));
 }
