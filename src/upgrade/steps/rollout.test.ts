@@ -4,6 +4,7 @@ import { rejectionOf } from "../../../test/support/thrown-by.ts";
 import { upgradeSite } from "../../../test/support/upgrade-site.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { identity } from "../../identity.ts";
+import { FORMER_INFORMATION } from "../storage/lock.ts";
 import { remainingNodesStep } from "./remaining-nodes.ts";
 import { rolloutStep } from "./rollout.ts";
 
@@ -184,6 +185,24 @@ describe("a node that is down when the datastore is locked", () => {
       message: expect.stringMatching(/^The datastore is unlocked, but not all nodes are updated.*Node two: /),
       details: expect.stringMatching(/former storage stays locked.*Repair each node, or delete its Node.*apply again/),
     });
+  });
+
+  const FORMER_GROUP = `crd.${identity.apiGroup}`;
+  test.each([
+    ["rollout", rolloutStep],
+    ["remaining-nodes", remainingNodesStep],
+  ])("while the step %s waits for it, the former storage is locked again if somebody unlocks it", async (_, step) => {
+    const metadata = { name: "default" };
+    const kind = { apiVersion: `${FORMER_GROUP}/v1`, kind: "ClusterInformation" };
+    const site = siteWith(node("one"), running("one"), ...DOWN, { ...kind, metadata, spec: { datastoreReady: true } });
+    const patched: unknown[] = [];
+    const patch = async (path: string, change: object) => {
+      patched.push([path, change]);
+      return {};
+    };
+    await rejectionOf(() => step.act({ ...site, objects: { ...site.objects, patch } }, PLAN));
+
+    expect(patched).toContainEqual([FORMER_INFORMATION, { spec: { datastoreReady: false } }]);
   });
 
   test("has nothing to be waited for when it is updated", async () => {

@@ -656,6 +656,25 @@ describe("a lock that somebody else ends", () => {
     expect(isReady(api)).toBe(true);
   });
 
+  test("nobody else: what a late DEL has released is free", async () => {
+    const { api, site } = await movedSite();
+    const handle = await deleteLate(api);
+    await unlockStep.act(site, PLAN);
+
+    expect(await handles(api)).not.toContain(handle);
+    expect(findProblems(await readWorld(storeOn(api)))).toEqual([]);
+  });
+
+  test("is not ended by the step unlock while the aggregated API serves the former storage", async () => {
+    const { api, site } = await movedSite();
+    const spec = { service: { name: "api", namespace: "n" } };
+    const metadata = { name: `v3.${identity.apiGroup}` };
+    await site.objects.create("/apis/apiregistration.k8s.io/v1/apiservices", { metadata, spec });
+
+    expect((await rejectionOf(() => unlockStep.act(site, PLAN))).message).toContain("the former storage is in use");
+    expect(isReady(api)).toBe(false);
+  });
+
   test("and a pod that has ended does not have its address any more", async () => {
     const { api, site } = await movedSite();
     await unlock(api);
@@ -808,9 +827,24 @@ describe("a lock that somebody else ends", () => {
     await unlockStep.act(site, PLAN);
     await releaseFormerPod(api, {});
     await loseAnnotations(api, false);
+    // Although the former storage knows all addresses.
+    expect(await obstaclesOf(site)).toHaveLength(1);
     await unlockStep.act(site, PLAN);
 
     expect(await handles(api)).not.toContain("k8s-pod-network.aaaa1111");
+  });
+
+  test("what is used while the step unlock is interrupted stays", async () => {
+    const { api, site } = await movedSite();
+    await deleteLate(api);
+    const { notes, backups } = site;
+    await unlockStep.act({ ...siteOn(api, killedAt(1, "after")), notes, backups }, PLAN).catch(() => {});
+    await unlock(api);
+    const given = await start(api, "meanwhile");
+
+    expect(await obstaclesOf(site)).toEqual([expect.objectContaining({ message: expect.stringContaining(given) })]);
+    await unlockStep.act(site, PLAN);
+    expect(await handles(api)).toContain("k8s-pod-network.meanwhile");
   });
 
   test("the step unlock killed before it has written a late DEL leaves the way back open, and is completed", async () => {
