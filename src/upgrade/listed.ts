@@ -5,3 +5,12 @@ export function listed(names: readonly string[]): string {
   const others = names.length - SHOWN;
   return others > 0 ? `${names.slice(0, SHOWN).join(", ")} and ${others} more` : names.join(", ");
 }
+
+/** Lines of a message. */
+const MOST_LINES = 20;
+
+/** With `and 4 more` in place of the others. */
+export function shortened(lines: readonly string[]): readonly string[] {
+  if (lines.length <= MOST_LINES) return lines;
+  return [...lines.slice(0, MOST_LINES), `and ${lines.length - MOST_LINES} more`];
+}

@@ -116,6 +116,13 @@ describe("the advice of a rolling update that stalls", () => {
   });
 });
 
+test("a rolling update that stalls names twenty nodes, and how many more there are", async () => {
+  const nodes = Array.from({ length: 30 }, (_, index) => readyNode(`n${index}`));
+  const { message } = await rejectionOf(() => waitForNodes(siteOf({ daemonSet: daemonSet(), nodes, pods: [] }), "/a"));
+
+  expect([message.match(/Node n/g)?.length, message.endsWith("and 10 more")]).toEqual([20, true]);
+});
+
 describe("waitForNodes() while the datastore is locked", () => {
   const LOCKED = {
     facts: { datastore: "kubernetes", storage: "former" },

@@ -4,6 +4,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import type { Fields } from "../../kube/objects.ts";
+import { shortened } from "../listed.ts";
 import { fieldsIn } from "../manifest/workload.ts";
 import type { RunCommand, StepSite } from "../step.ts";
 import { isBusy, isUpdated, nodesToLeave, nodesToReplace, rolloutPace } from "./pace.ts";
@@ -146,7 +147,7 @@ function explain({ node, why, state }: NodeState): string {
 }
 
 function stalled(seconds: number, lines: readonly string[], command: RunCommand): PluginError {
-  const message = `The rolling update of the node agents has made no progress for ${seconds} s: ${lines.join("; ")}`;
+  const message = `The rolling update of the node agents has made no progress for ${seconds} s: ${shortened(lines).join("; ")}`;
   const orBack = command === "upgrade apply" ? "; or go back with upgrade rollback" : "";
   return new PluginError("not-ready", message, {
     details: `remove the cause, or delete the Node if it does not come back, and run ${command} again${orBack}`,

@@ -14,6 +14,7 @@ import { parseKey } from "../../model/keys.ts";
 import { CLUSTER_INFORMATION } from "../../model/kinds.ts";
 import type { Obstacle } from "../facts.ts";
 import { FORMER_API } from "../former-names.ts";
+import { shortened } from "../listed.ts";
 import { removeOwnerReferences } from "../owner-references/remove.ts";
 import type { PlannedChange, PlanningSite, Step, StepPlan, StepSite } from "../step.ts";
 import { compareRecords, describeDifference, isCopy, isIpam } from "../storage/compare.ts";
@@ -43,8 +44,6 @@ import { ALL_PREFIXES, IPAM_PREFIXES, readRecords } from "../storage/stored-reco
 import { copiesState, INCOMPLETE, recordCopies, useOfCopies } from "../storage/used-copies.ts";
 
 const NAME = "storage";
-/** Lines of a message. */
-const MOST_LINES = 20;
 
 export const storageStep: Step = {
   name: NAME,
@@ -215,11 +214,6 @@ async function resourceDifferences(site: StepSite): Promise<readonly string[]> {
   const only = new Map([...present].filter(([key]) => !isIpam(key)));
   const differences = compareRecords(resources, only).filter(({ kind }) => !isUsed || kind === "missing");
   return shortened(differences.map(describeDifference));
-}
-
-function shortened(lines: readonly string[]): readonly string[] {
-  if (lines.length <= MOST_LINES) return lines;
-  return [...lines.slice(0, MOST_LINES), `and ${lines.length - MOST_LINES} more`];
 }
 
 /** The lock goes last. Resources that are not copies stay. */

@@ -9,6 +9,7 @@ import { addressAt, attributesOf } from "../../ipam/block.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
 import { parseKey } from "../../model/keys.ts";
+import { shortened } from "../listed.ts";
 import { fieldsIn, itemsIn } from "../manifest/workload.ts";
 import { digestOf } from "../object-content.ts";
 import type { Backups } from "../step.ts";
@@ -87,11 +88,11 @@ export async function refuseLateAddresses(objects: PodReads, late: readonly PodA
   );
   throw new PluginError(
     "resource-in-use",
-    `Addresses were assigned in the former storage after it was copied, and the present one was in use by then: ${names.join("; ")}`,
+    `Addresses were assigned in the former storage after it was copied, and the present one was in use by then: ${shortened(names).join("; ")}`,
     {
       details:
         "somebody had unlocked the datastore. Delete these pods, whose successors get other addresses, and run upgrade apply again. " +
-        `Without --force they would not go before the lock ends: ${commands.join("; ")}. If the machine of such a pod does not respond, make sure that it is off`,
+        `Without --force they would not go before the lock ends: ${shortened(commands).join("; ")}. If the machine of such a pod does not respond, make sure that it is off`,
     },
   );
 }
