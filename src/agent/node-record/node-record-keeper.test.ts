@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { means, nodeChange, poolChange, seed } from "../../../test/support/ipam.ts";
 import { isStopped, LEVELS, stoppingMemory } from "../../../test/support/stopping-memory.ts";
+import { rejectionOf } from "../../../test/support/thrown-by.ts";
 import type { Change, Datastore } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { MemoryTable } from "../../datastore/memory/table.ts";
@@ -403,6 +404,23 @@ describe("the record of a node", () => {
 
     expect(await releaseLeaks(decided, { endpoints: new Map() }, options)).toEqual([]);
     expect(await used(table)).toEqual([address ?? "none"]);
+  });
+
+  test("names no address that was released with the former node if the node joined again during a look", async () => {
+    const table = await cluster(VXLAN);
+    const site = agent(table);
+    await site.look();
+    const former = await factsIn(openMemory(table));
+    const store = openMemory(table);
+    await openAllocator(store, means()).releaseHandle({ handle: "vxlan-tunnel-addr-node-1", node: "node-1" });
+    const joined = NODE.codec.make({ name: "node-1", uid: crypto.randomUUID() }, {});
+    await seed(store, { kind: "put", key: NODE_KEY, value: NODE.codec.write(joined) });
+    site.addresses = host("192.0.2.6/24");
+
+    expect((await rejectionOf(() => site.look(former))).kind).toBe("try-again-later");
+    expect((await specOf(table))?.ipv4VXLANTunnelAddr).toBeUndefined();
+    await site.look();
+    expect(await used(table)).toEqual([(await specOf(table))?.ipv4VXLANTunnelAddr ?? "none"]);
   });
 
   test("names a pool that is full, and has everything else", async () => {

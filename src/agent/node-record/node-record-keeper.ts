@@ -113,7 +113,7 @@ export class NodeRecordKeeper {
       const spec = withPodCidrs(addressed(before), podCidrs);
       return tunnels === undefined ? spec : withTunnels(spec, node, tunnels);
     };
-    if (!Bun.deepEquals(change(record.spec), record.spec)) await this.write(change);
+    if (!Bun.deepEquals(change(record.spec), record.spec)) await this.write(record, change);
     if (tunnels !== undefined) await this.tunnels.giveBack(tunnels);
   }
 
@@ -147,13 +147,14 @@ export class NodeRecordKeeper {
     this.own = identity;
   }
 
-  private async write(change: (spec: Spec) => Spec): Promise<void> {
+  private async write({ metadata }: Node, change: (spec: Spec) => Spec): Promise<void> {
     const { node, store, log } = this.means;
     const key = NODE.key({ name: node });
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
       const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
       if (entry === undefined) return;
       const before = NODE.codec.read(entry.value, key);
+      if (before.metadata.uid !== metadata.uid) return this.joinedAgain();
       const after = NODE.codec.make(before.metadata, change(before.spec));
       const value = NODE.codec.write({ ...before, spec: after.spec }, entry.value);
       if (value === NODE.codec.write(before, entry.value)) return;
@@ -161,6 +162,15 @@ export class NodeRecordKeeper {
       if (ok) return log(`The record of this node has changed: ${describeChange(before.spec, after.spec)}`);
     }
     throw new PluginError("try-again-later", `Cannot write node ${quoted(node)}: others keep changing it`);
+  }
+
+  /** What the node had before it was deleted was released with it, the addresses of its tunnels among them. */
+  private joinedAgain(): never {
+    this.forget();
+    throw new PluginError(
+      "try-again-later",
+      `Node ${quoted(this.means.node)} was deleted and has joined again meanwhile`,
+    );
   }
 
   private keepMtu(addresses: readonly HostAddress[], spec: Spec | undefined, { pools }: RecordFacts): void {
