@@ -1,34 +1,18 @@
 /** The only writer of the table that guards BGP. It compares with the kernel, so that it also repairs what other programs did. */
-import { isKernelError } from "../linux/kernel-error.ts";
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
-import { tryCommit } from "../linux/nftables/commit.ts";
+import { commitCompared } from "../linux/nftables/commit.ts";
 import { findTable, listElements, listRuleHeads } from "../linux/nftables/read.ts";
-import type { NftChange } from "../linux/nftables/ruleset.ts";
-import {
-  BGP_TABLE,
-  type BgpEnd,
-  bgpTableChanges,
-  bgpTableRemoval,
-  elementsOfSets,
-  isBgpTableIntact,
-} from "./bgp-table.ts";
-
-/** Another program may change the table at the same time. */
-const ATTEMPTS = 5;
+import { type NftChange, tableRemoval } from "../linux/nftables/ruleset.ts";
+import { BGP_TABLE, type BgpEnd, bgpTableChanges, elementsOfSets, isBgpTableIntact } from "./bgp-table.ts";
 
 /** Guards exactly these sessions; without any there is no table. Returns whether something was written. */
 export function applyBgpGuard(socket: NetlinkSocket, ends: readonly BgpEnd[]): boolean {
-  for (let attempt = 1; ; attempt++) {
-    const changes = changesFor(socket, ends);
-    const [refusal] = tryCommit(socket, changes);
-    if (refusal === undefined) return changes.length > 0;
-    if (attempt === ATTEMPTS || !isKernelError(refusal.error, "ENOENT", "EEXIST")) throw refusal.error;
-  }
+  return commitCompared(socket, () => changesFor(socket, ends));
 }
 
 /** Sessions seldom change: the table is replaced as a whole. */
 function changesFor(socket: NetlinkSocket, ends: readonly BgpEnd[]): readonly NftChange[] {
-  if (ends.length === 0) return findTable(socket, BGP_TABLE) === undefined ? [] : bgpTableRemoval();
+  if (ends.length === 0) return findTable(socket, BGP_TABLE) === undefined ? [] : tableRemoval(BGP_TABLE);
   const isCurrent = isBgpTableIntact(listRuleHeads(socket, BGP_TABLE)) && hasExactly(socket, ends);
   return isCurrent ? [] : bgpTableChanges(ends);
 }

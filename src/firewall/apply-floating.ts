@@ -4,13 +4,12 @@
  * gets elements, any other is replaced in one batch, and one that leads nowhere is
  * removed.
  */
-import { isKernelError } from "../linux/kernel-error.ts";
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
-import { tryCommit } from "../linux/nftables/commit.ts";
+import { commitCompared } from "../linux/nftables/commit.ts";
 import { findTable, listElements, listRuleHeads } from "../linux/nftables/read.ts";
-import type { NftChange } from "../linux/nftables/ruleset.ts";
+import { type NftChange, tableRemoval } from "../linux/nftables/ruleset.ts";
 import { type FloatingAddress, floatingChanges, hairpinSources } from "./floating-addresses.ts";
-import { floatingElementChanges, floatingOfElement, floatingRemoval, floatingTableChanges } from "./floating-rules.ts";
+import { floatingElementChanges, floatingOfElement, floatingTableChanges } from "./floating-rules.ts";
 import {
   FLOATING_TABLE,
   type FloatingMapPurpose,
@@ -19,17 +18,9 @@ import {
   isFloatingWithoutRecords,
 } from "./floating-table.ts";
 
-/** Another program may change the table at the same time. */
-const ATTEMPTS = 5;
-
 /** Makes exactly these addresses lead to pods; returns whether something was written. */
 export function applyFloating(socket: NetlinkSocket, addresses: readonly FloatingAddress[]): boolean {
-  for (let attempt = 1; ; attempt++) {
-    const changes = changesFor(socket, addresses);
-    const [refusal] = tryCommit(socket, changes);
-    if (refusal === undefined) return changes.length > 0;
-    if (attempt === ATTEMPTS || !isKernelError(refusal.error, "ENOENT", "EEXIST")) throw refusal.error;
-  }
+  return commitCompared(socket, () => changesFor(socket, addresses));
 }
 
 /** What an agent that recorded nothing on the host has led to pods; nothing once the table was written by this release. */
@@ -39,7 +30,8 @@ export function readFloatingWithoutRecords(socket: NetlinkSocket): readonly Floa
 }
 
 function changesFor(socket: NetlinkSocket, addresses: readonly FloatingAddress[]): readonly NftChange[] {
-  if (addresses.length === 0) return findTable(socket, FLOATING_TABLE) === undefined ? [] : floatingRemoval();
+  if (addresses.length === 0)
+    return findTable(socket, FLOATING_TABLE) === undefined ? [] : tableRemoval(FLOATING_TABLE);
   if (!isFloatingIntact(listRuleHeads(socket, FLOATING_TABLE))) return floatingTableChanges(addresses);
   return [
     ...floatingElementChanges("external", floatingChanges(readMap(socket, "external"), addresses)),

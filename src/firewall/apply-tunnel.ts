@@ -3,11 +3,10 @@
  * repairs what other programs did: an intact table gets elements, any other is replaced in one batch.
  */
 import { type Address, formatAddress } from "../ip/address.ts";
-import { isKernelError } from "../linux/kernel-error.ts";
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
-import { tryCommit } from "../linux/nftables/commit.ts";
+import { commitCompared, tryCommit } from "../linux/nftables/commit.ts";
 import { findTable, listElements, listRuleHeads } from "../linux/nftables/read.ts";
-import type { NftChange } from "../linux/nftables/ruleset.ts";
+import { type NftChange, tableRemoval } from "../linux/nftables/ruleset.ts";
 import {
   GUARDED_TUNNELS,
   type GuardedTunnel,
@@ -17,11 +16,7 @@ import {
   senderSet,
   TUNNEL_TABLE,
   tunnelTableChanges,
-  tunnelTableRemoval,
 } from "./tunnel-table.ts";
-
-/** Another program may change the table at the same time. */
-const ATTEMPTS = 5;
 
 export interface GuardedTunnels {
   /** Without any there is no table. */
@@ -34,12 +29,7 @@ export interface GuardedTunnels {
 
 /** Returns whether something was written. */
 export function applyTunnelGuard(socket: NetlinkSocket, wanted: GuardedTunnels): boolean {
-  for (let attempt = 1; ; attempt++) {
-    const changes = changesFor(socket, wanted);
-    const [refusal] = tryCommit(socket, changes);
-    if (refusal === undefined) return changes.length > 0;
-    if (attempt === ATTEMPTS || !isKernelError(refusal.error, "ENOENT", "EEXIST")) throw refusal.error;
-  }
+  return commitCompared(socket, () => changesFor(socket, wanted));
 }
 
 /** Without reading. Returns `false` if the kernel's table is not what was expected; then nothing is changed. */
@@ -55,7 +45,7 @@ function changesFor(socket: NetlinkSocket, wanted: GuardedTunnels): readonly Nft
     (name) => wanted.tunnels.includes(name) || (wanted.isPartial && comments.includes(ruleComment(name))),
   );
   const senders = wanted.isPartial ? [...wanted.senders, ...without(present, wanted.senders)] : wanted.senders;
-  if (tunnels.length === 0) return findTable(socket, TUNNEL_TABLE) === undefined ? [] : tunnelTableRemoval();
+  if (tunnels.length === 0) return findTable(socket, TUNNEL_TABLE) === undefined ? [] : tableRemoval(TUNNEL_TABLE);
   if (!Bun.deepEquals(comments, tunnels.map(ruleComment))) return tunnelTableChanges(tunnels, senders);
   return senderChanges(without(present, senders), without(senders, present));
 }

@@ -18,6 +18,7 @@ import {
   type NftRule,
   type Ruleset,
   type TableReference,
+  tableRemoval,
 } from "../linux/nftables/ruleset.ts";
 import type { NftElement, NftSet } from "../linux/nftables/set.ts";
 import { concatenate, hostNumber, portValue } from "../linux/nftables/value.ts";
@@ -60,16 +61,7 @@ type EndSet = (typeof SETS)[number];
 
 /** Replaces the table, whatever it was, in one batch. */
 export function bgpTableChanges(ends: readonly BgpEnd[]): readonly NftChange[] {
-  return [...bgpTableRemoval(), ...changesOf(bgpRuleset(ends))];
-}
-
-/** Succeeds whether or not the table exists. */
-export function bgpTableRemoval(): readonly NftChange[] {
-  const table = BGP_TABLE;
-  return [
-    { kind: "add-table", table },
-    { kind: "delete-table", table },
-  ];
+  return [...tableRemoval(BGP_TABLE), ...changesOf(bgpRuleset(ends))];
 }
 
 /** What each set contains. */

@@ -12,7 +12,14 @@
 import { addressBits, addressBytes, addressFromBytes, type Family } from "../ip/address.ts";
 import type { Expression } from "../linux/nftables/expression.ts";
 import { loadAddress, matchFamily } from "../linux/nftables/match.ts";
-import { changesOf, type Hook, type NftChange, type NftRule, type Ruleset } from "../linux/nftables/ruleset.ts";
+import {
+  changesOf,
+  type Hook,
+  type NftChange,
+  type NftRule,
+  type Ruleset,
+  tableRemoval,
+} from "../linux/nftables/ruleset.ts";
 import type { NftElement, NftSet } from "../linux/nftables/set.ts";
 import { concatenate, hostNumber } from "../linux/nftables/value.ts";
 import { type FloatingAddress, type FloatingChanges, hairpinSources } from "./floating-addresses.ts";
@@ -28,16 +35,7 @@ const DNATED = 0x20;
 
 /** Replaces the table, whatever it was, in one batch. */
 export function floatingTableChanges(addresses: readonly FloatingAddress[]): readonly NftChange[] {
-  return [...floatingRemoval(), ...changesOf(floatingRuleset(addresses))];
-}
-
-/** Succeeds whether or not the table exists. */
-export function floatingRemoval(): readonly NftChange[] {
-  const table = FLOATING_TABLE;
-  return [
-    { kind: "add-table", table },
-    { kind: "delete-table", table },
-  ];
+  return [...tableRemoval(FLOATING_TABLE), ...changesOf(floatingRuleset(addresses))];
 }
 
 export function floatingRuleset(addresses: readonly FloatingAddress[]): Ruleset {

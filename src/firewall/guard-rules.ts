@@ -14,7 +14,7 @@ import { addressBits, addressBytes, addressFromBytes, type Family } from "../ip/
 import { type AddressRange, rangeBetween } from "../ip/range.ts";
 import { keyRange, rangeElements } from "../linux/nftables/intervals.ts";
 import { loadAddress, matchFamily, matchInterfacePrefix, verdict } from "../linux/nftables/match.ts";
-import { changesOf, type NftChange, type NftRule, type Ruleset } from "../linux/nftables/ruleset.ts";
+import { changesOf, type NftChange, type NftRule, type Ruleset, tableRemoval } from "../linux/nftables/ruleset.ts";
 import type { NftElement, NftSet } from "../linux/nftables/set.ts";
 import { concatenate, hostNumber } from "../linux/nftables/value.ts";
 import type { AllowedSource, SourceChanges } from "./allowed-sources.ts";
@@ -29,8 +29,7 @@ const INDEX_BYTES = 4;
 
 /** Replaces the table, whatever it was, in one batch. */
 export function guardChanges(): readonly NftChange[] {
-  const table = GUARD_TABLE;
-  return [{ kind: "add-table", table }, { kind: "delete-table", table }, ...changesOf(guardRuleset())];
+  return [...tableRemoval(GUARD_TABLE), ...changesOf(guardRuleset())];
 }
 
 export function guardRuleset(): Ruleset {

@@ -9,7 +9,7 @@ import type { Family } from "../ip/address.ts";
 import { mergedRanges } from "../ip/merged-ranges.ts";
 import { type KeyRange, keyRange, rangeElements } from "../linux/nftables/intervals.ts";
 import { loadAddress, matchFamily } from "../linux/nftables/match.ts";
-import { changesOf, type NftChange, type NftRule, type Ruleset } from "../linux/nftables/ruleset.ts";
+import { changesOf, type NftChange, type NftRule, type Ruleset, tableRemoval } from "../linux/nftables/ruleset.ts";
 import type { NftSet } from "../linux/nftables/set.ts";
 import { NAT_TABLE, type NatPool } from "./nat-table.ts";
 
@@ -19,12 +19,7 @@ const SOURCE_NAT = 100;
 
 /** Replaces the table, whatever it was, in one batch; without a comment it is only removed. */
 export function natChanges(pools: readonly NatPool[], comment: string | undefined): readonly NftChange[] {
-  const table = NAT_TABLE;
-  // Added first, since deleting a table that does not exist is an error.
-  const removal: readonly NftChange[] = [
-    { kind: "add-table", table },
-    { kind: "delete-table", table },
-  ];
+  const removal = tableRemoval(NAT_TABLE);
   return comment === undefined ? removal : [...removal, ...changesOf(natRuleset(pools, comment))];
 }
 

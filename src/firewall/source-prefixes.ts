@@ -5,10 +5,10 @@
  * Loaded only for pods that have such sources, and for what restores or checks them.
  */
 import { PluginError } from "../errors.ts";
-import { isKernelError, KernelError } from "../linux/kernel-error.ts";
+import { KernelError } from "../linux/kernel-error.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import type { NetlinkSocket, SocketOpener } from "../linux/netlink-socket.ts";
-import { commit, tryCommit } from "../linux/nftables/commit.ts";
+import { commit, commitCompared } from "../linux/nftables/commit.ts";
 import { listElements } from "../linux/nftables/read.ts";
 import type { NftElement } from "../linux/nftables/set.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
@@ -20,9 +20,6 @@ import { allowedChanges, clusterChanges, clusterElements, everyAddress, sourceOf
 import { allowedSet, clusterSet, GUARD_TABLE } from "./guard-table.ts";
 
 const FAMILIES = [4, 6] as const;
-
-/** Another program may remove the same elements at the same time. */
-const ATTEMPTS = 5;
 
 /** None if the table does not exist. */
 export function readAllowedSources(socket: NetlinkSocket): readonly AllowedSource[] {
@@ -102,10 +99,5 @@ export async function forgetSources(
 }
 
 function write(socket: NetlinkSocket, decide: (present: readonly AllowedSource[]) => SourceChanges): boolean {
-  for (let attempt = 1; ; attempt++) {
-    const changes = allowedChanges(decide(readAllowedSources(socket)));
-    const [refusal] = tryCommit(socket, changes);
-    if (refusal === undefined) return changes.length > 0;
-    if (attempt === ATTEMPTS || !isKernelError(refusal.error, "ENOENT", "EEXIST")) throw refusal.error;
-  }
+  return commitCompared(socket, () => allowedChanges(decide(readAllowedSources(socket))));
 }

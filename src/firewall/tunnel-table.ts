@@ -10,7 +10,13 @@ import { identity } from "../identity.ts";
 import { type Address, addressBytes, addressFromBytes, type Family } from "../ip/address.ts";
 import type { Expression } from "../linux/nftables/expression.ts";
 import { loadAddress, matchFamily, verdict } from "../linux/nftables/match.ts";
-import { changesOf, type NftChange, type Ruleset, type TableReference } from "../linux/nftables/ruleset.ts";
+import {
+  changesOf,
+  type NftChange,
+  type Ruleset,
+  type TableReference,
+  tableRemoval,
+} from "../linux/nftables/ruleset.ts";
 import type { NftElement } from "../linux/nftables/set.ts";
 import { matchTunnel } from "../linux/nftables/tunnel-match.ts";
 
@@ -54,16 +60,7 @@ export function tunnelTableChanges(
   tunnels: readonly GuardedTunnel[],
   senders: readonly Address[],
 ): readonly NftChange[] {
-  return [...tunnelTableRemoval(), ...changesOf(tunnelRuleset(tunnels, senders))];
-}
-
-/** Succeeds whether or not the table exists. */
-export function tunnelTableRemoval(): readonly NftChange[] {
-  const table = TUNNEL_TABLE;
-  return [
-    { kind: "add-table", table },
-    { kind: "delete-table", table },
-  ];
+  return [...tableRemoval(TUNNEL_TABLE), ...changesOf(tunnelRuleset(tunnels, senders))];
 }
 
 /** Elements to remove and to add, in one batch. */

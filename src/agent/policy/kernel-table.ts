@@ -6,6 +6,7 @@ import { commit, type Refusal, readGeneration, tryCommit } from "../../linux/nft
 import { type Noticed, TableMonitor } from "../../linux/nftables/monitor.ts";
 import { listRuleCounts } from "../../linux/nftables/read.ts";
 import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
+import { tableRemoval } from "../../linux/nftables/ruleset.ts";
 import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";
 import { type Batch, tableBatches, wholeTable } from "../../policy/table/table-changes.ts";
 import { carryCounts, DepartedCounts } from "./carried-counts.ts";
@@ -114,11 +115,7 @@ class NetfilterTable implements KernelTable {
 
   remove(): void {
     this.stopListening();
-    // The first step makes the second succeed if there is no table.
-    commit(this.socket, [
-      { kind: "add-table", table: POLICY_TABLE },
-      { kind: "delete-table", table: POLICY_TABLE },
-    ]);
+    commit(this.socket, tableRemoval(POLICY_TABLE));
   }
 
   notice(): Noticed {

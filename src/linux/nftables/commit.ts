@@ -4,7 +4,7 @@
  * `tryCommit` returns refusals that the caller expects (EEXIST of an element, ENOENT of
  * a table); `commit` throws any refusal.
  */
-import { KernelError } from "../kernel-error.ts";
+import { isKernelError, KernelError } from "../kernel-error.ts";
 import { attempt, type NetlinkSocket, reserveSequences, sendBatch } from "../netlink-socket.ts";
 import { encodeBatch } from "./batch-writer.ts";
 import type { NftChange } from "./ruleset.ts";
@@ -43,6 +43,22 @@ export function tryCommit(
 export function commit(socket: NetlinkSocket, changes: readonly NftChange[]): void {
   const [refusal] = tryCommit(socket, changes);
   if (refusal !== undefined) throw refusal.error;
+}
+
+/** How often changes are compared again that another program has overtaken. */
+const COMPARISONS = 5;
+
+/**
+ * For changes that follow from a comparison with the kernel: another program may change the same at the same time, so they
+ * are compared again if something was there already, or not any more. Returns whether something was written.
+ */
+export function commitCompared(socket: NetlinkSocket, compare: () => readonly NftChange[]): boolean {
+  for (let comparison = 1; ; comparison++) {
+    const changes = compare();
+    const [refusal] = tryCommit(socket, changes);
+    if (refusal === undefined) return changes.length > 0;
+    if (comparison === COMPARISONS || !isKernelError(refusal.error, "ENOENT", "EEXIST")) throw refusal.error;
+  }
 }
 
 /** The generation of the ruleset in this namespace: every batch of any process increments it. */

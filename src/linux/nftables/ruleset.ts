@@ -76,6 +76,14 @@ export type NftChange = {
   | { readonly kind: "destroy-elements"; readonly set: string; readonly elements: readonly NftElement[] }
 );
 
+/** Succeeds whether or not the table exists: deleting one that does not is an error, so it is added first. */
+export function tableRemoval(table: TableReference): NftChange[] {
+  return [
+    { kind: "add-table", table },
+    { kind: "delete-table", table },
+  ];
+}
+
 /** The steps that create a table, each after what it refers to. */
 export function changesOf(ruleset: Ruleset): NftChange[] {
   const { table, sets, chains, rules, elements } = ruleset;

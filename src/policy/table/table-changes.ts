@@ -12,7 +12,7 @@
  * rules (see element-steps.ts).
  * Why: docs/decisions/policy-batches.md.
  */
-import type { NftChange, TableReference } from "../../linux/nftables/ruleset.ts";
+import { type NftChange, type TableReference, tableRemoval } from "../../linux/nftables/ruleset.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import type { DesiredTable, TableDelta } from "./desired-table.ts";
 import { elementSteps } from "./element-steps.ts";
@@ -75,8 +75,7 @@ function isBaseChain(table: DesiredTable, name: string): boolean {
 export function wholeTable(reference: TableReference, table: DesiredTable, comment: string): NftChange[] {
   const chains = [...table.chains.keys()];
   return [
-    { kind: "add-table", table: reference },
-    { kind: "delete-table", table: reference },
+    ...tableRemoval(reference),
     { kind: "add-table", table: reference, comment },
     ...chains.flatMap((name) => addChain(reference, table, name)),
     ...[...table.sets.keys()].flatMap((name) => addSet(reference, table, name)),
