@@ -4,6 +4,8 @@ export interface TestCase {
   /** `describe > title (skipped: reason)`. */
   readonly name: string;
   readonly outcome: "passed" | "failed" | "skipped";
+  /** What the runner recorded of a failure: the message and where; nothing if it recorded nothing. */
+  readonly reason?: string;
 }
 
 export interface TestReport {
@@ -22,6 +24,7 @@ export function readReport(xml: string): TestReport {
       file: textOf(attributes, "file"),
       name: [textOf(attributes, "classname"), textOf(attributes, "name")].filter(Boolean).join(" > "),
       outcome: outcomeOf(content),
+      ...reasonOf(content),
     }),
   );
   const failed = cases.filter(({ outcome }) => outcome === "failed").length;
@@ -43,6 +46,16 @@ export function countsOf({ cases, otherFailures }: TestReport): Readonly<Record<
 /** `file: name` of the tests with that outcome. */
 export function namesOf({ cases }: TestReport, outcome: TestCase["outcome"]): readonly string[] {
   return cases.filter((each) => each.outcome === outcome).map(({ file, name }) => `${file}: ${name}`);
+}
+
+/** The failed tests as lines to read: the name of each, and below it the first lines of its reason. */
+export function failureLines({ cases }: TestReport, mostLines: number): readonly string[] {
+  return cases
+    .filter(({ outcome }) => outcome === "failed")
+    .flatMap(({ file, name, reason = "" }) => {
+      const lines = reason.split("\n").filter((line) => line.trim() !== "");
+      return [`failed: ${file}: ${name}`, ...lines.slice(0, mostLines).map((line) => `    ${line}`)];
+    });
 }
 
 export function failedFiles({ cases }: TestReport): readonly string[] {
@@ -68,9 +81,19 @@ function outcomeOf(content: string): TestCase["outcome"] {
   return content.includes("<skipped") ? "skipped" : "passed";
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { quot: '"', apos: "'", lt: "<", gt: ">", amp: "&" };
+/** A runner that has no text of the failure has a message, such as "test timed out". */
+function reasonOf(content: string): { readonly reason?: string } {
+  const [, attributes = "", text = ""] = /<failure([^>]*?)(?:\/>|>([\s\S]*?)<\/failure>)/.exec(content) ?? [];
+  const reason = unescaped(text).trim() || textOf(attributes, "message");
+  return reason === "" ? {} : { reason };
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { quot: '"', apos: "'", lt: "<", gt: ">", amp: "&", "#10": "\n" };
 
 function textOf(element: string, name: string): string {
-  const raw = new RegExp(`(?:^| )${name}="([^"]*)"`).exec(element)?.[1] ?? "";
-  return raw.replace(/&(\w+);/g, (whole, entity: string) => ENTITIES[entity] ?? whole);
+  return unescaped(new RegExp(`(?:^| )${name}="([^"]*)"`).exec(element)?.[1] ?? "");
+}
+
+function unescaped(raw: string): string {
+  return raw.replace(/&(#?\w+);/g, (whole, entity: string) => ENTITIES[entity] ?? whole);
 }

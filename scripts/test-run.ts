@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../test/support/temporary-directory.ts";
 import { blocksOf } from "./test-output.ts";
-import { CRASHED, countsOf, namesOf, readReport, type TestReport } from "./test-report.ts";
+import { CRASHED, countsOf, failureLines, namesOf, readReport, type TestReport } from "./test-report.ts";
 
 const bun = process.execPath;
 const EXIT_INTERRUPTED = 130;
@@ -101,11 +101,13 @@ export async function testGroup({ name, places, ...options }: TestGroup): Promis
   return ok || countsOf(report).failed > 0 ? report : { ...report, otherFailures: 1 };
 }
 
-/** Prints every skipped test with its reason, every test that passed only alone and every failed test; on the last line the counts. */
+const MOST_LINES_OF_A_REASON = 20;
+
+/** Prints every skipped test with its reason, every test that passed only alone and every failed test with what it says; on the last line the counts. */
 export function printCounts(total: TestReport, passedOnlyAlone: readonly string[] = []): void {
   for (const name of namesOf(total, "skipped")) console.log(`skipped: ${name}`);
   for (const name of passedOnlyAlone) console.log(`failed at first, passed alone: ${name}`);
-  for (const name of namesOf(total, "failed")) console.log(`failed: ${name}`);
+  for (const line of failureLines(total, MOST_LINES_OF_A_REASON)) console.log(line);
   const { passed, failed, skipped } = countsOf(total);
   console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
 }

@@ -4,6 +4,7 @@ import {
   CRASHED,
   countsOf,
   failedFiles,
+  failureLines,
   namesOf,
   passedAlone,
   readReport,
@@ -45,6 +46,24 @@ describe("readReport()", () => {
 
   test("counts failures that belong to no test", () => {
     expect(countsOf(readReport(XML.replace('failures="2"', 'failures="3"'))).failed).toBe(3);
+  });
+});
+
+describe("failureLines()", () => {
+  test("names each failed test, with the first lines of what it says", () => {
+    const report = readReport(
+      XML.replace("in &lt;testcase>&#10;", "in &lt;testcase>&#10;&#10;- 1&#10;+ 2&#10;").replace(
+        '<failure type="Error" />',
+        '<failure type="TimeoutError" message="test timed out" />',
+      ),
+    );
+    expect(failureLines(report, 2)).toEqual([
+      "failed: a.test.ts: a > breaks",
+      "    in <testcase>",
+      "    - 1",
+      "failed: b.test.ts: b > (unnamed)",
+      "    test timed out",
+    ]);
   });
 });
 
