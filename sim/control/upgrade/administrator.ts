@@ -8,6 +8,7 @@ import type { Random } from "../../schedule/random.ts";
 import { runTool, type ToolEnd } from "./simulated-tool.ts";
 
 const LEDGER = `/api/v1/namespaces/kube-system/configmaps/${identity.product}-upgrade`;
+const LEASE = `/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/${identity.product}-upgrade`;
 const LATEST_KILL = 400;
 /** A lease expires after 15 seconds, so a run may go on elsewhere while this one is frozen. */
 const LONGEST_FREEZE = 60_000;
@@ -46,9 +47,13 @@ export class Administrator {
     return data === undefined ? undefined : (JSON.parse(data["ledger.json"] ?? "{}") as Ledger);
   }
 
-  /** Whether a process of the tool runs to which nothing happens. */
+  /** Whether a process of the tool runs to which nothing happens. One that waits for the Lease of a killed one writes nothing. */
   get isAtWork(): boolean {
-    return this.attempts.some(({ isUndisturbed, end }) => isUndisturbed && end === undefined);
+    const spec = this.site.api.object(LEASE)?.["spec"] as { readonly holderIdentity?: string } | undefined;
+    const holder = spec?.holderIdentity ?? "";
+    return this.attempts.some(({ process, isUndisturbed, end }) => {
+      return isUndisturbed && end === undefined && holder.startsWith(`${process.name}/`);
+    });
   }
 
   /** From now on nothing begins to happen to the tool; what has begun ends within a minute. */
