@@ -53,4 +53,14 @@ describe("driftBeforeStep()", () => {
 
     expect(driftBeforeStep(plan, { step: plan.steps[1] as StepPlan, begun: new Set(begun), live })).toHaveLength(lines);
   });
+
+  test.each([
+    ["before its step begins", [], 1],
+    ["when its step has begun", ["a"], 0],
+  ])("a guarded object was changed by a person %s", (_, begun, lines) => {
+    const step = { ...plan.steps[0], changes: [{ ...first?.changes[0], isGuarded: true }] } as unknown as StepPlan;
+    const live = new Map([[PATH, written({ a: 2 }, { "kubectl-edit": "2026-01-01T00:01:00Z" }) as never]]);
+
+    expect(driftBeforeStep(plan, { step, begun: new Set(begun), live })).toHaveLength(lines);
+  });
 });

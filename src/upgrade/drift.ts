@@ -36,7 +36,10 @@ export interface StepMoment {
 
 /** Before a step begins or continues, when others are done: changes by the upgrade itself are expected. */
 export function driftBeforeStep(plan: UpgradePlan, moment: StepMoment): readonly string[] {
-  const isOther = (change: PlannedChange) => change.path !== undefined && !isOwnChange(plan, change, moment);
+  const isGuarded = (change: PlannedChange) => change.isGuarded === true && moment.begun.has(moment.step.step);
+  const isOther = (change: PlannedChange) => {
+    return change.path !== undefined && !isGuarded(change) && !isOwnChange(plan, change, moment);
+  };
   return moment.step.changes.filter(isOther).flatMap((change) => describeDrift(plan, change, moment.live));
 }
 

@@ -65,6 +65,8 @@ export interface PlannedChange {
   readonly conflicts?: readonly FieldConflict[];
   /** Its kind or namespace comes with an earlier step: the server could not try it. */
   readonly isUnverified?: true;
+  /** The step sets one field of it, and again whenever others change it: what they write is not drift once it has begun. */
+  readonly isGuarded?: true;
 }
 
 export interface FieldConflict {

@@ -110,7 +110,12 @@ async function planMove(site: PlanningSite): Promise<StepPlan> {
   const { records, notes, obstacles } = conversion;
   const isServed = await isServedByDefinitions(site);
   const changes: PlannedChange[] = [
-    { action: "update", what: `ClusterInformation default of ${FORMER_API.group} (locked)`, path: FORMER_INFORMATION },
+    {
+      action: "update",
+      what: `ClusterInformation default of ${FORMER_API.group} (locked)`,
+      path: FORMER_INFORMATION,
+      isGuarded: true,
+    },
     ...(isServed
       ? []
       : [{ action: "update", what: "APIService (served from the definitions)", path: API_SERVICE } as const]),
