@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { freePorts } from "../../test/support/etcd.ts";
@@ -100,7 +100,37 @@ describe("listenForPages()", () => {
 
     expect(await page()).toBe("here\n");
   });
+
+  test("lets the rest of the program have its turn beside clients that connect as fast as it accepts", async () => {
+    let left = 12_000;
+    using _ = afterEachAccept(() => void (left-- > 0 && open()));
+    listener.stop();
+    listener = listenForPages({ hostname: "::", port, isExclusive: false }, () => undefined);
+    open();
+
+    const turns = new Set<number>();
+    while (turns.size < 5 && left > 0) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turns.add(left);
+    }
+
+    expect(left).toBeGreaterThan(0);
+    left = 0;
+  });
 });
+
+/** For listeners that begin until it is disposed of: without a return to the event loop, so the next client waits already. */
+function afterEachAccept(run: () => void): Disposable {
+  const listen = Bun.listen;
+  const observed = (options: Bun.TCPSocketListenOptions<unknown>) => {
+    const open = (socket: Bun.Socket<unknown>) => {
+      options.socket.open?.(socket);
+      run();
+    };
+    return listen({ ...options, socket: { ...options.socket, open } });
+  };
+  return spyOn(Bun, "listen").mockImplementation(observed as typeof listen);
+}
 
 function connected(socket: Socket): Promise<void> {
   return new Promise((resolve) => {

@@ -92,7 +92,7 @@ class Listener implements PageListener {
     if (!this.connections.admit(socket, peerOf(socket))) socket.terminate();
     if (this.acceptedAtOnce === 0) setImmediate(() => (this.acceptedAtOnce = 0));
     this.acceptedAtOnce += 1;
-    if (this.acceptedAtOnce === MOST_AT_ONCE) this.listenAfresh();
+    if (this.acceptedAtOnce % MOST_AT_ONCE === 0) this.listenAfresh();
   }
 
   /** A shared address is never without a listener: another program could take it. */
