@@ -150,7 +150,8 @@ describe("the host's loopback", () => {
       const pod = await world.makePod("bridged", [port(87)]);
       await filterBridged("1");
       const { ips } = await network.add(pod.attachment);
-      const again = { id: "bridged", addresses: [ips[0]?.address ?? ""], ports: [port(87)], config: { snat: true } };
+      const addresses = ips.map(({ address }) => address);
+      const again = { id: "bridged", addresses, ports: [port(87)], config: { snat: true } };
       expect((await portmapOn(world).must("ADD", again)).stderr).toContain("not served on 127.0.0.1");
       using _pod = serveTcp(pod.netns, "pod", 80);
 

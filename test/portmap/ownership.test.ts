@@ -148,6 +148,22 @@ describe("a host port", () => {
     expect(await world.kept()).toEqual([]);
   });
 
+  testOwners("is released if a second ADD has no address of its family, or does not ask for it there", async () => {
+    await alive("one");
+    const [ipv4 = "", ipv6 = ""] = FIRST;
+    const families = async () => new Set((await world.kept()).map((line) => line.split(" ")[0]));
+
+    await add("one", FIRST, port(80), port(90, "192.0.2.1"), port(90, "fd00:2::1"));
+    await add("one", [ipv4], port(80));
+    expect(await families()).toEqual(new Set(["ip"]));
+    await add("one", FIRST, port(80, "::"));
+    expect(await families()).toEqual(new Set(["ip6"]));
+    await add("one", FIRST, port(80));
+    expect(await families()).toEqual(new Set(["ip", "ip6"]));
+    await add("one", [ipv6], port(80, "192.0.2.1"));
+    expect(await world.kept()).toEqual([]);
+  });
+
   testOwners("requested by two interfaces of one container goes to the first, and both succeed", async () => {
     await alive("one");
     await add("one", FIRST, port(80));

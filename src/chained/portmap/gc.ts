@@ -32,6 +32,8 @@ export async function gc(call: GcCall, surroundings: Surroundings): Promise<void
   throw new PluginError("kernel-refused", `Cannot remove all host ports: ${reasons.join("; ")}`);
 }
 
+type ReleaseAll = (socket: NetlinkSocket, id: Uint8Array) => ReturnType<typeof releasePorts>;
+
 /** Returns the failures. */
 async function collect(
   socket: NetlinkSocket,
@@ -45,7 +47,7 @@ async function collect(
   } catch (failure) {
     failures.push(failure);
   }
-  const release = async (ids: readonly Uint8Array[], releaseOne: typeof releasePorts) => {
+  const release = async (ids: readonly Uint8Array[], releaseOne: ReleaseAll) => {
     for (const id of ids) {
       try {
         const released = await releaseOne(socket, id);

@@ -4,7 +4,7 @@
  */
 import type { AddCall } from "../../cni/call.ts";
 import { describeFailure, PluginError } from "../../errors.ts";
-import type { Address } from "../../ip/address.ts";
+import type { Address, Family } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { markOwnNetns } from "../../linux/netns-mark.ts";
@@ -28,8 +28,6 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
   for (const { mapping, reason } of wanted.unserved) {
     surroundings.log.warning(`Host port ${mapping.protocol} ${mapping.hostPort} is not mapped: ${reason}`);
   }
-  if (wanted.recordSets.length === 0) return;
-
   const { id } = ownerOf(call.networkName, call);
   const netfilter = await surroundings.loadNetfilter();
   await netfilter.withSocket(async (socket) => {
@@ -49,7 +47,7 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
       throw failure;
     }
   });
-  surroundings.log.changed(portFields(wanted.recordSets.flatMap(claimsIn)));
+  if (wanted.recordSets.length > 0) surroundings.log.changed(portFields(wanted.recordSets.flatMap(claimsIn)));
 }
 
 async function writePorts(
@@ -69,11 +67,18 @@ async function writePorts(
   for (const claim of leftToSibling) {
     warn(`Host port ${formatHostPort(claim)} is left as it is: another interface of the same container has it`);
   }
-  for (const claim of assigned.flatMap(claimsIn)) forgetUdp(socket, claim, warn);
+  const released = await releasePorts(socket, id, familiesWithout(recordSets));
+  takeBackLoopbackSources(socket, released);
+  for (const claim of [...assigned.flatMap(claimsIn), ...released]) forgetUdp(socket, claim, warn);
   // Once for both families of a port.
   for (const port of new Set([...heard].map(formatHostPort))) warn(`Host port ${port}: ${WARNING}`);
   const pod = podAddressOf(assigned, 4);
   if (loopback !== undefined && pod !== undefined) serveLoopback(socket, { link: loopback, pod }, warn);
+}
+
+/** In which an earlier ADD of the same attachment may have had ports. */
+function familiesWithout(recordSets: readonly RecordSet[]): readonly Family[] {
+  return ([4, 6] as const).filter((family) => !recordSets.some((recordSet) => recordSet.family === family));
 }
 
 /** Ports without a record do not come back after a flush of the ruleset, which is no reason to refuse the container. */

@@ -1,8 +1,9 @@
 /**
- * Removes everything an owner has, in both families. Needs only the owner's
+ * Removes everything an owner has, in both families or in one. Needs only the owner's
  * name: no config, no result, no file. Succeeds if there is nothing to remove.
  */
 import { PluginError } from "../../errors.ts";
+import type { Family } from "../../ip/address.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
@@ -16,12 +17,17 @@ import { forgetSingleAddresses, throwUnexpected } from "./refusals.ts";
 const ATTEMPTS = 50;
 
 /** Returns the ports that were released. */
-export async function releasePorts(socket: NetlinkSocket, id: Uint8Array): Promise<readonly Claim[]> {
+export async function releasePorts(
+  socket: NetlinkSocket,
+  id: Uint8Array,
+  families: readonly Family[] = [4, 6],
+): Promise<readonly Claim[]> {
+  const isReleased = ({ family }: OwnedElements) => families.includes(family);
   const released: Claim[] = [];
   const changes: NftChange[] = [];
-  for (const family of [4, 6] as const) {
+  for (const family of families) {
     const { records, hasGap } = findRecords(socket, family, id);
-    if (hasGap) return releaseExactly(socket, id);
+    if (hasGap) return releaseExactly(socket, id, isReleased);
     if (records.length === 0) continue;
     changes.push(...releaseChanges(family, { id, name: "" }, records));
     noteClaims(records, released);
@@ -30,7 +36,7 @@ export async function releasePorts(socket: NetlinkSocket, id: Uint8Array): Promi
   if (isReleasedWhole(socket, changes, single)) return released;
   const refusals = tryCommit(socket, changes);
   throwUnexpected(refusals);
-  if (refusals.length > 0) return releaseExactly(socket, id);
+  if (refusals.length > 0) return releaseExactly(socket, id, isReleased);
   forgetSingleAddresses(socket, single);
   return released;
 }
