@@ -28,7 +28,15 @@ import { removeOwnLink } from "./remove-links.ts";
 import { requestedMac } from "./requested-mac.ts";
 import { chooseDns, resultOf } from "./result.ts";
 import { chooseRoutes, wantedRoute } from "./routes.ts";
-import { closeSandbox, type Found, findExisting, openSandbox, requireContainer, type Sandbox } from "./sandbox.ts";
+import {
+  closeSandbox,
+  type Found,
+  findExisting,
+  findHostLink,
+  openSandbox,
+  requireContainer,
+  type Sandbox,
+} from "./sandbox.ts";
 import type { Session } from "./session.ts";
 import { UndoList } from "./undo-list.ts";
 import { refuseUnsupportedRequests, unusedArguments } from "./unsupported-requests.ts";
@@ -68,11 +76,14 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const sandbox = openSandbox(session.surroundings.host.kernel, call.netns);
   const undo = new UndoList();
   try {
+    const before = findHostLink(sandbox, workload);
     const podFacts = await facts;
     reportOverridden(requested, podFacts, session);
     const recalled = recallLabels(workload, call.netns, session);
     const annotated = { ...withMac(workload, podFacts), ...recalled };
-    const result = await attach({ call, args, requested, podFacts, workload: annotated }, session, { sandbox, undo });
+    const found = findExisting(sandbox, annotated, before);
+    const request = { call, args, requested, podFacts, workload: annotated, found };
+    const result = await attach(request, session, { sandbox, undo });
     if (recalled !== undefined) await forgetLabels(workload, session);
     return result;
   } catch (failure) {
@@ -105,12 +116,12 @@ function reportOverridden(requested: readonly RequestedAddress[], { requests }: 
 }
 
 async function attach(
-  { call, args, requested, podFacts, workload }: Omit<AddRequest, "found" | "requireContainer">,
+  request: Omit<AddRequest, "requireContainer">,
   session: Session,
   { sandbox, undo }: { readonly sandbox: Sandbox; readonly undo: UndoList },
 ): Promise<CniResult> {
+  const { call, podFacts, workload, found } = request;
   const { config, surroundings, signal, log } = session;
-  const found = findExisting(sandbox, workload);
   const mtu = chooseMtu(config.mtu, surroundings);
   const warn = (message: string) => log.warning(message);
   const { netfilter, isNatFollowed } = surroundings.host;
@@ -119,7 +130,6 @@ async function attach(
   if (config.policyType !== undefined) await (await loadPolicyTableCheck()).requirePolicyTable(netfilter);
   surroundings.enterPhase("datastore");
 
-  const request = { call, args, requested, podFacts, workload, found };
   const registered = await registerAttachment(
     { ...request, requireContainer: () => requireContainer(sandbox) },
     session,

@@ -70,7 +70,16 @@ export type Found =
       readonly allowsSources: boolean;
     };
 
-export function findExisting({ host, container }: Sandbox, workload: Workload): Found {
+/** The host's link of the attachment's name. */
+export function findHostLink({ host }: Sandbox, { hostInterface }: Workload): Link | undefined {
+  return findLink(host, hostInterface);
+}
+
+/**
+ * `before`: the host's link when the call began. One that has come since is not left by an earlier sandbox of the pod: if
+ * the orchestrator's API responds late, the next sandbox may be attached by then.
+ */
+export function findExisting({ host, container }: Sandbox, workload: Workload, before: Link | undefined): Found {
   const inside = findLink(container, workload.ifname);
   const outside = findLink(host, workload.hostInterface);
   if (inside !== undefined) {
@@ -89,9 +98,19 @@ export function findExisting({ host, container }: Sandbox, workload: Workload): 
   }
   if (outside === undefined) return { kind: "nothing" };
   const owner = foreignOwner(outside, workload);
-  if (owner === undefined) return { kind: "nothing", stale: outside };
+  if (owner === undefined) {
+    if (outside.alias !== workload.mark && outside.index !== before?.index) throw attachedMeanwhile(workload);
+    return { kind: "nothing", stale: outside };
+  }
   const state = `the host already has a link of this name, ${owner}`;
   throw new PluginError("interface-exists", `Cannot create host interface "${workload.hostInterface}": ${state}`);
+}
+
+function attachedMeanwhile({ hostInterface }: Workload): PluginError {
+  return new PluginError(
+    "try-again-later",
+    `Cannot create host interface "${hostInterface}": another container of the pod was attached during the call`,
+  );
 }
 
 /** A repeated ADD does not change the MAC of a link in use. */

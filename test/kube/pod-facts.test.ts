@@ -9,6 +9,8 @@ import { KUBE_SITE_STORES, type KubePod, type KubeSite, openKubeSite } from "../
 import { testNeeding } from "../support/needs.ts";
 import { failureOf, type Json } from "../support/plugin-site.ts";
 import { builtProgram } from "../support/run-plugin.ts";
+import { relayIntoNetns } from "../support/tcp-relay.ts";
+import { startProxy } from "../support/unreliable-proxy.ts";
 
 const POOLS = [poolChange("blue", "10.61.0.0/24"), poolChange("blue6", "fd61::/112"), nodeChange("node-1")];
 const STATIC_UID = "0123456789abcdef0123456789abcdef";
@@ -71,6 +73,26 @@ for (const { kind, problem } of KUBE_SITE_STORES)
       expect([code, msg]).toEqual([3, expect.stringContaining(after.uid)]);
       await kube.site.add(after, kube.options());
       await kube.site.quietly("DEL", after, kube.options());
+    });
+
+    test("read late does not take the link of its next sandbox, which was attached meanwhile", async () => {
+      const pod = await kube.makePod();
+      const next = await kube.site.makePod({ args: pod.args });
+      const proxy = await startProxy(Number(new URL(kube.server.url).port));
+      using _ = await relayIntoNetns(kube.site.host.netns, proxy.port);
+      const slow = "/etc/slow-kubeconfig";
+      const text = readFileSync(kube.kubeconfig, "utf8");
+      kube.site.host.writeFile(slow, text.replace(kube.server.url, `https://127.0.0.1:${proxy.port}`));
+
+      let result: unknown;
+      proxy.holdNext(async () => (result = await kube.site.add(next, kube.options())));
+      const late = failureOf(await kube.site.call("ADD", pod, kube.options({ kubernetes: { kubeconfig: slow } })));
+      await proxy.stop();
+
+      expect(late).toMatchObject({ code: 11, msg: expect.stringContaining("during the call") });
+      await kube.site.quietly("CHECK", next, kube.options({ prevResult: result }));
+      for (const each of [pod, next]) await kube.site.quietly("DEL", each, kube.options());
+      expect(await kube.site.left()).toEqual([]);
     });
 
     test("on another node is refused: code 11, or 3 if it may be another pod", async () => {

@@ -1,6 +1,6 @@
 /**
  * A proxy that fails on purpose, between a client and a server on loopback: it can
- * drop a request, or pass it on and drop the response, and close every connection.
+ * drop a request, or pass it on and drop the response, or pass it on late, and close every connection.
  */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
@@ -11,6 +11,8 @@ export interface UnreliableProxy {
   readonly connections: () => number;
   /** Drops the next message, or the next one that contains `text`; `meanwhile` runs before the client notices. */
   loseNext(loss: Loss, meanwhile?: () => Promise<unknown>, text?: string): void;
+  /** Passes on no request from the next one until `meanwhile` is over. */
+  holdNext(meanwhile: () => Promise<unknown>): void;
   /** Closes every open connection. */
   cutAll(): void;
   /** Closes every connection and accepts none while `meanwhile` runs. */
@@ -20,6 +22,8 @@ export interface UnreliableProxy {
 
 export async function startProxy(target: number): Promise<UnreliableProxy> {
   let planned: { loss: Loss; meanwhile: () => Promise<unknown>; text: string } | undefined;
+  let holding: (() => Promise<unknown>) | undefined;
+  let held: Promise<unknown> = Promise.resolve();
   let connections = 0;
   let isDown = false;
   const open = new Set<Socket>();
@@ -31,6 +35,12 @@ export async function startProxy(target: number): Promise<UnreliableProxy> {
     client.destroy();
     return true;
   };
+  const untilPassed = () => {
+    const meanwhile = holding;
+    holding = undefined;
+    if (meanwhile !== undefined) held = meanwhile();
+    return held;
+  };
   const server = createServer((client) => {
     connections += 1;
     if (isDown) return void client.on("error", () => {}).destroy();
@@ -40,7 +50,10 @@ export async function startProxy(target: number): Promise<UnreliableProxy> {
       socket.on("error", () => socket.destroy());
       socket.on("close", () => open.delete(socket));
     }
-    client.on("data", async (data) => (await loses("request", client, data)) || upstream.write(data));
+    client.on("data", async (data) => {
+      await untilPassed();
+      if (!(await loses("request", client, data))) upstream.write(data);
+    });
     upstream.on("data", async (data) => (await loses("answer", client, data)) || client.write(data));
     client.on("close", () => upstream.destroy());
     upstream.on("close", () => client.destroy());
@@ -54,6 +67,9 @@ export async function startProxy(target: number): Promise<UnreliableProxy> {
     connections: () => connections,
     loseNext: (loss, meanwhile = async () => {}, text = "") => {
       planned = { loss, meanwhile, text };
+    },
+    holdNext: (meanwhile) => {
+      holding = meanwhile;
     },
     cutAll,
     whileDown: async (meanwhile) => {
