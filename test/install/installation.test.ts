@@ -5,9 +5,11 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { bareClusterProblem, openBareCluster, POD_RANGES } from "../support/bare-cluster.ts";
+import type { Host } from "../support/host.ts";
 import { addressesOf } from "../support/kube-pods.ts";
 import { testNeeding } from "../support/needs.ts";
 import { untilInstalled } from "../support/operator-install.ts";
+import { pollUntil } from "../support/poll.ts";
 import { loadImageOnPage, openInstallPage, typeOnPage, unknownMakeTargets } from "./install-page.ts";
 import {
   expectNothingLeft,
@@ -27,6 +29,11 @@ setDefaultTimeout(240_000);
 const NEW_POOL = "10.245.0.0/24";
 const MTU = 1380;
 const TIMEOUT_SECONDS = 8;
+
+interface NodeProcess {
+  readonly host: Host;
+  readonly pid: string;
+}
 
 describe("an Installation", () => {
   let installed: InstalledCluster;
@@ -52,6 +59,16 @@ describe("an Installation", () => {
     return (Date.parse(started) - Date.parse(status.startTime ?? "")) / 1000;
   };
 
+  const processesOf = async (program: string): Promise<readonly NodeProcess[]> => {
+    const found = installed.nodes.map(async ({ host }) => {
+      const lines = (await host.must(["ps", "-e", "-o", "pid=,args="]))
+        .split("\n")
+        .map((line) => line.trim().split(" "));
+      return lines.flatMap(([pid = "", ...args]) => (args.join(" ") === program ? [{ host, pid }] : []));
+    });
+    return (await Promise.all(found)).flat();
+  };
+
   testCluster("uses the image that the page builds and loads", async () => {
     const { nodes, image } = installed;
     expect(unknownMakeTargets()).toEqual([]);
@@ -69,6 +86,22 @@ describe("an Installation", () => {
     await expectServed(installed);
     await type("Check it");
     expect(await type("Run a pod")).toMatch(/^web +1\/1 +Running .* 10\.244\.\d+\.\d+ /m);
+  });
+
+  testCluster("has controllers and an operator that the kernel can end, and that start again", async () => {
+    for (const program of [identity.controllers, identity.operator]) {
+      const before = await processesOf(program);
+      expect(before).not.toEqual([]);
+      // As when one hangs: the first process of a PID namespace would ignore the signal.
+      for (const { host, pid } of before) await host.must(["kill", "-ALRM", pid]);
+
+      const isNew = async () => {
+        const after = await processesOf(program);
+        const isFormer = (one: NodeProcess) => before.some(({ host, pid }) => host === one.host && pid === one.pid);
+        return after.length === before.length && !after.some(isFormer);
+      };
+      await pollUntil(isNew, `${program} to start again`, 60_000);
+    }
   });
 
   testCluster("adds a pool, which pods use", async () => {
