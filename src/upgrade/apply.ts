@@ -10,7 +10,7 @@ import { PluginError } from "../errors.ts";
 import { isTemporary } from "../kube/failure.ts";
 import { driftBeforeStep, driftSincePlan } from "./drift.ts";
 import type { Obstacle } from "./facts.ts";
-import { isUnfinished, type Ledger, type LedgerStep } from "./ledger.ts";
+import { isUnfinished, type Ledger, type LedgerStep, withoutProblem } from "./ledger.ts";
 import { changedPaths, readObjects } from "./observe-objects.ts";
 import { refuseOtherCluster, refuseUnusablePlan } from "./refuse-plan.ts";
 import { encodeObjects } from "./restore-objects.ts";
@@ -21,6 +21,7 @@ import {
   plannedSteps,
   type Run,
   readPlan,
+  recordProblem,
   requireLedger,
   savePlan,
   stateOf,
@@ -93,7 +94,7 @@ function begunWithOther({ run }: Ledger): PluginError {
 async function turnForward(run: Run, ledger: Ledger): Promise<void> {
   const steps = ledger.steps.map((step): LedgerStep => {
     const { name, state, startedAt } = step;
-    if (state !== "rolling-back" && state !== "rolled-back") return step;
+    if (state !== "rolling-back" && state !== "rolled-back") return withoutProblem(step);
     return startedAt === undefined ? { name, state: "pending" } : { name, state: "running", startedAt };
   });
   await run.ledger.write({ ...ledger, phase: "running", steps });
@@ -166,7 +167,7 @@ async function carryOut(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: P
     await whileTemporary(site, () => act(run, { step, plan: stepPlan }, site));
     const outcome = stateOf(run, name) === "running" ? "changed" : "unchanged";
     const end = run.site.now();
-    await writeStep(run, name, { state: "done", endedAt: end.toISOString(), problem: undefined });
+    await writeStep(run, name, { state: "done", endedAt: end.toISOString(), problem: undefined, advice: undefined });
     run.report({ kind: "done", step: name, outcome, seconds: (end.getTime() - startedAt) / 1_000 });
   } catch (failure) {
     await recordProblem(run, name, failure);
@@ -218,12 +219,6 @@ async function act(run: Run, { step, plan }: PlannedStep, site: StepSite): Promi
   }
   const wrong = (await step.verify?.(site, plan)) ?? [];
   if (wrong.length > 0) throw failed("resource-invalid", `Step "${step.name}" is done, but not as it should be`, wrong);
-}
-
-/** For `upgrade status`. The failure itself is more important than that it could not be recorded. */
-async function recordProblem(run: Run, step: string, failure: unknown): Promise<void> {
-  if (!(failure instanceof PluginError) || run.site.signal.aborted) return;
-  await writeStep(run, step, { problem: failure.message }).catch(() => {});
 }
 
 function failed(kind: "resource-invalid" | "not-ready", message: string, lines: readonly string[]): PluginError {

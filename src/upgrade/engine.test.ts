@@ -13,7 +13,7 @@ import { clusterInformation } from "../model/cluster-information.ts";
 import { CLUSTER_INFORMATION } from "../model/kinds.ts";
 import { applyPlan } from "./apply.ts";
 import { openBackups } from "./backups.ts";
-import { LedgerStore } from "./ledger.ts";
+import { adviceOf, type Ledger, LedgerStore } from "./ledger.ts";
 import { makePlan } from "./make-plan.ts";
 import { planRollback, rollBack } from "./rollback.ts";
 import { type Run, type RunEvent, readPlan } from "./run.ts";
@@ -258,7 +258,7 @@ describe("an upgrade", () => {
       rollbackObstacles: async () => (isUsed ? [obstacle] : []),
       rollback: async () => {
         isUsed = true;
-        throw new PluginError("resource-in-use", obstacle.message);
+        throw new PluginError("resource-in-use", obstacle.message, { details: obstacle.remedy });
       },
     });
     const site = siteOn({}, [first, ...STEPS.slice(1)]);
@@ -269,9 +269,14 @@ describe("an upgrade", () => {
       "rolled-back",
       "rolled-back",
     ]);
+    const advice = async () => adviceOf((await site.ledger()) as Ledger);
+    expect(await advice()).toBe(obstacle.remedy);
 
     expect((await rejectionOf(() => site.rollBack())).details).toBe(obstacle.remedy);
+    expect(await advice()).toBe(obstacle.remedy);
     expect(await site.apply()).toBe("applied");
+    expect(await advice()).toBe("");
+    expect((await site.ledger())?.steps.filter(({ problem }) => problem !== undefined)).toEqual([]);
     expect((await site.ledger())?.phase).toBe("complete");
     expect((await site.ledger())?.steps.map(({ state }) => state)).toEqual(["done", "done", "done"]);
     for (const name of ["a", "b", "c", "new"]) {

@@ -21,6 +21,8 @@ export interface LedgerStep {
   readonly endedAt?: string;
   /** Why it stopped. */
   readonly problem?: string;
+  /** What to do about that. */
+  readonly advice?: string;
 }
 
 export interface Ledger {
@@ -47,6 +49,23 @@ const KEY = "ledger.json";
 
 export function isUnfinished({ phase }: Ledger): boolean {
   return phase === "running" || phase === "rolling-back";
+}
+
+const CONTINUE: Readonly<Record<RunPhase, string>> = {
+  running: `continue: ${identity.adminTool} upgrade apply, or go back: ${identity.adminTool} upgrade rollback`,
+  complete: "",
+  "rolling-back": `continue: ${identity.adminTool} upgrade rollback --yes`,
+  "rolled-back": "",
+};
+
+/** What to do with an upgrade: what the failure that stopped it says, or to continue; "" if it has ended. */
+export function adviceOf(ledger: Ledger): string {
+  const stopped = ledger.steps.find(({ advice }) => advice !== undefined);
+  return (isUnfinished(ledger) ? stopped?.advice : undefined) ?? CONTINUE[ledger.phase];
+}
+
+export function withoutProblem({ problem: _, advice: __, ...step }: LedgerStep): LedgerStep {
+  return step;
 }
 
 /** Called with the text of every change, after it is in the cluster. */

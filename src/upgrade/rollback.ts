@@ -1,11 +1,13 @@
 /** Goes back: the steps that were begun, in reverse order. May be interrupted and repeated. */
 import { PluginError } from "../errors.ts";
 import type { Obstacle } from "./facts.ts";
+import { withoutProblem } from "./ledger.ts";
 import {
   type PlannedStep,
   plannedSteps,
   type Run,
   readPlan,
+  recordProblem,
   requireLedger,
   stateOf,
   stepSite,
@@ -51,13 +53,22 @@ export async function planRollback(run: Run): Promise<RollbackPlan> {
 
 export async function rollBack(run: Run): Promise<void> {
   const { plan, steps } = await readRun(run);
-  refuse(await obstaclesOf(run, plan, steps));
-  const ledger = requireLedger(run);
-  const { endedAt: _, ...open } = ledger;
-  await run.ledger.write({ ...open, phase: "rolling-back" });
+  const { endedAt: _, ...open } = requireLedger(run);
+  const refusal = refusalOf(await obstaclesOf(run, plan, steps));
+  if (refusal !== undefined) {
+    const [first] = steps;
+    if (open.phase === "rolling-back" && first !== undefined) await recordProblem(run, first.step.name, refusal);
+    throw refusal;
+  }
+  await run.ledger.write({ ...open, phase: "rolling-back", steps: open.steps.map(withoutProblem) });
   for (const [index, each] of steps.entries()) {
     run.report({ kind: "begun", step: each.step.name, title: each.step.title, number: index + 1, of: steps.length });
-    await undo(run, plan, each);
+    try {
+      await undo(run, plan, each);
+    } catch (failure) {
+      await recordProblem(run, each.step.name, failure);
+      throw failure;
+    }
   }
   await run.ledger.write({ ...requireLedger(run), phase: "rolled-back", endedAt: run.site.now().toISOString() });
 }
@@ -85,10 +96,10 @@ async function obstaclesOf(run: Run, plan: UpgradePlan, steps: readonly PlannedS
 /** Instead of the advice to continue. */
 const COMPLETE = "the upgrade is complete, so there is nothing to continue: upgrade verify checks it";
 
-function refuse(obstacles: readonly Obstacle[]): void {
-  if (obstacles.length === 0) return;
+function refusalOf(obstacles: readonly Obstacle[]): PluginError | undefined {
+  if (obstacles.length === 0) return undefined;
   const reasons = obstacles.map(({ message }) => message).join("; ");
-  throw new PluginError("resource-in-use", `Cannot roll back: ${reasons}`, {
+  return new PluginError("resource-in-use", `Cannot roll back: ${reasons}`, {
     details: obstacles.map(({ remedy }) => remedy).join("; "),
   });
 }
@@ -105,7 +116,7 @@ async function undo(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: Plann
   const startedAt = run.site.now().getTime();
   const action = actionOf(run, step);
   if (action === "undo") {
-    await writeStep(run, name, { state: "rolling-back", endedAt: undefined, problem: undefined });
+    await writeStep(run, name, { state: "rolling-back", endedAt: undefined });
     await step.rollback?.(stepSite(run, plan, name), stepPlan);
   }
   const end = run.site.now();

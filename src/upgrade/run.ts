@@ -129,14 +129,22 @@ export async function writeStep(run: Run, name: string, change: StepChange): Pro
 }
 
 function changedStep(step: LedgerStep, change: StepChange): LedgerStep {
-  const { name, state = step.state, startedAt, endedAt, problem } = { ...step, ...change };
+  const { name, state = step.state, startedAt, endedAt, problem, advice } = { ...step, ...change };
   return {
     name,
     state,
     ...(startedAt === undefined ? {} : { startedAt }),
     ...(endedAt === undefined ? {} : { endedAt }),
     ...(problem === undefined ? {} : { problem }),
+    ...(advice === undefined ? {} : { advice }),
   };
+}
+
+/** For `upgrade status`. The failure itself is more important than that it could not be recorded. */
+export async function recordProblem(run: Run, step: string, failure: unknown): Promise<void> {
+  if (!(failure instanceof PluginError) || run.site.signal.aborted) return;
+  const { message, details } = failure;
+  await writeStep(run, step, { problem: message, advice: details || undefined }).catch(() => {});
 }
 
 export function stateOf(run: Run, name: string): LedgerStep["state"] {

@@ -2,7 +2,7 @@ import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { detectFacts } from "../../upgrade/detect/detect.ts";
 import type { Facts } from "../../upgrade/facts.ts";
-import { isUnfinished } from "../../upgrade/ledger.ts";
+import { adviceOf, isUnfinished } from "../../upgrade/ledger.ts";
 import { type EarlierRun, makePlan } from "../../upgrade/make-plan.ts";
 import { planText } from "../../upgrade/plan-text.ts";
 import { readPlan } from "../../upgrade/run.ts";
@@ -77,7 +77,7 @@ async function earlierRun(site: UpgradeSite): Promise<EarlierRun | undefined> {
   if (ledger === undefined || !isUnfinished(ledger)) return undefined;
   if (ledger.phase === "rolling-back") {
     throw new PluginError("resource-in-use", `Cannot plan an upgrade: upgrade ${ledger.run} is being rolled back`, {
-      details: `finish that first: ${identity.adminTool} upgrade rollback --yes`,
+      details: adviceOf(ledger),
     });
   }
   return { ledger, plan: await readPlan(site.backups(ledger.run), ledger) };

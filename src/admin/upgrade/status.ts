@@ -1,7 +1,6 @@
-import { identity } from "../../identity.ts";
 import { leaseIn } from "../../kube/election/lease.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
-import { type Ledger, LedgerStore, UPGRADE_NAME, UPGRADE_NAMESPACE } from "../../upgrade/ledger.ts";
+import { adviceOf, type Ledger, LedgerStore, UPGRADE_NAME, UPGRADE_NAMESPACE } from "../../upgrade/ledger.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { type Command, EXIT_OK, wantsJson } from "../command.ts";
 import { formatTable } from "../table.ts";
@@ -48,12 +47,16 @@ async function leaseHolder(objects: ClusterObjects, now: Date): Promise<Holder |
   return { identity, renewedAt, secondsSince, limitSeconds, isAlive: secondsSince < limitSeconds };
 }
 
-const NEXT = {
-  running: `not complete; continue: ${identity.adminTool} upgrade apply, or go back: ${identity.adminTool} upgrade rollback`,
+const PHASES = {
+  running: "not complete",
   complete: "complete",
-  "rolling-back": `being rolled back; continue: ${identity.adminTool} upgrade rollback --yes`,
+  "rolling-back": "being rolled back",
   "rolled-back": "rolled back",
 } as const;
+
+function phaseText(ledger: Ledger): string {
+  return [PHASES[ledger.phase], adviceOf(ledger)].filter(Boolean).join("; ");
+}
 
 /** A process that was killed a moment ago looks the same. */
 function holderText({ identity: name, secondsSince, limitSeconds }: Holder): string {
@@ -61,10 +64,10 @@ function holderText({ identity: name, secondsSince, limitSeconds }: Holder): str
 }
 
 function statusText(ledger: Ledger, holder: Holder | undefined): string {
-  const { run, from, to, phase, startedAt, endedAt, steps } = ledger;
+  const { run, from, to, startedAt, endedAt, steps } = ledger;
   const rows = steps.map((step) => [step.name, step.state, step.endedAt ?? step.startedAt ?? "", step.problem ?? ""]);
   return [
-    `Upgrade ${run} from ${from} to ${to}: ${holder?.isAlive ? holderText(holder) : NEXT[phase]}`,
+    `Upgrade ${run} from ${from} to ${to}: ${holder?.isAlive ? holderText(holder) : phaseText(ledger)}`,
     ...(holder === undefined || holder.isAlive
       ? []
       : [`${holder.identity} has not reported since ${holder.renewedAt}`]),

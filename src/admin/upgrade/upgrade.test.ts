@@ -94,6 +94,17 @@ definitions        running   2026-01-02T03:01:01.000Z   it is not established
 `);
   });
 
+  test.each<[string, Partial<Ledger>, string]>([
+    ["the failure that stopped it", {}, "run upgrade apply again"],
+    ["the failure that stopped its rollback", { phase: "rolling-back" }, "continue it with upgrade apply"],
+  ])("advises what %s says, and so does upgrade plan while it is rolled back", async (_, more, advice) => {
+    const steps: Ledger["steps"] = [{ name: "definitions", state: "running", problem: "it is used", advice }];
+    const { vendorctl } = toolOn(await clusterWith({ ...more, steps }));
+
+    expect((await vendorctl("upgrade status")).stdout.split("\n")[0]).toEndWith(`; ${advice}`);
+    if (more.phase === "rolling-back") expect((await vendorctl("upgrade plan")).stderr).toContain(advice);
+  });
+
   test("names the process that carries it out, and one that was killed", async () => {
     const cluster = await clusterWith({});
     const { vendorctl } = toolOn(cluster);
