@@ -180,6 +180,23 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
     expect(runIn(host, ["nft", "list", "table", "inet", "vendor_tunnel"])).toBe(guard);
   });
 
+  test("misses nothing that is deleted while it begins to watch the guard", () => {
+    let count = 0;
+    const openSocket: typeof ownSockets.openSocket = (...args) => {
+      count += 1;
+      // The first one is for requests.
+      if (count > 1) sh("nft delete table inet vendor_tunnel 2>&1 || true");
+      return ownSockets.openSocket(...args);
+    };
+    const guard = runInNetns(netns, () => openKernelGuard({ openSocket }));
+    closing.push(() => guard.close());
+
+    runInNetns(netns, () => guard.apply({ tunnels: new Set(["vxlan4"]), senders: new Map(), isPartial: false }));
+
+    expect(count).toBe(2);
+    expect(sh("nft list tables").includes("vendor_tunnel") || guard.isSuspect()).toBe(true);
+  });
+
   /** All events of the kernel until the function is called that is returned. */
   const collectEvents = () => {
     const stop = new AbortController();

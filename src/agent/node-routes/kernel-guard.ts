@@ -19,10 +19,11 @@ export function openKernelGuard(kernel: SocketOpener): KernelGuard {
   let monitor: TableMonitor | undefined;
   const apply = (plan: Guarded) => {
     const wanted = guardedTunnels(plan);
+    // Before the comparison, so that no change is missed.
+    if (wanted.tunnels.length > 0) monitor ??= new TableMonitor(kernel, TUNNEL_TABLE, portOf(socket));
     const isWritten = applyTunnelGuard(socket, wanted);
     // A host without tunnels does not listen: rulesets of megabytes may be loaded on it.
-    if (wanted.tunnels.length > 0) monitor ??= new TableMonitor(kernel, TUNNEL_TABLE, portOf(socket));
-    else if (isWritten) {
+    if (wanted.tunnels.length === 0 && isWritten) {
       monitor?.close();
       monitor = undefined;
     }
