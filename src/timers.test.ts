@@ -1,5 +1,5 @@
 import { describe, expect, jest, test } from "bun:test";
-import { after } from "./timers.ts";
+import { after, SYSTEM_TIMERS } from "./timers.ts";
 
 const LONGEST_MILLISECONDS = 2 ** 31 - 1;
 
@@ -33,4 +33,19 @@ describe("after()", () => {
     cancel();
     expect(hasFired).toBe(false);
   });
+});
+
+test("a timeout that is cancelled never fires", async () => {
+  const cancelled = SYSTEM_TIMERS.timeout(1);
+  const later = SYSTEM_TIMERS.timeout(10);
+  cancelled.cancel();
+  const fired = Promise.withResolvers<void>();
+  later.signal.addEventListener("abort", () => fired.resolve(), { once: true });
+  // The timer itself does not keep a process alive.
+  const alive = setInterval(() => {}, 1_000);
+  await fired.promise;
+  clearInterval(alive);
+
+  expect(cancelled.signal.aborted).toBe(false);
+  expect(later.signal.reason).toMatchObject({ name: "TimeoutError" });
 });

@@ -12,8 +12,15 @@ export interface Timeout {
 }
 
 export const SYSTEM_TIMERS: Timers = {
-  // Nothing waits for such a signal, so it need not be cancelled.
-  timeout: (milliseconds) => ({ signal: AbortSignal.timeout(milliseconds), cancel: () => {} }),
+  // Not `AbortSignal.timeout()`, which cannot be cancelled: a client that retries often would collect them.
+  timeout: (milliseconds) => {
+    const controller = new AbortController();
+    const expire = () => controller.abort(new DOMException("The operation timed out.", "TimeoutError"));
+    const timer = setTimeout(expire, milliseconds);
+    // Nothing waits for such a signal, so it must not keep a process alive.
+    timer.unref();
+    return { signal: controller.signal, cancel: () => clearTimeout(timer) };
+  },
   after,
 };
 

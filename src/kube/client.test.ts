@@ -379,6 +379,28 @@ describe("KubeClient.watch()", () => {
     expect(failure.message).toStartWith("Cannot watch pods: the role lacks the permission to watch pods");
   });
 
+  test("one that the server ends at once, without an event, has failed", async () => {
+    using api = imitateApi(() => new Response(""));
+    const failure = await rejectionOf(() =>
+      withClient({ apiRoot: api.url }, (client) =>
+        Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
+      ),
+    );
+    expect(failure).toMatchObject({ kind: "api-unavailable" });
+    expect(failure.message).toContain("the server ended the watch at once");
+  });
+
+  test("one that ends without an event after a while is over, not failed", async () => {
+    using api = imitateApi(() => new Response(""));
+    let time = 0;
+    const events = await withClient(
+      { apiRoot: api.url },
+      (client) => Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
+      meansWith({ elapsed: () => (time += 5_000) }),
+    );
+    expect(events).toEqual([]);
+  });
+
   test("the signal ends it", async () => {
     const endless = () => new ReadableStream({ start: (to) => to.enqueue(EVENTS) });
     using api = imitateApi(() => new Response(endless()));

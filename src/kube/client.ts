@@ -19,6 +19,7 @@ import { type Connection, type ConnectionMeans, openConnection } from "./connect
 import type { Credentials } from "./credentials.ts";
 import {
   type AnswerHead,
+  endedAtOnce,
   failureOfConnection,
   failureOfRedirect,
   isSilence,
@@ -71,6 +72,8 @@ export function openKubeClientOn(connection: Connection, means: KubeMeans): Kube
 /** The server ends a watch after some minutes, so that a dead connection is noticed at last. */
 export const WATCH_SECONDS = 300;
 const WATCH_GRACE_SECONDS = 30;
+/** A watch that ends sooner, without an event, was not kept: by a proxy that closes it, or a server that shuts down. */
+const SHORTEST_WATCH_MILLISECONDS = 1_000;
 
 interface Attempt {
   readonly url: string;
@@ -111,7 +114,17 @@ class FetchClient implements KubeClient {
     const ends = AbortSignal.any([signal, this.closing.signal, limit.signal]);
     try {
       const response = await this.startWatch({ url, request, signal: ends, protocol: "http1.1" });
-      if (response.ok) return yield* eventsOf(response.body ?? empty());
+      if (response.ok) {
+        const openedAt = this.means.elapsed();
+        let isEmpty = true;
+        for await (const event of eventsOf(response.body ?? empty())) {
+          isEmpty = false;
+          yield event;
+        }
+        const lasted = this.means.elapsed() - openedAt;
+        if (isEmpty && lasted < SHORTEST_WATCH_MILLISECONDS && !ends.aborted) throw endedAtOnce(lasted);
+        return;
+      }
       const text = await response.text();
       if (response.status === 410) return yield { type: "ERROR", text };
       const refused = response.status === 401 ? await this.unauthorized(text) : { status: response.status, text };

@@ -73,6 +73,13 @@ const REDIRECTED = {
   advice: "check that the address is that of the API server itself, not of a login page or another web server",
 } as const satisfies Diagnosis;
 
+const NOT_KEPT = {
+  stage: "request",
+  effect: "unknown",
+  cure: "wait",
+  advice: "check that a proxy or load balancer before the API server does not end or buffer long responses",
+} as const satisfies Diagnosis;
+
 const BY_ERROR_CODE: readonly (readonly [RegExp, Diagnosis])[] = [
   [/^(ECONNREFUSED|ConnectionRefused|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|FailedToOpenSocket)$/, REFUSED],
   [/^(ENOTFOUND|EAI_AGAIN|ESERVFAIL|ENODATA|ETIMEOUT|DNS_)/, UNRESOLVED],
@@ -119,6 +126,14 @@ export function failureOfRedirect({ status, headers }: AnswerHead): KubeFailure 
   const [place = ""] = (headers.get("location") ?? "").split(/[?#]/);
   const target = place === "" ? "another address" : `"${place}"`;
   return new KubeFailure(REDIRECTED, `it redirects to ${target} (${status})`);
+}
+
+/** A watch that was accepted and then closed: asked for again without a pause, it would be closed again. */
+export function endedAtOnce(milliseconds: number): KubeFailure {
+  return new KubeFailure(
+    NOT_KEPT,
+    `the server ended the watch at once, after ${Math.round(milliseconds)} ms without an event`,
+  );
 }
 
 /** Ended by a time limit, or by the caller. */

@@ -9,10 +9,15 @@ export type ReplicaStatus =
   /** No watch has been open since `since`; the snapshot is of that time or a little earlier. */
   | { readonly state: "stale"; readonly since: number; readonly failure?: PluginError | undefined };
 
+/** A watch that is lost sooner did not end the time without one. */
+const BRIEF_MILLISECONDS = 1_000;
+
 export class FeedStatus {
   /** When a watch last delivered something. */
   heardAt = Number.NEGATIVE_INFINITY;
   private status: ReplicaStatus;
+  /** Since when there was no watch before the present one. */
+  private staleSince: number | undefined;
 
   constructor(now: number) {
     this.status = { state: "listing", since: now };
@@ -27,12 +32,19 @@ export class FeedStatus {
   }
 
   sync(now: number): void {
-    if (this.status.state !== "in sync") this.status = { state: "in sync", since: now, heardAt: now };
+    const { state, since } = this.status;
+    if (state === "in sync") return;
+    this.staleSince = state === "stale" ? since : undefined;
+    this.status = { state: "in sync", since: now, heardAt: now };
   }
 
   lose(now: number, failure: PluginError): void {
     const { state, since } = this.status;
-    this.status = state === "in sync" ? { state: "stale", since: now, failure } : { state, since, failure };
+    if (state !== "in sync") this.status = { state, since, failure };
+    else {
+      const wasBrief = now - since < BRIEF_MILLISECONDS;
+      this.status = { state: "stale", since: (wasBrief ? this.staleSince : undefined) ?? now, failure };
+    }
   }
 
   /** How long there has been no failure. */

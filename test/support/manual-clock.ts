@@ -1,0 +1,38 @@
+import type { Clock } from "../../src/datastore/replica/clock.ts";
+
+/** Time that stands still until a test moves it. */
+export class ManualClock implements Clock {
+  readonly waits: number[] = [];
+  private time = 0;
+  private readonly sleepers = new Set<{ readonly end: number; readonly wake: () => void }>();
+
+  get sleeping(): number {
+    return this.sleepers.size;
+  }
+
+  now(): number {
+    return this.time;
+  }
+
+  async wait(milliseconds: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    this.waits.push(milliseconds);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const sleeper = { end: this.time + milliseconds, wake: () => resolve() };
+    this.sleepers.add(sleeper);
+    signal.addEventListener("abort", sleeper.wake, { once: true });
+    await promise;
+    this.sleepers.delete(sleeper);
+  }
+
+  async advance(milliseconds: number): Promise<void> {
+    this.time += milliseconds;
+    for (const { end, wake } of this.sleepers) if (end <= this.time) wake();
+    await settled();
+  }
+}
+
+/** Waits until all pending microtasks have run. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
