@@ -3,8 +3,8 @@ import { FOREIGN_CHANGES } from "./operation.ts";
 import { APPS, CONTROLLERS, NAMESPACES, type ScriptWriter } from "./script-writer.ts";
 
 const SECOND = 1_000;
-/** A watch of the API ends by itself within that time, and one of etcd is asked for sooner. */
-const UNTIL_NOTICED = 340 * SECOND;
+/** A watch of the API that hears nothing ends by itself within that time, and one of etcd is asked for sooner. */
+const UNTIL_NOTICED = 110 * SECOND;
 /** Than what looks unused is left alone before it is released: two minutes, in steps of one. */
 const LONGER_THAN_GRACE = 220 * SECOND;
 

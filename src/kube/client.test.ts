@@ -341,6 +341,7 @@ describe("KubeClient.watch()", () => {
       Array.fromAsync(client.watch("/api/v1/pods", { resourceVersion: "5" }, new AbortController().signal)),
     );
     expect(events).toEqual([
+      { type: "OPENED", text: "{}" },
       { type: "ADDED", text: '{"n":12345678901234567890}' },
       { type: "BOOKMARK", text: "{}" },
     ]);
@@ -366,7 +367,7 @@ describe("KubeClient.watch()", () => {
     const events = await withClient({ apiRoot: api.url }, (client) =>
       Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
     );
-    expect(events.map(({ type }) => type)).toEqual(["ADDED", "BOOKMARK"]);
+    expect(events.map(({ type }) => type)).toEqual(["OPENED", "ADDED", "BOOKMARK"]);
   });
 
   test("a refusal names the missing permission", async () => {
@@ -398,7 +399,7 @@ describe("KubeClient.watch()", () => {
       (client) => Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
       meansWith({ elapsed: () => (time += 5_000) }),
     );
-    expect(events).toEqual([]);
+    expect(events).toEqual([{ type: "OPENED", text: "{}" }]);
   });
 
   test("the signal ends it", async () => {
@@ -412,7 +413,7 @@ describe("KubeClient.watch()", () => {
         if (type === "BOOKMARK") stop.abort();
       }
     });
-    expect(types).toEqual(["ADDED", "BOOKMARK"]);
+    expect(types).toEqual(["OPENED", "ADDED", "BOOKMARK"]);
   });
 });
 

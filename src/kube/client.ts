@@ -72,6 +72,11 @@ export function openKubeClientOn(connection: Connection, means: KubeMeans): Kube
 /** The server ends a watch after some minutes, so that a dead connection is noticed at last. */
 export const WATCH_SECONDS = 300;
 const WATCH_GRACE_SECONDS = 30;
+/**
+ * The API server sends a bookmark about every minute. Behind a proxy that stays alive nothing else shows that the server
+ * has gone.
+ */
+export const WATCH_SILENCE_MILLISECONDS = 90_000;
 /** A watch that ends sooner, without an event, was not kept: by a proxy that closes it, or a server that shuts down. */
 const SHORTEST_WATCH_MILLISECONDS = 1_000;
 
@@ -111,30 +116,47 @@ class FetchClient implements KubeClient {
     const request: KubeRequest = { method: "GET", path, query: wholeQuery };
     const limit = this.timers.timeout((seconds + WATCH_GRACE_SECONDS) * 1_000);
     const url = this.urlOf(path, wholeQuery);
-    const ends = AbortSignal.any([signal, this.closing.signal, limit.signal]);
+    const silence = new Silence(this.timers);
+    const ends = AbortSignal.any([signal, this.closing.signal, limit.signal, silence.signal]);
+    let isOpen = false;
     try {
-      const response = await this.startWatch({ url, request, signal: ends, protocol: "http1.1" });
+      const response = await this.startWatch({ url, request, signal: ends, protocol: "http1.1" }, silence);
       if (response.ok) {
-        const openedAt = this.means.elapsed();
-        let isEmpty = true;
-        for await (const event of eventsOf(response.body ?? empty())) {
-          isEmpty = false;
-          yield event;
-        }
-        const lasted = this.means.elapsed() - openedAt;
-        if (isEmpty && lasted < SHORTEST_WATCH_MILLISECONDS && !ends.aborted) throw endedAtOnce(lasted);
-        return;
+        isOpen = true;
+        return yield* this.eventsWithin(response, { silence, ends, query });
       }
       const text = await response.text();
       if (response.status === 410) return yield { type: "ERROR", text };
       const refused = response.status === 401 ? await this.unauthorized(text) : { status: response.status, text };
       requireOk(refused, request, this.kind);
     } catch (error) {
-      if (ends.aborted) return;
+      const hasNoResponse = silence.signal.aborted && !isOpen;
+      if (ends.aborted && !hasNoResponse) return;
       throw error instanceof PluginError ? error : this.unavailable(await this.explain(error));
     } finally {
       limit.cancel();
+      silence.cancel();
     }
+  }
+
+  /** The events of a watch that the server has accepted. */
+  private async *eventsWithin(
+    { body }: Answer,
+    { silence, ends, query }: { silence: Silence; ends: AbortSignal; query: Readonly<Record<string, string>> },
+  ): AsyncIterable<WatchEvent> {
+    const openedAt = this.means.elapsed();
+    const hasBookmarks = query["allowWatchBookmarks"] === "true";
+    const listen = () => (hasBookmarks ? silence.await(WATCH_SILENCE_MILLISECONDS) : silence.cancel());
+    let isEmpty = true;
+    listen();
+    yield { type: "OPENED", text: "{}" };
+    for await (const event of eventsOf(body ?? empty())) {
+      isEmpty = false;
+      listen();
+      yield event;
+    }
+    const lasted = this.means.elapsed() - openedAt;
+    if (isEmpty && lasted < SHORTEST_WATCH_MILLISECONDS && !ends.aborted) throw endedAtOnce(lasted);
   }
 
   async close(): Promise<void> {
@@ -167,13 +189,15 @@ class FetchClient implements KubeClient {
   }
 
   /** A server that has just started asks to wait until it has read its storage. */
-  private async startWatch(attempt: Attempt): Promise<Answer> {
+  private async startWatch(attempt: Attempt, silence: Silence): Promise<Answer> {
     const retries = this.retriesUntil(attempt.signal);
     // The time limit of the retries begins here; the watch itself may take longer.
     retries.nextAttempt();
     retries.end();
     for (;;) {
+      silence.await(this.limits.wholeMilliseconds);
       const response = await this.send(attempt);
+      silence.cancel();
       const pause = retryAfterMilliseconds(response);
       if (pause === undefined || !retries.allow("wait", pause)) return response;
       await response.body?.cancel();
@@ -185,8 +209,12 @@ class FetchClient implements KubeClient {
     return this.means.timers ?? SYSTEM_TIMERS;
   }
 
+  private get limits(): Limits {
+    return this.means.limits ?? LIMITS;
+  }
+
   private retriesUntil(stop: AbortSignal): Retries {
-    return new Retries(this.means.limits ?? LIMITS, this.means.elapsed, stop, this.timers);
+    return new Retries(this.limits, this.means.elapsed, stop, this.timers);
   }
 
   private urlOf(path: string, query: Readonly<Record<string, string>> | undefined): string {
@@ -247,6 +275,28 @@ class FetchClient implements KubeClient {
   private async unauthorized(text: string): Promise<KubeResponse> {
     const { describeRefused } = await import("./explain.ts");
     return { status: 401, text, credentials: await describeRefused(this.connection, this.means.now()) };
+  }
+}
+
+/** A signal that fires when nothing was heard for as long as was last said. */
+class Silence {
+  private readonly controller = new AbortController();
+  private cancelTimer = () => {};
+
+  constructor(private readonly timers: Timers) {}
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  await(milliseconds: number): void {
+    this.cancel();
+    const expire = () => this.controller.abort(new DOMException("Nothing was heard", "TimeoutError"));
+    this.cancelTimer = this.timers.after(milliseconds, expire);
+  }
+
+  cancel(): void {
+    this.cancelTimer();
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Clock } from "../../src/datastore/replica/clock.ts";
+import type { Timers } from "../../src/timers.ts";
 
 /** Time that stands still until a test moves it. */
 export class ManualClock implements Clock {
@@ -35,4 +36,22 @@ export class ManualClock implements Clock {
 /** Waits until all pending microtasks have run. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Timers that the clock of a test moves. */
+export function timersOn(clock: Clock): Timers {
+  const after: Timers["after"] = (milliseconds, action) => {
+    const cancelled = new AbortController();
+    const { signal } = cancelled;
+    void clock.wait(milliseconds, signal).then(() => signal.aborted || action());
+    return () => cancelled.abort();
+  };
+  return {
+    after,
+    timeout: (milliseconds) => {
+      const controller = new AbortController();
+      const expire = () => controller.abort(new DOMException("too late", "TimeoutError"));
+      return { signal: controller.signal, cancel: after(milliseconds, expire) };
+    },
+  };
 }

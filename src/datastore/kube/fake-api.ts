@@ -164,6 +164,7 @@ export function startFakeApi(now: () => Date = () => new Date(0), rules?: Server
     if (forget === undefined) return yield { type: "ERROR", text: JSON.stringify({ kind: "Status", code: 410 }) };
     signal.addEventListener("abort", () => wake(), { once: true });
     try {
+      yield { type: "OPENED", text: "{}" };
       while (!signal.aborted) {
         const { promise, resolve } = Promise.withResolvers<void>();
         wake = resolve;

@@ -1,8 +1,9 @@
-/** A replica on an API server, or a proxy before it, that answers a watch and then does not keep it. */
+/** A replica on an API server, or a proxy before it, that answers a watch and then does not keep it, or sends nothing. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { meansWith } from "../../../test/support/imitated-api.ts";
-import { ManualClock } from "../../../test/support/manual-clock.ts";
-import { openKubeClient } from "../../kube/client.ts";
+import { ManualClock, timersOn } from "../../../test/support/manual-clock.ts";
+import { type Fetch, openKubeClient } from "../../kube/client.ts";
+import { LIMITS } from "../../kube/retries.ts";
 import { type Replica, startReplica } from "../replica.ts";
 import { anyText } from "./any-text.ts";
 import { openKubeStore } from "./store.ts";
@@ -10,6 +11,7 @@ import { openKubeStore } from "./store.ts";
 const mapping = anyText({ writeAnnotation: "test/write", newMark: () => "mark" });
 const KINDS = { things: { prefix: "/", decode: ({ value }: { readonly value: string }) => value } };
 const LIST = JSON.stringify({ metadata: { resourceVersion: "7" }, items: [] });
+const BOOKMARK = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"8"}}}\n`;
 
 let stop = new AbortController();
 let started: Replica<unknown> | undefined;
@@ -19,38 +21,85 @@ afterEach(async () => {
   stop = new AbortController();
 });
 
+/** `watch`: what the server does with the watch of that number, from 1. */
+async function follow(watch: (number: number, signal: AbortSignal) => Response | Promise<Response>) {
+  const clock = new ManualClock();
+  const seen = { watches: 0 };
+  const problems: string[] = [];
+  const fetch: Fetch = async (url, { signal }) =>
+    url.includes("watch=") ? watch(++seen.watches, signal ?? stop.signal) : new Response(LIST);
+  const timers = timersOn(clock);
+  const client = await openKubeClient(
+    { apiRoot: "http://api" },
+    meansWith({ elapsed: () => clock.now(), fetch, timers, limits: LIMITS }),
+  );
+  const store = openKubeStore({ api: client, mappings: [mapping], close: () => client.close() });
+  const replica = startReplica(store, KINDS, {
+    signal: stop.signal,
+    clock,
+    random: () => 1,
+    report: ({ message }) => void problems.push(message),
+  });
+  started = replica;
+  const pass = async (seconds: number) => {
+    for (let time = 0; time < seconds * 10; time += 1) await clock.advance(100);
+  };
+  return { clock, replica, problems, seen, pass };
+}
+
+/** A body that sends this and then nothing, until the request is ended. */
+function silent(signal: AbortSignal, sent = ""): Response {
+  const start = (to: ReadableStreamDefaultController<string>) => {
+    if (sent !== "") to.enqueue(sent);
+    signal.addEventListener("abort", () => to.error(signal.reason), { once: true });
+  };
+  return new Response(new ReadableStream<string>({ start }).pipeThrough(new TextEncoderStream()));
+}
+
 describe("a watch that the server ends at once", () => {
   test("is asked for again with growing pauses, reported, and not in sync", async () => {
-    const clock = new ManualClock();
     const MOST = 1_000;
-    let watches = 0;
-    const client = await openKubeClient(
-      { apiRoot: "http://api" },
-      meansWith({
-        elapsed: () => clock.now(),
-        fetch: async (url) => {
-          if (!url.includes("watch=")) return new Response(LIST);
-          watches += 1;
-          return new Response(watches > MOST ? "enough" : "", { status: watches > MOST ? 500 : 200 });
-        },
-      }),
+    const { clock, replica, problems, seen, pass } = await follow((number) =>
+      number > MOST ? new Response("enough", { status: 500 }) : new Response(""),
     );
-    const store = openKubeStore({ api: client, mappings: [mapping], close: () => client.close() });
-    const problems: string[] = [];
-    const replica = startReplica(store, KINDS, {
-      signal: stop.signal,
-      clock,
-      random: () => 1,
-      report: ({ message }) => void problems.push(message),
-    });
-    started = replica;
-    for (let time = 0; time < 20_000; time += 100) await clock.advance(100);
+    await pass(20);
 
     // Pauses of 0.1, 0.2, 0.4, ... 10 s.
-    expect(watches).toBe(8);
+    expect(seen.watches).toBe(8);
     expect(problems).toHaveLength(8);
     expect(problems.at(-1)).toContain("the server ended the watch at once");
     expect(replica.status).toMatchObject({ state: "stale", failure: { kind: "api-unavailable" } });
     expect(clock.now() - replica.status.since).toBeGreaterThan(19_000);
   });
 });
+
+describe("a watch of an API server that sends nothing", () => {
+  test("is begun again after 90 seconds without even a bookmark, which is not a problem", async () => {
+    const { clock, replica, problems, seen, pass } = await follow((number, signal) =>
+      silent(signal, number === 1 ? BOOKMARK : ""),
+    );
+    await pass(89);
+    const before = seen.watches;
+    await pass(2);
+
+    expect([before, seen.watches]).toEqual([1, 2]);
+    expect(problems).toEqual([]);
+    expect(replica.status).toMatchObject({ state: "in sync", heardAt: expect.any(Number) });
+    expect(clock.now() - (replica.status.state === "in sync" ? replica.status.heardAt : 0)).toBeLessThan(2_000);
+  });
+
+  test("is lost if the server does not answer the next one either", async () => {
+    const { replica, problems, seen, pass } = await follow((number, signal) =>
+      number === 1 ? silent(signal) : untilAborted(signal),
+    );
+    await pass(90 + 16);
+
+    expect(seen.watches).toBe(3);
+    expect(problems).toEqual([expect.stringContaining("no response within the time limit")]);
+    expect(replica.status).toMatchObject({ state: "stale" });
+  });
+});
+
+function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
+}

@@ -14,7 +14,7 @@ export async function* watchTogether(
   const ending = new AbortController();
   const signal = AbortSignal.any([means.signal, ending.signal]);
   const watches = collections.map((collection) => watchCollection(collection, from, { ...means, signal }));
-  const reached = collections.map(() => from);
+  const reached = new Map<number, string>();
   const nextOf = (index: number) => {
     const next = watches[index]?.next().then((result) => ({ index, result }));
     // It may fail while the consumer is busy with another event.
@@ -29,8 +29,11 @@ export async function* watchTogether(
       const { index, result } = next;
       waiting[index] = nextOf(index);
       if (result.value.kind === "bookmark") {
-        reached[index] = result.value.revision;
-        yield { kind: "bookmark", revision: lowestRevision(reached) };
+        reached.set(index, result.value.revision);
+        // All of them must be open.
+        if (reached.size === watches.length) {
+          yield { kind: "bookmark", revision: lowestRevision([...reached.values()]) };
+        }
       } else yield result.value;
     }
   } finally {

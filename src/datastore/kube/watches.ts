@@ -1,7 +1,7 @@
 /**
  * Watches one collection from a resourceVersion. Every change of the API is a
- * commit of its own, so each event is followed by a bookmark; in a quiet time
- * the API server sends bookmarks itself.
+ * commit of its own, so each event is followed by a bookmark, and so is each
+ * time that the server accepts the watch; in a quiet time it sends bookmarks itself.
  */
 import { PluginError } from "../../errors.ts";
 import { type DatastoreEvent, type Entry, HistoryGone } from "../datastore.ts";
@@ -32,14 +32,13 @@ export async function* watchCollection(
   const { mapping, collection, prefix } = watched;
   await requireReached(api, collection, from);
   let seen = from;
-  yield { kind: "bookmark", revision: seen };
   while (!signal.aborted) {
     const query = { ...collection.query, resourceVersion: seen, allowWatchBookmarks: "true" };
     for await (const { type, text } of api.watch(collection.path, query, signal)) {
       if (signal.aborted) return;
       if (type === "ERROR") throw failureOfWatch(text, seen);
       if (type === "BOOKMARK") seen = parseBookmark(text, collection.path);
-      else {
+      else if (type !== "OPENED") {
         const object = parseObject(text, collection.path);
         seen = object.metadata.resourceVersion;
         const record = mapping.record(object);

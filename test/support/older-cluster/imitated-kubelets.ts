@@ -60,7 +60,7 @@ export function startImitatedKubelets(client: KubeClient, nodes: ReadonlyMap<str
       try {
         for await (const { type, text } of client.watch("/api/v1/pods", {}, ending.signal)) {
           const pod = JSON.parse(text);
-          if (type === "ERROR" || type === "BOOKMARK") continue;
+          if (type === "OPENED" || type === "ERROR" || type === "BOOKMARK") continue;
           if (type === "DELETED") pods.delete(pod.metadata.uid);
           else pods.set(pod.metadata.uid, pod);
           if (type !== "DELETED") void advanceQuietly(pod);
