@@ -163,6 +163,14 @@ function agentAlerts(metric: MetricName): readonly Alert[] {
       heading: "a-node-agent-is-not-in-sync",
     },
     {
+      name: "NodeAgentKnowledgeOld",
+      expression: `${metric("datastore_age_seconds")} > 300`,
+      lasting: "1m",
+      severity: "warning",
+      summary: "The node agent {{ $labels.instance }} last heard of the datastore {{ $value }} seconds ago",
+      heading: "a-node-agent-hears-nothing",
+    },
+    {
       name: "PolicyProblems",
       expression: `${metric("policy_problems")} > 0`,
       lasting: "5m",

@@ -89,6 +89,23 @@ describe("the etcd client in a simulation", () => {
     expect(scheduler.steps).toBe(steps);
   });
 
+  test("a watch of a member without changes says every 20 seconds that it is alive", async () => {
+    const { scheduler, connect } = makeWorld();
+    const store = connect("a");
+    const ending = new AbortController();
+    const bookmarks: string[] = [];
+    const following = (async () => {
+      for await (const event of store.watch("/", "1", ending.signal))
+        bookmarks.push(`${event.kind} ${"revision" in event && event.revision}`);
+    })();
+    await scheduler.runUntil(65_000);
+    ending.abort();
+    await scheduler.runUntil(66_000);
+    await following;
+
+    expect(bookmarks).toEqual(["bookmark 1", "bookmark 1", "bookmark 1", "bookmark 1"]);
+  });
+
   test("a watch resumes after a restart, a break and a silent loss, and misses nothing", async () => {
     const { scheduler, etcd, connect } = makeWorld();
     const keys: string[] = [];

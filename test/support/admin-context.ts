@@ -164,6 +164,7 @@ const WITHOUT_ROUTES: RoutingFacts = {
   refusedClaims: [],
   routingProblems: [],
   policyProblems: [],
+  datastore: undefined,
 };
 
 function missing(): never {

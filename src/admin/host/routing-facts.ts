@@ -3,6 +3,7 @@
 import { type BirdControl, connectBird } from "../../agent/bgp/control.ts";
 import type { Environment } from "../../cni/environment.ts";
 import { callSocketPath, runDirectoryOf } from "../../config/run-directory.ts";
+import { DATASTORE_STATUS_FILE, readDatastoreStatus } from "../../datastore/replica/status-file.ts";
 import { PluginError } from "../../errors.ts";
 import { POLICY_PROBLEMS_FILE, ROUTING_PROBLEMS_FILE, readProblems } from "../../health/problems-file.ts";
 import { formatAddress } from "../../ip/address.ts";
@@ -33,6 +34,7 @@ export async function readRoutingFacts(environment: Environment, isRoot: boolean
     refusedClaims: readRefusedClaims(readText(`${runDirectoryOf(environment)}/${REFUSED_CLAIMS_FILE}`) ?? ""),
     routingProblems: readProblems(readText(`${runDirectoryOf(environment)}/${ROUTING_PROBLEMS_FILE}`) ?? ""),
     policyProblems: readProblems(readText(`${runDirectoryOf(environment)}/${POLICY_PROBLEMS_FILE}`) ?? ""),
+    datastore: readDatastoreStatus(readText(`${runDirectoryOf(environment)}/${DATASTORE_STATUS_FILE}`) ?? ""),
     kernelRoutes: withRouteSocket(ownSockets, readKernelRoutes),
   };
 }

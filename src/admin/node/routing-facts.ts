@@ -1,4 +1,5 @@
 /** What the admin tool reads about routes between nodes on the host that it runs on. */
+import type { KnownStatus } from "../../datastore/replica/status-file.ts";
 import type { RefusedClaims } from "../../ipam/refused-claims.ts";
 import type { BirdRoute } from "../../routing/bird/routes-status.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
@@ -18,6 +19,8 @@ export interface RoutingFacts {
   readonly routingProblems: readonly string[];
   /** Policies that deny because they cannot be carried out, and resources that cannot be read; the node agent wrote it. */
   readonly policyProblems: readonly string[];
+  /** What the node agent knew of the datastore when it last wrote it; `undefined` if it has not. */
+  readonly datastore: KnownStatus | undefined;
 }
 
 export interface BirdFacts {

@@ -37,6 +37,7 @@ const running: RoutingFacts = {
   refusedClaims: [],
   routingProblems: [],
   policyProblems: [],
+  datastore: undefined,
 };
 const stopped: RoutingFacts = { ...running, bird: undefined };
 
@@ -131,6 +132,20 @@ IPv4     node agent   vxlan.vendor        1
 
     expect(stdout).toEndWith(`\nNetwork policy\nProblem: ${problem}\n`);
     expect(JSON.parse(json.stdout).policyProblems).toEqual([problem]);
+  });
+
+  test.each([
+    ["in sync", {}, "in sync, last heard 12 s ago"],
+    ["stale", { failure: "no route" }, "not followed, last heard 12 s ago: no route"],
+    ["listing", { failure: "no route" }, "not read yet, since 12 s: no route"],
+  ] as const)("says how old what the agent knows is: %s", async (state, more, line) => {
+    const datastore = { state, knownAt: "2026-11-16T12:00:00.000Z", ...more };
+    const surroundings = { routingFacts: { ...running, datastore }, now: new Date("2026-11-16T12:00:12.000Z") };
+    const { stdout } = await runInside(["node", "status"], surroundings);
+    const json = await runInside(["node", "status", "-o", "json"], surroundings);
+
+    expect(stdout).toContain(`Node agent: running\nDatastore: ${line}\nBGP: `);
+    expect(JSON.parse(json.stdout).datastore).toEqual({ ...datastore, ageSeconds: 12 });
   });
 
   test("prints JSON for scripts", async () => {

@@ -1,3 +1,4 @@
+import type { KnownStatus } from "../../datastore/replica/status-file.ts";
 import { identity } from "../../identity.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
@@ -14,6 +15,7 @@ export const nodeStatus: Command = {
     "the routes in the kernel by who made them and by their way: BIRD those it learned by BGP, the node agent those through",
     "tunnels and all others. If BIRD does not run, the reason is shown: a node without peers needs none.",
     "Policies that are not enforced as they are written are listed with the reason: they deny more than they say.",
+    "What the node agent knows of the datastore may be old: the time since it was last confirmed is shown.",
     "Addresses, floating IPs and source prefixes that only annotations of a pod claim have no effect, and are listed.",
     "The exit code is 1 if the node agent does not run, or if BIRD should run and does not.",
   ].join("\n"),
@@ -25,7 +27,7 @@ export const nodeStatus: Command = {
   async run(context, given) {
     const facts = await context.readRoutingFacts();
     const isFailed = !facts.isAgentRunning || isBirdMissing(facts) || facts.state?.kind === "failed";
-    if (wantsJson(given)) context.stdout(`${JSON.stringify(jsonOf(facts), undefined, 2)}\n`);
+    if (wantsJson(given)) context.stdout(`${JSON.stringify(jsonOf(facts, context.now()), undefined, 2)}\n`);
     else print(facts, context);
     return isFailed ? EXIT_FAILED : EXIT_OK;
   },
@@ -35,9 +37,11 @@ function isBirdMissing({ bird, state }: RoutingFacts): boolean {
   return bird === undefined && state?.kind === "running";
 }
 
-function jsonOf({ isAgentRunning, state, bird, kernelRoutes, refusedClaims, ...problems }: RoutingFacts) {
+function jsonOf(facts: RoutingFacts, now: Date) {
+  const { isAgentRunning, state, bird, kernelRoutes, refusedClaims, datastore, ...problems } = facts;
   return {
     nodeAgent: isAgentRunning ? "running" : "not running",
+    ...(datastore && { datastore: { ...datastore, ageSeconds: ageOf(datastore, now) } }),
     bgp: {
       state: bird === undefined ? "not running" : "running",
       ...(state?.reason !== undefined && { reason: state.reason }),
@@ -67,10 +71,12 @@ function limitProblem({ name, peer }: SessionStatus): string {
   return `${peer} has sent more routes than are accepted, and some are missing; when it sends fewer, begin the session again: ${restart}`;
 }
 
-function print(facts: RoutingFacts, { stdout }: Context): void {
-  const { isAgentRunning, state, bird, kernelRoutes, refusedClaims, routingProblems, policyProblems } = facts;
+function print(facts: RoutingFacts, { stdout, now }: Context): void {
+  const { isAgentRunning, state, bird, kernelRoutes, refusedClaims, routingProblems, policyProblems, datastore } =
+    facts;
   const { nodeAgent } = identity;
   stdout(`Node agent: ${isAgentRunning ? "running" : `not running (systemctl status ${nodeAgent})`}\n`);
+  if (datastore !== undefined) stdout(`Datastore: ${datastoreLine(datastore, now())}\n`);
   stdout(`BGP: ${birdLine(facts)}\n`);
   for (const problem of bgpProblems(state, bird)) stdout(`Problem: ${problem}\n`);
   for (const family of [4, 6] as const) {
@@ -97,6 +103,18 @@ function print(facts: RoutingFacts, { stdout }: Context): void {
     refused.map((each) => [`${namespace}/${pod}`, each]),
   );
   stdout(formatTable(["POD", "CLAIM"], rows));
+}
+
+function ageOf({ knownAt }: KnownStatus, now: Date): number {
+  return Math.max(0, Math.round((now.getTime() - Date.parse(knownAt)) / 1_000));
+}
+
+function datastoreLine(status: KnownStatus, now: Date): string {
+  const age = ageOf(status, now);
+  const reason = status.failure === undefined ? "" : `: ${status.failure}`;
+  if (status.state === "in sync") return `in sync, last heard ${age} s ago`;
+  if (status.state === "stale") return `not followed, last heard ${age} s ago${reason}`;
+  return `not read yet, since ${age} s${reason}`;
 }
 
 function birdLine({ isAgentRunning, state, bird }: RoutingFacts): string {

@@ -33,6 +33,7 @@ import { sharedTablesParts } from "../tables/shared-tables.ts";
 import { recordNodeName, upkeepPart } from "../upkeep/upkeep-part.ts";
 import type { AgentNetwork } from "./agent-network.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS, networkKinds } from "./followed-network.ts";
+import { reportDatastore } from "./report-datastore.ts";
 
 interface RunMeans extends Pick<FollowedNetwork, "means" | "log"> {
   readonly signal: AbortSignal;
@@ -92,6 +93,11 @@ export async function runNetwork(
     {
       name: "the enforcement of network policy",
       run: (stop: AbortSignal) => enforcePolicy({ ...followed, volumes, routing: routing.facts }, stop),
+    },
+    {
+      name: "the report about the datastore",
+      run: (stop: AbortSignal) =>
+        reportDatastore({ means, replicas: [replica, ...(blocks ? [blocks] : [])], warn }, stop),
     },
     {
       name: "the record of this node",

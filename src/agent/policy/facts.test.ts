@@ -30,8 +30,21 @@ describe("livenessOf()", () => {
 });
 
 describe("readinessOf()", () => {
-  test("is ready once the rules are set, also if the datastore is lost later", () => {
-    expect(readinessOf({ ...FACTS, datastore: { state: "stale", since: 0 } }).status).toBe(200);
+  test("is ready once the rules are set, also if the datastore was lost a moment ago", () => {
+    expect(readinessOf({ ...FACTS, datastore: { state: "stale", since: 39_000, heardAt: 39_000 } }).status).toBe(200);
+  });
+
+  const failure = new PluginError("datastore-unavailable", "Cannot reach etcd");
+  test.each([
+    [{ state: "stale", since: 90_000, heardAt: 30_000, failure } as const, ": Cannot reach etcd"],
+    // A watch that is open and silent.
+    [{ state: "in sync", since: 0, heardAt: 30_000 } as const, ""],
+  ])("is not ready if what it knows is older than five minutes, and still live (%#)", (datastore, reason) => {
+    const now = 30_000 + 301_000;
+    const facts = { ...FACTS, datastore, now, checkedAt: now };
+
+    expect(readinessOf(facts)).toEqual({ status: 503, text: `the datastore was last heard 301 s ago${reason}` });
+    expect(livenessOf(facts).status).toBe(200);
   });
 
   test("names the reason if the rules are not set", () => {
@@ -47,7 +60,8 @@ describe("readinessOf()", () => {
 
 describe("metricsText()", () => {
   test("is what Prometheus reads", () => {
-    const lines = metricsText({ ...FACTS, datastore: { state: "stale", since: 38_000 } }).split("\n");
+    const datastore = { state: "stale", since: 38_000, heardAt: 20_000 } as const;
+    const lines = metricsText({ ...FACTS, datastore }).split("\n");
 
     expect(lines).toContain("# TYPE vendor_node_policies gauge");
     expect(lines).toContain("vendor_node_policies 3");
@@ -55,6 +69,7 @@ describe("metricsText()", () => {
     expect(lines).toContain("vendor_node_batch_seconds_total 0.25");
     expect(lines).toContain("vendor_node_datastore_in_sync 0");
     expect(lines).toContain("vendor_node_datastore_lag_seconds 2");
+    expect(lines).toContain("vendor_node_datastore_age_seconds 20");
     expect(lines).toContain('vendor_node_policy_packets_total{policy="shop/db",direction="ingress",action="deny"} 3');
     expect(lines).toContain('vendor_node_policy_bytes_total{policy="shop/db",direction="ingress",action="deny"} 180');
     expect(lines).toContain('vendor_node_other_dropped_packets_total{reason="the end of tier \\"default\\""} 1');

@@ -1,5 +1,5 @@
 /** What the agent says about its policy work: health and metrics, as text. Pure. */
-import type { ReplicaStatus } from "../../datastore/replica/status.ts";
+import { ageOf, type ReplicaStatus } from "../../datastore/replica/status.ts";
 import { labelsOf, type MetricType, metricText, type Sample } from "../../health/metrics.ts";
 import type { HealthReply } from "../../health/pages.ts";
 import { identity } from "../../identity.ts";
@@ -45,12 +45,21 @@ export function livenessOf({ now, checkedAt }: PolicyFacts): HealthReply {
   return { status: 503, text: `the policy loop has not run for ${seconds} s` };
 }
 
-/** Not ready until the rules are set. A datastore that is lost later does not change it: the rules are enforced. */
-export function readinessOf(facts: PolicyFacts): HealthReply {
-  if (facts.isApplied) return { status: 200, text: "ready" };
-  const { datastore } = facts;
+/** A store without changes confirms every 90 seconds that there are none. */
+const OLD_MILLISECONDS = 5 * 60_000;
+
+/**
+ * Not ready until the rules are set, and while they are those of some minutes ago. Never a question of liveness: the rules
+ * are enforced, and a new process would know less.
+ */
+export function readinessOf({ datastore, isApplied, now }: PolicyFacts): HealthReply {
+  const age = ageOf(datastore, now);
+  if (isApplied && age <= OLD_MILLISECONDS) return { status: 200, text: "ready" };
   const reason = datastore.state === "in sync" ? undefined : datastore.failure?.message;
-  return { status: 503, text: `the rules are not set yet${reason === undefined ? "" : `: ${reason}`}` };
+  const state = isApplied
+    ? `the datastore was last heard ${Math.round(age / 1_000)} s ago`
+    : "the rules are not set yet";
+  return { status: 503, text: `${state}${reason === undefined ? "" : `: ${reason}`}` };
 }
 
 /** In the text format of Prometheus. */
@@ -76,6 +85,12 @@ export function metricsText(facts: PolicyFacts): string {
     ["table_replacements_total", "counter", "How often the whole table was written", batches.replacements],
     ["datastore_in_sync", "gauge", "1 if the datastore is followed", datastore.state === "in sync" ? 1 : 0],
     ["datastore_lag_seconds", "gauge", "Time without a connection to the datastore", lagOf(datastore, now)],
+    [
+      "datastore_age_seconds",
+      "gauge",
+      "Time since the datastore last said something, if only that nothing has changed",
+      ageOf(datastore, now) / 1_000,
+    ],
   ];
   const plain = rows.map(([name, type, help, value]) => metric(name, type, help, [["", value]]));
   const refused = facts.refusedClaims

@@ -6,15 +6,18 @@
  */
 const FIRST_PAUSE_MILLISECONDS = 2;
 const LONGEST_PAUSE_MILLISECONDS = 100;
+/** After so many of them without a change a watch goes on too, and says that it is still there: about 20 seconds. */
+const MOST_LOOKS = 200;
 
 export class ChangePoll {
   private readonly waiting = new Set<() => void>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private pause = FIRST_PAUSE_MILLISECONDS;
+  private looks = 0;
 
   constructor(private readonly currentRevision: () => bigint) {}
 
-  /** Resolves when the revision differs from the given one, or when the signal fires. */
+  /** Resolves when the revision differs from the given one, after a while, or when the signal fires. */
   async changedFrom(revision: bigint, stop: AbortSignal): Promise<void> {
     if (stop.aborted || !this.isStill(revision)) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -36,7 +39,8 @@ export class ChangePoll {
   private schedule(seen: bigint): void {
     this.timer ??= setTimeout(() => {
       this.timer = undefined;
-      if (!this.isStill(seen)) return this.wakeAll();
+      this.looks += 1;
+      if (this.looks >= MOST_LOOKS || !this.isStill(seen)) return this.wakeAll();
       this.pause = Math.min(this.pause * 2, LONGEST_PAUSE_MILLISECONDS);
       this.schedule(seen);
     }, this.pause);
@@ -52,6 +56,7 @@ export class ChangePoll {
   }
 
   private wakeAll(): void {
+    this.looks = 0;
     this.pause = FIRST_PAUSE_MILLISECONDS;
     this.cancel();
     for (const wake of this.waiting) wake();

@@ -78,13 +78,17 @@ async function* watchAt(client: EtcdClient, endpoint: Endpoint, plan: WatchPlan)
   const signal = AbortSignal.any([plan.stop, stream.signal]);
   try {
     const answers = await openStream(client, endpoint, plan, { stream, signal });
-    yield { kind: "bookmark", revision: plan.from };
+    let revision = plan.from;
+    yield { kind: "bookmark", revision };
     for await (const answer of withProbes(client, endpoint, { answers, signal, limits: plan.limits })) {
-      requireAlive(answer, plan.from);
-      yield* answer.changes.map(toEvent);
-      // Events of one revision come together, so the last one's revision is complete.
-      const last = answer.changes.at(-1);
-      yield { kind: "bookmark", revision: last ? revisionOf(last) : answer.revision };
+      if (answer !== "alive") {
+        requireAlive(answer, plan.from);
+        yield* answer.changes.map(toEvent);
+        // Events of one revision come together, so the last one's revision is complete.
+        const last = answer.changes.at(-1);
+        revision = last ? revisionOf(last) : answer.revision;
+      }
+      yield { kind: "bookmark", revision };
     }
     throw failureOfResponse(14, "the watch ended: transport is closing");
   } finally {
@@ -129,36 +133,39 @@ function requireAlive({ canceled, compactRevision, cancelReason }: WatchResponse
     throw failureOfResponse(7, cancelReason === "" ? "the watch was refused: permission denied" : cancelReason);
 }
 
+/** "alive": the member has answered a probe, and nothing has changed. */
 async function* withProbes(
   client: EtcdClient,
   endpoint: Endpoint,
   { answers, signal, limits }: { answers: AsyncIterator<WatchResponse>; signal: AbortSignal; limits: WatchLimits },
-): AsyncIterable<WatchResponse> {
-  for (;;) {
-    const next = answers.next();
+): AsyncIterable<WatchResponse | "alive"> {
+  let next = answers.next();
+  for (let quietTimes = 0; quietTimes < limits.mostQuietTimes; ) {
     // If the consumer stops, this response and its failure are ignored.
     next.catch(() => {});
-    const probed = whileProbing(client, next, limits, () => probe(client, endpoint, limits));
-    const answer = await unlessStopped(probed, signal);
-    if (answer.done) return;
-    yield answer.value;
+    const answer = await unlessStopped(unlessQuiet(client, next, limits), signal);
+    if (answer === "quiet") {
+      await unlessStopped(probe(client, endpoint, limits), signal);
+      quietTimes += 1;
+      yield "alive";
+    } else if (answer.done) return;
+    else {
+      quietTimes = 0;
+      yield answer.value;
+      next = answers.next();
+    }
   }
+  throw failureOfResponse(14, "the watch is silent: transport is closing");
 }
 
-async function whileProbing<Answer>(
+async function unlessQuiet<Answer>(
   { timers }: EtcdClient,
   answer: Promise<Answer>,
   limits: WatchLimits,
-  ask: () => Promise<unknown>,
-): Promise<Answer> {
-  for (let quietTimes = 0; quietTimes < limits.mostQuietTimes; quietTimes++) {
-    const quiet = Promise.withResolvers<"quiet">();
-    const cancel = timers.after(limits.quietMilliseconds, () => quiet.resolve("quiet"));
-    const first = await Promise.race([answer, quiet.promise]).finally(cancel);
-    if (first !== "quiet") return first;
-    await ask();
-  }
-  throw failureOfResponse(14, "the watch is silent: transport is closing");
+): Promise<Answer | "quiet"> {
+  const quiet = Promise.withResolvers<"quiet">();
+  const cancel = timers.after(limits.quietMilliseconds, () => quiet.resolve("quiet"));
+  return Promise.race([answer, quiet.promise]).finally(cancel);
 }
 
 async function probe(client: EtcdClient, endpoint: Endpoint, limits: WatchLimits): Promise<void> {

@@ -6,8 +6,18 @@ export type ReplicaStatus =
   | { readonly state: "listing"; readonly since: number; readonly failure?: PluginError | undefined }
   /** A watch is open. `heardAt`: when it last delivered something; an idle store may send nothing for minutes. */
   | { readonly state: "in sync"; readonly since: number; readonly heardAt: number }
-  /** No watch has been open since `since`; the snapshot is of that time or a little earlier. */
-  | { readonly state: "stale"; readonly since: number; readonly failure?: PluginError | undefined };
+  /** No watch has been open since `since`; the snapshot is of `heardAt`. */
+  | {
+      readonly state: "stale";
+      readonly since: number;
+      readonly heardAt: number;
+      readonly failure?: PluginError | undefined;
+    };
+
+/** How old what the replica knows may be: while nothing changes, not what it knows is old, but when it was last confirmed. */
+export function ageOf(status: ReplicaStatus, now: number): number {
+  return Math.max(0, now - (status.state === "listing" ? status.since : status.heardAt));
+}
 
 /** A watch that is lost sooner did not end the time without one. */
 const BRIEF_MILLISECONDS = 1_000;
@@ -40,10 +50,12 @@ export class FeedStatus {
 
   lose(now: number, failure: PluginError): void {
     const { state, since } = this.status;
-    if (state !== "in sync") this.status = { state, since, failure };
+    if (state !== "in sync") this.status = { ...this.status, failure };
     else {
       const wasBrief = now - since < BRIEF_MILLISECONDS;
-      this.status = { state: "stale", since: (wasBrief ? this.staleSince : undefined) ?? now, failure };
+      const staleSince = (wasBrief ? this.staleSince : undefined) ?? now;
+      // A watch that was open for a moment has confirmed nothing.
+      this.status = { state: "stale", since: staleSince, heardAt: Math.min(this.heardAt, staleSince), failure };
     }
   }
 
@@ -55,9 +67,11 @@ export class FeedStatus {
 
 const WORST_FIRST = ["listing", "stale", "in sync"] as const;
 
-/** The status of a replica is the worst of its feeds, since the earliest of them. */
+/** The status of a replica is the worst of its feeds, since the earliest of them, with what was heard the longest ago. */
 export function worstOf(statuses: readonly ReplicaStatus[]): ReplicaStatus {
   const rank = ({ state }: ReplicaStatus) => WORST_FIRST.indexOf(state);
   const [worst] = statuses.toSorted((left, right) => rank(left) - rank(right) || left.since - right.since);
-  return worst ?? { state: "in sync", since: 0, heardAt: 0 };
+  if (worst === undefined) return { state: "in sync", since: 0, heardAt: 0 };
+  if (worst.state === "listing") return worst;
+  return { ...worst, heardAt: Math.min(...statuses.map((each) => ("heardAt" in each ? each.heardAt : worst.heardAt))) };
 }
