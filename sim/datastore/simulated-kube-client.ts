@@ -29,6 +29,7 @@ const SERVER = "http://api";
 
 export function connectClient(server: ApiServer, means: ClientMeans): KubeClient {
   const { now, elapsed } = means.process;
+  const random = means.process.random.fork("requests");
   const credentials = { current: async () => ({}), renew: () => false, description: "none" };
   const connection = { server: SERVER, roots: () => undefined, cluster: { server: SERVER }, credentials };
   return openKubeClientOn(connection, {
@@ -39,6 +40,7 @@ export function connectClient(server: ApiServer, means: ClientMeans): KubeClient
     unavailableAs: means.unavailableAs,
     fetch: fetchFrom(server, means),
     timers: timersOf(means.process),
+    random: () => random.next(),
   });
 }
 

@@ -20,6 +20,8 @@ import {
   whole,
 } from "./tables.ts";
 
+const MEAN_WATCH_SECONDS = (WATCH_SECONDS.shortest + WATCH_SECONDS.longest) / 2;
+
 /** How often the orchestrator's API changes a pod that starts, and one that ends: not measured. */
 const API_EVENTS = { start: 5, end: 3 };
 const RATES = [5, 20, 100];
@@ -141,7 +143,7 @@ ${limits.join("\n")}
   take away most of the bytes; a fan-out would take away the factor of the nodes.
 - **The orchestrator's API**: an agent has ${watches} watches there, one per kind, of which only pods and blocks are busy. The column takes the measured cost of a small pod for each event, and ${API_EVENTS.start} events of
   a Pod that starts and ${API_EVENTS.end} of one that ends (assumed: created, scheduled, connected, running, ready; terminating, stopped, deleted), besides one of the block each. Pods with large specs cost more, and several servers have more cores.
-  At rest an agent renews its watches, each every ${WATCH_SECONDS / 60} minutes: ${number(watches / WATCH_SECONDS)} requests per second, ${number((watches / WATCH_SECONDS) * size.nodes)} of ${whole(size.nodes)} agents (computed).
+  At rest an agent renews its watches, each every ${WATCH_SECONDS.shortest / 60} to ${WATCH_SECONDS.longest / 60} minutes: ${number(watches / MEAN_WATCH_SECONDS)} requests per second, ${number((watches / MEAN_WATCH_SECONDS) * size.nodes)} of ${whole(size.nodes)} agents (computed).
 - **Memory and CPU of the agent** come next: at ${whole(size.nodes)} nodes ${megabytes(memory.settled.residentBytes)} settled and ${megabytes(zone.returns.residentBytes)} after a third of the nodes came back (measured), and ${number((largest.idle.agentMilliseconds / largest.idle.seconds / 1_000) * 100)} % of a core
   while nothing changes (measured over ${whole(largest.idle.seconds / 60)} minutes: every 90 seconds all routes and entries of tunnels are compared with the kernel's, and the memory is tidied up).
 

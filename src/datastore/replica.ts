@@ -37,6 +37,8 @@ export interface ReplicaOptions {
   readonly clock?: Clock;
   /** Spreads the retries of many replicas: a number from 0 up to 1. */
   readonly random?: () => number;
+  /** How many replicas like this one follow the store, as far as it is known: they spread their lists. Absent: few. */
+  readonly peers?: () => number;
   readonly limits?: Partial<ReplicaLimits>;
   /** Called for each lost connection and each unreadable record. */
   readonly report?: (problem: PluginError) => void;
@@ -94,7 +96,7 @@ class StoreReplica<Values> implements Replica<Values> {
     kinds: KindTable<Values>,
     private readonly options: ReplicaOptions & { readonly refinements?: Refinements<Values> },
   ) {
-    const { signal: stop, clock = SYSTEM_CLOCK, random = Math.random, report = () => {} } = options;
+    const { signal: stop, clock = SYSTEM_CLOCK, random = Math.random, peers = () => 0, report = () => {} } = options;
     const limits = { ...LIMITS, ...options.limits };
     const publish = (updates: readonly KindUpdate[]) => this.publish(updates);
     this.report = report;
@@ -103,7 +105,7 @@ class StoreReplica<Values> implements Replica<Values> {
     this.refined = new Map(refinements.map(([kind, means]) => [kind, new RefinedKind(kind, means)]));
     this.feeds = planFeeds(kinds, options.watches ?? "together").map((plan) => ({
       kinds: new Set<PropertyKey>(plan.kinds.keys()),
-      feed: new Feed(plan, { store, stop, clock, random, limits, publish, report }),
+      feed: new Feed(plan, { store, stop, clock, random, peers, limits, publish, report }),
     }));
     this.ended = Promise.all(this.feeds.map(({ feed }) => feed.run())).then(() => {});
   }

@@ -5,6 +5,7 @@ import { imitateApi, kubeconfigText, LIMITS, meansWith, withClient } from "../..
 import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
+import { SYSTEM_TIMERS } from "../timers.ts";
 import { openKubeClient } from "./client.ts";
 import { mayHaveTakenEffect } from "./failure.ts";
 
@@ -70,6 +71,33 @@ describe("KubeClient.request()", () => {
 
     expect(response).toEqual({ status: 200, text: "done" });
     expect(performance.now() - start).toBeGreaterThan(95);
+  });
+
+  test.each([
+    ["asks for a second", "1", 0, 1_000],
+    ["asks for a second", "1", 0.999, 1_500],
+    ["asks for nothing", undefined, 0, 25],
+    ["asks for nothing", undefined, 0.999, 50],
+  ])("clients do not come back at the same moment if the server %s (%p, %p)", async (_, asked, number, expected) => {
+    const pauses: number[] = [];
+    let count = 0;
+    const fetch = async () => {
+      count += 1;
+      if (count > 1) return new Response("{}");
+      if (asked === undefined) throw Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
+      return new Response("busy", { status: 429, headers: { "Retry-After": asked } });
+    };
+    const timers = {
+      ...SYSTEM_TIMERS,
+      after: (milliseconds: number, action: () => void) => {
+        pauses.push(Math.round(milliseconds));
+        return SYSTEM_TIMERS.after(0, action);
+      },
+    };
+    const means = meansWith({ random: () => number, fetch, timers });
+    await withClient({ apiRoot: "http://api" }, (client) => client.request(POD), means);
+
+    expect(pauses).toEqual([expected]);
   });
 
   test("returns a 429 whose wait is longer than the time limit", async () => {
@@ -350,6 +378,20 @@ describe("KubeClient.watch()", () => {
       watch: "1",
       resourceVersion: "5",
     });
+  });
+
+  test.each([
+    [0, "300"],
+    [0.5, "450"],
+    [0.999, "599"],
+  ])("each has another length (random number %p)", async (number, expected) => {
+    using api = imitateApi(() => new Response(EVENTS));
+    await withClient(
+      { apiRoot: api.url },
+      (client) => Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
+      meansWith({ random: () => number }),
+    );
+    expect(new URL(api.requests[0]?.url ?? "").searchParams.get("timeoutSeconds")).toBe(expected);
   });
 
   test("history that is gone is an event", async () => {

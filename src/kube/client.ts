@@ -42,6 +42,8 @@ export interface KubeMeans extends ConnectionMeans {
   /** For a simulation, which has neither sockets nor real time. */
   readonly fetch?: Fetch;
   readonly timers?: Timers;
+  /** From 0 up to 1. */
+  readonly random?: () => number;
 }
 
 /** What the client uses of a `Response`. */
@@ -69,8 +71,11 @@ export function openKubeClientOn(connection: Connection, means: KubeMeans): Kube
   return new FetchClient(connection, means);
 }
 
-/** The server ends a watch after some minutes, so that a dead connection is noticed at last. */
-export const WATCH_SECONDS = 300;
+/**
+ * The server ends a watch after some minutes, so that watches spread over its replicas again. Each has another length:
+ * those that began together, when a server started, would end together for ever.
+ */
+export const WATCH_SECONDS = { shortest: 300, longest: 600 };
 const WATCH_GRACE_SECONDS = 30;
 /**
  * The API server sends a bookmark about every minute. Behind a proxy that stays alive nothing else shows that the server
@@ -111,7 +116,7 @@ class FetchClient implements KubeClient {
   }
 
   async *watch(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): AsyncIterable<WatchEvent> {
-    const seconds = Number(query["timeoutSeconds"] ?? WATCH_SECONDS);
+    const seconds = Number(query["timeoutSeconds"] ?? this.lengthOfWatch());
     const wholeQuery = { ...query, watch: "1", timeoutSeconds: String(seconds) };
     const request: KubeRequest = { method: "GET", path, query: wholeQuery };
     const limit = this.timers.timeout((seconds + WATCH_GRACE_SECONDS) * 1_000);
@@ -205,6 +210,15 @@ class FetchClient implements KubeClient {
     }
   }
 
+  private lengthOfWatch(): number {
+    const { shortest, longest } = WATCH_SECONDS;
+    return shortest + Math.floor(this.random() * (longest - shortest));
+  }
+
+  private get random(): () => number {
+    return this.means.random ?? Math.random;
+  }
+
   private get timers(): Timers {
     return this.means.timers ?? SYSTEM_TIMERS;
   }
@@ -214,7 +228,7 @@ class FetchClient implements KubeClient {
   }
 
   private retriesUntil(stop: AbortSignal): Retries {
-    return new Retries(this.limits, this.means.elapsed, stop, this.timers);
+    return new Retries(this.limits, this.means.elapsed, stop, this.timers, this.random);
   }
 
   private urlOf(path: string, query: Readonly<Record<string, string>> | undefined): string {

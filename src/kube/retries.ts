@@ -25,6 +25,8 @@ export class Retries {
     private readonly elapsed: () => number,
     private readonly stop: AbortSignal | undefined,
     private readonly timers: Timers = SYSTEM_TIMERS,
+    /** From 0 up to 1: clients that were refused at the same moment do not come back at the same moment. */
+    private readonly random: () => number = Math.random,
   ) {}
 
   nextAttempt(): AbortSignal {
@@ -48,11 +50,13 @@ export class Retries {
     this.attemptLimit?.cancel();
   }
 
-  /** Ends early when the request is stopped. */
-  async pause(milliseconds?: number): Promise<void> {
+  /** As long as the server asks for, or a little longer; else up to a length that grows. Ends early when the request is stopped. */
+  async pause(asked?: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = () => resolve();
-    const cancel = this.timers.after(milliseconds ?? this.pauseMilliseconds, wake);
+    const jitter = this.random() / 2;
+    const milliseconds = asked === undefined ? this.pauseMilliseconds * (0.5 + jitter) : asked * (1 + jitter);
+    const cancel = this.timers.after(milliseconds, wake);
     this.stop?.addEventListener("abort", wake, { once: true });
     await promise;
     cancel();

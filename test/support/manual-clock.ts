@@ -16,7 +16,7 @@ export class ManualClock implements Clock {
   }
 
   async wait(milliseconds: number, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
+    if (signal.aborted || milliseconds <= 0) return;
     this.waits.push(milliseconds);
     const { promise, resolve } = Promise.withResolvers<void>();
     const sleeper = { end: this.time + milliseconds, wake: () => resolve() };

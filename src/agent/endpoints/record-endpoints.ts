@@ -41,6 +41,7 @@ export async function recordEndpoints(
   const problems = onceEach(warn);
   const orchestrator = openKubeStore({ api: client, mappings: [podRecords(nodeName)], close: () => client.close() });
   const pods = startReplica(orchestrator, POD_KINDS, {
+    peers: () => replica.part(["nodes"]).snapshot?.nodes.size ?? 0,
     signal: stop,
     random,
     clock: { now: elapsed, wait },

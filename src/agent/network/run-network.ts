@@ -60,6 +60,8 @@ export async function runNetwork(
     signal,
     random,
     clock: { now: elapsed, wait },
+    // Every node has an agent.
+    peers: (): number => replica.part(["nodes"]).snapshot?.nodes.size ?? 0,
     watches: isOrchestrator ? ("per kind" as const) : ("together" as const),
     report: ({ message }: { readonly message: string }) => lost.report(message),
   };

@@ -27,6 +27,7 @@ const POOLS = resourcesPrefix("ippools");
 const WATCHED = [POOLS, resourcesPrefix("ipreservations"), IPAM_CONFIGURATION_KEY];
 const BLOCKS = [blocksPrefix(4), blocksPrefix(6)];
 const BLOCKS_REMEMBERED = 256;
+const ASSUMED_NODES = 500;
 
 /** What a store reports of the records that it sees. */
 export interface Observer {
@@ -148,6 +149,8 @@ class CopyingStore implements Datastore {
     return startReplica<Record<string, Entry>>(this.store, kinds, {
       signal: this.closing.signal,
       watches: "per kind",
+      // It does not know the nodes, each of which has one; what is listed late is read by each call meanwhile.
+      peers: () => ASSUMED_NODES,
       ...this.copying,
     });
   }

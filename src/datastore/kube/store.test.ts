@@ -3,7 +3,7 @@ import { PluginError } from "../../errors.ts";
 import { KubeFailure, unavailable } from "../../kube/failure.ts";
 import { failureOf } from "../contract/subject.ts";
 import { datastoreContract } from "../contract.ts";
-import type { Decide } from "../datastore.ts";
+import { type Decide, HistoryGone } from "../datastore.ts";
 import { pagesBelow } from "../pages.ts";
 import { seededRandom } from "../replica/contract/recorded-history.ts";
 import { replicaContract } from "../replica/contract.ts";
@@ -43,6 +43,32 @@ datastoreContract("a kind in two collections of the orchestrator's API", opening
 replicaContract("a kind in two collections of the orchestrator's API", opening(inTwo), {
   histories: 0,
   watches: "per kind",
+});
+
+describe("watches that begin together", () => {
+  test("ask once for the present revision, and again if it was asked for too early", async () => {
+    const api = startFakeApi();
+    const asked: string[] = [];
+    const store = openOn(api, async (request, send) => {
+      if (request.query?.["limit"] === "1") asked.push(request.path);
+      await Bun.sleep(0);
+      return send();
+    });
+    const stop = new AbortController();
+    const written = await store.commit([{ kind: "put", key: "/a", value: "x" }]);
+    const revision = written.ok ? written.revision : "";
+    const first = await Promise.all(
+      Array.from({ length: 5 }, () => store.watch("/", revision, stop.signal)[Symbol.asyncIterator]().next()),
+    );
+    const late = store.watch("/", String(BigInt(revision) + 1n), stop.signal)[Symbol.asyncIterator]();
+
+    expect(first.map(({ value }) => value)).toEqual(Array(5).fill({ kind: "bookmark", revision }));
+    expect(asked).toHaveLength(1);
+    expect(await failureOf(late.next())).toBeInstanceOf(HistoryGone);
+    expect(asked).toHaveLength(3);
+    stop.abort();
+    await store.close();
+  });
 });
 
 describe("a write whose response is lost", () => {

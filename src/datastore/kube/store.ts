@@ -28,7 +28,7 @@ import { commitInOrder } from "../ordered-changes.ts";
 import { transactOneByOne } from "../transact-one-by-one.ts";
 import { type Api, type ApiObject, parseObject } from "./api.ts";
 import type { Observer } from "./copying-store.ts";
-import { type KindMapping, mappingOf, mappingsBelow } from "./kind-mapping.ts";
+import { type Collection, type KindMapping, mappingOf, mappingsBelow } from "./kind-mapping.ts";
 import { KnownObjects } from "./known-objects.ts";
 import { currentRevision, Lists, lowestRevision } from "./lists.ts";
 import { watchTogether } from "./watch-together.ts";
@@ -65,6 +65,8 @@ class KubeDatastore implements Datastore {
   private readonly known = new KnownObjects();
   private readonly lists: Lists;
   private readonly closing = new AbortController();
+  /** For the present revision. */
+  private asking: Promise<string> | undefined;
   /** What was seen of them was used. */
   private readonly seen = new WeakSet<Wanted>();
 
@@ -139,7 +141,7 @@ class KubeDatastore implements Datastore {
       throw new PluginError("internal", `Cannot watch ${quoted(prefix)}: it is not the prefix of a kind`);
     }
     try {
-      yield* watchTogether(watched, from, { api, entryOf: this.entryOf, signal: stop });
+      yield* watchTogether(watched, from, { api, entryOf: this.entryOf, signal: stop, current: this.currentTogether });
     } catch (failure) {
       if (!stop.aborted) throw failure;
     }
@@ -150,6 +152,20 @@ class KubeDatastore implements Datastore {
     this.closing.abort();
     await this.means.close();
   }
+
+  /** One request for all watches that ask while it is under way; one that may not be sent is no matter of the others. */
+  private readonly currentTogether = async (collection: Collection): Promise<string> => {
+    const { api } = this.means;
+    const shared = this.asking;
+    if (shared !== undefined) return shared.catch(() => currentRevision(api, collection));
+    const asking = currentRevision(api, collection);
+    this.asking = asking;
+    try {
+      return await asking;
+    } finally {
+      this.asking = undefined;
+    }
+  };
 
   private readonly entryOf = (mapping: KindMapping, object: ApiObject): Entry | undefined => {
     const record = mapping.record(object);

@@ -22,15 +22,18 @@ export interface WatchMeans {
   readonly api: Api;
   readonly entryOf: (mapping: KindMapping, object: ApiObject) => Entry | undefined;
   readonly signal: AbortSignal;
+  /** The present revision, which watches that begin at the same time may ask for together: all kinds share one count. */
+  readonly current: (collection: Collection) => Promise<string>;
 }
 
 export async function* watchCollection(
   watched: Watched,
   from: string,
-  { api, entryOf, signal }: WatchMeans,
+  means: WatchMeans,
 ): AsyncGenerator<DatastoreEvent> {
   const { mapping, collection, prefix } = watched;
-  await requireReached(api, collection, from);
+  const { api, entryOf, signal } = means;
+  await requireReached(means, collection, from);
   let seen = from;
   while (!signal.aborted) {
     const query = { ...collection.query, resourceVersion: seen, allowWatchBookmarks: "true" };
@@ -55,9 +58,11 @@ export async function* watchCollection(
 }
 
 /** The API server waits for a revision that it has not reached, as after a restore from an older copy. */
-async function requireReached(api: Api, collection: Collection, from: string): Promise<void> {
-  const current = await currentRevision(api, collection);
-  if (from === "0" || BigInt(from) > BigInt(current)) throw new HistoryGone(from);
+async function requireReached({ api, current }: WatchMeans, collection: Collection, from: string): Promise<void> {
+  if (from === "0") throw new HistoryGone(from);
+  // Another watch may have asked before this revision was reached.
+  if (BigInt(await current(collection)) >= BigInt(from)) return;
+  if (BigInt(await currentRevision(api, collection)) < BigInt(from)) throw new HistoryGone(from);
 }
 
 function failureOfWatch(text: string, from: string): PluginError {

@@ -219,6 +219,40 @@ describe("startReplica()", () => {
     },
   );
 
+  test("waits before it lists again, the longer the more replicas there are", async () => {
+    const clock = new ManualClock();
+    const table = new MemoryTable();
+    const { store, traffic } = counted(openMemory(table));
+    let isGone = false;
+    const ending: FollowedStore = {
+      read: (...asked) => store.read(...asked),
+      async *watch(prefix, from, signal) {
+        if (isGone) throw new HistoryGone(from);
+        yield* store.watch(prefix, from, AbortSignal.any([signal, cut.signal]));
+        if (!signal.aborted) throw new Error("cut");
+      },
+    };
+    const cut = new AbortController();
+    const options = { signal: stop.signal, clock, random: () => 0.5, peers: () => 500, limits };
+    const replica = startReplica(ending, kinds, options);
+    started = replica;
+    await settled();
+    isGone = true;
+    cut.abort();
+    await settled();
+    // Half of the way: of 100 ms and 500 ms for the watch, of 10 s for the list.
+    const paused = [...clock.waits.slice(-1)];
+    await clock.advance(75 + 250);
+    isGone = false;
+    const waiting = [traffic.reads, replica.status.state];
+    await clock.advance(4_999);
+    const before = traffic.reads;
+    await clock.advance(1);
+
+    expect(paused).toEqual([75 + 250]);
+    expect([waiting, before, traffic.reads]).toEqual([[1, "stale"], 1, 2]);
+  });
+
   test("lists again if the revision of its first page is compacted before the last page", async () => {
     const clock = new ManualClock();
     const table = new MemoryTable();

@@ -1,5 +1,5 @@
 import { describe, expect, setSystemTime, test } from "bun:test";
-import { Backoff, SYSTEM_CLOCK } from "./clock.ts";
+import { Backoff, SYSTEM_CLOCK, spreadOver } from "./clock.ts";
 
 const LIMITS = { firstPauseMilliseconds: 100, longestPauseMilliseconds: 1_000 };
 
@@ -54,5 +54,16 @@ describe("SYSTEM_CLOCK", () => {
     await SYSTEM_CLOCK.wait(60_000, stop.signal);
 
     expect(stop.signal.aborted).toBe(true);
+  });
+});
+
+describe("spreadOver()", () => {
+  test.each([
+    [0, 0, 0],
+    [3, 60, 3],
+    [500, 10_000, 500],
+    [5_000, 60_000, 3_000],
+  ])("%p replicas: lists over %p ms, watches over %p ms", (peers, lists, watches) => {
+    expect([spreadOver(peers, "lists"), spreadOver(peers, "watches")]).toEqual([lists, watches]);
   });
 });

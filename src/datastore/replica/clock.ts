@@ -22,6 +22,18 @@ export const SYSTEM_CLOCK: Clock = {
   },
 };
 
+/** So many milliseconds for each of those who list and watch the same: an API server responds to some thousand requests a second. */
+const MILLISECONDS_PER_PEER = 20;
+const LONGEST_SPREAD_MILLISECONDS = 60_000;
+/** What a watch costs, compared with a list. */
+const SHARE_OF_A_WATCH = 1 / 20;
+
+/** The time over which that many replicas spread what they all have to do at once. Pure. */
+export function spreadOver(peers: number, what: "lists" | "watches"): number {
+  const lists = Math.min(peers * MILLISECONDS_PER_PEER, LONGEST_SPREAD_MILLISECONDS);
+  return what === "lists" ? lists : lists * SHARE_OF_A_WATCH;
+}
+
 export interface BackoffLimits {
   readonly firstPauseMilliseconds: number;
   readonly longestPauseMilliseconds: number;

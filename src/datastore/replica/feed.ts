@@ -6,7 +6,7 @@ import { PluginError } from "../../errors.ts";
 import { type Datastore, HistoryGone } from "../datastore.ts";
 import { pagesBelow } from "../pages.ts";
 import { unlessStopped } from "../unless-stopped.ts";
-import { Backoff, type BackoffLimits, type Clock } from "./clock.ts";
+import { Backoff, type BackoffLimits, type Clock, spreadOver } from "./clock.ts";
 import { FeedCopy, type KindUpdate } from "./feed-copy.ts";
 import type { FeedPlan } from "./kinds.ts";
 import { FeedStatus } from "./status.ts";
@@ -27,6 +27,8 @@ export interface FeedMeans {
   readonly stop: AbortSignal;
   readonly clock: Clock;
   readonly random: () => number;
+  /** How many replicas like this one follow the store: they must not all list it at the same moment. */
+  readonly peers: () => number;
   readonly limits: ReplicaLimits;
   readonly publish: (updates: readonly KindUpdate[]) => void;
   readonly report: (problem: PluginError) => void;
@@ -56,8 +58,8 @@ export class Feed {
         await this.watch();
       } catch (error) {
         if (stop.aborted) return;
-        if (error instanceof HistoryGone && this.isRoutine()) this.listAgain(error);
-        else await clock.wait(this.fail(error), stop);
+        const isRoutine = error instanceof HistoryGone && this.isRoutine();
+        await clock.wait(isRoutine ? this.listAgain(error) : this.fail(error), stop);
       }
     }
   }
@@ -73,17 +75,23 @@ export class Feed {
     return isFirst;
   }
 
-  /** At once: what has changed meanwhile is not known. */
-  private listAgain(gone: HistoryGone): void {
+  /**
+   * Returns how long to wait before: what has changed meanwhile is not known, but an API server that starts again tells this
+   * to all replicas at once.
+   */
+  private listAgain(gone: HistoryGone): number {
+    const { clock, random, peers } = this.means;
     this.copy.startOver();
-    this.status.lose(this.means.clock.now(), gone);
+    this.status.lose(clock.now(), gone);
+    return random() * spreadOver(peers(), "lists");
   }
 
   /** Returns how long to wait before the next attempt. */
   private fail(error: unknown): number {
-    const { clock, report } = this.means;
+    const { clock, report, random, peers } = this.means;
     const problem = asProblem(error);
-    const pause = this.backoff.next(this.status.wellFor(clock.now()));
+    // A server that ends, ends the watches of all.
+    const pause = this.backoff.next(this.status.wellFor(clock.now())) + random() * spreadOver(peers(), "watches");
     if (error instanceof HistoryGone) this.copy.startOver();
     this.status.lose(clock.now(), problem);
     report(problem);
