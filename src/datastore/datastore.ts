@@ -30,6 +30,8 @@ export type Wanted = (
       readonly after?: string;
       /** Only records of this node are needed: a store that can select them leaves out the others. */
       readonly node?: string;
+      /** Absent: the present state is needed. A store may return it in any case. */
+      readonly enough?: EnoughState;
     }
 ) & {
   /**
@@ -38,6 +40,12 @@ export type Wanted = (
    */
   readonly optional?: true;
 };
+
+/** For a reader that follows what changes after the revision of what it reads. */
+export interface EnoughState {
+  /** A state of this revision, or a later one; absent: one since this store was opened, as of a list that failed halfway. */
+  readonly notOlderThan?: string;
+}
 
 /**
  * `answers[i]` is the result of `wanted[i]`, sorted by key; all of them are the state at one `revision`. A store that

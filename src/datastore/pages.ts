@@ -2,7 +2,7 @@
  * Everything below a prefix, a page at a time, so that no response grows
  * without bound. For lists, reports and replicas, never on the path of an ADD.
  */
-import type { Datastore, Entry, Wanted } from "./datastore.ts";
+import type { Datastore, EnoughState, Entry, Wanted } from "./datastore.ts";
 
 const PAGE_SIZE = 500;
 const LARGEST_PAGE = 2_000;
@@ -27,6 +27,8 @@ export interface Paging {
   readonly at?: string | "first page";
   /** Only records of this node are needed. */
   readonly node?: string;
+  /** Absent: the present state. */
+  readonly enough?: EnoughState;
 }
 
 /** Yields at least one page, which may be empty. */
@@ -35,7 +37,7 @@ export async function* pagesBelow(
   prefix: string,
   paging: Paging = {},
 ): AsyncGenerator<Page> {
-  const { node } = paging;
+  const { node, enough } = paging;
   let { size = PAGE_SIZE } = paging;
   let at = paging.at === "first page" ? undefined : paging.at;
   let after: string | undefined;
@@ -46,6 +48,7 @@ export async function* pagesBelow(
       limit: size,
       ...(after === undefined ? {} : { after }),
       ...(node === undefined ? {} : { node }),
+      ...(enough === undefined ? {} : { enough }),
     };
     const { answers, revision } = await store.read([wanted], at);
     const entries = answers[0] ?? [];

@@ -14,13 +14,15 @@
  */
 import type { PluginError } from "../errors.ts";
 import { type Clock, SYSTEM_CLOCK } from "./replica/clock.ts";
-import { Feed, type FollowedStore, type ReplicaLimits } from "./replica/feed.ts";
+import { Feed, type FollowedStore, type ReplicaLimits, type SeenRevisions } from "./replica/feed.ts";
 import type { KindUpdate } from "./replica/feed-copy.ts";
 import type { KindSnapshot } from "./replica/kind-snapshot.ts";
 import { type KindTable, planFeeds, type WatchGrouping } from "./replica/kinds.ts";
 import { RefinedKind, type Refinement } from "./replica/refined-kind.ts";
 import { type ReplicaStatus, worstOf } from "./replica/status.ts";
 import { type RecordChange, Subscription } from "./replica/subscription.ts";
+
+const NOTHING_SEEN: SeenRevisions = { find: () => undefined, note: () => {} };
 
 const LIMITS: ReplicaLimits = {
   firstPauseMilliseconds: 100,
@@ -40,6 +42,8 @@ export interface ReplicaOptions {
   /** How many replicas like this one follow the store, as far as it is known: they spread their lists. Absent: few. */
   readonly peers?: () => number;
   readonly limits?: Partial<ReplicaLimits>;
+  /** Absent: what consumers did with former states ended with the process. */
+  readonly seen?: SeenRevisions;
   /** Called for each lost connection and each unreadable record. */
   readonly report?: (problem: PluginError) => void;
 }
@@ -98,6 +102,7 @@ class StoreReplica<Values> implements Replica<Values> {
   ) {
     const { signal: stop, clock = SYSTEM_CLOCK, random = Math.random, peers = () => 0, report = () => {} } = options;
     const limits = { ...LIMITS, ...options.limits };
+    const seen = options.seen ?? NOTHING_SEEN;
     const publish = (updates: readonly KindUpdate[]) => this.publish(updates);
     this.report = report;
     this.kinds = new Set(Object.keys(kinds));
@@ -105,7 +110,7 @@ class StoreReplica<Values> implements Replica<Values> {
     this.refined = new Map(refinements.map(([kind, means]) => [kind, new RefinedKind(kind, means)]));
     this.feeds = planFeeds(kinds, options.watches ?? "together").map((plan) => ({
       kinds: new Set<PropertyKey>(plan.kinds.keys()),
-      feed: new Feed(plan, { store, stop, clock, random, peers, limits, publish, report }),
+      feed: new Feed(plan, { store, stop, clock, random, peers, limits, seen, publish, report }),
     }));
     this.ended = Promise.all(this.feeds.map(({ feed }) => feed.run())).then(() => {});
   }

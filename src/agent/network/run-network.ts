@@ -34,6 +34,7 @@ import { recordNodeName, upkeepPart } from "../upkeep/upkeep-part.ts";
 import type { AgentNetwork } from "./agent-network.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS, networkKinds } from "./followed-network.ts";
 import { reportDatastore } from "./report-datastore.ts";
+import { keepSeenRevisions } from "./seen-revisions.ts";
 
 interface RunMeans extends Pick<FollowedNetwork, "means" | "log"> {
   readonly signal: AbortSignal;
@@ -63,6 +64,7 @@ export async function runNetwork(
     // Every node has an agent.
     peers: (): number => replica.part(["nodes"]).snapshot?.nodes.size ?? 0,
     watches: isOrchestrator ? ("per kind" as const) : ("together" as const),
+    ...(isOrchestrator && { seen: keepSeenRevisions(means.files.openFolder(means.files.runDirectory), lost.report) }),
     report: ({ message }: { readonly message: string }) => lost.report(message),
   };
   const numbers = isOrchestrator ? new OwnerNumbers(BigInt(Math.floor(random() * 2 ** 52))) : undefined;

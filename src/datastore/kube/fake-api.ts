@@ -95,15 +95,16 @@ export function startFakeApi(now: () => Date = () => new Date(0), rules?: Server
   const list = ({ collection }: Target, query: Query): KubeResponse => {
     const { limit, continue: token } = query;
     const { revision } = objects;
+    if (token === undefined && Number(query["resourceVersion"] ?? 0) > revision) return status(504, "Timeout");
     const at =
-      token === undefined ? { revision, start: 0 } : (JSON.parse(token) as { revision: number; start: number });
+      token === undefined ? { revision, after: "" } : (JSON.parse(token) as { revision: number; after: string });
     if (at.revision < objects.forgottenUntil) return status(410, "Expired");
-    const all = objects.list(collection, query);
-    const end = limit === undefined ? all.length : at.start + Number(limit);
-    const next = end < all.length ? { continue: JSON.stringify({ revision: at.revision, start: end }) } : {};
+    const all = objects.list(collection, query).filter(({ path }) => path > at.after);
+    const page = limit === undefined ? all : all.slice(0, Number(limit));
+    const after = page.length < all.length ? page.at(-1)?.path : undefined;
+    const next = after === undefined ? {} : { continue: JSON.stringify({ revision: at.revision, after }) };
     const metadata = JSON.stringify({ resourceVersion: String(at.revision), ...next });
-    const items = all.slice(at.start, end).map(({ text }) => text);
-    return { status: 200, text: `{"metadata":${metadata},"items":[${items.join(",")}]}` };
+    return { status: 200, text: `{"metadata":${metadata},"items":[${page.map(({ text }) => text).join(",")}]}` };
   };
 
   /** Creates or changes the object, or says with whom it is in conflict. */

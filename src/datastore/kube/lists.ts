@@ -5,15 +5,23 @@
  * The API sorts by name, a datastore by key, so a page cannot be a page of the
  * API. What is left of a list is kept for the reader's next page: all pages of
  * one list have its revision, and a list of many pages is one list.
+ *
+ * A reader for whom an older state is enough gets it from the API server's own
+ * copy, which costs etcd nothing; and a list of such a reader that fails is
+ * continued by its next attempt: an API server that all read at once would
+ * otherwise send the same pages again and again.
  */
-import type { Entry, Wanted } from "../datastore.ts";
+
+import type { KubeRequest } from "../../kube/api.ts";
+import type { EnoughState, Entry, Wanted } from "../datastore.ts";
 import { compareKeys } from "../key-order.ts";
-import { type Api, type ApiObject, parseList, requestOf } from "./api.ts";
+import { type Api, type ApiList, type ApiObject, parseList, requestOf } from "./api.ts";
 import { type Collection, type KindMapping, mappingsBelow } from "./kind-mapping.ts";
 
 const OBJECTS_IN_ONE_RESPONSE = 500;
 /** A list whose continuation has expired starts again. */
 const STARTS = 5;
+const CONTINUATIONS = 5;
 const LISTS_KEPT = 8;
 
 export interface Listed {
@@ -22,7 +30,7 @@ export interface Listed {
 }
 
 type Prefix = Extract<Wanted, { readonly kind: "prefix" }>;
-type WholePrefix = Pick<Prefix, "prefix" | "node">;
+type WholePrefix = Pick<Prefix, "prefix" | "node" | "enough">;
 
 export interface ListsMeans {
   readonly api: Api;
@@ -36,6 +44,10 @@ export class Lists {
   private readonly rest = new Map<string, Listed>();
   /** Lists that were requested before they are read, by prefix. */
   private readonly prefetched = new Map<string, Promise<Listed>>();
+  /** What lists that failed have read, by collection. */
+  private readonly begun = new Map<string, BegunList>();
+  /** Collections that were a part of a page when they were last listed: older API servers read all that has a limit from etcd. */
+  private readonly small = new Set<string>();
 
   constructor(private readonly means: ListsMeans) {}
 
@@ -56,12 +68,15 @@ export class Lists {
     return { revision, entries: page };
   }
 
-  private async list({ prefix, node }: WholePrefix): Promise<Listed> {
-    const { api, mappings, entryOf } = this.means;
+  private async list({ prefix, node, enough }: WholePrefix): Promise<Listed> {
+    const { mappings, entryOf } = this.means;
     const parts = mappingsBelow(mappings, prefix).flatMap((each) =>
       each.mapping.collections(each.prefix, node).map((collection) => ({ mapping: each.mapping, collection })),
     );
-    const lists = await Promise.all(parts.map(({ collection }) => listCollection(api, collection)));
+    const lists = await this.listAll(
+      parts.map(({ collection }) => collection),
+      enough,
+    );
     const entries = lists.flatMap(({ items }, index) => {
       const mapping = parts[index]?.mapping;
       return mapping === undefined ? [] : items.flatMap((object) => entryOf(mapping, object) ?? []);
@@ -70,6 +85,36 @@ export class Lists {
       revision: lowestRevision(lists.map(({ revision }) => revision)),
       entries: entries.filter(({ key }) => key.startsWith(prefix)).toSorted((a, b) => compareKeys(a.key, b.key)),
     };
+  }
+
+  private async listAll(
+    collections: readonly Collection[],
+    enough: EnoughState | undefined,
+  ): Promise<readonly WholeList[]> {
+    const { api } = this.means;
+    if (enough === undefined) {
+      return Promise.all(collections.map((collection) => listCollection(api, collection, new BegunList())));
+    }
+    const begun = collections.map((collection) => ({ collection, list: this.takeBegun(collection, enough) }));
+    const lists = await Promise.allSettled(begun.map(({ collection, list }) => listCollection(api, collection, list)));
+    const failed = lists.find((list) => list.status === "rejected");
+    if (failed !== undefined) {
+      for (const { collection, list } of begun) this.begun.set(nameOf(collection), list);
+      throw failed.reason;
+    }
+    for (const { collection, list } of begun) {
+      if (list.items.length < OBJECTS_IN_ONE_RESPONSE) this.small.add(nameOf(collection));
+      else this.small.delete(nameOf(collection));
+    }
+    return lists.flatMap((list) => (list.status === "fulfilled" ? list.value : []));
+  }
+
+  /** Whoever takes it goes on with it, nobody else. */
+  private takeBegun(collection: Collection, enough: EnoughState): BegunList {
+    const name = nameOf(collection);
+    const begun = this.begun.get(name);
+    this.begun.delete(name);
+    return begun?.continueFor(enough) ? begun : new BegunList(enough, this.small.has(name) ? "whole" : "in pages");
   }
 
   /** Once: the next read is an attempt after a lost race. */
@@ -109,33 +154,87 @@ interface WholeList {
   readonly items: readonly ApiObject[];
 }
 
-async function listCollection(api: Api, collection: Collection): Promise<WholeList> {
-  for (let start = 1; ; start++) {
-    const listed = await listFrom(api, collection, start < STARTS ? [410] : []);
-    if (listed) return listed;
+/** The pages of a list that were read so far. */
+class BegunList {
+  items: ApiObject[] = [];
+  /** That of the first page; `undefined` before. */
+  revision: string | undefined;
+  /** The token of the next page; `undefined` before the first and after the last one. */
+  next: string | undefined;
+
+  /** How often it was continued without reading another page. */
+  private continued = 0;
+
+  /** `enough`: of its reader; absent: the present state. */
+  constructor(
+    private enough?: EnoughState,
+    private readonly size: "whole" | "in pages" = "in pages",
+  ) {}
+
+  get isWhole(): boolean {
+    return this.revision !== undefined && this.next === undefined;
+  }
+
+  /** What the next page is asked for with. */
+  get query(): Readonly<Record<string, string>> {
+    const { notOlderThan } = this.enough ?? {};
+    const limit = { limit: String(OBJECTS_IN_ONE_RESPONSE) };
+    if (this.next !== undefined) return { ...limit, continue: this.next };
+    if (notOlderThan === undefined) return limit;
+    const state = { resourceVersion: notOlderThan, resourceVersionMatch: "NotOlderThan" };
+    return this.size === "whole" ? state : { ...limit, ...state };
+  }
+
+  /** Whether a reader of such a state may go on with it. A token that fails again and again is of no use. */
+  continueFor({ notOlderThan = "0" }: EnoughState): boolean {
+    this.continued += 1;
+    return (
+      this.revision !== undefined && BigInt(this.revision) >= BigInt(notOlderThan) && this.continued < CONTINUATIONS
+    );
+  }
+
+  add({ items, revision, next }: ApiList): void {
+    this.items.push(...items);
+    this.revision ??= revision;
+    this.next = next;
+    this.continued = 0;
+  }
+
+  startOver(): void {
+    this.items = [];
+    this.revision = undefined;
+    this.next = undefined;
+  }
+
+  /** The server's copy has not reached what the reader knows, or the store was restored from an older one: read it itself. */
+  requirePresent(): void {
+    this.enough = undefined;
   }
 }
 
-/** `undefined` if the list changed so much meanwhile that the API server cannot continue it. */
-async function listFrom(
-  api: Api,
-  { path, query }: Collection,
-  accepted: readonly number[],
-): Promise<WholeList | undefined> {
-  const items: ApiObject[] = [];
-  let next: string | undefined;
-  for (;;) {
-    const page = {
-      ...query,
-      limit: String(OBJECTS_IN_ONE_RESPONSE),
-      ...(next === undefined ? {} : { continue: next }),
-    };
-    const response = await requestOf(api, { method: "GET", path, query: page }, accepted);
-    if (response.status === 410) return undefined;
-    const list = parseList(response.text, path);
-    items.push(...list.items);
-    next = list.next;
-    if (next === undefined) return { revision: list.revision, items };
+function nameOf({ path, query }: Collection): string {
+  return JSON.stringify([path, query]);
+}
+
+const GONE = 410;
+/** "Too large resource version". */
+const NOT_REACHED = 504;
+
+async function listCollection(api: Api, collection: Collection, begun: BegunList): Promise<WholeList> {
+  for (let start = 1; ; ) {
+    if (begun.isWhole) return { revision: begun.revision ?? "0", items: begun.items };
+    const { path, query } = collection;
+    const request: KubeRequest = { method: "GET", path, query: { ...query, ...begun.query } };
+    const isCached = "resourceVersion" in begun.query;
+    const accepted = [...(start < STARTS ? [GONE] : []), ...(isCached ? [NOT_REACHED] : [])];
+    const response = await requestOf(api, request, accepted);
+    if (response.status === GONE) {
+      // The list changed so much meanwhile that the API server cannot continue it.
+      begun.startOver();
+      begun.requirePresent();
+      start += 1;
+    } else if (isCached && response.status === NOT_REACHED) begun.requirePresent();
+    else begun.add(parseList(response.text, collection.path));
   }
 }
 

@@ -44,10 +44,14 @@ export class FeedCopy {
   private readonly kinds: readonly KindCopy[];
   private listing: Listing | undefined;
   private position: bigint | undefined;
+  /** The last revision that was published: what follows may not be older. */
+  private published: bigint | undefined;
   /** What was published is newer than the bookmark for these keys, if a store watches several lists together. */
   private readonly ahead = new Map<string, bigint>();
 
-  constructor(plan: FeedPlan) {
+  /** `published`: by an earlier process, if that is known. */
+  constructor(plan: FeedPlan, published?: string) {
+    if (published !== undefined) this.published = BigInt(published);
     this.kinds = Array.from(plan.kinds, ([kind, source]) => ({
       kind,
       source,
@@ -59,6 +63,11 @@ export class FeedCopy {
   /** The bookmark to resume from; `undefined` if everything must be listed. */
   get bookmark(): string | undefined {
     return this.position === undefined ? undefined : String(this.position);
+  }
+
+  /** The revision of what consumers have seen, also while everything is listed again. */
+  get publishedRevision(): string | undefined {
+    return this.published === undefined ? undefined : String(this.published);
   }
 
   /** Adds a page of a new list; the first page starts it. */
@@ -106,6 +115,7 @@ export class FeedCopy {
       this.listing = undefined;
       for (const { key, revision: at } of heldIn(listing)) this.noteAhead(key, BigInt(at));
     }
+    this.published = reached;
     for (const [key, at] of this.ahead) if (at <= reached) this.ahead.delete(key);
     for (const { pending } of this.kinds) for (const [key, event] of pending) this.noteAhead(key, revisionOf(event));
     return this.kinds.map((copy) => {

@@ -22,6 +22,14 @@ export interface ReplicaLimits extends BackoffLimits {
 /** The part of a datastore that a replica needs. */
 export type FollowedStore = Pick<Datastore, "read" | "watch">;
 
+/** What consumers have seen of the store, kept for as long as what they did with it lasts: they must not see an older state. */
+export interface SeenRevisions {
+  /** Of what is watched below this prefix; `undefined`: nothing. */
+  find(watched: string): string | undefined;
+  /** Called before consumers see changes up to this revision. */
+  note(watched: string, revision: string): void;
+}
+
 export interface FeedMeans {
   readonly store: FollowedStore;
   readonly stop: AbortSignal;
@@ -30,6 +38,7 @@ export interface FeedMeans {
   /** How many replicas like this one follow the store: they must not all list it at the same moment. */
   readonly peers: () => number;
   readonly limits: ReplicaLimits;
+  readonly seen: SeenRevisions;
   readonly publish: (updates: readonly KindUpdate[]) => void;
   readonly report: (problem: PluginError) => void;
 }
@@ -44,7 +53,7 @@ export class Feed {
     private readonly plan: FeedPlan,
     private readonly means: FeedMeans,
   ) {
-    this.copy = new FeedCopy(plan);
+    this.copy = new FeedCopy(plan, means.seen.find(plan.watched));
     this.status = new FeedStatus(means.clock.now());
     this.backoff = new Backoff(means.limits, means.random);
   }
@@ -104,8 +113,10 @@ export class Feed {
     const reader = { read: (...asked: Parameters<FollowedStore["read"]>) => unlessStopped(store.read(...asked), stop) };
     let moment: string | undefined;
     this.copy.startOver();
+    const { publishedRevision: notOlderThan } = this.copy;
+    const enough = notOlderThan === undefined ? {} : { notOlderThan };
     for (const [kind, { prefix }] of this.plan.kinds) {
-      const paging = { size: limits.pageSize, largest: limits.largestPageSize, at: moment ?? "first page" };
+      const paging = { size: limits.pageSize, largest: limits.largestPageSize, at: moment ?? "first page", enough };
       for await (const page of pagesBelow(reader, prefix, paging)) {
         moment ??= page.revision;
         this.copy.addPage(kind, page);
@@ -141,6 +152,7 @@ export class Feed {
     this.status.hear(clock.now());
     if (updates === undefined) return;
     this.status.sync(clock.now());
+    if (updates.some(({ changed }) => changed.length > 0)) this.means.seen.note(this.plan.watched, revision);
     publish(updates);
   }
 
