@@ -78,8 +78,8 @@ export function openKubeClientOn(connection: Connection, means: KubeMeans): Kube
 export const WATCH_SECONDS = { shortest: 300, longest: 600 };
 const WATCH_GRACE_SECONDS = 30;
 /**
- * The API server sends a bookmark about every minute. Behind a proxy that stays alive nothing else shows that the server
- * has gone.
+ * The API server sends a bookmark about every minute, if it has heard anything of the kind since it started. Behind a proxy
+ * that stays alive nothing else shows that the server has gone.
  */
 export const WATCH_SILENCE_MILLISECONDS = 90_000;
 /** A watch that ends sooner, without an event, was not kept: by a proxy that closes it, or a server that shuts down. */

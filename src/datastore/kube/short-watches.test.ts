@@ -24,10 +24,13 @@ afterEach(async () => {
 /** `watch`: what the server does with the watch of that number, from 1. */
 async function follow(watch: (number: number, signal: AbortSignal) => Response | Promise<Response>) {
   const clock = new ManualClock();
-  const seen = { watches: 0 };
+  const seen = { watches: 0, lists: 0 };
   const problems: string[] = [];
-  const fetch: Fetch = async (url, { signal }) =>
-    url.includes("watch=") ? watch(++seen.watches, signal ?? stop.signal) : new Response(LIST);
+  const fetch: Fetch = async (url, { signal }) => {
+    if (url.includes("watch=")) return watch(++seen.watches, signal ?? stop.signal);
+    seen.lists += 1;
+    return new Response(LIST);
+  };
   const timers = timersOn(clock);
   const client = await openKubeClient(
     { apiRoot: "http://api" },
@@ -70,6 +73,16 @@ describe("a watch that the server ends at once", () => {
     expect(problems.at(-1)).toContain("the server ended the watch at once");
     expect(replica.status).toMatchObject({ state: "stale", failure: { kind: "api-unavailable" } });
     expect(clock.now() - replica.status.since).toBeGreaterThan(19_000);
+  });
+});
+
+describe("a watch that the server refuses", () => {
+  test("costs one request for each attempt", async () => {
+    const { replica, seen, pass } = await follow(() => new Response("starting", { status: 500 }));
+    await pass(20);
+
+    expect(seen).toEqual({ watches: 8, lists: 1 });
+    expect(replica.status.state).toBe("listing");
   });
 });
 

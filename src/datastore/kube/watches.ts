@@ -33,13 +33,17 @@ export async function* watchCollection(
 ): AsyncGenerator<DatastoreEvent> {
   const { mapping, collection, prefix } = watched;
   const { api, entryOf, signal } = means;
-  await requireReached(means, collection, from);
+  if (from === "0") throw new HistoryGone(from);
   let seen = from;
+  let isReached = false;
   while (!signal.aborted) {
     const query = { ...collection.query, resourceVersion: seen, allowWatchBookmarks: "true" };
     for await (const { type, text } of api.watch(collection.path, query, signal)) {
       if (signal.aborted) return;
       if (type === "ERROR") throw failureOfWatch(text, seen);
+      // Only of a server that has accepted the watch: one that is away or starts is not asked twice.
+      if (!isReached) await requireReached(means, collection, from);
+      isReached = true;
       if (type === "BOOKMARK") seen = parseBookmark(text, collection.path);
       else if (type !== "OPENED") {
         const object = parseObject(text, collection.path);
@@ -59,7 +63,6 @@ export async function* watchCollection(
 
 /** The API server waits for a revision that it has not reached, as after a restore from an older copy. */
 async function requireReached({ api, current }: WatchMeans, collection: Collection, from: string): Promise<void> {
-  if (from === "0") throw new HistoryGone(from);
   // Another watch may have asked before this revision was reached.
   if (BigInt(await current(collection)) >= BigInt(from)) return;
   if (BigInt(await currentRevision(api, collection)) < BigInt(from)) throw new HistoryGone(from);
