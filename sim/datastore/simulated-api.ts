@@ -25,19 +25,24 @@ interface GivenObject {
   readonly [field: string]: unknown;
 }
 
-/** How often a server tells its watches how far they are. */
+/** One of several servers, whose copies of what is stored may be behind: by so many changes, less one. */
+const LONGEST_LAG = 64;
+/** How often a server tells its watches how far they are, also if nothing has changed. */
 const BOOKMARK_MILLISECONDS = 60_000;
 
 export class SimulatedApi extends FaultyServer implements ApiServer {
   private readonly api: FakeApi;
   private readonly bookmarked = new Set<FaultyStream<WatchEvent>>();
-  private lastBookmark = "";
   private busyUntil = 0;
 
   /** `rules`: what the server does besides storing; absent: nothing. */
   constructor(network: FaultyNetwork, rules?: ServerRules) {
     super(network);
-    this.api = startFakeApi(() => network.scheduler.date, rules);
+    this.api = startFakeApi(
+      () => network.scheduler.date,
+      rules,
+      (revision) => revision % LONGEST_LAG,
+    );
     this.sendBookmarks();
   }
 
@@ -140,6 +145,12 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
     this.api.forgetHistory();
   }
 
+  /** It has no history of the time before. */
+  override restart(milliseconds: number): void {
+    super.restart(milliseconds);
+    this.compact();
+  }
+
   respond(request: KubeRequest): ReturnType<FakeApi["respond"]> {
     return this.api.respond(request);
   }
@@ -177,8 +188,7 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
 
   private sendBookmarks(): void {
     const bookmark = this.api.bookmark();
-    if (bookmark.text !== this.lastBookmark) for (const stream of this.bookmarked) stream.send(bookmark);
-    this.lastBookmark = bookmark.text;
+    for (const stream of this.bookmarked) stream.send(bookmark);
     this.network.scheduler.after(BOOKMARK_MILLISECONDS, () => this.sendBookmarks());
   }
 }

@@ -7,6 +7,7 @@ import { Traffic } from "./traffic.ts";
 interface OpenStream {
   readonly place: string;
   silence(): void;
+  end(): void;
   break(failure: unknown): void;
 }
 
@@ -16,6 +17,7 @@ export abstract class FaultyServer implements Server {
   /** Until when, by place. */
   private readonly stalls = new Map<string, number>();
   private readonly absences = new Map<string, number>();
+  private readonly endings = new Map<string, number>();
   private upAgainAt = 0;
   private answersAgainAt = 0;
 
@@ -61,6 +63,12 @@ export abstract class FaultyServer implements Server {
     }
   }
 
+  /** They end as if they had lasted long enough, and so do new ones of that place for so long, as soon as they are accepted. */
+  endWatches(place: string, milliseconds: number): void {
+    this.extend(this.endings, place, milliseconds);
+    for (const stream of [...this.streams]) if (stream.place === place) stream.end();
+  }
+
   /** The server forgets them, and their clients hear nothing of it. */
   loseWatches(place?: string): void {
     for (const stream of [...this.streams]) if (place === undefined || stream.place === place) stream.silence();
@@ -77,7 +85,9 @@ export abstract class FaultyServer implements Server {
     const stream = new FaultyStream<Item>({ network: this.network, process, place, stalledUntil });
     this.streams.add(stream);
     stream.onClose(() => this.streams.delete(stream));
-    if ((this.absences.get(place) ?? 0) > this.network.scheduler.now) stream.break(this.brokenWatch());
+    const lasts = (until: ReadonlyMap<string, number>) => (until.get(place) ?? 0) > this.network.scheduler.now;
+    if (lasts(this.absences)) stream.break(this.brokenWatch());
+    else if (lasts(this.endings)) stream.end();
     return stream;
   }
 

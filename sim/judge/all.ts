@@ -4,6 +4,7 @@ import { noCopyLost } from "./copies.ts";
 import { callsSucceed, nobodyCrashes } from "./crashes.ts";
 import { nothingDeniedIsDelivered } from "./denied.ts";
 import { startsWithRules, statusOnlyAfterRules } from "./endpoint-status.ts";
+import { agentsHearOfDatastore, noAgentGoesBack, watchesAreBegunWithPauses } from "./followed-revisions.ts";
 import { formerConnectionsAreForgotten } from "./former-connections.ts";
 import type { Invariant } from "./invariant.ts";
 import { ipamReader } from "./ipam-state.ts";
@@ -34,6 +35,9 @@ export function allInvariants(): readonly Invariant[] {
     noTunnelAddressFreed(read),
     releasedAddressesRest(read),
     noCopyLost(),
+    noAgentGoesBack(),
+    agentsHearOfDatastore(),
+    watchesAreBegunWithPauses(),
     noNodeAddressLeadsToPod(),
     noAddressLeadsToAnotherPod(),
     statusOnlyAfterRules(),

@@ -42,6 +42,8 @@ export interface World {
   readonly crashes?: readonly string[];
   /** Calls of CHECK and GC that failed while nothing disturbed their node. */
   readonly failedCalls?: readonly string[];
+  /** How often each watch of the orchestrator's API was begun, by who follows what. */
+  readonly begunWatches?: ReadonlyMap<string, number>;
   /** The copies of the controllers that write, or would if they were not frozen. */
   readonly leaders?: readonly string[];
 }
@@ -81,6 +83,10 @@ export interface WorldHost {
   readonly segment: string;
   /** In the directory of endpoint status, by file name. */
   readonly statusFiles: ReadonlyMap<string, string>;
+  /** What the agent has noted of the revisions that its kernel may have; `undefined`: nothing. */
+  readonly seenRevisions?: string | undefined;
+  /** When the datastore last told the agent something, as it says itself, in virtual milliseconds; absent: not judged. */
+  readonly knownAt?: number | undefined;
   /** Whether the agent says that outgoing NAT is for the pools that there are. */
   readonly isNatFollowed?: boolean;
   /** When somebody else last changed what the product has set, in virtual milliseconds. */

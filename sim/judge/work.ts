@@ -7,7 +7,7 @@ import { UPKEEP_MILLISECONDS } from "../../src/agent/upkeep/upkeep-part.ts";
 import { COMPARISON_MILLISECONDS } from "../../src/controllers/cluster-gate.ts";
 import { pauseBetweenLists } from "../../src/controllers/leaks/left-handles.ts";
 import { WATCH_LIMITS } from "../../src/datastore/etcd/watch.ts";
-import { WATCH_SILENCE_MILLISECONDS } from "../../src/kube/client.ts";
+import { WATCH_SECONDS } from "../../src/kube/client.ts";
 import { LEASE_TIMES } from "../../src/kube/election/lease.ts";
 import { millisecondsOf } from "../../src/model/duration.ts";
 import { TUNNEL_ADDRESSES } from "../../src/model/tunnel-address.ts";
@@ -62,8 +62,8 @@ const PERIODICAL: readonly Allowance[] = [
   },
   {
     kind: /^api: watch by (agent|calls|controllers-)/,
-    ...{ period: WATCH_SILENCE_MILLISECONDS, times: COPIES },
-    reason: "a watch of the API that hears nothing, as of a server without changes, is begun again",
+    ...{ period: 1_000 * WATCH_SECONDS.shortest, times: COPIES },
+    reason: "the API server ends each watch after the time that the client asks for",
   },
   {
     kind: /^(store|api): read by agent at node-/,

@@ -6,8 +6,10 @@
  *   node agent ───────────────────────────────────────────────────────────────────────────────▶ kernel, datastore
  */
 
+import { SEEN_REVISIONS_FILE } from "../../src/agent/network/seen-revisions.ts";
 import { natLockPath } from "../../src/config/run-directory.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
+import { DATASTORE_STATUS_FILE } from "../../src/datastore/replica/status-file.ts";
 import { ERROR_TABLE } from "../../src/errors.ts";
 import { identity } from "../../src/identity.ts";
 import { parseAddress } from "../../src/ip/address.ts";
@@ -63,6 +65,8 @@ interface Serving {
 
 /** A runtime waits that long for its plugin. */
 const CALL_MILLISECONDS = 120_000;
+const DATASTORE_STATUS = `${identity.runDirectory}/${DATASTORE_STATUS_FILE}`;
+const SEEN_REVISIONS = `${identity.runDirectory}/${SEEN_REVISIONS_FILE}`;
 const STATUS_FOLDER = `${identity.runDirectory}/endpoint-status`;
 /** Before the agent starts the server of calls again. */
 const SERVER_PAUSE_MILLISECONDS = 100;
@@ -124,6 +128,14 @@ export class SimulatedNode {
   /** By the name of the file. */
   get statusFiles(): ReadonlyMap<string, string> {
     return this.files.in(STATUS_FOLDER);
+  }
+
+  get datastoreStatus(): string | undefined {
+    return this.files.read(DATASTORE_STATUS);
+  }
+
+  get seenRevisions(): string | undefined {
+    return this.files.read(SEEN_REVISIONS);
   }
 
   /** The agent says that outgoing NAT is for the pools that there are. */

@@ -98,6 +98,21 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
       script.pools[0]?.encapsulation === "VXLAN" && hasForeignChange(script, "delete a forwarding entry"),
   },
   {
+    patch: "watch-ended-at-once-not-noticed",
+    violates: "watches are begun with pauses",
+    concerns: (script) => count(script, "end watches") > 0,
+  },
+  {
+    patch: "silent-watch-kept",
+    violates: "agents hear of the datastore",
+    concerns: (script) => script.datastore === "orchestrator" && count(script, "lose watches") > 1,
+  },
+  {
+    patch: "list-of-any-age",
+    violates: "no agent goes back",
+    concerns: (script) => script.datastore === "orchestrator" && count(script, "kill agent") > 0,
+  },
+  {
     patch: "policy-removed-at-start",
     violates: "nothing denied is delivered",
     concerns: (script) => count(script, "kill agent") > 0,

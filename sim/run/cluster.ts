@@ -74,6 +74,10 @@ export class Cluster implements World {
     this.controllers = new Map(CONTROLLERS.map((name) => [name, this.newControllers(name)]));
   }
 
+  get begunWatches(): ReadonlyMap<string, number> {
+    return this.servers.api.traffic.details;
+  }
+
   get atomicity(): Atomicity {
     return this.script.datastore === "etcd" ? "all changes" : "one object";
   }

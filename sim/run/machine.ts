@@ -1,4 +1,5 @@
 /** A machine of the cluster: a node, and the kubelet that tells its runtime what to do. */
+import { readDatastoreStatus } from "../../src/datastore/replica/status-file.ts";
 import { parseInterfaceAddress } from "../../src/ip/prefix.ts";
 import type { FaultyNetwork } from "../faults/network.ts";
 import type { WorldHost, WorldNode } from "../judge/invariant.ts";
@@ -37,6 +38,7 @@ export interface MachineMeans {
 export const SHORTEST_PAUSE = 1_000;
 
 export class Machine {
+  private known: { readonly text: string; readonly at: number | undefined } | undefined;
   readonly node: SimulatedNode;
   readonly kubelet: Kubelet;
   private readonly judged: JudgedCalls;
@@ -227,6 +229,18 @@ export class Machine {
     };
   }
 
+  /** Only the product's client of the orchestrator's API says something while nothing changes. */
+  private get knownAt(): number | undefined {
+    const { script, scheduler } = this.means;
+    const text = script.datastore === "orchestrator" ? this.node.datastoreStatus : undefined;
+    if (text !== this.known?.text) {
+      const status = text === undefined ? undefined : readDatastoreStatus(text);
+      const start = scheduler.date.getTime() - scheduler.now;
+      this.known = text === undefined ? undefined : { text, at: status && Date.parse(status.knownAt) - start };
+    }
+    return this.known?.at;
+  }
+
   private newWorld(): WorldNode {
     const machine = this;
     const host: WorldHost = {
@@ -238,6 +252,12 @@ export class Machine {
       policySetupMilliseconds: 1_000 * this.means.script.policySetupSeconds,
       get statusFiles() {
         return machine.node.statusFiles;
+      },
+      get seenRevisions() {
+        return machine.node.seenRevisions;
+      },
+      get knownAt() {
+        return machine.knownAt;
       },
       get isNatFollowed() {
         return machine.node.isNatFollowed;

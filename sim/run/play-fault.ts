@@ -1,4 +1,5 @@
 /** Makes a fault of a script happen in a cluster, and ends it again. What it is about may be gone: then nothing happens. */
+import { SimulatedApi } from "../datastore/simulated-api.ts";
 import { SimulatedStore } from "../datastore/simulated-store.ts";
 import { UNDISTURBED } from "../faults/network.ts";
 import type { FaultAction } from "../script/operation.ts";
@@ -110,6 +111,9 @@ function playAtPlace(cluster: Cluster, fault: FaultAtPlace): void {
       break;
     case "break watches":
       for (const server of servers) server.breakWatches(place, fault.lasts);
+      break;
+    case "end watches":
+      for (const server of servers) if (server instanceof SimulatedApi) server.endWatches(place, fault.lasts);
       break;
     case "lose watches":
       // The clients of the product notice it; that of the simulated store is none of them, and would not.

@@ -125,6 +125,14 @@ function writeFaultOfWatches(writer: ScriptWriter, count: number): void {
     () => writer.write({ kind: "stall watches", place, lasts }),
     () => writer.write({ kind: "break watches", place, lasts }),
     () => writer.write({ kind: "lose watches", place, lasts: UNTIL_NOTICED }),
+    () => writer.write({ kind: "end watches", place, lasts }),
+    // While watches of one place lag, its agent knows less than the others when the server starts again.
+    () => {
+      writer.write({ kind: "stall watches", place, lasts });
+      writeDeed(writer, count);
+      writer.pass(0, lasts / 2);
+      writer.write({ kind: "restart API", lasts: random.pick([100, 5 * SECOND]) });
+    },
     () => writer.write({ kind: compact }),
     // What was changed while they were away, nobody can tell them any more.
     () => {

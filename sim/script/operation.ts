@@ -143,6 +143,8 @@ export type FaultAction =
   | { readonly kind: "break watches"; readonly place: string; readonly lasts: number }
   /** The servers forget them, and their clients hear nothing of it; `lasts`: until they must have noticed. */
   | { readonly kind: "lose watches"; readonly place: string; readonly lasts: number }
+  /** The API ends them, and new ones as soon as they are accepted until the fault is over: as a proxy that closes long responses. */
+  | { readonly kind: "end watches"; readonly place: string; readonly lasts: number }
   /** Dies after that many effects, and is started again after `lasts`. */
   | { readonly kind: "kill agent"; readonly node: string; readonly afterEffects: number; readonly lasts: number }
   /** The next call of the runtime on that node dies after that many effects. */
@@ -187,7 +189,7 @@ export interface Script {
 export const FAULTS = [
   ...(["disturb requests", "late requests", "cut", "restart datastore", "restart API", "hang datastore"] as const),
   ...(["hang API", "busy API", "compact datastore", "compact API"] as const),
-  ...(["stall watches", "break watches", "lose watches"] as const),
+  ...(["stall watches", "break watches", "lose watches", "end watches"] as const),
   ...(["kill agent", "kill call", "kill controllers", "freeze agent", "freeze controllers", "reboot node"] as const),
   "mislead controllers" as const,
   ...(["lose kernel events", "refuse changes", "interrupt lists", "foreign change"] as const),

@@ -9,7 +9,7 @@ import type { SeenRevisions } from "../../datastore/replica/feed.ts";
 import type { FileFolder } from "../../linux/file-folder.ts";
 
 /** In the run directory: after a reboot the kernel has nothing. */
-const SEEN_REVISIONS_FILE = "seen-revisions.json";
+export const SEEN_REVISIONS_FILE = "seen-revisions.json";
 
 const SCHEMA = v.record(v.string(), v.pipe(v.string(), v.regex(/^\d+$/)));
 

@@ -44,7 +44,12 @@ export interface FakeApi {
 
 export type Around = (request: KubeRequest, send: () => KubeResponse) => Promise<KubeResponse>;
 
-export function startFakeApi(now: () => Date = () => new Date(0), rules?: ServerRules): FakeApi {
+/** `lag`: by how many changes the copy is behind from which the server responds to a list that may be older. */
+export function startFakeApi(
+  now: () => Date = () => new Date(0),
+  rules?: ServerRules,
+  lag: (revision: number) => number = () => 0,
+): FakeApi {
   const objects = new FakeObjects();
   let uids = 0;
 
@@ -94,12 +99,14 @@ export function startFakeApi(now: () => Date = () => new Date(0), rules?: Server
 
   const list = ({ collection }: Target, query: Query): KubeResponse => {
     const { limit, continue: token } = query;
-    const { revision } = objects;
-    if (token === undefined && Number(query["resourceVersion"] ?? 0) > revision) return status(504, "Timeout");
+    const { resourceVersion: wanted = String(objects.revision) } = query;
+    if (token === undefined && Number(wanted) > objects.revision) return status(504, "Timeout");
+    const copied = objects.revision - lag(objects.revision);
+    const revision = Math.max(copied, Number(wanted), objects.forgottenUntil);
     const at =
       token === undefined ? { revision, after: "" } : (JSON.parse(token) as { revision: number; after: string });
     if (at.revision < objects.forgottenUntil) return status(410, "Expired");
-    const all = objects.list(collection, query).filter(({ path }) => path > at.after);
+    const all = objects.list(collection, query, at.revision).filter(({ path }) => path > at.after);
     const page = limit === undefined ? all : all.slice(0, Number(limit));
     const after = page.length < all.length ? page.at(-1)?.path : undefined;
     const next = after === undefined ? {} : { continue: JSON.stringify({ revision: at.revision, after }) };

@@ -59,9 +59,15 @@ export class FakeObjects {
     return this.objects.values();
   }
 
-  /** Sorted by path. */
-  list(collection: string, query: Query): readonly Stored[] {
-    return [...(this.collections.get(collection)?.values() ?? [])]
+  /** Sorted by path. `revision`: a former one, of which nothing is forgotten. */
+  list(collection: string, query: Query, revision = this.revision): readonly Stored[] {
+    const members = new Map(this.collections.get(collection));
+    for (const { stored, before } of (this.changesAfter(revision) ?? []).toReversed()) {
+      if (!collectionsOf(stored.path).includes(collection)) continue;
+      if (before === undefined) members.delete(stored.path);
+      else members.set(stored.path, before);
+    }
+    return [...members.values()]
       .filter(({ object }) => isSelected(object, query))
       .sort((left, right) => (left.path < right.path ? -1 : 1));
   }
