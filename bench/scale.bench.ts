@@ -5,11 +5,13 @@
  *   many       200 agents with 10,000 pods in one process, on a datastore that counts
  *   fanOut     what a watcher costs a real etcd
  *   apiFanOut  what a watcher costs a real kube-apiserver
+ *   restart    500 replicas on a real kube-apiserver that is started again; needs BUN_CONFIG_MAX_HTTP_REQUESTS=30000
  *   real       20 real agents with real pods on one machine, on one real etcd
  *   tenants    one real agent with the large policies of some tenants, and the changes of others
  *
  * SCALE_PARTS="many fanOut" measures only these, SCALE_PARTS="page" nothing: it writes the page again. SCALE_NODES="500": one
- * real agent in a cluster of this size only. SCALE_AGENTS="40": so many agents in one process.
+ * real agent in a cluster of this size only. SCALE_AGENTS="40": so many agents in one process. SCALE_RESTART="before" stores the
+ * restart as that of a release before its lists were spread.
  */
 import { identity } from "../src/identity.ts";
 import { hasEtcd } from "../test/support/etcd.ts";
@@ -26,7 +28,8 @@ import { openScaleEtcd, pidOf } from "./support/scale-etcd.ts";
 import { measureFanOut } from "./support/scale-fan-out.ts";
 import { measureMany } from "./support/scale-many.ts";
 import { measureRealAgents } from "./support/scale-real.ts";
-import { writeAgent, writePart, writeScalePage } from "./support/scale-results.ts";
+import { measureRestart } from "./support/scale-restart.ts";
+import { writeAgent, writePart, writeRestart, writeScalePage } from "./support/scale-results.ts";
 import { measureTenants } from "./support/scale-tenants.ts";
 
 const PARTS = (process.env["SCALE_PARTS"] ?? "agents many fanOut apiFanOut real tenants").split(" ");
@@ -44,6 +47,7 @@ const FAN_OUTS = [
   { writes: 10, recordsPerWrite: 100 },
 ];
 const API_WRITES = 500;
+const RESTART = { replicas: 500, nodes: 500 };
 const REAL = { nodes: 20, podsPerNode: 10 };
 
 type Prepared = { readonly folder: string } & (
@@ -60,6 +64,9 @@ else {
   if (PARTS.includes("fanOut") && hasEtcd) await writePart("fanOut", await measureFanOut(WATCHERS, FAN_OUTS));
   if (PARTS.includes("apiFanOut") && apiServerProblem() === undefined) {
     await writePart("apiFanOut", await measureApiFanOut(WATCHERS, API_WRITES));
+  }
+  if (PARTS.includes("restart") && apiServerProblem() === undefined) {
+    await writeRestart(process.env["SCALE_RESTART"] ?? "since", await measureRestart(RESTART));
   }
   if (PARTS.includes("real")) await onHost(async () => ({ part: "real", folder: await buildProduct() }));
   if (PARTS.includes("tenants")) {

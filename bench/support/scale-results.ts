@@ -20,15 +20,20 @@ export async function writeAgent(name: string, found: object): Promise<void> {
   await write({ ...parts, agents: { ...agents, [name]: { ...environment(), ...found } } });
 }
 
-export async function writePart(name: Exclude<keyof Measured, "agents">, found: object): Promise<void> {
+export async function writeRestart(name: string, found: object): Promise<void> {
+  const { restarts, ...parts } = await readScale();
+  await write({ ...parts, restarts: { ...restarts, [name]: { ...environment(), ...found } } });
+}
+
+export async function writePart(name: Exclude<keyof Measured, "agents" | "restarts">, found: object): Promise<void> {
   await write({ ...(await readScale()), [name]: { ...environment(), ...found } });
 }
 
 /** If all parts are measured. */
 export async function writeScalePage(): Promise<void> {
-  const { agents, many, fanOut, apiFanOut, real, tenants } = await readScale();
-  if (!agents || !many || !fanOut || !apiFanOut || !real || !tenants) return;
-  const measured = { agents, many, fanOut, apiFanOut, real, tenants };
+  const { agents, many, fanOut, apiFanOut, restarts, real, tenants } = await readScale();
+  if (!agents || !many || !fanOut || !apiFanOut || !restarts || !real || !tenants) return;
+  const measured = { agents, many, fanOut, apiFanOut, restarts, real, tenants };
   await Bun.write(join(DOCS, "scale.md"), scalePage(measured));
   await Bun.write(join(DOCS, "scale.svg"), scaleChartsAsSvg(scaleCharts(measured, costsOf(measured))));
   console.log("written to docs/scale.md and docs/scale.svg");

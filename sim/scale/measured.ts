@@ -9,6 +9,8 @@ export interface Measured {
   readonly many: ManyAgents & Place;
   readonly fanOut: FanOut & Place;
   readonly apiFanOut: ApiFanOut & Place;
+  /** An API server that starts again: before lists were spread, and since then. */
+  readonly restarts: Readonly<Record<"before" | "since", ApiRestart & Place>>;
   /** Real agents on one machine. */
   readonly real: RealAgents & Place;
   /** Large policies of some tenants, and the changes of others. */
@@ -121,6 +123,29 @@ export interface ApiFanOutRound {
   readonly apiMilliseconds: number;
   readonly etcdMilliseconds: number;
   readonly apiResidentBytes: number;
+}
+
+/** A kube-apiserver that starts again, below replicas of what an agent follows. */
+export interface ApiRestart {
+  readonly replicas: number;
+  /** That each of them watches, and the objects in them. */
+  readonly collections: number;
+  readonly objects: number;
+  readonly downMilliseconds: number;
+  /** From when the server was ready until all replicas had seen a change of then. */
+  readonly recoverMilliseconds: number;
+  /** By verb, since the server ended. */
+  readonly requests: Readonly<Record<string, number>>;
+  readonly mostPerSecond: number;
+  /** Of objects; the other requests to list ask for the revision only. */
+  readonly lists: number;
+  readonly mostListsPerSecond: number;
+  readonly mostListsPerTenthOfSecond: number;
+  /** CPU time since the server ended. */
+  readonly etcdMilliseconds: number;
+  readonly apiMilliseconds: number;
+  /** Lists and questions for the revision that the server sent to etcd. */
+  readonly etcdReads: number;
 }
 
 export interface RealAgents {

@@ -15,6 +15,7 @@ import {
   number,
   predictionTable,
   realTable,
+  restartTable,
   seconds,
   waitingTable,
   whole,
@@ -27,7 +28,7 @@ const API_EVENTS = { start: 5, end: 3 };
 const RATES = [5, 20, 100];
 
 export function scalePage(measured: Measured): string {
-  const { many, real, fanOut, apiFanOut, tenants } = measured;
+  const { many, real, fanOut, apiFanOut, restarts, tenants } = measured;
   const costs = costsOf(measured);
   const agents = Object.values(measured.agents).toSorted((left, right) => left.size.nodes - right.size.nodes);
   const largest = agents.at(-1);
@@ -96,6 +97,15 @@ ${apiFanOutTable(apiFanOut)}
 
 The slope is ${number(costs.api.eventMilliseconds * 1_000)} microseconds for an event of one watcher.
 
+## The API server starts again
+
+A real kube-apiserver that is killed and started again below ${whole(restarts.since.replicas)} real replicas, each with its own connections and ${whole(restarts.since.collections)} watches (nodes, pods, namespaces, service accounts; ${whole(restarts.since.objects)} objects). A server that has
+started answers every older revision with 410, so all of them list everything. Requests are counted in its audit log; the times are of a busy machine with two cores:
+
+${restartTable(restarts)}
+
+Each replica waits a random time of up to 20 ms for each node before it lists ([how](datastores.md#replicas)).
+
 ## 20 real agents
 
 ${whole(real.nodes)} private hosts on a bridge, each with the built \`vendor-node\` and ${whole(real.podsPerNode)} pods that real ADDs connect, and one real etcd; all on one machine:
@@ -151,7 +161,7 @@ ${limits.join("\n")}
 
 | Part | When, commit, machine |
 |---|---|
-${[...agents.map((agent) => [`one agent, ${whole(agent.size.nodes)} nodes`, agent] as const), ["many agents", many] as const, ["watchers of etcd", fanOut] as const, ["watchers of kube-apiserver", apiFanOut] as const, ["real agents", real] as const, ["large policies", tenants] as const].map(([name, place]) => `| ${name} | ${placeText(place)} |`).join("\n")}
+${[...agents.map((agent) => [`one agent, ${whole(agent.size.nodes)} nodes`, agent] as const), ["many agents", many] as const, ["watchers of etcd", fanOut] as const, ["watchers of kube-apiserver", apiFanOut] as const, ["restart of kube-apiserver, before", restarts.before] as const, ["the same, now", restarts.since] as const, ["real agents", real] as const, ["large policies", tenants] as const].map(([name, place]) => `| ${name} | ${placeText(place)} |`).join("\n")}
 
 \`\`\`sh
 make bench BENCH=scale                                        # everything, as root: half an hour

@@ -1,7 +1,18 @@
 /** The tables of docs/scale.md. Pure. */
 import { SIZES } from "./charts.ts";
 import { medianOf } from "./fit.ts";
-import type { AgentAtScale, ApiFanOut, FanOut, ManyAgents, PhaseName, RealAgents, Spent, Tenants } from "./measured.ts";
+import type {
+  AgentAtScale,
+  ApiFanOut,
+  ApiRestart,
+  FanOut,
+  ManyAgents,
+  Measured,
+  PhaseName,
+  RealAgents,
+  Spent,
+  Tenants,
+} from "./measured.ts";
 import { type Costs, podsOf, predict } from "./model.ts";
 
 type Rows = readonly (readonly string[])[];
@@ -109,6 +120,23 @@ export function apiFanOutTable({ rounds }: ApiFanOut): string {
       ...[milliseconds(etcdMilliseconds / writes), megabytes(apiResidentBytes)],
     ]),
   ]);
+}
+
+export function restartTable({ before, since }: Measured["restarts"]): string {
+  const rows: readonly (readonly [string, (restart: ApiRestart) => string])[] = [
+    [
+      "from the kill until all replicas had seen a change of after the start",
+      ({ downMilliseconds, recoverMilliseconds }) => seconds(downMilliseconds + recoverMilliseconds),
+    ],
+    ["requests", ({ requests }) => whole(Object.values(requests).reduce((sum, count) => sum + count, 0))],
+    ["of them lists", ({ lists }) => whole(lists)],
+    ["most requests in a second", ({ mostPerSecond }) => whole(mostPerSecond)],
+    ["most lists in a second", ({ mostListsPerSecond }) => whole(mostListsPerSecond)],
+    ["most lists in a tenth of a second", ({ mostListsPerTenthOfSecond }) => whole(mostListsPerTenthOfSecond)],
+    ["reads that the server sent to etcd for them", ({ etcdReads }) => whole(etcdReads)],
+    ["CPU of kube-apiserver, its start included", ({ apiMilliseconds }) => seconds(apiMilliseconds)],
+  ];
+  return table([["", "before", "now"], ...rows.map(([name, of]) => [name, of(before), of(since)])]);
 }
 
 export function realTable(real: RealAgents): string {
