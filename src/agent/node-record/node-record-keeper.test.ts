@@ -110,6 +110,13 @@ async function used(table: MemoryTable): Promise<readonly string[]> {
   );
 }
 
+/** An allocator that cannot release anything. */
+function interrupted(table: MemoryTable) {
+  const allocator = openAllocator(openMemory(table), means());
+  const releaseAddresses = () => Promise.reject(new Error("killed"));
+  return { allocator: { ...allocator, releaseAddresses } };
+}
+
 function putOf(pool: IPPool): Change {
   return { kind: "put", key: POOL.key({ name: pool.metadata.name }), value: POOL.codec.write(pool) };
 }
@@ -318,6 +325,43 @@ describe("the record of a node", () => {
       undefined,
       [],
     ]);
+  });
+
+  test.each(["the same agent", "the next agent"])(
+    "names no tunnel address that was given back, also if %s has an older copy of it",
+    async (who) => {
+      const setMode = (vxlanMode: "Always" | "Never") =>
+        seed(openMemory(table), poolChange("blue", "10.0.0.0/24", { ...VXLAN[2], vxlanMode }));
+      const table = await cluster(VXLAN);
+      await setMode("Never");
+      const site = agent(table);
+      await site.look();
+      const { node } = await factsIn(openMemory(table));
+      await setMode("Always");
+      await site.look();
+      await setMode("Never");
+      await (who === "the same agent" ? site : agent(table)).look({ node });
+
+      expect([(await specOf(table))?.ipv4VXLANTunnelAddr, await used(table)]).toEqual([undefined, []]);
+    },
+  );
+
+  test("does not give back the tunnel address that it names, if a copy of it names the former one", async () => {
+    const table = await cluster(VXLAN);
+    await agent(table).look();
+    const { node } = await factsIn(openMemory(table));
+    const former = node?.spec.ipv4VXLANTunnelAddr ?? "";
+    await moveTunnelPool(table);
+    // It dies before the former address is released.
+    const { allocator } = interrupted(table);
+    await agent(table, { allocator })
+      .look()
+      .catch(() => {});
+    expect(await used(table)).toHaveLength(2);
+    await seed(openMemory(table), poolChange("blue", "10.0.0.0/24", { ...VXLAN[2] }));
+    await agent(table).look({ node });
+
+    expect([(await specOf(table))?.ipv4VXLANTunnelAddr, await used(table)]).toEqual([former, [former]]);
   });
 
   test("takes another tunnel address if its own is in no pool of the tunnel any more", async () => {

@@ -113,7 +113,9 @@ export class NodeRecordKeeper {
       const spec = withPodCidrs(addressed(before), podCidrs);
       return tunnels === undefined ? spec : withTunnels(spec, node, tunnels);
     };
-    if (!Bun.deepEquals(change(record.spec), record.spec)) await this.write(record, change);
+    // The copy may be older than the record: what that names is not released.
+    const releases = tunnels !== undefined && this.tunnels.hasToGiveBack(tunnels);
+    if (releases || !Bun.deepEquals(change(record.spec), record.spec)) await this.write(record, change);
     if (tunnels !== undefined) await this.tunnels.giveBack(tunnels);
   }
 

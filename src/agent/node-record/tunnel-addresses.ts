@@ -71,6 +71,14 @@ export class TunnelAddresses {
     return own;
   }
 
+  /** Whether `giveBack()` may release something. */
+  hasToGiveBack(own: OwnTunnels): boolean {
+    return TUNNEL_ADDRESSES.some(({ kind }) => {
+      const address = own.get(kind);
+      return address === undefined ? !this.isReleased.has(kind) : this.othersThan(kind, address).length > 0;
+    });
+  }
+
   /** Releases what the record does not name any more. Fails while the datastore is locked. */
   async giveBack(own: OwnTunnels): Promise<void> {
     for (const tunnel of TUNNEL_ADDRESSES) {
@@ -181,9 +189,9 @@ export class TunnelAddresses {
   }
 
   private async releaseOthers({ kind, handlePrefix }: TunnelAddressKind, kept: string): Promise<void> {
-    const held = this.held.get(kind) ?? [];
-    const others = held.filter((address) => formatAddress(address) !== kept);
+    const others = this.othersThan(kind, kept);
     if (others.length === 0) return;
+    const held = this.held.get(kind) ?? [];
     const handle = `${handlePrefix}${this.means.node}`;
     this.held.delete(kind);
     await this.means.allocator.releaseAddresses(others.map((address) => ({ address, handle })));
@@ -191,6 +199,10 @@ export class TunnelAddresses {
       kind,
       held.filter((address) => !others.includes(address)),
     );
+  }
+
+  private othersThan(kind: TunnelKind, kept: string): readonly Address[] {
+    return (this.held.get(kind) ?? []).filter((address) => formatAddress(address) !== kept);
   }
 
   private async release(kind: TunnelKind, handlePrefix: string): Promise<void> {
