@@ -412,6 +412,36 @@ describe("KubeClient.watch()", () => {
     expect(events.map(({ type }) => type)).toEqual(["OPENED", "ADDED", "BOOKMARK"]);
   });
 
+  test("waits for a server that has not loaded its roles yet", async () => {
+    const message = 'RBAC: clusterrole.rbac.authorization.k8s.io "system:discovery" not found';
+    using api = imitateApi((_, count) =>
+      count < 3 ? new Response(JSON.stringify({ message }), { status: 403 }) : new Response(EVENTS),
+    );
+    const events = await withClient({ apiRoot: api.url }, (client) =>
+      Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
+    );
+    expect(events.map(({ type }) => type)).toEqual(["OPENED", "ADDED", "BOOKMARK"]);
+  });
+
+  test("reads a rejected token file again at once, and only once", async () => {
+    using directory = disposableDirectory();
+    const file = join(directory.path, "token");
+    await Bun.write(file, "old");
+    using api = imitateApi(async (request, count) => {
+      if (count === 1) await Bun.write(file, "new");
+      const isNew = request.headers.get("authorization") === "Bearer new";
+      return isNew && count < 3 ? new Response(EVENTS) : new Response("{}", { status: 401 });
+    });
+    await Bun.write(join(directory.path, "config"), kubeconfigText(api.url, { tokenFile: file }));
+    const watch = () =>
+      withClient({ kubeconfigs: [join(directory.path, "config")] }, (client) =>
+        Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
+      );
+    expect((await watch()).map(({ type }) => type)).toEqual(["OPENED", "ADDED", "BOOKMARK"]);
+    expect((await rejectionOf(watch)).message).toContain("(401 Unauthorized)");
+    expect(api.requests).toHaveLength(4);
+  });
+
   test("a refusal names the missing permission", async () => {
     using api = imitateApi(() => new Response('{"message":"no"}', { status: 403 }));
     const failure = await rejectionOf(() =>
@@ -458,6 +488,11 @@ describe("KubeClient.watch()", () => {
     expect(types).toEqual(["OPENED", "ADDED", "BOOKMARK"]);
   });
 });
+
+function disposableDirectory() {
+  const { path, remove } = temporaryDirectory("kube");
+  return { path, [Symbol.dispose]: () => remove() };
+}
 
 /** A proxy that only forwards bytes after CONNECT; `seen` gets the heads of the requests. */
 function startProxy(seen: string[]): { readonly port: number; [Symbol.dispose](): void } {

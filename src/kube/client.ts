@@ -82,6 +82,8 @@ const WATCH_GRACE_SECONDS = 30;
  * that stays alive nothing else shows that the server has gone.
  */
 export const WATCH_SILENCE_MILLISECONDS = 90_000;
+/** By what share it may be shorter: watches that lost their server at the same moment do not come back at the same moment. */
+const SILENCE_JITTER = 1 / 9;
 /** A watch that ends sooner, without an event, was not kept: by a proxy that closes it, or a server that shuts down. */
 const SHORTEST_WATCH_MILLISECONDS = 1_000;
 
@@ -125,12 +127,14 @@ class FetchClient implements KubeClient {
     const ends = AbortSignal.any([signal, this.closing.signal, limit.signal, silence.signal]);
     let isOpen = false;
     try {
-      const response = await this.startWatch({ url, request, signal: ends, protocol: "http1.1" }, silence);
-      if (response.ok) {
+      const { response, refusal: text } = await this.startWatch(
+        { url, request, signal: ends, protocol: "http1.1" },
+        silence,
+      );
+      if (text === undefined) {
         isOpen = true;
         return yield* this.eventsWithin(response, { silence, ends, query });
       }
-      const text = await response.text();
       if (response.status === 410) return yield { type: "ERROR", text };
       const refused = response.status === 401 ? await this.unauthorized(text) : { status: response.status, text };
       requireOk(refused, request, this.kind);
@@ -151,7 +155,8 @@ class FetchClient implements KubeClient {
   ): AsyncIterable<WatchEvent> {
     const openedAt = this.means.elapsed();
     const hasBookmarks = query["allowWatchBookmarks"] === "true";
-    const listen = () => (hasBookmarks ? silence.await(WATCH_SILENCE_MILLISECONDS) : silence.cancel());
+    const longest = WATCH_SILENCE_MILLISECONDS * (1 - this.random() * SILENCE_JITTER);
+    const listen = () => (hasBookmarks ? silence.await(longest) : silence.cancel());
     let isEmpty = true;
     listen();
     yield { type: "OPENED", text: "{}" };
@@ -193,19 +198,27 @@ class FetchClient implements KubeClient {
     }
   }
 
-  /** A server that has just started asks to wait until it has read its storage. */
-  private async startWatch(attempt: Attempt, silence: Silence): Promise<Answer> {
+  /** A server that has just started asks to wait until it has read its storage. `refusal`: the text of any status but success. */
+  private async startWatch(
+    attempt: Attempt,
+    silence: Silence,
+  ): Promise<{ readonly response: Answer; readonly refusal?: string }> {
     const retries = this.retriesUntil(attempt.signal);
     // The time limit of the retries begins here; the watch itself may take longer.
     retries.nextAttempt();
     retries.end();
-    for (;;) {
+    for (let mayRenew = true; ; ) {
       silence.await(this.limits.wholeMilliseconds);
       const response = await this.send(attempt);
+      const refusal = response.ok ? undefined : await response.text();
       silence.cancel();
-      const pause = retryAfterMilliseconds(response);
-      if (pause === undefined || !retries.allow("wait", pause)) return response;
-      await response.body?.cancel();
+      if (refusal === undefined) return { response };
+      if (response.status === 401 && mayRenew && this.connection.credentials.renew()) {
+        mayRenew = false;
+        continue;
+      }
+      const pause = retryAfterMilliseconds(response) ?? missingRolesPause(response.status, refusal);
+      if (pause === undefined || !retries.allow("wait", pause)) return { response, refusal };
       await retries.pause(pause);
     }
   }
