@@ -5,7 +5,7 @@ import type { FaultyServer } from "../faults/faulty-server.ts";
 import type { FaultyNetwork } from "../faults/network.ts";
 import { type Records, recordsOfApi, recordsOfTable } from "../judge/records.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
-import { SimulatedApi } from "./simulated-api.ts";
+import { SimulatedApi, type SimulatedApiOptions } from "./simulated-api.ts";
 import { SimulatedEtcd } from "./simulated-etcd.ts";
 import { SimulatedStore } from "./simulated-store.ts";
 
@@ -23,9 +23,13 @@ export interface DatastoreServer {
   readonly records: Records;
 }
 
-export function startDatastore(kind: DatastoreKind, network: FaultyNetwork): DatastoreServer {
+export function startDatastore(
+  kind: DatastoreKind,
+  network: FaultyNetwork,
+  options: SimulatedApiOptions = {},
+): DatastoreServer {
   if (kind === "orchestrator") {
-    const server = new SimulatedApi(network);
+    const server = new SimulatedApi(network, options);
     const connect: DatastoreServer["connect"] = (process, place) => server.connectStore(process, place);
     const connectServing: DatastoreServer["connect"] = (process, place) => server.connectCopyingStore(process, place);
     return { server, connect, connectServing, user: server.userStore, records: recordsOfApi(server) };

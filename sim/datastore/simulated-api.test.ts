@@ -10,15 +10,15 @@ import { SimulatedProcess } from "../schedule/process.ts";
 import { Random } from "../schedule/random.ts";
 import { runInBackground } from "../schedule/run-in-background.ts";
 import { Scheduler } from "../schedule/scheduler.ts";
-import { SimulatedApi } from "./simulated-api.ts";
+import { SimulatedApi, type SimulatedApiOptions } from "./simulated-api.ts";
 
 const PODS = "/api/v1/namespaces/a/pods";
 
-function makeWorld(seed = 1) {
+function makeWorld(seed = 1, options?: SimulatedApiOptions) {
   const random = new Random(seed);
   const scheduler = new Scheduler(random.fork("order"));
   const network = new FaultyNetwork(scheduler, random.fork("network"));
-  const api = new SimulatedApi(network);
+  const api = new SimulatedApi(network, options);
   const start = (name: string) => {
     const process = new SimulatedProcess(name, scheduler, random.fork(name));
     return { process, client: api.connect(process, name) };
@@ -26,8 +26,9 @@ function makeWorld(seed = 1) {
   return { scheduler, network, api, start };
 }
 
-const open = async () => {
-  const { scheduler, api, start } = makeWorld();
+const openWith = (watchList: "served" | "refused") => async () => {
+  // A list of a server that is behind would be delivered in two parts.
+  const { scheduler, api, start } = makeWorld(1, { lag: () => 0, watchList });
   const background = runInBackground(scheduler);
   let marks = 0;
   const mapping = anyText({ writeAnnotation: "test/write", newMark: () => String(++marks) });
@@ -42,8 +43,9 @@ const open = async () => {
     dispose: async () => background.stop(),
   };
 };
-datastoreContract("a simulated API", open, { atomicity: "one object", revisions: "of each object" });
-replicaContract("a simulated API", open, { histories: 0, watches: "per kind" });
+datastoreContract("a simulated API", openWith("served"), { atomicity: "one object", revisions: "of each object" });
+replicaContract("a simulated API", openWith("served"), { histories: 0, watches: "per kind" });
+replicaContract("a simulated API without WatchList", openWith("refused"), { histories: 0, watches: "per kind" });
 
 const pod = (name: string) => ({ metadata: { name, namespace: "a" } });
 

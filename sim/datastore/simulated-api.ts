@@ -5,12 +5,11 @@
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import type { ApiObject } from "../../src/datastore/kube/api.ts";
 import { openCopyingStore } from "../../src/datastore/kube/copying-store.ts";
-import { type FakeApi, startFakeApi } from "../../src/datastore/kube/fake-api.ts";
-import type { ServerRules } from "../../src/datastore/kube/fake-rules.ts";
+import { type FakeApi, type FakeApiOptions, startFakeApi } from "../../src/datastore/kube/fake-api.ts";
 import { productMapping } from "../../src/datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../src/datastore/kube/store.ts";
 import type { ErrorKind } from "../../src/errors.ts";
-import type { KubeClient, KubeRequest, WatchEvent } from "../../src/kube/api.ts";
+import type { KubeClient, KubeRequest, KubeResponse, WatchEvent } from "../../src/kube/api.ts";
 import { connectionError } from "../faults/connection-error.ts";
 import { FaultyServer } from "../faults/faulty-server.ts";
 import { type FaultyNetwork, RequestFailed } from "../faults/network.ts";
@@ -25,24 +24,23 @@ interface GivenObject {
   readonly [field: string]: unknown;
 }
 
-/** One of several servers, whose copies of what is stored may be behind: by so many changes, less one. */
+/** One of several servers, whose copies of each collection may be behind: by so many changes, less one. */
 const LONGEST_LAG = 64;
 /** How often a server tells its watches how far they are, also if nothing has changed. */
 const BOOKMARK_MILLISECONDS = 60_000;
+
+/** `rules`: what the server does besides storing; absent: nothing. */
+export type SimulatedApiOptions = Omit<FakeApiOptions, "now">;
 
 export class SimulatedApi extends FaultyServer implements ApiServer {
   private readonly api: FakeApi;
   private readonly bookmarked = new Set<FaultyStream<WatchEvent>>();
   private busyUntil = 0;
 
-  /** `rules`: what the server does besides storing; absent: nothing. */
-  constructor(network: FaultyNetwork, rules?: ServerRules) {
+  constructor(network: FaultyNetwork, options: SimulatedApiOptions = {}) {
     super(network);
-    this.api = startFakeApi(
-      () => network.scheduler.date,
-      rules,
-      (revision) => revision % LONGEST_LAG,
-    );
+    const lag = (revision: number, collection: string) => (revision + collection.length) % LONGEST_LAG;
+    this.api = startFakeApi({ now: () => network.scheduler.date, lag, ...options });
     this.sendBookmarks();
   }
 
@@ -156,12 +154,13 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
   }
 
   /** Executed at the server. */
-  startWatch(path: string, query: Query, stream: FaultyStream<WatchEvent>): void {
+  startWatch(path: string, query: Query, stream: FaultyStream<WatchEvent>): KubeResponse {
+    const response = this.api.respondToWatch(query);
+    if (response.status !== 200) return response;
     const forget = this.api.follow(path, query, (event) => stream.send(event));
     if (forget === undefined) {
-      stream.send({ type: "ERROR", text: JSON.stringify({ kind: "Status", code: 410 }) });
       stream.end();
-      return;
+      return response;
     }
     const hasBookmarks = query["allowWatchBookmarks"] === "true";
     if (hasBookmarks) this.bookmarked.add(stream);
@@ -174,6 +173,7 @@ export class SimulatedApi extends FaultyServer implements ApiServer {
       forget();
       this.bookmarked.delete(stream);
     });
+    return response;
   }
 
   protected brokenWatch(): Error {

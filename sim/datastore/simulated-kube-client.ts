@@ -13,7 +13,7 @@ import type { SimulatedProcess } from "../schedule/process.ts";
 /** What the server does with a request that arrives. */
 export interface ApiServer extends FaultyServer {
   respond(request: KubeRequest): KubeResponse;
-  startWatch(path: string, query: Readonly<Record<string, string>>, stream: FaultyStream<WatchEvent>): void;
+  startWatch(path: string, query: Readonly<Record<string, string>>, stream: FaultyStream<WatchEvent>): KubeResponse;
   /** How many seconds it asks clients to wait, if it is too busy. */
   retryAfter(): number | undefined;
 }
@@ -100,13 +100,7 @@ interface StartedWatch {
 }
 
 async function watch(server: ApiServer, { send, stream, path, query, stop }: StartedWatch): Promise<Answer> {
-  const start = () => server.startWatch(path, query, stream);
-  const started = send(() =>
-    answerOf(server, () => {
-      start();
-      return { status: 200, text: "" };
-    }),
-  );
+  const started = send(() => answerOf(server, () => server.startWatch(path, query, stream)));
   const head = await started.catch((failure: unknown) => {
     stream.close();
     throw failure;

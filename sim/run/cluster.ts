@@ -65,7 +65,7 @@ export class Cluster implements World {
     this.scheduler = new Scheduler(this.random.fork("order"));
     this.faults = new ActiveFaults(this.scheduler, this.coverage);
     this.network = new FaultyNetwork(this.scheduler, this.random.fork("network"));
-    this.servers = startServers(script.datastore, this.network);
+    this.servers = startServers(script, this.network);
     this.records = this.servers.store.records;
     if (this.servers.isEtcd) this.asked = recordsOfApi(this.servers.api);
     this.orchestrator = new Orchestrator(this.servers.api);

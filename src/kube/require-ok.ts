@@ -67,14 +67,19 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }
 
+/** The status of the response that the failure stands for; `undefined` if there was no response. */
+export function statusOfRefusal(failure: unknown): number | undefined {
+  return failure instanceof PluginError && failure.cause instanceof RefusedRequest ? failure.cause.status : undefined;
+}
+
 /** Whether the role of the credentials lacks a permission, or an admission policy refuses the request. */
 export function isForbidden(failure: unknown): failure is PluginError {
-  return failure instanceof PluginError && failure.cause instanceof RefusedRequest && failure.cause.status === 403;
+  return statusOfRefusal(failure) === 403;
 }
 
 /** Whether the API no longer has the state that a continued list refers to. */
 export function isHistoryGone(failure: unknown): boolean {
-  return failure instanceof PluginError && failure.cause instanceof RefusedRequest && failure.cause.status === 410;
+  return statusOfRefusal(failure) === 410;
 }
 
 /** Of a group whose CustomResourceDefinitions are not applied: the response then is not an object of the API. */

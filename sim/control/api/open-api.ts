@@ -5,9 +5,7 @@ import { serverRules } from "./server-rules.ts";
 /** The orchestrator's API, with all that its server does to objects. */
 export function openApi(network: FaultyNetwork): SimulatedApi {
   const view = { object: (path: string) => api.object(path), list: (collection: string) => api.list(collection) };
-  const api: SimulatedApi = new SimulatedApi(
-    network,
-    serverRules(() => network.scheduler.date, view),
-  );
+  const rules = serverRules(() => network.scheduler.date, view);
+  const api: SimulatedApi = new SimulatedApi(network, { rules });
   return api;
 }

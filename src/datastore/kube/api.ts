@@ -32,9 +32,14 @@ export interface ApiObject {
   readonly [field: string]: unknown;
 }
 
-export interface ApiList {
+/** All objects of a collection. */
+export interface WholeList {
   readonly revision: string;
   readonly items: readonly ApiObject[];
+}
+
+/** A page of them. */
+export interface ApiList extends WholeList {
   /** The token of the next page; absent after the last one. */
   readonly next?: string;
 }
@@ -68,6 +73,14 @@ export function parseBookmark(text: string, path: string): string {
   const revision = isObject(metadata) ? metadata["resourceVersion"] : undefined;
   if (typeof revision !== "string") throw malformed(path, "it is a bookmark without a resourceVersion");
   return revision;
+}
+
+/** Whether the bookmark marks the end of the objects that a watch began with. */
+export function isEndOfList(text: string, path: string): boolean {
+  const value = parsed(text, path);
+  const metadata = isObject(value) ? value["metadata"] : undefined;
+  const annotations = isObject(metadata) ? metadata["annotations"] : undefined;
+  return isObject(annotations) && annotations["k8s.io/initial-events-end"] === "true";
 }
 
 export function parseList(text: string, path: string): ApiList {

@@ -4,6 +4,7 @@
  * finalizers, JSON patches. It accepts any resource.
  */
 import type { KubeClient, KubeRequest, KubeResponse, WatchEvent } from "../../kube/api.ts";
+import { requireOk } from "../../kube/require-ok.ts";
 import { quoteSequenceNumbers } from "../../model/sequence-numbers.ts";
 import type { ApiObject } from "./api.ts";
 import { type Change, FakeObjects, type Query, type Stored } from "./fake-objects.ts";
@@ -24,9 +25,11 @@ export interface FakeApi {
   connect(around?: Around): KubeClient;
   /** What the server responds, at once. */
   respond(request: KubeRequest): KubeResponse;
+  /** The same for a watch, before its events. */
+  respondToWatch(query: Query): KubeResponse;
   /**
    * Tells about the events of a watch since the `resourceVersion` of its query, and then about each when it happens, until
-   * the returned function is called. `undefined` if the history since then is gone.
+   * the returned function is called. `undefined` if it has told why it cannot: the history since then is gone.
    */
   follow(path: string, query: Query, listener: (event: WatchEvent) => void): (() => void) | undefined;
   /** The event that says what a watch has seen: everything up to now. */
@@ -44,12 +47,21 @@ export interface FakeApi {
 
 export type Around = (request: KubeRequest, send: () => KubeResponse) => Promise<KubeResponse>;
 
-/** `lag`: by how many changes the copy is behind from which the server responds to a list that may be older. */
-export function startFakeApi(
-  now: () => Date = () => new Date(0),
-  rules?: ServerRules,
-  lag: (revision: number) => number = () => 0,
-): FakeApi {
+export interface FakeApiOptions {
+  readonly now?: () => Date;
+  readonly rules?: ServerRules | undefined;
+  /** By how many changes the copy of a collection is behind from which the server responds to a list that may be older. */
+  readonly lag?: (revision: number, collection: string) => number;
+  /** "refused": as by a server before 1.34. */
+  readonly watchList?: "served" | "refused";
+}
+
+export function startFakeApi({
+  now = () => new Date(0),
+  rules,
+  lag = () => 0,
+  watchList = "served",
+}: FakeApiOptions = {}): FakeApi {
   const objects = new FakeObjects();
   let uids = 0;
 
@@ -97,15 +109,20 @@ export function startFakeApi(
     return { status: 200, text: objects.record("MODIFIED", path, { ...object, metadata }).text };
   };
 
+  /** Later than the present one if it is not reached yet. */
+  const listedRevision = (collection: string, { resourceVersion = "" }: Query): number => {
+    objects.open(collection);
+    if (resourceVersion === "") return objects.revision;
+    return Math.max(objects.copiedRevision(lag(objects.revision, collection)), Number(resourceVersion));
+  };
+
   const list = ({ collection }: Target, query: Query): KubeResponse => {
     const { limit, continue: token } = query;
-    const { resourceVersion: wanted = String(objects.revision) } = query;
-    if (token === undefined && Number(wanted) > objects.revision) return status(504, "Timeout");
-    const copied = objects.revision - lag(objects.revision);
-    const revision = Math.max(copied, Number(wanted), objects.forgottenUntil);
+    const revision = listedRevision(collection, query);
+    if (token === undefined && revision > objects.revision) return status(504, "Timeout");
     const at =
       token === undefined ? { revision, after: "" } : (JSON.parse(token) as { revision: number; after: string });
-    if (at.revision < objects.forgottenUntil) return status(410, "Expired");
+    if (token !== undefined && at.revision < objects.forgottenUntil) return status(410, "Expired");
     const all = objects.list(collection, query, at.revision).filter(({ path }) => path > at.after);
     const page = limit === undefined ? all : all.slice(0, Number(limit));
     const after = page.length < all.length ? page.at(-1)?.path : undefined;
@@ -146,30 +163,55 @@ export function startFakeApi(
       : replace(stored, patched, request);
   };
 
-  const bookmark = (): WatchEvent => {
+  const bookmark = (revision = objects.revision, more = {}): WatchEvent => {
     // Of an object of the kind that is watched, a real server fills only this field.
-    const metadata = { resourceVersion: String(objects.revision), creationTimestamp: null };
+    const metadata = { resourceVersion: String(revision), creationTimestamp: null, ...more };
     return { type: "BOOKMARK", text: JSON.stringify({ metadata }) };
   };
+
+  /** Returns the revision from which the watch goes on. */
+  const tellList = (path: string, query: Query, listener: (event: WatchEvent) => void): number => {
+    const revision = listedRevision(path, query);
+    if (revision > objects.revision) return revision;
+    for (const { text } of objects.list(path, query, revision)) listener({ type: "ADDED", text });
+    listener(bookmark(revision, { annotations: { "k8s.io/initial-events-end": "true" } }));
+    return revision;
+  };
+
+  const respondToWatch: FakeApi["respondToWatch"] = (query) =>
+    query["sendInitialEvents"] === undefined || watchList === "served"
+      ? { status: 200, text: "" }
+      : status(422, "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled");
 
   const follow: FakeApi["follow"] = (path, query, listener) => {
     const tell = (change: Change) => {
       const event = objects.eventOf(change, path, query);
       if (event) listener(event);
     };
-    const missed = objects.changesAfter(Number(query["resourceVersion"]));
-    missed?.forEach(tell);
-    return missed && objects.onChange(path, tell);
+    const begins = query["sendInitialEvents"] === "true";
+    const from = begins ? tellList(path, query, listener) : Number(query["resourceVersion"]);
+    if (begins && from > objects.revision) listener(failed(504));
+    else {
+      // The copy of a server that has told a list goes on, whatever others have forgotten.
+      const missed = begins ? objects.historyAfter(from) : objects.changesAfter(from, path);
+      if (missed === undefined) listener(failed(410));
+      else {
+        missed.forEach(tell);
+        return objects.onChange(path, tell);
+      }
+    }
+    return undefined;
   };
 
   async function* watch(path: string, query: Query, signal: AbortSignal): AsyncGenerator<WatchEvent> {
+    requireOk(respondToWatch(query), { method: "GET", path, query: { ...query, watch: "1" } });
     const due: WatchEvent[] = [];
     let wake = () => {};
     const forget = follow(path, query, (event) => {
       due.push(event);
       wake();
     });
-    if (forget === undefined) return yield { type: "ERROR", text: JSON.stringify({ kind: "Status", code: 410 }) };
+    if (forget === undefined) return yield* due;
     signal.addEventListener("abort", () => wake(), { once: true });
     try {
       yield { type: "OPENED", text: "{}" };
@@ -195,8 +237,9 @@ export function startFakeApi(
       close: async () => {},
     }),
     respond,
+    respondToWatch,
     follow,
-    bookmark,
+    bookmark: () => bookmark(),
     forgetHistory: () => objects.forgetHistory(),
     get revision() {
       return String(objects.revision);
@@ -238,6 +281,10 @@ function isEmpty(list: unknown): boolean {
 
 function ok(value: unknown, code = 200): KubeResponse {
   return { status: code, text: JSON.stringify(value) };
+}
+
+function failed(code: number): WatchEvent {
+  return { type: "ERROR", text: JSON.stringify({ kind: "Status", code }) };
 }
 
 function status(code: number, reason: string): KubeResponse {

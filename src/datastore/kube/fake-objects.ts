@@ -20,6 +20,9 @@ export interface Change {
   readonly before: Stored | undefined;
 }
 
+/** How many of the changes that one server has forgotten another may have. */
+const HISTORY_OF_OTHERS = 64;
+
 type Listener = (change: Change) => void;
 
 export class FakeObjects {
@@ -29,6 +32,7 @@ export class FakeObjects {
   /** An object of a namespace is in two: of its namespace, and of all. */
   private readonly collections = new Map<string, Map<string, Stored>>();
   private readonly listeners = new Map<string, Set<Listener>>();
+  private readonly begins = new Map<string, number>();
   private history: Change[] = [];
 
   get(path: string): Stored | undefined {
@@ -59,10 +63,10 @@ export class FakeObjects {
     return this.objects.values();
   }
 
-  /** Sorted by path. `revision`: a former one, of which nothing is forgotten. */
+  /** Sorted by path. `revision`: a former one. */
   list(collection: string, query: Query, revision = this.revision): readonly Stored[] {
     const members = new Map(this.collections.get(collection));
-    for (const { stored, before } of (this.changesAfter(revision) ?? []).toReversed()) {
+    for (const { stored, before } of this.historyAfter(revision).toReversed()) {
       if (!collectionsOf(stored.path).includes(collection)) continue;
       if (before === undefined) members.delete(stored.path);
       else members.set(stored.path, before);
@@ -72,9 +76,20 @@ export class FakeObjects {
       .sort((left, right) => (left.path < right.path ? -1 : 1));
   }
 
-  /** `undefined` if some of them are forgotten. */
-  changesAfter(revision: number): readonly Change[] | undefined {
-    if (revision < this.forgottenUntil) return undefined;
+  /** `undefined` if some of them are forgotten: the history of a collection begins when somebody first asks for it. */
+  changesAfter(revision: number, collection: string): readonly Change[] | undefined {
+    return revision < this.open(collection) ? undefined : this.historyAfter(revision);
+  }
+
+  /** Returns the revision from which the server has the history of the collection: each has its own. */
+  open(collection: string): number {
+    const begin = this.begins.get(collection) ?? (this.forgottenUntil === 0 ? 0 : this.revision);
+    this.begins.set(collection, begin);
+    return begin;
+  }
+
+  /** Also what is forgotten, as far as another server still has it. */
+  historyAfter(revision: number): readonly Change[] {
     // Every change has a revision of its own.
     const first = this.history[0]?.revision ?? this.revision + 1;
     return this.history.slice(Math.max(0, revision - first + 1));
@@ -95,9 +110,15 @@ export class FakeObjects {
     return wasHere ? { type: "DELETED", text: stored.text } : undefined;
   }
 
+  /** The revision of a server whose copy is behind by so many changes, if it still can be. */
+  copiedRevision(lag: number): number {
+    return Math.max(this.revision - lag, (this.history[0]?.revision ?? this.revision + 1) - 1);
+  }
+
   forgetHistory(): void {
-    this.history = [];
+    this.history = this.history.slice(-HISTORY_OF_OTHERS);
     this.forgottenUntil = this.revision;
+    this.begins.clear();
   }
 }
 

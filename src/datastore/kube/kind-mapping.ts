@@ -14,6 +14,11 @@ export interface Collection {
   readonly query?: Readonly<Record<string, string>>;
 }
 
+/** The same for the same objects. */
+export function nameOf({ path, query }: Collection): string {
+  return JSON.stringify([path, query]);
+}
+
 /** The record that an object stands for. Without a value it has a key, but is not a record now. */
 export interface ObjectRecord {
   readonly key: string;

@@ -9,9 +9,9 @@ import { openKubeStore } from "./store.ts";
 
 const mapping = anyText({ writeAnnotation: "test/write", newMark: () => "mark" });
 
-/** An API with 1,200 objects, in pages of 500. */
+/** An API with 1,200 objects, in pages of 500: of a server that cannot send a list as the beginning of a watch. */
 function filledApi(): FakeApi {
-  const api = startFakeApi();
+  const api = startFakeApi({ watchList: "refused" });
   for (let number = 0; number < 1_200; number++) {
     api.respond(mapping.create(`/${String(number).padStart(5, "0")}`, "value", undefined).request);
   }
@@ -79,7 +79,7 @@ describe("a list for which an older state is enough", () => {
   });
 
   test("is asked for without pages if it was a part of one before", async () => {
-    const api = startFakeApi();
+    const api = startFakeApi({ watchList: "refused" });
     api.respond(mapping.create("/a", "value", undefined).request);
     const limits: unknown[] = [];
     const { list } = openOn(api, (_, { query }) => {
@@ -89,6 +89,20 @@ describe("a list for which an older state is enough", () => {
     await list({});
     await list({ notOlderThan: api.revision });
     await list();
+
+    expect(limits).toEqual(["500", undefined, "500"]);
+  });
+
+  test("is asked for in pages again after a failure: it may have become too large for one response", async () => {
+    const api = startFakeApi({ watchList: "refused" });
+    const limits: unknown[] = [];
+    const { list } = openOn(api, (number, { query }) => {
+      limits.push(query?.["limit"]);
+      return number === 2;
+    });
+    await list({});
+    await failureOf(list({ notOlderThan: api.revision }));
+    await list({ notOlderThan: api.revision });
 
     expect(limits).toEqual(["500", undefined, "500"]);
   });
@@ -146,4 +160,24 @@ describe("a list for which an older state is enough", () => {
 
     expect(asked[before]).toBe(`first NotOlderThan ${BigInt(published) + 1n}`);
   });
+
+  test.each(["served", "refused"] as const)(
+    "is the present state after one that was too old to be watched, as that of a server that is behind (WatchList %s)",
+    async (watchList) => {
+      const api = startFakeApi({ watchList, lag: () => 10 });
+      for (let number = 0; number < 20; number++) api.respond(mapping.create(`/${number}`, "a", undefined).request);
+      const seen = { find: () => "105", note: () => {} };
+      api.forgetHistory();
+      const { store } = openOn(api);
+      const stop = new AbortController();
+      const replica = startReplica(
+        store,
+        { texts: { prefix: "/", decode: ({ value }) => value } },
+        { signal: stop.signal, watches: "per kind", seen },
+      );
+      for await (const { snapshot } of replica.updates()) if (snapshot.texts.size === 20) break;
+      stop.abort();
+      await replica.ended;
+    },
+  );
 });

@@ -7,16 +7,18 @@
  * one list have its revision, and a list of many pages is one list.
  *
  * A reader for whom an older state is enough gets it from the API server's own
- * copy, which costs etcd nothing; and a list of such a reader that fails is
- * continued by its next attempt: an API server that all read at once would
- * otherwise send the same pages again and again.
+ * copy, which costs etcd nothing: as the beginning of its watch if the server can
+ * do that (`streamed-lists.ts`), else in pages. Pages that were read before a
+ * failure are kept for the next attempt: an API server that all read at once
+ * would otherwise send the same pages again and again.
  */
 
 import type { KubeRequest } from "../../kube/api.ts";
 import type { EnoughState, Entry, Wanted } from "../datastore.ts";
 import { compareKeys } from "../key-order.ts";
-import { type Api, type ApiList, type ApiObject, parseList, requestOf } from "./api.ts";
-import { type Collection, type KindMapping, mappingsBelow } from "./kind-mapping.ts";
+import { type Api, type ApiList, type ApiObject, parseList, requestOf, type WholeList } from "./api.ts";
+import { type Collection, type KindMapping, mappingsBelow, nameOf } from "./kind-mapping.ts";
+import type { StreamedLists } from "./streamed-lists.ts";
 
 const OBJECTS_IN_ONE_RESPONSE = 500;
 /** A list whose continuation has expired starts again. */
@@ -32,8 +34,15 @@ export interface Listed {
 type Prefix = Extract<Wanted, { readonly kind: "prefix" }>;
 type WholePrefix = Pick<Prefix, "prefix" | "node" | "enough">;
 
+interface ListedRevision {
+  /** Of all collections that were listed together. */
+  readonly lowest: string;
+  readonly revision: string;
+}
+
 export interface ListsMeans {
   readonly api: Api;
+  readonly streamed: StreamedLists;
   readonly mappings: readonly KindMapping[];
   /** The record of an object, if it is one. */
   readonly entryOf: (mapping: KindMapping, object: ApiObject) => Entry | undefined;
@@ -48,6 +57,9 @@ export class Lists {
   private readonly begun = new Map<string, BegunList>();
   /** Collections that were a part of a page when they were last listed: older API servers read all that has a limit from etcd. */
   private readonly small = new Set<string>();
+
+  /** Of each collection, when it was last listed. */
+  private readonly listed = new Map<string, ListedRevision>();
 
   constructor(private readonly means: ListsMeans) {}
 
@@ -77,44 +89,76 @@ export class Lists {
       parts.map(({ collection }) => collection),
       enough,
     );
+    const lowest = lowestRevision(lists.map(({ revision }) => revision));
+    lists.forEach(({ revision }, index) => {
+      const collection = parts[index]?.collection;
+      if (collection !== undefined) this.noteListed(collection, { lowest, revision });
+    });
     const entries = lists.flatMap(({ items }, index) => {
       const mapping = parts[index]?.mapping;
       return mapping === undefined ? [] : items.flatMap((object) => entryOf(mapping, object) ?? []);
     });
     return {
-      revision: lowestRevision(lists.map(({ revision }) => revision)),
+      revision: lowest,
       entries: entries.filter(({ key }) => key.startsWith(prefix)).toSorted((a, b) => compareKeys(a.key, b.key)),
     };
+  }
+
+  /**
+   * From where to watch a collection that was listed with others, the lowest of whose revisions is `from`. The history of
+   * each begins at another revision: of one that was listed later, the server may have none since `from`.
+   */
+  listedAt(collection: Collection, from: string): string {
+    const listed = this.listed.get(nameOf(collection));
+    return listed?.lowest === from ? listed.revision : from;
+  }
+
+  private noteListed(collection: Collection, { lowest, revision }: ListedRevision): void {
+    const name = nameOf(collection);
+    const before = this.listed.get(name);
+    // Of several lists that began at the same revision, nobody may miss anything.
+    const first = before?.lowest === lowest ? lowestRevision([before.revision, revision]) : revision;
+    this.listed.set(name, { lowest, revision: first });
   }
 
   private async listAll(
     collections: readonly Collection[],
     enough: EnoughState | undefined,
   ): Promise<readonly WholeList[]> {
-    const { api } = this.means;
     if (enough === undefined) {
-      return Promise.all(collections.map((collection) => listCollection(api, collection, new BegunList())));
+      const { api } = this.means;
+      return Promise.all(collections.map((collection) => listInPages(api, collection, new BegunList())));
     }
-    const begun = collections.map((collection) => ({ collection, list: this.takeBegun(collection, enough) }));
-    const lists = await Promise.allSettled(begun.map(({ collection, list }) => listCollection(api, collection, list)));
+    const lists = await Promise.allSettled(collections.map((collection) => this.listEnough(collection, enough)));
     const failed = lists.find((list) => list.status === "rejected");
-    if (failed !== undefined) {
-      for (const { collection, list } of begun) this.begun.set(nameOf(collection), list);
-      throw failed.reason;
-    }
-    for (const { collection, list } of begun) {
-      if (list.items.length < OBJECTS_IN_ONE_RESPONSE) this.small.add(nameOf(collection));
-      else this.small.delete(nameOf(collection));
-    }
+    if (failed !== undefined) throw failed.reason;
     return lists.flatMap((list) => (list.status === "fulfilled" ? list.value : []));
   }
 
-  /** Whoever takes it goes on with it, nobody else. */
-  private takeBegun(collection: Collection, enough: EnoughState): BegunList {
+  private async listEnough(collection: Collection, enough: EnoughState): Promise<WholeList> {
+    const { api, streamed } = this.means;
     const name = nameOf(collection);
+    const begun = this.takeBegun(name, enough);
+    const streamedList = begun === undefined ? await streamed.list(collection, enough) : undefined;
+    if (streamedList !== undefined) return streamedList;
+    const pages = begun ?? new BegunList(enough, this.small.has(name) ? "whole" : "in pages");
+    // It counts as small again when it was listed.
+    this.small.delete(name);
+    try {
+      const list = await listInPages(api, collection, pages);
+      if (list.items.length < OBJECTS_IN_ONE_RESPONSE) this.small.add(name);
+      return list;
+    } catch (failure) {
+      this.begun.set(name, pages);
+      throw failure;
+    }
+  }
+
+  /** Whoever takes it goes on with it, nobody else. */
+  private takeBegun(name: string, enough: EnoughState): BegunList | undefined {
     const begun = this.begun.get(name);
     this.begun.delete(name);
-    return begun?.continueFor(enough) ? begun : new BegunList(enough, this.small.has(name) ? "whole" : "in pages");
+    return begun?.continueFor(enough) ? begun : undefined;
   }
 
   /** Once: the next read is an attempt after a lost race. */
@@ -139,19 +183,14 @@ export class Lists {
   }
 }
 
-function placeOf({ prefix, node }: WholePrefix, last: string): string {
-  return JSON.stringify([prefix, node, last]);
+function placeOf({ prefix, node, enough }: WholePrefix, last: string): string {
+  return JSON.stringify([prefix, node, enough, last]);
 }
 
 /** The revision that all of them have reached; "0", from which nothing can be watched, if there are none. */
 export function lowestRevision(revisions: readonly string[]): string {
   const [first = "0", ...others] = revisions;
   return others.reduce((lowest, each) => (BigInt(each) < BigInt(lowest) ? each : lowest), first);
-}
-
-interface WholeList {
-  readonly revision: string;
-  readonly items: readonly ApiObject[];
 }
 
 /** The pages of a list that were read so far. */
@@ -212,15 +251,11 @@ class BegunList {
   }
 }
 
-function nameOf({ path, query }: Collection): string {
-  return JSON.stringify([path, query]);
-}
-
 const GONE = 410;
 /** "Too large resource version". */
 const NOT_REACHED = 504;
 
-async function listCollection(api: Api, collection: Collection, begun: BegunList): Promise<WholeList> {
+async function listInPages(api: Api, collection: Collection, begun: BegunList): Promise<WholeList> {
   for (let start = 1; ; ) {
     if (begun.isWhole) return { revision: begun.revision ?? "0", items: begun.items };
     const { path, query } = collection;

@@ -27,6 +27,7 @@ async function follow(watch: (number: number, signal: AbortSignal) => Response |
   const seen = { watches: 0, lists: 0 };
   const problems: string[] = [];
   const fetch: Fetch = async (url, { signal }) => {
+    if (url.includes("sendInitialEvents=")) return new Response("{}", { status: 422 });
     if (url.includes("watch=")) return watch(++seen.watches, signal ?? stop.signal);
     seen.lists += 1;
     return new Response(LIST);
@@ -34,7 +35,7 @@ async function follow(watch: (number: number, signal: AbortSignal) => Response |
   const timers = timersOn(clock);
   const client = await openKubeClient(
     { apiRoot: "http://api" },
-    meansWith({ elapsed: () => clock.now(), fetch, timers, limits: LIMITS }),
+    meansWith({ elapsed: () => clock.now(), fetch, timers, limits: LIMITS, random: () => 0 }),
   );
   const store = openKubeStore({ api: client, mappings: [mapping], close: () => client.close() });
   const replica = startReplica(store, KINDS, {

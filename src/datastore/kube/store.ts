@@ -31,6 +31,7 @@ import type { Observer } from "./copying-store.ts";
 import { type Collection, type KindMapping, mappingOf, mappingsBelow } from "./kind-mapping.ts";
 import { KnownObjects } from "./known-objects.ts";
 import { currentRevision, Lists, lowestRevision } from "./lists.ts";
+import { StreamedLists } from "./streamed-lists.ts";
 import { watchTogether } from "./watch-together.ts";
 import { type Outcome, readObject, sendWriting, type WritingChange, write } from "./writes.ts";
 
@@ -63,6 +64,7 @@ class KubeDatastore implements Datastore {
   readonly atomicity = "one object";
   readonly isOrchestratorApi = true;
   private readonly known = new KnownObjects();
+  private readonly streamed: StreamedLists;
   private readonly lists: Lists;
   private readonly closing = new AbortController();
   /** For the present revision. */
@@ -72,7 +74,8 @@ class KubeDatastore implements Datastore {
 
   constructor(private readonly means: KubeStoreMeans) {
     const { api, mappings } = means;
-    this.lists = new Lists({ api, mappings, entryOf: this.entryOf });
+    this.streamed = new StreamedLists(api, this.closing.signal);
+    this.lists = new Lists({ api, streamed: this.streamed, mappings, entryOf: this.entryOf });
   }
 
   async read(wanted: readonly Wanted[]): Promise<Snapshot> {
@@ -141,7 +144,8 @@ class KubeDatastore implements Datastore {
       throw new PluginError("internal", `Cannot watch ${quoted(prefix)}: it is not the prefix of a kind`);
     }
     try {
-      yield* watchTogether(watched, from, { api, entryOf: this.entryOf, signal: stop, current: this.currentTogether });
+      const { entryOf, lists, streamed, currentTogether: current } = this;
+      yield* watchTogether(watched, from, { api, lists, streamed, entryOf, signal: stop, current });
     } catch (failure) {
       if (!stop.aborted) throw failure;
     }

@@ -7,9 +7,11 @@ import { PluginError } from "../../errors.ts";
 import { type DatastoreEvent, type Entry, HistoryGone } from "../datastore.ts";
 import { type Api, type ApiObject, parseBookmark, parseObject, statusCode } from "./api.ts";
 import type { Collection, KindMapping } from "./kind-mapping.ts";
-import { currentRevision } from "./lists.ts";
+import { currentRevision, type Lists } from "./lists.ts";
+import type { StreamedLists } from "./streamed-lists.ts";
 
-const GONE = 410;
+/** The second: "Too large resource version". */
+const GONE: readonly (number | undefined)[] = [410, 504];
 
 export interface Watched {
   readonly mapping: KindMapping;
@@ -20,6 +22,9 @@ export interface Watched {
 
 export interface WatchMeans {
   readonly api: Api;
+  readonly lists: Pick<Lists, "listedAt">;
+  /** Some of its lists go on as watches. */
+  readonly streamed: Pick<StreamedLists, "watch">;
   readonly entryOf: (mapping: KindMapping, object: ApiObject) => Entry | undefined;
   readonly signal: AbortSignal;
   /** The present revision, which watches that begin at the same time may ask for together: all kinds share one count. */
@@ -32,17 +37,20 @@ export async function* watchCollection(
   means: WatchMeans,
 ): AsyncGenerator<DatastoreEvent> {
   const { mapping, collection, prefix } = watched;
-  const { api, entryOf, signal } = means;
+  const { api, lists, streamed, entryOf, signal } = means;
   if (from === "0") throw new HistoryGone(from);
-  let seen = from;
-  let isReached = false;
+  let seen = lists.listedAt(collection, from);
+  let begun = streamed.watch(collection, seen, signal);
+  let isReached = begun !== undefined;
   while (!signal.aborted) {
     const query = { ...collection.query, resourceVersion: seen, allowWatchBookmarks: "true" };
-    for await (const { type, text } of api.watch(collection.path, query, signal)) {
+    const events = begun ?? api.watch(collection.path, query, signal);
+    begun = undefined;
+    for await (const { type, text } of events) {
       if (signal.aborted) return;
       if (type === "ERROR") throw failureOfWatch(text, seen);
       // Only of a server that has accepted the watch: one that is away or starts is not asked twice.
-      if (!isReached) await requireReached(means, collection, from);
+      if (!isReached) await requireReached(means, collection, seen);
       isReached = true;
       if (type === "BOOKMARK") seen = parseBookmark(text, collection.path);
       else if (type !== "OPENED") {
@@ -69,7 +77,7 @@ async function requireReached({ api, current }: WatchMeans, collection: Collecti
 }
 
 function failureOfWatch(text: string, from: string): PluginError {
-  if (statusCode(text) === GONE) return new HistoryGone(from);
+  if (GONE.includes(statusCode(text))) return new HistoryGone(from);
   return new PluginError("datastore-unavailable", "Cannot follow the datastore: the API server ended the watch", {
     details: text,
   });

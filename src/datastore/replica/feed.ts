@@ -48,6 +48,10 @@ export class Feed {
   private readonly copy: FeedCopy;
   private readonly backoff: Backoff;
   private historyGoneAt = Number.NEGATIVE_INFINITY;
+  /** The bookmark after the last list. */
+  private listed: string | undefined;
+  /** How many lists in succession could not be watched: they are older than the history, as those of a server that is behind. */
+  private tooOld = 0;
 
   constructor(
     private readonly plan: FeedPlan,
@@ -67,6 +71,7 @@ export class Feed {
         await this.watch();
       } catch (error) {
         if (stop.aborted) return;
+        if (error instanceof HistoryGone && this.copy.bookmark === this.listed) this.tooOld += 1;
         const isRoutine = error instanceof HistoryGone && this.isRoutine();
         await clock.wait(isRoutine ? this.listAgain(error) : this.fail(error), stop);
       }
@@ -114,15 +119,18 @@ export class Feed {
     let moment: string | undefined;
     this.copy.startOver();
     const { publishedRevision: notOlderThan } = this.copy;
-    const enough = notOlderThan === undefined ? {} : { notOlderThan };
+    // The first may be that of a server that has just been started again.
+    const isPresentNeeded = this.tooOld > 1;
+    const enough = isPresentNeeded ? {} : { enough: notOlderThan === undefined ? {} : { notOlderThan } };
     for (const [kind, { prefix }] of this.plan.kinds) {
-      const paging = { size: limits.pageSize, largest: limits.largestPageSize, at: moment ?? "first page", enough };
+      const paging = { size: limits.pageSize, largest: limits.largestPageSize, at: moment ?? "first page", ...enough };
       for await (const page of pagesBelow(reader, prefix, paging)) {
         moment ??= page.revision;
         this.copy.addPage(kind, page);
       }
     }
     this.copy.endList();
+    this.listed = this.copy.bookmark;
   }
 
   private async watch(): Promise<void> {
@@ -151,6 +159,7 @@ export class Feed {
     const updates = this.copy.reach(revision);
     this.status.hear(clock.now());
     if (updates === undefined) return;
+    if (revision !== this.listed) this.tooOld = 0;
     this.status.sync(clock.now());
     if (updates.some(({ changed }) => changed.length > 0)) this.means.seen.note(this.plan.watched, revision);
     publish(updates);

@@ -1,0 +1,153 @@
+/**
+ * A list as the beginning of a watch ("WatchList"): the server sends each object of its copy as an event, then a bookmark
+ * that marks the end, and then what changes, all in one response.
+ *
+ *   ADDED ADDED … BOOKMARK (end) ──> the list, at the bookmark's revision
+ *   MODIFIED DELETED BOOKMARK …  ──> the watch from that revision, for whoever asks for it
+ *
+ * So a list and its watch are one request of one server, which cannot call its own list too old, and the server need not put
+ * the whole list together. Older servers refuse it: then collections are listed in pages. So is a collection whose stream
+ * broke, once: a stream begins again, whereas pages that were read are kept.
+ */
+import { PluginError } from "../../errors.ts";
+import type { WatchEvent } from "../../kube/api.ts";
+import { statusOfRefusal } from "../../kube/require-ok.ts";
+import type { EnoughState } from "../datastore.ts";
+import {
+  type Api,
+  type ApiObject,
+  isEndOfList,
+  parseBookmark,
+  parseObject,
+  statusCode,
+  type WholeList,
+} from "./api.ts";
+import { type Collection, nameOf } from "./kind-mapping.ts";
+
+/** A server that does not know the option, or has it switched off. */
+const NOT_SERVED: readonly (number | undefined)[] = [400, 422];
+/** The server has not reached the revision, or cannot tell what has changed since. */
+const NOT_REACHED: readonly (number | undefined)[] = [504, 410];
+
+interface BegunWatch {
+  readonly revision: string;
+  readonly events: AsyncIterator<WatchEvent>;
+  readonly end: () => void;
+}
+
+export class StreamedLists {
+  /** Watches whose list was read, until somebody goes on with them. */
+  private readonly begun = new Map<string, BegunWatch>();
+  private readonly broken = new Set<string>();
+  private isServed = true;
+
+  constructor(
+    private readonly api: Api,
+    private readonly stop: AbortSignal,
+  ) {
+    const forgetAll = () => {
+      for (const name of this.begun.keys()) this.forget(name);
+    };
+    stop.addEventListener("abort", forgetAll, { once: true });
+  }
+
+  /** `undefined` if the collection is to be listed in pages. */
+  async list(collection: Collection, { notOlderThan }: EnoughState): Promise<WholeList | undefined> {
+    const name = nameOf(collection);
+    this.forget(name);
+    if (!this.isServed || this.broken.delete(name)) return undefined;
+    const watch = this.begin(collection, notOlderThan ?? "");
+    try {
+      const list = await this.readList(watch, collection);
+      if (list !== undefined) {
+        this.forget(name);
+        this.begun.set(name, { ...watch, revision: list.revision });
+        return list;
+      }
+    } catch (failure) {
+      watch.end();
+      if (!NOT_SERVED.includes(statusOfRefusal(failure))) throw failure;
+      this.isServed = false;
+      return undefined;
+    }
+    watch.end();
+    return notOlderThan === undefined ? undefined : this.list(collection, {});
+  }
+
+  /** The watch that was begun with the list of that revision, until the signal; `undefined` if there is none. */
+  watch(collection: Collection, from: string, signal: AbortSignal): AsyncIterable<WatchEvent> | undefined {
+    const name = nameOf(collection);
+    const begun = this.begun.get(name);
+    if (begun?.revision !== from || signal.aborted) {
+      this.forget(name);
+      return undefined;
+    }
+    this.begun.delete(name);
+    signal.addEventListener("abort", begun.end, { once: true });
+    return goOn(begun, () => signal.removeEventListener("abort", begun.end));
+  }
+
+  private begin({ path, query }: Collection, resourceVersion: string): Omit<BegunWatch, "revision"> {
+    const ending = new AbortController();
+    const options = { allowWatchBookmarks: "true", sendInitialEvents: "true", resourceVersionMatch: "NotOlderThan" };
+    const signal = AbortSignal.any([ending.signal, this.stop]);
+    const events = this.api.watch(path, { ...query, ...options, resourceVersion }, signal)[Symbol.asyncIterator]();
+    const end = () => {
+      ending.abort();
+      // Nobody waits for what is left of it.
+      events.return?.().catch(() => {});
+    };
+    return { events, end };
+  }
+
+  /** `undefined` if the server has not reached the revision. */
+  private async readList(
+    { events }: Pick<BegunWatch, "events">,
+    collection: Collection,
+  ): Promise<WholeList | undefined> {
+    const { path } = collection;
+    const items = new Map<string, ApiObject>();
+    for (let isOpen = false; ; isOpen = true) {
+      const { value } = await events.next().catch((failure: unknown) => {
+        if (isOpen) this.broken.add(nameOf(collection));
+        throw failure;
+      });
+      const { type, text }: Partial<WatchEvent> = value ?? {};
+      if (type === undefined || text === undefined) {
+        this.broken.add(nameOf(collection));
+        throw unlisted(path, "the API server ended the response before the end of the list");
+      }
+      if (type === "ERROR") {
+        if (NOT_REACHED.includes(statusCode(text))) return undefined;
+        throw unlisted(path, "the API server ended the list", text);
+      }
+      if (type === "BOOKMARK" && isEndOfList(text, path)) {
+        return { revision: parseBookmark(text, path), items: [...items.values()] };
+      }
+      if (type === "OPENED" || type === "BOOKMARK") continue;
+      const object = parseObject(text, path);
+      const { namespace, name } = object.metadata;
+      if (type === "DELETED") items.delete(`${namespace}/${name}`);
+      else items.set(`${namespace}/${name}`, object);
+    }
+  }
+
+  private forget(name: string): void {
+    this.begun.get(name)?.end();
+    this.begun.delete(name);
+  }
+}
+
+async function* goOn({ events, end }: BegunWatch, ended: () => void): AsyncIterable<WatchEvent> {
+  try {
+    yield { type: "OPENED", text: "{}" };
+    yield* { [Symbol.asyncIterator]: () => events };
+  } finally {
+    ended();
+    end();
+  }
+}
+
+function unlisted(path: string, state: string, details = ""): PluginError {
+  return new PluginError("datastore-unavailable", `Cannot list "${path}": ${state}`, { details });
+}
