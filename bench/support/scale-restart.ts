@@ -53,10 +53,7 @@ export async function measureRestart({ replicas: count, nodes }: Plan): Promise<
     await until(() => replicas.every(({ status }) => status.state === "in sync"));
     const recovered = Date.now();
     const requests = requestsSince(server.auditLog, stopped).filter(({ uri }) => COUNTED.test(uri));
-    // With a limit of one object only the revision is asked for.
-    const lists = requests.filter(
-      ({ verb, uri }) => verb === "list" && !uri.includes("limit=1&") && !uri.endsWith("limit=1"),
-    );
+    const lists = requests.filter(isList);
     const found = {
       ...{ replicas: count, collections: COLLECTIONS, objects: 2 * nodes },
       downMilliseconds: started - stopped,
@@ -167,6 +164,11 @@ function requestsSince(auditLog: string, since: number): readonly TimedRequest[]
     if (at >= since) byId.set(auditID, { verb, uri: requestURI, at });
   }
   return [...byId.values()];
+}
+
+/** With a limit of one object only the revision is asked for. A watch may begin with a list. */
+function isList({ verb, uri }: TimedRequest): boolean {
+  return verb === "list" ? !/[?&]limit=1(&|$)/.test(uri) : uri.includes("sendInitialEvents=true");
 }
 
 function busiest(requests: readonly TimedRequest[], milliseconds = 1_000): number {

@@ -137,7 +137,7 @@ export interface ApiRestart {
   /** By verb, since the server ended. */
   readonly requests: Readonly<Record<string, number>>;
   readonly mostPerSecond: number;
-  /** Of objects; the other requests to list ask for the revision only. */
+  /** Of objects, also as the beginning of a watch; the other requests to list ask for the revision only. */
   readonly lists: number;
   readonly mostListsPerSecond: number;
   readonly mostListsPerTenthOfSecond: number;

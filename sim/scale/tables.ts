@@ -129,7 +129,7 @@ export function restartTable({ before, since }: Measured["restarts"]): string {
       ({ downMilliseconds, recoverMilliseconds }) => seconds(downMilliseconds + recoverMilliseconds),
     ],
     ["requests", ({ requests }) => whole(Object.values(requests).reduce((sum, count) => sum + count, 0))],
-    ["of them lists", ({ lists }) => whole(lists)],
+    ["of them lists, or watches that begin with one", ({ lists }) => whole(lists)],
     ["most requests in a second", ({ mostPerSecond }) => whole(mostPerSecond)],
     ["most lists in a second", ({ mostListsPerSecond }) => whole(mostListsPerSecond)],
     ["most lists in a tenth of a second", ({ mostListsPerTenthOfSecond }) => whole(mostListsPerTenthOfSecond)],
