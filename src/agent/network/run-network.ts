@@ -64,7 +64,9 @@ export async function runNetwork(
     // Every node has an agent.
     peers: (): number => replica.part(["nodes"]).snapshot?.nodes.size ?? 0,
     watches: isOrchestrator ? ("per kind" as const) : ("together" as const),
-    ...(isOrchestrator && { seen: keepSeenRevisions(means.files.openFolder(means.files.runDirectory), onceEach(warn).report) }),
+    ...(isOrchestrator && {
+      seen: keepSeenRevisions(means.files.openFolder(means.files.runDirectory), onceEach(warn).report),
+    }),
     report: ({ message }: { readonly message: string }) => lost.report(message),
   };
   const numbers = isOrchestrator ? new OwnerNumbers(BigInt(Math.floor(random() * 2 ** 52))) : undefined;
