@@ -150,9 +150,9 @@ function overtaken(happening: () => Promise<unknown>): Datastore {
 }
 
 describe("delete ippool", () => {
-  test("releases the addresses of tunnels, and is not kept by them", async () => {
-    const attributes = { type: "vxlanTunnelAddress" };
-    await allocator().assign(request("vxlan-tunnel-addr-node-1", { attributes, intendedUse: "Tunnel" }));
+  test("releases the addresses of tunnels of nodes that are gone, and is not kept by them", async () => {
+    const tunnel = { node: "gone", attributes: { type: "vxlanTunnelAddress" }, intendedUse: "Tunnel" as const };
+    await allocator().assign(request("vxlan-tunnel-addr-gone", tunnel));
     const [pool = ""] = (await ctl("get ippools -o name")).stdout.split("\n");
     const [kind = "", name = ""] = pool.split("/");
 

@@ -2,15 +2,16 @@
  * The addresses of tunnels in a pool that was just deleted. The agents of their nodes notice it: they take others, record
  * them, and only then release these. So no address that the record of a node names is ever free.
  *
- *   in another pool by now          ──> left as it is: the pool was created again, or overlapped
- *   named by the record of its node ──> left to the agent, and waited for a while
- *   not named                       ──> released here: the node is gone, or its agent stopped half way
+ *   in another pool by now ──> left as it is: the pool was created again, or overlapped
+ *   its node exists        ──> left to the agent, and waited for a while
+ *   its node is gone       ──> released here
+ *
+ * Whether the record names the address does not matter: an agent that has just taken it from the pool is about to write that.
  */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { MOST_IN_ONE_REQUEST } from "../../datastore/preconditions.ts";
 import { readEach } from "../../datastore/read-each.ts";
-import { formatAddress } from "../../ip/address.ts";
 import { type Prefix, prefixesOverlap } from "../../ip/prefix.ts";
 import { isEmpty } from "../../ipam/block.ts";
 import { readKeys } from "../../ipam/leaks/read-keys.ts";
@@ -20,8 +21,7 @@ import { guarded } from "../../ipam/request.ts";
 import { affineNode, type IPAMBlock, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
 import { blockKey, blocksPrefix } from "../../model/keys.ts";
 import { NODE } from "../../model/kinds.ts";
-import type { Node } from "../../model/node.ts";
-import { recordedTunnelAddress, TUNNEL_ADDRESSES, tunnelTitle } from "../../model/tunnel-address.ts";
+import { tunnelTitle } from "../../model/tunnel-address.ts";
 import type { Context } from "../command.ts";
 import { allocatorFor } from "../ipam/allocator.ts";
 import { type Allocation, allocationsOf, blocksWithin } from "../ipam/blocks.ts";
@@ -35,7 +35,7 @@ export function isOfTunnel({ secondary }: Allocation): boolean {
   return tunnelTitle(secondary) !== undefined;
 }
 
-/** With their blocks, if these are empty then. What is named in the end stays. */
+/** With their blocks, if these are empty then. What nodes that exist have in the end stays. */
 export async function releaseLeftTunnels(store: Datastore, range: Prefix, context: Context): Promise<void> {
   const { now } = context.clock;
   const deadline = now() + LONGEST_WAIT_MILLISECONDS;
@@ -44,10 +44,10 @@ export async function releaseLeftTunnels(store: Datastore, range: Prefix, contex
   if (found.length === 0) return;
   const readAgain = (cidrs: readonly Prefix[]) => readBlocks(store, range, cidrs);
   for (let blocks = found; ; ) {
-    const named = await releaseUnnamed(store, blocks, context);
-    if (named.length === 0 || now() >= deadline) break;
+    const left = await releaseThoseOfGoneNodes(store, blocks, context);
+    if (left.length === 0 || now() >= deadline) break;
     await context.wait(PAUSE_MILLISECONDS);
-    blocks = await readAgain(named.map(({ block }) => block));
+    blocks = await readAgain(left.map(({ block }) => block));
   }
   const empty = (await readAgain(found.map(({ cidr }) => cidr))).filter(isEmpty);
   const claims = (await outsidePools(store, empty)).flatMap((block): Claim[] => {
@@ -62,20 +62,21 @@ export function isInPool({ cidr: block }: IPAMBlock, pools: readonly Pool[]): bo
 }
 
 /** Returns those that are left to their agents. */
-async function releaseUnnamed(
+async function releaseThoseOfGoneNodes(
   store: Datastore,
   blocks: readonly IPAMBlock[],
   context: Context,
 ): Promise<readonly Allocation[]> {
   const outside = await outsidePools(store, blocks);
   const tunnels = outside.flatMap(allocationsOf).filter(isOfTunnel);
-  const isNamed = await readNames(store, tunnels);
+  const nodes = await readNodeKeys(store, tunnels);
+  const hasNode = (tunnel: Allocation) => nodes.has(nodeKeyOf(tunnel));
   await release(
     store,
     context,
-    tunnels.filter((tunnel) => !isNamed(tunnel)),
+    tunnels.filter((tunnel) => !hasNode(tunnel)),
   );
-  return tunnels.filter(isNamed);
+  return tunnels.filter(hasNode);
 }
 
 /**
@@ -99,28 +100,14 @@ async function readSome(store: Datastore, prefix: string, keys: ReadonlySet<stri
   return (await readAllEntries(store, prefix)).filter(({ key }) => keys.has(key));
 }
 
-/** Whether the record of its node names an address; a record that cannot be read may. */
-async function readNames(store: Datastore, tunnels: readonly Allocation[]): Promise<(tunnel: Allocation) => boolean> {
-  const keys = new Set(tunnels.map((tunnel) => NODE.key({ name: nodeOf(tunnel) })));
-  const entries = await readSome(store, NODE.prefix(), keys);
-  const nodes = readEach(entries, ({ value, key }) => NODE.codec.read(value, key));
-  const named = new Set(nodes.readable.flatMap(({ metadata, spec }) => tunnelsOf(metadata.name, spec)));
-  const unknown = new Set(nodes.unreadable.map(({ key }) => key));
-  return (tunnel) => {
-    const name = nodeOf(tunnel);
-    return unknown.has(NODE.key({ name })) || named.has(`${name} ${formatAddress(tunnel.address)}`);
-  };
+/** Of the nodes that exist, also of those whose record cannot be read. */
+async function readNodeKeys(store: Datastore, tunnels: readonly Allocation[]): Promise<ReadonlySet<string>> {
+  const entries = await readSome(store, NODE.prefix(), new Set(tunnels.map(nodeKeyOf)));
+  return new Set(entries.map(({ key }) => key));
 }
 
-function nodeOf({ secondary }: Allocation): string {
-  return secondary[NODE_ATTRIBUTE] ?? "";
-}
-
-function tunnelsOf(node: string, spec: Node["spec"]): readonly string[] {
-  return TUNNEL_ADDRESSES.flatMap(({ kind }) => {
-    const address = recordedTunnelAddress(spec, kind);
-    return address === undefined ? [] : `${node} ${address}`;
-  });
+function nodeKeyOf({ secondary }: Allocation): string {
+  return NODE.key({ name: secondary[NODE_ATTRIBUTE] ?? "" });
 }
 
 async function release(store: Datastore, context: Context, tunnels: readonly Allocation[]): Promise<void> {
