@@ -32,14 +32,9 @@ export interface ApiObject {
   readonly [field: string]: unknown;
 }
 
-/** All objects of a collection. */
-export interface WholeList {
+export interface ApiList {
   readonly revision: string;
   readonly items: readonly ApiObject[];
-}
-
-/** A page of them. */
-export interface ApiList extends WholeList {
   /** The token of the next page; absent after the last one. */
   readonly next?: string;
 }

@@ -9,9 +9,9 @@ import { openKubeStore } from "./store.ts";
 
 const mapping = anyText({ writeAnnotation: "test/write", newMark: () => "mark" });
 
-/** An API with 1,200 objects, in pages of 500: of a server that cannot send a list as the beginning of a watch. */
-function filledApi(): FakeApi {
-  const api = startFakeApi({ watchList: "refused" });
+/** An API with 1,200 objects, in pages of 500: of a server that cannot send a list as the beginning of a watch, unless told. */
+function filledApi(watchList: "served" | "refused" = "refused"): FakeApi {
+  const api = startFakeApi({ watchList });
   for (let number = 0; number < 1_200; number++) {
     api.respond(mapping.create(`/${String(number).padStart(5, "0")}`, "value", undefined).request);
   }
@@ -178,6 +178,54 @@ describe("a list for which an older state is enough", () => {
       for await (const { snapshot } of replica.updates()) if (snapshot.texts.size === 20) break;
       stop.abort();
       await replica.ended;
+    },
+  );
+});
+
+describe("a list", () => {
+  test.each(["served", "refused"] as const)(
+    "keeps of an object only its record, as soon as it has come: whole pods need gigabytes (WatchList %s)",
+    async (watchList) => {
+      const api = filledApi(watchList);
+      const client = api.connect();
+      let received = 0;
+      let recorded = 0;
+      let mostKept = 0;
+      const receive = (objects: number) => {
+        mostKept = Math.max(mostKept, received - recorded);
+        received += objects;
+      };
+      const store = openKubeStore({
+        api: {
+          request: async (request) => {
+            receive(0);
+            const response = await client.request(request);
+            received += response.text.split('"uid"').length - 1;
+            return response;
+          },
+          async *watch(path, query, signal) {
+            for await (const event of client.watch(path, query, signal)) {
+              receive(event.type === "ADDED" ? 1 : 0);
+              yield event;
+            }
+          },
+        },
+        mappings: [
+          {
+            ...mapping,
+            record: (object) => {
+              recorded += 1;
+              return mapping.record(object);
+            },
+          },
+        ],
+        close: () => client.close(),
+      });
+      const { answers } = await store.read([{ kind: "prefix", prefix: "/", enough: {} }]);
+      await store.close();
+
+      expect([answers[0]?.length, received, recorded]).toEqual([1_200, 1_200, 1_200]);
+      expect(mostKept).toBe(0);
     },
   );
 });

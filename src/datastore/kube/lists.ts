@@ -11,14 +11,16 @@
  * do that (`streamed-lists.ts`), else in pages. Pages that were read before a
  * failure are kept for the next attempt: an API server that all read at once
  * would otherwise send the same pages again and again.
+ *
+ * Of an object only its record is kept as soon as it is read: whole pods of a large cluster need gigabytes.
  */
 
 import type { KubeRequest } from "../../kube/api.ts";
 import type { EnoughState, Entry, Wanted } from "../datastore.ts";
 import { compareKeys } from "../key-order.ts";
-import { type Api, type ApiList, type ApiObject, parseList, requestOf, type WholeList } from "./api.ts";
+import { type Api, type ApiList, type ApiObject, parseList, requestOf } from "./api.ts";
 import { type Collection, type KindMapping, mappingsBelow, nameOf } from "./kind-mapping.ts";
-import type { StreamedLists } from "./streamed-lists.ts";
+import type { ListedPart, RecordsOfCollection, StreamedLists } from "./streamed-lists.ts";
 
 const OBJECTS_IN_ONE_RESPONSE = 500;
 /** A list whose continuation has expired starts again. */
@@ -53,7 +55,7 @@ export class Lists {
   private readonly rest = new Map<string, Listed>();
   /** Lists that were requested before they are read, by prefix. */
   private readonly prefetched = new Map<string, Promise<Listed>>();
-  /** What lists that failed have read, by collection. */
+  /** What lists that failed have read, by kind and collection. */
   private readonly begun = new Map<string, BegunList>();
   /** Collections that were a part of a page when they were last listed: older API servers read all that has a limit from etcd. */
   private readonly small = new Set<string>();
@@ -82,22 +84,18 @@ export class Lists {
 
   private async list({ prefix, node, enough }: WholePrefix): Promise<Listed> {
     const { mappings, entryOf } = this.means;
-    const parts = mappingsBelow(mappings, prefix).flatMap((each) =>
-      each.mapping.collections(each.prefix, node).map((collection) => ({ mapping: each.mapping, collection })),
+    const parts = mappingsBelow(mappings, prefix).flatMap(({ mapping, prefix: below }) =>
+      mapping.collections(below, node).map((collection): ListedPart => {
+        return { kind: mapping.prefix, collection, entryOf: (object) => entryOf(mapping, object) };
+      }),
     );
-    const lists = await this.listAll(
-      parts.map(({ collection }) => collection),
-      enough,
-    );
+    const lists = await this.listAll(parts, enough);
     const lowest = lowestRevision(lists.map(({ revision }) => revision));
     lists.forEach(({ revision }, index) => {
       const collection = parts[index]?.collection;
       if (collection !== undefined) this.noteListed(collection, { lowest, revision });
     });
-    const entries = lists.flatMap(({ items }, index) => {
-      const mapping = parts[index]?.mapping;
-      return mapping === undefined ? [] : items.flatMap((object) => entryOf(mapping, object) ?? []);
-    });
+    const entries = lists.flatMap((list) => list.entries);
     return {
       revision: lowest,
       entries: entries.filter(({ key }) => key.startsWith(prefix)).toSorted((a, b) => compareKeys(a.key, b.key)),
@@ -122,42 +120,44 @@ export class Lists {
   }
 
   private async listAll(
-    collections: readonly Collection[],
+    parts: readonly ListedPart[],
     enough: EnoughState | undefined,
-  ): Promise<readonly WholeList[]> {
+  ): Promise<readonly RecordsOfCollection[]> {
     if (enough === undefined) {
       const { api } = this.means;
-      return Promise.all(collections.map((collection) => listInPages(api, collection, new BegunList())));
+      return Promise.all(parts.map((part) => listInPages(api, part.collection, new BegunList(part.entryOf))));
     }
-    const lists = await Promise.allSettled(collections.map((collection) => this.listEnough(collection, enough)));
+    const lists = await Promise.allSettled(parts.map((part) => this.listEnough(part, enough)));
     const failed = lists.find((list) => list.status === "rejected");
     if (failed !== undefined) throw failed.reason;
     return lists.flatMap((list) => (list.status === "fulfilled" ? list.value : []));
   }
 
-  private async listEnough(collection: Collection, enough: EnoughState): Promise<WholeList> {
+  private async listEnough(part: ListedPart, enough: EnoughState): Promise<RecordsOfCollection> {
     const { api, streamed } = this.means;
+    const { kind, collection, entryOf } = part;
     const name = nameOf(collection);
-    const begun = this.takeBegun(name, enough);
-    const streamedList = begun === undefined ? await streamed.list(collection, enough) : undefined;
+    const place = `${kind} ${name}`;
+    const begun = this.takeBegun(place, enough);
+    const streamedList = begun === undefined ? await streamed.list(part, enough) : undefined;
     if (streamedList !== undefined) return streamedList;
-    const pages = begun ?? new BegunList(enough, this.small.has(name) ? "whole" : "in pages");
+    const pages = begun ?? new BegunList(entryOf, enough, this.small.has(name) ? "whole" : "in pages");
     // It counts as small again when it was listed.
     this.small.delete(name);
     try {
       const list = await listInPages(api, collection, pages);
-      if (list.items.length < OBJECTS_IN_ONE_RESPONSE) this.small.add(name);
+      if (pages.objects < OBJECTS_IN_ONE_RESPONSE) this.small.add(name);
       return list;
     } catch (failure) {
-      this.begun.set(name, pages);
+      this.begun.set(place, pages);
       throw failure;
     }
   }
 
   /** Whoever takes it goes on with it, nobody else. */
-  private takeBegun(name: string, enough: EnoughState): BegunList | undefined {
-    const begun = this.begun.get(name);
-    this.begun.delete(name);
+  private takeBegun(place: string, enough: EnoughState): BegunList | undefined {
+    const begun = this.begun.get(place);
+    this.begun.delete(place);
     return begun?.continueFor(enough) ? begun : undefined;
   }
 
@@ -195,7 +195,9 @@ export function lowestRevision(revisions: readonly string[]): string {
 
 /** The pages of a list that were read so far. */
 class BegunList {
-  items: ApiObject[] = [];
+  entries: Entry[] = [];
+  /** How many there were, also those without a record. */
+  objects = 0;
   /** That of the first page; `undefined` before. */
   revision: string | undefined;
   /** The token of the next page; `undefined` before the first and after the last one. */
@@ -206,6 +208,7 @@ class BegunList {
 
   /** `enough`: of its reader; absent: the present state. */
   constructor(
+    private readonly entryOf: (object: ApiObject) => Entry | undefined,
     private enough?: EnoughState,
     private readonly size: "whole" | "in pages" = "in pages",
   ) {}
@@ -233,14 +236,19 @@ class BegunList {
   }
 
   add({ items, revision, next }: ApiList): void {
-    this.items.push(...items);
+    for (const object of items) {
+      const entry = this.entryOf(object);
+      if (entry !== undefined) this.entries.push(entry);
+    }
+    this.objects += items.length;
     this.revision ??= revision;
     this.next = next;
     this.continued = 0;
   }
 
   startOver(): void {
-    this.items = [];
+    this.entries = [];
+    this.objects = 0;
     this.revision = undefined;
     this.next = undefined;
   }
@@ -255,9 +263,9 @@ const GONE = 410;
 /** "Too large resource version". */
 const NOT_REACHED = 504;
 
-async function listInPages(api: Api, collection: Collection, begun: BegunList): Promise<WholeList> {
+async function listInPages(api: Api, collection: Collection, begun: BegunList): Promise<RecordsOfCollection> {
   for (let start = 1; ; ) {
-    if (begun.isWhole) return { revision: begun.revision ?? "0", items: begun.items };
+    if (begun.isWhole) return { revision: begun.revision ?? "0", entries: begun.entries };
     const { path, query } = collection;
     const request: KubeRequest = { method: "GET", path, query: { ...query, ...begun.query } };
     const isCached = "resourceVersion" in begun.query;

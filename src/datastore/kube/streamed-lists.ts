@@ -12,22 +12,28 @@
 import { PluginError } from "../../errors.ts";
 import type { WatchEvent } from "../../kube/api.ts";
 import { statusOfRefusal } from "../../kube/require-ok.ts";
-import type { EnoughState } from "../datastore.ts";
-import {
-  type Api,
-  type ApiObject,
-  isEndOfList,
-  parseBookmark,
-  parseObject,
-  statusCode,
-  type WholeList,
-} from "./api.ts";
+import type { EnoughState, Entry } from "../datastore.ts";
+import { type Api, type ApiObject, isEndOfList, parseBookmark, parseObject, statusCode } from "./api.ts";
 import { type Collection, nameOf } from "./kind-mapping.ts";
 
 /** A server that does not know the option, or has it switched off. */
 const NOT_SERVED: readonly (number | undefined)[] = [400, 422];
 /** The server has not reached the revision, or cannot tell what has changed since. */
 const NOT_REACHED: readonly (number | undefined)[] = [504, 410];
+
+/** A collection, and the records of one kind that its objects stand for. */
+export interface ListedPart {
+  /** The prefix of the keys of the kind. */
+  readonly kind: string;
+  readonly collection: Collection;
+  readonly entryOf: (object: ApiObject) => Entry | undefined;
+}
+
+/** Of all objects of a collection. */
+export interface RecordsOfCollection {
+  readonly revision: string;
+  readonly entries: readonly Entry[];
+}
 
 interface BegunWatch {
   readonly revision: string;
@@ -52,13 +58,14 @@ export class StreamedLists {
   }
 
   /** `undefined` if the collection is to be listed in pages. */
-  async list(collection: Collection, { notOlderThan }: EnoughState): Promise<WholeList | undefined> {
+  async list(part: ListedPart, { notOlderThan }: EnoughState): Promise<RecordsOfCollection | undefined> {
+    const { collection } = part;
     const name = nameOf(collection);
     this.forget(name);
     if (!this.isServed || this.broken.delete(name)) return undefined;
     const watch = this.begin(collection, notOlderThan ?? "");
     try {
-      const list = await this.readList(watch, collection);
+      const list = await this.readList(watch, part);
       if (list !== undefined) {
         this.forget(name);
         this.begun.set(name, { ...watch, revision: list.revision });
@@ -71,7 +78,7 @@ export class StreamedLists {
       return undefined;
     }
     watch.end();
-    return notOlderThan === undefined ? undefined : this.list(collection, {});
+    return notOlderThan === undefined ? undefined : this.list(part, {});
   }
 
   /** The watch that was begun with the list of that revision, until the signal; `undefined` if there is none. */
@@ -103,10 +110,10 @@ export class StreamedLists {
   /** `undefined` if the server has not reached the revision. */
   private async readList(
     { events }: Pick<BegunWatch, "events">,
-    collection: Collection,
-  ): Promise<WholeList | undefined> {
+    { collection, entryOf }: ListedPart,
+  ): Promise<RecordsOfCollection | undefined> {
     const { path } = collection;
-    const items = new Map<string, ApiObject>();
+    const entries = new Map<string, Entry>();
     for (let isOpen = false; ; isOpen = true) {
       const { value } = await events.next().catch((failure: unknown) => {
         if (isOpen) this.broken.add(nameOf(collection));
@@ -122,13 +129,14 @@ export class StreamedLists {
         throw unlisted(path, "the API server ended the list", text);
       }
       if (type === "BOOKMARK" && isEndOfList(text, path)) {
-        return { revision: parseBookmark(text, path), items: [...items.values()] };
+        return { revision: parseBookmark(text, path), entries: [...entries.values()] };
       }
       if (type === "OPENED" || type === "BOOKMARK") continue;
       const object = parseObject(text, path);
       const { namespace, name } = object.metadata;
-      if (type === "DELETED") items.delete(`${namespace}/${name}`);
-      else items.set(`${namespace}/${name}`, object);
+      const entry = type === "DELETED" ? undefined : entryOf(object);
+      if (entry === undefined) entries.delete(`${namespace}/${name}`);
+      else entries.set(`${namespace}/${name}`, entry);
     }
   }
 
