@@ -51,7 +51,8 @@ describe("the replica of a node agent on an API server that is started again", (
       for (const replica of [first, second]) await hasProfile(replica, "after", server);
 
       expect([...ofFirst.wentBack, ...ofSecond.wentBack]).toEqual([]);
-      const requests = audit.requests(user).filter(({ status }) => status !== 403 && status !== 0);
+      // A server that has just started has not read roles and storage yet, and asks to come back.
+      const requests = audit.requests(user).filter(({ status }) => ![0, 403, 429].includes(status));
       const streams = requests.filter(({ uri }) => uri.includes("sendInitialEvents=true"));
       const lists = requests.filter(({ verb, uri }) => verb === "list" && !/[?&]limit=1(&|$)/.test(uri));
       expect(new Set(streams.map(({ status }) => status))).toEqual(new Set([watchList === "served" ? 200 : 422]));
