@@ -6,6 +6,7 @@ import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
 import { SYSTEM_TIMERS } from "../timers.ts";
+import type { KubeClient, WatchEvent } from "./api.ts";
 import { openKubeClient } from "./client.ts";
 import { mayHaveTakenEffect } from "./failure.ts";
 
@@ -362,12 +363,21 @@ describe("TLS of a KubeClient", () => {
 
 describe("KubeClient.watch()", () => {
   const EVENTS = '{"type":"ADDED","object":{"n":12345678901234567890}}\n{"type":"BOOKMARK","object":{}}\n';
+  /** A watch that the server keeps. */
+  const kept = () => new Response(new ReadableStream({ start: (to) => to.enqueue(EVENTS) }));
+  const untilBookmark = async (client: KubeClient, query: Readonly<Record<string, string>> = {}) => {
+    const stop = new AbortController();
+    const events: WatchEvent[] = [];
+    for await (const event of client.watch("/api/v1/pods", query, stop.signal)) {
+      events.push(event);
+      if (event.type === "BOOKMARK") stop.abort();
+    }
+    return events;
+  };
 
   test("returns events with their objects as text", async () => {
-    using api = imitateApi(() => new Response(EVENTS));
-    const events = await withClient({ apiRoot: api.url }, (client) =>
-      Array.fromAsync(client.watch("/api/v1/pods", { resourceVersion: "5" }, new AbortController().signal)),
-    );
+    using api = imitateApi(kept);
+    const events = await withClient({ apiRoot: api.url }, (client) => untilBookmark(client, { resourceVersion: "5" }));
     expect(events).toEqual([
       { type: "OPENED", text: "{}" },
       { type: "ADDED", text: '{"n":12345678901234567890}' },
@@ -385,12 +395,8 @@ describe("KubeClient.watch()", () => {
     [0.5, "450"],
     [0.999, "599"],
   ])("each has another length (random number %p)", async (number, expected) => {
-    using api = imitateApi(() => new Response(EVENTS));
-    await withClient(
-      { apiRoot: api.url },
-      (client) => Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
-      meansWith({ random: () => number }),
-    );
+    using api = imitateApi(kept);
+    await withClient({ apiRoot: api.url }, untilBookmark, meansWith({ random: () => number }));
     expect(new URL(api.requests[0]?.url ?? "").searchParams.get("timeoutSeconds")).toBe(expected);
   });
 
@@ -404,22 +410,18 @@ describe("KubeClient.watch()", () => {
 
   test.each([429, 503])("waits as Retry-After says, and starts it again (%d)", async (status) => {
     using api = imitateApi((_, count) =>
-      count < 3 ? new Response("starting", { status, headers: { "Retry-After": "0" } }) : new Response(EVENTS),
+      count < 3 ? new Response("starting", { status, headers: { "Retry-After": "0" } }) : kept(),
     );
-    const events = await withClient({ apiRoot: api.url }, (client) =>
-      Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
-    );
+    const events = await withClient({ apiRoot: api.url }, untilBookmark);
     expect(events.map(({ type }) => type)).toEqual(["OPENED", "ADDED", "BOOKMARK"]);
   });
 
   test("waits for a server that has not loaded its roles yet", async () => {
     const message = 'RBAC: clusterrole.rbac.authorization.k8s.io "system:discovery" not found';
     using api = imitateApi((_, count) =>
-      count < 3 ? new Response(JSON.stringify({ message }), { status: 403 }) : new Response(EVENTS),
+      count < 3 ? new Response(JSON.stringify({ message }), { status: 403 }) : kept(),
     );
-    const events = await withClient({ apiRoot: api.url }, (client) =>
-      Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
-    );
+    const events = await withClient({ apiRoot: api.url }, untilBookmark);
     expect(events.map(({ type }) => type)).toEqual(["OPENED", "ADDED", "BOOKMARK"]);
   });
 
@@ -430,13 +432,10 @@ describe("KubeClient.watch()", () => {
     using api = imitateApi(async (request, count) => {
       if (count === 1) await Bun.write(file, "new");
       const isNew = request.headers.get("authorization") === "Bearer new";
-      return isNew && count < 3 ? new Response(EVENTS) : new Response("{}", { status: 401 });
+      return isNew && count < 3 ? kept() : new Response("{}", { status: 401 });
     });
     await Bun.write(join(directory.path, "config"), kubeconfigText(api.url, { tokenFile: file }));
-    const watch = () =>
-      withClient({ kubeconfigs: [join(directory.path, "config")] }, (client) =>
-        Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
-      );
+    const watch = () => withClient({ kubeconfigs: [join(directory.path, "config")] }, untilBookmark);
     expect((await watch()).map(({ type }) => type)).toEqual(["OPENED", "ADDED", "BOOKMARK"]);
     expect((await rejectionOf(watch)).message).toContain("(401 Unauthorized)");
     expect(api.requests).toHaveLength(4);
@@ -452,8 +451,11 @@ describe("KubeClient.watch()", () => {
     expect(failure.message).toStartWith("Cannot watch pods: the role lacks the permission to watch pods");
   });
 
-  test("one that the server ends at once, without an event, has failed", async () => {
-    using api = imitateApi(() => new Response(""));
+  test.each([
+    ["without an event", ""],
+    ["after some events", EVENTS],
+  ])("one that the server ends at once, %s, has failed", async (_, body) => {
+    using api = imitateApi(() => new Response(body));
     const failure = await rejectionOf(() =>
       withClient({ apiRoot: api.url }, (client) =>
         Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
@@ -461,6 +463,14 @@ describe("KubeClient.watch()", () => {
     );
     expect(failure).toMatchObject({ kind: "api-unavailable" });
     expect(failure.message).toContain("the server ended the watch at once");
+  });
+
+  test("one that ends at once with an error has no other failure", async () => {
+    using api = imitateApi(() => new Response('{"type":"ERROR","object":{"code":410}}\n'));
+    const events = await withClient({ apiRoot: api.url }, (client) =>
+      Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
+    );
+    expect(events.map(({ type }) => type)).toEqual(["OPENED", "ERROR"]);
   });
 
   test("one that ends without an event after a while is over, not failed", async () => {
@@ -475,17 +485,9 @@ describe("KubeClient.watch()", () => {
   });
 
   test("the signal ends it", async () => {
-    const endless = () => new ReadableStream({ start: (to) => to.enqueue(EVENTS) });
-    using api = imitateApi(() => new Response(endless()));
-    const stop = new AbortController();
-    const types: string[] = [];
-    await withClient({ apiRoot: api.url }, async (client) => {
-      for await (const { type } of client.watch("/api/v1/pods", {}, stop.signal)) {
-        types.push(type);
-        if (type === "BOOKMARK") stop.abort();
-      }
-    });
-    expect(types).toEqual(["OPENED", "ADDED", "BOOKMARK"]);
+    using api = imitateApi(kept);
+    const events = await withClient({ apiRoot: api.url }, untilBookmark);
+    expect(events.map(({ type }) => type)).toEqual(["OPENED", "ADDED", "BOOKMARK"]);
   });
 });
 

@@ -84,8 +84,11 @@ const WATCH_GRACE_SECONDS = 30;
 export const WATCH_SILENCE_MILLISECONDS = 90_000;
 /** By what share it may be shorter: watches that lost their server at the same moment do not come back at the same moment. */
 const SILENCE_JITTER = 1 / 9;
-/** A watch that ends sooner, without an event, was not kept: by a proxy that closes it, or a server that shuts down. */
-const SHORTEST_WATCH_MILLISECONDS = 1_000;
+/**
+ * A watch that ends sooner was not kept, by a proxy that closes it or a server that shuts down, whatever it has sent: asked for
+ * again without a pause, it would be closed again.
+ */
+const SHORTEST_WATCH_MILLISECONDS = 5_000;
 
 interface Attempt {
   readonly url: string;
@@ -157,16 +160,16 @@ class FetchClient implements KubeClient {
     const hasBookmarks = query["allowWatchBookmarks"] === "true";
     const longest = WATCH_SILENCE_MILLISECONDS * (1 - this.random() * SILENCE_JITTER);
     const listen = () => (hasBookmarks ? silence.await(longest) : silence.cancel());
-    let isEmpty = true;
     listen();
     yield { type: "OPENED", text: "{}" };
     for await (const event of eventsOf(body ?? empty())) {
-      isEmpty = false;
       listen();
       yield event;
+      // It says why the watch ends.
+      if (event.type === "ERROR") return;
     }
     const lasted = this.means.elapsed() - openedAt;
-    if (isEmpty && lasted < SHORTEST_WATCH_MILLISECONDS && !ends.aborted) throw endedAtOnce(lasted);
+    if (lasted < SHORTEST_WATCH_MILLISECONDS && !ends.aborted) throw endedAtOnce(lasted);
   }
 
   async close(): Promise<void> {

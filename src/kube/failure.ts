@@ -128,12 +128,9 @@ export function failureOfRedirect({ status, headers }: AnswerHead): KubeFailure 
   return new KubeFailure(REDIRECTED, `it redirects to ${target} (${status})`);
 }
 
-/** A watch that was accepted and then closed: asked for again without a pause, it would be closed again. */
+/** A watch that was accepted and then closed. */
 export function endedAtOnce(milliseconds: number): KubeFailure {
-  return new KubeFailure(
-    NOT_KEPT,
-    `the server ended the watch at once, after ${Math.round(milliseconds)} ms without an event`,
-  );
+  return new KubeFailure(NOT_KEPT, `the server ended the watch at once, after ${Math.round(milliseconds)} ms`);
 }
 
 /** Ended by a time limit, or by the caller. */

@@ -11,7 +11,7 @@ import { openKubeStore } from "./store.ts";
 const mapping = anyText({ writeAnnotation: "test/write", newMark: () => "mark" });
 const KINDS = { things: { prefix: "/", decode: ({ value }: { readonly value: string }) => value } };
 const LIST = JSON.stringify({ metadata: { resourceVersion: "7" }, items: [] });
-const BOOKMARK = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"8"}}}\n`;
+const BOOKMARK = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}\n`;
 
 let stop = new AbortController();
 let started: Replica<unknown> | undefined;
@@ -22,13 +22,15 @@ afterEach(async () => {
 });
 
 /** `watch`: what the server does with the watch of that number, from 1. */
-async function follow(watch: (number: number, signal: AbortSignal) => Response | Promise<Response>) {
+async function follow(
+  watch: (number: number, signal: AbortSignal, clock: ManualClock) => Response | Promise<Response>,
+) {
   const clock = new ManualClock();
   const seen = { watches: 0, lists: 0 };
   const problems: string[] = [];
   const fetch: Fetch = async (url, { signal }) => {
     if (url.includes("sendInitialEvents=")) return new Response("{}", { status: 422 });
-    if (url.includes("watch=")) return watch(++seen.watches, signal ?? stop.signal);
+    if (url.includes("watch=")) return watch(++seen.watches, signal ?? stop.signal, clock);
     seen.lists += 1;
     return new Response(LIST);
   };
@@ -61,10 +63,13 @@ function silent(signal: AbortSignal, sent = ""): Response {
 }
 
 describe("a watch that the server ends at once", () => {
-  test("is asked for again with growing pauses, reported, and not in sync", async () => {
+  test.each([
+    ["without an event", ""],
+    ["after an event", BOOKMARK],
+  ])("is asked for again with growing pauses, reported, and not in sync (%s)", async (_, sent) => {
     const MOST = 1_000;
     const { clock, replica, problems, seen, pass } = await follow((number) =>
-      number > MOST ? new Response("enough", { status: 500 }) : new Response(""),
+      number > MOST ? new Response("enough", { status: 500 }) : new Response(sent),
     );
     await pass(20);
 
@@ -75,7 +80,30 @@ describe("a watch that the server ends at once", () => {
     expect(replica.status).toMatchObject({ state: "stale", failure: { kind: "api-unavailable" } });
     expect(clock.now() - replica.status.since).toBeGreaterThan(19_000);
   });
+
+  test.each([
+    [4, "is asked for again with pauses", 13],
+    [6, "is asked for again at once", 20],
+  ])("after %d seconds %s", async (seconds, _, expected) => {
+    const { seen, pass } = await follow((__, signal, clock) => lasting(seconds * 1_000, signal, clock));
+    await pass(119);
+
+    expect(seen.watches).toBe(expected);
+  });
 });
+
+/** A body with an event, which the server ends after that time. */
+function lasting(milliseconds: number, signal: AbortSignal, clock: ManualClock): Response {
+  const start = async (to: ReadableStreamDefaultController<string>) => {
+    to.enqueue(BOOKMARK);
+    await clock.wait(milliseconds, signal);
+    if (signal.aborted) to.error(signal.reason);
+    else to.close();
+  };
+  return new Response(
+    new ReadableStream<string>({ start: (to) => void start(to) }).pipeThrough(new TextEncoderStream()),
+  );
+}
 
 describe("a watch that the server refuses", () => {
   test("costs one request for each attempt", async () => {
