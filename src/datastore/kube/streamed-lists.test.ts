@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { WatchEvent } from "../../kube/api.ts";
+import { requireOk } from "../../kube/require-ok.ts";
 import { failureOf } from "../contract/subject.ts";
 import type { DatastoreEvent, EnoughState } from "../datastore.ts";
 import { anyText, anyTextInTwo } from "./any-text.ts";
@@ -88,6 +89,25 @@ describe("a kind in two collections", () => {
       while (!after.every((key) => heard.has(key))) heard.add(await nextChange(events));
     },
   );
+});
+
+describe("a role that does not allow to watch", () => {
+  test("is enough to know what was listed; then the failure names the permission", async () => {
+    const request = { method: "GET", path: "/apis/contract.test/v1/texts", query: { watch: "1" } } as const;
+    // biome-ignore lint/correctness/useYield: it fails before the first event.
+    const { asked, list, watch } = openOn(filled(), async function* () {
+      requireOk({ status: 403, text: "{}" }, request);
+    });
+    const { keys, revision } = await list({});
+    const events = watch(revision);
+
+    expect(keys).toEqual(["/a", "/b"]);
+    expect((await events.next()).value).toEqual({ kind: "bookmark", revision });
+    expect(await failureOf(events.next())).toMatchObject({
+      message: expect.stringContaining("lacks the permission to watch texts"),
+    });
+    expect(asked).toEqual(["stream ", "list", "watch", "list"]);
+  });
 });
 
 describe("a list that is the beginning of a watch", () => {

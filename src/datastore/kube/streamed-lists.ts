@@ -7,7 +7,8 @@
  *
  * So a list and its watch are one request of one server, which cannot call its own list too old, and the server need not put
  * the whole list together. Older servers refuse it: then collections are listed in pages. So is a collection whose stream
- * broke, once: a stream begins again, whereas pages that were read are kept.
+ * broke, once: a stream begins again, whereas pages that were read are kept. So is one that the role does not allow to watch:
+ * it may allow to list, and if it does not, the failure names that permission first, as on older servers.
  */
 import { PluginError } from "../../errors.ts";
 import type { WatchEvent } from "../../kube/api.ts";
@@ -18,6 +19,7 @@ import { type Collection, nameOf } from "./kind-mapping.ts";
 
 /** A server that does not know the option, or has it switched off. */
 const NOT_SERVED: readonly (number | undefined)[] = [400, 422];
+const FORBIDDEN = 403;
 /** The server has not reached the revision, or cannot tell what has changed since. */
 const NOT_REACHED: readonly (number | undefined)[] = [504, 410];
 
@@ -73,8 +75,9 @@ export class StreamedLists {
       }
     } catch (failure) {
       watch.end();
-      if (!NOT_SERVED.includes(statusOfRefusal(failure))) throw failure;
-      this.isServed = false;
+      const status = statusOfRefusal(failure);
+      if (NOT_SERVED.includes(status)) this.isServed = false;
+      else if (status !== FORBIDDEN) throw failure;
       return undefined;
     }
     watch.end();
