@@ -13,7 +13,7 @@ import { type KubePod, type KubeSite, openKubeSite } from "../support/kube-store
 import { askTcpWithin, serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
-import { isForbidden, unusedPermissions } from "../support/role-use.ts";
+import { isForbidden, isStreamedList, unusedPermissions } from "../support/role-use.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
 const needs = [hostProblem() ?? apiServerProblem(), program("nft")];
@@ -205,7 +205,8 @@ describe("policy with the orchestrator's API as the datastore", () => {
     const lists = () =>
       audit
         .requests(site.user)
-        .filter(({ verb, uri }) => verb === "list" && uri.includes(`/${API_VERSION}/networkpolicies?limit=500`)).length;
+        .filter((request) => isStreamedList(request) && request.uri.includes(`/${API_VERSION}/networkpolicies?`))
+        .length;
     const listed = lists();
     const patch = JSON.stringify({ spec: { names: { shortNames: ["np", "vnp"] } } });
     await site.server.kubectl(["patch", "crd", crd, "--type=merge", `--patch=${patch}`]);

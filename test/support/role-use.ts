@@ -6,11 +6,16 @@ export function unusedPermissions(role: RoleDatastore, asked: readonly AuditedRe
   const isUsed = ({ verb, resource, group }: Permission) =>
     asked.some(
       (request) =>
-        request.verb === verb &&
+        (request.verb === verb || (verb === "list" && isStreamedList(request))) &&
         request.resource === resource &&
         request.uri.startsWith(group === "" ? "/api/v1/" : `/apis/${group}/`),
     );
   return permissionsOf(role).filter((permission) => !isUsed(permission));
+}
+
+/** A list as the beginning of a watch: servers that cannot do that need the permission to list. */
+export function isStreamedList({ verb, uri }: AuditedRequest): boolean {
+  return verb === "watch" && uri.includes("sendInitialEvents=true");
 }
 
 export function isForbidden({ status }: AuditedRequest): boolean {
