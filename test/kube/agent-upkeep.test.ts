@@ -11,10 +11,11 @@ import { podOptions } from "../agent/pod.ts";
 import { bootNow } from "../support/boot-time.ts";
 import { hostProblem } from "../support/host.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
+import type { AuditedRequest } from "../support/kube-audit.ts";
 import { type KubePod, type KubeSite, NODE, openKubeSite } from "../support/kube-store-site.ts";
 import { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
-import { isForbidden } from "../support/role-use.ts";
+import { isForbidden, isStreamedList } from "../support/role-use.ts";
 
 const problem = hostProblem() ?? apiServerProblem();
 const testSite = testNeeding(problem);
@@ -159,6 +160,9 @@ describe("the node agent under its role", () => {
     await pollUntil(async () => !(await handles()).includes("tunnel"), "the address to be released");
 
     expect(audit.requests(site.user).filter(isForbidden)).toEqual([]);
+    // Not older than what the agents before have seen.
+    const isListOfNodes = (request: AuditedRequest) => isStreamedList(request) && request.resource === "nodes";
+    expect(audit.requests(site.user).find(isListOfNodes)?.uri).toMatch(/[?&]resourceVersion=[1-9]/);
     expect(await nodeOfCluster()).toMatchObject({ metadata: { labels: { zone: "a" } } });
     await stop(agent);
   });

@@ -30,6 +30,8 @@ export interface ApiServerPlan {
   readonly with?: readonly ("controller-manager" | "scheduler")[];
   /** One of each family for dual stack. */
   readonly serviceCidrs?: readonly string[];
+  /** That of another server of the same cluster; its own etcd then stays empty. */
+  readonly etcdOfCluster?: string;
   readonly apiServerFlags?: readonly string[];
   readonly controllerManagerFlags?: readonly string[];
 }
@@ -176,7 +178,7 @@ function apiServerFlags(directory: string, place: Place): readonly string[] {
   const auditPolicy = join(directory, "audit-policy.json");
   writeFileSync(auditPolicy, AUDIT_POLICY);
   return [
-    `--etcd-servers=${place.etcdEndpoint}`,
+    `--etcd-servers=${place.plan.etcdOfCluster ?? place.etcdEndpoint}`,
     `--bind-address=${place.address}`,
     `--advertise-address=${place.address}`,
     `--secure-port=${place.port}`,

@@ -17,6 +17,8 @@ export interface UnreliableProxy {
   cutAll(): void;
   /** Closes every connection and accepts none while `meanwhile` runs. */
   whileDown(meanwhile: () => Promise<unknown>): Promise<void>;
+  /** Passes on nothing while `meanwhile` runs, and everything afterwards. */
+  whileSilent(meanwhile: () => Promise<unknown>): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -26,6 +28,7 @@ export async function startProxy(target: number): Promise<UnreliableProxy> {
   let held: Promise<unknown> = Promise.resolve();
   let connections = 0;
   let isDown = false;
+  let isSilent = false;
   const open = new Set<Socket>();
   const loses = async (loss: Loss, client: Socket, data: string | Buffer): Promise<boolean> => {
     if (planned?.loss !== loss || !data.includes(planned.text)) return false;
@@ -47,6 +50,7 @@ export async function startProxy(target: number): Promise<UnreliableProxy> {
     const upstream = connect(target, "127.0.0.1");
     for (const socket of [client, upstream]) {
       open.add(socket);
+      if (isSilent) socket.pause();
       socket.on("error", () => socket.destroy());
       socket.on("close", () => open.delete(socket));
     }
@@ -77,6 +81,16 @@ export async function startProxy(target: number): Promise<UnreliableProxy> {
       cutAll();
       await meanwhile();
       isDown = false;
+    },
+    whileSilent: async (meanwhile) => {
+      isSilent = true;
+      for (const socket of open) socket.pause();
+      try {
+        await meanwhile();
+      } finally {
+        isSilent = false;
+        for (const socket of open) socket.resume();
+      }
     },
     stop: async () => {
       cutAll();
