@@ -11,6 +11,9 @@ interface OpenStream {
   break(failure: unknown): void;
 }
 
+/** Some have delivered something by then, others have not. */
+const UNTIL_ENDED_MILLISECONDS = 20;
+
 export abstract class FaultyServer implements Server {
   readonly traffic = new Traffic();
   private readonly streams = new Set<OpenStream>();
@@ -63,7 +66,7 @@ export abstract class FaultyServer implements Server {
     }
   }
 
-  /** They end as if they had lasted long enough, and so do new ones of that place for so long, as soon as they are accepted. */
+  /** They end as if they had lasted long enough, and so do new ones of that place for so long, soon after they are accepted. */
   endWatches(place: string, milliseconds: number): void {
     this.extend(this.endings, place, milliseconds);
     for (const stream of [...this.streams]) if (stream.place === place) stream.end();
@@ -87,7 +90,7 @@ export abstract class FaultyServer implements Server {
     stream.onClose(() => this.streams.delete(stream));
     const lasts = (until: ReadonlyMap<string, number>) => (until.get(place) ?? 0) > this.network.scheduler.now;
     if (lasts(this.absences)) stream.break(this.brokenWatch());
-    else if (lasts(this.endings)) stream.end();
+    else if (lasts(this.endings)) this.network.scheduler.after(UNTIL_ENDED_MILLISECONDS, () => stream.end());
     return stream;
   }
 

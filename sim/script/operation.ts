@@ -143,7 +143,7 @@ export type FaultAction =
   | { readonly kind: "break watches"; readonly place: string; readonly lasts: number }
   /** The servers forget them, and their clients hear nothing of it; `lasts`: until they must have noticed. */
   | { readonly kind: "lose watches"; readonly place: string; readonly lasts: number }
-  /** The API ends them, and new ones as soon as they are accepted until the fault is over: as a proxy that closes long responses. */
+  /** The API ends them, and new ones soon after they are accepted, until the fault is over: as a proxy that closes long responses. */
   | { readonly kind: "end watches"; readonly place: string; readonly lasts: number }
   /** Dies after that many effects, and is started again after `lasts`. */
   | { readonly kind: "kill agent"; readonly node: string; readonly afterEffects: number; readonly lasts: number }
