@@ -12,6 +12,7 @@ import { type Controllers, startControllers } from "../support/controllers.ts";
 import { etcdctl, freePorts } from "../support/etcd.ts";
 import { pollUntil } from "../support/poll.ts";
 import { proofSize } from "../support/proof-size.ts";
+import { isStreamedList } from "../support/role-use.ts";
 import { type EtcdSite, namesOf, type Place, recordAt } from "./etcd-site.ts";
 
 export const AWAY_SECONDS = proofSize({ everyDay: 1, soak: 60 });
@@ -48,8 +49,9 @@ export async function pauseLeader(site: EtcdSite, leader: Controllers): Promise<
   await pollUntil(() => leader.log().slice(logged).includes("Lost the lease"), "the paused replica to notice");
   // The history since it was paused is gone: it lists again. Then it knows what to do, and does not do it.
   const hasListed = () =>
-    audit.requests().some(({ verb, uri, userAgent }) => {
-      return verb === "list" && uri.includes("/networkpolicies") && userAgent.startsWith(identity.controllers);
+    audit.requests().some((request) => {
+      const { uri, userAgent } = request;
+      return isStreamedList(request) && uri.includes("/networkpolicies") && userAgent.startsWith(identity.controllers);
     });
   await pollUntil(hasListed, "the paused replica to list again");
   await pollUntil(async () => (await queueDepth(metricsPort, "policy")) >= 2, "its queue to fill");

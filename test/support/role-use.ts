@@ -3,14 +3,14 @@ import { type Permission, permissionsOf, type RoleDatastore } from "../../script
 import type { AuditedRequest } from "./kube-audit.ts";
 
 export function unusedPermissions(role: RoleDatastore, asked: readonly AuditedRequest[]): readonly Permission[] {
-  const isUsed = ({ verb, resource, group }: Permission) =>
-    asked.some(
-      (request) =>
-        (request.verb === verb || (verb === "list" && isStreamedList(request))) &&
-        request.resource === resource &&
-        request.uri.startsWith(group === "" ? "/api/v1/" : `/apis/${group}/`),
-    );
-  return permissionsOf(role).filter((permission) => !isUsed(permission));
+  return permissionsOf(role).filter((permission) => !asked.some((request) => needs(request, permission)));
+}
+
+/** Whether the request was one for which the permission is needed. */
+export function needs(request: AuditedRequest, { verb, resource, group }: Permission): boolean {
+  const isAsked = request.verb === verb || (verb === "list" && isStreamedList(request));
+  const root = group === "" ? "/api/v1/" : `/apis/${group}/`;
+  return isAsked && request.resource === resource && request.uri.startsWith(root);
 }
 
 /** A list as the beginning of a watch: servers that cannot do that need the permission to list. */
