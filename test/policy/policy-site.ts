@@ -53,9 +53,9 @@ export interface PolicySite extends AsyncDisposable {
   /** As the controllers do when somebody relabels a pod or a namespace. */
   labelPod(name: string, labels: Labels, ports?: Ports): Promise<void>;
   labelNamespace(name: string, labels: Labels): Promise<void>;
-  /** Replaces all policies. */
-  setPolicies(policies: readonly WrittenPolicy[]): Promise<void>;
-  /** Until the kernel has everything that was written before. */
+  /** Replaces all policies, and relabels the pods in the same commit. */
+  setPolicies(policies: readonly WrittenPolicy[], relabelled?: ReadonlyMap<string, Labels>): Promise<void>;
+  /** Until the kernel has everything that was written before, except large policies, which wait for their turn. */
   untilApplied(): Promise<void>;
 }
 
@@ -109,7 +109,7 @@ export async function openPolicySite({
     const value = profile.write(profile.make({ name: `kns.${namespace}` }, { ...allow, labelsToApply }));
     return put({ key: PROFILE.key({ name: `kns.${namespace}` }), value });
   };
-  const labelPod: PolicySite["labelPod"] = async (name, labels, ports) => {
+  const labelledPod = async (name: string, labels: Labels, ports?: Ports) => {
     const key = ENDPOINT.key(endpointName(nodeName, name));
     const { answers } = await store.read([{ kind: "key", key }]);
     const stored = workloadEndpoint.read(answers[0]?.[0]?.value ?? "", key);
@@ -117,8 +117,9 @@ export async function openPolicySite({
     const all = { ...labels, [`${LABEL}namespace`]: namespace, [`${LABEL}orchestrator`]: "k8s" };
     const spec = { ...stored.spec, profiles: [`kns.${namespace}`], ...(ports === undefined ? {} : { ports }) };
     const value = workloadEndpoint.write({ ...stored, metadata: { ...stored.metadata, labels: all }, spec });
-    await put({ key, value });
+    return { key, value };
   };
+  const labelPod: PolicySite["labelPod"] = async (name, labels, ports) => put(await labelledPod(name, labels, ports));
 
   await put(nodeRecord(nodeName), markerRecord(nodeName));
   return {
@@ -139,14 +140,15 @@ export async function openPolicySite({
     },
     labelPod,
     labelNamespace,
-    async setPolicies(policies) {
+    async setPolicies(policies, relabelled = new Map()) {
       const records = policies.map(({ namespace, name, spec }) => ({
         key: NETWORK_POLICY.key({ namespace, name }),
         value: networkPolicy.write(networkPolicy.make({ namespace, name }, { tier: "default", ...spec })),
       }));
       const kept = new Set(records.map(({ key }) => key));
       for (const key of written.filter((each) => !kept.has(each))) await remove(key);
-      if (records.length > 0) await put(...records);
+      const pods = await Promise.all(Array.from(relabelled, ([name, labels]) => labelledPod(name, labels)));
+      if (records.length + pods.length > 0) await put(...records, ...pods);
       written = [...kept];
     },
     async untilApplied() {

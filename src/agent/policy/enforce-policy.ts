@@ -33,6 +33,7 @@ import { PolicyEvents } from "./policy-events.ts";
 import { applyUpdates, guardTable } from "./policy-loop.ts";
 import { ShownProblems } from "./shown-problems.ts";
 import { StatusFiles } from "./status-files.ts";
+import { isLarge } from "./turns.ts";
 import { reportUnplaced } from "./unplaced-report.ts";
 
 export interface EnforceMeans extends FollowedNetwork {
@@ -98,7 +99,10 @@ class Enforcement {
     const loop = { keeper: table.keeper, wait, signal: stop };
     return [
       this.followLocalRoutes(stop),
-      applyUpdates(replica.updates(stop), { ...loop, applied: (update) => this.applied(update) }),
+      applyUpdates(replica.updates(stop), {
+        ...{ ...loop, elapsed, applied: (update) => this.applied(update) },
+        isLarge: (namespace, changes) => isLarge(changes, (size) => table.compiler.reachesLimit(namespace, size)),
+      }),
       guardTable({
         ...{ ...loop, elapsed, checked: () => this.checked() },
         refreshMilliseconds: () => millisecondsOf(this.settings.tablesRefreshInterval),

@@ -4,6 +4,7 @@
  */
 import type { PolicyUpdate } from "../../policy/inputs.ts";
 import type { TableKeeper } from "./table-keeper.ts";
+import { type IsLarge, inTurns, WaitingPolicies } from "./turns.ts";
 
 /** Changes that come within this time after another are merged into one batch. */
 const PACE_MILLISECONDS = 10;
@@ -18,6 +19,10 @@ interface LoopMeans {
 }
 
 export interface UpdateMeans extends LoopMeans {
+  /** Monotonic milliseconds. */
+  readonly elapsed: () => number;
+  /** Whether these changes of policies wait behind the changes of others. */
+  readonly isLarge: IsLarge;
   /** The kernel has acknowledged the update. */
   readonly applied: (update: PolicyUpdate) => void;
 }
@@ -25,10 +30,12 @@ export interface UpdateMeans extends LoopMeans {
 /** Resolves when the updates end. Rejects if the kernel refuses the whole table: what it contains stays. */
 export async function applyUpdates(
   updates: AsyncIterable<PolicyUpdate>,
-  { keeper, wait, signal, applied }: UpdateMeans,
+  { keeper, elapsed, wait, signal, isLarge, applied }: UpdateMeans,
 ): Promise<void> {
-  for await (const update of updates) {
-    keeper.update(update.changes);
+  const waiting = new WaitingPolicies(isLarge);
+  const hasTable = () => keeper.hasTable;
+  for await (const update of inTurns(updates, { waiting, hasTable, elapsed, wait })) {
+    keeper.update(update.changes, (affected) => waiting.takeAffected(affected));
     applied(update);
     await wait(PACE_MILLISECONDS, signal);
   }

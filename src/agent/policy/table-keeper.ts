@@ -7,7 +7,7 @@
  * too, the former rules stay, and the caller gets the error.
  */
 import { isKernelError } from "../../linux/kernel-error.ts";
-import type { PolicyCompiler } from "../../policy/compile/compiler.ts";
+import type { AffectedNamespaces, PolicyCompiler } from "../../policy/compile/compiler.ts";
 import type { ReportingSidecars } from "../../policy/compile/sidecar-interfaces.ts";
 import type { HostInterface } from "../../policy/host-interface.ts";
 import type { PolicyChanges } from "../../policy/inputs.ts";
@@ -28,6 +28,8 @@ export interface TableMeans {
   readonly adopted?: (delta: TableDelta, table: DesiredTable) => void;
 }
 
+export type Joining = (affected: () => AffectedNamespaces) => PolicyChanges | undefined;
+
 /**
  * Of one look at the table. The kernel searches a set by its name among all: 10,000 sets take seconds together, for which
  * the changes of all tenants would wait.
@@ -44,10 +46,22 @@ export class TableKeeper {
 
   constructor(private readonly means: TableMeans) {}
 
-  /** The first call has everything. Returns after the kernel has acknowledged the change. */
-  update(changes: PolicyChanges): void {
-    this.means.compiler.update(changes);
-    this.means.compiled?.();
+  /** Otherwise all packets pass, or the table of a former agent decides. */
+  get hasTable(): boolean {
+    return this.state === "present";
+  }
+
+  /**
+   * The first call has everything. Returns after the kernel has acknowledged the change. `joining` is asked which changes
+   * must take effect together with those that affect these namespaces, until there are no more.
+   */
+  update(changes: PolicyChanges, joining: Joining = () => undefined): void {
+    const { compiler, compiled, isWanted } = this.means;
+    const affected = () => (isWanted() ? compiler.affectedNamespaces : "all");
+    for (let more: PolicyChanges | undefined = changes; more !== undefined; more = joining(affected)) {
+      compiler.update(more);
+      compiled?.();
+    }
     this.write();
   }
 

@@ -18,7 +18,7 @@ import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node
 import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import type { HostInterface } from "../host-interface.ts";
 import type { PolicyChanges, PolicyValues } from "../inputs.ts";
-import { policyLimits } from "../policy-size.ts";
+import { type PolicyLimits, policyLimits } from "../policy-size.ts";
 import { workloadBaseChains } from "../render/base-chains.ts";
 import { IdentitySets } from "../sidecar-state/identity-sets.ts";
 import { SidecarStates } from "../sidecar-state/sidecar-states.ts";
@@ -37,6 +37,9 @@ import { ServiceSlices } from "./service-slices.ts";
 import { type ReportingSidecars, SidecarInterfaces } from "./sidecar-interfaces.ts";
 import { UnnamedInterfaces, type UnplacedEndpoint } from "./unnamed-interfaces.ts";
 import { type LocalEndpoint, WorkloadEndpoints } from "./workload-endpoints.ts";
+
+/** "all" also includes those that are not known yet. */
+export type AffectedNamespaces = ReadonlySet<string> | "all";
 
 type Change<Kind extends keyof PolicyValues> = PolicyChanges[Kind][number];
 
@@ -59,6 +62,8 @@ export class PolicyCompiler {
   private readonly problemOf = new PolicyProblems();
   private readonly services = new ServiceSlices();
   private readonly limits: NamespaceLimits;
+  /** Workload endpoints of this node that changed since the last delta, whether or not their interface is known. */
+  private readonly changedHere = new Set<string>();
   private readonly options: { readonly hasServices: boolean };
 
   /** `hasServices`: those of the datastore; otherwise a policy that matches one denies everything. */
@@ -133,7 +138,26 @@ export class PolicyCompiler {
   }
 
   takeDelta(): TableDelta {
+    this.workloads.forgetSent();
+    this.changedHere.clear();
     return this.builder.takeDelta();
+  }
+
+  /** The namespaces whose pods on this node are judged in another way by what changed since the last delta. */
+  get affectedNamespaces(): AffectedNamespaces {
+    const policies = [...this.evaluations.decidingOtherwise(this.builder.delta)];
+    const namespaces = new Set<string>();
+    for (const key of [...policies, ...this.workloads.sentElsewhere, ...this.changedHere]) {
+      const namespace = key === undefined ? undefined : namespaceIn(key);
+      if (namespace === undefined) return "all";
+      namespaces.add(namespace);
+    }
+    return namespaces;
+  }
+
+  /** Whether a change of policies of this size can close or open others of the namespace, because of its limits. */
+  reachesLimit(namespace: string, size: PolicyLimits): boolean {
+    return this.limits.isReachedBy(namespace, size);
   }
 
   /** The interfaces of the host: which of them has an address that a host endpoint expects. */
@@ -242,6 +266,7 @@ export class PolicyCompiler {
   private changeEndpoint(change: Change<"endpoints">): void {
     const { key } = change;
     this.problemOf.noteUnreadable(change, EFFECT.unknown);
+    if (change.previous?.spec.node === this.node) this.changedHere.add(key);
     if (change.kind !== "put") {
       this.sets.deleteEntity(key);
       this.workloads.delete(key);
@@ -252,6 +277,7 @@ export class PolicyCompiler {
     const entity = workloadEntity(endpoint);
     this.sets.putEntity(key, entity);
     const { node, interfaceName } = endpoint.spec;
+    if (node === this.node) this.changedHere.add(key);
     if (node === this.node && interfaceName === undefined) {
       this.unnamed.put(key, endpoint, entity);
       return;

@@ -17,8 +17,16 @@ import { MARK_ACCEPTED } from "../render/accepted-mark.ts";
 import { SIDECARS } from "../render/base-chains.ts";
 import { drop } from "../render/chain-parts.ts";
 import { type RuleContext, renderRule } from "../render/rule.ts";
-import type { DesiredRule } from "../table/desired-table.ts";
-import { type AnyReference, groupChainName, policyChainName, type RangeList, referenceText } from "../table/names.ts";
+import type { DesiredRule, TableDelta } from "../table/desired-table.ts";
+import {
+  type AnyReference,
+  groupChainName,
+  policyChainName,
+  type RangeList,
+  referenceText,
+  wholeNameOf,
+  wholeSetName,
+} from "../table/names.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { MemberSets } from "./member-sets.ts";
 import type { PolicyRecord, PolicyStage } from "./policy-record.ts";
@@ -67,7 +75,7 @@ interface HeldPolicy {
 export class Evaluations {
   private readonly held = new Map<string, HeldChain>();
   private readonly chainsOfPolicy = new Map<string, Set<string>>();
-  /** By the text of the reference: the policy and ending chains that use the set. */
+  /** By the name of the whole set: the policy and ending chains that use the set. */
   private readonly usersOfSet = new Map<string, Set<string>>();
   private readonly endings = new Map<string, Evaluation>();
   private readonly rangeSets: RangeSets;
@@ -107,6 +115,16 @@ export class Evaluations {
     return this.chainsOfPolicy.has(key);
   }
 
+  /**
+   * The keys of the policies that decide in another way after these changes, because of their rules or of the members
+   * of sets; `undefined` for chains of no policy. Not those that are only evaluated for other endpoints than before.
+   */
+  *decidingOtherwise({ chains, elements }: TableDelta): Iterable<string | undefined> {
+    for (const [name, how] of chains) if (how === "changed") yield this.held.get(name)?.policy?.key;
+    for (const set of elements.keys())
+      for (const user of this.usersOfSet.get(wholeNameOf(set)) ?? []) yield this.held.get(user)?.policy?.key;
+  }
+
   /** The rules of the policy have changed, but not whether they contain Pass. */
   renderPolicy(key: string): void {
     for (const name of this.chainsOfPolicy.get(key) ?? []) this.renderPolicyChain(name);
@@ -114,7 +132,7 @@ export class Evaluations {
 
   /** The set has a twin with networks now, or none any more. */
   renderUsersOf(reference: AnyReference): void {
-    for (const name of [...(this.usersOfSet.get(referenceText(reference)) ?? [])]) {
+    for (const name of [...(this.usersOfSet.get(wholeSetName(reference)) ?? [])]) {
       if (this.held.get(name)?.policy !== undefined) this.renderPolicyChain(name);
       else this.renderEnding(name);
     }
@@ -203,7 +221,7 @@ export class Evaluations {
     // Retained first: a set that both need keeps its members.
     this.retainSets(name, sets);
     this.releaseSets(name, held.sets);
-    if (held.sets.length > 0) for (const reference of sets) addTo(this.usersOfSet, referenceText(reference), name);
+    if (held.sets.length > 0) for (const reference of sets) addTo(this.usersOfSet, wholeSetName(reference), name);
     this.held.set(name, { ...held, sets });
     const title = `${policy?.title} ${direction}`;
     const context = {
@@ -247,14 +265,14 @@ export class Evaluations {
   private retainSets(chain: string, sets: readonly AnyReference[]): void {
     for (const reference of sets) {
       this.sets.retain(reference);
-      addTo(this.usersOfSet, referenceText(reference), chain);
+      addTo(this.usersOfSet, wholeSetName(reference), chain);
     }
   }
 
   private releaseSets(chain: string, sets: readonly AnyReference[]): void {
     for (const reference of sets) {
       this.sets.release(reference);
-      removeFrom(this.usersOfSet, referenceText(reference), chain);
+      removeFrom(this.usersOfSet, wholeSetName(reference), chain);
     }
   }
 }

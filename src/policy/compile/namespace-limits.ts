@@ -53,6 +53,12 @@ export class NamespaceLimits {
     this.changedIn(namespace).add(key);
   }
 
+  /** Whether a change of so much can make other policies of the namespace be enforced in another way. */
+  isReachedBy(namespace: string, more: PolicyLimits): boolean {
+    const { users, rules } = this.namespaces.get(namespace) ?? emptyNamespace();
+    return users.size + more.lists > this.limits.lists || rules + more.rules > this.limits.rules;
+  }
+
   /** Returns the policies that have changed as they are enforced, and others that are enforced in another way now. */
   settle(): readonly Changed[] {
     const { changed } = this;

@@ -26,6 +26,7 @@ export class WorkloadEndpoints {
   private readonly claims = new Map<string, Set<string>>();
   private readonly chainOf = { ingress: new Map<string, string>(), egress: new Map<string, string>() };
   private readonly touched = new Set<string>();
+  private readonly sent = new Set<string>();
   private changes = 0;
 
   constructor(
@@ -43,6 +44,15 @@ export class WorkloadEndpoints {
   /** Grows whenever anything that is evaluated for endpoints of this node may have changed, except rules of policies. */
   get version(): number {
     return this.changes;
+  }
+
+  /** The endpoints that were sent to other chains since the last call of `forgetSent`. */
+  get sentElsewhere(): ReadonlySet<string> {
+    return this.sent;
+  }
+
+  forgetSent(): void {
+    this.sent.clear();
   }
 
   /** What is evaluated for packets to the endpoint; `undefined` if no interface is sent to its chains. */
@@ -106,7 +116,10 @@ export class WorkloadEndpoints {
     if (local === undefined) return;
     for (const direction of DIRECTIONS) {
       const evaluation = this.evaluationOf(key, direction);
-      if (evaluation !== undefined) this.send(direction, local.interfaceName, this.evaluations.retain(evaluation));
+      if (evaluation === undefined) continue;
+      const chain = this.evaluations.retain(evaluation);
+      if (this.chainOf[direction].get(local.interfaceName) !== chain) this.sent.add(key);
+      this.send(direction, local.interfaceName, chain);
     }
   }
 

@@ -1,5 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { groupChainName, policyChainName, prefixesTwin, rangeSetName, setName } from "./names.ts";
+import {
+  groupChainName,
+  policyChainName,
+  prefixesTwin,
+  rangeSetName,
+  setName,
+  wholeNameOf,
+  wholeSetName,
+} from "./names.ts";
 
 const LONGEST_NAME = 127;
 
@@ -8,6 +16,16 @@ describe("names in the policy table", () => {
     expect(setName({ kind: "selected", selector: 'app == "a"' }, 4)).toBe("s_g2cfqkl6u7vidm3gaasy_4");
     expect(policyChainName("red/deny", "ingress", { rest: undefined })).toMatch(/^pi_[a-z2-7]{20}$/);
     expect(groupChainName("tier Deny", "egress")).toMatch(/^ge_[a-z2-7]{20}$/);
+  });
+
+  test("the whole set is known by the names of its parts", () => {
+    const selected = { kind: "selected", selector: "has(app)" } as const;
+    const service = { kind: "service", namespace: "red", name: "web", withPorts: true } as const;
+    const parts = [setName(selected, 4), setName(selected, 6), setName(selected, 4, "prefixes"), setName(service, 4)];
+    const [whole, ofService] = [wholeSetName(selected), wholeSetName(service)];
+
+    expect(parts.map(wholeNameOf)).toEqual([whole, whole, whole, ofService]);
+    expect(wholeNameOf("workloads_from")).toBe("workloads_from");
   });
 
   test("differ by reference, family, content and direction", () => {

@@ -67,6 +67,12 @@ export function wholeSetName(reference: AnyReference): string {
   return `${LETTER[reference.kind]}_${namesOf(reference).digest}`;
 }
 
+/** What `wholeSetName` returns for the members or the networks of a set; the same name for any other set. */
+export function wholeNameOf(set: string): string {
+  const [, letter = "", digest] = /^([svpn])_(\w+)_[46]$/.exec(set) ?? [];
+  return digest === undefined ? set : `${letter === "n" ? LETTER.selected : letter}_${digest}`;
+}
+
 /** What a sidecar calls the service accounts that the selector selects. */
 export function identitySetName(selector: string): string {
   return `i_${digestOf(selector)}`;

@@ -49,8 +49,13 @@ export class TableBuilder implements DesiredTable {
     this.touch(set, identity)?.elements.delete(identity);
   }
 
+  /** What `takeDelta()` would return. */
+  get delta(): TableDelta {
+    return { chains: this.chainChanges(), sets: this.setChanges(), elements: this.elementChanges() };
+  }
+
   takeDelta(): TableDelta {
-    const delta = { chains: this.chainChanges(), sets: this.setChanges(), elements: this.elementChanges() };
+    const { delta } = this;
     this.chainsBefore.clear();
     this.setsBefore.clear();
     this.elementsBefore.clear();

@@ -1,0 +1,282 @@
+import { describe, expect, test } from "bun:test";
+import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
+import { KindSnapshot } from "../../datastore/replica/kind-snapshot.ts";
+import { nameInKey } from "../../model/keys.ts";
+import { type NetworkPolicy, networkPolicy } from "../../model/network-policy.ts";
+import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import { tier } from "../../model/tier.ts";
+import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
+import { PolicyCompiler } from "../../policy/compile/compiler.ts";
+import { POLICY_KINDS, type PolicyChanges, type PolicyUpdate } from "../../policy/inputs.ts";
+import type { PolicyResources } from "../../policy/judge/resources.ts";
+import { limitsOfOne, policyLimits } from "../../policy/policy-size.ts";
+import { inTurns, isLarge, LARGE, WaitingPolicies } from "./turns.ts";
+
+const selecting = (count: number, label = "app") =>
+  Array.from({ length: count }, (_, index) => ({
+    action: "Allow" as const,
+    source: { selector: `${label} == '${index}'` },
+  }));
+const policy = (namespace: string, selectors: number): NetworkPolicy =>
+  networkPolicy.make({ name: `policy-${namespace}`, namespace }, { tier: "default", ingress: selecting(selectors) });
+const large = (namespace: string) => policy(namespace, LARGE.lists + 1);
+const small = (namespace: string) => policy(namespace, 1);
+const pod = (namespace: string, name: string, address = "10.0.0.1"): WorkloadEndpoint =>
+  workloadEndpoint.make({ name, namespace }, { node: "here", interfaceName: "vend0", ipNetworks: [`${address}/32`] });
+
+type State = Partial<PolicyResources>;
+
+const snapshot: PolicyUpdate["snapshot"] = {
+  ...Object.fromEntries(Object.keys(POLICY_KINDS).map((kind) => [kind, KindSnapshot.empty()])),
+} as PolicyUpdate["snapshot"];
+
+/** A replica that merges what nobody has asked for. */
+class Updates {
+  private seen: PolicyResources = NO_RESOURCES;
+  private now: PolicyResources = NO_RESOURCES;
+  private isFirst = true;
+  private isEnded = false;
+  private news = Promise.withResolvers<void>();
+
+  change(state: State): void {
+    this.now = { ...this.now, ...state };
+    this.wake();
+  }
+
+  end(): void {
+    this.isEnded = true;
+    this.wake();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<PolicyUpdate> {
+    while (!this.isEnded) {
+      const { promise } = this.news;
+      if (this.isFirst || this.seen !== this.now) {
+        const changes = changesBetween(this.seen, this.now);
+        this.isFirst = false;
+        this.seen = this.now;
+        yield { snapshot, changes };
+      } else await promise;
+    }
+  }
+
+  private wake(): void {
+    const { resolve } = this.news;
+    this.news = Promise.withResolvers();
+    resolve();
+  }
+}
+
+const nextTask = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** Time passes by waits that nothing ends early, and as the test says. */
+class Clock {
+  now = 0;
+  readonly elapsed = () => this.now;
+  readonly wait = async (milliseconds: number, signal: AbortSignal) => {
+    for (let tasks = 0; tasks < 3 && !signal.aborted; tasks++) await nextTask();
+    if (!signal.aborted) this.now += milliseconds;
+  };
+}
+
+const namesIn = ({ networkPolicies, endpoints }: PolicyChanges) =>
+  [...networkPolicies, ...endpoints].map(({ kind, key }) => `${kind} ${nameInKey(key)}`);
+
+/** There is a table after the first update. */
+const means = (clock: Clock, mayHaveTable = true) => {
+  let updates = 0;
+  return {
+    ...{ elapsed: clock.elapsed, wait: clock.wait, hasTable: () => mayHaveTable && updates++ > 0 },
+    waiting: new WaitingPolicies((_, changes) => isLarge(changes)),
+  };
+};
+
+/** What the kernel gets, one update after another; between them the steps happen. */
+async function played(
+  first: State,
+  steps: readonly State[],
+  { mayHaveTable = true } = {},
+): Promise<readonly (readonly string[])[]> {
+  const updates = new Updates();
+  updates.change(first);
+  const got: (readonly string[])[] = [];
+  const left = [...steps];
+  const clock = new Clock();
+  for await (const { changes } of inTurns(updates, means(clock, mayHaveTable))) {
+    got.push(namesIn(changes));
+    // As long as others have, so that a turn follows each update.
+    clock.now += 1_000;
+    const step = left.shift();
+    if (step === undefined && got.length > steps.length) updates.end();
+    if (step !== undefined) updates.change(step);
+    // As the loop does after each update: others get time to send theirs.
+    await nextTask();
+  }
+  return got;
+}
+
+describe("isLarge()", () => {
+  const put = (value: NetworkPolicy, previous?: NetworkPolicy) => ({ kind: "put" as const, key: "", value, previous });
+
+  test("counts what was there before, too", () => {
+    expect(isLarge([put(policy("a", LARGE.lists))])).toBe(false);
+    expect(isLarge([put(policy("a", LARGE.lists + 1))])).toBe(true);
+    expect(isLarge([put(policy("a", 1), policy("a", LARGE.lists))])).toBe(true);
+  });
+
+  test("a small change that can close or open a large policy is large", () => {
+    const compiler = new PolicyCompiler({ node: "here" });
+    const most = policyLimits(nodeAgentSettings([], "here"));
+    const share = limitsOfOne(most).lists;
+    const full = Array.from({ length: most.lists / share }, (_, index) =>
+      networkPolicy.make(
+        { name: `p${index}`, namespace: "a" },
+        { tier: "default", ingress: selecting(share, `p${index}`) },
+      ),
+    );
+    compiler.update(changesBetween(NO_RESOURCES, { ...NO_RESOURCES, networkPolicies: full }));
+    const reaches = (namespace: string) =>
+      isLarge([put(policy(namespace, 1))], (size) => compiler.reachesLimit(namespace, size));
+
+    expect([reaches("a"), reaches("b")]).toEqual([true, false]);
+  });
+});
+
+describe("inTurns()", () => {
+  test("divides nothing while there is no table", async () => {
+    const networkPolicies = [large("a"), large("b"), small("c")];
+
+    expect(await played({}, [{ networkPolicies }], { mayHaveTable: false })).toEqual([
+      [],
+      ["put policy-a", "put policy-b", "put policy-c"],
+    ]);
+  });
+
+  test("does not divide an update without a large policy", async () => {
+    const networkPolicies = [small("a"), small("b")];
+
+    expect(await played({}, [{ networkPolicies, endpoints: [pod("c", "pod")] }])).toEqual([
+      [],
+      ["put policy-a", "put policy-b", "put pod"],
+    ]);
+  });
+
+  test("puts small changes first, then one namespace after another, and others between them", async () => {
+    const bombs = [large("a"), large("b"), large("c")];
+
+    expect(
+      await played({}, [
+        { networkPolicies: [...bombs, small("d")] },
+        { endpoints: [pod("d", "pod")] },
+        {},
+        {},
+        { endpoints: [pod("d", "pod"), pod("e", "other")] },
+        {},
+      ]),
+    ).toEqual([[], ["put policy-d"], ["put policy-a"], ["put pod"], ["put policy-b"], ["put other"], ["put policy-c"]]);
+  });
+
+  test("the policies of a namespace take effect together, also those that come while it waits", async () => {
+    const named = (name: string, count = LARGE.lists + 1) => ({
+      ...policy("a", count),
+      metadata: { name, namespace: "a" },
+    });
+    const networkPolicies = [large("b"), named("x"), named("y"), named("z", 1)];
+
+    expect(await played({}, [{ networkPolicies: networkPolicies.slice(0, 2) }, { networkPolicies }])).toEqual([
+      [],
+      ["put policy-b"],
+      ["put x", "put y", "put z"],
+    ]);
+  });
+
+  test("many small policies of a namespace are as a large one", async () => {
+    const networkPolicies = Array.from({ length: LARGE.lists }, (_, index) => ({
+      ...policy("a", 2),
+      metadata: { name: `p${index}`, namespace: "a" },
+    }));
+
+    const [, first, second] = await played({}, [{ networkPolicies: [...networkPolicies, small("b")] }, {}]);
+    expect([first, second?.length]).toEqual([["put policy-b"], LARGE.lists]);
+  });
+
+  test("lets nothing wait if something changes for the whole cluster", async () => {
+    const networkPolicies = [large("a"), small("b")];
+    const tiers = [tier.make({ name: "first" }, { defaultAction: "Deny" })];
+
+    expect(await played({}, [{ networkPolicies, tiers }])).toEqual([[], ["put policy-b", "put policy-a"]]);
+  });
+
+  test("a steady stream of small changes does not keep a large policy waiting", async () => {
+    const updates = new Updates();
+    updates.change({});
+    const got: (readonly string[])[] = [];
+    const clock = new Clock();
+    for await (const { changes } of inTurns(updates, means(clock))) {
+      clock.now += 1_000;
+      got.push(namesIn(changes));
+      const endpoints = [pod("b", "pod", `10.0.0.${got.length}`)];
+      updates.change({ networkPolicies: [large("a"), large("c")], endpoints });
+      if (got.length === 6) updates.end();
+      await nextTask();
+    }
+
+    expect(got).toEqual([[], ["put pod"], ["put policy-a"], ["put pod"], ["put policy-c"], ["put pod"]]);
+  });
+
+  test("others come first for as long as the last turn took, but not for more than a second", async () => {
+    const updates = new Updates();
+    updates.change({});
+    const clock = new Clock();
+    const got: [atMilliseconds: number, names: readonly string[]][] = [];
+    for await (const { changes } of inTurns(updates, means(clock))) {
+      got.push([clock.now, namesIn(changes)]);
+      const names = namesIn(changes);
+      const endpoints = [pod("z", "pod", `10.0.0.${got.length}`)];
+      if (got.length === 1) updates.change({ networkPolicies: ["a", "b", "c", "d"].map(large) });
+      // The turn of the second one is followed by changes of others, one each 300 ms.
+      else if (names.includes("put policy-b") || (names.includes("put pod") && got.length < 8)) {
+        updates.change({ endpoints });
+      }
+      if (got.length === 10) updates.end();
+      clock.now += names.includes("put pod") ? 300 : names.includes("put policy-a") ? 700 : 0;
+      await nextTask();
+    }
+
+    expect(got).toEqual([
+      [0, []],
+      [100, ["put policy-a"]],
+      [1_500, ["put policy-b"]],
+      [1_500, ["put pod"]],
+      [1_800, ["put pod"]],
+      [2_100, ["put pod"]],
+      [2_400, ["put pod"]],
+      [2_700, ["put policy-c"]],
+      [2_700, ["put pod"]],
+      [3_100, ["put policy-d"]],
+    ]);
+  });
+
+  test("a large policy that goes takes its turn, too", async () => {
+    const networkPolicies = [large("a"), small("b")];
+
+    expect(await played({ networkPolicies }, [{ networkPolicies: [] }, {}])).toEqual([
+      ["put policy-a", "put policy-b"],
+      ["delete policy-b"],
+      ["delete policy-a"],
+    ]);
+  });
+
+  test("rejects if the updates do", async () => {
+    async function* failing(): AsyncGenerator<PolicyUpdate> {
+      yield { snapshot, changes: changesBetween(NO_RESOURCES, NO_RESOURCES) };
+      yield { snapshot, changes: changesBetween(NO_RESOURCES, { ...NO_RESOURCES, networkPolicies: [large("a")] }) };
+      throw new Error("lost");
+    }
+    const taken = async () => {
+      for await (const _ of inTurns(failing(), means(new Clock()))) await nextTask();
+    };
+
+    await expect(taken()).rejects.toThrow("lost");
+  });
+});
