@@ -204,5 +204,7 @@ export interface WaitingTenant {
   readonly otherMilliseconds: readonly number[];
   readonly wallMilliseconds: number;
   readonly agentMilliseconds: number;
+  /** For another version of the policies of one namespace, while those of the others are there: one update. */
+  readonly oneMilliseconds: number;
   readonly sets: number;
 }
