@@ -192,6 +192,11 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     scenario: "upgrade",
   },
   {
+    patch: "lost-lease-ends-the-run",
+    violates: "has given up its Lease",
+    scenario: "upgrade",
+  },
+  {
     patch: "left-node-holds-the-lock",
     violates: "holds the lock",
     scenario: "stalled-upgrade",

@@ -77,6 +77,12 @@ export function isForbidden(failure: unknown): failure is PluginError {
   return statusOfRefusal(failure) === 403;
 }
 
+/** Whether the server, or one before it, could not carry the request out: it is overloaded, starts, or has lost its storage. */
+export function isServerFailure(failure: unknown): boolean {
+  if (!(failure instanceof PluginError) || !(failure.cause instanceof RefusedRequest)) return false;
+  return failure.cause.status === 429 || failure.cause.status >= 500;
+}
+
 /** Whether the API no longer has the state that a continued list refers to. */
 export function isHistoryGone(failure: unknown): boolean {
   return statusOfRefusal(failure) === 410;

@@ -7,7 +7,6 @@
  * step that fails stops the run; running it again continues there.
  */
 import { PluginError } from "../errors.ts";
-import { isTemporary } from "../kube/failure.ts";
 import { driftBeforeStep, driftSincePlan } from "./drift.ts";
 import type { Obstacle } from "./facts.ts";
 import { isUnfinished, type Ledger, type LedgerStep, withoutProblem } from "./ledger.ts";
@@ -26,6 +25,7 @@ import {
   savePlan,
   stateOf,
   stepSite,
+  whileTemporary,
   writeStep,
 } from "./run.ts";
 import type { StepPlan, StepSite } from "./step.ts";
@@ -163,11 +163,13 @@ async function carryOut(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: P
   const site = stepSite(run, plan, name);
   try {
     // Also of a step that was interrupted: what it has written itself is not drift.
-    await refuseDriftOf(run, plan, stepPlan, state === "pending" ? NEW_PLAN : ACCEPTING_PLAN);
-    await whileTemporary(site, () => act(run, { step, plan: stepPlan }, site));
+    const remedy = state === "pending" ? NEW_PLAN : ACCEPTING_PLAN;
+    await whileTemporary(run, site, () => refuseDriftOf(run, plan, stepPlan, remedy));
+    await whileTemporary(run, site, () => act(run, { step, plan: stepPlan }, site));
     const outcome = stateOf(run, name) === "running" ? "changed" : "unchanged";
     const end = run.site.now();
-    await writeStep(run, name, { state: "done", endedAt: end.toISOString(), problem: undefined, advice: undefined });
+    const change = { state: "done", endedAt: end.toISOString(), problem: undefined, advice: undefined } as const;
+    await whileTemporary(run, site, () => writeStep(run, name, change));
     run.report({ kind: "done", step: name, outcome, seconds: (end.getTime() - startedAt) / 1_000 });
   } catch (failure) {
     await recordProblem(run, name, failure);
@@ -185,27 +187,6 @@ async function refuseDriftOf(run: Run, plan: UpgradePlan, step: StepPlan, remedy
   const begun = new Set(plan.steps.map((each) => each.step).filter((name) => stateOf(run, name) !== "pending"));
   const drift = driftBeforeStep(plan, { step, begun, live });
   if (drift.length > 0) throw drifted(drift, remedy);
-}
-
-const RETRY_MILLISECONDS = [1_000, 2_000, 4_000, 8_000];
-/** After so long without a failure, the next one is the first again: a rolling update takes many minutes. */
-const CALM_MILLISECONDS = 60_000;
-
-/** A step may be carried out again after it was interrupted anywhere: an API that does not respond for a moment stops nothing. */
-async function whileTemporary<T>(site: StepSite, work: () => Promise<T>): Promise<T> {
-  for (let failures = 0; ; failures += 1) {
-    const begun = site.now().getTime();
-    try {
-      return await work();
-    } catch (failure) {
-      if (site.signal.aborted || !(failure instanceof PluginError) || !isTemporary(failure)) throw failure;
-      if (site.now().getTime() - begun >= CALM_MILLISECONDS) failures = 0;
-      const milliseconds = RETRY_MILLISECONDS[failures];
-      if (milliseconds === undefined) throw failure;
-      site.progress(`Trying again in ${milliseconds / 1_000} s: ${failure.message}`);
-      await site.wait(milliseconds);
-    }
-  }
 }
 
 async function act(run: Run, { step, plan }: PlannedStep, site: StepSite): Promise<void> {

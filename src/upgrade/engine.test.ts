@@ -9,6 +9,7 @@ import { OtherCluster, recordCluster } from "../ipam/confirm-cluster.ts";
 import type { KubeRequest } from "../kube/api.ts";
 import { KubeFailure } from "../kube/failure.ts";
 import { clusterObjects } from "../kube/objects.ts";
+import { requireOk } from "../kube/require-ok.ts";
 import { clusterInformation } from "../model/cluster-information.ts";
 import { CLUSTER_INFORMATION } from "../model/kinds.ts";
 import { applyPlan } from "./apply.ts";
@@ -40,8 +41,23 @@ function siteOn(plan: ImitatedPlan = {}, steps: readonly Step[] = STEPS) {
     openDatastore: () => Promise.reject(new Error("there is none")),
     signal: new AbortController().signal,
   };
+  /** Lost when the API is away for 10 s, and renewed when it is back. */
+  const outage = { from: 0, to: 0 };
+  const away = () => {
+    if (time < outage.from || time >= outage.to) return;
+    const silent = { stage: "connect", effect: "none", cure: "moment", advice: "" } as const;
+    throw new PluginError("api-unavailable", "no response", { cause: new KubeFailure(silent, "no response") });
+  };
+  const lease: Run["lease"] = {
+    async whenHeld() {
+      if (time < outage.from + 10_000 || time >= outage.to) return "held";
+      time = outage.to;
+      return "again";
+    },
+  };
   const openRun = async (): Promise<Run> => ({
     steps,
+    lease,
     openDatastore: site.openDatastore,
     site: { ...site, now: () => new Date(time), wait, helm: undefined },
     ledger: await LedgerStore.open(objects, async (text) => void copies.set("ledger", text)),
@@ -61,6 +77,9 @@ function siteOn(plan: ImitatedPlan = {}, steps: readonly Step[] = STEPS) {
     events,
     copies,
     openRun,
+    /** From now on. */
+    isAwayFor: (milliseconds: number) => Object.assign(outage, { from: time, to: time + milliseconds }),
+    away,
     plan: makePlanHere,
     apply: async (given?: UpgradePlan) => applyPlan(await openRun(), given),
     rollBack: async () => rollBack(await openRun()),
@@ -492,6 +511,56 @@ describe("a step", () => {
     const other = siteOn({}, steps);
 
     expect(await failureOf(other.apply(await other.plan()))).toMatchObject({ kind: "api-unavailable" });
+  });
+
+  test("is repeated if the server, or a load balancer before it, cannot carry out a request", async () => {
+    const statuses = [502, 429, 503];
+    const steps = [
+      settingStep("first", ["a"], {
+        async verify() {
+          const status = statuses.pop();
+          if (status !== undefined) requireOk({ status, text: "not now" }, { method: "GET", path: settingPath("a") });
+          return [];
+        },
+      }),
+    ];
+    const site = siteOn({}, steps);
+
+    expect(await site.apply(await site.plan())).toBe("applied");
+  });
+
+  test("goes on after the API was away for minutes, as soon as the Lease is renewed", async () => {
+    const verify = async () => {
+      site.away();
+      return [];
+    };
+    const site = siteOn({}, [settingStep("first", ["a"], { verify })]);
+    const plan = await site.plan();
+    site.isAwayFor(5 * 60_000);
+
+    expect(await site.apply(plan)).toBe("applied");
+    expect(site.events.filter(({ kind }) => kind === "progress")).toHaveLength(4);
+  });
+
+  test("is undone although the API is away for minutes meanwhile", async () => {
+    let undone = 0;
+    const inner = settingStep("first", ["a"]);
+    const first: Step = {
+      ...inner,
+      async rollback(at, plan) {
+        if (undone === 0) site.isAwayFor(5 * 60_000);
+        undone += 1;
+        site.away();
+        await inner.rollback?.(at, plan);
+      },
+    };
+    const site = siteOn({}, [first, settingStep("second", ["c"])]);
+    await site.apply(await site.plan());
+    await site.rollBack();
+
+    expect((await site.ledger())?.phase).toBe("rolled-back");
+    expect(undone).toBeGreaterThan(1);
+    expect(site.cluster.objects.get(settingPath("a"))?.data).toEqual({ value: "old" });
   });
 
   test("that works for long is not stopped by the API's fifth silence", async () => {

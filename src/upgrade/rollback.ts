@@ -11,6 +11,7 @@ import {
   requireLedger,
   stateOf,
   stepSite,
+  whileTemporary,
   writeStep,
 } from "./run.ts";
 import type { Step } from "./step.ts";
@@ -115,12 +116,14 @@ async function undo(run: Run, plan: UpgradePlan, { step, plan: stepPlan }: Plann
   const { name } = step;
   const startedAt = run.site.now().getTime();
   const action = actionOf(run, step);
-  if (action === "undo") {
+  const site = stepSite(run, plan, name);
+  await whileTemporary(run, site, async () => {
+    if (action !== "undo") return;
     await writeStep(run, name, { state: "rolling-back", endedAt: undefined });
-    await step.rollback?.(stepSite(run, plan, name), stepPlan);
-  }
+    await step.rollback?.(site, stepPlan);
+  });
   const end = run.site.now();
-  await writeStep(run, name, { state: "rolled-back", endedAt: end.toISOString() });
+  await whileTemporary(run, site, () => writeStep(run, name, { state: "rolled-back", endedAt: end.toISOString() }));
   const outcome = action === "undo" ? "rolled back" : action === "keep" ? "kept" : "unchanged";
   run.report({ kind: "done", step: name, outcome, seconds: (end.getTime() - startedAt) / 1_000 });
 }

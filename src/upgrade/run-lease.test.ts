@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { imitateCluster } from "../../test/support/imitated-cluster.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import type { KubeClient } from "../kube/api.ts";
+import { isTemporary } from "../kube/failure.ts";
 import { type HeldLease, type LeaseMeans, leasedClient, leasedDatastore, withRunLease } from "./run-lease.ts";
 
 const PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/vendor-upgrade";
@@ -119,41 +120,119 @@ describe("the Lease of a run", () => {
     expect(cluster.objects.get(PATH)?.spec.holderIdentity).toBe("");
   });
 
-  test("that cannot be renewed in time ends the run, and no write is sent any more", async () => {
-    const time = clock();
-    let isReachable = true;
+  /** A run that writes whenever it may, on an API that can be away. */
+  function writingRun() {
+    const [time, store] = [clock(), openMemory()];
+    const reach = { isAway: false };
     const cluster = imitateCluster({
       beforeWrite() {
-        if (!isReachable) throw new Error("connection refused");
+        if (reach.isAway) throw new Error("connection refused");
       },
     });
-    const store = openMemory();
-    let held: HeldLease | undefined;
-    const run = withRunLease(meansOn(cluster.client, time, "one").means, async (lease) => {
-      held = lease;
-      await new Promise((_, reject) => lease.signal.addEventListener("abort", () => reject(lease.signal.reason)));
+    const held = Promise.withResolvers<HeldLease>();
+    const end = Promise.withResolvers<void>();
+    const { means, told } = meansOn(cluster.client, time, "one");
+    const run = withRunLease(means, async (lease) => {
+      held.resolve(lease);
+      const aborted = Promise.withResolvers<void>();
+      lease.signal.addEventListener("abort", () => aborted.reject(lease.signal.reason));
+      await Promise.race([end.promise, aborted.promise]);
+      return "complete";
     });
-    const ended = failureOf(run);
+    const ended = run.catch((failure: unknown) => failure);
+    const write = async (name: string) =>
+      leasedClient(cluster.client, await held.promise).request({
+        method: "POST",
+        path: "/api/v1/nodes",
+        body: JSON.stringify({ metadata: { name } }),
+      });
+    const take = (holderIdentity: string) => {
+      const { metadata, spec } = cluster.objects.get(PATH) ?? {};
+      const leaseTransitions = (spec.leaseTransitions ?? 0) + 1;
+      const renewTime = `${time.elapsed()}`;
+      cluster.edit(PATH, { metadata, spec: { ...spec, holderIdentity, renewTime, leaseTransitions } });
+    };
+    return { time, cluster, store, reach, held: held.promise, end: end.resolve, told, ended, write, take };
+  }
+
+  test("that cannot be renewed in time holds back every write until it is renewed, and the run goes on", async () => {
+    const { time, cluster, store, reach, held, end, told, ended, write } = writingRun();
     await time.run(100);
-    if (held === undefined) throw new Error("it has not begun");
-    const client = leasedClient(cluster.client, held);
-    const datastore = leasedDatastore(store, held);
-    const write = { method: "POST", path: "/api/v1/nodes", body: '{"metadata":{"name":"a"}}' } as const;
-    expect((await client.request(write)).status).toBe(201);
+    expect((await write("before")).status).toBe(201);
+    const transitions = cluster.objects.get(PATH)?.spec.leaseTransitions;
 
-    isReachable = false;
-    await time.run(13_000);
-    expect(await ended).toMatchObject({ message: expect.stringContaining("could not be renewed") });
-    isReachable = true;
+    reach.isAway = true;
+    await time.run(12_000);
+    reach.isAway = false;
+    const written = failureOf(write("after"));
+    const committed = failureOf(leasedDatastore(store, await held).commit([{ kind: "create", key: "/a", value: "1" }]));
+    const client = leasedClient(cluster.client, await held);
+    const dryRun = { method: "POST", path: "/api/v1/nodes", query: { dryRun: "All" }, body: "{}" } as const;
+    expect((await client.request({ ...dryRun, body: '{"metadata":{"name":"c"}}' })).status).toBe(201);
+    expect((await client.request({ method: "GET", path: "/api/v1/nodes/before" })).status).toBe(200);
 
-    await expect(client.request({ ...write, body: '{"metadata":{"name":"b"}}' })).rejects.toMatchObject({
-      kind: "api-unavailable",
-    });
-    await expect(datastore.commit([])).rejects.toMatchObject({ kind: "api-unavailable" });
-    expect(
-      (await client.request({ ...write, query: { dryRun: "All" }, body: '{"metadata":{"name":"c"}}' })).status,
-    ).toBe(201);
-    expect((await client.request({ method: "GET", path: "/api/v1/nodes/a" })).status).toBe(200);
-    expect(cluster.objects.has("/api/v1/nodes/b")).toBe(false);
+    await time.run(4_000);
+    // Whoever wanted to write has to look again first.
+    for (const failure of [await written, await committed]) {
+      expect(failure).toMatchObject({ kind: "api-unavailable" });
+      expect(isTemporary(failure)).toBe(true);
+    }
+    expect(cluster.objects.has("/api/v1/nodes/after")).toBe(false);
+    expect((await store.read([{ kind: "key", key: "/a" }])).answers[0]).toEqual([]);
+    expect((await write("after")).status).toBe(201);
+    expect(cluster.objects.get(PATH)?.spec).toMatchObject({ holderIdentity: "one", leaseTransitions: transitions });
+    expect(told).toEqual([
+      expect.stringContaining("connection refused"),
+      expect.stringContaining("Lost the lease"),
+      expect.stringContaining("Acquired the lease"),
+    ]);
+    end();
+    await time.run(100);
+    expect(await ended).toBe("complete");
+  });
+
+  test("that another run has acquired meanwhile ends the run, and no write is sent any more", async () => {
+    const { time, cluster, store, reach, held, ended, write, take } = writingRun();
+    await time.run(100);
+    reach.isAway = true;
+    await time.run(16_000);
+    take("two");
+    reach.isAway = false;
+    const written = failureOf(write("after"));
+    await time.run(4_000);
+
+    expect(await ended).toMatchObject({ kind: "resource-in-use", message: expect.stringContaining('"two"') });
+    expect(await written).toMatchObject({ kind: "resource-in-use" });
+    await expect(leasedDatastore(store, await held).commit([])).rejects.toMatchObject({ kind: "resource-in-use" });
+    expect(cluster.objects.has("/api/v1/nodes/after")).toBe(false);
+    expect(cluster.objects.get(PATH)?.spec.holderIdentity).toBe("two");
+  });
+
+  test("that another run has acquired and given back meanwhile ends the run", async () => {
+    const { time, cluster, reach, ended, write, take } = writingRun();
+    await time.run(100);
+    reach.isAway = true;
+    await time.run(16_000);
+    take("two");
+    take("");
+    reach.isAway = false;
+    const written = failureOf(write("after"));
+    await time.run(4_000);
+
+    expect(await ended).toMatchObject({ kind: "resource-in-use" });
+    expect(await written).toMatchObject({ kind: "resource-in-use" });
+    expect(cluster.objects.has("/api/v1/nodes/after")).toBe(false);
+  });
+
+  test("that cannot be renewed for an hour ends the run", async () => {
+    const { time, reach, ended, write } = writingRun();
+    await time.run(100);
+    reach.isAway = true;
+    await time.run(59 * 60_000);
+    const written = failureOf(write("after"));
+    await time.run(2 * 60_000);
+
+    expect(await ended).toMatchObject({ kind: "api-unavailable", message: expect.stringContaining("an hour") });
+    expect(await written).toMatchObject({ kind: "api-unavailable" });
   });
 });

@@ -3,13 +3,15 @@
  *
  * A Lease that is renewed while we look on belongs to a run that is going on. One that is not renewed belongs to a process
  * that was killed; it is taken over when it has expired. A run that cannot renew its Lease in time stops writing before
- * another may begin.
+ * another may begin. It goes on when it has renewed it: the datastore may be locked, and an API server that is away for a
+ * while must not leave it so. It ends if another run has had the Lease meanwhile.
  */
 import type { Datastore } from "../datastore/datastore.ts";
 import { transactOn } from "../datastore/transact.ts";
 import { PluginError } from "../errors.ts";
 import type { KubeClient } from "../kube/api.ts";
 import { Elector } from "../kube/election/elector.ts";
+import { KubeFailure } from "../kube/failure.ts";
 import { quoted } from "../quote.ts";
 import { UPGRADE_NAME, UPGRADE_NAMESPACE } from "./ledger.ts";
 
@@ -27,36 +29,51 @@ export interface LeaseMeans {
 }
 
 export interface HeldLease {
-  /** Fires when the user stops the run, and when the Lease is lost. */
+  /** Fires when the user stops the run, and when the Lease is lost for good. */
   readonly signal: AbortSignal;
-  /** Throws if the Lease is lost: nothing may be written any more. */
-  requireHeld(): void;
+  /**
+   * Resolves when something may be written: at once if it is "held", or when it is renewed, "again". Rejects if the run is
+   * over: nothing may be written any more.
+   */
+  whenHeld(): Promise<"held" | "again">;
 }
 
 export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease) => Promise<T>): Promise<T> {
   const stop = new AbortController();
   const lost = new AbortController();
-  let isHeld = false;
+  let hasBegun = false;
   let problem = "";
+  let notOwnBefore = 0;
+  let heldAt = means.elapsed();
   const elector = new Elector({
     ...means,
     namespace: UPGRADE_NAMESPACE,
     name: UPGRADE_NAME,
-    log: (message, level) => (level === "WARNING" ? onWarning(message) : undefined),
+    log(message, level) {
+      if (level === "WARNING") problem = message;
+      if (level === "WARNING" || hasBegun) means.tell(message);
+    },
+    onAttempt: () => hasBegun && look(),
   });
-  const onWarning = (message: string) => {
-    means.tell(message);
-    problem = message;
-    if (isHeld && !elector.isLeading() && !stop.signal.aborted) lost.abort(lostLease());
+  const look = () => {
+    if (elector.timesNotOwn !== notOwnBefore) lost.abort(takenOver(elector.holder));
+    else if (elector.isLeading()) heldAt = means.elapsed();
+    else if (means.elapsed() - heldAt >= LIMITS.lostMilliseconds) lost.abort(lostLease());
   };
   const renewing = elector.run(stop.signal);
   try {
     await acquire(elector, means, () => problem);
-    isHeld = true;
+    notOwnBefore = elector.timesNotOwn;
+    hasBegun = true;
+    const signal = AbortSignal.any([means.signal, lost.signal]);
     return await work({
-      signal: AbortSignal.any([means.signal, lost.signal]),
-      requireHeld() {
-        if (!elector.isLeading()) throw lostLease();
+      signal,
+      async whenHeld() {
+        const state = elector.isLeading() ? "held" : "again";
+        await elector.whenLeading(signal);
+        look();
+        signal.throwIfAborted();
+        return state;
       },
     });
   } finally {
@@ -66,8 +83,11 @@ export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease
 }
 
 const POLL_MILLISECONDS = 100;
-/** Without a response at all, and in any case: a Lease that is not renewed expires sooner. */
-const LIMITS = { silentMilliseconds: 10_000, totalMilliseconds: 60_000 };
+/**
+ * To begin: without a response at all, and in any case, since a Lease that is not renewed expires sooner. `lost`: until a run
+ * that has begun gives up.
+ */
+const LIMITS = { silentMilliseconds: 10_000, totalMilliseconds: 60_000, lostMilliseconds: 3_600_000 };
 
 /** `problem`: the last one of the requests for the Lease. */
 async function acquire(elector: Elector, means: LeaseMeans, problem: () => string): Promise<void> {
@@ -103,17 +123,36 @@ function notAcquired(problem: string): PluginError {
   });
 }
 
+/** `holder`: empty if it was given back since. */
+function takenOver(holder: string): PluginError {
+  const by = holder === "" ? "another run has" : `${quoted(holder)} has`;
+  return new PluginError("resource-in-use", `Cannot go on: ${by} taken over the Lease of the upgrade`, {
+    details: "nothing was written since; upgrade status shows how far it is",
+  });
+}
+
 function lostLease(): PluginError {
-  return new PluginError("api-unavailable", "Cannot go on: the Lease of the upgrade could not be renewed in time", {
+  return new PluginError("api-unavailable", "Cannot go on: the Lease of the upgrade could not be renewed for an hour", {
     details: "nothing was written since; run the same command again to continue",
   });
 }
 
-/** Refuses every write, but not dry runs, once the Lease is lost. */
+/**
+ * Before each write. While the Lease is lost it waits; what was read before that may be out of date by then, so the step has
+ * to look again: it throws a temporary failure.
+ */
+export async function requireHeld(lease: Pick<HeldLease, "whenHeld">): Promise<void> {
+  if ((await lease.whenHeld()) === "held") return;
+  const state = "the Lease of the upgrade was lost for a while, and is renewed";
+  const cause = new KubeFailure({ stage: "request", effect: "none", cure: "moment", advice: "" }, state);
+  throw new PluginError("api-unavailable", `Not written: ${state}`, { details: "run the same command again", cause });
+}
+
+/** Refuses every write, but not dry runs, unless the Lease is held. */
 export function leasedClient(client: Pick<KubeClient, "request">, lease: HeldLease): Pick<KubeClient, "request"> {
   return {
     async request(request) {
-      if (request.method !== "GET" && request.query?.["dryRun"] === undefined) lease.requireHeld();
+      if (request.method !== "GET" && request.query?.["dryRun"] === undefined) await requireHeld(lease);
       return client.request(request);
     },
   };
@@ -126,7 +165,7 @@ export function leasedDatastore(store: Datastore, lease: HeldLease): Datastore {
     isOrchestratorApi: store.isOrchestratorApi,
     read: (wanted, at) => store.read(wanted, at),
     async commit(changes) {
-      lease.requireHeld();
+      await requireHeld(lease);
       return store.commit(changes);
     },
     transact: (wanted, decide) => transactOn(leased, wanted, decide),

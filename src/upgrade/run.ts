@@ -1,10 +1,13 @@
 /** What the commands that write have in common: the steps of a plan with the site that each of them works at. */
 import type { Datastore } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
+import { isTemporary } from "../kube/failure.ts";
 import type { Fields } from "../kube/objects.ts";
+import { isServerFailure } from "../kube/require-ok.ts";
 import type { Facts } from "./facts.ts";
 import type { Ledger, LedgerStep, LedgerStore } from "./ledger.ts";
 import { type BackedUpObjects, OBJECTS_BACKUP } from "./restore-objects.ts";
+import type { HeldLease } from "./run-lease.ts";
 import type { Backups, Step, StepNotes, StepPlan, StepSite } from "./step.ts";
 import { decodePlan, encodePlan, planDigest, type UpgradePlan } from "./upgrade-plan.ts";
 
@@ -12,6 +15,7 @@ export interface Run {
   readonly steps: readonly Step[];
   readonly site: Pick<StepSite, "objects" | "release" | "signal" | "now" | "wait" | "helm">;
   readonly ledger: LedgerStore;
+  readonly lease: Pick<HeldLease, "whenHeld">;
   openDatastore(kind: Facts["datastore"]): Promise<Datastore>;
   backups(run: string): Backups;
   report(event: RunEvent): void;
@@ -62,6 +66,35 @@ export function stepSite(run: Run, plan: UpgradePlan, step: string): StepSite {
     stateOf: (name) => (plan.steps.some((each) => each.step === name) ? stateOf(run, name) : undefined),
     progress: (line) => run.report({ kind: "progress", step, line }),
   };
+}
+
+const RETRY_MILLISECONDS = [1_000, 2_000, 4_000, 8_000];
+/** After so long without a failure, the next one is the first again: a rolling update takes many minutes. */
+const CALM_MILLISECONDS = 60_000;
+
+/**
+ * A step may be carried out, and undone, again after it was interrupted anywhere: an API that is away stops nothing. If it is
+ * away for longer than these attempts take, the Lease cannot be renewed either: then the next one begins when it is.
+ */
+export async function whileTemporary<T>({ lease }: Run, site: StepSite, work: () => Promise<T>): Promise<T> {
+  for (let failures = 0; ; failures += 1) {
+    const begun = site.now().getTime();
+    try {
+      return await work();
+    } catch (failure) {
+      if (site.signal.aborted || !(failure instanceof PluginError) || !mayPass(failure)) throw failure;
+      if (site.now().getTime() - begun >= CALM_MILLISECONDS) failures = 0;
+      const milliseconds = RETRY_MILLISECONDS[failures];
+      if (milliseconds === undefined) throw failure;
+      site.progress(`Trying again in ${milliseconds / 1_000} s: ${failure.message}`);
+      await site.wait(milliseconds);
+      if ((await lease.whenHeld()) === "again") failures = -1;
+    }
+  }
+}
+
+function mayPass(failure: PluginError): boolean {
+  return isTemporary(failure) || isServerFailure(failure);
 }
 
 /** With the objects of all plans of the run under one name: each as it was before the first step that changes it. */

@@ -73,6 +73,7 @@ async function carryOut(lease: HeldLease): Promise<void> {
   const objects = clusterObjects(killing(leasedClient(client, lease)), lease.signal);
   const run: Run = {
     steps,
+    lease,
     openDatastore: site.openDatastore,
     site: { ...site, objects, now, wait: (milliseconds) => Bun.sleep(milliseconds), helm: undefined },
     ledger: await LedgerStore.open(objects, async () => {}),

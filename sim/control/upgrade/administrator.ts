@@ -56,6 +56,13 @@ export class Administrator {
     });
   }
 
+  /** Runs that ended because they could not renew their Lease: nothing keeps them from it for as long as they have to wait. */
+  get givenUp(): readonly string[] {
+    return this.history
+      .filter((line) => line.includes("could not be renewed"))
+      .map((line) => `a run has given up its Lease: ${line}`);
+  }
+
   /** From now on nothing begins to happen to the tool; what has begun ends within a minute. */
   calm(): void {
     this.isCalm = true;

@@ -74,6 +74,7 @@ export async function runStalledScenario(seed: number): Promise<ScenarioOutcome>
   await scheduler.runUntil(scheduler.now + 2 * SETTLE);
   users.end();
   await scheduler.runUntil(scheduler.now + 3 * SETTLE);
+  violations.push(...administrator.givenUp);
   violations.push(...controllers.failures.map((failure) => `the controllers failed: ${failure}`));
   if (administrator.phase === "rolled-back") violations.push(...problemsAfterReturn(api, users));
   else violations.push(...(await problemsAfterUpgrade(api, users, late)), ...unlikeUndisturbed(api, wanted.after));

@@ -91,7 +91,7 @@ async function play(seed: number, faults: Random | undefined): Promise<Played> {
   users.end();
   await scheduler.runUntil(scheduler.now + 3 * SETTLE);
   const { phase } = administrator;
-  violations.push(...lockProblems(api, phase));
+  violations.push(...lockProblems(api, phase), ...administrator.givenUp);
   if (phase === "complete") violations.push(...(await users.problems()));
   if (phase === "complete" && users.assigned.size === 0) violations.push("no pod has got an address");
   violations.push(...controllers.failures.map((failure) => `the controllers failed: ${failure}`));

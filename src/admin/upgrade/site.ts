@@ -7,7 +7,7 @@ import { openBackups } from "../../upgrade/backups.ts";
 import type { Facts } from "../../upgrade/facts.ts";
 import { LedgerStore, UPGRADE_NAME } from "../../upgrade/ledger.ts";
 import type { Run, RunEvent } from "../../upgrade/run.ts";
-import { type HeldLease, leasedClient, leasedDatastore, withRunLease } from "../../upgrade/run-lease.ts";
+import { type HeldLease, leasedClient, leasedDatastore, requireHeld, withRunLease } from "../../upgrade/run-lease.ts";
 import type { Backups, Helm, PlanningSite } from "../../upgrade/step.ts";
 import { STEPS } from "../../upgrade/steps.ts";
 import { withCluster } from "../cluster/access.ts";
@@ -30,18 +30,19 @@ export async function withUpgradeSite<T>(
   given: Given,
   work: (site: UpgradeSite) => Promise<T>,
 ): Promise<T> {
-  const lease: HeldLease = { signal: context.signal, requireHeld: refuseWrite };
+  const lease: HeldLease = { signal: context.signal, whenHeld: refuseWrite };
   return withCluster(context, given, (client) => siteOf(context, given, { client, lease }, work));
 }
 
-function refuseWrite(): never {
+async function refuseWrite(): Promise<never> {
   throw new PluginError("internal", "Cannot write: this command only reads");
 }
 
 /** For commands that look at a run, and write nothing. */
 export async function withReadingRun<T>(context: Context, given: Given, work: (run: Run) => Promise<T>): Promise<T> {
   const helm = openHelm(context, given);
-  return withUpgradeSite(context, given, (site) => work(runOf(context, site, { helm, report: () => {} })));
+  const lease = { whenHeld: refuseWrite };
+  return withUpgradeSite(context, given, (site) => work(runOf(context, site, { helm, lease, report: () => {} })));
 }
 
 /** For commands that write: one at a time. */
@@ -63,7 +64,7 @@ export async function withRun<T>(
     };
     const run = withRunLease(means, (lease) =>
       siteOf(context, given, { client, lease }, (site) => {
-        return work(runOf(context, site, { helm: helm && leasedHelm(helm, lease), report }));
+        return work(runOf(context, site, { helm: helm && leasedHelm(helm, lease), lease, report }));
       }),
     );
     return run.catch((failure: unknown) => {
@@ -77,11 +78,11 @@ export async function withRun<T>(
 function runOf(
   context: Context,
   site: UpgradeSite,
-  more: { readonly helm: Helm | undefined; readonly report: Run["report"] },
+  { helm, ...more }: { readonly helm: Helm | undefined } & Pick<Run, "lease" | "report">,
 ): Run {
   const { objects, release, signal, ledger, openDatastore, backups } = site;
-  const stepSite = { objects, release, signal, now: context.now, wait: stepWait(context, signal), helm: more.helm };
-  return { steps: STEPS, site: stepSite, ledger, openDatastore, backups, report: more.report };
+  const stepSite = { objects, release, signal, now: context.now, wait: stepWait(context, signal), helm };
+  return { steps: STEPS, site: stepSite, ledger, openDatastore, backups, ...more };
 }
 
 function stepWait({ clock }: Context, signal: AbortSignal): (milliseconds: number) => Promise<void> {
@@ -93,7 +94,7 @@ function stepWait({ clock }: Context, signal: AbortSignal): (milliseconds: numbe
 
 function leasedHelm(helm: Helm, lease: HeldLease): Helm {
   return async (args, stdin) => {
-    lease.requireHeld();
+    await requireHeld(lease);
     return helm(args, stdin);
   };
 }

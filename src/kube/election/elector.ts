@@ -17,6 +17,8 @@ export interface ElectorMeans {
   readonly elapsed: () => number;
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
+  /** Called after each attempt to acquire or renew it. */
+  readonly onAttempt?: () => void;
 }
 
 export class Elector implements Leadership {
@@ -28,6 +30,7 @@ export class Elector implements Leadership {
   private waiting: (() => void)[] = [];
   private problem = "";
   private reportedLeading = false;
+  private foreignLooks = 0;
 
   constructor(private readonly means: ElectorMeans) {
     this.askedTime = means.elapsed();
@@ -52,6 +55,11 @@ export class Elector implements Leadership {
   /** When the present leader renewed it, as the leader's clock says; empty if there is none. */
   get renewTime(): string {
     return this.seen?.lease.spec.renewTime ?? "";
+  }
+
+  /** How often it found a Lease that this process did not hold: while it stays the same, no other process has had it. */
+  get timesNotOwn(): number {
+    return this.foreignLooks;
   }
 
   async whenLeading(signal: AbortSignal): Promise<void> {
@@ -82,6 +90,7 @@ export class Elector implements Leadership {
       this.reportOnce(failure instanceof Error ? failure.message : String(failure));
     }
     this.reportLeadership();
+    this.means.onAttempt?.();
   }
 
   /** Compared with the last report: the time to renew may have run out between two attempts. */
@@ -109,6 +118,7 @@ export class Elector implements Leadership {
   private async claim(signal: AbortSignal): Promise<void> {
     const { identity, now, elapsed } = this.means;
     const sentAt = elapsed();
+    if (this.seen !== undefined && this.holder !== identity) this.foreignLooks += 1;
     const spec = claimOf(this.seen, { identity, now: now(), elapsed: sentAt });
     if (spec === undefined) {
       this.renewedAt = undefined;
