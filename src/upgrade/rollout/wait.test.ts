@@ -46,7 +46,7 @@ interface Cluster {
   readonly onWait?: () => void;
 }
 
-/** On etcd; the clock moves only by waits. */
+/** On etcd, with a plan that knows all nodes; the clock moves only by waits. */
 function siteOf(cluster: Cluster, more: Partial<RolloutSite> = {}): RolloutSite {
   let time = Date.parse("2026-01-01T00:00:00Z");
   const revision = { metadata: { name: "agents-new", ...OWNED }, revision: 2 };
@@ -66,7 +66,7 @@ function siteOf(cluster: Cluster, more: Partial<RolloutSite> = {}): RolloutSite 
     },
     signal: new AbortController().signal,
     options: { stallSeconds: 60 },
-    facts: { datastore: "etcd", storage: "etcd" },
+    facts: { datastore: "etcd", storage: "etcd", nodes: cluster.nodes.map((node: Any) => node.metadata.name) },
     ...more,
   };
 }
@@ -124,10 +124,10 @@ test("a rolling update that stalls names twenty nodes, and how many more there a
 });
 
 describe("waitForNodes() while the datastore is locked", () => {
-  const LOCKED = {
-    facts: { datastore: "kubernetes", storage: "former" },
-    options: { stallSeconds: 600, maxUnavailable: "20%", nodeSeconds: 120 },
-  } as const;
+  const lockedSite = (cluster: Cluster, progress: (line: string) => void = () => {}): RolloutSite => {
+    const site = siteOf(cluster, { progress, options: { stallSeconds: 600, maxUnavailable: "20%", nodeSeconds: 120 } });
+    return { ...site, facts: { ...site.facts, datastore: "kubernetes", storage: "former" } };
+  };
 
   /**
    * Nodes named `n1`, `n2` ... of which the orchestrator updates one at a time, in 4 s; on those in `stuck` no pod ends or
@@ -160,10 +160,8 @@ describe("waitForNodes() while the datastore is locked", () => {
       remove(name);
     };
     const lines: string[] = [];
-    const site = siteOf(
-      { daemonSet: daemonSet(), nodes, pods, onRemove, onWait },
-      { ...LOCKED, progress: (line) => void lines.push(line) },
-    );
+    const cluster = { daemonSet: daemonSet(), nodes, pods, onRemove, onWait };
+    const site = lockedSite(cluster, (line) => lines.push(line));
     return { site, pods, removed, lines, mostAtOnce: () => most };
   }
 
@@ -212,6 +210,43 @@ describe("waitForNodes() while the datastore is locked", () => {
     expect(removed).toEqual(["n2", "n3", "n4", "n5", "n6"]);
   });
 
+  test("does not wait for nodes that have joined since the plan was made: they never had a former agent", async () => {
+    const pods: Any[] = Array.from({ length: 20 }, (_, index) => pod(`n${index}`, index === 0 ? "new" : "old", true));
+    const nodes: Any[] = pods.map(({ metadata }) => readyNode(metadata.name));
+    const onRemove = (name: string) => {
+      pods[pods.findIndex(({ metadata }) => metadata.name === name)] = pod(name, "new", true);
+    };
+    const join = (name: string) => {
+      nodes.push(readyNode(name));
+      pods.push(pod(name, "new", false));
+    };
+    const site = lockedSite({
+      daemonSet: daemonSet(),
+      nodes,
+      pods,
+      onRemove,
+      onWait: () => join(`late${pods.length}`),
+    });
+    // More than may be updated at once.
+    for (const name of ["j1", "j2", "j3", "j4", "j5", "j6"]) join(name);
+    const began = site.now().getTime();
+    const left = await waitForNodes(site, "/agents", { mayLeaveNodes: true });
+
+    expect(left.map(({ node }) => node)).toEqual(expect.arrayContaining(["j1", "j6", "late26"]));
+    expect(pods.filter(({ metadata }) => metadata.labels["controller-revision-hash"] === "old")).toEqual([]);
+    expect(site.now().getTime() - began).toBeLessThan(60_000);
+  });
+
+  test("waits for a node that has joined since the plan was made if it has a former agent", async () => {
+    const { site, pods } = updatedCluster(6, ["n6"]);
+    const without = { ...site, facts: { ...site.facts, nodes: ["n1", "n2", "n3", "n4", "n5"] } };
+
+    const began = site.now().getTime();
+    expect((await waitForNodes(without, "/agents", { mayLeaveNodes: true })).map(({ node }) => node)).toEqual(["n6"]);
+    expect(site.now().getTime() - began).toBeGreaterThan(120_000);
+    expect(pods).toHaveLength(6);
+  });
+
   test("does not go on without a node unless it may", async () => {
     const { site } = updatedCluster(6, ["n2"]);
 
@@ -242,7 +277,7 @@ describe("waitForNodes() while the datastore is locked", () => {
       if (looks > 2_000) throw new Error("it waits for ever");
       change(looks, { pods, nodes });
     };
-    const site = siteOf({ daemonSet: daemonSet(), nodes, pods, onWait }, LOCKED);
+    const site = lockedSite({ daemonSet: daemonSet(), nodes, pods, onWait });
 
     await expect(waitForNodes(site, "/agents")).rejects.toThrow(/no progress for 600 s: .*Node n3/);
   });
@@ -261,7 +296,7 @@ describe("waitForNodes() while the datastore is locked", () => {
       if (looks % 290 === 0) events.shift()?.();
     };
 
-    expect(await waitForNodes(siteOf({ daemonSet: daemonSet(), nodes, pods, onWait }, LOCKED), "/agents")).toEqual([]);
+    expect(await waitForNodes(lockedSite({ daemonSet: daemonSet(), nodes, pods, onWait }), "/agents")).toEqual([]);
   });
 
   test.each([

@@ -15,7 +15,7 @@ const POLL_MILLISECONDS = 2_000;
 
 export type RolloutSite = Pick<StepSite, "objects" | "progress" | "now" | "wait" | "signal"> & {
   readonly options: Pick<StepSite["options"], "stallSeconds" | "maxUnavailable" | "nodeSeconds">;
-  readonly facts: Pick<StepSite["facts"], "datastore" | "storage">;
+  readonly facts: Pick<StepSite["facts"], "datastore" | "storage" | "nodes">;
 };
 
 export interface WaitedFor {
@@ -23,24 +23,27 @@ export interface WaitedFor {
   readonly missingTemplate?: (daemonSet: Fields | undefined) => string;
   /** Which one waits; "upgrade apply" unless it is named. */
   readonly command?: RunCommand;
-  /** Whether the update may end without nodes that take too long. */
+  /**
+   * Whether the update may end without nodes that take too long, and while the datastore is locked without those that have
+   * joined since the plan was made: they never had a former agent.
+   */
   readonly mayLeaveNodes?: true;
   /** Called each time before it looks. */
   readonly onLook?: () => Promise<unknown>;
 }
 
-/** What is still to be done; nothing if the update is complete. `left`: nodes that are not waited for. */
+/** What is still to be done; nothing if the update is complete. */
 export async function pendingNodes(
   site: Omit<RolloutSite, "progress" | "wait" | "options">,
   path: string,
-  left: ReadonlySet<string> = new Set(),
+  isAwaited: (state: NodeState) => boolean = () => true,
 ): Promise<readonly string[]> {
   const view = await viewOf(site, path);
   if (view === undefined) return [`DaemonSet ${path} does not exist`];
   const unobserved = isObserved(view.daemonSet)
     ? []
     : [`DaemonSet ${nameOf(view.daemonSet)} has not been processed yet`];
-  const pending = nodeStates(view).filter((state) => !isUpdated(state) && !left.has(state.node));
+  const pending = nodeStates(view).filter((state) => !isUpdated(state) && isAwaited(state));
   return [...unobserved, ...pending.map(describe)];
 }
 
@@ -51,6 +54,8 @@ export async function waitForNodes(
   { missingTemplate = () => "", command = "upgrade apply", mayLeaveNodes, onLook }: WaitedFor = {},
 ): Promise<readonly NodeState[]> {
   const busySince = new Map<string, number>();
+  const mayLeaveNew = mayLeaveNodes === true && site.facts.storage === "former";
+  const known = new Set(site.facts.nodes);
   let told: ReadonlySet<string> = new Set();
   const reached = new Set<string>();
   let awaited: readonly string[] = [];
@@ -61,7 +66,9 @@ export async function waitForNodes(
     await onLook?.();
     const view = await viewOf(site, path);
     const missing = view === undefined ? `DaemonSet ${path} does not exist` : missingTemplate(view.daemonSet);
-    const states = view === undefined ? [] : nodeStates(view);
+    const all = view === undefined ? [] : nodeStates(view);
+    for (const { node, state } of all) if (state === "old") known.add(node);
+    const [states, added] = divide(all, ({ node }) => !mayLeaveNew || known.has(node));
     const isBegun = missing === "" && view !== undefined && isObserved(view.daemonSet);
     const pace = rolloutPace(site, states.length, view?.daemonSet);
     const limit = mayLeaveNodes ? pace.nodeSeconds : undefined;
@@ -71,7 +78,8 @@ export async function waitForNodes(
     for (const state of pending)
       if (left.has(state.node) && !told.has(state.node)) site.progress(leftText(state, limit));
     told = left;
-    if (isBegun && pending.every(({ node }) => left.has(node))) return pending;
+    if (isBegun && pending.every(({ node }) => left.has(node)))
+      return [...pending, ...added.filter((state) => !isUpdated(state))];
     const signature = JSON.stringify([missing, states.map(({ node, state }) => [node, state])]);
     if (signature !== last) {
       site.progress(missing || `${states.length - pending.length} of ${states.length} nodes are updated`);
@@ -87,6 +95,14 @@ export async function waitForNodes(
     if (isBegun) await replacePods(site, nodesToReplace(states, pace, { left, overdue }));
     await site.wait(POLL_MILLISECONDS);
   }
+}
+
+/** Those for which it is so, and the others. */
+function divide<Item>(
+  items: readonly Item[],
+  isSo: (item: Item) => boolean,
+): readonly [readonly Item[], readonly Item[]] {
+  return [items.filter(isSo), items.filter((item) => !isSo(item))];
 }
 
 /**

@@ -149,7 +149,8 @@ describe("a node that is down when the datastore is locked", () => {
   };
   const siteWith = (...items: readonly object[]) => {
     const { objects } = objectTable([daemonSet({}, "", image), ...items]);
-    return upgradeSite({ objects, store: openMemory(), facts: { storage: "former" }, options: { stallSeconds: 600 } });
+    const facts = { storage: "former", nodes: ["one", "two"] } as const;
+    return upgradeSite({ objects, store: openMemory(), facts, options: { stallSeconds: 600 } });
   };
   const PLAN = { step: "rollout", changes: [], obstacles: [], notes: [], estimatedSeconds: 0, data: {} };
   const DOWN = [
@@ -163,9 +164,29 @@ describe("a node that is down when the datastore is locked", () => {
 
     expect(await rolloutStep.remaining(site, PLAN)).toEqual([]);
     expect(await site.notes.read()).toEqual({
+      isEnough: true,
       left: { two: expect.stringContaining("the Node is not ready (NodeStatusUnknown)") },
     });
     expect(site.lines).toContainEqual(expect.stringMatching(/^Node two: .* It is not updated after 300 s/));
+  });
+
+  test.each<[string, readonly object[]]>([
+    ["a node that joins", [node("one"), running("one"), node("new")]],
+    ["an agent that restarts", [node("one"), { ...running("one"), status: { phase: "Running" } }]],
+  ])("the update is not undone by %s after its last look, as long as the step runs", async (_, items) => {
+    const site = siteWith(node("one"), running("one"));
+    await rolloutStep.act(site, PLAN);
+    const later = { ...site, objects: siteWith(...items).objects };
+
+    expect(await rolloutStep.remaining({ ...later, stateOf: () => "running" }, PLAN)).toEqual([]);
+    expect(await rolloutStep.remaining({ ...later, stateOf: () => "done" }, PLAN)).toHaveLength(1);
+    // A former agent is never enough.
+    const former = {
+      ...running("one"),
+      spec: { nodeName: "one", containers: [{ name: identity.nodeAgent, image: "old" }] },
+    };
+    const back = { ...site, objects: siteWith(node("one"), former).objects, stateOf: () => "running" as const };
+    expect(await rolloutStep.remaining(back, PLAN)).toEqual([expect.stringContaining("Node one: ")]);
   });
 
   test("is waited for if the plan has no step that does it later, as plans of earlier builds", async () => {

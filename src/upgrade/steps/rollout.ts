@@ -6,6 +6,7 @@ import { quoted } from "../../quote.ts";
 import { fieldsIn, textIn } from "../manifest/workload.ts";
 import { agentImage, agentsPath, daemonSetPath } from "../rollout/agents.ts";
 import { type Pace, rolloutPace, rolloutSeconds, SECONDS_PER_NODE } from "../rollout/pace.ts";
+import type { NodeState } from "../rollout/pods.ts";
 import { rolloutNotes, rolloutObstacles } from "../rollout/preflight.ts";
 import { readRollout } from "../rollout/read-view.ts";
 import { pendingNodes, waitForNodes } from "../rollout/wait.ts";
@@ -39,8 +40,12 @@ export const rolloutStep: Step = {
   },
 
   async remaining(site, plan) {
-    const left = new Set(Object.keys(fieldsIn(await site.notes.read(), "left")));
-    return leftOf(site, site.now, { formerImage: textIn(plan.data, "formerImage"), left });
+    const notes = await site.notes.read();
+    const left = new Set(Object.keys(fieldsIn(notes, "left")));
+    // What `act` has seen updated is enough: an agent that is restarted since, or a node that joins, must not stop the run under the lock.
+    const isEnough = notes["isEnough"] === true && site.stateOf(NAME) === "running";
+    const isAwaited = ({ node, state }: NodeState) => !left.has(node) && (state === "old" || !isEnough);
+    return leftOf(site, site.now, { formerImage: textIn(plan.data, "formerImage"), isAwaited });
   },
 
   async act(site, plan) {
@@ -54,9 +59,8 @@ export const rolloutStep: Step = {
       ...(site.stateOf(REMAINING_NODES) === undefined ? {} : { mayLeaveNodes: true }),
       ...guardedWait(site, "upgrade apply"),
     });
-    await site.notes.write(
-      left.length === 0 ? {} : { left: Object.fromEntries(left.map(({ node, why }) => [node, why])) },
-    );
+    const reasons = Object.fromEntries(left.map(({ node, why }) => [node, why]));
+    await site.notes.write({ isEnough: true, ...(left.length === 0 ? {} : { left: reasons }) });
   },
 };
 
@@ -97,14 +101,17 @@ function isUntagged(image: string): boolean {
 async function leftOf(
   site: PlanningSite,
   now: () => Date,
-  { formerImage, left }: { readonly formerImage: string | undefined; readonly left?: ReadonlySet<string> },
+  {
+    formerImage,
+    isAwaited,
+  }: { readonly formerImage: string | undefined; readonly isAwaited?: (state: NodeState) => boolean },
 ): Promise<readonly string[]> {
   const { objects, facts, release, signal } = site;
   const path = await agentsPath(objects, facts.namespace);
   if (path === undefined) return ["There is no DaemonSet of the node agents"];
   const former = formerTemplate(await objects.read(path), release.version, formerImage);
   if (former !== "") return [former];
-  return pendingNodes({ objects, facts, signal, now }, path, left);
+  return pendingNodes({ objects, facts, signal, now }, path, isAwaited);
 }
 
 /** Empty if the template is that of this release. An image without a tag tells only if it is the former one. */
