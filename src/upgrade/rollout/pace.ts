@@ -67,17 +67,18 @@ export function rolloutSeconds(count: number, { atOnce }: Pick<Pace, "atOnce">):
 }
 
 /**
- * Of the nodes whose update takes too long, those that the update goes on without. None if there are more of them than may
- * be missing, or than are updated: then the release is to blame, and the way back must stay open.
+ * Of the nodes whose update takes too long, those that the update goes on without. None if there are more of them than are
+ * updated, or more than may be missing, not counting those that are down: then the release is to blame, and the way back must
+ * stay open.
  */
 export function nodesToLeave(
   states: readonly NodeState[],
   overdue: ReadonlySet<string>,
   { atOnce }: Pick<Pace, "atOnce">,
 ): ReadonlySet<string> {
-  const left = states.filter((state) => !isUpdated(state) && overdue.has(state.node));
-  const most = Math.min(atOnce, states.filter(isUpdated).length);
-  return new Set(left.length <= most ? left.map(({ node }) => node) : []);
+  const late = states.filter((state) => !isUpdated(state) && overdue.has(state.node));
+  const isTooMany = late.length > states.filter(isUpdated).length || late.filter(isBlamed).length > atOnce;
+  return new Set(isTooMany ? [] : late.map(({ node }) => node));
 }
 
 /**
@@ -92,11 +93,19 @@ export function nodesToReplace(
   const isProven = states.some(isUpdated);
   // On etcd: the orchestrator waits for pods that are as ready as they become.
   const isBlocked = states.some(({ state }) => state === "accepted");
-  const excused = isProven ? left : overdue;
-  if (isProven ? !(isForced || isBlocked) : !isForced || excused.size === 0 || excused.size > atOnce) return [];
-  const busy = states.filter((each) => isBusy(each) && !excused.has(each.node)).length;
+  const late = states.filter(({ node }) => overdue.has(node));
+  const isTurnOfAnother = late.length > 0 && late.filter(isBlamed).length <= atOnce;
+  if (isProven ? !(isForced || isBlocked) : !(isForced && isTurnOfAnother)) return [];
+  const isExcused = (state: NodeState) =>
+    isProven ? left.has(state.node) || (overdue.has(state.node) && !isBlamed(state)) : overdue.has(state.node);
+  const busy = states.filter((each) => isBusy(each) && !isExcused(each)).length;
   const limit = isProven && isForced ? atOnce : 1;
   return states.filter(isWaiting).slice(0, Math.max(0, limit - busy));
+}
+
+/** That it is not updated may be because of the release. */
+function isBlamed({ isDown }: NodeState): boolean {
+  return isDown !== true;
 }
 
 export function isUpdated({ state }: NodeState): boolean {

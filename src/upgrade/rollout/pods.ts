@@ -27,6 +27,8 @@ export interface NodeState {
   readonly pod?: Fields;
   /** Why it is not done; empty if it is, or waits for its turn. */
   readonly why: string;
+  /** Its Node is not ready, or does not exist, and its pod is the former one: the release has nothing to do with that. */
+  readonly isDown?: true;
 }
 
 /** A container that does not become ready within this time is not expected to. */
@@ -53,7 +55,10 @@ function stateOf(
 ): NodeState {
   const pod = pods.find((each) => isNew(view, each)) ?? pods[0];
   if (pod === undefined) return { node, state: "absent", why: trouble || "it has no pod of the DaemonSet" };
-  if (!isNew(view, pod)) return { node, state: "old", pod, why: trouble || oldPodReason(view, pod) };
+  if (!isNew(view, pod)) {
+    const isDown = trouble === "" ? {} : ({ isDown: true } as const);
+    return { node, state: "old", pod, why: trouble || oldPodReason(view, pod), ...isDown };
+  }
   const problem = podProblem(pod);
   const unready = unreadyContainers(pod);
   if (problem === "" && unready.length === 0 && isRunning(pod)) return { node, state: "ready", pod, why: "" };

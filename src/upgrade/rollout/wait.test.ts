@@ -15,6 +15,11 @@ const readyNode = (name: string, labels = {}) => ({
   status: { conditions: [{ type: "Ready", status: "True" }] },
 });
 
+const deadNode = (name: string) => ({
+  ...readyNode(name),
+  status: { conditions: [{ type: "Ready", status: "Unknown", reason: "NodeStatusUnknown" }] },
+});
+
 /** On the node of the same name. */
 function pod(name: string, revision: string, isReady: boolean) {
   const labels = { "controller-revision-hash": revision };
@@ -131,12 +136,12 @@ describe("waitForNodes() while the datastore is locked", () => {
 
   /**
    * Nodes named `n1`, `n2` ... of which the orchestrator updates one at a time, in 4 s; on those in `stuck` no pod ends or
-   * starts, and the orchestrator waits for them.
+   * starts, and the orchestrator waits for them. `down`: not ready.
    */
-  function updatedCluster(count: number, stuck: readonly string[] = []) {
+  function updatedCluster(count: number, stuck: readonly string[] = [], down: readonly string[] = []) {
     const names = Array.from({ length: count }, (_, index) => `n${index + 1}`);
     const pods: Any[] = names.map((name) => pod(name, "old", true));
-    const nodes: Any[] = names.map((name) => readyNode(name));
+    const nodes: Any[] = names.map((name) => (down.includes(name) ? deadNode(name) : readyNode(name)));
     const removed: string[] = [];
     let most = 0;
     const remove = (name: string) => {
@@ -245,6 +250,24 @@ describe("waitForNodes() while the datastore is locked", () => {
     expect((await waitForNodes(without, "/agents", { mayLeaveNodes: true })).map(({ node }) => node)).toEqual(["n6"]);
     expect(site.now().getTime() - began).toBeGreaterThan(120_000);
     expect(pods).toHaveLength(6);
+  });
+
+  test.each([
+    ["two machines", ["n9", "n10"]],
+    ["the machines that the orchestrator chooses first", ["n1", "n2"]],
+    ["half of the machines", ["n2", "n4", "n6", "n8", "n10"]],
+  ])("goes on without %s that are dead with their former pods, however few may be updated at once", async (_, dead) => {
+    const { site } = updatedCluster(10, dead, dead);
+    const options = { ...site.options, maxUnavailable: 1 };
+    const left = await waitForNodes({ ...site, options }, "/agents", { mayLeaveNodes: true });
+
+    expect(left.map(({ node }) => node).toSorted()).toEqual(dead.toSorted());
+  });
+
+  test("does not go on without more dead machines than updated ones: the release may have cut them off", async () => {
+    const { site } = updatedCluster(5, ["n2", "n4", "n5"], ["n2", "n4", "n5"]);
+
+    await expect(waitForNodes(site, "/agents", { mayLeaveNodes: true })).rejects.toThrow(/no progress.*Node n2: /);
   });
 
   test("does not go on without a node unless it may", async () => {
