@@ -19,7 +19,7 @@ import {
   PLAN_OPTIONS,
   upgradeOptions,
 } from "./options.ts";
-import { type UpgradeSite, withUpgradeSite } from "./site.ts";
+import { tellLock, type UpgradeSite, withUpgradeSite } from "./site.ts";
 
 export const upgradePlan: Command = {
   kind: "command",
@@ -54,6 +54,7 @@ export const upgradePlan: Command = {
 };
 
 async function planOf(site: UpgradeSite, context: Context, given: Given): Promise<UpgradePlan> {
+  tellLock(context, site);
   const earlier = await earlierRun(site);
   const facts = earlier?.plan.facts ?? (await requireFacts(site, context, given));
   const options = upgradeOptions(given);

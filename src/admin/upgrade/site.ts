@@ -6,6 +6,7 @@ import { clusterObjects } from "../../kube/objects.ts";
 import { openBackups } from "../../upgrade/backups.ts";
 import type { Facts } from "../../upgrade/facts.ts";
 import { LedgerStore, UPGRADE_NAME } from "../../upgrade/ledger.ts";
+import { lockText } from "../../upgrade/lock-text.ts";
 import type { Run, RunEvent } from "../../upgrade/run.ts";
 import { type HeldLease, leasedClient, leasedDatastore, requireHeld, withRunLease } from "../../upgrade/run-lease.ts";
 import type { Backups, Helm, PlanningSite } from "../../upgrade/step.ts";
@@ -64,7 +65,11 @@ export async function withRun<T>(
     };
     const run = withRunLease(means, (lease) =>
       siteOf(context, given, { client, lease }, (site) => {
-        return work(runOf(context, site, { helm: helm && leasedHelm(helm, lease), lease, report }));
+        const more = { helm: helm && leasedHelm(helm, lease), lease, report };
+        return work(runOf(context, site, more)).catch((failure: unknown) => {
+          tellLock(context, site);
+          throw failure;
+        });
       }),
     );
     return run.catch((failure: unknown) => {
@@ -73,6 +78,12 @@ export async function withRun<T>(
       throw failure;
     });
   });
+}
+
+/** As far as this process knows: the API may be away. */
+export function tellLock(context: Context, { ledger: { current } }: Pick<UpgradeSite, "ledger">): void {
+  const text = current === undefined ? "" : lockText(current, context.now());
+  if (text !== "") context.stderr(`${text}\n`);
 }
 
 function runOf(

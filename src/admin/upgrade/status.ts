@@ -1,6 +1,7 @@
 import { leaseIn } from "../../kube/election/lease.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { adviceOf, type Ledger, LedgerStore, UPGRADE_NAME, UPGRADE_NAMESPACE } from "../../upgrade/ledger.ts";
+import { lockedByUpgrade, lockText } from "../../upgrade/lock-text.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { type Command, EXIT_OK, wantsJson } from "../command.ts";
 import { formatTable } from "../table.ts";
@@ -21,8 +22,11 @@ export const upgradeStatus: Command = {
     });
     if (wantsJson(given)) {
       const { notes: _, ...shown } = ledger ?? { phase: "none", notes: {} };
-      context.stdout(`${JSON.stringify({ ...shown, ...(holder === undefined ? {} : { holder }) }, undefined, 2)}\n`);
-    } else context.stdout(ledger === undefined ? "There is no upgrade in this cluster.\n" : statusText(ledger, holder));
+      const locked = ledger && lockedByUpgrade(ledger);
+      const more = { ...(locked && { lockedSince: locked.since }), ...(holder && { holder }) };
+      context.stdout(`${JSON.stringify({ ...shown, ...more }, undefined, 2)}\n`);
+    } else if (ledger === undefined) context.stdout("There is no upgrade in this cluster.\n");
+    else context.stdout(statusText(ledger, { holder, lock: lockText(ledger, context.now()) }));
     return EXIT_OK;
   },
 };
@@ -63,7 +67,10 @@ function holderText({ identity: name, secondsSince, limitSeconds }: Holder): str
   return `carried out by ${name}, which reported ${Math.max(0, secondsSince)} s ago (after ${limitSeconds} s without a report it has ended)`;
 }
 
-function statusText(ledger: Ledger, holder: Holder | undefined): string {
+function statusText(
+  ledger: Ledger,
+  { holder, lock }: { readonly holder: Holder | undefined; readonly lock: string },
+): string {
   const { run, from, to, startedAt, endedAt, steps } = ledger;
   const rows = steps.map((step) => [step.name, step.state, step.endedAt ?? step.startedAt ?? "", step.problem ?? ""]);
   return [
@@ -71,6 +78,7 @@ function statusText(ledger: Ledger, holder: Holder | undefined): string {
     ...(holder === undefined || holder.isAlive
       ? []
       : [`${holder.identity} has not reported since ${holder.renewedAt}`]),
+    ...(lock === "" ? [] : [lock]),
     `Started ${startedAt}${endedAt === undefined ? "" : `, ended ${endedAt}`}`,
     "",
     formatTable(["STEP", "STATE", "SINCE", "PROBLEM"], rows),

@@ -124,6 +124,43 @@ definitions        running   2026-01-02T03:01:01.000Z   it is not established
   });
 });
 
+describe("a lock of the upgrade", () => {
+  const LOCKED: Partial<Ledger> = {
+    steps: [
+      { name: "storage", state: "done", startedAt: "2026-01-02T03:01:00.000Z" },
+      { name: "rollout", state: "running", startedAt: "2026-01-02T03:02:00.000Z" },
+      { name: "unlock", state: "pending" },
+    ],
+  };
+  const LINE = /^The datastore is LOCKED since 2026-01-02T03:01:00.000Z, about 4 min: no pod starts or ends until /m;
+
+  test("is told by upgrade status", async () => {
+    const { vendorctl } = toolOn(await clusterWith(LOCKED));
+
+    expect((await vendorctl("upgrade status")).stdout).toMatch(LINE);
+    expect(JSON.parse((await vendorctl("upgrade status -o json")).stdout)).toMatchObject({
+      lockedSince: "2026-01-02T03:01:00.000Z",
+    });
+  });
+
+  test.each([
+    ["upgrade apply", "running"],
+    ["upgrade rollback --yes", "rolling-back"],
+  ] as const)("is told by %s when it ends before its time", async (command, phase) => {
+    const { vendorctl } = toolOn(await clusterWith({ ...LOCKED, phase, plans: ["gone"] }));
+    const { stderr, code } = await vendorctl(command);
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toMatch(LINE);
+  });
+
+  test("is told by a plan that continues", async () => {
+    const { vendorctl } = toolOn(await clusterWith(LOCKED));
+
+    expect((await vendorctl("upgrade plan")).stderr).toMatch(LINE);
+  });
+});
+
 describe("upgrade rollback", () => {
   test("without --yes tells the limits, and changes nothing", async () => {
     const { cluster, vendorctl } = toolOn(await clusterWith({}));
