@@ -126,6 +126,14 @@ function controllerAlerts(metric: MetricName): readonly Alert[] {
       heading: "the-datastore-belongs-to-another-cluster",
     },
     {
+      name: "DatastoreLocked",
+      expression: `max(${metric("datastore_locked")}) > 0`,
+      lasting: "15m",
+      severity: "critical",
+      summary: "The datastore is locked: no pod starts or ends",
+      heading: "the-datastore-is-locked",
+    },
+    {
       name: "RemovalsHeld",
       expression: `max by (controller) (${metric("held_removals")} and ${leads}) > 0`,
       lasting: "1m",

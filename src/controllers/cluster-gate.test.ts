@@ -68,6 +68,23 @@ describe("the gate of the controllers", () => {
     await end();
   });
 
+  test("knows whether the datastore is locked, as of its last look", async () => {
+    const { gate, store, end } = await gateBetween(["n1"], ["n1"], { recorded: "this" });
+    await gate.whenLeading(stop.signal);
+    expect(gate.isDatastoreLocked).toBe(false);
+    const lock = async (datastoreReady: boolean) => {
+      const value = clusterInformation.write(
+        clusterInformation.make({ name: "default" }, { kubeSystemUID: "this", datastoreReady }),
+      );
+      await seed(store, { kind: "put", key: KEY, value });
+    };
+    await lock(false);
+    await pollUntil(() => gate.isDatastoreLocked, "the lock");
+    await lock(true);
+    await pollUntil(() => !gate.isDatastoreLocked, "its end");
+    await end();
+  });
+
   test("stays closed for another cluster, says so once, and opens when an administrator confirms the move", async () => {
     const { gate, store, logged, end } = await gateBetween(["n1"], ["n1"], { recorded: "another" });
     await pollUntil(() => gate.mismatch !== undefined, "the mismatch");

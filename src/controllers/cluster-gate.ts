@@ -24,6 +24,7 @@ export class ClusterGate implements Leadership {
   private uid: string | undefined;
   private isConfirmed = false;
   private refusal: string | undefined;
+  private locked = false;
   /** The last failure: each is logged once. */
   private logged = "";
   /** Why the cluster could not be recorded. */
@@ -41,6 +42,11 @@ export class ClusterGate implements Leadership {
   get unconfirmed(): string | undefined {
     if (this.isConfirmed) return undefined;
     return this.logged || "the datastore was not compared with the cluster yet";
+  }
+
+  /** As of the last comparison. */
+  get isDatastoreLocked(): boolean {
+    return this.locked;
   }
 
   isLeading(): boolean {
@@ -90,8 +96,9 @@ export class ClusterGate implements Leadership {
   private async compare(mode: "record" | "check"): Promise<number> {
     const { sides, log } = this.means;
     try {
-      const { uid, isRecorded, problem = "" } = await confirmCluster(sides, mode);
+      const { uid, isRecorded, isLocked, problem = "" } = await confirmCluster(sides, mode);
       this.uid = uid;
+      this.locked = isLocked;
       this.open();
       if (problem !== "" && this.unrecorded !== problem) log(problem, "WARNING");
       this.unrecorded = problem;

@@ -47,6 +47,7 @@ export class ControllersProcess {
       usage: running?.usage,
       isLeading: gate?.isLeading() ?? false,
       clusterMismatch: gate?.mismatch,
+      isDatastoreLocked: gate?.isDatastoreLocked ?? false,
       unconfirmedCluster: gate?.unconfirmed,
       electedAt: elector.askedAt,
       now: means.elapsed(),

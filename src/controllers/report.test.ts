@@ -28,6 +28,7 @@ const REPORT: ControllersReport = {
   },
   isLeading: true,
   clusterMismatch: undefined,
+  isDatastoreLocked: true,
   unconfirmedCluster: undefined,
   electedAt: 1_000,
   now: 2_000,
@@ -61,6 +62,7 @@ describe("the report of the controllers", () => {
   test.each([
     "vendor_controllers_leader 1",
     "vendor_controllers_cluster_mismatch 0",
+    "vendor_controllers_datastore_locked 1",
     'vendor_controllers_held_removals{controller="policy"} 30',
     'vendor_controllers_held_removals{controller="leaks"} 25',
     'vendor_controllers_queue_depth{controller="policy"} 3',

@@ -16,7 +16,9 @@ export interface ControllersReport {
   readonly isLeading: boolean;
   /** Why nothing is written: the datastore belongs to another cluster. */
   readonly clusterMismatch: string | undefined;
-  /** Why nothing is written: that, or the two could never be compared. */
+  /** As of the last look, some minutes ago at most. */
+  readonly isDatastoreLocked: boolean;
+  /** Why nothing is written: a mismatch, or the two could never be compared. */
   readonly unconfirmedCluster: string | undefined;
   /** When the lease was last asked for, in milliseconds. */
   readonly electedAt: number;
@@ -44,13 +46,16 @@ export function readinessOf({ controllers, clusterMismatch, unconfirmedCluster }
 }
 
 export function metricsText(report: ControllersReport): string {
-  const { controllers = [], collector, usage, isLeading, clusterMismatch } = report;
+  const { controllers = [], collector, usage, isLeading, clusterMismatch, isDatastoreLocked } = report;
   const each = (value: (state: ControllerState) => number): readonly Sample[] =>
     controllers.map((state) => [labelsOf({ controller: state.name }), value(state)]);
   return [
     metric("leader", "gauge", "1 if this process writes", [["", isLeading ? 1 : 0]]),
     metric("cluster_mismatch", "gauge", "1 if nothing is written because the datastore belongs to another cluster", [
       ["", clusterMismatch === undefined ? 0 : 1],
+    ]),
+    metric("datastore_locked", "gauge", "1 if the datastore is locked, so that no pod starts or ends", [
+      ["", isDatastoreLocked ? 1 : 0],
     ]),
     metric(
       "queue_depth",

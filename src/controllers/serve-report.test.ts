@@ -11,6 +11,7 @@ test("a replica whose port another one of the same host has takes it over, and s
     collector: undefined,
     usage: undefined,
     clusterMismatch: undefined,
+    isDatastoreLocked: false,
     unconfirmedCluster: undefined,
     isLeading: false,
     electedAt: 0,

@@ -8,6 +8,7 @@ import { ALL_AFFINITIES_PREFIX } from "../model/keys.ts";
 import { CLUSTER_INFORMATION, NODE } from "../model/kinds.ts";
 import { hashMachineId } from "../model/machine-annotation.ts";
 import { orchestratorReference } from "../model/node-reference.ts";
+import { readStoredReadiness } from "../model/stored-resources.ts";
 import { quoted } from "../quote.ts";
 import { WANTED_CLUSTER } from "./cluster.ts";
 import { ADOPT_COMMAND, type ComparedCluster, judgeCluster, type KnownNode } from "./cluster-identity.ts";
@@ -37,6 +38,8 @@ export interface ConfirmedCluster {
   readonly uid: string | undefined;
   /** Whether the datastore has it, or there is nothing to record. */
   readonly isRecorded: boolean;
+  /** Whether the datastore is locked. */
+  readonly isLocked: boolean;
   /** The nodes coincide, but this keeps it from being recorded. */
   readonly problem?: string;
 }
@@ -44,17 +47,20 @@ export interface ConfirmedCluster {
 /** Throws `OtherCluster`. "record": writes the UID to a datastore that has none; if it cannot, the nodes have proven it all the same. */
 export async function confirmCluster(sides: ClusterSides, mode: "record" | "check"): Promise<ConfirmedCluster> {
   const uid = await sides.readClusterUid();
-  const recorded = recordedUid(await readInformation(sides.store));
+  const information = await readInformation(sides.store);
+  const recorded = recordedUid(information);
+  const isLocked = information !== undefined && !readStoredReadiness(information.value, information.key);
   const compared = recorded === undefined ? await readNodes(sides) : { records: [], nodes: [] };
   const judgement = judgeCluster({ recorded, uid, ...compared, proof: proofOf(sides) });
   if (judgement.kind === "other") throw new OtherCluster(judgement.reason);
-  if (judgement.kind === "same" || uid === undefined) return { uid, isRecorded: true };
-  if (mode === "check") return { uid, isRecorded: false };
+  if (judgement.kind === "same" || uid === undefined) return { uid, isLocked, isRecorded: true };
+  if (mode === "check") return { uid, isLocked, isRecorded: false };
   try {
-    return { uid, isRecorded: await recordCluster(sides.store, uid) };
+    return { uid, isLocked, isRecorded: await recordCluster(sides.store, uid) };
   } catch (failure) {
     const message = failure instanceof Error ? failure.message : String(failure);
-    return { uid, isRecorded: false, problem: `Cannot record that the datastore belongs to this cluster: ${message}` };
+    const problem = `Cannot record that the datastore belongs to this cluster: ${message}`;
+    return { uid, isLocked, isRecorded: false, problem };
   }
 }
 

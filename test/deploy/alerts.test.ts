@@ -26,6 +26,7 @@ const METRICS = [
     usage: { pools: [], nodes: [] },
     isLeading: true,
     clusterMismatch: undefined,
+    isDatastoreLocked: false,
     unconfirmedCluster: undefined,
     electedAt: 0,
     now: 0,
