@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Ledger, StepState } from "./ledger.ts";
-import { lockedByUpgrade, lockText } from "./lock-text.ts";
+import { leftNodesText, lockedByUpgrade, lockText } from "./lock-text.ts";
 
 const SINCE = "2026-01-02T03:00:00.000Z";
 const NOW = new Date("2026-01-02T03:12:00.000Z");
@@ -33,5 +33,24 @@ describe("the line about the lock", () => {
 
     expect(text).toStartWith(`The datastore is LOCKED since ${SINCE}, about 12 min: no pod starts or ends until `);
     expect(text).toMatch(end);
+  });
+});
+
+describe("the line about nodes that were left", () => {
+  const UNLOCKED = { storage: "done", unlock: "done", "remaining-nodes": "running" } as const;
+  const left = { rollout: { left: { two: "the Node is not ready", three: "it has no pod" } } };
+
+  test("names them once the datastore is unlocked, with what a former agent misses and what to do", () => {
+    expect(leftNodesText({ ...ledger("running", UNLOCKED), notes: left })).toMatch(
+      /^2 nodes were left by the update \(two, three\): .*follows no change.*new policies.*kubectl cordon.*drain/,
+    );
+  });
+
+  test.each<[string, Readonly<Record<string, StepState>>, Ledger["notes"]]>([
+    ["while it is locked", { ...UNLOCKED, unlock: "pending" }, left],
+    ["when they are updated", { ...UNLOCKED, "remaining-nodes": "done" }, left],
+    ["if there is none", UNLOCKED, { rollout: { isEnough: true } }],
+  ])("is empty %s", (_, states, notes) => {
+    expect(leftNodesText({ ...ledger("running", states), notes })).toBe("");
   });
 });

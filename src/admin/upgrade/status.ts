@@ -1,7 +1,7 @@
 import { leaseIn } from "../../kube/election/lease.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { adviceOf, type Ledger, LedgerStore, UPGRADE_NAME, UPGRADE_NAMESPACE } from "../../upgrade/ledger.ts";
-import { lockedByUpgrade, lockText } from "../../upgrade/lock-text.ts";
+import { leftNodesText, lockedByUpgrade, lockText } from "../../upgrade/lock-text.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { type Command, EXIT_OK, wantsJson } from "../command.ts";
 import { formatTable } from "../table.ts";
@@ -26,7 +26,10 @@ export const upgradeStatus: Command = {
       const more = { ...(locked && { lockedSince: locked.since }), ...(holder && { holder }) };
       context.stdout(`${JSON.stringify({ ...shown, ...more }, undefined, 2)}\n`);
     } else if (ledger === undefined) context.stdout("There is no upgrade in this cluster.\n");
-    else context.stdout(statusText(ledger, { holder, lock: lockText(ledger, context.now()) }));
+    else {
+      const lines = [lockText(ledger, context.now()), leftNodesText(ledger)].filter((line) => line !== "");
+      context.stdout(statusText(ledger, { holder, lines }));
+    }
     return EXIT_OK;
   },
 };
@@ -69,7 +72,7 @@ function holderText({ identity: name, secondsSince, limitSeconds }: Holder): str
 
 function statusText(
   ledger: Ledger,
-  { holder, lock }: { readonly holder: Holder | undefined; readonly lock: string },
+  { holder, lines }: { readonly holder: Holder | undefined; readonly lines: readonly string[] },
 ): string {
   const { run, from, to, startedAt, endedAt, steps } = ledger;
   const rows = steps.map((step) => [step.name, step.state, step.endedAt ?? step.startedAt ?? "", step.problem ?? ""]);
@@ -78,7 +81,7 @@ function statusText(
     ...(holder === undefined || holder.isAlive
       ? []
       : [`${holder.identity} has not reported since ${holder.renewedAt}`]),
-    ...(lock === "" ? [] : [lock]),
+    ...lines,
     `Started ${startedAt}${endedAt === undefined ? "" : `, ended ${endedAt}`}`,
     "",
     formatTable(["STEP", "STATE", "SINCE", "PROBLEM"], rows),

@@ -143,6 +143,17 @@ describe("a lock of the upgrade", () => {
     });
   });
 
+  test("is followed by nodes that were left, which upgrade status names until they are updated", async () => {
+    const steps: Ledger["steps"] = [
+      { name: "storage", state: "done" },
+      { name: "unlock", state: "done" },
+      { name: "remaining-nodes", state: "running" },
+    ];
+    const { vendorctl } = toolOn(await clusterWith({ steps, notes: { rollout: { left: { two: "down" } } } }));
+
+    expect((await vendorctl("upgrade status")).stdout).toMatch(/^1 node was left by the update \(two\): /m);
+  });
+
   test.each([
     ["upgrade apply", "running"],
     ["upgrade rollback --yes", "rolling-back"],

@@ -5,6 +5,7 @@
 import { PluginError } from "../../errors.ts";
 import type { Fields } from "../../kube/objects.ts";
 import { shortened } from "../listed.ts";
+import { FORMER_AGENT_IS_BEHIND } from "../lock-text.ts";
 import { fieldsIn } from "../manifest/workload.ts";
 import type { RunCommand, StepSite } from "../step.ts";
 import { isBusy, isUpdated, nodesToLeave, nodesToReplace, rolloutPace } from "./pace.ts";
@@ -140,7 +141,7 @@ function overdueNodes(
 }
 
 function leftText(state: NodeState, seconds: number | undefined): string {
-  return `${describe(state)}. It is not updated after ${seconds} s: the update goes on without it`;
+  return `${describe(state)}. It is not updated after ${seconds} s: the update goes on without it; ${FORMER_AGENT_IS_BEHIND}`;
 }
 
 function viewOf(site: Pick<RolloutSite, "objects" | "now" | "facts">, path: string): Promise<RolloutView | undefined> {

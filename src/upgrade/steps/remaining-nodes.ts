@@ -4,6 +4,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { FORMER_AGENT_IS_BEHIND } from "../lock-text.ts";
 import { agentsPath, daemonSetPath } from "../rollout/agents.ts";
 import { pendingNodes, waitForNodes } from "../rollout/wait.ts";
 import type { Step, StepSite } from "../step.ts";
@@ -59,8 +60,8 @@ export const remainingNodesStep: Step = {
 };
 
 const REMEDY =
-  "no pod starts on these nodes until then: their former agents assign nothing, because the former storage stays locked. " +
-  "Repair each node, or delete its Node if it does not come back, and run upgrade apply again";
+  "no pod starts on these nodes until then: their former agents assign nothing, because the former storage stays locked. And " +
+  `${FORMER_AGENT_IS_BEHIND}. Repair each node, or delete its Node if it does not come back, and run upgrade apply again`;
 
 /** What former agents have assigned while somebody had unlocked their storage. */
 async function refuseTwiceAssigned(site: StepSite): Promise<void> {

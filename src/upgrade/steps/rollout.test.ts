@@ -167,7 +167,9 @@ describe("a node that is down when the datastore is locked", () => {
       isEnough: true,
       left: { two: expect.stringContaining("the Node is not ready (NodeStatusUnknown)") },
     });
-    expect(site.lines).toContainEqual(expect.stringMatching(/^Node two: .* It is not updated after 300 s/));
+    expect(site.lines).toContainEqual(
+      expect.stringMatching(/^Node two: .* It is not updated after 300 s.*follows no change.*cordon/),
+    );
   });
 
   test.each<[string, readonly object[]]>([
@@ -204,7 +206,9 @@ describe("a node that is down when the datastore is locked", () => {
     expect(failure).toMatchObject({
       kind: "not-ready",
       message: expect.stringMatching(/^The datastore is unlocked, but not all nodes are updated.*Node two: /),
-      details: expect.stringMatching(/former storage stays locked.*Repair each node, or delete its Node.*apply again/),
+      details: expect.stringMatching(
+        /former storage stays locked.*follows no change.*cordon.*Repair each node, or delete its Node.*apply again/,
+      ),
     });
   });
 
