@@ -85,7 +85,7 @@ describe("restoreOperator()", () => {
     const { kind, message, details } = await rejectionOf(work);
     expect(kind).toBe("not-ready");
     expect(message).toContain(`DaemonSet ${nodeAgent} still has the image "${PRESENT}"`);
-    expect(details).toContain("run upgrade rollback again");
+    expect(details).toMatch(/logs deployment.*run upgrade rollback again/);
   });
 
   test("says what to do if the pods of the operator do not end, because their machine is off", async () => {
@@ -116,5 +116,19 @@ describe("restoreOperator()", () => {
     await work();
 
     expect(waits).toHaveLength(1);
+  });
+
+  test("names a node that is down, and what to do with it, rather than the former operator", async () => {
+    const down = {
+      ...NODE,
+      status: { conditions: [{ type: "Ready", status: "Unknown", reason: "NodeStatusUnknown" }] },
+    };
+    const { work } = await siteOf("former", [{ [PATHS.daemonSet]: daemonSet(FORMER), [PATHS.node]: down }]);
+    const failure = await rejectionOf(work);
+
+    expect(failure.message).toContain("Node one: the Node is not ready (NodeStatusUnknown)");
+    expect(failure.message).not.toContain("operator");
+    expect(failure.details).toMatch(/delete the Node if it does not come back, and run upgrade rollback again/);
+    expect(failure.details).not.toContain("logs");
   });
 });

@@ -15,19 +15,27 @@ import { waitForNodes } from "./wait.ts";
 const DAEMON_SET = `${groupPath("apps/v1")}/namespaces/${identity.systemNamespace}/daemonsets/${identity.nodeAgent}`;
 
 export async function waitForFormerAgents(site: StepSite): Promise<void> {
+  const { version } = site.release;
+  let missing = "";
   try {
     await waitForNodes(site, DAEMON_SET, {
-      missingTemplate: (daemonSet) => presentTemplate(daemonSet, site.release.version),
+      missingTemplate(daemonSet) {
+        missing = presentTemplate(daemonSet, version);
+        return missing;
+      },
       ...guardedWait(site, "upgrade rollback"),
     });
   } catch (failure) {
     if (!(failure instanceof PluginError) || failure.kind !== "not-ready") throw failure;
+    const state = `Cannot go back yet: node agents of ${version} still use the resources of this release`;
+    // With the former template it is up to the nodes.
+    if (missing === "")
+      throw new PluginError("not-ready", `${state}. ${failure.message}`, { details: failure.details, cause: failure });
     const logs = `kubectl --namespace ${identity.operator} logs deployment/${identity.operator}`;
-    throw new PluginError(
-      "not-ready",
-      `Cannot go back yet: node agents of ${site.release.version} still use the resources of this release, and the former operator does not replace them. ${failure.message}`,
-      { details: `see why (${logs}), and run upgrade rollback again`, cause: failure },
-    );
+    throw new PluginError("not-ready", `${state}, and the former operator does not replace them. ${failure.message}`, {
+      details: `see why (${logs}), and run upgrade rollback again`,
+      cause: failure,
+    });
   }
 }
 
