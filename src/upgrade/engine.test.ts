@@ -59,7 +59,7 @@ function siteOn(plan: ImitatedPlan = {}, steps: readonly Step[] = STEPS) {
     steps,
     lease,
     openDatastore: site.openDatastore,
-    site: { ...site, now: () => new Date(time), wait, helm: undefined },
+    site: { ...site, now: () => new Date(time), begunAt: NOW, wait, helm: undefined },
     ledger: await LedgerStore.open(objects, async (text) => void copies.set("ledger", text)),
     backups: (run) =>
       openBackups({ objects, run, copy: async (name, text) => void copies.set(name, text), partBytes: 64 }),

@@ -13,7 +13,7 @@ import { decodePlan, encodePlan, planDigest, type UpgradePlan } from "./upgrade-
 
 export interface Run {
   readonly steps: readonly Step[];
-  readonly site: Pick<StepSite, "objects" | "release" | "signal" | "now" | "wait" | "helm">;
+  readonly site: Pick<StepSite, "objects" | "release" | "signal" | "now" | "begunAt" | "wait" | "helm">;
   readonly ledger: LedgerStore;
   readonly lease: Pick<HeldLease, "whenHeld">;
   openDatastore(kind: Facts["datastore"]): Promise<Datastore>;

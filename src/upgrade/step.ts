@@ -96,6 +96,8 @@ export interface StepSite extends PlanningSite {
   /** One line for the user. */
   progress(line: string): void;
   now(): Date;
+  /** When this run began to carry steps out, by the same clock. */
+  readonly begunAt: Date;
   wait(milliseconds: number): Promise<void>;
   readonly helm: Helm | undefined;
 }

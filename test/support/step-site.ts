@@ -104,6 +104,7 @@ export class StepCluster {
       },
       progress: (line) => this.progress.push(line),
       now: () => new Date(this.time),
+      begunAt: new Date(this.time),
       wait: async (milliseconds) => {
         this.time += milliseconds;
         await this.whileWaiting();

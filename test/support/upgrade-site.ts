@@ -81,6 +81,7 @@ export function upgradeSite({
     stateOf: () => "done",
     progress: (line) => void lines.push(line),
     now: () => new Date(time),
+    begunAt: new Date(time),
     async wait(milliseconds) {
       time += milliseconds;
       await onWait?.();

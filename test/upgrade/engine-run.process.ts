@@ -75,7 +75,7 @@ async function carryOut(lease: HeldLease): Promise<void> {
     steps,
     lease,
     openDatastore: site.openDatastore,
-    site: { ...site, objects, now, wait: (milliseconds) => Bun.sleep(milliseconds), helm: undefined },
+    site: { ...site, objects, now, begunAt: now(), wait: (milliseconds) => Bun.sleep(milliseconds), helm: undefined },
     ledger: await LedgerStore.open(objects, async () => {}),
     backups: (name) => openBackups({ objects, run: name, copy: async () => {} }),
     report: print,

@@ -59,6 +59,7 @@ export function stepRun({ objects, facts, helm, options, more }: StepRunPlan): S
     },
     progress: (line) => lines.push(line),
     now: () => new Date(),
+    begunAt: new Date(),
     wait: (milliseconds) => Bun.sleep(Math.min(milliseconds, 100)),
     helm,
     ...more,

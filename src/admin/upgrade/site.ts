@@ -92,7 +92,15 @@ function runOf(
   { helm, ...more }: { readonly helm: Helm | undefined } & Pick<Run, "lease" | "report">,
 ): Run {
   const { objects, release, signal, ledger, openDatastore, backups } = site;
-  const stepSite = { objects, release, signal, now: context.now, wait: stepWait(context, signal), helm };
+  const stepSite = {
+    objects,
+    release,
+    signal,
+    now: context.now,
+    begunAt: context.now(),
+    wait: stepWait(context, signal),
+    helm,
+  };
   return { steps: STEPS, site: stepSite, ledger, openDatastore, backups, ...more };
 }
 

@@ -65,6 +65,7 @@ async function layOut({ version, ...variant }: Layout, planned?: Planned) {
     },
     progress: () => {},
     now: () => new Date("2026-01-02T03:04:05Z"),
+    begunAt: new Date("2026-01-02T03:04:05Z"),
     wait: async () => {},
   } as unknown as StepSite;
   const { plans, backup } = planned ?? (await planAll(site));

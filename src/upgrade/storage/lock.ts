@@ -57,10 +57,11 @@ export async function lockRevision(store: Pick<Datastore, "read">): Promise<stri
   return (await readInformation(store))?.revision;
 }
 
+/** By the clock of the machine that has locked it; long ago if it cannot be read. `undefined`: no upgrade has locked it. */
 export async function lockedSince(store: Pick<Datastore, "read">): Promise<Date | undefined> {
   const entry = await readInformation(store);
   const text = entry && clusterInformation.read(entry.value, KEY).metadata.annotations?.[UPGRADE_LOCK_ANNOTATION];
-  return text === undefined ? undefined : new Date(text);
+  return text === undefined ? undefined : new Date(Date.parse(text) || 0);
 }
 
 /** The record of the lock, with the time. */
