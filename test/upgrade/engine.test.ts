@@ -1,5 +1,6 @@
 /** The engine of an upgrade on a real API server: what only that can show. All moments of a kill: src/upgrade/engine.test.ts. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { apiVersionOf, OPERATOR_API } from "../../src/identity.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
@@ -11,6 +12,7 @@ import { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { SETTINGS_NAMESPACE, setting, settingPath } from "../support/setting-steps.ts";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/temporary-directory.ts";
+import { startProxy } from "../support/unreliable-proxy.ts";
 
 const problem = apiServerProblem();
 const testServer = testNeeding(problem);
@@ -123,7 +125,11 @@ interface Started {
 }
 
 function start(...args: readonly string[]): Started {
-  const command = [process.execPath, join(import.meta.dir, "engine-run.process.ts"), server.adminKubeconfig, ...args];
+  return startWith(server.adminKubeconfig, ...args);
+}
+
+function startWith(kubeconfig: string, ...args: readonly string[]): Started {
+  const command = [process.execPath, join(import.meta.dir, "engine-run.process.ts"), kubeconfig, ...args];
   const child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "inherit" });
   const lines: Record<string, unknown>[] = [];
   const read = async () => {
@@ -191,6 +197,33 @@ describe("processes that carry out an upgrade", () => {
       expect(await values()).toEqual({ ...before, go: "" });
     },
     60_000,
+  );
+
+  testServer(
+    "goes on when the API server is back, although it was away for so long that the Lease was lost",
+    async () => {
+      await objects.remove(settingPath("go"));
+      const holder = async () => (await objects.read(LEASE))?.["spec"] as { readonly leaseTransitions?: number };
+      const proxy = await startProxy(Number(new URL(server.url).port));
+      const kubeconfig = join(folder.path, "by-proxy");
+      const text = readFileSync(server.adminKubeconfig, "utf8");
+      writeFileSync(kubeconfig, text.replace(server.url, `https://127.0.0.1:${proxy.port}`));
+      await run("plan", folder.path);
+      const only = startWith(kubeconfig, "apply", folder.path);
+      const says = (words: string) => only.lines.some(({ line }) => String(line).startsWith(words));
+      await pollUntil(() => says("waiting"), "the slow step");
+      const { leaseTransitions } = await holder();
+      await proxy.whileDown(() => pollUntil(() => says("Lost the lease"), "the loss of the Lease", 60_000));
+      await objects.create("/api/v1/namespaces/settings/configmaps", setting("go", ""));
+      await only.ended;
+      await proxy.stop();
+
+      expect(only.lines.at(-1)).toEqual({ end: "apply" });
+      expect(says("Acquired the lease")).toBe(true);
+      expect(await values()).toEqual({ a: "first", b: "first", slow: "slow", new: "last", go: "" });
+      expect((await holder()).leaseTransitions).toBe(leaseTransitions as number);
+    },
+    120_000,
   );
 });
 
