@@ -10,11 +10,12 @@ import { type NftChange, tableRemoval } from "../linux/nftables/ruleset.ts";
 import {
   GUARDED_TUNNELS,
   type GuardedTunnel,
-  ruleComment,
+  ruleComments,
   senderChanges,
   senderOfElement,
   senderSet,
   TUNNEL_TABLE,
+  tunnelOfComment,
   tunnelTableChanges,
 } from "./tunnel-table.ts";
 
@@ -41,12 +42,13 @@ export function changeSenders(socket: NetlinkSocket, removed: readonly Address[]
 function changesFor(socket: NetlinkSocket, wanted: GuardedTunnels): readonly NftChange[] {
   const comments = listRuleHeads(socket, TUNNEL_TABLE).map(({ comment }) => comment);
   const present = presentSenders(socket);
+  const guarded = comments.map((comment) => tunnelOfComment(comment ?? ""));
   const tunnels = GUARDED_TUNNELS.filter(
-    (name) => wanted.tunnels.includes(name) || (wanted.isPartial && comments.includes(ruleComment(name))),
+    (name) => wanted.tunnels.includes(name) || (wanted.isPartial && guarded.includes(name)),
   );
   const senders = wanted.isPartial ? [...wanted.senders, ...without(present, wanted.senders)] : wanted.senders;
   if (tunnels.length === 0) return findTable(socket, TUNNEL_TABLE) === undefined ? [] : tableRemoval(TUNNEL_TABLE);
-  if (!Bun.deepEquals(comments, tunnels.map(ruleComment))) return tunnelTableChanges(tunnels, senders);
+  if (!Bun.deepEquals(comments, ruleComments(tunnels))) return tunnelTableChanges(tunnels, senders);
   return senderChanges(without(present, senders), without(senders, present));
 }
 

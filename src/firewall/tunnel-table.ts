@@ -2,9 +2,13 @@
  * The table that drops tunnelled packets of hosts that are not nodes, as data. Pure.
  *
  *   packet to this host ─▶ VXLAN or IPIP, and its source is not the address of a node? ──▶ counted, dropped
+ *                       └▶ VXLAN or IPIP, and its destination was translated? ──────────▶ counted, dropped
+ *   packet that leaves ──▶ the same
  *
- * Without it anybody who reaches this host could send packets to its pods past the policy of the sender. A node that joins
- * or leaves changes one element.
+ * Without it anybody who reaches this host could send packets to its pods past the policy of the sender. A Service whose
+ * endpoint is the tunnel port of a node would do the same for anybody who reaches the Service: the node that translates
+ * sends on with its own address, as the sender. Nodes never send to each other by the address of a Service, and a host that only
+ * routes tunnelled packets of others translates nothing. A node that joins or leaves changes one element.
  */
 import { identity } from "../identity.ts";
 import { type Address, addressBytes, addressFromBytes, type Family } from "../ip/address.ts";
@@ -19,6 +23,7 @@ import {
 } from "../linux/nftables/ruleset.ts";
 import type { NftElement } from "../linux/nftables/set.ts";
 import { matchTunnel } from "../linux/nftables/tunnel-match.ts";
+import { hostNumber } from "../linux/nftables/value.ts";
 
 export const TUNNEL_TABLE: TableReference = { family: "inet", name: identity.tunnelTable };
 
@@ -27,7 +32,8 @@ export const GUARDED_TUNNELS = ["vxlan4", "vxlan6", "ipip4"] as const;
 
 export type GuardedTunnel = (typeof GUARDED_TUNNELS)[number];
 
-const CHAIN = "input";
+/** After the translation of destinations, which precedes both. */
+const HOOKS = ["input", "postrouting"] as const;
 /** Before the tables that filter. */
 const PRIORITY = -10;
 const FAMILIES = [4, 6] as const;
@@ -36,23 +42,42 @@ export function senderSet(family: Family): string {
   return `senders${family}`;
 }
 
-/** Changes with every change of the rules, so that an upgrade replaces them. */
-export function ruleComment(tunnel: GuardedTunnel): string {
-  return `${tunnel}: only from nodes, version 1`;
+/** Of the rules that the table has for these tunnels, in the order in which the kernel lists them. */
+export function ruleComments(tunnels: readonly GuardedTunnel[]): readonly string[] {
+  return rulesOf(tunnels).map(({ comment }) => comment);
+}
+
+/** Also of a rule of a former release. */
+export function tunnelOfComment(comment: string): GuardedTunnel | undefined {
+  return GUARDED_TUNNELS.find((tunnel) => comment.startsWith(`${tunnel}: `));
 }
 
 function tunnelRuleset(tunnels: readonly GuardedTunnel[], senders: readonly Address[]): Ruleset {
   return {
     table: TUNNEL_TABLE,
     sets: FAMILIES.map((family) => ({ name: senderSet(family), key: [family === 4 ? "ipv4_addr" : "ipv6_addr"] })),
-    chains: [{ name: CHAIN, base: { type: "filter", hook: "input", priority: PRIORITY, policy: "accept" } }],
-    rules: tunnels.map((tunnel) => {
-      const family = tunnel === "vxlan6" ? 6 : 4;
-      const match = [...matchFamily(family), ...matchTunnel(tunnel === "ipip4" ? "ipip" : "vxlan")];
-      return { chain: CHAIN, expressions: [...match, ...dropStrangers(family)], comment: ruleComment(tunnel) };
-    }),
+    chains: HOOKS.map((hook) => ({ name: hook, base: { type: "filter", hook, priority: PRIORITY, policy: "accept" } })),
+    rules: rulesOf(tunnels),
     elements: elementsOf(senders),
   };
+}
+
+/** The comments change with every change of the rules, so that an upgrade replaces them. */
+function rulesOf(tunnels: readonly GuardedTunnel[]) {
+  return HOOKS.flatMap((chain) =>
+    tunnels.flatMap((tunnel) => {
+      const family = tunnel === "vxlan6" ? 6 : 4;
+      const match = [...matchFamily(family), ...matchTunnel(tunnel === "ipip4" ? "ipip" : "vxlan")];
+      const rule = (judgement: readonly Expression[], title: string) => ({
+        ...{ chain, expressions: [...match, ...judgement, { kind: "counter" } as const, verdict({ kind: "drop" })] },
+        comment: `${tunnel}: ${title}, version 2`,
+      });
+      return [
+        ...(chain === "input" ? [rule(isOfStranger(family), "only from nodes")] : []),
+        rule(IS_TRANSLATED, "not by a Service"),
+      ];
+    }),
+  );
 }
 
 /** Replaces the table, whatever it was, in one batch. */
@@ -76,14 +101,20 @@ export function senderOfElement({ key }: NftElement): Address | undefined {
   return addressFromBytes(key);
 }
 
-function dropStrangers(family: Family): readonly Expression[] {
-  return [
-    loadAddress(family, "source", 0),
-    { kind: "lookup", set: senderSet(family), from: 0, isInverted: true },
-    { kind: "counter" },
-    verdict({ kind: "drop" }),
-  ];
+function isOfStranger(family: Family): readonly Expression[] {
+  return [loadAddress(family, "source", 0), { kind: "lookup", set: senderSet(family), from: 0, isInverted: true }];
 }
+
+/** As `ct status dnat` and `ct direction original` write it: the replies to a client that sends from the port of VXLAN pass. */
+const DNATED = 1 << 5;
+const ORIGINAL = 0;
+const IS_TRANSLATED: readonly Expression[] = [
+  { kind: "ct", key: "status", to: 0 },
+  { kind: "bitwise", from: 0, to: 0, mask: hostNumber(DNATED), flip: hostNumber(0) },
+  { kind: "compare", operator: "different", from: 0, value: hostNumber(0) },
+  { kind: "ct", key: "direction", to: 0 },
+  { kind: "compare", operator: "equal", from: 0, value: Uint8Array.of(ORIGINAL) },
+];
 
 function elementsOf(
   addresses: readonly Address[],

@@ -37,7 +37,8 @@ export function sendFrame(netns: string, linkIndex: number, datagram: Datagram):
   }
 }
 
-function frameOf({ mac, tags, source, target, port }: Datagram): Uint8Array {
+/** For the payload of a tunnel too. */
+export function frameOf({ mac, tags, source, target, port }: Datagram): Uint8Array {
   const content = new TextEncoder().encode("?");
   const udp = [4321, port, UDP_HEADER + content.length, 0].flatMap(twoBytes);
   const length = IP_HEADER + udp.length + content.length;
