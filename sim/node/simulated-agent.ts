@@ -71,6 +71,7 @@ function agentMeansOf(process: SimulatedProcess, means: MachineMeans): AgentMean
     serveFacts: ({ signal }) => aborted(signal),
     containerAddresses: () => undefined,
     uuid: uuidsOf(process),
+    patiently: (work) => work(),
     followerOfBgp: () => ({ isAnnouncing: true, announce: () => {}, run: (_, signal) => aborted(signal) }),
   };
 }

@@ -19,7 +19,7 @@ interface Means {
   readonly own: AgentProcess;
   readonly signal: AbortSignal;
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
-  readonly watch: Pick<Watch, "ask">;
+  readonly watch: Pick<Watch, "ask" | "patiently">;
   /** The arguments that start the call server. */
   readonly callServer: readonly string[];
   /** Only in a test build. */

@@ -10,6 +10,7 @@ import { natLockPath, runDirectoryOf } from "../config/run-directory.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { openDatastoreToFollow } from "../datastore/open.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
+import type { Watch } from "../health/watchdog.ts";
 import { identity } from "../identity.ts";
 import { bootedAt } from "../ipam/leaks/host-links.ts";
 import type { KubeClient } from "../kube/api.ts";
@@ -39,6 +40,8 @@ export interface AgentMeans {
   /** In the network namespaces of all processes of the host, without lengths; `undefined` if those cannot be seen. */
   containerAddresses(): ReadonlySet<string> | undefined;
   uuid(): string;
+  /** Runs what the kernel may be busy with for minutes: nobody ends the agent for it. */
+  patiently<Result>(work: () => Result): Result;
   /** Runs BIRD. */
   followerOfBgp(means: BgpMeans): FollowedBgp;
 }
@@ -75,7 +78,7 @@ const KERNEL_RELEASE = "/proc/sys/kernel/osrelease";
 const elapsed = () => performance.now();
 const now = () => new Date();
 
-export function ownAgentMeans(environment: Environment, watch: ServeMeans["watch"]): AgentMeans {
+export function ownAgentMeans(environment: Environment, watch: Pick<Watch, "ask" | "patiently">): AgentMeans {
   return {
     kernel: ownSockets,
     clock: { elapsed, now, random: Math.random, wait: SYSTEM_CLOCK.wait },
@@ -96,6 +99,7 @@ export function ownAgentMeans(environment: Environment, watch: ServeMeans["watch
     openDatastore: (settings, warn) => openDatastoreToFollow(settings, { environment, warn }),
     openKubeClient: (access, warn) =>
       openKubeClient(access, { environment, warn, now, elapsed, program: identity.nodeAgent }),
+    patiently: watch.patiently,
     serveFacts: (means) => serveFacts({ ...means, watch, servedCalls: () => readServedCalls(environment) }),
     containerAddresses,
     uuid: () => crypto.randomUUID(),

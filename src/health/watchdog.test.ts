@@ -4,12 +4,12 @@ import { join } from "node:path";
 const MODULE = JSON.stringify(join(import.meta.dir, "watchdog.ts"));
 
 /** A process of its own that runs the lines after its start. */
-async function watched(lines: string, { under = [] as readonly string[], limit = 400 } = {}) {
+async function watched(lines: string, { under = [] as readonly string[], limit = 400, long = 60_000 } = {}) {
   const script = `
     import { watchOver } from ${MODULE};
     let reply = { status: 200, text: "live" };
     const begun = performance.now();
-    const watch = watchOver({ warn: console.log, checkMilliseconds: 20, limitMilliseconds: ${limit} });
+    const watch = watchOver({ warn: console.log, checkMilliseconds: 20, limitMilliseconds: ${limit}, longMilliseconds: ${long} });
     watch.ask(() => reply);
     ${lines}`;
   const child = Bun.spawn([...under, process.execPath, "-e", script], { stdout: "pipe" });
@@ -71,6 +71,27 @@ describe("watchOver()", () => {
     );
 
     expect([printed.split("\n").length, code]).toEqual([2, 7]);
+  });
+
+  test("leaves a process alone that the kernel keeps longer than the limit, if it has said so, and ends it later as before", async () => {
+    const wait = "const end = performance.now() + 1_200; while (performance.now() < end); console.log('done');";
+    const patient = await watched(`watch.patiently(() => { ${wait} }); setTimeout(() => process.exit(7), 100);`);
+    expect([patient.printed, patient.code]).toEqual(["done\n", 7]);
+
+    const blocked = await watched(`watch.patiently(() => { ${wait} }); for (;;);`);
+    expect([blocked.printed, blocked.signal]).toEqual(["done\n", "SIGALRM"]);
+  });
+
+  test("ends a process that is not live, whatever it leaves to the kernel meanwhile", async () => {
+    const { signal } = await watched(
+      `reply = { status: 503, text: "hangs" }; setInterval(() => watch.patiently(() => {}), 10);`,
+    );
+    expect(signal).toBe("SIGALRM");
+  });
+
+  test("ends a process that the kernel keeps for longer than it may ever take", async () => {
+    const { signal } = await watched("watch.patiently(() => { for (;;); });", { long: 800 });
+    expect(signal).toBe("SIGALRM");
   });
 
   test("watches no more when it is ended", async () => {

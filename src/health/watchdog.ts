@@ -4,6 +4,8 @@
  *   each 5 s: is it live? ─┬─ yes ──> the kernel's timer is set to 3 minutes
  *                          └─ no, or the process is blocked and does not come to ask ──> the timer goes on
  *   the timer has run out ──> SIGALRM ends the process: exit code 142
+ *   before a call of the kernel that may take long, ──> the timer is set to an hour, and to 3 minutes after it
+ *   such as the first policy table after a boot
  *
  * Nobody asks from outside: whoever reaches a port can connect faster than anybody accepts, and would have a healthy program
  * restarted. It needs no further process or thread. The kernel does not end the first process of a PID namespace this way:
@@ -16,25 +18,31 @@ export interface WatchOptions {
   readonly warn: (message: string) => void;
   readonly checkMilliseconds?: number | undefined;
   readonly limitMilliseconds?: number | undefined;
+  readonly longMilliseconds?: number | undefined;
 }
 
 export interface Watch {
   /** From now on. Before, and after `undefined`, the process is live if it is not blocked. */
   ask(liveness: (() => HealthReply) | undefined): void;
+  /** Runs what the kernel may be busy with for longer than the limit, and would be again after a restart: its time does not count. */
+  patiently<Result>(work: () => Result): Result;
   end(): void;
 }
 
 const CHECK_MILLISECONDS = 5_000;
 /** The kernel may keep a process waiting for a minute, as while it removes thousands of links. */
 const LIMIT_MILLISECONDS = 180_000;
+/** The kernel needs minutes for a table with millions of elements or tens of thousands of sets. */
+const LONG_MILLISECONDS = 3_600_000;
 /** 128 + SIGALRM. */
 const EXIT_CODE = 142;
 
 /** As the first thing of a process, which has one. */
 export function watchOver(options: WatchOptions): Watch {
   const { warn, checkMilliseconds = CHECK_MILLISECONDS, limitMilliseconds = LIMIT_MILLISECONDS } = options;
+  const { longMilliseconds = LONG_MILLISECONDS } = options;
   let liveness: (() => HealthReply) | undefined;
-  let [isLive, liveAt, hasFailed] = [true, performance.now(), false];
+  let [isLive, liveAt, hasFailed, isEnded] = [true, performance.now(), false, false];
   const failed = (call: SystemCall) => {
     if (!hasFailed) warn(`The kernel will not end this process if it is blocked: ${call} failed, error ${lastErrno()}`);
     hasFailed = true;
@@ -61,7 +69,20 @@ export function watchOver(options: WatchOptions): Watch {
     ask: (asked) => {
       liveness = asked;
     },
+    patiently: (work) => {
+      if (isEnded) return work();
+      const begun = performance.now();
+      setTimer(longMilliseconds, failed);
+      try {
+        return work();
+      } finally {
+        const now = performance.now();
+        liveAt += now - begun;
+        setTimer(Math.max(1, limitMilliseconds - (now - liveAt)), failed);
+      }
+    },
     end: () => {
+      isEnded = true;
       clearInterval(checks);
       setTimer(0, failed);
     },

@@ -23,7 +23,7 @@ interface Means extends Pick<AgentProcess, "environment" | "say"> {
   readonly account: string | undefined;
   /** Gets a function that returns whether pods are routed, each time that the network changes. */
   readonly routed: (arePodsRouted: () => boolean) => void;
-  readonly watch: Pick<Watch, "ask">;
+  readonly watch: Pick<Watch, "ask" | "patiently">;
   /** Of the pods with a sidecar. */
   readonly volumes: SidecarVolumes;
 }

@@ -138,6 +138,7 @@ class Enforcement {
     const { means, network, store } = this.given;
     return new EnforcedTable({
       ...{ host: means.kernel, clock: means.clock, node: network.node, report: this.warn },
+      patiently: means.patiently,
       hasServices: store.isOrchestratorApi === true,
       isRequired: network.isPolicyRequired,
       routes: { kernel: this.routes, events: this.routeEvents },

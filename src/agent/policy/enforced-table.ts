@@ -16,7 +16,7 @@ import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.
 import type { AgentClock } from "../means.ts";
 import { onceEach } from "../once-each.ts";
 import { atMostEvery } from "./at-most-every.ts";
-import { type CountedKernel, countBatches } from "./counted-kernel.ts";
+import { type BatchMeans, type CountedKernel, countBatches } from "./counted-kernel.ts";
 import type { PolicyFacts } from "./facts.ts";
 import { HostInterfaces } from "./host-interfaces.ts";
 import { openKernelTable } from "./kernel-table.ts";
@@ -36,6 +36,7 @@ export interface EnforcedTableMeans {
   readonly isRequired: boolean;
   readonly routes: Pick<WorkloadLinkMeans, "kernel" | "events">;
   readonly report: (message: string) => void;
+  readonly patiently: BatchMeans["patiently"];
   /** The kernel has acknowledged these changes. */
   readonly changed: (delta: TableDelta) => void;
   /** And these, of the table of a former agent. */
@@ -56,7 +57,7 @@ export class EnforcedTable {
 
   constructor(private readonly means: EnforcedTableMeans) {
     const { host, clock, node, hasServices, routes, report, changed, adopted } = means;
-    this.kernel = countBatches(openKernelTable(host), clock.elapsed);
+    this.kernel = countBatches(openKernelTable(host), { elapsed: clock.elapsed, report, patiently: means.patiently });
     this.uplinks = host.openSocket("route");
     this.compiler = new PolicyCompiler({ node, hasServices });
     this.keeper = new TableKeeper({
