@@ -1,12 +1,14 @@
 import { describe, expect, spyOn, test } from "bun:test";
+import fc from "fast-check";
 import { changesBetween, NO_RESOURCES } from "../../test/support/policy-changes.ts";
 import { identity } from "../identity.ts";
 import { parseAddress } from "../ip/address.ts";
 import { globalNetworkPolicy } from "../model/global-network-policy.ts";
-import { NETWORK_POLICY } from "../model/kinds.ts";
+import { globalNetworkSet } from "../model/global-network-set.ts";
+import { NETWORK_POLICY, NODE_AGENT_CONFIGURATION } from "../model/kinds.ts";
 import { type NetworkPolicy, networkPolicy } from "../model/network-policy.ts";
 import { networkSet } from "../model/network-set.ts";
-import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
+import { nodeAgentConfiguration, nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import type { PolicyRule } from "../model/policy-rule.ts";
 import { profile } from "../model/profile.ts";
 import { tier } from "../model/tier.ts";
@@ -18,6 +20,7 @@ import { problemOf } from "./judge/enforced-policy.ts";
 import { explain } from "./judge/explain.ts";
 import type { PolicyResources } from "./judge/resources.ts";
 import { limitsOfOne, type PolicySize, policyLimits, problemsOfSizes, sizeOfPolicy } from "./policy-size.ts";
+import { TableBuilder } from "./table/table-builder.ts";
 
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index);
 const spec = (...ingress: readonly PolicyRule[]) => ({
@@ -32,6 +35,7 @@ const toPorts = (ports: (number | string)[]): PolicyRule => ({
   destination: { ports },
 });
 
+const SLICE = { namespace: "red", service: "db", addresses: ["10.9.0.1", "10.9.0.2"], ports: [] };
 const LARGEST_NAMESPACE = policyLimits(nodeAgentSettings([], ""));
 const LARGEST_POLICY = limitsOfOne(LARGEST_NAMESPACE);
 
@@ -97,7 +101,7 @@ describe("problemsOfSizes()", () => {
     lists: new Set(upTo(lists).map((each) => `${name}-${each}`)),
     rules,
   });
-  const LIMITS = { lists: 40, rules: 400 };
+  const LIMITS = { lists: 40, rules: 400, addresses: 1_000 };
   const beyond = (sizes: Readonly<Record<string, PolicySize>>) => [
     ...problemsOfSizes(new Map(Object.entries(sizes)), LIMITS).keys(),
   ];
@@ -199,7 +203,7 @@ describe("NamespaceLimits", () => {
   test("many changes beyond the limit are looked at once, together", () => {
     const costs = [5_000, 10_000].map((count) => {
       const { records, reads } = counted(count, (index) => [`${index}`]);
-      const limits = new NamespaceLimits({ lists: 40, rules: 40_000 });
+      const limits = new NamespaceLimits({ lists: 40, rules: 40_000, addresses: 1_000 });
       for (const record of records) limits.note("red", record.key, record);
       const settled = limits.settle();
       expect(settled.filter(([, record]) => record?.problem === undefined).length).toBe(40);
@@ -211,15 +215,15 @@ describe("NamespaceLimits", () => {
 
   test("other limits close and open what is there", () => {
     const { records } = counted(12, (index) => [`${index}`]);
-    const limits = new NamespaceLimits({ lists: 12, rules: 100 });
+    const limits = new NamespaceLimits({ lists: 12, rules: 100, addresses: 1_000 });
     for (const record of records) limits.note("red", record.key, record);
     const closed = () => limits.settle().map(([key, record]) => [key, record?.problem !== undefined]);
     expect(closed().filter(([, isClosed]) => isClosed)).toEqual([]);
-    limits.setLimits({ lists: 11, rules: 100 });
+    limits.setLimits({ lists: 11, rules: 100, addresses: 1_000 });
     expect(closed()).toEqual([["p9", true]]);
-    limits.setLimits({ lists: 12, rules: 100 });
+    limits.setLimits({ lists: 12, rules: 100, addresses: 1_000 });
     expect(closed()).toEqual([["p9", false]]);
-    limits.setLimits({ lists: 12, rules: 100 });
+    limits.setLimits({ lists: 12, rules: 100, addresses: 1_000 });
     expect(closed()).toEqual([]);
   });
 });
@@ -410,3 +414,204 @@ describe("a policy beyond the limits", () => {
     expect([compiler.problems, problemOf(policy, cluster())]).toEqual([[], undefined]);
   });
 });
+
+describe("the addresses of the lists of a namespace", () => {
+  const NAMESPACE = `${identity.labelPrefix}namespace`;
+  const LIMIT = 100;
+  const pod = (index: number, { namespace = "shop", addresses = 1 } = {}) =>
+    workloadEndpoint.make(
+      { name: `pod-${index}`, namespace, labels: { [NAMESPACE]: namespace, app: `app-${index % 3}` } },
+      {
+        ...{ node: index === 0 ? "here" : "there", interfaceName: `vend${index}` },
+        ipNetworks: upTo(addresses).map((each) => `10.${each}.${index >> 8}.${index & 255}/32`),
+        ports: [{ name: "web", protocol: "TCP", port: 80 }],
+      },
+    );
+  /** Selectors of all pods of the cluster, no two of which are the same. */
+  const everybody = (name: string, count: number) =>
+    networkPolicy.make(
+      { name, namespace: "red" },
+      spec(...upTo(count).map((each) => from({ namespaceSelector: `${name}${each} not in {'v'}` }))),
+    );
+  const own = pod(0, { namespace: "red" });
+  const cluster = (pods: number, ...networkPolicies: readonly NetworkPolicy[]): PolicyResources => ({
+    ...NO_RESOURCES,
+    ...{ endpoints: [own, ...upTo(pods - 1).map((each) => pod(each + 1))], networkPolicies },
+    policyLimits: { ...LARGEST_NAMESPACE, addresses: LIMIT },
+  });
+  const setting = (namespacePolicyAddresses: number) => ({
+    ...{ kind: "put" as const, key: NODE_AGENT_CONFIGURATION.key({ name: "default" }), previous: undefined },
+    value: nodeAgentConfiguration.make({ name: "default" }, { namespacePolicyAddresses }),
+  });
+  const limited = (namespacePolicyAddresses = LIMIT) => {
+    const compiler = new PolicyCompiler({ node: "here", hasServices: true });
+    const configurations = [setting(namespacePolicyAddresses)];
+    compiler.update({ ...changesBetween(NO_RESOURCES, NO_RESOURCES), configurations });
+    return compiler;
+  };
+  const compiled = (resources: PolicyResources, addresses = LIMIT) => {
+    const compiler = limited(addresses);
+    compiler.update(changesBetween(NO_RESOURCES, resources));
+    return compiler;
+  };
+  const closed = ({ problems }: PolicyCompiler) => problems.map(({ title }) => title).toSorted();
+  const judged = (resources: PolicyResources) =>
+    resources.networkPolicies
+      .filter((policy) => problemOf(policy, resources) !== undefined)
+      .map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
+      .toSorted();
+  const elementsIn = ({ table }: PolicyCompiler) =>
+    table.sets
+      .values()
+      .filter(({ set }) => set.data === undefined && !set.name.startsWith("sidecars"))
+      .reduce((sum, { elements }) => sum + elements.size, 0);
+
+  test("a policy beyond the limit denies and is reported, and none of its elements is built", () => {
+    const [within, beyond] = [cluster(20, everybody("a", 5)), cluster(20, everybody("a", 6))];
+    expect([closed(compiled(within)), judged(within)]).toEqual([[], []]);
+    expect(elementsIn(compiled(within))).toBe(LIMIT);
+
+    using put = spyOn(TableBuilder.prototype, "putElement");
+    const compiler = compiled(beyond);
+    expect([closed(compiler), judged(beyond)]).toEqual([["red/a"], ["red/a"]]);
+    expect(compiler.problems[0]?.reason).toContain(`more than ${LIMIT} addresses`);
+    // Those of the two maps of the interface.
+    expect([elementsIn(compiler), put.mock.calls.length]).toEqual([0, 2]);
+  });
+
+  test.each<[string, PolicyResources, number]>([
+    ["a label that few have", cluster(60, selects("a", { selector: "has(x)", namespaceSelector: "all()" })), 60],
+    ["a label of the pods", cluster(60, selects("a", { selector: "app == 'app-1'", namespaceSelector: "all()" })), 20],
+    [
+      "labels of the pods",
+      cluster(60, selects("a", { selector: "app in {'app-1', 'app-2', 'app-1'}", namespaceSelector: "all()" })),
+      40,
+    ],
+    [
+      "the rarer of two",
+      cluster(60, selects("a", { selector: "app == 'app-1' && app == 'app-9'", namespaceSelector: "all()" })),
+      0,
+    ],
+    [
+      "its own namespace",
+      { ...cluster(1, selects("a", { selector: "has(x)" })), endpoints: [own, pod(1, { namespace: "red" }), pod(2)] },
+      2,
+    ],
+    ["what is not selected", cluster(60, selects("a", { notSelector: "has(x)" })), 61],
+    [
+      "named ports",
+      cluster(
+        60,
+        networkPolicy.make(
+          { name: "a", namespace: "red" },
+          { ...spec(), types: ["Egress"], egress: [toPorts(["web"])] },
+        ),
+      ),
+      60,
+    ],
+    ["a long list", cluster(60, selects("a", { nets: upTo(20).map((each) => `10.0.${each}.0/24`) })), 40],
+    ["a service", { ...cluster(60, selects("a", { services: { name: "db" } })), serviceEndpoints: [SLICE] }, 2],
+    [
+      "a network set",
+      {
+        ...cluster(2, selects("a", { selector: "has(x)", namespaceSelector: "global()" })),
+        globalNetworkSets: [globalNetworkSet.make({ name: "n" }, { nets: ["10.0.0.0/8", "192.0.2.1"] })],
+      },
+      6,
+    ],
+    [
+      "addresses of both policies once",
+      cluster(60, ...["a", "b"].map((name) => selects(name, { selector: "has(x)", namespaceSelector: "all()" }))),
+      60,
+    ],
+  ])("counts %s", (_, resources, count) => {
+    const closedAt = (addresses: number) => {
+      const compiler = limited(addresses);
+      compiler.update(changesBetween(NO_RESOURCES, resources));
+      const limits = { ...LARGEST_NAMESPACE, addresses };
+      expect(closed(compiler)).toEqual(judged({ ...resources, policyLimits: limits }));
+      return closed(compiler).length > 0;
+    };
+    expect([closedAt(Math.max(1, count)), count === 0 || closedAt(count - 1)]).toEqual([false, true]);
+  });
+
+  test("pods that start close it, and one that comes and goes at the limit changes nothing", () => {
+    const policy = everybody("a", 5);
+    let state = cluster(20, policy);
+    const compiler = compiled(state);
+    const change = (now: PolicyResources) => {
+      compiler.update(changesBetween(state, now));
+      state = now;
+      return closed(compiler);
+    };
+    expect(change(cluster(21, policy))).toEqual(["red/a"]);
+    expect(elementsIn(compiler)).toBe(0);
+    for (const pods of [20, 21, 20, 16]) expect(change(cluster(pods, policy))).toEqual(["red/a"]);
+    expect(change(cluster(15, policy))).toEqual([]);
+    expect(elementsIn(compiler)).toBe(75);
+    for (const pods of [16, 20]) expect(change(cluster(pods, policy))).toEqual([]);
+    expect(change(cluster(21, policy))).toEqual(["red/a"]);
+    // A change of a policy of the namespace decides as an agent that starts.
+    expect(change(cluster(20, policy))).toEqual(["red/a"]);
+    expect(change(cluster(20, policy, selects("b", { nets: ["10.0.0.0/8"] })))).toEqual([]);
+  });
+
+  test("are not built for thousands of pods that start at once", () => {
+    const [before, now] = [cluster(20, everybody("a", 5)), cluster(5_000, everybody("a", 5))];
+    const compiler = compiled(before);
+    using put = spyOn(TableBuilder.prototype, "putElement");
+    compiler.update(changesBetween(before, now));
+    expect([closed(compiler), elementsIn(compiler)]).toEqual([["red/a"], 0]);
+    expect(put.mock.calls.length).toBeLessThanOrEqual(5 * 200);
+  });
+
+  test("are not built for a network set that grows, or a service", () => {
+    const rules = [{ selector: "has(x)" }, { services: { name: "db" } }].map(from);
+    const policy = networkPolicy.make({ name: "a", namespace: "red" }, spec(...rules));
+    const withMany = (count: number): PolicyResources => {
+      const nets = upTo(count).map((each) => `10.${each >> 8}.${each & 255}.1`);
+      const set = networkSet.make({ name: "n", namespace: "red", labels: { x: "" } }, { nets });
+      return { ...cluster(2, policy), networkSets: [set], serviceEndpoints: [{ ...SLICE, addresses: nets }] };
+    };
+    const [small, large] = [withMany(1), withMany(1_000)];
+    const compiler = compiled(small);
+    expect([closed(compiler), elementsIn(compiler)]).toEqual([[], 2]);
+    using put = spyOn(TableBuilder.prototype, "putElement");
+    compiler.update(changesBetween(small, large));
+    expect([closed(compiler), judged(large), put.mock.calls.length]).toEqual([["red/a"], ["red/a"], 0]);
+  });
+
+  test("are never more than the limit, in whichever order policies, pods and limits come", () => {
+    const step = fc.oneof(
+      fc.record({ pods: fc.integer({ min: 1, max: 40 }) }),
+      fc.record({ limit: fc.constantFrom(LIMIT, LIMIT / 2, LIMIT * 2) }),
+      fc.record({ lists: fc.integer({ min: 0, max: 12 }), name: fc.constantFrom("a", "b", "c") }),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+        const compiler = limited();
+        const lists = new Map<string, number>();
+        let [pods, limit, state] = [1, LIMIT, NO_RESOURCES as PolicyResources];
+        for (const each of steps) {
+          const before = [limit, ...lists];
+          if ("pods" in each) pods = each.pods;
+          else if ("limit" in each) limit = each.limit;
+          else if (each.lists === 0) lists.delete(each.name);
+          else lists.set(each.name, each.lists);
+          const policies = Array.from(lists, ([name, count]) => everybody(name, count));
+          const now = { ...cluster(pods, ...policies), policyLimits: { ...LARGEST_NAMESPACE, addresses: limit } };
+          compiler.update({ ...changesBetween(state, now), configurations: [setting(limit)] });
+          state = now;
+          expect(elementsIn(compiler)).toBeLessThanOrEqual(limit);
+          expect(closed(compiled(now, limit))).toEqual(judged(now));
+          if (!Bun.deepEquals(before, [limit, ...lists])) expect(closed(compiler)).toEqual(judged(now));
+        }
+      }),
+      { numRuns: 25 },
+    );
+  });
+});
+
+function selects(name: string, source: NonNullable<PolicyRule["source"]>): NetworkPolicy {
+  return networkPolicy.make({ name, namespace: "red" }, spec(from(source)));
+}

@@ -3,7 +3,8 @@
  * keep the node agent from the policies of others: a policy beyond the limits denies everything in the directions of its
  * types. Global policies are not limited: only administrators write them.
  *
- * Counts what is written, not what it selects at the moment: the same at any time. Pure.
+ * Lists and rules are counted as they are written, not by what they select at the moment: the same at any time. Addresses
+ * are those that the lists can hold at the moment. Pure.
  */
 import type { NodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { type EntityRule, isNamedPort, type PolicyRule } from "../model/policy-rule.ts";
@@ -14,13 +15,20 @@ export interface PolicySize {
   readonly lists: ReadonlySet<string>;
   /** Rules of the kernel, at most. */
   readonly rules: number;
+  /** Elements of the long lists that are written in it. */
+  readonly written?: number;
 }
 
 /** Of all policies of a namespace together. Lists that several have count once. */
 export interface PolicyLimits {
   readonly lists: number;
   readonly rules: number;
+  /** One policy may have all of them. */
+  readonly addresses: number;
 }
+
+/** By list, the same text for equal ones: how many addresses it can hold, at most. */
+export type ListAddresses = ReadonlyMap<string, number>;
 
 /** One policy may have this share of what its namespace may have. */
 const SHARE_OF_POLICY = 1 / 4;
@@ -33,12 +41,13 @@ export const MOST_COMPARED = 8;
 /** If the lists of a rule combine to more rules than this, each is looked up in a set, however short it is. */
 export const MOST_COMBINED = 64;
 
-export function policyLimits({ namespacePolicyLists, namespacePolicyRules }: NodeAgentSettings): PolicyLimits {
-  return { lists: namespacePolicyLists, rules: namespacePolicyRules };
+export function policyLimits(settings: NodeAgentSettings): PolicyLimits {
+  const { namespacePolicyLists, namespacePolicyRules, namespacePolicyAddresses } = settings;
+  return { lists: namespacePolicyLists, rules: namespacePolicyRules, addresses: namespacePolicyAddresses };
 }
 
-export function limitsOfOne({ lists, rules }: PolicyLimits): PolicyLimits {
-  return { lists: Math.floor(lists * SHARE_OF_POLICY), rules: Math.floor(rules * SHARE_OF_POLICY) };
+export function limitsOfOne({ lists, rules, addresses }: PolicyLimits): PolicyLimits {
+  return { lists: Math.floor(lists * SHARE_OF_POLICY), rules: Math.floor(rules * SHARE_OF_POLICY), addresses };
 }
 
 const knownSizes = new WeakMap<CommonPolicySpec, PolicySize>();
@@ -53,16 +62,17 @@ export function sizeOfPolicy(spec: CommonPolicySpec): PolicySize {
 
 function countSize(spec: CommonPolicySpec): PolicySize {
   const lists = new Set<string>();
-  let rules = 0;
+  let [rules, written] = [0, 0];
   for (const type of typesOf(spec)) {
     for (const rule of spec[type === "Ingress" ? "ingress" : "egress"] ?? []) {
       const isTooLong = familiesOf(rule).some((family) => combined(rule, family, MOST_COMPARED) > MOST_COMBINED);
       const mostCompared = isTooLong ? 1 : MOST_COMPARED;
       for (const family of familiesOf(rule)) rules += combined(rule, family, mostCompared);
       for (const text of listsOf(rule, mostCompared)) lists.add(text);
+      for (const list of longLists(rule, mostCompared)) written += ENDS_OF_RANGE * list.length;
     }
   }
-  return { lists, rules };
+  return { lists, rules, written };
 }
 
 /** Why a policy of this size is not carried out, whatever else is in its namespace; `undefined` if it is. The same for similar ones. */
@@ -77,21 +87,33 @@ export function problemOfSize({ lists, rules }: PolicySize, limits: PolicyLimits
   return undefined;
 }
 
-/** Those of one namespace, by any text that orders them, that are not carried out, with the reason. */
+/**
+ * Those of one namespace, by any text that orders them, that are not carried out, with the reason. `addressesOf` is only
+ * asked about policies that have room otherwise.
+ */
 export function problemsOfSizes(
   sizes: ReadonlyMap<string, PolicySize>,
   limits: PolicyLimits,
+  addressesOf: (name: string) => ListAddresses = () => new Map(),
 ): ReadonlyMap<string, string> {
   const problems = new Map<string, string>();
-  const lists = new Set<string>();
+  const [lists, counted] = [new Set<string>(), new Set<string>()];
   const ofNamespace = problemOfNamespace(limits);
-  let total = 0;
+  let [total, addresses] = [0, 0];
   for (const [name, size] of Array.from(sizes).sort(compareSizes)) {
     const problem = problemOfSize(size, limits);
     if (problem !== undefined) problems.set(name, problem);
     else if (total + size.rules <= limits.rules && hasRoom(lists, size.lists, limits.lists)) {
+      const further = Array.from(addressesOf(name)).filter(([list]) => !counted.has(list));
+      const more = further.reduce((sum, [, count]) => sum + count, 0);
+      if (addresses + more > limits.addresses) {
+        problems.set(name, problemOfAddresses(limits));
+        continue;
+      }
       total += size.rules;
+      addresses += more;
       for (const text of size.lists) lists.add(text);
+      for (const [list] of further) counted.add(list);
     } else problems.set(name, ofNamespace);
   }
   return problems;
@@ -109,6 +131,11 @@ function problemOfNamespace({ lists, rules }: PolicyLimits): string {
   return `the policies of its namespace have together more than ${what}; the largest of them deny`;
 }
 
+export function problemOfAddresses({ addresses }: PolicyLimits): string {
+  const what = "selectors, services, named ports and long lists of the policies of its namespace";
+  return `the ${what} can have together more than ${addresses} addresses; those with the most lists deny`;
+}
+
 type Sized = readonly [name: string, size: PolicySize];
 
 /** The smallest first: as many as the limit allows are carried out. */
@@ -119,16 +146,29 @@ function compareSizes([leftName, left]: Sized, [rightName, right]: Sized): numbe
 function listsOf({ protocol, source = {}, destination = {} }: PolicyRule, mostCompared: number): readonly string[] {
   return [source, destination].flatMap((peer) => {
     const { selector, namespaceSelector, serviceAccounts, notSelector, services } = peer;
-    const { nets = [], notNets = [], ports = [], notPorts = [] } = peer;
+    const { ports = [], notPorts = [] } = peer;
     const selected = [selector, namespaceSelector, serviceAccounts];
     return [
       ...(isSelecting(peer) ? [["selected", ...selected]] : []),
       ...(notSelector === undefined ? [] : [["not selected", notSelector]]),
       ...(services === undefined ? [] : [["service", services]]),
       ...[ports, notPorts].flatMap((list) => namedPorts(list, [protocol, ...selected])),
-      ...[nets, notNets, ports, notPorts].flatMap((list) => (list.length > mostCompared ? [["long", list]] : [])),
+      ...longListsOf(peer, mostCompared).map((list) => ["long", list]),
     ].map((list) => JSON.stringify(list));
   });
+}
+
+type LongList = readonly (string | number)[];
+/** The kernel has an element for each end of a range. */
+const ENDS_OF_RANGE = 2;
+
+function longLists({ source = {}, destination = {} }: PolicyRule, mostCompared: number): readonly LongList[] {
+  return [source, destination].flatMap((peer) => longListsOf(peer, mostCompared));
+}
+
+function longListsOf(peer: EntityRule, mostCompared: number): readonly LongList[] {
+  const { nets = [], notNets = [], ports = [], notPorts = [] } = peer;
+  return [nets, notNets, ports, notPorts].filter((list) => list.length > mostCompared);
 }
 
 function namedPorts(ports: NonNullable<EntityRule["ports"]>, of: readonly unknown[]): readonly unknown[][] {

@@ -70,9 +70,12 @@ export class PolicyCompiler {
   constructor({ node, hasServices = false }: { readonly node: string; readonly hasServices?: boolean | undefined }) {
     this.node = node;
     this.options = { hasServices };
-    this.limits = new NamespaceLimits(policyLimits(nodeAgentSettings([], node)));
     this.policies = new ApplicablePolicies((key) => this.touch(key));
-    this.sets = new MemberSets(this.builder, (reference) => this.evaluations.renderUsersOf(reference));
+    this.sets = new MemberSets(this.builder, {
+      prefixesChanged: (reference) => this.evaluations.renderUsersOf(reference),
+      grown: () => this.settleLimits(),
+    });
+    this.limits = new NamespaceLimits(policyLimits(nodeAgentSettings([], node)), this.sets.addresses);
     this.evaluations = new Evaluations(this.builder, this.sets, (key) => this.policies.policy(key));
     this.workloads = new WorkloadEndpoints(this.builder, this.evaluations, this.policies);
     this.hosts = new HostEndpoints(this.builder, this.evaluations, this.policies);
@@ -205,10 +208,14 @@ export class PolicyCompiler {
     for (const change of changes.networkPolicies) this.noteNetworkPolicy(change);
     for (const change of changes.globalNetworkPolicies) this.changePolicy(change.key, recordOf(change, this.options));
     for (const change of changes.configurations) this.changeConfiguration(change);
-    for (const [key, record] of this.limits.settle()) this.changePolicy(key, record);
+    this.settleLimits();
     this.hosts.updateTunnels(changes);
     this.placeUnnamed();
     this.finish();
+  }
+
+  private settleLimits(): void {
+    for (const [key, record] of this.limits.settle()) this.changePolicy(key, record);
   }
 
   private finish(): void {

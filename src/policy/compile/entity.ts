@@ -10,9 +10,10 @@ import type { NetworkSet } from "../../model/network-set.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Labels } from "../../selector/selector.ts";
-import type { LabelledEntity } from "./label-index.ts";
+import type { LabelledEntity, Weight } from "./label-index.ts";
 
 export interface Entity extends LabelledEntity {
+  readonly weight: Weight;
   readonly addresses: readonly Address[];
   /** Networks of more than one address. */
   readonly prefixes: readonly Prefix[];
@@ -57,6 +58,27 @@ class WorkloadEntity implements Entity {
   get ports(): readonly EntityPort[] {
     return portsOf(this.endpoint.spec.ports);
   }
+
+  get weight(): Weight {
+    return weightOfEndpoint(this.endpoint);
+  }
+}
+
+/** Most pods have the same one. */
+const WEIGHTS = new Map<string, Weight>();
+
+function weightOf(addresses: number, ports: number): Weight {
+  const text = `${addresses} ${ports}`;
+  const known = WEIGHTS.get(text) ?? { addresses, ports: addresses * ports };
+  if (WEIGHTS.size < MOST_WEIGHTS) WEIGHTS.set(text, known);
+  return known;
+}
+
+const MOST_WEIGHTS = 1_000;
+
+/** Without reading its addresses. */
+function weightOfEndpoint({ spec: { ipNetworks, ports } }: WorkloadEndpoint): Weight {
+  return weightOf(ipNetworks?.length ?? 0, ports?.length ?? 0);
 }
 
 /** Those that policies know it by; none if its pod has finished. */
@@ -77,6 +99,7 @@ export function hostEntity({ metadata, spec }: HostEndpoint): Entity {
     addresses: (spec.expectedIPs ?? []).flatMap((text) => parseAddress(text) ?? []),
     prefixes: NONE,
     ports: portsOf(spec.ports),
+    weight: weightOf(spec.expectedIPs?.length ?? 0, spec.ports?.length ?? 0),
   };
 }
 
@@ -92,6 +115,8 @@ export function networkSetEntity({ metadata, spec }: NetworkSet | GlobalNetworkS
     addresses: nets.filter(isSingle).map(({ network }) => network),
     prefixes: nets.filter((prefix) => !isSingle(prefix)),
     ports: NONE,
+    // The kernel has an element for each end of a network.
+    weight: weightOf(2 * nets.length, 0),
   };
 }
 

@@ -23,6 +23,7 @@ import {
   groupChainName,
   policyChainName,
   type RangeList,
+  referencesOf,
   referenceText,
   wholeNameOf,
   wholeSetName,
@@ -299,19 +300,6 @@ function policyChainOf(policy: PolicyRecord, { key, direction, rest, isWithoutHt
 
 function endRule(end: Evaluation["otherwise"], comment: string): DesiredRule {
   return end === "drop" ? drop(comment) : { expressions: [verdict({ kind: "accept" })] };
-}
-
-/** Each once. */
-function referencesOf(rules: readonly EffectiveRule[]): readonly AnyReference[] {
-  const found = new Map<string, AnyReference>();
-  for (const { source, destination } of rules) {
-    for (const { members, notMembers, ports, notPorts } of [source, destination]) {
-      for (const reference of [...members, ...notMembers, ports?.named, notPorts?.named]) {
-        if (reference !== undefined) found.set(referenceText(reference), reference);
-      }
-    }
-  }
-  return [...found.values()];
 }
 
 const textsOfRules = new WeakMap<readonly EffectiveRule[], string>();

@@ -15,11 +15,27 @@ export interface LabelledEntity {
   readonly labels: Labels;
   /** Names of profiles. */
   readonly parents: readonly string[];
+  /** What it adds to the lists that select it. */
+  readonly weight?: Weight;
+}
+
+export interface Weight {
+  readonly addresses: number;
+  /** Addresses with a port, for each port that has a name. */
+  readonly ports: number;
+}
+
+export interface WeighedLabels {
+  /** Own and inherited. */
+  readonly effective: Labels;
+  readonly weight?: Weight;
 }
 
 export interface MatchListener {
   matched(selector: SelectorText, entity: string): void;
   unmatched(selector: SelectorText, entity: string): void;
+  /** Labels or weight of an entity have changed; `undefined`: there was none, or there is none any more. */
+  reweighed?(before: WeighedLabels | undefined, now: WeighedLabels | undefined): void;
 }
 
 interface Entity extends LabelledEntity {
@@ -36,7 +52,7 @@ interface Registered {
   readonly filedUnder: readonly Requirement[];
 }
 
-interface Requirement {
+export interface Requirement {
   readonly label: string;
   readonly value: string;
 }
@@ -66,6 +82,10 @@ export class LabelIndex {
     return this.entities.get(entity)?.matches ?? [];
   }
 
+  get all(): Iterable<WeighedLabels> {
+    return this.entities.values();
+  }
+
   register(text: SelectorText): void {
     if (this.selectors.has(text)) return;
     const selector = parsed(text);
@@ -90,11 +110,12 @@ export class LabelIndex {
     for (const name of registered.members) removeItem(this.entities.get(name)?.matches ?? [], text);
   }
 
-  put(name: string, { labels, parents }: LabelledEntity): void {
+  put(name: string, { labels, parents, weight }: LabelledEntity): void {
     const before = this.entities.get(name);
     if (before !== undefined) this.unfile(name, before);
     const effective = this.inherited.effective(labels, parents);
-    const entity: Entity = { labels, parents, effective, matches: before?.matches ?? [] };
+    const entity: Entity = { labels, parents, effective, matches: before?.matches ?? [], ...(weight && { weight }) };
+    this.listener.reweighed?.(before, entity);
     this.entities.set(name, entity);
     for (const parent of parents) addTo(this.children, parent, name);
     for (const label of Object.keys(effective)) {
@@ -108,6 +129,7 @@ export class LabelIndex {
     const entity = this.entities.get(name);
     if (entity === undefined) return;
     this.unfile(name, entity);
+    this.listener.reweighed?.(entity, undefined);
     this.entities.delete(name);
     for (const text of [...entity.matches]) {
       const registered = this.selectors.get(text);
@@ -185,12 +207,9 @@ export class LabelIndex {
   }
 
   private bestRequirement(selector: Selector): readonly Requirement[] {
-    const operands = selector.kind === "and" ? selector.operands : [selector];
     let best: readonly Requirement[] = [];
     let fewest = Number.POSITIVE_INFINITY;
-    for (const operand of operands) {
-      const alternatives = requirementOf(operand);
-      if (alternatives.length === 0) continue;
+    for (const alternatives of requirementsOf(selector)) {
       const count = alternatives.reduce((sum, requirement) => sum + this.namesWith(requirement).size, 0);
       if (count < fewest) [best, fewest] = [alternatives, count];
     }
@@ -223,11 +242,18 @@ class InheritedLabels {
   }
 }
 
+/** Of each group, what the selector selects has one label. */
+export function requirementsOf(selector: Selector): readonly (readonly Requirement[])[] {
+  if (selector.kind === "and") return selector.operands.flatMap(requirementsOf);
+  const alternatives = requirementOf(selector);
+  return alternatives.length === 0 ? [] : [alternatives];
+}
+
 /** The labels of which the operand requires one; empty if it requires none. */
 function requirementOf(operand: Selector): readonly Requirement[] {
   if (operand.kind === "compare" && operand.operator === "==") return [operand];
   if (operand.kind === "member" && operand.operator === "in") {
-    return operand.values.map((value) => ({ label: operand.label, value }));
+    return Array.from(new Set(operand.values), (value) => ({ label: operand.label, value }));
   }
   return [];
 }

@@ -16,6 +16,7 @@ function entity(...addresses: readonly string[]): Entity {
     addresses: addresses.flatMap((text) => parseAddress(text) ?? []),
     prefixes: [],
     ports: [],
+    weight: { addresses: addresses.length, ports: 0 },
   };
 }
 
@@ -27,7 +28,7 @@ const network = (text: string): Entity => {
 function memberSets() {
   const table = new TableBuilder();
   const rendered: SetReference[] = [];
-  const sets = new MemberSets(table, (reference) => void rendered.push(reference));
+  const sets = new MemberSets(table, { prefixesChanged: (reference) => void rendered.push(reference) });
   const members = (name: string) =>
     table.sets.has(name)
       ? Array.from(table.sets.get(name)?.elements.values() ?? [], ({ key, interval }) => {

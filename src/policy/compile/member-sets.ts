@@ -18,6 +18,7 @@ import { type AnyReference, referenceText, setName } from "../table/names.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { Entity } from "./entity.ts";
 import { LabelIndex } from "./label-index.ts";
+import { ListAddresses } from "./list-addresses.ts";
 import { elementsOfRanges } from "./range-elements.ts";
 import { SetHistory } from "./set-history.ts";
 import { addTo, removeFrom } from "./sets-by-key.ts";
@@ -52,10 +53,20 @@ interface ActiveSet {
   history?: SetHistory;
 }
 
+export interface SetListener {
+  /** A set got its first network, or lost its last: the rules that use it must be rendered again. */
+  prefixesChanged(reference: SetReference): void;
+  /** Many addresses are about to be added, which `addresses` has counted: what can hold too many may be released. */
+  grown?(): void;
+}
+
+const MOST_GROWTH = 200;
 const FAMILIES = [4, 6] as const;
 const NOTHING: Contribution = { addresses: [], prefixes: [], ports: [] };
 
 export class MemberSets {
+  /** How many addresses lists can hold, also those that no set exists of. */
+  readonly addresses: ListAddresses;
   private readonly index: LabelIndex;
   private readonly contributions = new Map<string, Contribution>();
   private readonly services = new Map<string, readonly ServiceMember[]>();
@@ -64,22 +75,31 @@ export class MemberSets {
   /** Sets whose networks changed since the last flush. */
   private readonly rangesToWrite = new Set<ActiveSet>();
 
-  /** `prefixesChanged`: a set got its first network, or lost its last: the rules that use it must be rendered again. */
+  /** Addresses that were added since `grown` was called. */
+  private growth = 0;
+
   constructor(
     private readonly table: TableBuilder,
-    private readonly prefixesChanged: (reference: SetReference) => void,
+    private readonly listener: SetListener,
   ) {
     const eachSet = (selector: SelectorText, visit: (set: ActiveSet) => void) =>
       this.bySelector.get(selector)?.forEach(visit);
     this.index = new LabelIndex({
       matched: (selector, name) => eachSet(selector, (set) => this.contribute(set, this.contributionOf(name), 1)),
       unmatched: (selector, name) => eachSet(selector, (set) => this.contribute(set, this.contributionOf(name), -1)),
+      reweighed: (before, now) => this.addresses.change(before, now),
+    });
+    this.addresses = new ListAddresses({
+      entities: () => this.index.all,
+      endpointsOf: ({ namespace, name, withPorts }) =>
+        endpointCount(this.services.get(`${namespace}/${name}`) ?? [], withPorts),
     });
   }
 
   putEntity(name: string, entity: Entity): void {
     this.withdraw(name);
     this.index.put(name, entity);
+    this.grow(entity.weight.addresses);
     this.contributions.set(name, entity);
     this.contributeEverywhere(name, entity, 1);
   }
@@ -96,7 +116,10 @@ export class MemberSets {
   putService(namespace: string, name: string, members: readonly ServiceMember[]): void {
     const service = `${namespace}/${name}`;
     for (const withPorts of [true, false]) {
-      const set = this.active.get(referenceText({ kind: "service", namespace, name, withPorts }));
+      const reference: SetReference = { kind: "service", namespace, name, withPorts };
+      this.addresses.changeService(reference, endpointCount(members, withPorts));
+      this.grow(endpointCount(members, withPorts));
+      const set = this.active.get(referenceText(reference));
       if (set === undefined) continue;
       // Added first, so that members that stay are never without a count.
       this.contributeService(set, members, 1);
@@ -175,6 +198,13 @@ export class MemberSets {
     this.rangesToWrite.clear();
   }
 
+  private grow(addresses: number): void {
+    this.growth += addresses;
+    if (this.growth < MOST_GROWTH) return;
+    this.growth = 0;
+    this.listener.grown?.();
+  }
+
   private contributionOf(name: string): Contribution {
     return this.contributions.get(name) ?? NOTHING;
   }
@@ -245,7 +275,7 @@ export class MemberSets {
       if (hasSome) this.table.createSet({ name, key: keyOf(set.reference, family), holdsIntervals: true });
       else this.table.deleteSet(name);
     }
-    if (set.reference.kind === "selected") this.prefixesChanged(set.reference);
+    if (set.reference.kind === "selected") this.listener.prefixesChanged(set.reference);
   }
 
   private writeRanges(set: ActiveSet, family: Family): void {
@@ -261,6 +291,10 @@ export class MemberSets {
       if (!existing.elements.has(identity)) this.table.putElement(name, identity, element);
     }
   }
+}
+
+function endpointCount(members: readonly ServiceMember[], withPorts: boolean): number {
+  return withPorts ? members.reduce((sum, { ports }) => sum + ports.length, 0) : members.length;
 }
 
 const LONGEST_COMMENT = 120;

@@ -1,12 +1,25 @@
 /**
  * Which policies of a namespace are carried out: one beyond a limit denies, and beyond the limit of the namespace its
- * largest ones do. A change of one can close or open others.
+ * largest ones do. A change of one can close or open others, and so can pods that start or end.
  *
  *   note() what has changed ──▶ settle() once for all of it ──▶ what is enforced in another way
  *
  * While a namespace is within its limit, a change costs what the changed policy is, however many others there are.
+ *
+ * A policy that was closed because pods started is opened again when policies of its namespace change, or when all of them
+ * have three quarters of the addresses that they may have: a pod that comes and goes at the limit changes nothing.
  */
-import { type PolicyLimits, type PolicySize, problemOfSize, problemsOfSizes } from "../policy-size.ts";
+
+import {
+  type PolicyLimits,
+  type PolicySize,
+  problemOfAddresses,
+  problemOfSize,
+  problemsOfSizes,
+} from "../policy-size.ts";
+import type { AnyReference } from "../table/names.ts";
+import { referencesOf, referenceText } from "../table/names.ts";
+import { emptySum, ListAddresses, type Sum } from "./list-addresses.ts";
 import { closedPolicy, type PolicyRecord } from "./policy-record.ts";
 
 interface LimitedNamespace {
@@ -16,28 +29,47 @@ interface LimitedNamespace {
   /** Of the policies that are not too large by themselves: how many have each list. */
   readonly users: Map<string, number>;
   rules: number;
+  /** What these can hold together. */
+  readonly wanted: CountedPolicies;
+  /** What those that are carried out can hold together. */
+  readonly open: CountedPolicies;
   /** By key: those that are too large by themselves. */
   readonly tooLarge: Map<string, string>;
   /** By key: why a policy is closed. */
   problems: ReadonlyMap<string, string>;
 }
 
+/** The lists of several policies, each counted once. */
+interface CountedPolicies {
+  readonly policies: Map<string, PolicyRecord>;
+  readonly uses: Map<string, number>;
+  readonly sum: Sum;
+  /** Elements of long lists. */
+  written: number;
+}
+
 /** `undefined`: the policy is gone. */
 type Changed = readonly [key: string, record: PolicyRecord | undefined];
+
+/** Of the limit of addresses: below it, what pods have closed is opened again. */
+const SHARE_TO_OPEN = 3 / 4;
 
 export class NamespaceLimits {
   private readonly namespaces = new Map<string, LimitedNamespace>();
   /** By namespace: the keys of the policies that have changed since the last call of `settle`. */
   private changed = new Map<string, Set<string>>();
 
-  constructor(private limits: PolicyLimits) {}
+  constructor(
+    private limits: PolicyLimits,
+    private readonly addresses = new ListAddresses({ entities: () => [], endpointsOf: () => 0 }),
+  ) {}
 
   /** `settle` must follow, as after `note`. */
   setLimits(limits: PolicyLimits): void {
     if (Bun.deepEquals(limits, this.limits)) return;
     this.limits = limits;
-    for (const [namespace, { records, problems }] of this.namespaces) {
-      const counted = { ...emptyNamespace(), problems };
+    for (const [namespace, { records, problems, wanted, open }] of this.namespaces) {
+      const counted = { ...emptyNamespace(), problems, wanted, open };
       for (const [key, record] of records) this.add(counted, key, record);
       this.namespaces.set(namespace, counted);
       this.changedIn(namespace);
@@ -48,8 +80,9 @@ export class NamespaceLimits {
   note(namespace: string, key: string, record: PolicyRecord | undefined): void {
     const known = this.namespaces.get(namespace) ?? emptyNamespace();
     this.namespaces.set(namespace, known);
-    remove(known, key);
-    if (record !== undefined) this.add(known, key, record);
+    this.remove(known, key);
+    if (record === undefined) this.count(known.wanted, key, undefined);
+    else this.add(known, key, record);
     this.changedIn(namespace).add(key);
   }
 
@@ -63,20 +96,61 @@ export class NamespaceLimits {
   settle(): readonly Changed[] {
     const { changed } = this;
     this.changed = new Map();
-    return Array.from(changed).flatMap(([namespace, keys]) => this.settleNamespace(namespace, keys));
+    const settled = Array.from(changed).flatMap(([namespace, keys]) => this.settleNamespace(namespace, keys));
+    for (const [namespace, known] of this.namespaces) {
+      if (changed.has(namespace)) continue;
+      if (this.totalOf(known.open) > this.limits.addresses) settled.push(...this.closeFurther(known));
+      else if (this.mayOpen(known)) settled.push(...this.settleNamespace(namespace, new Set()));
+    }
+    return settled;
   }
 
   private settleNamespace(namespace: string, keys: ReadonlySet<string>): readonly Changed[] {
     const known = this.namespaces.get(namespace) ?? emptyNamespace();
-    const before = known.problems;
-    const isWithin = known.users.size <= this.limits.lists && known.rules <= this.limits.rules;
-    known.problems = isWithin ? new Map(known.tooLarge) : problemsOfSizes(known.sizes, this.limits);
+    const { lists, rules, addresses } = this.limits;
+    const isWithin = known.users.size <= lists && known.rules <= rules && this.totalOf(known.wanted) <= addresses;
+    const problems = isWithin ? new Map(known.tooLarge) : this.problemsIn(known, known.sizes);
     if (known.records.size === 0) this.namespaces.delete(namespace);
+    return this.replaceProblems(known, problems, keys);
+  }
+
+  /** Pods have started: those that are closed stay so. */
+  private closeFurther(known: LimitedNamespace): readonly Changed[] {
+    const open = new Map(Array.from(known.sizes).filter(([key]) => !known.problems.has(key)));
+    const problems = new Map([...known.problems, ...this.problemsIn(known, open)]);
+    return this.replaceProblems(known, problems, new Set());
+  }
+
+  private mayOpen(known: LimitedNamespace): boolean {
+    if (known.problems.size === known.tooLarge.size) return false;
+    if (!known.problems.values().some((problem) => problem === problemOfAddresses(this.limits))) return false;
+    return this.totalOf(known.wanted) <= this.limits.addresses * SHARE_TO_OPEN;
+  }
+
+  private problemsIn(known: LimitedNamespace, sizes: ReadonlyMap<string, PolicySize>): ReadonlyMap<string, string> {
+    return problemsOfSizes(sizes, this.limits, (key) => {
+      const record = known.records.get(key);
+      const lists = record === undefined ? [] : referencesIn(record);
+      return new Map([
+        ...lists.map((reference) => [referenceText(reference), this.addresses.of(reference)] as const),
+        [key, record?.size?.written ?? 0],
+      ]);
+    });
+  }
+
+  private replaceProblems(
+    known: LimitedNamespace,
+    problems: ReadonlyMap<string, string>,
+    keys: ReadonlySet<string>,
+  ): readonly Changed[] {
+    const before = known.problems;
+    known.problems = problems;
     const changed = new Set(keys);
-    for (const [key, problem] of known.problems) if (before.get(key) !== problem) changed.add(key);
-    for (const key of before.keys()) if (!known.problems.has(key)) changed.add(key);
+    for (const [key, problem] of problems) if (before.get(key) !== problem) changed.add(key);
+    for (const key of before.keys()) if (!problems.has(key)) changed.add(key);
     return Array.from(changed, (key) => {
-      const [record, problem] = [known.records.get(key), known.problems.get(key)];
+      const [record, problem] = [known.records.get(key), problems.get(key)];
+      this.count(known.open, key, problem === undefined ? known.wanted.policies.get(key) : undefined);
       return [key, record === undefined || problem === undefined ? record : closedPolicy(record, problem)];
     });
   }
@@ -90,33 +164,74 @@ export class NamespaceLimits {
   private add(known: LimitedNamespace, key: string, record: PolicyRecord): void {
     known.records.set(key, record);
     const { size } = record;
+    const problem = size === undefined ? undefined : problemOfSize(size, this.limits);
+    this.count(known.wanted, key, size === undefined || problem !== undefined ? undefined : record);
     if (size === undefined) return;
     known.sizes.set(key, size);
-    const problem = problemOfSize(size, this.limits);
     if (problem !== undefined) known.tooLarge.set(key, problem);
     else {
       known.rules += size.rules;
       for (const text of size.lists) known.users.set(text, (known.users.get(text) ?? 0) + 1);
     }
   }
+
+  private remove(known: LimitedNamespace, key: string): void {
+    const size = known.sizes.get(key);
+    known.records.delete(key);
+    known.sizes.delete(key);
+    if (known.tooLarge.delete(key) || size === undefined) return;
+    known.rules -= size.rules;
+    for (const text of size.lists) {
+      const left = (known.users.get(text) ?? 1) - 1;
+      if (left === 0) known.users.delete(text);
+      else known.users.set(text, left);
+    }
+  }
+
+  private totalOf({ sum, written }: CountedPolicies): number {
+    return this.addresses.total(sum) + written;
+  }
+
+  /** Counted first, so that a list that both have is not counted again. `undefined`: the policy does not count any more. */
+  private count(counted: CountedPolicies, key: string, record: PolicyRecord | undefined): void {
+    const before = counted.policies.get(key);
+    if (before === record) return;
+    if (record === undefined) counted.policies.delete(key);
+    else counted.policies.set(key, record);
+    counted.written += (record?.size?.written ?? 0) - (before?.size?.written ?? 0);
+    for (const reference of record === undefined ? [] : referencesIn(record)) {
+      const text = referenceText(reference);
+      const uses = counted.uses.get(text) ?? 0;
+      counted.uses.set(text, uses + 1);
+      if (uses === 0) this.addresses.add(counted.sum, reference);
+    }
+    for (const reference of before === undefined ? [] : referencesIn(before)) {
+      const text = referenceText(reference);
+      const left = (counted.uses.get(text) ?? 1) - 1;
+      if (left > 0) counted.uses.set(text, left);
+      else if (counted.uses.delete(text)) this.addresses.remove(counted.sum, reference);
+    }
+  }
+}
+
+const knownReferences = new WeakMap<PolicyRecord, readonly AnyReference[]>();
+
+function referencesIn(record: PolicyRecord): readonly AnyReference[] {
+  const known = knownReferences.get(record);
+  if (known !== undefined) return known;
+  const { ingress = [], egress = [] } = record.rules;
+  const references = referencesOf([...ingress, ...egress]);
+  knownReferences.set(record, references);
+  return references;
 }
 
 function emptyNamespace(): LimitedNamespace {
   return {
-    ...{ sizes: new Map(), records: new Map(), users: new Map() },
+    ...{ sizes: new Map(), records: new Map(), users: new Map(), wanted: noPolicies(), open: noPolicies() },
     ...{ rules: 0, tooLarge: new Map(), problems: new Map() },
   };
 }
 
-function remove(known: LimitedNamespace, key: string): void {
-  const size = known.sizes.get(key);
-  known.records.delete(key);
-  known.sizes.delete(key);
-  if (known.tooLarge.delete(key) || size === undefined) return;
-  known.rules -= size.rules;
-  for (const text of size.lists) {
-    const left = (known.users.get(text) ?? 1) - 1;
-    if (left === 0) known.users.delete(text);
-    else known.users.set(text, left);
-  }
+function noPolicies(): CountedPolicies {
+  return { policies: new Map(), uses: new Map(), sum: emptySum(), written: 0 };
 }

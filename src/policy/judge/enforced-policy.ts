@@ -3,12 +3,14 @@
  * directions, or those of its types if it is only too large, and denies everything. Admission refuses such policies; a datastore may hold them all the same. Pure.
  */
 
+import type { NetworkPolicy } from "../../model/network-policy.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { type PolicyRule, unknownCriterion } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
 import type { Profile } from "../../model/profile.ts";
 import type { Direction } from "../effective-rule.ts";
 import { type PolicySize, policyLimits, problemsOfSizes, sizeOfPolicy } from "../policy-size.ts";
+import { addressesOfPolicies, mostAddresses } from "./list-addresses.ts";
 import type { AnyPolicy, PolicyResources } from "./resources.ts";
 
 const DENY_ALL: PolicyRule = { action: "Deny" };
@@ -43,13 +45,27 @@ function problemOfLimits({ kind, metadata }: AnyPolicy, resources: PolicyResourc
 function findLimitProblems(resources: PolicyResources): NamespaceProblems {
   const limits = resources.policyLimits ?? policyLimits(nodeAgentSettings([], ""));
   const sizes = new Map<string, Map<string, PolicySize>>();
+  const policies = new Map<string, NetworkPolicy>();
   for (const policy of resources.networkPolicies) {
     if (problemOfMeaning(policy, resources) !== undefined) continue;
     const { name, namespace = "" } = policy.metadata;
     const others = sizes.get(namespace) ?? new Map<string, PolicySize>();
     sizes.set(namespace, others.set(name, sizeOfPolicy(policy.spec)));
+    policies.set(`${namespace}/${name}`, policy);
   }
-  return new Map(Array.from(sizes, ([namespace, each]) => [namespace, problemsOfSizes(each, limits)]));
+  const most = mostAddresses(resources);
+  const mayExceed = sizes.values().some((each) => {
+    const counts = Array.from(each.values(), ({ lists, written = 0 }) => lists.size * most + written);
+    return counts.reduce((sum, count) => sum + count, 0) > limits.addresses;
+  });
+  const counted = mayExceed ? addressesOfPolicies(resources) : () => new Map();
+  const addressesOf = (namespace: string) => (name: string) => {
+    const policy = policies.get(`${namespace}/${name}`);
+    return policy === undefined ? new Map() : counted(policy);
+  };
+  return new Map(
+    Array.from(sizes, ([namespace, each]) => [namespace, problemsOfSizes(each, limits, addressesOf(namespace))]),
+  );
 }
 
 function problemOfMeaning({ metadata, spec }: AnyPolicy, resources: PolicyResources): string | undefined {

@@ -18,7 +18,7 @@ const OF_NAMESPACE = "pcns.";
 const OF_ACCOUNT = "pcsa.";
 
 /** Its own labels, and those of its profiles, which alone decide what the labels of its namespace and account are. */
-function labelsOf(member: AnyMember, { profiles }: PolicyResources): Labels {
+export function labelsOf(member: AnyMember, { profiles }: PolicyResources): Labels {
   const { namespace, labels = {} } = member.metadata;
   const isSet = member.kind === "NetworkSet" || member.kind === "GlobalNetworkSet";
   const own = isSet && namespace !== undefined ? { ...labels, [NAMESPACE_LABEL]: namespace } : labels;

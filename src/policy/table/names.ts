@@ -2,7 +2,7 @@
 import type { Family } from "../../ip/address.ts";
 import type { DataType } from "../../linux/nftables/data-type.ts";
 import type { KeyRange } from "../../linux/nftables/intervals.ts";
-import type { Direction, NamedPortReference, SetReference } from "../effective-rule.ts";
+import type { Direction, EffectiveRule, NamedPortReference, SetReference } from "../effective-rule.ts";
 
 /** Anything that a kernel set holds. */
 export type AnyReference = SetReference | NamedPortReference;
@@ -36,6 +36,19 @@ function namesOf(reference: AnyReference): ReferenceNames {
 /** The same text for equal references. */
 export function referenceText(reference: AnyReference): string {
   return namesOf(reference).text;
+}
+
+/** What the rules refer to, each once. */
+export function referencesOf(rules: readonly EffectiveRule[]): readonly AnyReference[] {
+  const found = new Map<string, AnyReference>();
+  for (const { source, destination } of rules) {
+    for (const { members, notMembers, ports, notPorts } of [source, destination]) {
+      for (const reference of [...members, ...notMembers, ports?.named, notPorts?.named]) {
+        if (reference !== undefined) found.set(referenceText(reference), reference);
+      }
+    }
+  }
+  return [...found.values()];
 }
 
 function describe(reference: AnyReference): string {

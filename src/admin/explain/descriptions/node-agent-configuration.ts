@@ -29,6 +29,8 @@ export const NODE_AGENT_CONFIGURATION: KindDescriptions = {
       "How the agent finds the IPv4 address of its node: first-found, kubernetes-internal-ip, interface=REGEX, skip-interface=REGEX, can-reach=DESTINATION, cidr=CIDR or none (default: first-found)",
     "spec.ipv6AddressDetection":
       "How the agent finds the IPv6 address of its node: first-found, kubernetes-internal-ip, interface=REGEX, skip-interface=REGEX, can-reach=DESTINATION, cidr=CIDR or none (default: first-found)",
+    "spec.namespacePolicyAddresses":
+      "How many addresses the selectors, services, named ports and long lists of the NetworkPolicies of a namespace may have together (default: 500000)",
     "spec.namespacePolicyLists":
       "How many different selectors, services, named ports and long lists the NetworkPolicies of a namespace may have; a policy a quarter of it (default: 4000)",
     "spec.namespacePolicyRules":

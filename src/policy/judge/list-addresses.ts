@@ -1,0 +1,84 @@
+/**
+ * How many addresses the lists of policies can hold, at most: of a selector those of all that have the rarest of the labels
+ * that it requires, or of everything. Looks at everything every time; the node agent keeps the same counts.
+ */
+import type { NetworkPolicy } from "../../model/network-policy.ts";
+import type { Labels } from "../../selector/selector.ts";
+import { hostEntity, networkSetEntity, workloadEntity } from "../compile/entity.ts";
+import { type Requirement, requirementsOf, type Weight } from "../compile/label-index.ts";
+import { policyRecord } from "../compile/policy-record.ts";
+import { parsed } from "../effective-selector.ts";
+import type { ListAddresses } from "../policy-size.ts";
+import { type AnyReference, referencesOf, referenceText } from "../table/names.ts";
+import { labelsOf } from "./members.ts";
+import type { AnyMember, PolicyResources } from "./resources.ts";
+
+interface Weighed {
+  readonly labels: Labels;
+  readonly weight: Weight;
+}
+
+/** Of any list, however it selects. */
+export function mostAddresses(resources: PolicyResources): number {
+  const services = (resources.serviceEndpoints ?? []).map(
+    ({ addresses, ports }) => addresses.length * (1 + ports.length),
+  );
+  const members = membersOf(resources)
+    .map(weightOf)
+    .map(({ addresses, ports }) => addresses + ports);
+  return [...services, ...members].reduce((sum, count) => sum + count, 0);
+}
+
+export function addressesOfPolicies(resources: PolicyResources): (policy: NetworkPolicy) => ListAddresses {
+  const { serviceEndpoints } = resources;
+  const weighed = membersOf(resources).map((member) => ({
+    labels: labelsOf(member, resources),
+    weight: weightOf(member),
+  }));
+  return (policy) => {
+    const record = policyRecord("", policy, { hasServices: serviceEndpoints !== undefined });
+    const { ingress = [], egress = [] } = record.rules;
+    const lists = referencesOf([...ingress, ...egress]);
+    return new Map([
+      ...lists.map((reference) => [referenceText(reference), mostOf(reference, weighed, resources)] as const),
+      [policy.metadata.name, record.size?.written ?? 0],
+    ]);
+  };
+}
+
+function membersOf({
+  endpoints,
+  hostEndpoints,
+  networkSets,
+  globalNetworkSets,
+}: PolicyResources): readonly AnyMember[] {
+  return [...endpoints, ...hostEndpoints, ...networkSets, ...globalNetworkSets];
+}
+
+function weightOf(member: AnyMember): Weight {
+  switch (member.kind) {
+    case "WorkloadEndpoint":
+      return workloadEntity(member).weight;
+    case "HostEndpoint":
+      return hostEntity(member).weight;
+    case "NetworkSet":
+    case "GlobalNetworkSet":
+      return networkSetEntity(member).weight;
+  }
+}
+
+function mostOf(reference: AnyReference, weighed: readonly Weighed[], { serviceEndpoints = [] }: PolicyResources) {
+  if (reference.kind === "service") {
+    const { namespace, name, withPorts } = reference;
+    return serviceEndpoints
+      .filter((slice) => slice.namespace === namespace && slice.service === name)
+      .reduce((sum, { addresses, ports }) => sum + addresses.length * (withPorts ? ports.length : 1), 0);
+  }
+  const part = reference.kind === "named port" ? "ports" : "addresses";
+  const sumOf = (isCounted: (labels: Labels) => boolean) =>
+    weighed.reduce((sum, { labels, weight }) => sum + (isCounted(labels) ? weight[part] : 0), 0);
+  const hasOne = (labels: Labels, group: readonly Requirement[]) =>
+    group.some(({ label, value }) => Object.hasOwn(labels, label) && labels[label] === value);
+  const sums = requirementsOf(parsed(reference.selector)).map((group) => sumOf((labels) => hasOne(labels, group)));
+  return sums.length === 0 ? sumOf(() => true) : Math.min(...sums);
+}
