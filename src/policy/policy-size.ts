@@ -27,6 +27,9 @@ export interface PolicyLimits {
   readonly addresses: number;
 }
 
+/** What is counted as it is written. */
+export type WrittenSize = Pick<PolicyLimits, "lists" | "rules">;
+
 /** By list, the same text for equal ones: how many addresses it can hold, at most. */
 export type ListAddresses = ReadonlyMap<string, number>;
 

@@ -3,7 +3,7 @@ import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-chang
 import { KindSnapshot } from "../../datastore/replica/kind-snapshot.ts";
 import { nameInKey } from "../../model/keys.ts";
 import { type NetworkPolicy, networkPolicy } from "../../model/network-policy.ts";
-import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import { nodeAgentConfiguration, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { tier } from "../../model/tier.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { PolicyCompiler } from "../../policy/compile/compiler.ts";
@@ -138,6 +138,23 @@ describe("isLarge()", () => {
     const reaches = (namespace: string) =>
       isLarge([put(policy(namespace, 1))], (size) => compiler.reachesLimit(namespace, size));
 
+    expect([reaches("a"), reaches("b")]).toEqual([true, false]);
+  });
+
+  test("a small change is large if the namespace has nearly as many addresses as it may have", () => {
+    const compiler = new PolicyCompiler({ node: "here" });
+    const withNetworks = (namespace: string, count: number) => {
+      const nets = Array.from({ length: count }, (_, index) => `10.${index}.0.0/16`);
+      const ingress = [{ action: "Allow" as const, source: { nets } }];
+      return networkPolicy.make({ name: "nets", namespace }, { tier: "default", ingress });
+    };
+    const resources = { ...NO_RESOURCES, networkPolicies: [withNetworks("a", 40), withNetworks("b", 30)] };
+    const configuration = nodeAgentConfiguration.make({ name: "default" }, { namespacePolicyAddresses: 100 });
+    compiler.update(changesBetween(NO_RESOURCES, resources, configuration));
+    const reaches = (namespace: string) =>
+      isLarge([put(policy(namespace, 1))], (size) => compiler.reachesLimit(namespace, size));
+
+    // Each network has two ends.
     expect([reaches("a"), reaches("b")]).toEqual([true, false]);
   });
 });

@@ -15,7 +15,7 @@ import { parseKey } from "../../model/keys.ts";
 import type { NetworkPolicy } from "../../model/network-policy.ts";
 import type { AffectedNamespaces } from "../../policy/compile/compiler.ts";
 import type { PolicyChanges, PolicyUpdate } from "../../policy/inputs.ts";
-import { type PolicyLimits, sizeOfPolicy } from "../../policy/policy-size.ts";
+import { sizeOfPolicy, type WrittenSize } from "../../policy/policy-size.ts";
 import type { AgentClock } from "../means.ts";
 
 type PolicyChange = RecordChange<NetworkPolicy>;
@@ -24,11 +24,11 @@ type PolicyChange = RecordChange<NetworkPolicy>;
 export type IsLarge = (namespace: string, changes: readonly PolicyChange[]) => boolean;
 
 /** If the policies that change in a namespace have more than this, before and after together, they wait. */
-export const LARGE: PolicyLimits = { lists: 50, rules: 1_000 };
+export const LARGE: WrittenSize = { lists: 50, rules: 1_000 };
 
 export function isLarge(
   changes: readonly PolicyChange[],
-  reachesLimit: (size: PolicyLimits) => boolean = () => false,
+  reachesLimit: (size: WrittenSize) => boolean = () => false,
 ): boolean {
   let [lists, rules] = [0, 0];
   for (const change of changes) {

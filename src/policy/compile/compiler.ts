@@ -18,7 +18,7 @@ import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node
 import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import type { HostInterface } from "../host-interface.ts";
 import type { PolicyChanges, PolicyValues } from "../inputs.ts";
-import { type PolicyLimits, policyLimits } from "../policy-size.ts";
+import { policyLimits, type WrittenSize } from "../policy-size.ts";
 import { workloadBaseChains } from "../render/base-chains.ts";
 import { IdentitySets } from "../sidecar-state/identity-sets.ts";
 import { SidecarStates } from "../sidecar-state/sidecar-states.ts";
@@ -159,7 +159,7 @@ export class PolicyCompiler {
   }
 
   /** Whether a change of policies of this size can close or open others of the namespace, because of its limits. */
-  reachesLimit(namespace: string, size: PolicyLimits): boolean {
+  reachesLimit(namespace: string, size: WrittenSize): boolean {
     return this.limits.isReachedBy(namespace, size);
   }
 

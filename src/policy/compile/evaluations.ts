@@ -24,7 +24,6 @@ import {
   policyChainName,
   type RangeList,
   referencesOf,
-  referenceText,
   wholeNameOf,
   wholeSetName,
 } from "../table/names.ts";

@@ -16,6 +16,7 @@ import {
   problemOfAddresses,
   problemOfSize,
   problemsOfSizes,
+  type WrittenSize,
 } from "../policy-size.ts";
 import type { AnyReference } from "../table/names.ts";
 import { referencesOf, referenceText } from "../table/names.ts";
@@ -87,9 +88,11 @@ export class NamespaceLimits {
   }
 
   /** Whether a change of so much can make other policies of the namespace be enforced in another way. */
-  isReachedBy(namespace: string, more: PolicyLimits): boolean {
-    const { users, rules } = this.namespaces.get(namespace) ?? emptyNamespace();
-    return users.size + more.lists > this.limits.lists || rules + more.rules > this.limits.rules;
+  isReachedBy(namespace: string, more: WrittenSize): boolean {
+    const { users, rules, wanted } = this.namespaces.get(namespace) ?? emptyNamespace();
+    if (users.size + more.lists > this.limits.lists || rules + more.rules > this.limits.rules) return true;
+    // What the lists of the change can hold is not known before it is counted.
+    return this.totalOf(wanted) > this.limits.addresses * SHARE_TO_OPEN;
   }
 
   /** Returns the policies that have changed as they are enforced, and others that are enforced in another way now. */
