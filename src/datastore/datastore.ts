@@ -54,6 +54,8 @@ export interface EnoughState {
  */
 export interface Snapshot {
   readonly revision: string;
+  /** The highest of those revisions: what was read shows changes up to it. Absent: all have the same. */
+  readonly highest?: string;
   readonly answers: readonly (readonly Entry[])[];
 }
 

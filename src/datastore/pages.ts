@@ -11,6 +11,8 @@ export interface Page {
   readonly entries: readonly Entry[];
   /** The revision of this page. */
   readonly revision: string;
+  /** The page shows changes up to this revision. Absent: up to its own. */
+  readonly highest?: string;
 }
 
 export interface Paging {
@@ -50,12 +52,12 @@ export async function* pagesBelow(
       ...(node === undefined ? {} : { node }),
       ...(enough === undefined ? {} : { enough }),
     };
-    const { answers, revision } = await store.read([wanted], at);
+    const { answers, ...revisions } = await store.read([wanted], at);
     const entries = answers[0] ?? [];
-    yield { entries, revision };
+    yield { entries, ...revisions };
     after = entries.at(-1)?.key;
     if (entries.length < size || after === undefined) return;
-    if (paging.at === "first page") at ??= revision;
+    if (paging.at === "first page") at ??= revisions.revision;
     size = Math.max(size, Math.min(2 * size, paging.largest ?? size));
   }
 }

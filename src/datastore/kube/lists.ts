@@ -29,7 +29,9 @@ const CONTINUATIONS = 5;
 const LISTS_KEPT = 8;
 
 export interface Listed {
+  /** The lowest of its collections, and the highest. */
   readonly revision: string;
+  readonly highest: string;
   readonly entries: readonly Entry[];
 }
 
@@ -73,13 +75,13 @@ export class Lists {
 
   async read({ limit, after, ...wanted }: Prefix): Promise<Listed> {
     const kept = after === undefined ? this.takePrefetched(wanted) : this.takeRest(wanted, after);
-    const { revision, entries } = (await kept) ?? (await this.list(wanted));
+    const { entries, ...revisions } = (await kept) ?? (await this.list(wanted));
     const following = after === undefined ? entries : entries.filter(({ key }) => compareKeys(key, after) > 0);
     // After a full page the reader asks for another one, which may be empty: it belongs to the same list.
-    if (limit === undefined || following.length < limit) return { revision, entries: following };
+    if (limit === undefined || following.length < limit) return { ...revisions, entries: following };
     const page = following.slice(0, limit);
-    this.keepRest(wanted, page.at(-1)?.key ?? "", { revision, entries: following.slice(limit) });
-    return { revision, entries: page };
+    this.keepRest(wanted, page.at(-1)?.key ?? "", { ...revisions, entries: following.slice(limit) });
+    return { ...revisions, entries: page };
   }
 
   private async list({ prefix, node, enough }: WholePrefix): Promise<Listed> {
@@ -98,6 +100,7 @@ export class Lists {
     const entries = lists.flatMap((list) => list.entries);
     return {
       revision: lowest,
+      highest: highestRevision(lists.map(({ revision }) => revision)),
       entries: entries.filter(({ key }) => key.startsWith(prefix)).toSorted((a, b) => compareKeys(a.key, b.key)),
     };
   }
@@ -191,6 +194,10 @@ function placeOf({ prefix, node, enough }: WholePrefix, last: string): string {
 export function lowestRevision(revisions: readonly string[]): string {
   const [first = "0", ...others] = revisions;
   return others.reduce((lowest, each) => (BigInt(each) < BigInt(lowest) ? each : lowest), first);
+}
+
+export function highestRevision(revisions: readonly string[]): string {
+  return revisions.reduce((highest, each) => (BigInt(each) > BigInt(highest) ? each : highest), "0");
 }
 
 /** The pages of a list that were read so far. */

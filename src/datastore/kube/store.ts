@@ -30,7 +30,7 @@ import { type Api, type ApiObject, parseObject } from "./api.ts";
 import type { Observer } from "./copying-store.ts";
 import { type Collection, type KindMapping, mappingOf, mappingsBelow } from "./kind-mapping.ts";
 import { KnownObjects } from "./known-objects.ts";
-import { currentRevision, Lists, lowestRevision } from "./lists.ts";
+import { currentRevision, highestRevision, Lists, lowestRevision } from "./lists.ts";
 import { StreamedLists } from "./streamed-lists.ts";
 import { watchTogether } from "./watch-together.ts";
 import { type Outcome, readObject, sendWriting, type WritingChange, write } from "./writes.ts";
@@ -52,6 +52,7 @@ interface ReadRecords {
   readonly entries: readonly Entry[];
   /** Of a list. */
   readonly revision?: string;
+  readonly highest?: string;
 }
 
 const NOTHING: ReadRecords = { entries: [] };
@@ -91,6 +92,7 @@ class KubeDatastore implements Datastore {
     const read = wanted.map((each) => found.get(each) ?? NOTHING);
     return {
       revision: lowestRevision(read.flatMap(({ revision }) => revision ?? [])),
+      highest: highestRevision(read.flatMap(({ highest }) => highest ?? [])),
       answers: read.map(({ entries }) => entries),
     };
   }

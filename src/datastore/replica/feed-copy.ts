@@ -25,10 +25,11 @@ export interface KindUpdate {
   readonly changed: readonly string[];
 }
 
-/** The revisions of the first and of the last page, and the records listed so far. */
+/** The revisions of the first and of the last page, the highest that they and the events since show, and the records so far. */
 interface Listing {
   readonly first: bigint;
   last: bigint;
+  highest: bigint;
   readonly records: ReadonlyMap<string, Map<string, Held>>;
 }
 
@@ -44,7 +45,10 @@ export class FeedCopy {
   private readonly kinds: readonly KindCopy[];
   private listing: Listing | undefined;
   private position: bigint | undefined;
-  /** The last revision that was published: what follows may not be older. */
+  /**
+   * The highest revision of what was published: the next list may not be older. It is above the bookmark if a store watches
+   * several collections together and one is ahead. Each list begins it anew: a restored store has lower revisions.
+   */
   private published: bigint | undefined;
   /** What was published is newer than the bookmark for these keys, if a store watches several lists together. */
   private readonly ahead = new Map<string, bigint>();
@@ -70,15 +74,22 @@ export class FeedCopy {
     return this.published === undefined ? undefined : String(this.published);
   }
 
+  /** Something was listed that is not published yet. */
+  get isListing(): boolean {
+    return this.listing !== undefined;
+  }
+
   /** Adds a page of a new list; the first page starts it. */
-  addPage(kind: string, { entries, revision }: Page): void {
+  addPage(kind: string, { entries, revision, highest = revision }: Page): void {
     const moment = BigInt(revision);
     this.listing ??= {
       first: moment,
       last: moment,
+      highest: moment,
       records: new Map(this.kinds.map((each) => [each.kind, new Map()])),
     };
-    if (moment > this.listing.last) this.listing.last = moment;
+    this.listing.last = highestOf([this.listing.last, moment]);
+    this.listing.highest = highestOf([this.listing.highest, BigInt(highest)]);
     const copy = this.kinds.find((each) => each.kind === kind);
     const records = this.listing.records.get(kind);
     if (copy === undefined || records === undefined) return;
@@ -109,13 +120,16 @@ export class FeedCopy {
     if (this.position === undefined || reached < this.position) throw new HistoryGone(this.bookmark ?? revision);
     this.position = reached;
     const { listing } = this;
+    const waiting = this.kinds.flatMap(({ pending }) => Array.from(pending.values(), revisionOf));
+    const highest = highestOf([listing?.highest ?? this.published ?? reached, reached, ...waiting]);
     if (listing !== undefined) {
+      listing.highest = highest;
       for (const copy of this.kinds) replay(copy, listing.records.get(copy.kind));
       if (reached < listing.last) return undefined;
       this.listing = undefined;
       for (const { key, revision: at } of heldIn(listing)) this.noteAhead(key, BigInt(at));
     }
-    this.published = reached;
+    this.published = highest;
     for (const [key, at] of this.ahead) if (at <= reached) this.ahead.delete(key);
     for (const { pending } of this.kinds) for (const [key, event] of pending) this.noteAhead(key, revisionOf(event));
     return this.kinds.map((copy) => {
@@ -179,6 +193,12 @@ function difference(
 
 function heldIn({ records }: Listing): readonly Held[] {
   return Array.from(records.values()).flatMap((held) => [...held.values()]);
+}
+
+function highestOf(revisions: readonly bigint[]): bigint {
+  let highest = 0n;
+  for (const each of revisions) if (each > highest) highest = each;
+  return highest;
 }
 
 function keyOf(event: RecordEvent): string {

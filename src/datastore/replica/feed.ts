@@ -156,12 +156,15 @@ export class Feed {
 
   private reach(revision: string): void {
     const { clock, publish } = this.means;
+    const { isListing } = this.copy;
     const updates = this.copy.reach(revision);
     this.status.hear(clock.now());
     if (updates === undefined) return;
     if (revision !== this.listed) this.tooOld = 0;
     this.status.sync(clock.now());
-    if (updates.some(({ changed }) => changed.length > 0)) this.means.seen.note(this.plan.watched, revision);
+    // A list may show that something is gone which an earlier process has shown.
+    const isNews = isListing || updates.some(({ changed }) => changed.length > 0);
+    if (isNews) this.means.seen.note(this.plan.watched, this.copy.publishedRevision ?? revision);
     publish(updates);
   }
 
