@@ -152,7 +152,12 @@ export interface Transacted<Outcome> {
 export type DatastoreEvent =
   | { readonly kind: "put"; readonly entry: Entry }
   | { readonly kind: "delete"; readonly key: string; readonly revision: string }
-  | { readonly kind: "bookmark"; readonly revision: string };
+  | {
+      readonly kind: "bookmark";
+      readonly revision: string;
+      /** Only because the watch was accepted, and the last ones that were have delivered nothing: it confirms nothing. */
+      readonly isUnheard?: true;
+    };
 
 export interface Datastore {
   readonly atomicity: Atomicity;

@@ -25,9 +25,12 @@ export interface KubeResponse {
 }
 
 export interface WatchEvent {
-  /** OPENED: the server has accepted the watch; it is the first event, and the only one that the server does not send. */
-  readonly type: "OPENED" | "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
-  /** The object, as JSON; for an ERROR a Status, for OPENED an empty object. */
+  /**
+   * Two that the server does not send. OPENED: it has accepted the watch; that is the first event. SILENT: nothing was heard for
+   * as long as even a bookmark takes; that is the last one.
+   */
+  readonly type: "OPENED" | "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR" | "SILENT";
+  /** The object, as JSON; for an ERROR a Status, for those that the server does not send an empty object. */
   readonly text: string;
 }
 
@@ -41,7 +44,7 @@ export interface KubeClient {
    * Events until the server or `signal` ends the watch; the caller resumes from the last resourceVersion. History that is
    * gone is an ERROR event with a Status of code 410. Throws a PluginError for another refusal, a broken connection, a
    * watch without a response, and one that the server ends at once. A watch that asked for bookmarks and hears nothing, not
-   * even those, ends too: nothing tells a dead connection from a server without news, so the caller asks for it again.
+   * even those, ends too, with SILENT: nothing tells a dead connection from a server without news, so the caller asks for it again.
    */
   watch(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): AsyncIterable<WatchEvent>;
   /** Ends all requests and watches. */

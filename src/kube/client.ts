@@ -136,19 +136,22 @@ class FetchClient implements KubeClient {
       );
       if (text === undefined) {
         isOpen = true;
-        return yield* this.eventsWithin(response, { silence, ends, query });
+        yield* this.eventsWithin(response, { silence, ends, query });
+      } else if (response.status === 410) yield { type: "ERROR", text };
+      else {
+        const refused = response.status === 401 ? await this.unauthorized(text) : { status: response.status, text };
+        requireOk(refused, request, this.kind);
       }
-      if (response.status === 410) return yield { type: "ERROR", text };
-      const refused = response.status === 401 ? await this.unauthorized(text) : { status: response.status, text };
-      requireOk(refused, request, this.kind);
     } catch (error) {
       const hasNoResponse = silence.signal.aborted && !isOpen;
-      if (ends.aborted && !hasNoResponse) return;
-      throw error instanceof PluginError ? error : this.unavailable(await this.explain(error));
+      if (!ends.aborted || hasNoResponse) {
+        throw error instanceof PluginError ? error : this.unavailable(await this.explain(error));
+      }
     } finally {
       limit.cancel();
       silence.cancel();
     }
+    if (silence.signal.aborted && !signal.aborted) yield { type: "SILENT", text: "{}" };
   }
 
   /** The events of a watch that the server has accepted. */

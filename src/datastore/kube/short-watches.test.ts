@@ -4,13 +4,13 @@ import { meansWith } from "../../../test/support/imitated-api.ts";
 import { ManualClock, timersOn } from "../../../test/support/manual-clock.ts";
 import { type Fetch, openKubeClient } from "../../kube/client.ts";
 import { LIMITS } from "../../kube/retries.ts";
+import { ageOf } from "../replica/status.ts";
 import { type Replica, startReplica } from "../replica.ts";
 import { anyText } from "./any-text.ts";
 import { openKubeStore } from "./store.ts";
 
 const mapping = anyText({ writeAnnotation: "test/write", newMark: () => "mark" });
 const KINDS = { things: { prefix: "/", decode: ({ value }: { readonly value: string }) => value } };
-const LIST = JSON.stringify({ metadata: { resourceVersion: "7" }, items: [] });
 const BOOKMARK = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}\n`;
 
 let stop = new AbortController();
@@ -21,9 +21,10 @@ afterEach(async () => {
   stop = new AbortController();
 });
 
-/** `watch`: what the server does with the watch of that number, from 1. */
+/** `watch`: what the server does with the watch of that number, from 1. `current`: the revision of the datastore. */
 async function follow(
   watch: (number: number, signal: AbortSignal, clock: ManualClock) => Response | Promise<Response>,
+  current: () => string = () => "7",
 ) {
   const clock = new ManualClock();
   const seen = { watches: 0, lists: 0 };
@@ -32,7 +33,7 @@ async function follow(
     if (url.includes("sendInitialEvents=")) return new Response("{}", { status: 422 });
     if (url.includes("watch=")) return watch(++seen.watches, signal ?? stop.signal, clock);
     seen.lists += 1;
-    return new Response(LIST);
+    return new Response(JSON.stringify({ metadata: { resourceVersion: current() }, items: [] }));
   };
   const timers = timersOn(clock);
   const client = await openKubeClient(
@@ -93,9 +94,9 @@ describe("a watch that the server ends at once", () => {
 });
 
 /** A body with an event, which the server ends after that time. */
-function lasting(milliseconds: number, signal: AbortSignal, clock: ManualClock): Response {
+function lasting(milliseconds: number, signal: AbortSignal, clock: ManualClock, sent = BOOKMARK): Response {
   const start = async (to: ReadableStreamDefaultController<string>) => {
-    to.enqueue(BOOKMARK);
+    if (sent !== "") to.enqueue(sent);
     await clock.wait(milliseconds, signal);
     if (signal.aborted) to.error(signal.reason);
     else to.close();
@@ -139,6 +140,57 @@ describe("a watch of an API server that sends nothing", () => {
     expect(seen.watches).toBe(3);
     expect(problems).toEqual([expect.stringContaining("no response within the time limit")]);
     expect(replica.status).toMatchObject({ state: "stale" });
+  });
+});
+
+describe("an API server, or a proxy before it, that accepts watches and delivers nothing", () => {
+  test("is reported after the second one, and what is known grows old, until something comes", async () => {
+    let isBuffered = true;
+    const { clock, replica, problems, seen, pass } = await follow((_, signal) =>
+      silent(signal, isBuffered ? "" : BOOKMARK),
+    );
+    await pass(179);
+    const once = [replica.status.state, problems.length];
+    await pass(2);
+    const twice = [replica.status.state, problems.length];
+    await pass(5 * 60);
+    const [state, age] = [replica.status.state, ageOf(replica.status, clock.now())];
+    isBuffered = false;
+    await pass(100);
+
+    expect([once, twice]).toEqual([
+      ["in sync", 0],
+      ["stale", 1],
+    ]);
+    expect(problems[0]).toContain("delivers nothing, not even bookmarks");
+    expect([state, age > 5 * 60_000]).toEqual(["stale", true]);
+    // One about every 90 seconds.
+    expect(seen.watches).toBeLessThan(9);
+    expect(replica.status.state).toBe("in sync");
+    expect(ageOf(replica.status, clock.now())).toBeLessThan(100_000);
+  });
+
+  test("is not meant by one whose watches are closed when they are quiet, before a bookmark is due", async () => {
+    const { replica, problems, pass } = await follow((_, signal, clock) => lasting(35_000, signal, clock, ""));
+    await pass(5 * 60);
+
+    expect([replica.status.state, problems]).toEqual(["in sync", []]);
+  });
+
+  test("is followed again if its revision has gone back meanwhile, as after a restore", async () => {
+    let revision = "1000";
+    const { seen, replica, pass } = await follow(
+      (_, signal) => silent(signal),
+      () => revision,
+    );
+    await pass(5);
+    revision = "400";
+    const before = seen.lists;
+    await pass(95);
+
+    expect(replica.snapshot?.things.revision).toBe("400");
+    // Whether the revision is reached, once more, and the list.
+    expect(seen.lists - before).toBeLessThan(6);
   });
 });
 

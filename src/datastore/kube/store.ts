@@ -68,6 +68,7 @@ class KubeDatastore implements Datastore {
   private readonly streamed: StreamedLists;
   private readonly lists: Lists;
   private readonly closing = new AbortController();
+  private readonly silent = new Map<string, number>();
   /** For the present revision. */
   private asking: Promise<string> | undefined;
   /** What was seen of them was used. */
@@ -146,8 +147,8 @@ class KubeDatastore implements Datastore {
       throw new PluginError("internal", `Cannot watch ${quoted(prefix)}: it is not the prefix of a kind`);
     }
     try {
-      const { entryOf, lists, streamed, currentTogether: current } = this;
-      yield* watchTogether(watched, from, { api, lists, streamed, entryOf, signal: stop, current });
+      const { entryOf, lists, streamed, silent, currentTogether: current } = this;
+      yield* watchTogether(watched, from, { api, lists, streamed, entryOf, signal: stop, silent, current });
     } catch (failure) {
       if (!stop.aborted) throw failure;
     }

@@ -123,7 +123,7 @@ export class StreamedLists {
         throw failure;
       });
       const { type, text }: Partial<WatchEvent> = value ?? {};
-      if (type === undefined || text === undefined) {
+      if (type === undefined || text === undefined || type === "SILENT") {
         this.broken.add(nameOf(collection));
         throw unlisted(path, "the API server ended the response before the end of the list");
       }

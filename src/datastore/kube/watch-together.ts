@@ -14,7 +14,7 @@ export async function* watchTogether(
   const ending = new AbortController();
   const signal = AbortSignal.any([means.signal, ending.signal]);
   const watches = collections.map((collection) => watchCollection(collection, from, { ...means, signal }));
-  const reached = new Map<number, string>();
+  const reached = new Map<number, { readonly revision: string; readonly isUnheard?: true }>();
   const nextOf = (index: number) => {
     const next = watches[index]?.next().then((result) => ({ index, result }));
     // It may fail while the consumer is busy with another event.
@@ -29,10 +29,12 @@ export async function* watchTogether(
       const { index, result } = next;
       waiting[index] = nextOf(index);
       if (result.value.kind === "bookmark") {
-        reached.set(index, result.value.revision);
+        reached.set(index, result.value);
         // All of them must be open.
         if (reached.size === watches.length) {
-          yield { kind: "bookmark", revision: lowestRevision([...reached.values()]) };
+          const all = [...reached.values()];
+          const revision = lowestRevision(all.map((each) => each.revision));
+          yield { kind: "bookmark", revision, ...(all.some(({ isUnheard }) => isUnheard) && { isUnheard: true }) };
         }
       } else yield result.value;
     }

@@ -8,12 +8,14 @@ import type { WatchEvent } from "../../kube/api.ts";
 import { isForbidden } from "../../kube/require-ok.ts";
 import { type DatastoreEvent, type Entry, HistoryGone } from "../datastore.ts";
 import { type Api, type ApiObject, parseBookmark, parseObject, statusCode } from "./api.ts";
-import type { Collection, KindMapping } from "./kind-mapping.ts";
+import { type Collection, type KindMapping, nameOf } from "./kind-mapping.ts";
 import { currentRevision, type Lists } from "./lists.ts";
 import type { StreamedLists } from "./streamed-lists.ts";
 
 /** The second: "Too large resource version". */
 const GONE: readonly (number | undefined)[] = [410, 504];
+/** A server sends no bookmarks of a kind of which it has heard nothing since it started; asked for it again, it does. */
+const SILENT_WATCHES = 2;
 
 export interface Watched {
   readonly mapping: KindMapping;
@@ -29,6 +31,8 @@ export interface WatchMeans {
   readonly streamed: Pick<StreamedLists, "watch">;
   readonly entryOf: (mapping: KindMapping, object: ApiObject) => Entry | undefined;
   readonly signal: AbortSignal;
+  /** How many watches of a collection in succession were accepted and delivered nothing, not even a bookmark. */
+  readonly silent: Map<string, number>;
   /** The present revision, which watches that begin at the same time may ask for together: all kinds share one count. */
   readonly current: (collection: Collection) => Promise<string>;
 }
@@ -39,7 +43,8 @@ export async function* watchCollection(
   means: WatchMeans,
 ): AsyncGenerator<DatastoreEvent> {
   const { mapping, collection, prefix } = watched;
-  const { api, lists, streamed, entryOf, signal } = means;
+  const { api, lists, streamed, entryOf, signal, silent } = means;
+  const name = nameOf(collection);
   if (from === "0") throw new HistoryGone(from);
   let seen = lists.listedAt(collection, from);
   let begun = streamed.watch(collection, seen, signal);
@@ -48,12 +53,23 @@ export async function* watchCollection(
     const query = { ...collection.query, resourceVersion: seen, allowWatchBookmarks: "true" };
     const events = begun ?? openedIfForbidden(api.watch(collection.path, query, signal));
     begun = undefined;
+    let hasDelivered = false;
     for await (const { type, text } of events) {
       if (signal.aborted) return;
       if (type === "ERROR") throw failureOfWatch(text, seen);
+      if (type === "SILENT") {
+        if (!hasDelivered) requireDelivery(means, collection);
+        // Behind a proxy that stays, the server may have been restored meanwhile.
+        isReached = false;
+        continue;
+      }
       // Only of a server that has accepted the watch: one that is away or starts is not asked twice.
       if (!isReached) await requireReached(means, collection, seen);
       isReached = true;
+      if (type !== "OPENED") {
+        hasDelivered = true;
+        silent.delete(name);
+      }
       if (type === "BOOKMARK") seen = parseBookmark(text, collection.path);
       else if (type !== "OPENED") {
         const object = parseObject(text, collection.path);
@@ -66,7 +82,8 @@ export async function* watchCollection(
         }
         if (signal.aborted) return;
       }
-      yield { kind: "bookmark", revision: seen };
+      const isUnheard = (silent.get(name) ?? 0) >= SILENT_WATCHES;
+      yield { kind: "bookmark", revision: seen, ...(isUnheard && { isUnheard }) };
     }
   }
 }
@@ -79,6 +96,18 @@ async function* openedIfForbidden(events: AsyncIterable<WatchEvent>): AsyncItera
     if (isForbidden(failure)) yield { type: "OPENED", text: "{}" };
     throw failure;
   }
+}
+
+/** A watch has delivered nothing: the next one may, or it is the same with every one. */
+function requireDelivery({ silent }: WatchMeans, collection: Collection): void {
+  const name = nameOf(collection);
+  const watches = (silent.get(name) ?? 0) + 1;
+  silent.set(name, watches);
+  if (watches < SILENT_WATCHES) return;
+  const what = `the API server accepts the watch of "${collection.path}" and delivers nothing, not even bookmarks`;
+  throw new PluginError("datastore-unavailable", `Cannot follow the datastore: ${what}`, {
+    details: "Check that no proxy between this host and the API server holds responses back",
+  });
 }
 
 /** The API server waits for a revision that it has not reached, as after a restore from an older copy. */

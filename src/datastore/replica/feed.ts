@@ -3,7 +3,7 @@
  * around one `FeedCopy`. Only its signal ends it.
  */
 import { PluginError } from "../../errors.ts";
-import { type Datastore, HistoryGone } from "../datastore.ts";
+import { type Datastore, type DatastoreEvent, HistoryGone } from "../datastore.ts";
 import { pagesBelow } from "../pages.ts";
 import { unlessStopped } from "../unless-stopped.ts";
 import { Backoff, type BackoffLimits, type Clock, spreadOver } from "./clock.ts";
@@ -18,6 +18,8 @@ export interface ReplicaLimits extends BackoffLimits {
   readonly pageSize: number;
   readonly largestPageSize: number;
 }
+
+type Bookmark = Extract<DatastoreEvent, { readonly kind: "bookmark" }>;
 
 /** The part of a datastore that a replica needs. */
 export type FollowedStore = Pick<Datastore, "read" | "watch">;
@@ -141,7 +143,7 @@ export class Feed {
     const quiet = this.endWhenQuiet(begun, ending);
     try {
       for await (const event of store.watch(this.plan.watched, this.copy.bookmark ?? "0", signal)) {
-        if (event.kind === "bookmark") this.reach(event.revision);
+        if (event.kind === "bookmark") this.reach(event);
         else this.copy.collect(event);
       }
       // Opening a quiet watch again is routine, but every watch starts with a bookmark.
@@ -154,14 +156,14 @@ export class Feed {
     }
   }
 
-  private reach(revision: string): void {
+  private reach({ revision, isUnheard }: Bookmark): void {
     const { clock, publish } = this.means;
     const { isListing } = this.copy;
     const updates = this.copy.reach(revision);
-    this.status.hear(clock.now());
+    if (!isUnheard) this.status.hear(clock.now());
     if (updates === undefined) return;
     if (revision !== this.listed) this.tooOld = 0;
-    this.status.sync(clock.now());
+    if (!isUnheard) this.status.sync(clock.now());
     // A list may show that something is gone which an earlier process has shown.
     const isNews = isListing || updates.some(({ changed }) => changed.length > 0);
     if (isNews) this.means.seen.note(this.plan.watched, this.copy.publishedRevision ?? revision);
