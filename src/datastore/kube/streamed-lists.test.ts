@@ -178,6 +178,35 @@ describe("a list that is the beginning of a watch", () => {
     expect(asked).toEqual(["stream ", "list", "stream "]);
   });
 
+  test.each([
+    ["the status 500", { status: 500 }],
+    ["the status 501", { status: 501 }],
+    ["no response", "no response"],
+    ["an ERROR of another kind", "event"],
+  ] as const)("is read in pages after a stream that failed with %s", async (_, failure) => {
+    const request = { method: "GET", path: "/apis/contract.test/v1/texts", query: { watch: "1" } } as const;
+    const { asked, list } = openOn(filled(), async function* () {
+      if (failure === "no response") throw new Error("no response within the time limit");
+      if (failure !== "event") requireOk({ ...failure, text: "{}" }, request);
+      yield { type: "ERROR", text: `{"kind":"Status","code":500}` };
+    });
+    await failureOf(list({}));
+
+    expect((await list({})).keys).toEqual(["/a", "/b"]);
+    expect(asked).toEqual(["stream ", "list"]);
+  });
+
+  test("is the present state if the status says that the server has not reached what its reader knows", async () => {
+    const request = { method: "GET", path: "/apis/contract.test/v1/texts", query: { watch: "1" } } as const;
+    const { asked, list } = openOn(filled(), async function* (events, number) {
+      if (number === 1) requireOk({ status: 504, text: "{}" }, request);
+      yield* events;
+    });
+
+    expect((await list({ notOlderThan: "9999" })).keys).toEqual(["/a", "/b"]);
+    expect(asked).toEqual(["stream 9999", "stream "]);
+  });
+
   test("has failed if the server ends it before its end", async () => {
     const { list } = openOn(filled(), async function* (events) {
       for await (const event of events) {

@@ -7,7 +7,7 @@
  *
  * So a list and its watch are one request of one server, which cannot call its own list too old, and the server need not put
  * the whole list together. Older servers refuse it: then collections are listed in pages. So is a collection whose stream
- * broke, once: a stream begins again, whereas pages that were read are kept. So is one that the role does not allow to watch:
+ * failed in any way, once: a stream begins again, whereas pages that were read are kept, and a proxy may not let it through. So is one that the role does not allow to watch:
  * it may allow to list, and if it does not, the failure names that permission first, as on older servers.
  */
 import { PluginError } from "../../errors.ts";
@@ -46,7 +46,7 @@ interface BegunWatch {
 export class StreamedLists {
   /** Watches whose list was read, until somebody goes on with them. */
   private readonly begun = new Map<string, BegunWatch>();
-  private readonly broken = new Set<string>();
+  private readonly failed = new Set<string>();
   private isServed = true;
 
   constructor(
@@ -64,7 +64,7 @@ export class StreamedLists {
     const { collection } = part;
     const name = nameOf(collection);
     this.forget(name);
-    if (!this.isServed || this.broken.delete(name)) return undefined;
+    if (!this.isServed || this.failed.delete(name)) return undefined;
     const watch = this.begin(collection, notOlderThan ?? "");
     try {
       const list = await this.readList(watch, part);
@@ -76,9 +76,14 @@ export class StreamedLists {
     } catch (failure) {
       watch.end();
       const status = statusOfRefusal(failure);
-      if (NOT_SERVED.includes(status)) this.isServed = false;
-      else if (status !== FORBIDDEN) throw failure;
-      return undefined;
+      if (!NOT_REACHED.includes(status)) {
+        if (NOT_SERVED.includes(status)) this.isServed = false;
+        else if (status !== FORBIDDEN) {
+          this.failed.add(name);
+          throw failure;
+        }
+        return undefined;
+      }
     }
     watch.end();
     return notOlderThan === undefined ? undefined : this.list(part, {});
@@ -117,14 +122,10 @@ export class StreamedLists {
   ): Promise<RecordsOfCollection | undefined> {
     const { path } = collection;
     const entries = new Map<string, Entry>();
-    for (let isOpen = false; ; isOpen = true) {
-      const { value } = await events.next().catch((failure: unknown) => {
-        if (isOpen) this.broken.add(nameOf(collection));
-        throw failure;
-      });
+    for (;;) {
+      const { value } = await events.next();
       const { type, text }: Partial<WatchEvent> = value ?? {};
       if (type === undefined || text === undefined || type === "SILENT") {
-        this.broken.add(nameOf(collection));
         throw unlisted(path, "the API server ended the response before the end of the list");
       }
       if (type === "ERROR") {
