@@ -115,6 +115,15 @@ describe("a list for which an older state is enough", () => {
     expect(asked.slice(0, 2)).toEqual(["first NotOlderThan 9999", "first"]);
   });
 
+  test("goes on with its pages after a failure, also if that state has a lower revision, as after a restore", async () => {
+    const api = filledApi();
+    const { asked, list } = openOn(api, (number) => number === 3);
+    await failureOf(list({ notOlderThan: "9999" }));
+
+    expect(await list({ notOlderThan: "9999" })).toMatchObject({ records: 1_200 });
+    expect(asked.filter((each) => each.startsWith("first"))).toEqual(["first NotOlderThan 9999", "first"]);
+  });
+
   test("is not what others read: they read the present state from its beginning", async () => {
     const api = filledApi();
     const { asked, list } = openOn(api, (number) => number === 2);

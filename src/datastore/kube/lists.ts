@@ -210,6 +210,8 @@ class BegunList {
   /** The token of the next page; `undefined` before the first and after the last one. */
   next: string | undefined;
 
+  /** What its reader knows, if the present state is read instead: a restored store may have a lower revision. */
+  private replaces: string | undefined;
   /** How often it was continued without reading another page. */
   private continued = 0;
 
@@ -237,9 +239,8 @@ class BegunList {
   /** Whether a reader of such a state may go on with it. A token that fails again and again is of no use. */
   continueFor({ notOlderThan = "0" }: EnoughState): boolean {
     this.continued += 1;
-    return (
-      this.revision !== undefined && BigInt(this.revision) >= BigInt(notOlderThan) && this.continued < CONTINUATIONS
-    );
+    if (this.revision === undefined || this.continued >= CONTINUATIONS) return false;
+    return BigInt(highestRevision([this.revision, this.replaces ?? "0"])) >= BigInt(notOlderThan);
   }
 
   add({ items, revision, next }: ApiList): void {
@@ -262,6 +263,7 @@ class BegunList {
 
   /** The server's copy has not reached what the reader knows, or the store was restored from an older one: read it itself. */
   requirePresent(): void {
+    this.replaces ??= this.enough?.notOlderThan;
     this.enough = undefined;
   }
 }
