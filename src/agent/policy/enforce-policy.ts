@@ -247,6 +247,7 @@ class Enforcement {
       traffic: table.readTraffic,
       refusedClaims: this.given.proven?.refused ?? [],
       datastore: this.replica.status,
+      blocks: this.given.blocks?.status,
       now: this.given.means.clock.elapsed(),
       ...{ isApplied, checkedAt },
     };

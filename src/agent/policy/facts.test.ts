@@ -59,6 +59,18 @@ describe("readinessOf()", () => {
 });
 
 describe("metricsText()", () => {
+  test("tells that the blocks are not followed, from which routes are made; that alone makes no agent unready", () => {
+    const blocks = { state: "stale", since: 30_000, heardAt: 10_000 } as const;
+    const datastore = { state: "in sync", since: 0, heardAt: 39_000 } as const;
+    const facts = { ...FACTS, datastore, blocks, now: 400_000 };
+    const lines = metricsText(facts).split("\n");
+
+    expect(lines).toContain("vendor_node_datastore_in_sync 0");
+    expect(lines).toContain("vendor_node_datastore_lag_seconds 370");
+    expect(lines).toContain("vendor_node_datastore_age_seconds 390");
+    expect(readinessOf({ ...facts, datastore: { ...datastore, heardAt: 399_000 } }).status).toBe(200);
+  });
+
   test("is what Prometheus reads", () => {
     const datastore = { state: "stale", since: 38_000, heardAt: 20_000 } as const;
     const lines = metricsText({ ...FACTS, datastore }).split("\n");

@@ -1,5 +1,5 @@
 /** What the agent says about its policy work: health and metrics, as text. Pure. */
-import { ageOf, type ReplicaStatus } from "../../datastore/replica/status.ts";
+import { ageOf, type ReplicaStatus, worstOf } from "../../datastore/replica/status.ts";
 import { labelsOf, type MetricType, metricText, type Sample } from "../../health/metrics.ts";
 import type { HealthReply } from "../../health/pages.ts";
 import { identity } from "../../identity.ts";
@@ -15,7 +15,10 @@ export interface PolicyFacts {
   /** What annotations of this node's pods say without effect. */
   readonly refusedClaims: readonly RefusedClaims[];
   readonly table: DesiredTable;
+  /** Of what policy is made of. */
   readonly datastore: ReplicaStatus;
+  /** Of the blocks, from which the routes between nodes are made; absent if there are no other nodes. */
+  readonly blocks?: ReplicaStatus | undefined;
   readonly batches: BatchCounts;
   /** What the rules have counted. Reads all of them from the kernel. */
   readonly traffic: () => SummedTraffic;
@@ -50,7 +53,8 @@ const OLD_MILLISECONDS = 5 * 60_000;
 
 /**
  * Not ready until the rules are set, and while they are those of some minutes ago. Never a question of liveness: the rules
- * are enforced, and a new process would know less.
+ * are enforced, and a new process would know less. Nor one of the blocks: pods of this node need their rules first, and a role
+ * that does not show blocks would keep the agent unready for ever; metrics and alerts tell it.
  */
 export function readinessOf({ datastore, isApplied, now }: PolicyFacts): HealthReply {
   const age = ageOf(datastore, now);
@@ -64,7 +68,8 @@ export function readinessOf({ datastore, isApplied, now }: PolicyFacts): HealthR
 
 /** In the text format of Prometheus. */
 export function metricsText(facts: PolicyFacts): string {
-  const { table, batches, datastore, now } = facts;
+  const { table, batches, now } = facts;
+  const datastore = worstOf([facts.datastore, ...(facts.blocks ? [facts.blocks] : [])]);
   let elements = 0;
   for (const set of table.sets.values()) elements += set.elements.size;
   const rows: readonly (readonly [name: string, type: "gauge" | "counter", help: string, value: number])[] = [
