@@ -33,7 +33,7 @@ import { PolicyEvents } from "./policy-events.ts";
 import { applyUpdates, guardTable } from "./policy-loop.ts";
 import { ShownProblems } from "./shown-problems.ts";
 import { StatusFiles } from "./status-files.ts";
-import { isLarge } from "./turns.ts";
+import { costOfChanges } from "./turns.ts";
 import { reportUnplaced } from "./unplaced-report.ts";
 
 export interface EnforceMeans extends FollowedNetwork {
@@ -101,7 +101,11 @@ class Enforcement {
       this.followLocalRoutes(stop),
       applyUpdates(replica.updates(stop), {
         ...{ ...loop, elapsed, applied: (update) => this.applied(update) },
-        isLarge: (namespace, changes) => isLarge(changes, (size) => table.compiler.reachesLimit(namespace, size)),
+        costOf: (namespace, changes) =>
+          costOfChanges(changes, {
+            reachesLimit: (size) => table.compiler.reachesLimit(namespace, size),
+            isCarriedOut: (change) => table.compiler.isCarriedOut(change),
+          }),
       }),
       guardTable({
         ...{ ...loop, elapsed, checked: () => this.checked() },

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
 import { KindSnapshot } from "../../datastore/replica/kind-snapshot.ts";
-import { nameInKey } from "../../model/keys.ts";
+import { nameInKey, resourceKey } from "../../model/keys.ts";
 import { type NetworkPolicy, networkPolicy } from "../../model/network-policy.ts";
 import { nodeAgentConfiguration, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { tier } from "../../model/tier.ts";
@@ -10,7 +11,7 @@ import { PolicyCompiler } from "../../policy/compile/compiler.ts";
 import { POLICY_KINDS, type PolicyChanges, type PolicyUpdate } from "../../policy/inputs.ts";
 import type { PolicyResources } from "../../policy/judge/resources.ts";
 import { limitsOfOne, policyLimits } from "../../policy/policy-size.ts";
-import { inTurns, isLarge, LARGE, WaitingPolicies } from "./turns.ts";
+import { costOfChanges, type EnforcedPolicies, inTurns, LARGE, WaitingPolicies } from "./turns.ts";
 
 const selecting = (count: number, label = "app") =>
   Array.from({ length: count }, (_, index) => ({
@@ -23,6 +24,8 @@ const large = (namespace: string) => policy(namespace, LARGE.lists + 1);
 const small = (namespace: string) => policy(namespace, 1);
 const pod = (namespace: string, name: string, address = "10.0.0.1"): WorkloadEndpoint =>
   workloadEndpoint.make({ name, namespace }, { node: "here", interfaceName: "vend0", ipNetworks: [`${address}/32`] });
+
+const WITHIN_LIMITS: EnforcedPolicies = { reachesLimit: () => false, isCarriedOut: () => true };
 
 type State = Partial<PolicyResources>;
 
@@ -87,7 +90,7 @@ const means = (clock: Clock, mayHaveTable = true) => {
   let updates = 0;
   return {
     ...{ elapsed: clock.elapsed, wait: clock.wait, hasTable: () => mayHaveTable && updates++ > 0 },
-    waiting: new WaitingPolicies((_, changes) => isLarge(changes)),
+    waiting: new WaitingPolicies((_, changes) => costOfChanges(changes, WITHIN_LIMITS)),
   };
 };
 
@@ -115,13 +118,62 @@ async function played(
   return got;
 }
 
-describe("isLarge()", () => {
-  const put = (value: NetworkPolicy, previous?: NetworkPolicy) => ({ kind: "put" as const, key: "", value, previous });
+describe("costOfChanges()", () => {
+  const keyOf = ({ metadata: { name, namespace = "" } }: NetworkPolicy) =>
+    resourceKey("networkpolicies", { namespace, name });
+  const put = (value: NetworkPolicy, previous?: NetworkPolicy) => ({
+    kind: "put" as const,
+    ...{ key: keyOf(value), value, previous },
+  });
+  const isLarge = (changes: Parameters<typeof costOfChanges>[0], enforced = WITHIN_LIMITS) =>
+    costOfChanges(changes, enforced) > 1;
 
-  test("counts what was there before, too", () => {
+  test("counts the lists that come, and those that go", () => {
     expect(isLarge([put(policy("a", LARGE.lists))])).toBe(false);
     expect(isLarge([put(policy("a", LARGE.lists + 1))])).toBe(true);
-    expect(isLarge([put(policy("a", 1), policy("a", LARGE.lists))])).toBe(true);
+    expect(isLarge([put(policy("a", 1), policy("a", LARGE.lists + 1))])).toBe(false);
+    expect(isLarge([put(policy("a", 1), policy("a", LARGE.lists + 2))])).toBe(true);
+  });
+
+  test("does not count lists that stay, nor a policy that stays", () => {
+    const many = LARGE.lists * 2;
+    const edited = networkPolicy.make(
+      { name: "policy-a", namespace: "a" },
+      { tier: "default", ingress: [{ action: "Deny" }, ...selecting(many)] },
+    );
+    expect(isLarge([put(edited, policy("a", many))])).toBe(false);
+    expect(costOfChanges([put(policy("a", many), policy("a", many))], WITHIN_LIMITS)).toBe(0);
+  });
+
+  test("counts all rules of a policy that differs", () => {
+    const rules = Array.from({ length: LARGE.rules / 2 }, () => ({ action: "Allow" as const }));
+    const spec = (more: typeof rules) =>
+      networkPolicy.make({ name: "policy-a", namespace: "a" }, { tier: "default", ingress: [...rules, ...more] });
+    expect(isLarge([put(spec([]), spec([]))])).toBe(false);
+    expect(isLarge([put(spec([{ action: "Allow" }]), spec([]))])).toBe(true);
+  });
+
+  const MANY = LARGE.lists + 1;
+  const selectsOthers = { ...policy("a", MANY), spec: { ...policy("a", MANY).spec, selector: "app == 'a'" } };
+  test("counts all lists of a policy that selects other pods", () => {
+    expect(isLarge([put(selectsOthers, policy("a", MANY))])).toBe(true);
+  });
+
+  test("counts all lists of a policy that denies because it is too large, or did", () => {
+    const compiler = new PolicyCompiler({ node: "here" });
+    const most = LARGE.lists + 50;
+    const configuration = nodeAgentConfiguration.make({ name: "default" }, { namespacePolicyLists: most * 4 });
+    const [within, beyond] = [policy("a", most), policy("a", most + 1)];
+    const enforced = { ...WITHIN_LIMITS, isCarriedOut: compiler.isCarriedOut.bind(compiler) };
+    const change = (value: NetworkPolicy, previous: NetworkPolicy) => [put(value, previous)];
+    const enforce = (value: NetworkPolicy) =>
+      compiler.update(changesBetween(NO_RESOURCES, { ...NO_RESOURCES, networkPolicies: [value] }, configuration));
+
+    enforce(within);
+    expect(isLarge(change(policy("a", most - 1), within), enforced)).toBe(false);
+    expect(isLarge(change(beyond, within), enforced)).toBe(true);
+    enforce(beyond);
+    expect(isLarge(change(within, beyond), enforced)).toBe(true);
   });
 
   test("a small change that can close or open a large policy is large", () => {
@@ -136,7 +188,10 @@ describe("isLarge()", () => {
     );
     compiler.update(changesBetween(NO_RESOURCES, { ...NO_RESOURCES, networkPolicies: full }));
     const reaches = (namespace: string) =>
-      isLarge([put(policy(namespace, 1))], (size) => compiler.reachesLimit(namespace, size));
+      isLarge([put(policy(namespace, 1))], {
+        ...WITHIN_LIMITS,
+        reachesLimit: (size) => compiler.reachesLimit(namespace, size),
+      });
 
     expect([reaches("a"), reaches("b")]).toEqual([true, false]);
   });
@@ -152,14 +207,89 @@ describe("isLarge()", () => {
     const configuration = nodeAgentConfiguration.make({ name: "default" }, { namespacePolicyAddresses: 100 });
     compiler.update(changesBetween(NO_RESOURCES, resources, configuration));
     const reaches = (namespace: string) =>
-      isLarge([put(policy(namespace, 1))], (size) => compiler.reachesLimit(namespace, size));
+      isLarge([put(policy(namespace, 1))], {
+        ...WITHIN_LIMITS,
+        reachesLimit: (size) => compiler.reachesLimit(namespace, size),
+      });
 
     // Each network has two ends.
     expect([reaches("a"), reaches("b")]).toEqual([true, false]);
   });
 });
 
+describe("WaitingPolicies", () => {
+  const NAMES = Array.from({ length: 10 }, (_, index) => `n${index}`);
+  const changed = (namespaces: readonly string[]) =>
+    changesBetween(NO_RESOURCES, { ...NO_RESOURCES, networkPolicies: namespaces.map(small) });
+  const namespacesOf = (changes: PolicyChanges | undefined) =>
+    changes?.networkPolicies.map(({ key }) => nameInKey(key).replace("policy-", "")) ?? [];
+
+  test("one that costs little does not wait for all that came before it", () => {
+    const waiting = new WaitingPolicies((namespace) => (namespace === "medium" ? 2 : 10));
+    waiting.divide(changed(NAMES));
+    waiting.takeNext();
+    waiting.divide(changed(["medium"]));
+
+    expect([...namespacesOf(waiting.takeNext()), ...namespacesOf(waiting.takeNext())]).toContain("medium");
+  });
+
+  test("each has its turn after at most twice as many as had waited before it, whatever comes meanwhile", () => {
+    const namespaces = fc.subarray(NAMES);
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.constantFrom(...NAMES), fc.integer({ min: 2, max: 5 })),
+        fc.array(namespaces, { minLength: 30, maxLength: 30 }),
+        (costs, steps) => {
+          const waiting = new WaitingPolicies((namespace) => costs[namespace] ?? 2);
+          const turnsLeft = new Map<string, number>();
+          for (const step of steps) {
+            waiting.divide(changed(step));
+            for (const each of step) if (!turnsLeft.has(each)) turnsLeft.set(each, 2 * (turnsLeft.size + 1));
+            for (const each of namespacesOf(waiting.takeNext())) turnsLeft.delete(each);
+            for (const [each, left] of turnsLeft) turnsLeft.set(each, left - 1);
+            expect([...turnsLeft.values()].filter((left) => left <= 0)).toEqual([]);
+          }
+        },
+      ),
+    );
+  });
+});
+
 describe("inTurns()", () => {
+  test("an edit of a medium tenant, and what it adds, do not wait behind large policies", async () => {
+    const tenants = Array.from({ length: 10 }, (_, index) => policy(`t${index}`, 1_000));
+    const [allowing, editing] = [false, true].map((isEdited) =>
+      networkPolicy.make(
+        { name: "edited", namespace: "medium" },
+        {
+          tier: "default",
+          ingress: [...selecting(LARGE.lists + 1), ...(isEdited ? [{ action: "Deny" as const }] : [])],
+        },
+      ),
+    ) as [NetworkPolicy, NetworkPolicy];
+    const denyAll = networkPolicy.make({ name: "deny-all", namespace: "medium" }, { tier: "default", ingress: [] });
+    const updates = new Updates();
+    updates.change({ networkPolicies: [allowing] });
+    const clock = new Clock();
+    const got: [atMilliseconds: number, names: readonly string[]][] = [];
+    for await (const { changes } of inTurns(updates, means(clock))) {
+      const names = namesIn(changes);
+      got.push([clock.now, names]);
+      if (got.length === 1) updates.change({ networkPolicies: [...tenants, allowing] });
+      if (got.length === 2) updates.change({ networkPolicies: [...tenants, editing, denyAll] });
+      if (names.some((name) => name.startsWith("put policy-t"))) clock.now += 6_600;
+      if (got.length === 4) updates.end();
+      await nextTask();
+    }
+
+    expect(got).toEqual([
+      [0, ["put edited"]],
+      [100, ["put policy-t0"]],
+      [6_700, ["put edited", "put deny-all"]],
+      [7_700, ["put policy-t1"]],
+    ]);
+  });
+
   test("divides nothing while there is no table", async () => {
     const networkPolicies = [large("a"), large("b"), small("c")];
 
@@ -208,10 +338,12 @@ describe("inTurns()", () => {
   });
 
   test("many small policies of a namespace are as a large one", async () => {
-    const networkPolicies = Array.from({ length: LARGE.lists }, (_, index) => ({
-      ...policy("a", 2),
-      metadata: { name: `p${index}`, namespace: "a" },
-    }));
+    const networkPolicies = Array.from({ length: LARGE.lists }, (_, index) =>
+      networkPolicy.make(
+        { name: `p${index}`, namespace: "a" },
+        { tier: "default", ingress: selecting(2, `label${index}`) },
+      ),
+    );
 
     const [, first, second] = await played({}, [{ networkPolicies: [...networkPolicies, small("b")] }, {}]);
     expect([first, second?.length]).toEqual([["put policy-b"], LARGE.lists]);

@@ -2,7 +2,7 @@
  * Large policies wait behind the changes of others, so that a tenant's change does not wait for the kernel's work on them:
  *
  *   update ──▶ without the policies of namespaces that change many ──▶ at once
- *          └─▶ these wait for a turn, one namespace after another: it comes when there is no update for as long as the last
+ *          └─▶ these wait for a turn, one namespace after another, by turns the cheapest and the oldest: it comes when there is no update for as long as the last
  *              turn took, or a second after the last turn
  *
  * Only NetworkPolicies wait, and those of one namespace take effect together: nobody but the pods of the namespace is
@@ -12,7 +12,8 @@
  */
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import { parseKey } from "../../model/keys.ts";
-import type { NetworkPolicy } from "../../model/network-policy.ts";
+import type { NetworkPolicy, NetworkPolicySpec } from "../../model/network-policy.ts";
+import { typesOf } from "../../model/policy-spec.ts";
 import type { AffectedNamespaces } from "../../policy/compile/compiler.ts";
 import type { PolicyChanges, PolicyUpdate } from "../../policy/inputs.ts";
 import { sizeOfPolicy, type WrittenSize } from "../../policy/policy-size.ts";
@@ -20,38 +21,68 @@ import type { AgentClock } from "../means.ts";
 
 type PolicyChange = RecordChange<NetworkPolicy>;
 
-/** Of one namespace: whether these changes are so many that they wait. */
-export type IsLarge = (namespace: string, changes: readonly PolicyChange[]) => boolean;
+/**
+ * Of one namespace: what these changes cost, in shares of the largest that takes effect at once. More than 1 waits.
+ */
+export type CostOf = (namespace: string, changes: readonly PolicyChange[]) => number;
 
-/** If the policies that change in a namespace have more than this, before and after together, they wait. */
-export const LARGE: WrittenSize = { lists: 50, rules: 1_000 };
+/** If what differs in the policies of a namespace is more than this, they wait. */
+export const LARGE: WrittenSize = { lists: 100, rules: 4_000 };
 
-export function isLarge(
+/** What a namespace's policies cost depends on how they are enforced at the moment. */
+export interface EnforcedPolicies {
+  /** So many lists and rules more can make other policies of the namespace deny, or not deny any more. */
+  readonly reachesLimit: (size: WrittenSize) => boolean;
+  /** Not if the policy denies because of a limit or another problem, before the change or after it. */
+  readonly isCarriedOut: (change: PolicyChange) => boolean;
+}
+
+/** Lists that stay keep their sets. The rules of a policy are written again together. */
+export function costOfChanges(
   changes: readonly PolicyChange[],
-  reachesLimit: (size: WrittenSize) => boolean = () => false,
-): boolean {
-  let [lists, rules] = [0, 0];
+  { reachesLimit, isCarriedOut }: EnforcedPolicies,
+): number {
+  const lists = new Set<string>();
+  let rules = 0;
   for (const change of changes) {
-    for (const policy of [change.previous, change.kind === "put" ? change.value : undefined]) {
-      if (policy === undefined) continue;
-      // Counting so many takes time, which is better spent in their turn.
-      const { ingress = [], egress = [] } = policy.spec;
-      if (ingress.length + egress.length > LARGE.rules) return true;
-      const size = sizeOfPolicy(policy.spec);
-      lists += size.lists.size;
-      rules += size.rules;
-    }
+    const before = change.previous?.spec;
+    const after = change.kind === "put" ? change.value.spec : undefined;
+    const specs = [before, after].filter((spec) => spec !== undefined);
+    // Counting so many takes time, which is better spent in their turn.
+    if (specs.some(({ ingress = [], egress = [] }) => ingress.length + egress.length > LARGE.rules)) return UNCOUNTED;
+    const isInPlace = before !== undefined && after !== undefined && isSameButRules(before, after);
+    const keepsSets = isInPlace && isCarriedOut(change);
+    if (keepsSets && Bun.deepEquals(before, after)) continue;
+    const [former = NO_LISTS, next = NO_LISTS] = specs.map((spec) => sizeOfPolicy(spec).lists);
+    for (const list of keepsSets ? former.symmetricDifference(next) : former.union(next)) lists.add(list);
+    for (const spec of specs) rules += sizeOfPolicy(spec).rules;
   }
-  // A small change can make a large policy deny, or not deny any more.
-  return lists > LARGE.lists || rules > LARGE.rules || reachesLimit({ lists, rules });
+  if (reachesLimit({ lists: lists.size, rules })) return UNCOUNTED;
+  return Math.max(lists.size / LARGE.lists, rules / LARGE.rules);
+}
+
+const UNCOUNTED = Number.POSITIVE_INFINITY;
+const NO_LISTS: ReadonlySet<string> = new Set();
+
+/** Otherwise it may be evaluated for other pods than before, which need all of its sets. */
+function isSameButRules(before: NetworkPolicySpec, after: NetworkPolicySpec): boolean {
+  const shape = ({ ingress: _, egress: __, ...rest }: NetworkPolicySpec) => rest;
+  return Bun.deepEquals([shape(before), typesOf(before)], [shape(after), typesOf(after)]);
+}
+
+interface WaitingNamespace {
+  /** By key, each with its last change. */
+  readonly changes: ReadonlyMap<string, PolicyChange>;
+  readonly cost: number;
 }
 
 /** The decision: which policies wait, and which of them take effect next. */
 export class WaitingPolicies {
-  /** By key, each with its last change. The namespace that has waited longest first. */
-  private readonly namespaces = new Map<string, Map<string, PolicyChange>>();
+  /** The namespace that has waited longest first. */
+  private readonly namespaces = new Map<string, WaitingNamespace>();
+  private order: "cheapest" | "longest waiting" = "cheapest";
 
-  constructor(private readonly isLarge: IsLarge) {}
+  constructor(private readonly costOf: CostOf) {}
 
   get isEmpty(): boolean {
     return this.namespaces.size === 0;
@@ -63,8 +94,10 @@ export class WaitingPolicies {
     for (const [namespace, own] of ofNamespaces) {
       if (namespace === undefined) continue;
       const waiting = this.namespaces.get(namespace);
-      if (waiting === undefined && !this.isLarge(namespace, own)) continue;
-      this.namespaces.set(namespace, merged(waiting, own));
+      const all = merged(waiting?.changes, own);
+      const cost = this.costOf(namespace, [...all.values()]);
+      if (waiting === undefined && cost <= 1) continue;
+      this.namespaces.set(namespace, { changes: all, cost });
       ofNamespaces.delete(namespace);
     }
     const networkPolicies = [...ofNamespaces.values()].flat();
@@ -75,10 +108,18 @@ export class WaitingPolicies {
     };
   }
 
-  /** What waits for the namespace that has waited longest. */
+  /**
+   * What waits for one namespace: by turns the one that costs least, so that it does not wait for all others, and the one
+   * that has waited longest, so that each has its turn after twice as many as had waited before it.
+   */
   takeNext(): PolicyChanges | undefined {
-    const [next] = this.namespaces.keys();
-    return next === undefined ? undefined : this.take([next]);
+    const all = [...this.namespaces];
+    const [longest] = all;
+    if (longest === undefined) return undefined;
+    const cheapest = all.reduce((least, each) => (each[1].cost < least[1].cost ? each : least), longest);
+    const [next] = this.order === "cheapest" ? cheapest : longest;
+    this.order = this.order === "cheapest" ? "longest waiting" : "cheapest";
+    return this.take([next]);
   }
 
   /** What waits for these namespaces. */
@@ -89,7 +130,7 @@ export class WaitingPolicies {
   }
 
   private take(namespaces: readonly string[]): PolicyChanges | undefined {
-    const networkPolicies = namespaces.flatMap((each) => [...(this.namespaces.get(each)?.values() ?? [])]);
+    const networkPolicies = namespaces.flatMap((each) => [...(this.namespaces.get(each)?.changes.values() ?? [])]);
     for (const each of namespaces) this.namespaces.delete(each);
     return networkPolicies.length === 0 ? undefined : { ...NO_CHANGES, networkPolicies };
   }

@@ -163,6 +163,13 @@ export class PolicyCompiler {
     return this.limits.isReachedBy(namespace, size);
   }
 
+  /** Whether the policy is enforced as it is written, before the change and after it, as far as itself is concerned. */
+  isCarriedOut(change: Change<"networkPolicies">): boolean {
+    if (change.kind !== "put" || this.problemOf.byKeys.has(change.key)) return false;
+    const record = recordOf(change, this.options);
+    return record?.problem === undefined && record?.size !== undefined && !this.limits.isTooLarge(record.size);
+  }
+
   /** The interfaces of the host: which of them has an address that a host endpoint expects. */
   setHostInterfaces(interfaces: readonly HostInterface[]): void {
     this.hosts.setInterfaces(interfaces);

@@ -95,6 +95,11 @@ export class NamespaceLimits {
     return this.totalOf(wanted) > this.limits.addresses * SHARE_TO_OPEN;
   }
 
+  /** A policy of this size is not carried out, whatever else is in its namespace. */
+  isTooLarge(size: PolicySize): boolean {
+    return problemOfSize(size, this.limits) !== undefined;
+  }
+
   /** Returns the policies that have changed as they are enforced, and others that are enforced in another way now. */
   settle(): readonly Changed[] {
     const { changed } = this;
