@@ -406,6 +406,59 @@ describe("inTurns()", () => {
     ]);
   });
 
+  test("others come first after an update that a namespace has joined, too, but not for more than one of these", async () => {
+    const updates = new Updates();
+    updates.change({});
+    const clock = new Clock();
+    const { waiting, ...others } = means(clock);
+    const got: [atMilliseconds: number, names: readonly string[]][] = [];
+    for await (const { changes } of inTurns(updates, { waiting, ...others })) {
+      got.push([clock.now, namesIn(changes)]);
+      const networkPolicies = ["a", "b", "c", "d"].map(large);
+      const podAt = (address: string) => ({ networkPolicies, endpoints: [pod("z", "pod", address)] });
+      if (got.length === 1) updates.change(podAt("10.0.0.1"));
+      // Each takes as long as the longest pause.
+      if (got.length === 2 || got.length === 3) {
+        waiting.takeAffected(() => new Set([got.length === 2 ? "a" : "b"]));
+        clock.now += 1_000;
+      }
+      if (got.length === 2) updates.change(podAt("10.0.0.2"));
+      if (got.length === 4) updates.end();
+      await nextTask();
+    }
+
+    expect(got).toEqual([
+      [0, []],
+      [0, ["put pod"]],
+      [1_000, ["put pod"]],
+      [2_000, ["put policy-c"]],
+    ]);
+  });
+
+  test("a turn does not follow at once after an update that a namespace has joined", async () => {
+    const updates = new Updates();
+    updates.change({});
+    const clock = new Clock();
+    const { waiting, ...others } = means(clock);
+    const got: [atMilliseconds: number, names: readonly string[]][] = [];
+    for await (const { changes } of inTurns(updates, { waiting, ...others })) {
+      got.push([clock.now, namesIn(changes)]);
+      if (got.length === 1) updates.change({ networkPolicies: [large("a"), large("b")], endpoints: [pod("a", "pod")] });
+      if (got.length === 2) {
+        waiting.takeAffected(() => new Set(["a"]));
+        clock.now += 1_500;
+      }
+      if (got.length === 3) updates.end();
+      await nextTask();
+    }
+
+    expect(got).toEqual([
+      [0, []],
+      [0, ["put pod"]],
+      [2_500, ["put policy-b"]],
+    ]);
+  });
+
   test("a large policy that goes takes its turn, too", async () => {
     const networkPolicies = [large("a"), small("b")];
 

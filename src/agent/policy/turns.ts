@@ -2,8 +2,9 @@
  * Large policies wait behind the changes of others, so that a tenant's change does not wait for the kernel's work on them:
  *
  *   update ──▶ without the policies of namespaces that change many ──▶ at once
- *          └─▶ these wait for a turn, one namespace after another, by turns the cheapest and the oldest: it comes when there is no update for as long as the last
- *              turn took, or a second after the last turn
+ *          └─▶ these wait for a turn, one namespace after another, alternately the cheapest and the one that has waited
+ *              longest: it comes when there is no update for as long as the last turn took, or a second after it, or
+ *              after the first update since then that took others along
  *
  * Only NetworkPolicies wait, and those of one namespace take effect together: nobody but the pods of the namespace is
  * judged by them. Whatever else changes does so at once; if it affects the pods of a namespace that waits, its policies take
@@ -85,7 +86,12 @@ export class WaitingPolicies {
   constructor(private readonly costOf: CostOf) {}
 
   get isEmpty(): boolean {
-    return this.namespaces.size === 0;
+    return this.count === 0;
+  }
+
+  /** Of namespaces. */
+  get count(): number {
+    return this.namespaces.size;
   }
 
   /** Returns what takes effect at once; the rest waits. */
@@ -176,7 +182,11 @@ export async function* inTurns(
   const iterator = updates[Symbol.asyncIterator]();
   let asked: AskedUpdate | undefined;
   let snapshot: PolicyUpdate["snapshot"] | undefined;
-  let pause = { since: elapsed(), milliseconds: LEAST_PAUSE_MILLISECONDS };
+  const pauseAfter = (what: "turn" | "joined", began = elapsed()) => ({
+    ...{ what, since: elapsed() },
+    milliseconds: Math.max(LEAST_PAUSE_MILLISECONDS, elapsed() - began),
+  });
+  let pause = pauseAfter("turn");
   const left = () => Math.max(0, pause.since + LONGEST_PAUSE_MILLISECONDS - elapsed());
   try {
     while (true) {
@@ -184,7 +194,7 @@ export async function* inTurns(
       asked ??= askFor(iterator);
       if (waiting.isEmpty) {
         await asked.update;
-        pause = { since: elapsed(), milliseconds: LEAST_PAUSE_MILLISECONDS };
+        pause = pauseAfter("turn");
       } else await comesWithin(asked, Math.min(pause.milliseconds, left()), wait);
       if (asked.hasCome) {
         const next = await asked.update;
@@ -192,14 +202,17 @@ export async function* inTurns(
         if (next.done === true) return;
         ({ snapshot } = next.value);
         const changes = hasTable() ? waiting.divide(next.value.changes) : next.value.changes;
+        const [began, count] = [elapsed(), waiting.count];
         if (changes === next.value.changes || hasAny(changes)) yield { snapshot, changes };
+        // As after a turn; but only once, so that those that join do not keep others waiting.
+        if (waiting.count < count && pause.what === "turn") pause = pauseAfter("joined", began);
         if (left() > 0) continue;
       }
       const changes = waiting.takeNext();
       if (changes === undefined || snapshot === undefined) continue;
       const began = elapsed();
       yield { snapshot, changes };
-      pause = { since: elapsed(), milliseconds: Math.max(LEAST_PAUSE_MILLISECONDS, elapsed() - began) };
+      pause = pauseAfter("turn", began);
     }
   } finally {
     // Not awaited: an update that was asked for may never come.
