@@ -33,7 +33,7 @@ import { PolicyEvents } from "./policy-events.ts";
 import { applyUpdates, guardTable } from "./policy-loop.ts";
 import { ShownProblems } from "./shown-problems.ts";
 import { StatusFiles } from "./status-files.ts";
-import { costOfChanges } from "./turns.ts";
+import { costOfChanges, reportLongWaits, WaitingPolicies } from "./turns.ts";
 import { reportUnplaced } from "./unplaced-report.ts";
 
 export interface EnforceMeans extends FollowedNetwork {
@@ -61,6 +61,8 @@ class Enforcement {
   private readonly links: NetlinkSocket;
   private readonly tracking: NetlinkSocket;
   private readonly table: EnforcedTable;
+  private readonly waiting: WaitingPolicies;
+  private readonly noteWaits: ReturnType<typeof reportLongWaits>;
   private readonly status: StatusFiles;
   private readonly gone: GoneAddresses;
   private readonly events: PolicyEvents | undefined;
@@ -85,6 +87,8 @@ class Enforcement {
       folder: means.files.openFolder(means.files.runDirectory),
     });
     this.table = this.emptyTable();
+    this.waiting = this.waitingPolicies();
+    this.noteWaits = reportLongWaits(this.warn);
     this.status = this.statusFiles();
     this.sidecars = feedSidecars({ ...given, compiler: this.table.compiler, keeper: this.table.keeper });
     this.noteEnforcement = enforcementLog((message) => given.log(message, "INFO"));
@@ -100,12 +104,7 @@ class Enforcement {
     return [
       this.followLocalRoutes(stop),
       applyUpdates(replica.updates(stop), {
-        ...{ ...loop, elapsed, applied: (update) => this.applied(update) },
-        costOf: (namespace, changes) =>
-          costOfChanges(changes, {
-            reachesLimit: (size) => table.compiler.reachesLimit(namespace, size),
-            isCarriedOut: (change) => table.compiler.isCarriedOut(change),
-          }),
+        ...{ ...loop, elapsed, waiting: this.waiting, applied: (update) => this.applied(update) },
       }),
       guardTable({
         ...{ ...loop, elapsed, checked: () => this.checked() },
@@ -150,6 +149,18 @@ class Enforcement {
       adopted: (delta, table) => this.gone.adopted(delta, table),
       moved: (endpoints) => this.moved(endpoints),
     });
+  }
+
+  private waitingPolicies(): WaitingPolicies {
+    const { compiler } = this.table;
+    return new WaitingPolicies(
+      (namespace, changes) =>
+        costOfChanges(changes, {
+          reachesLimit: (size) => compiler.reachesLimit(namespace, size),
+          isCarriedOut: (change) => compiler.isCarriedOut(change),
+        }),
+      this.given.means.clock.elapsed,
+    );
   }
 
   private statusFiles(): StatusFiles {
@@ -231,6 +242,7 @@ class Enforcement {
   /** What others changed in the table is reverted. */
   private checked(): void {
     this.table.lookAtUplinks();
+    this.noteWaits(this.waiting.facts);
     this.checkedAt = this.given.means.clock.elapsed();
   }
 
@@ -249,6 +261,7 @@ class Enforcement {
     return {
       ...table.facts,
       traffic: table.readTraffic,
+      waiting: this.waiting.facts,
       refusedClaims: this.given.proven?.refused ?? [],
       datastore: this.replica.status,
       blocks: this.given.blocks?.status,

@@ -11,6 +11,7 @@ const FACTS: PolicyFacts = {
   table: { chains: new Map(), sets: new Map() },
   datastore: { state: "in sync", since: 0, heardAt: 0 },
   batches: { count: 4, milliseconds: 250, replacements: 1 },
+  waiting: { namespaces: 2, milliseconds: 1_500 },
   traffic: () => ({
     policies: [{ policy: "shop/db", direction: "ingress", action: "deny", packets: 3, bytes: 180 }],
     drops: [{ reason: 'the end of tier "default"', packets: 1, bytes: 60 }],
@@ -79,6 +80,8 @@ describe("metricsText()", () => {
     expect(lines).toContain("vendor_node_policies 3");
     expect(lines).toContain('vendor_node_refused_claims{namespace="shop",pod="web"} 2');
     expect(lines).toContain("vendor_node_batch_seconds_total 0.25");
+    expect(lines).toContain("vendor_node_waiting_policy_namespaces 2");
+    expect(lines).toContain("vendor_node_policy_wait_seconds 1.5");
     expect(lines).toContain("vendor_node_datastore_in_sync 0");
     expect(lines).toContain("vendor_node_datastore_lag_seconds 2");
     expect(lines).toContain("vendor_node_datastore_age_seconds 20");

@@ -20,6 +20,8 @@ export interface PolicyFacts {
   /** Of the blocks, from which the routes between nodes are made; absent if there are no other nodes. */
   readonly blocks?: ReplicaStatus | undefined;
   readonly batches: BatchCounts;
+  /** Large policies that wait behind the changes of others. */
+  readonly waiting: WaitingFacts;
   /** What the rules have counted. Reads all of them from the kernel. */
   readonly traffic: () => SummedTraffic;
   /** The kernel has acknowledged what the datastore said first. */
@@ -35,6 +37,13 @@ export interface BatchCounts {
   readonly milliseconds: number;
   /** How often the whole table was written. */
   readonly replacements: number;
+}
+
+export interface WaitingFacts {
+  /** Whose policies wait. */
+  readonly namespaces: number;
+  /** How long the first of them has waited; 0 if none waits. */
+  readonly milliseconds: number;
 }
 
 /** Users could make up any number of them. */
@@ -88,6 +97,13 @@ export function metricsText(facts: PolicyFacts): string {
     ["batches_total", "counter", "Batches that the kernel acknowledged or refused", batches.count],
     ["batch_seconds_total", "counter", "Time that these batches took", batches.milliseconds / 1_000],
     ["table_replacements_total", "counter", "How often the whole table was written", batches.replacements],
+    ["waiting_policy_namespaces", "gauge", "Namespaces whose large policies wait", facts.waiting.namespaces],
+    [
+      "policy_wait_seconds",
+      "gauge",
+      "How long the first of these namespaces has waited",
+      facts.waiting.milliseconds / 1_000,
+    ],
     ["datastore_in_sync", "gauge", "1 if the datastore is followed", datastore.state === "in sync" ? 1 : 0],
     ["datastore_lag_seconds", "gauge", "Time without a connection to the datastore", lagOf(datastore, now)],
     [

@@ -4,7 +4,7 @@
  */
 import type { PolicyUpdate } from "../../policy/inputs.ts";
 import type { TableKeeper } from "./table-keeper.ts";
-import { type CostOf, inTurns, WaitingPolicies } from "./turns.ts";
+import { inTurns, type WaitingPolicies } from "./turns.ts";
 
 /** Changes that come within this time after another are merged into one batch. */
 const PACE_MILLISECONDS = 10;
@@ -21,8 +21,8 @@ interface LoopMeans {
 export interface UpdateMeans extends LoopMeans {
   /** Monotonic milliseconds. */
   readonly elapsed: () => number;
-  /** By this some changes of policies wait behind the changes of others. */
-  readonly costOf: CostOf;
+  /** Which changes of policies wait behind the changes of others. */
+  readonly waiting: WaitingPolicies;
   /** The kernel has acknowledged the update. */
   readonly applied: (update: PolicyUpdate) => void;
 }
@@ -30,9 +30,8 @@ export interface UpdateMeans extends LoopMeans {
 /** Resolves when the updates end. Rejects if the kernel refuses the whole table: what it contains stays. */
 export async function applyUpdates(
   updates: AsyncIterable<PolicyUpdate>,
-  { keeper, elapsed, wait, signal, costOf, applied }: UpdateMeans,
+  { keeper, elapsed, wait, signal, waiting, applied }: UpdateMeans,
 ): Promise<void> {
-  const waiting = new WaitingPolicies(costOf);
   const hasTable = () => keeper.hasTable;
   for await (const update of inTurns(updates, { waiting, hasTable, elapsed, wait })) {
     keeper.update(update.changes, (affected) => waiting.takeAffected(affected));

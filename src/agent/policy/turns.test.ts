@@ -11,7 +11,7 @@ import { PolicyCompiler } from "../../policy/compile/compiler.ts";
 import { POLICY_KINDS, type PolicyChanges, type PolicyUpdate } from "../../policy/inputs.ts";
 import type { PolicyResources } from "../../policy/judge/resources.ts";
 import { limitsOfOne, policyLimits } from "../../policy/policy-size.ts";
-import { costOfChanges, type EnforcedPolicies, inTurns, LARGE, WaitingPolicies } from "./turns.ts";
+import { costOfChanges, type EnforcedPolicies, inTurns, LARGE, reportLongWaits, WaitingPolicies } from "./turns.ts";
 
 const selecting = (count: number, label = "app") =>
   Array.from({ length: count }, (_, index) => ({
@@ -90,7 +90,7 @@ const means = (clock: Clock, mayHaveTable = true) => {
   let updates = 0;
   return {
     ...{ elapsed: clock.elapsed, wait: clock.wait, hasTable: () => mayHaveTable && updates++ > 0 },
-    waiting: new WaitingPolicies((_, changes) => costOfChanges(changes, WITHIN_LIMITS)),
+    waiting: new WaitingPolicies((_, changes) => costOfChanges(changes, WITHIN_LIMITS), clock.elapsed),
   };
 };
 
@@ -225,12 +225,35 @@ describe("WaitingPolicies", () => {
     changes?.networkPolicies.map(({ key }) => nameInKey(key).replace("policy-", "")) ?? [];
 
   test("one that costs little does not wait for all that came before it", () => {
-    const waiting = new WaitingPolicies((namespace) => (namespace === "medium" ? 2 : 10));
+    const waiting = new WaitingPolicies(
+      (namespace) => (namespace === "medium" ? 2 : 10),
+      () => 0,
+    );
     waiting.divide(changed(NAMES));
     waiting.takeNext();
     waiting.divide(changed(["medium"]));
 
     expect([...namespacesOf(waiting.takeNext()), ...namespacesOf(waiting.takeNext())]).toContain("medium");
+  });
+
+  test("says how many wait, and how long the first of them has, whatever it changes meanwhile", () => {
+    const clock = new Clock();
+    const waiting = new WaitingPolicies(() => 2, clock.elapsed);
+    const facts = [waiting.facts];
+    for (const namespaces of [["a"], ["b"], ["a"]]) {
+      waiting.divide(changed(namespaces));
+      clock.now += 1_000;
+      facts.push(waiting.facts);
+    }
+    waiting.takeNext();
+
+    expect([...facts, waiting.facts].map(({ namespaces, milliseconds }) => [namespaces, milliseconds])).toEqual([
+      [0, 0],
+      [1, 1_000],
+      [2, 2_000],
+      [2, 3_000],
+      [1, 2_000],
+    ]);
   });
 
   test("each has its turn after at most twice as many as had waited before it, whatever comes meanwhile", () => {
@@ -240,7 +263,10 @@ describe("WaitingPolicies", () => {
         fc.dictionary(fc.constantFrom(...NAMES), fc.integer({ min: 2, max: 5 })),
         fc.array(namespaces, { minLength: 30, maxLength: 30 }),
         (costs, steps) => {
-          const waiting = new WaitingPolicies((namespace) => costs[namespace] ?? 2);
+          const waiting = new WaitingPolicies(
+            (namespace) => costs[namespace] ?? 2,
+            () => 0,
+          );
           const turnsLeft = new Map<string, number>();
           for (const step of steps) {
             waiting.divide(changed(step));
@@ -252,6 +278,19 @@ describe("WaitingPolicies", () => {
         },
       ),
     );
+  });
+});
+
+describe("reportLongWaits()", () => {
+  test("reports once that policies wait for long, and again if they do later", () => {
+    const reports: string[] = [];
+    const note = reportLongWaits((message) => reports.push(message));
+    const counts = [10_000, 10_001, 30_000, 0, 11_000].map((milliseconds) => {
+      note({ namespaces: 1, milliseconds });
+      return reports.length;
+    });
+
+    expect(counts).toEqual([0, 1, 1, 1, 2]);
   });
 });
 

@@ -19,6 +19,7 @@ import type { AffectedNamespaces } from "../../policy/compile/compiler.ts";
 import type { PolicyChanges, PolicyUpdate } from "../../policy/inputs.ts";
 import { sizeOfPolicy, type WrittenSize } from "../../policy/policy-size.ts";
 import type { AgentClock } from "../means.ts";
+import type { WaitingFacts } from "./facts.ts";
 
 type PolicyChange = RecordChange<NetworkPolicy>;
 
@@ -75,6 +76,8 @@ interface WaitingNamespace {
   /** By key, each with its last change. */
   readonly changes: ReadonlyMap<string, PolicyChange>;
   readonly cost: number;
+  /** Monotonic milliseconds. */
+  readonly since: number;
 }
 
 /** The decision: which policies wait, and which of them take effect next. */
@@ -83,7 +86,10 @@ export class WaitingPolicies {
   private readonly namespaces = new Map<string, WaitingNamespace>();
   private order: "cheapest" | "longest waiting" = "cheapest";
 
-  constructor(private readonly costOf: CostOf) {}
+  constructor(
+    private readonly costOf: CostOf,
+    private readonly elapsed: AgentClock["elapsed"],
+  ) {}
 
   get isEmpty(): boolean {
     return this.count === 0;
@@ -92,6 +98,11 @@ export class WaitingPolicies {
   /** Of namespaces. */
   get count(): number {
     return this.namespaces.size;
+  }
+
+  get facts(): WaitingFacts {
+    const [longest] = this.namespaces.values();
+    return { namespaces: this.count, milliseconds: longest === undefined ? 0 : this.elapsed() - longest.since };
   }
 
   /** Returns what takes effect at once; the rest waits. */
@@ -103,7 +114,7 @@ export class WaitingPolicies {
       const all = merged(waiting?.changes, own);
       const cost = this.costOf(namespace, [...all.values()]);
       if (waiting === undefined && cost <= 1) continue;
-      this.namespaces.set(namespace, { changes: all, cost });
+      this.namespaces.set(namespace, { changes: all, cost, since: waiting?.since ?? this.elapsed() });
       ofNamespaces.delete(namespace);
     }
     const networkPolicies = [...ofNamespaces.values()].flat();
@@ -115,7 +126,7 @@ export class WaitingPolicies {
   }
 
   /**
-   * What waits for one namespace: by turns the one that costs least, so that it does not wait for all others, and the one
+   * What waits for one namespace: alternately the one that costs least, so that it does not wait for all others, and the one
    * that has waited longest, so that each has its turn after twice as many as had waited before it.
    */
   takeNext(): PolicyChanges | undefined {
@@ -218,6 +229,21 @@ export async function* inTurns(
     // Not awaited: an update that was asked for may never come.
     void iterator.return?.();
   }
+}
+
+/** Waiting for longer than this is worth a line in the log. */
+const LONG_MILLISECONDS = 10_000;
+
+/** Called again and again: reports that policies wait for long, and not again until none does. */
+export function reportLongWaits(report: (message: string) => void): (facts: WaitingFacts) => void {
+  let isReported = false;
+  return ({ namespaces, milliseconds }) => {
+    const isLong = milliseconds > LONG_MILLISECONDS;
+    const seconds = Math.round(milliseconds / 1_000);
+    if (isLong && !isReported)
+      report(`Large changes of policies wait behind others, the first for ${seconds} s; namespaces: ${namespaces}`);
+    isReported = isLong;
+  };
 }
 
 interface AskedUpdate {

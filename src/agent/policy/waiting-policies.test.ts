@@ -167,7 +167,10 @@ const DENY = globalNetworkPolicy.make(
 describe("WaitingPolicies", () => {
   /** The policy of "red" changes, and waits; then this changes. Returns whether "red" waits still. */
   const stillWaits = (change: (before: PolicyResources) => PolicyResources) => {
-    const waiting = new WaitingPolicies((namespace) => (namespace === "red" ? 2 : 0));
+    const waiting = new WaitingPolicies(
+      (namespace) => (namespace === "red" ? 2 : 0),
+      () => 0,
+    );
     const site = new Site(waiting);
     site.update(NO_RESOURCES, FIRST);
     const second = { ...FIRST, networkPolicies: [policy("red", { selector: "app == 'b'" }), policy("blue")] };
@@ -240,7 +243,10 @@ describe("WaitingPolicies", () => {
     fc.assert(
       fc.property(histories, fc.array(fc.boolean(), { minLength: 1, maxLength: 5 }), (history, large) => {
         let asked = 0;
-        const waiting = new WaitingPolicies(() => (large[asked++ % large.length] === true ? 1 + asked : 0));
+        const waiting = new WaitingPolicies(
+          () => (large[asked++ % large.length] === true ? 1 + asked : 0),
+          () => 0,
+        );
         const site = new Site(waiting);
         const moments: Moment[] = [];
         const reached = new Map(NAMESPACES.map((each) => [each, 0]));
