@@ -238,6 +238,38 @@ describe("WaitingPolicies", () => {
       expect(stillWaits(change)).toBe(expected);
     });
 
+  const ofCluster = (selector: string) =>
+    globalNetworkPolicy.make(
+      { name: "policy" },
+      {
+        ...{ tier: "default", doNotTrack: false, preDNAT: false, applyOnForward: false, selector },
+        ingress: [{ action: "Deny", source: { selector: "app == 'dns'" } }, { action: "Pass" }],
+      },
+    );
+  const host = hostEndpoint.make({ name: "host" }, { node: LOCAL_NODE, interfaceName: "*" });
+  test.each([
+    ["do not evaluate, waits on", `${LABEL} == 'blue'`, [], false],
+    ["evaluate, takes effect together with it", "all()", [], true],
+    ["do not evaluate, but a host may: takes effect together with it", `${LABEL} == 'blue'`, [host], true],
+  ])("what waits beside a pod in a set of a policy of the cluster that its pods %s", (_, selector, hosts, isTaken) => {
+    const waiting = new WaitingPolicies(
+      (namespace) => (namespace === "red" ? 2 : 0),
+      () => 0,
+    );
+    const site = new Site(waiting);
+    const first = { ...FIRST, globalNetworkPolicies: [ofCluster(selector)], hostEndpoints: hosts };
+    const second = { ...first, networkPolicies: [policy("red", { selector: "app == 'b'" }), policy("blue")] };
+    const third = { ...second, endpoints: [...second.endpoints, pod("blue", "there", { app: "dns" })] };
+    site.update(NO_RESOURCES, first);
+    site.update(first, second);
+    expect(waiting.isEmpty).toBe(false);
+    site.update(second, third);
+
+    expect(waiting.isEmpty).toBe(isTaken);
+    expect(site.view("red")).toBe(momentOf(isTaken ? third : first).views.get("red") ?? "");
+    expect(site.view("blue")).toBe(momentOf(third).views.get("blue") ?? "");
+  });
+
   test("each namespace is judged as at one moment of the datastore, which never goes back", () => {
     let waited = 0;
     fc.assert(

@@ -148,9 +148,16 @@ export class PolicyCompiler {
 
   /** The namespaces whose pods on this node are judged in another way by what changed since the last delta. */
   get affectedNamespaces(): AffectedNamespaces {
-    const policies = [...this.evaluations.decidingOtherwise(this.builder.delta)];
+    const policies = new Set(this.evaluations.decidingOtherwise(this.builder.delta));
+    const ofCluster = new Set(Array.from(policies).filter((key) => key !== undefined && this.isOnlyForPods(key)));
+    const evaluating = ofCluster.size === 0 ? [] : this.workloads.evaluating(ofCluster);
     const namespaces = new Set<string>();
-    for (const key of [...policies, ...this.workloads.sentElsewhere, ...this.changedHere]) {
+    for (const key of [
+      ...policies.difference(ofCluster),
+      ...evaluating,
+      ...this.workloads.sentElsewhere,
+      ...this.changedHere,
+    ]) {
       const namespace = key === undefined ? undefined : namespaceIn(key);
       if (namespace === undefined) return "all";
       namespaces.add(namespace);
@@ -223,6 +230,11 @@ export class PolicyCompiler {
 
   private settleLimits(): void {
     for (const [key, record] of this.limits.settle()) this.changePolicy(key, record);
+  }
+
+  /** A policy of the cluster, and no host endpoint can evaluate it, which would judge packets of any pod. */
+  private isOnlyForPods(key: string): boolean {
+    return this.hosts.local.size === 0 && this.policies.policy(key) !== undefined && namespaceIn(key) === undefined;
   }
 
   private finish(): void {

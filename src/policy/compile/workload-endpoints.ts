@@ -68,6 +68,15 @@ export class WorkloadEndpoints {
     };
   }
 
+  /** The endpoints that evaluate one of these policies. */
+  evaluating(policies: ReadonlySet<string | undefined>): readonly string[] {
+    return Array.from(this.local.keys()).filter((key) =>
+      DIRECTIONS.some((direction) =>
+        this.evaluationOf(key, direction)?.tiers.some((tier) => tier.policies.some((each) => policies.has(each.key))),
+      ),
+    );
+  }
+
   /** The name of its interface; `undefined` if it is not on this node, or another endpoint has the interface. */
   interfaceOf(key: string): string | undefined {
     const local = this.local.get(key);
