@@ -33,12 +33,13 @@ export class ImitatedOrchestrator {
   /** "down": its Node is not ready any more. "stalled": it looks well, yet pods neither start nor end. */
   halt(node: string, how: "down" | "stalled"): void {
     this.halted.add(node);
-    if (how === "down") this.report(`/api/v1/nodes/${node}`, nothing(), nodeStatus("Unknown", "NodeStatusUnknown"));
+    if (how === "down")
+      this.report(`/api/v1/nodes/${node}`, nothing(), nodeStatus("Unknown", "NodeStatusUnknown", this.scheduler.date));
   }
 
   resume(node: string): void {
     this.halted.delete(node);
-    this.report(`/api/v1/nodes/${node}`, nothing(), nodeStatus("True", "KubeletReady"));
+    this.report(`/api/v1/nodes/${node}`, nothing(), nodeStatus("True", "KubeletReady", this.scheduler.date));
     this.seen = "";
   }
 
@@ -225,8 +226,8 @@ function nothing(): Pick<Workload, "status"> {
   return {};
 }
 
-function nodeStatus(status: string, reason: string): object {
-  return { conditions: [{ type: "Ready", status, reason }] };
+function nodeStatus(status: string, reason: string, now: Date): object {
+  return { conditions: [{ type: "Ready", status, reason, lastTransitionTime: now.toISOString() }] };
 }
 
 function isEnding({ metadata }: ApiObject): boolean {

@@ -27,7 +27,7 @@ export interface NodeState {
   readonly pod?: Fields;
   /** Why it is not done; empty if it is, or waits for its turn. */
   readonly why: string;
-  /** Its Node is not ready, or does not exist, and its pod is the former one: the release has nothing to do with that. */
+  /** Its machine was down before its former pod was to end: the release has nothing to do with that. */
   readonly isDown?: true;
 }
 
@@ -41,7 +41,7 @@ export function nodeStates(view: RolloutView): readonly NodeState[] {
   const names = new Set([...wanted, ...pods.keys()].filter((name) => name !== ""));
   return [...names]
     .toSorted()
-    .map((node) => stateOf(view, node, { pods: pods.get(node) ?? [], trouble: nodeTrouble(nodes.get(node)) }));
+    .map((node) => stateOf(view, node, { pods: pods.get(node) ?? [], object: nodes.get(node) }));
 }
 
 export function nodesByName({ nodes }: Pick<RolloutView, "nodes">): ReadonlyMap<string, Fields> {
@@ -51,12 +51,13 @@ export function nodesByName({ nodes }: Pick<RolloutView, "nodes">): ReadonlyMap<
 function stateOf(
   view: RolloutView,
   node: string,
-  { pods, trouble }: { readonly pods: readonly Fields[]; readonly trouble: string },
+  { pods, object }: { readonly pods: readonly Fields[]; readonly object: Fields | undefined },
 ): NodeState {
+  const trouble = nodeTrouble(object);
   const pod = pods.find((each) => isNew(view, each)) ?? pods[0];
   if (pod === undefined) return { node, state: "absent", why: trouble || "it has no pod of the DaemonSet" };
   if (!isNew(view, pod)) {
-    const isDown = trouble === "" ? {} : ({ isDown: true } as const);
+    const isDown = wasDownBefore(object, pod) ? ({ isDown: true } as const) : {};
     return { node, state: "old", pod, why: trouble || oldPodReason(view, pod), ...isDown };
   }
   const problem = podProblem(pod);
@@ -85,6 +86,19 @@ export function nodeTrouble(node: Fields | undefined): string {
   const ready = itemsIn(node["status"], "conditions").find(({ type }) => type === "Ready");
   if (ready?.["status"] === "True") return "";
   return `the Node is not ready${detail(ready?.["reason"], ready?.["message"])}`;
+}
+
+/**
+ * The kubelet is silent, and was so before the pod was deleted, by whomever. Both times are of the orchestrator's own clock;
+ * one that is missing proves nothing.
+ */
+function wasDownBefore(node: Fields | undefined, pod: Fields): boolean {
+  const ready = itemsIn(node?.["status"], "conditions").find(({ type }) => type === "Ready");
+  if (ready?.["status"] !== "Unknown") return false;
+  const { deletionTimestamp, deletionGracePeriodSeconds } = fieldsIn(pod, "metadata");
+  if (deletionTimestamp === undefined) return true;
+  const deletedAt = Date.parse(String(deletionTimestamp)) - Number(deletionGracePeriodSeconds ?? 0) * 1_000;
+  return Date.parse(String(ready["lastTransitionTime"])) < deletedAt;
 }
 
 function oldPodReason({ daemonSet }: RolloutView, pod: Fields): string {

@@ -15,9 +15,9 @@ const readyNode = (name: string, labels = {}) => ({
   status: { conditions: [{ type: "Ready", status: "True" }] },
 });
 
-const deadNode = (name: string) => ({
+const deadNode = (name: string, lastTransitionTime = LONG_AGO) => ({
   ...readyNode(name),
-  status: { conditions: [{ type: "Ready", status: "Unknown", reason: "NodeStatusUnknown" }] },
+  status: { conditions: [{ type: "Ready", status: "Unknown", reason: "NodeStatusUnknown", lastTransitionTime }] },
 });
 
 /** On the node of the same name. */
@@ -268,6 +268,30 @@ describe("waitForNodes() while the datastore is locked", () => {
     const { site } = updatedCluster(5, ["n2", "n4", "n5"], ["n2", "n4", "n5"]);
 
     await expect(waitForNodes(site, "/agents", { mayLeaveNodes: true })).rejects.toThrow(/no progress.*Node n2: /);
+  });
+
+  test("stops at the limit if machines go down when their pods are deleted: the update does it", async () => {
+    const names = Array.from({ length: 40 }, (_, index) => `n${index}`);
+    const nodes: Any[] = names.map((name) => readyNode(name));
+    const pods: Any[] = names.map((name, index) => pod(name, index === 0 ? "new" : "old", true));
+    let dead = 0;
+    const onRemove = (name: string) => {
+      const index = names.indexOf(name);
+      if (index % 2 === 0) {
+        pods[index] = pod(name, "new", true);
+        return;
+      }
+      // Not noticed for a while, as the orchestrator's own controller does.
+      const at = new Date(site.now().getTime() + 40_000).toISOString();
+      pods[index].metadata.deletionTimestamp = new Date(site.now().getTime() + 30_000).toISOString();
+      pods[index].metadata.deletionGracePeriodSeconds = 30;
+      nodes[index] = deadNode(name, at);
+      dead += 1;
+    };
+    const site = lockedSite({ daemonSet: daemonSet(), nodes, pods, onRemove });
+
+    await expect(waitForNodes(site, "/agents", { mayLeaveNodes: true })).rejects.toThrow(/no progress/);
+    expect(dead).toBeLessThanOrEqual(2 * 8);
   });
 
   test("does not go on without a node unless it may", async () => {
