@@ -51,7 +51,7 @@ interface Cluster {
   readonly onWait?: () => void;
 }
 
-/** On etcd, with a plan that knows all nodes; the clock moves only by waits. */
+/** On etcd; the clock moves only by waits. */
 function siteOf(cluster: Cluster, more: Partial<RolloutSite> = {}): RolloutSite {
   let time = Date.parse("2026-01-01T00:00:00Z");
   const revision = { metadata: { name: "agents-new", ...OWNED }, revision: 2 };
@@ -71,7 +71,7 @@ function siteOf(cluster: Cluster, more: Partial<RolloutSite> = {}): RolloutSite 
     },
     signal: new AbortController().signal,
     options: { stallSeconds: 60 },
-    facts: { datastore: "etcd", storage: "etcd", nodes: cluster.nodes.map((node: Any) => node.metadata.name) },
+    facts: { datastore: "etcd", storage: "etcd" },
     ...more,
   };
 }
@@ -215,7 +215,7 @@ describe("waitForNodes() while the datastore is locked", () => {
     expect(removed).toEqual(["n2", "n3", "n4", "n5", "n6"]);
   });
 
-  test("does not wait for nodes that have joined since the plan was made: they never had a former agent", async () => {
+  test("does not wait for nodes that have joined since the lock: they never had a former agent", async () => {
     const pods: Any[] = Array.from({ length: 20 }, (_, index) => pod(`n${index}`, index === 0 ? "new" : "old", true));
     const nodes: Any[] = pods.map(({ metadata }) => readyNode(metadata.name));
     const onRemove = (name: string) => {
@@ -232,22 +232,37 @@ describe("waitForNodes() while the datastore is locked", () => {
       onRemove,
       onWait: () => join(`late${pods.length}`),
     });
+    const formerNodes = new Set(nodes.map(({ metadata }) => metadata.name));
     // More than may be updated at once.
     for (const name of ["j1", "j2", "j3", "j4", "j5", "j6"]) join(name);
     const began = site.now().getTime();
-    const left = await waitForNodes(site, "/agents", { mayLeaveNodes: true });
+    const left = await waitForNodes(site, "/agents", { mayLeaveNodes: true, formerNodes });
 
     expect(left.map(({ node }) => node)).toEqual(expect.arrayContaining(["j1", "j6", "late26"]));
     expect(pods.filter(({ metadata }) => metadata.labels["controller-revision-hash"] === "old")).toEqual([]);
     expect(site.now().getTime() - began).toBeLessThan(60_000);
   });
 
-  test("waits for a node that has joined since the plan was made if it has a former agent", async () => {
+  test.each([
+    ["of which it is not known whether they have joined since the lock", undefined],
+    ["if none is left of those of the lock", new Set(["p1", "p2", "p3"])],
+  ])("waits for nodes %s: that all agents crash stops it", async (_, formerNodes) => {
+    const pods = ["x1", "x2", "x3", "x4"].map((name) => pod(name, "new", false));
+    const nodes = pods.map(({ metadata }) => readyNode(metadata.name));
+    const site = lockedSite({ daemonSet: daemonSet(), nodes, pods });
+
+    await expect(waitForNodes(site, "/agents", { mayLeaveNodes: true, formerNodes })).rejects.toThrow(
+      /no progress for 600 s: Node x1/,
+    );
+  });
+
+  test("waits for a node that has joined since the lock if it has a former agent", async () => {
     const { site, pods } = updatedCluster(6, ["n6"]);
-    const without = { ...site, facts: { ...site.facts, nodes: ["n1", "n2", "n3", "n4", "n5"] } };
+    const formerNodes = new Set(["n1", "n2", "n3", "n4", "n5"]);
 
     const began = site.now().getTime();
-    expect((await waitForNodes(without, "/agents", { mayLeaveNodes: true })).map(({ node }) => node)).toEqual(["n6"]);
+    const left = await waitForNodes(site, "/agents", { mayLeaveNodes: true, formerNodes });
+    expect(left.map(({ node }) => node)).toEqual(["n6"]);
     expect(site.now().getTime() - began).toBeGreaterThan(120_000);
     expect(pods).toHaveLength(6);
   });

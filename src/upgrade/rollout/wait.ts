@@ -16,7 +16,7 @@ const POLL_MILLISECONDS = 2_000;
 
 export type RolloutSite = Pick<StepSite, "objects" | "progress" | "now" | "wait" | "signal"> & {
   readonly options: Pick<StepSite["options"], "stallSeconds" | "maxUnavailable" | "nodeSeconds">;
-  readonly facts: Pick<StepSite["facts"], "datastore" | "storage" | "nodes">;
+  readonly facts: Pick<StepSite["facts"], "datastore" | "storage">;
 };
 
 export interface WaitedFor {
@@ -24,11 +24,13 @@ export interface WaitedFor {
   readonly missingTemplate?: (daemonSet: Fields | undefined) => string;
   /** Which one waits; "upgrade apply" unless it is named. */
   readonly command?: RunCommand;
-  /**
-   * Whether the update may end without nodes that take too long, and while the datastore is locked without those that have
-   * joined since the plan was made: they never had a former agent.
-   */
+  /** Whether the update may end without nodes that take too long. */
   readonly mayLeaveNodes?: true;
+  /**
+   * Those of the time when the datastore was locked: others that have no former agent are not waited for. Absent: all are. So
+   * they are if none of these is left: nothing else would show that the release works.
+   */
+  readonly formerNodes?: ReadonlySet<string> | undefined;
   /** Called each time before it looks. */
   readonly onLook?: () => Promise<unknown>;
 }
@@ -52,11 +54,10 @@ export async function pendingNodes(
 export async function waitForNodes(
   site: RolloutSite,
   path: string,
-  { missingTemplate = () => "", command = "upgrade apply", mayLeaveNodes, onLook }: WaitedFor = {},
+  { missingTemplate = () => "", command = "upgrade apply", mayLeaveNodes, formerNodes, onLook }: WaitedFor = {},
 ): Promise<readonly NodeState[]> {
   const busySince = new Map<string, number>();
-  const mayLeaveNew = mayLeaveNodes === true && site.facts.storage === "former";
-  const known = new Set(site.facts.nodes);
+  const known = new Set(formerNodes);
   let told: ReadonlySet<string> = new Set();
   const reached = new Set<string>();
   let awaited: readonly string[] = [];
@@ -69,6 +70,7 @@ export async function waitForNodes(
     const missing = view === undefined ? `DaemonSet ${path} does not exist` : missingTemplate(view.daemonSet);
     const all = view === undefined ? [] : nodeStates(view);
     for (const { node, state } of all) if (state === "old") known.add(node);
+    const mayLeaveNew = formerNodes !== undefined && all.some(({ node }) => known.has(node));
     const [states, added] = divide(all, ({ node }) => !mayLeaveNew || known.has(node));
     const isBegun = missing === "" && view !== undefined && isObserved(view.daemonSet);
     const pace = rolloutPace(site, states.length, view?.daemonSet);

@@ -172,6 +172,18 @@ describe("a node that is down when the datastore is locked", () => {
     );
   });
 
+  test("a node that has joined since the lock is not waited for, as the backups say", async () => {
+    const site = siteWith(node("one"), running("one"), node("two"), {
+      ...running("two"),
+      status: { phase: "Running" },
+    });
+    const began = site.now().getTime();
+    await site.backups.save("nodes-at-the-lock", '["one"]');
+    await rolloutStep.act(site, PLAN);
+
+    expect(site.now().getTime()).toBe(began);
+  });
+
   test.each<[string, readonly object[]]>([
     ["a node that joins", [node("one"), running("one"), node("new")]],
     ["an agent that restarts", [node("one"), { ...running("one"), status: { phase: "Running" } }]],

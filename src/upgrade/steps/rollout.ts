@@ -5,12 +5,13 @@ import type { Fields } from "../../kube/objects.ts";
 import { quoted } from "../../quote.ts";
 import { fieldsIn, textIn } from "../manifest/workload.ts";
 import { agentImage, agentsPath, daemonSetPath } from "../rollout/agents.ts";
+import { readFormerNodes } from "../rollout/former-nodes.ts";
 import { type Pace, rolloutPace, rolloutSeconds, SECONDS_PER_NODE } from "../rollout/pace.ts";
 import type { NodeState } from "../rollout/pods.ts";
 import { rolloutNotes, rolloutObstacles } from "../rollout/preflight.ts";
 import { readRollout } from "../rollout/read-view.ts";
-import { pendingNodes, waitForNodes } from "../rollout/wait.ts";
-import type { PlanningSite, Step, StepPlan } from "../step.ts";
+import { pendingNodes, type WaitedFor, waitForNodes } from "../rollout/wait.ts";
+import type { PlanningSite, Step, StepPlan, StepSite } from "../step.ts";
 import { guardedWait } from "../storage/guard-lock.ts";
 import { REMAINING_NODES } from "./remaining-nodes.ts";
 
@@ -56,13 +57,17 @@ export const rolloutStep: Step = {
     const left = await waitForNodes(site, path, {
       missingTemplate,
       // Plans of earlier builds have no step that waits for them later.
-      ...(site.stateOf(REMAINING_NODES) === undefined ? {} : { mayLeaveNodes: true }),
+      ...(site.stateOf(REMAINING_NODES) === undefined ? {} : await mayLeave(site)),
       ...guardedWait(site, "upgrade apply"),
     });
     const reasons = Object.fromEntries(left.map(({ node, why }) => [node, why]));
     await site.notes.write({ isEnough: true, ...(left.length === 0 ? {} : { left: reasons }) });
   },
 };
+
+async function mayLeave(site: StepSite): Promise<Pick<WaitedFor, "mayLeaveNodes" | "formerNodes">> {
+  return { mayLeaveNodes: true, formerNodes: await readFormerNodes(site) };
+}
 
 /** `5000 nodes, the first one alone, then 500 at once, about 20 s each` */
 function paceText(count: number, { atOnce }: Pace): string {

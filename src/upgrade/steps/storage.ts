@@ -16,6 +16,7 @@ import type { Obstacle } from "../facts.ts";
 import { FORMER_API } from "../former-names.ts";
 import { shortened } from "../listed.ts";
 import { removeOwnerReferences } from "../owner-references/remove.ts";
+import { saveFormerNodes } from "../rollout/former-nodes.ts";
 import type { PlannedChange, PlanningSite, Step, StepPlan, StepSite } from "../step.ts";
 import { compareRecords, describeDifference, isCopy, isIpam } from "../storage/compare.ts";
 import type { Conversion } from "../storage/conversion.ts";
@@ -84,6 +85,7 @@ export const storageStep: Step = {
     // The aggregated API has hidden it.
     if (!isServed) await lockPresentAgain(store, site.now());
     await copyAll(site, store, records);
+    await saveFormerNodes(site);
     await site.notes.write({ lockedSince: await lockTimeText(store) });
     site.progress(summaryOf(records));
   },

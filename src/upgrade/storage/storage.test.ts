@@ -22,6 +22,8 @@ import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
 import { UPGRADE_LOCK_ANNOTATION } from "../../model/upgrade-lock-annotation.ts";
 import { setLock } from "../datastore-migration/migrate.ts";
 import { FORMER_UID } from "../former-names.ts";
+import { readFormerNodes } from "../rollout/former-nodes.ts";
+import { nameOf } from "../rollout/pods.ts";
 import { remainingNodesStep } from "../steps/remaining-nodes.ts";
 import { storageStep } from "../steps/storage.ts";
 import { unlockStep } from "../steps/unlock.ts";
@@ -124,6 +126,20 @@ async function obstaclesOf(site: ReturnType<typeof siteOn>) {
   const each = await Promise.all([unlockStep, storageStep].map((step) => step.rollbackObstacles?.(site, PLAN)));
   return each.flatMap((obstacles) => obstacles ?? []);
 }
+
+test("the move remembers the nodes of the time of the lock: those that join later have no former agent", async () => {
+  const api = await formerCluster();
+  const objects = clusterObjects(api.connect());
+  const site = siteOn(api);
+  expect(await readFormerNodes(site)).toBeUndefined();
+  const before = (await objects.list("/api/v1/nodes")).map(nameOf);
+  await objects.create("/api/v1/nodes", { metadata: { name: "present" } });
+  await storageStep.act(site, PLAN);
+  await objects.create("/api/v1/nodes", { metadata: { name: "later" } });
+  await storageStep.act(site, PLAN);
+
+  expect(await readFormerNodes(site)).toEqual(new Set([...before, "present"]));
+});
 
 const USED = [...FORMER_PODS.map(({ address }) => address), ...Object.values(FORMER_TUNNELS)];
 
