@@ -49,7 +49,7 @@ describe("the line about nodes that were left", () => {
   test.each<[string, Readonly<Record<string, StepState>>, Ledger["notes"]]>([
     ["while it is locked", { ...UNLOCKED, unlock: "pending" }, left],
     ["when they are updated", { ...UNLOCKED, "remaining-nodes": "done" }, left],
-    ["if there is none", UNLOCKED, { rollout: { isEnough: true } }],
+    ["if there is none", UNLOCKED, { rollout: { enoughForRunOf: "2026-01-02T03:00:00.000Z" } }],
   ])("is empty %s", (_, states, notes) => {
     expect(leftNodesText({ ...ledger("running", states), notes })).toBe("");
   });

@@ -164,7 +164,7 @@ describe("a node that is down when the datastore is locked", () => {
 
     expect(await rolloutStep.remaining(site, PLAN)).toEqual([]);
     expect(await site.notes.read()).toEqual({
-      isEnough: true,
+      enoughForRunOf: site.begunAt.toISOString(),
       left: { two: expect.stringContaining("the Node is not ready (NodeStatusUnknown)") },
     });
     expect(site.lines).toContainEqual(
@@ -194,6 +194,9 @@ describe("a node that is down when the datastore is locked", () => {
 
     expect(await rolloutStep.remaining({ ...later, stateOf: () => "running" }, PLAN)).toEqual([]);
     expect(await rolloutStep.remaining({ ...later, stateOf: () => "done" }, PLAN)).toHaveLength(1);
+    // Continued by another run of the tool: all agents may crash by now.
+    const continued = { ...later, stateOf: () => "running" as const, begunAt: new Date("2026-01-03T00:00:00Z") };
+    expect(await rolloutStep.remaining(continued, PLAN)).toHaveLength(1);
     // A former agent is never enough.
     const former = {
       ...running("one"),

@@ -44,7 +44,8 @@ export const rolloutStep: Step = {
     const notes = await site.notes.read();
     const left = new Set(Object.keys(fieldsIn(notes, "left")));
     // What `act` has seen updated is enough: an agent that is restarted since, or a node that joins, must not stop the run under the lock.
-    const isEnough = notes["isEnough"] === true && site.stateOf(NAME) === "running";
+    // Only in the same run of the tool: one that continues later looks at them again.
+    const isEnough = notes["enoughForRunOf"] === site.begunAt.toISOString() && site.stateOf(NAME) === "running";
     const isAwaited = ({ node, state }: NodeState) => !left.has(node) && (state === "old" || !isEnough);
     return leftOf(site, site.now, { formerImage: textIn(plan.data, "formerImage"), isAwaited });
   },
@@ -61,7 +62,7 @@ export const rolloutStep: Step = {
       ...guardedWait(site, "upgrade apply"),
     });
     const reasons = Object.fromEntries(left.map(({ node, why }) => [node, why]));
-    await site.notes.write({ isEnough: true, ...(left.length === 0 ? {} : { left: reasons }) });
+    await site.notes.write({ enoughForRunOf: site.begunAt.toISOString(), ...(left.length === 0 ? {} : { left: reasons }) });
   },
 };
 
