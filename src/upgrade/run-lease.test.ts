@@ -208,8 +208,39 @@ describe("the Lease of a run", () => {
     expect(cluster.objects.get(PATH)?.spec.holderIdentity).toBe("two");
   });
 
+  test("that is lost while a write is under way ends that write: the client would repeat it for longer", async () => {
+    const { time, reach, held, end, ended } = writingRun();
+    await time.run(100);
+    const sent: number[] = [];
+    const slow: Pick<KubeClient, "request"> = {
+      async request({ signal }) {
+        while (signal?.aborted !== true) {
+          sent.push(time.elapsed());
+          await time.wait(4_900, signal);
+        }
+        throw new Error("no response");
+      },
+    };
+    reach.isAway = true;
+    await time.run(6_000);
+    const failure = failureOf(
+      leasedClient(slow, await held).request({ method: "PATCH", path: "/x", attempt: "retry" }),
+    );
+    await time.run(12_000);
+
+    expect(sent.length).toBeGreaterThan(0);
+    // Renewed at 0; another run may acquire it from 15 s on.
+    expect(sent.filter((at) => at >= 10_000)).toEqual([]);
+    expect(isTemporary(await failure)).toBe(true);
+    reach.isAway = false;
+    await time.run(4_000);
+    end();
+    await time.run(100);
+    expect(await ended).toBe("complete");
+  });
+
   test("that another run has acquired and given back meanwhile ends the run", async () => {
-    const { time, cluster, reach, ended, write, take } = writingRun();
+    const { time, cluster, reach, ended, write, take, told } = writingRun();
     await time.run(100);
     reach.isAway = true;
     await time.run(16_000);
@@ -219,9 +250,11 @@ describe("the Lease of a run", () => {
     const written = failureOf(write("after"));
     await time.run(4_000);
 
-    expect(await ended).toMatchObject({ kind: "resource-in-use" });
+    // Not by itself: it does not acquire it again.
+    expect(await ended).toMatchObject({ kind: "resource-in-use", message: expect.stringContaining("another run has") });
     expect(await written).toMatchObject({ kind: "resource-in-use" });
     expect(cluster.objects.has("/api/v1/nodes/after")).toBe(false);
+    expect(told.join("\n")).not.toContain("Acquired");
   });
 
   test("that cannot be renewed for an hour ends the run", async () => {

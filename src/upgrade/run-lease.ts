@@ -36,6 +36,10 @@ export interface HeldLease {
    * over: nothing may be written any more.
    */
   whenHeld(): Promise<"held" | "again">;
+  /** Whether it is so within this time. */
+  isHeldWithin(milliseconds: number): Promise<boolean>;
+  /** A write. Its signal fires when another run may acquire the Lease soon: nothing may be sent from then on. */
+  whileHeld<T>(write: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
 export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease) => Promise<T>): Promise<T> {
@@ -53,10 +57,12 @@ export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease
       if (level === "WARNING") problem = message;
       if (level === "WARNING" || hasBegun) means.tell(message);
     },
+    // Another run has had it if somebody else's name is in it, or none.
+    mayAcquire: () => !hasBegun,
     onAttempt: () => hasBegun && look(),
   });
   const look = () => {
-    if (elector.timesNotOwn !== notOwnBefore) lost.abort(takenOver(elector.holder));
+    if (elector.timesNotOwn !== notOwnBefore) lost.abort(new LeaseTakenOver(elector.holder));
     else if (elector.isLeading()) heldAt = means.elapsed();
     else if (means.elapsed() - heldAt >= LIMITS.lostMilliseconds) lost.abort(lostLease());
   };
@@ -74,6 +80,30 @@ export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease
         look();
         signal.throwIfAborted();
         return state;
+      },
+      async isHeldWithin(milliseconds) {
+        const end = new AbortController();
+        const limit = means.wait(milliseconds, end.signal);
+        await Promise.race([limit, elector.whenLeading(AbortSignal.any([signal, end.signal]))]);
+        end.abort();
+        return elector.isLeading() && !signal.aborted;
+      },
+      async whileHeld(write) {
+        const [over, done] = [new AbortController(), new AbortController()];
+        const watch = async () => {
+          while (elector.isLeading() && !done.signal.aborted) await means.wait(elector.remaining(), done.signal);
+          if (!done.signal.aborted) over.abort(lostMeanwhile());
+        };
+        void watch();
+        try {
+          return await write(AbortSignal.any([signal, over.signal]));
+        } catch (failure) {
+          signal.throwIfAborted();
+          over.signal.throwIfAborted();
+          throw failure;
+        } finally {
+          done.abort();
+        }
       },
     });
   } finally {
@@ -123,12 +153,14 @@ function notAcquired(problem: string): PluginError {
   });
 }
 
-/** `holder`: empty if it was given back since. */
-function takenOver(holder: string): PluginError {
-  const by = holder === "" ? "another run has" : `${quoted(holder)} has`;
-  return new PluginError("resource-in-use", `Cannot go on: ${by} taken over the Lease of the upgrade`, {
-    details: "nothing was written since; upgrade status shows how far it is",
-  });
+export class LeaseTakenOver extends PluginError {
+  /** `holder`: empty if it was given back since. */
+  constructor(holder: string) {
+    const by = holder === "" ? "another run has" : `${quoted(holder)} has`;
+    super("resource-in-use", `Cannot go on: ${by} taken over the Lease of the upgrade`, {
+      details: "nothing was written since; upgrade status shows how far it is",
+    });
+  }
 }
 
 function lostLease(): PluginError {
@@ -143,17 +175,29 @@ function lostLease(): PluginError {
  */
 export async function requireHeld(lease: Pick<HeldLease, "whenHeld">): Promise<void> {
   if ((await lease.whenHeld()) === "held") return;
-  const state = "the Lease of the upgrade was lost for a while, and is renewed";
-  const cause = new KubeFailure({ stage: "request", effect: "none", cure: "moment", advice: "" }, state);
-  throw new PluginError("api-unavailable", `Not written: ${state}`, { details: "run the same command again", cause });
+  throw withheld("none", "Not written: the Lease of the upgrade was lost for a while, and is renewed");
 }
 
-/** Refuses every write, but not dry runs, unless the Lease is held. */
+function lostMeanwhile(): PluginError {
+  return withheld("unknown", "Perhaps not written: the Lease of the upgrade was lost before the API responded");
+}
+
+function withheld(effect: "none" | "unknown", message: string): PluginError {
+  const cause = new KubeFailure({ stage: "request", effect, cure: "moment", advice: "" }, message);
+  return new PluginError("api-unavailable", message, { details: "run the same command again", cause });
+}
+
+function anyOf(one: AbortSignal, other: AbortSignal | undefined): AbortSignal {
+  return other === undefined ? one : AbortSignal.any([one, other]);
+}
+
+/** Refuses every write, but not dry runs, unless the Lease is held; one that is not answered while it is, is not repeated. */
 export function leasedClient(client: Pick<KubeClient, "request">, lease: HeldLease): Pick<KubeClient, "request"> {
   return {
     async request(request) {
-      if (request.method !== "GET" && request.query?.["dryRun"] === undefined) await requireHeld(lease);
-      return client.request(request);
+      if (request.method === "GET" || request.query?.["dryRun"] !== undefined) return client.request(request);
+      await requireHeld(lease);
+      return lease.whileHeld((signal) => client.request({ ...request, signal: anyOf(signal, request.signal) }));
     },
   };
 }

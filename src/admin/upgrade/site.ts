@@ -8,7 +8,14 @@ import type { Facts } from "../../upgrade/facts.ts";
 import { LedgerStore, UPGRADE_NAME } from "../../upgrade/ledger.ts";
 import { lockText } from "../../upgrade/lock-text.ts";
 import type { Run, RunEvent } from "../../upgrade/run.ts";
-import { type HeldLease, leasedClient, leasedDatastore, requireHeld, withRunLease } from "../../upgrade/run-lease.ts";
+import {
+  type HeldLease,
+  LeaseTakenOver,
+  leasedClient,
+  leasedDatastore,
+  requireHeld,
+  withRunLease,
+} from "../../upgrade/run-lease.ts";
 import type { Backups, Helm, PlanningSite } from "../../upgrade/step.ts";
 import { STEPS } from "../../upgrade/steps.ts";
 import { withCluster } from "../cluster/access.ts";
@@ -31,7 +38,7 @@ export async function withUpgradeSite<T>(
   given: Given,
   work: (site: UpgradeSite) => Promise<T>,
 ): Promise<T> {
-  const lease: HeldLease = { signal: context.signal, whenHeld: refuseWrite };
+  const lease: HeldLease = { signal: context.signal, ...NEVER_HELD };
   return withCluster(context, given, (client) => siteOf(context, given, { client, lease }, work));
 }
 
@@ -39,11 +46,14 @@ async function refuseWrite(): Promise<never> {
   throw new PluginError("internal", "Cannot write: this command only reads");
 }
 
+const NEVER_HELD = { whenHeld: refuseWrite, isHeldWithin: refuseWrite, whileHeld: refuseWrite };
+
 /** For commands that look at a run, and write nothing. */
 export async function withReadingRun<T>(context: Context, given: Given, work: (run: Run) => Promise<T>): Promise<T> {
   const helm = openHelm(context, given);
-  const lease = { whenHeld: refuseWrite };
-  return withUpgradeSite(context, given, (site) => work(runOf(context, site, { helm, lease, report: () => {} })));
+  return withUpgradeSite(context, given, (site) =>
+    work(runOf(context, site, { helm, lease: NEVER_HELD, report: () => {} })),
+  );
 }
 
 /** For commands that write: one at a time. */
@@ -67,7 +77,7 @@ export async function withRun<T>(
       siteOf(context, given, { client, lease }, (site) => {
         const more = { helm: helm && leasedHelm(helm, lease), lease, report };
         return work(runOf(context, site, more)).catch((failure: unknown) => {
-          tellLock(context, site);
+          tellLock(context, site, lease.signal.reason);
           throw failure;
         });
       }),
@@ -80,8 +90,16 @@ export async function withRun<T>(
   });
 }
 
-/** As far as this process knows: the API may be away. */
-export function tellLock(context: Context, { ledger: { current } }: Pick<UpgradeSite, "ledger">): void {
+/**
+ * As far as this process knows: the API may be away. `end`: why the run has ended. If another has taken over, what is known is
+ * out of date, since that one may have unlocked it.
+ */
+export function tellLock(
+  context: Pick<Context, "now" | "stderr">,
+  { ledger: { current } }: { readonly ledger: Pick<LedgerStore, "current"> },
+  end?: unknown,
+): void {
+  if (end instanceof LeaseTakenOver) return;
   const text = current === undefined ? "" : lockText(current, context.now());
   if (text !== "") context.stderr(`${text}\n`);
 }

@@ -8,10 +8,12 @@ import { clusterObjects } from "../../kube/objects.ts";
 import { openBackups } from "../../upgrade/backups.ts";
 import { type Ledger, LedgerStore } from "../../upgrade/ledger.ts";
 import { savePlan } from "../../upgrade/run.ts";
+import { LeaseTakenOver } from "../../upgrade/run-lease.ts";
 import type { StepPlan } from "../../upgrade/step.ts";
 import { encodePlan, newPlan, planDigest } from "../../upgrade/upgrade-plan.ts";
 import { VERSION } from "../../version.ts";
 import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import { tellLock } from "./site.ts";
 
 const LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/vendor-upgrade";
 
@@ -163,6 +165,17 @@ describe("a lock of the upgrade", () => {
 
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toMatch(LINE);
+  });
+
+  test("is not told by a run that another one has taken over: that one may have ended it", async () => {
+    const ledger = await LedgerStore.open(clusterObjects((await clusterWith(LOCKED)).client), async () => {});
+    const told = (end: unknown) => {
+      const lines: string[] = [];
+      tellLock({ now: () => new Date("2026-01-02T03:05:00Z"), stderr: (line) => lines.push(line) }, { ledger }, end);
+      return lines.length;
+    };
+
+    expect([told(undefined), told(new Error("stopped")), told(new LeaseTakenOver("two"))]).toEqual([1, 1, 0]);
   });
 
   test("is told by a plan that continues", async () => {

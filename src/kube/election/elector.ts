@@ -17,6 +17,8 @@ export interface ElectorMeans {
   readonly elapsed: () => number;
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
+  /** Whether a Lease that this process does not hold may be acquired; always if absent. */
+  readonly mayAcquire?: () => boolean;
   /** Called after each attempt to acquire or renew it. */
   readonly onAttempt?: () => void;
 }
@@ -43,8 +45,13 @@ export class Elector implements Leadership {
 
   /** Counted from when the renewal was sent: others count from when they see it, which is later. */
   isLeading(): boolean {
-    if (this.renewedAt === undefined) return false;
-    return this.means.elapsed() - this.renewedAt < LEASE_TIMES.renewDeadlineMilliseconds;
+    return this.remaining() > 0;
+  }
+
+  /** Milliseconds for which it leads if it is not renewed; 0 if it does not lead. */
+  remaining(): number {
+    if (this.renewedAt === undefined) return 0;
+    return Math.max(0, this.renewedAt + LEASE_TIMES.renewDeadlineMilliseconds - this.means.elapsed());
   }
 
   /** The identity of the present leader; empty if nobody is. */
@@ -116,10 +123,11 @@ export class Elector implements Leadership {
   }
 
   private async claim(signal: AbortSignal): Promise<void> {
-    const { identity, now, elapsed } = this.means;
+    const { identity, now, elapsed, mayAcquire = () => true } = this.means;
     const sentAt = elapsed();
-    if (this.seen !== undefined && this.holder !== identity) this.foreignLooks += 1;
-    const spec = claimOf(this.seen, { identity, now: now(), elapsed: sentAt });
+    const isForeign = this.seen !== undefined && this.holder !== identity;
+    if (isForeign) this.foreignLooks += 1;
+    const spec = isForeign && !mayAcquire() ? undefined : claimOf(this.seen, { identity, now: now(), elapsed: sentAt });
     if (spec === undefined) {
       this.renewedAt = undefined;
       return;
