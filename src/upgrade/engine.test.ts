@@ -54,6 +54,11 @@ function siteOn(plan: ImitatedPlan = {}, steps: readonly Step[] = STEPS) {
       time = outage.to;
       return "again";
     },
+    async isHeldWithin(milliseconds) {
+      if (time < outage.from + 10_000 || time >= outage.to) return true;
+      time = Math.min(time + milliseconds, outage.to);
+      return time >= outage.to;
+    },
   };
   const openRun = async (): Promise<Run> => ({
     steps,

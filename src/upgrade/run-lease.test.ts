@@ -1,8 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { imitateCluster } from "../../test/support/imitated-cluster.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
+import { PluginError } from "../errors.ts";
 import type { KubeClient } from "../kube/api.ts";
 import { isTemporary } from "../kube/failure.ts";
+import { clusterObjects } from "../kube/objects.ts";
+import { LedgerStore } from "./ledger.ts";
+import { type Run, recordProblem } from "./run.ts";
 import { type HeldLease, type LeaseMeans, leasedClient, leasedDatastore, withRunLease } from "./run-lease.ts";
 
 const PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/vendor-upgrade";
@@ -255,6 +259,37 @@ describe("the Lease of a run", () => {
     expect(await written).toMatchObject({ kind: "resource-in-use" });
     expect(cluster.objects.has("/api/v1/nodes/after")).toBe(false);
     expect(told.join("\n")).not.toContain("Acquired");
+  });
+
+  test.each([
+    ["is recorded if it is renewed within seconds", 5_000, "no progress"],
+    ["is told all the same if it is not", 30 * 60_000, undefined],
+  ])("that is lost when a step fails: the failure %s", async (_, milliseconds, problem) => {
+    const { time, cluster, reach, held, told } = writingRun();
+    await time.run(100);
+    const objects = clusterObjects(leasedClient(cluster.client, await held));
+    const ledger = await LedgerStore.open(objects, async () => {});
+    const steps = [{ name: "rollout", state: "running" } as const];
+    const from = { from: "a", to: "b", startedAt: "x", notes: {}, plans: [] };
+    await ledger.write({ run: "r", phase: "running", steps, ...from });
+    reach.isAway = true;
+    await time.run(12_000);
+    const run = { ledger, lease: await held, site: { signal: new AbortController().signal } } as unknown as Run;
+    let isTold = false;
+    const recorded = recordProblem(run, "rollout", new PluginError("not-ready", "no progress")).then(() => {
+      isTold = true;
+    });
+    await time.run(Math.min(milliseconds, 15_000));
+    if (problem !== undefined) reach.isAway = false;
+    await time.run(4_000);
+
+    expect(isTold).toBe(true);
+    await recorded;
+    expect(ledger.current?.steps[0]?.problem).toBe(problem);
+    await time.run(5 * 60_000);
+    // Each minute.
+    const lines = told.filter((line) => line.startsWith("Nothing is written for"));
+    expect(lines.length).toBe(problem === undefined ? 5 : 0);
   });
 
   test("that cannot be renewed for an hour ends the run", async () => {

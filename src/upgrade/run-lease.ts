@@ -13,6 +13,7 @@ import type { KubeClient } from "../kube/api.ts";
 import { Elector } from "../kube/election/elector.ts";
 import { KubeFailure } from "../kube/failure.ts";
 import { quoted } from "../quote.ts";
+import { durationText } from "./duration-text.ts";
 import { UPGRADE_NAME, UPGRADE_NAMESPACE } from "./ledger.ts";
 
 export interface LeaseMeans {
@@ -61,10 +62,15 @@ export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease
     mayAcquire: () => !hasBegun,
     onAttempt: () => hasBegun && look(),
   });
+  let toldAt = heldAt;
   const look = () => {
     if (elector.timesNotOwn !== notOwnBefore) lost.abort(new LeaseTakenOver(elector.holder));
-    else if (elector.isLeading()) heldAt = means.elapsed();
+    else if (elector.isLeading()) toldAt = heldAt = means.elapsed();
     else if (means.elapsed() - heldAt >= LIMITS.lostMilliseconds) lost.abort(lostLease());
+    else if (means.elapsed() - toldAt >= LIMITS.tellMilliseconds) {
+      toldAt = means.elapsed();
+      means.tell(waitingText((toldAt - heldAt) / 1_000, problem));
+    }
   };
   const renewing = elector.run(stop.signal);
   try {
@@ -115,9 +121,14 @@ export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease
 const POLL_MILLISECONDS = 100;
 /**
  * To begin: without a response at all, and in any case, since a Lease that is not renewed expires sooner. `lost`: until a run
- * that has begun gives up.
+ * that has begun gives up. `tell`: until it says again that it waits.
  */
-const LIMITS = { silentMilliseconds: 10_000, totalMilliseconds: 60_000, lostMilliseconds: 3_600_000 };
+const LIMITS = {
+  silentMilliseconds: 10_000,
+  totalMilliseconds: 60_000,
+  lostMilliseconds: 3_600_000,
+  tellMilliseconds: 60_000,
+};
 
 /** `problem`: the last one of the requests for the Lease. */
 async function acquire(elector: Elector, means: LeaseMeans, problem: () => string): Promise<void> {
@@ -161,6 +172,11 @@ export class LeaseTakenOver extends PluginError {
       details: "nothing was written since; upgrade status shows how far it is",
     });
   }
+}
+
+function waitingText(seconds: number, problem: string): string {
+  const reason = problem === "" ? "" : ` (${problem})`;
+  return `Nothing is written for ${durationText(seconds)}, until the Lease of the upgrade is renewed${reason}. If the datastore is locked, it stays so: upgrade status tells it`;
 }
 
 function lostLease(): PluginError {

@@ -15,7 +15,7 @@ export interface Run {
   readonly steps: readonly Step[];
   readonly site: Pick<StepSite, "objects" | "release" | "signal" | "now" | "begunAt" | "wait" | "helm">;
   readonly ledger: LedgerStore;
-  readonly lease: Pick<HeldLease, "whenHeld">;
+  readonly lease: Pick<HeldLease, "whenHeld" | "isHeldWithin">;
   openDatastore(kind: Facts["datastore"]): Promise<Datastore>;
   backups(run: string): Backups;
   report(event: RunEvent): void;
@@ -173,9 +173,12 @@ function changedStep(step: LedgerStep, change: StepChange): LedgerStep {
   };
 }
 
-/** For `upgrade status`. The failure itself is more important than that it could not be recorded. */
+const RECORD_MILLISECONDS = 10_000;
+
+/** For `upgrade status`. The failure itself is more important than that it could not be recorded: it is told soon. */
 export async function recordProblem(run: Run, step: string, failure: unknown): Promise<void> {
   if (!(failure instanceof PluginError) || run.site.signal.aborted) return;
+  if (!(await run.lease.isHeldWithin(RECORD_MILLISECONDS))) return;
   const { message, details } = failure;
   await writeStep(run, step, { problem: message, advice: details || undefined }).catch(() => {});
 }

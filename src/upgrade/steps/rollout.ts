@@ -62,7 +62,10 @@ export const rolloutStep: Step = {
       ...guardedWait(site, "upgrade apply"),
     });
     const reasons = Object.fromEntries(left.map(({ node, why }) => [node, why]));
-    await site.notes.write({ enoughForRunOf: site.begunAt.toISOString(), ...(left.length === 0 ? {} : { left: reasons }) });
+    await site.notes.write({
+      enoughForRunOf: site.begunAt.toISOString(),
+      ...(left.length === 0 ? {} : { left: reasons }),
+    });
   },
 };
 
