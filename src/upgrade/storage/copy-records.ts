@@ -73,11 +73,19 @@ function inOrder(differences: readonly Difference[]): readonly (readonly Differe
 async function write(store: Datastore, difference: Difference): Promise<void> {
   const change = changeOf(difference);
   const written = await store.commit([change]);
-  if (!written.ok) {
+  if (!written.ok && !(await isWritten(store, difference))) {
     throw new PluginError("resource-changed", `Cannot copy "${change.key}": another program has written it meanwhile`, {
       details: "run upgrade apply again",
     });
   }
+}
+
+/** By a request of this run that had no response, and came late. */
+async function isWritten(store: Datastore, difference: Difference): Promise<boolean> {
+  const { key } = difference.kind === "surplus" ? difference.present : difference.wanted;
+  const found = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
+  if (difference.kind === "surplus") return found === undefined;
+  return found !== undefined && compareRecords([difference.wanted], new Map([[key, found]])).length === 0;
 }
 
 function changeOf(difference: Difference): Change {

@@ -124,9 +124,8 @@ export async function unlockPresent(store: Pick<Datastore, "read" | "commit">): 
   const entry = await readInformation(store);
   if (entry === undefined)
     throw new PluginError("resource-missing", "Cannot unlock the datastore: it has no ClusterInformation");
+  if (isUnlocked(entry)) return;
   const information = clusterInformation.read(entry.value, KEY);
-  const isMarked = information.metadata.annotations?.[UPGRADE_LOCK_ANNOTATION] !== undefined;
-  if (information.spec.datastoreReady !== false && !isMarked) return;
   const {
     [UPGRADE_LOCK_ANNOTATION]: _,
     [COPIED_RECORDS_ANNOTATION]: __,
@@ -139,11 +138,19 @@ export async function unlockPresent(store: Pick<Datastore, "read" | "commit">): 
   };
   const value = JSON.stringify(unlocked);
   const { ok } = await store.commit([{ kind: "update", key: KEY, value, revision: entry.revision }]);
-  if (!ok)
+  if (ok) return;
+  // By a request of this run that had no response, and came late.
+  const found = await readInformation(store);
+  if (found === undefined || !isUnlocked(found))
     throw new PluginError(
       "resource-changed",
       "Cannot unlock the datastore: its ClusterInformation has changed meanwhile",
     );
+}
+
+function isUnlocked({ value }: Entry): boolean {
+  const { metadata, spec } = clusterInformation.read(value, KEY);
+  return spec.datastoreReady !== false && metadata.annotations?.[UPGRADE_LOCK_ANNOTATION] === undefined;
 }
 
 /** With the revision that it has now. */
