@@ -295,14 +295,6 @@ describe("a policy beyond the limits", () => {
     expect(closed(compiler)).toEqual(["red/f"]);
   });
 
-  /** What the kernel gets, without what only people read. */
-  const contentOf = ({ table }: PolicyCompiler) => ({
-    chains: new Map(
-      Array.from(table.chains, ([name, { rules }]) => [name, rules.map(({ expressions }) => expressions)]),
-    ),
-    sets: new Map(Array.from(table.sets, ([name, { elements }]) => [name, new Set(elements.keys())])),
-  });
-
   test("that grew while it was enforced is as if it had never been smaller: a restarted agent finds its own table", () => {
     const [small, tooLarge] = [selecting("a", 3), selecting("a", LARGEST_POLICY.lists + 1)];
     const started = workloadEndpoint.make(
@@ -581,30 +573,106 @@ describe("the addresses of the lists of a namespace", () => {
     expect([closed(compiler), judged(large), put.mock.calls.length]).toEqual([["red/a"], ["red/a"], 0]);
   });
 
-  test("are never more than the limit, in whichever order policies, pods and limits come", () => {
-    const step = fc.oneof(
-      fc.record({ pods: fc.integer({ min: 1, max: 40 }) }),
-      fc.record({ limit: fc.constantFrom(LIMIT, LIMIT / 2, LIMIT * 2) }),
-      fc.record({ lists: fc.integer({ min: 0, max: 12 }), name: fc.constantFrom("a", "b", "c") }),
+  const toService = (name: string) =>
+    networkPolicy.make(
+      { name, namespace: "red" },
+      {
+        ...spec(from({ services: { name: "db" } })),
+        ...{ types: ["Ingress", "Egress"], egress: [{ action: "Allow", destination: { services: { name: "db" } } }] },
+      },
     );
+  const serviceOf = (count: number, first = 0) => ({
+    ...SLICE,
+    addresses: upTo(count).map((each) => `10.9.${(first + each) >> 8}.${(first + each) & 255}`),
+    ports: [80, 81].map((port) => ({ protocol: 6, port })),
+  });
+
+  test("are those that a service has, if the same change opens the policy that had too many", () => {
+    const withEndpoints = (count: number) => ({
+      ...cluster(1, toService("a")),
+      serviceEndpoints: [serviceOf(count)],
+      policyLimits: { ...LARGEST_NAMESPACE, addresses: 600 },
+    });
+    for (const count of [60, 70, 80, 90, 100, 120, 140]) {
+      const [before, now] = [withEndpoints(250), withEndpoints(count)];
+      const compiler = compiled(before, 600);
+      expect(closed(compiler)).toEqual(["red/a"]);
+      compiler.update(changesBetween(before, now));
+      expect(closed(compiler)).toEqual(count * 3 <= 450 ? [] : ["red/a"]);
+      expect(contentOf(compiler)).toEqual(contentOf(compiled(now, 600)));
+    }
+  });
+
+  test("are counted when all of a change is known: pods that replace others close nothing", () => {
+    const policy = everybody("a", 1);
+    const withPods = (first: number) => ({
+      ...cluster(1, policy),
+      endpoints: [own, ...upTo(500).map((each) => pod(first + each))],
+    });
+    const [before, now] = [withPods(1), withPods(301)];
+    const changes = changesBetween(before, now);
+    for (const endpoints of [changes.endpoints, changes.endpoints.toReversed()]) {
+      const compiler = compiled(before, 600);
+      compiler.update({ ...changes, endpoints });
+      expect([closed(compiler), elementsIn(compiler)]).toEqual([[], 501]);
+      expect(contentOf(compiler)).toEqual(contentOf(compiled(now, 600)));
+    }
+  });
+
+  /** Closed whatever the addresses are. */
+  const tooManyLists = upTo(LARGEST_POLICY.lists + 1).map((each) => from({ selector: `app == 'x${each}'` }));
+
+  test("are never more than the limit, in whichever order policies, pods, services and limits come", () => {
+    const step = fc.record({
+      pods: fc.option(fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 200, max: 260 }))),
+      firstPod: fc.option(fc.constantFrom(1, 20, 300)),
+      endpoints: fc.option(fc.oneof(fc.integer({ min: 0, max: 60 }), fc.integer({ min: 60, max: 140 }))),
+      firstEndpoint: fc.option(fc.constantFrom(0, 30, 200)),
+      limit: fc.option(fc.constantFrom(LIMIT, LIMIT / 2, LIMIT * 2, LIMIT * 4), { freq: 1 }),
+      policy: fc.option(
+        fc.record({ lists: fc.integer({ min: 0, max: 12 }), name: fc.constantFrom("a", "b", "c", "service") }),
+        { freq: 1 },
+      ),
+      isReversed: fc.boolean(),
+    });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
         const compiler = limited();
-        const lists = new Map<string, number>();
-        let [pods, limit, state] = [1, LIMIT, NO_RESOURCES as PolicyResources];
+        const lists = new Map([["service", 1]]);
+        const policyOf = (name: string, count: number) =>
+          name === "service" ? toService(name) : everybody(name, count);
+        let [limit, state] = [LIMIT, NO_RESOURCES as PolicyResources];
+        let [pods, firstPod, endpoints, firstEndpoint] = [1, 1, 1, 0];
         for (const each of steps) {
-          const before = [limit, ...lists];
-          if ("pods" in each) pods = each.pods;
-          else if ("limit" in each) limit = each.limit;
-          else if (each.lists === 0) lists.delete(each.name);
-          else lists.set(each.name, each.lists);
-          const policies = Array.from(lists, ([name, count]) => everybody(name, count));
-          const now = { ...cluster(pods, ...policies), policyLimits: { ...LARGEST_NAMESPACE, addresses: limit } };
-          compiler.update({ ...changesBetween(state, now), configurations: [setting(limit)] });
+          const before = [state.networkPolicies.length, limit, ...lists];
+          [pods, firstPod] = [each.pods ?? pods, each.firstPod ?? firstPod];
+          [endpoints, firstEndpoint] = [each.endpoints ?? endpoints, each.firstEndpoint ?? firstEndpoint];
+          limit = each.limit ?? limit;
+          if (each.policy?.lists === 0) lists.delete(each.policy.name);
+          else if (each.policy) lists.set(each.policy.name, each.policy.lists);
+          const policies = Array.from(lists, ([name, count]) => policyOf(name, count));
+          const now: PolicyResources = {
+            ...cluster(1, ...policies),
+            endpoints: [own, ...upTo(pods - 1).map((index) => pod(firstPod + index))],
+            serviceEndpoints: [serviceOf(endpoints, firstEndpoint)],
+            policyLimits: { ...LARGEST_NAMESPACE, addresses: limit },
+          };
+          const changes = changesBetween(state, now);
+          const inOrder = each.isReversed ? changes.endpoints.toReversed() : changes.endpoints;
+          compiler.update({ ...changes, endpoints: inOrder, configurations: [setting(limit)] });
           state = now;
           expect(elementsIn(compiler)).toBeLessThanOrEqual(limit);
           expect(closed(compiled(now, limit))).toEqual(judged(now));
-          if (!Bun.deepEquals(before, [limit, ...lists])) expect(closed(compiler)).toEqual(judged(now));
+          if (!Bun.deepEquals(before, [policies.length, limit, ...lists]))
+            expect(closed(compiler)).toEqual(judged(now));
+          const enforced = policies.map((policy) => {
+            const isClosed = closed(compiler).includes(`red/${policy.metadata.name}`);
+            const { types = [] } = policy.spec;
+            return isClosed ? networkPolicy.make(policy.metadata, { ...spec(...tooManyLists), types }) : policy;
+          });
+          expect(contentOf(compiler)).toEqual(
+            contentOf(compiled({ ...now, networkPolicies: enforced }, LARGEST_NAMESPACE.addresses)),
+          );
         }
       }),
       { numRuns: 25 },
@@ -614,4 +682,14 @@ describe("the addresses of the lists of a namespace", () => {
 
 function selects(name: string, source: NonNullable<PolicyRule["source"]>): NetworkPolicy {
   return networkPolicy.make({ name, namespace: "red" }, spec(from(source)));
+}
+
+/** What the kernel gets, without what only people read. */
+function contentOf({ table }: PolicyCompiler) {
+  return {
+    chains: new Map(
+      Array.from(table.chains, ([name, { rules }]) => [name, rules.map(({ expressions }) => expressions)]),
+    ),
+    sets: new Map(Array.from(table.sets, ([name, { elements }]) => [name, new Set(elements.keys())])),
+  };
 }

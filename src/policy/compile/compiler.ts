@@ -73,7 +73,7 @@ export class PolicyCompiler {
     this.policies = new ApplicablePolicies((key) => this.touch(key));
     this.sets = new MemberSets(this.builder, {
       prefixesChanged: (reference) => this.evaluations.renderUsersOf(reference),
-      grown: () => this.settleLimits(),
+      grown: () => this.changePolicies(this.limits.close()),
     });
     this.limits = new NamespaceLimits(policyLimits(nodeAgentSettings([], node)), this.sets.addresses);
     this.evaluations = new Evaluations(this.builder, this.sets, (key) => this.policies.policy(key));
@@ -222,14 +222,14 @@ export class PolicyCompiler {
     for (const change of changes.networkPolicies) this.noteNetworkPolicy(change);
     for (const change of changes.globalNetworkPolicies) this.changePolicy(change.key, recordOf(change, this.options));
     for (const change of changes.configurations) this.changeConfiguration(change);
-    this.settleLimits();
+    this.changePolicies(this.limits.settle());
     this.hosts.updateTunnels(changes);
     this.placeUnnamed();
     this.finish();
   }
 
-  private settleLimits(): void {
-    for (const [key, record] of this.limits.settle()) this.changePolicy(key, record);
+  private changePolicies(changed: ReturnType<NamespaceLimits["settle"]>): void {
+    for (const [key, record] of changed) this.changePolicy(key, record);
   }
 
   /** A policy of the cluster, and no host endpoint can evaluate it, which would judge packets of any pod. */

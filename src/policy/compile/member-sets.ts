@@ -56,7 +56,7 @@ interface ActiveSet {
 export interface SetListener {
   /** A set got its first network, or lost its last: the rules that use it must be rendered again. */
   prefixesChanged(reference: SetReference): void;
-  /** Many addresses are about to be added, which `addresses` has counted: what can hold too many may be released. */
+  /** Many addresses are about to be added, which `addresses` has counted: what can hold too many may be released, and nothing retained. */
   grown?(): void;
 }
 
@@ -115,18 +115,22 @@ export class MemberSets {
 
   putService(namespace: string, name: string, members: readonly ServiceMember[]): void {
     const service = `${namespace}/${name}`;
-    for (const withPorts of [true, false]) {
-      const reference: SetReference = { kind: "service", namespace, name, withPorts };
-      this.addresses.changeService(reference, endpointCount(members, withPorts));
-      this.grow(endpointCount(members, withPorts));
+    const before = this.services.get(service) ?? [];
+    const references = [true, false].map((withPorts) => ({ kind: "service" as const, namespace, name, withPorts }));
+    for (const reference of references) {
+      this.addresses.changeService(reference, endpointCount(members, reference.withPorts));
+    }
+    // Before any set is changed: sets may be released meanwhile.
+    this.grow(references.reduce((sum, { withPorts }) => sum + endpointCount(members, withPorts), 0));
+    if (members.length === 0) this.services.delete(service);
+    else this.services.set(service, members);
+    for (const reference of references) {
       const set = this.active.get(referenceText(reference));
       if (set === undefined) continue;
       // Added first, so that members that stay are never without a count.
       this.contributeService(set, members, 1);
-      this.contributeService(set, this.services.get(service) ?? [], -1);
+      this.contributeService(set, before, -1);
     }
-    if (members.length === 0) this.services.delete(service);
-    else this.services.set(service, members);
   }
 
   hasPrefixes(reference: SetReference): boolean {

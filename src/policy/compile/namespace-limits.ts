@@ -3,6 +3,7 @@
  * largest ones do. A change of one can close or open others, and so can pods that start or end.
  *
  *   note() what has changed ──▶ settle() once for all of it ──▶ what is enforced in another way
+ *   close() while many pods start ──▶ what must not be built; settle() opens it again if as many have ended
  *
  * While a namespace is within its limit, a change costs what the changed policy is, however many others there are.
  *
@@ -38,6 +39,8 @@ interface LimitedNamespace {
   readonly tooLarge: Map<string, string>;
   /** By key: why a policy is closed. */
   problems: ReadonlyMap<string, string>;
+  /** What `problems` was when all was settled, if policies were closed since. */
+  settledProblems?: ReadonlyMap<string, string> | undefined;
 }
 
 /** The lists of several policies, each counted once. */
@@ -106,11 +109,25 @@ export class NamespaceLimits {
     this.changed = new Map();
     const settled = Array.from(changed).flatMap(([namespace, keys]) => this.settleNamespace(namespace, keys));
     for (const [namespace, known] of this.namespaces) {
+      const { settledProblems } = known;
+      known.settledProblems = undefined;
       if (changed.has(namespace)) continue;
+      // Pods of the same change may have ended since.
+      if (settledProblems !== undefined) settled.push(...this.replaceProblems(known, settledProblems, new Set()));
       if (this.totalOf(known.open) > this.limits.addresses) settled.push(...this.closeFurther(known));
       else if (this.mayOpen(known)) settled.push(...this.settleNamespace(namespace, new Set()));
     }
-    return settled;
+    // Of what was opened and closed again here, only the last counts.
+    return [...new Map(settled)];
+  }
+
+  /** In the middle of a change: returns those that are closed, because they can have more addresses already than they may. */
+  close(): readonly Changed[] {
+    return Array.from(this.namespaces.values()).flatMap((known) => {
+      if (this.totalOf(known.open) <= this.limits.addresses) return [];
+      known.settledProblems ??= known.problems;
+      return this.closeFurther(known);
+    });
   }
 
   private settleNamespace(namespace: string, keys: ReadonlySet<string>): readonly Changed[] {
