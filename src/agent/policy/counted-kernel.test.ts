@@ -24,7 +24,8 @@ function counted(seconds: number) {
   };
   const kernel: KernelTable = {
     ...{ adopt: () => take("adopt"), replace: () => take("replace"), change: () => take("change") },
-    ...{ remove: () => take("remove"), difference: () => take("difference"), elementDifference: () => undefined },
+    ...{ remove: () => take("remove"), difference: () => take("difference") },
+    elementDifference: () => take("elementDifference"),
     ...{ notice: () => ({ kind: "nothing" }), counts: () => [], close: () => {} },
   };
   const batches = countBatches(kernel, {
@@ -49,6 +50,7 @@ describe("countBatches()", () => {
     kernel.replace(tableOf(0));
     kernel.change(tableOf(0), NO_CHANGE);
     kernel.difference(tableOf(0));
+    kernel.elementDifference(tableOf(0), []);
     kernel.remove();
     expect(impatient).toEqual([]);
   });

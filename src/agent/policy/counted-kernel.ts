@@ -53,7 +53,7 @@ export function countBatches(kernel: KernelTable, { elapsed, report, patiently }
       notice: () => kernel.notice(),
       counts: () => kernel.counts(),
       difference: (table, sets) => patiently(() => kernel.difference(table, sets)),
-      elementDifference: (table, sets) => kernel.elementDifference(table, sets),
+      elementDifference: (table, sets) => patiently(() => kernel.elementDifference(table, sets)),
       close: () => kernel.close(),
     },
     counts: () => ({ count, milliseconds, replacements }),
