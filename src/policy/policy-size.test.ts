@@ -501,6 +501,14 @@ describe("the addresses of the lists of a namespace", () => {
       ),
       60,
     ],
+    [
+      "no pods that have finished",
+      {
+        ...cluster(1, selects("a", { selector: "has(x)", namespaceSelector: "all()" })),
+        endpoints: [own, pod(1), { ...pod(2), status: { phase: "Succeeded" } }],
+      },
+      2,
+    ],
     ["a long list", cluster(60, selects("a", { nets: upTo(20).map((each) => `10.0.${each}.0/24`) })), 40],
     ["a service", { ...cluster(60, selects("a", { services: { name: "db" } })), serviceEndpoints: [SLICE] }, 2],
     [

@@ -77,8 +77,8 @@ function weightOf(addresses: number, ports: number): Weight {
 const MOST_WEIGHTS = 1_000;
 
 /** Without reading its addresses. */
-function weightOfEndpoint({ spec: { ipNetworks, ports } }: WorkloadEndpoint): Weight {
-  return weightOf(ipNetworks?.length ?? 0, ports?.length ?? 0);
+function weightOfEndpoint({ spec: { ipNetworks, ports }, status }: WorkloadEndpoint): Weight {
+  return isFinished({ status }) ? weightOf(0, 0) : weightOf(ipNetworks?.length ?? 0, ports?.length ?? 0);
 }
 
 /** Those that policies know it by; none if its pod has finished. */
