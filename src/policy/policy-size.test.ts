@@ -471,6 +471,15 @@ describe("the addresses of the lists of a namespace", () => {
     expect([elementsIn(compiler), put.mock.calls.length]).toEqual([0, 2]);
   });
 
+  const toNamed = (...names: string[]) =>
+    networkPolicy.make({ name: "a", namespace: "red" }, { ...spec(), types: ["Egress"], egress: [toPorts(names)] });
+  const withPorts = (endpoint: WorkloadEndpoint, ports: NonNullable<WorkloadEndpoint["spec"]["ports"]>) =>
+    workloadEndpoint.make(endpoint.metadata, { ...endpoint.spec, ports });
+  const OTHER_PORTS = [
+    { name: "metrics", protocol: "TCP", port: 9_090 },
+    { protocol: "TCP", port: 81, hostPort: 81 },
+  ];
+
   test.each<[string, PolicyResources, number]>([
     ["a label that few have", cluster(60, selects("a", { selector: "has(x)", namespaceSelector: "all()" })), 60],
     ["a label of the pods", cluster(60, selects("a", { selector: "app == 'app-1'", namespaceSelector: "all()" })), 20],
@@ -490,17 +499,21 @@ describe("the addresses of the lists of a namespace", () => {
       2,
     ],
     ["what is not selected", cluster(60, selects("a", { notSelector: "has(x)" })), 61],
+    ["named ports", cluster(60, toNamed("web")), 60],
     [
-      "named ports",
-      cluster(
-        60,
-        networkPolicy.make(
-          { name: "a", namespace: "red" },
-          { ...spec(), types: ["Egress"], egress: [toPorts(["web"])] },
-        ),
-      ),
-      60,
+      "ports of the name and protocol only",
+      {
+        ...cluster(1, toNamed("web", "dns")),
+        endpoints: [
+          own,
+          withPorts(pod(1), [{ name: "web", protocol: "UDP", port: 80 }]),
+          withPorts(pod(2, { addresses: 2 }), [{ name: "dns", protocol: "TCP", port: 53 }, ...OTHER_PORTS]),
+          withPorts(pod(3), OTHER_PORTS),
+        ],
+      },
+      3,
     ],
+    ["ports of a name that nobody has", cluster(60, toNamed("grpc")), 0],
     [
       "no pods that have finished",
       {

@@ -10,7 +10,7 @@ import type { NetworkSet } from "../../model/network-set.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Labels } from "../../selector/selector.ts";
-import type { LabelledEntity, Weight } from "./label-index.ts";
+import { type LabelledEntity, namedPort, type Weight } from "./label-index.ts";
 
 export interface Entity extends LabelledEntity {
   readonly weight: Weight;
@@ -67,9 +67,17 @@ class WorkloadEntity implements Entity {
 /** Most pods have the same one. */
 const WEIGHTS = new Map<string, Weight>();
 
-function weightOf(addresses: number, ports: number): Weight {
-  const text = `${addresses} ${ports}`;
-  const known = WEIGHTS.get(text) ?? { addresses, ports: addresses * ports };
+function weightOf(addresses: number, ports: readonly EntityPort[]): Weight {
+  const names = ports.map(({ protocol, name }) => namedPort(protocol, name));
+  const text = JSON.stringify([addresses, names]);
+  const known = WEIGHTS.get(text) ?? {
+    ...{ addresses, ports: addresses * names.length },
+    named: new Map(
+      Map.groupBy(names, (name) => name)
+        .entries()
+        .map(([name, { length }]) => [name, addresses * length]),
+    ),
+  };
   if (WEIGHTS.size < MOST_WEIGHTS) WEIGHTS.set(text, known);
   return known;
 }
@@ -78,7 +86,7 @@ const MOST_WEIGHTS = 1_000;
 
 /** Without reading its addresses. */
 function weightOfEndpoint({ spec: { ipNetworks, ports }, status }: WorkloadEndpoint): Weight {
-  return isFinished({ status }) ? weightOf(0, 0) : weightOf(ipNetworks?.length ?? 0, ports?.length ?? 0);
+  return isFinished({ status }) ? weightOf(0, NONE) : weightOf(ipNetworks?.length ?? 0, portsOf(ports));
 }
 
 /** Those that policies know it by; none if its pod has finished. */
@@ -99,7 +107,7 @@ export function hostEntity({ metadata, spec }: HostEndpoint): Entity {
     addresses: (spec.expectedIPs ?? []).flatMap((text) => parseAddress(text) ?? []),
     prefixes: NONE,
     ports: portsOf(spec.ports),
-    weight: weightOf(spec.expectedIPs?.length ?? 0, spec.ports?.length ?? 0),
+    weight: weightOf(spec.expectedIPs?.length ?? 0, portsOf(spec.ports)),
   };
 }
 
@@ -116,7 +124,7 @@ export function networkSetEntity({ metadata, spec }: NetworkSet | GlobalNetworkS
     prefixes: nets.filter((prefix) => !isSingle(prefix)),
     ports: NONE,
     // The kernel has an element for each end of a network.
-    weight: weightOf(2 * nets.length, 0),
+    weight: weightOf(2 * nets.length, NONE),
   };
 }
 

@@ -23,6 +23,12 @@ export interface Weight {
   readonly addresses: number;
   /** Addresses with a port, for each port that has a name. */
   readonly ports: number;
+  /** The same of each protocol and name: `namedPort()`. */
+  readonly named: ReadonlyMap<string, number>;
+}
+
+export function namedPort(protocol: number, name: string): string {
+  return `${protocol} ${name}`;
 }
 
 export interface WeighedLabels {

@@ -2,6 +2,7 @@
  * How many addresses the lists of policies can hold, at most, before any is built.
  *
  *   a selector   the addresses of all that have the rarest of the labels that it requires (`==`, `in`); all, if it requires none
+ *   named ports  the same of its selector, with each port that has a name; but at most the ports of its names and protocol
  *   a service    those of its endpoints
  *
  * So it costs nothing to ask about a selector of everything, and a pod that starts or ends changes the counts of its labels,
@@ -9,17 +10,19 @@
  */
 import { parsed } from "../effective-selector.ts";
 import { type AnyReference, referenceText } from "../table/names.ts";
-import { requirementsOf, type WeighedLabels, type Weight } from "./label-index.ts";
+import { namedPort, type Requirement, requirementsOf, type WeighedLabels } from "./label-index.ts";
 
 /** What of a weight counts for a list. */
-type Part = keyof Weight;
+type Part = "addresses" | "ports";
+
+type SelectorReference = Exclude<AnyReference, { readonly kind: "service" }>;
 
 /** Sums of the lists of one namespace. */
 export interface Sum {
   /** Of the lists that require a label, and of services. */
   required: number;
   /** How many lists can hold everything. */
-  readonly everything: Record<Part, number>;
+  everything: number;
 }
 
 interface CountedList {
@@ -50,7 +53,8 @@ export class ListAddresses {
   private readonly usesOfLabel = new Map<string, number>();
   /** Labels that nothing was counted of yet. */
   private readonly uncounted = new Set<string>();
-  private readonly everything: Record<Part, number> = { addresses: 0, ports: 0 };
+  /** The addresses of all that can be selected. */
+  private everything = 0;
 
   constructor(
     private readonly known: {
@@ -82,14 +86,13 @@ export class ListAddresses {
   total(sum: Sum): number {
     // Before the sum is read.
     this.countLabels();
-    const { addresses, ports } = this.everything;
-    return sum.required + sum.everything.addresses * addresses + sum.everything.ports * ports;
+    return sum.required + sum.everything * this.everything;
   }
 
   add(sum: Sum, reference: AnyReference): void {
     const list = this.lists.get(referenceText(reference)) ?? this.create(reference);
     list.sums.add(sum);
-    if (list.groups.length === 0) sum.everything[list.part] += 1;
+    if (list.groups.length === 0) sum.everything += 1;
     else sum.required += list.fewest;
   }
 
@@ -97,13 +100,13 @@ export class ListAddresses {
     this.countLabels();
     const list = this.lists.get(referenceText(reference));
     if (list === undefined || !list.sums.delete(sum)) return;
-    if (list.groups.length === 0) sum.everything[list.part] -= 1;
+    if (list.groups.length === 0) sum.everything -= 1;
     else sum.required -= list.fewest;
     if (list.sums.size === 0) this.delete(list);
   }
 
   private mostOf(list: CountedList): number {
-    return list.groups.length === 0 ? this.everything[list.part] : list.fewest;
+    return list.groups.length === 0 ? this.everything : list.fewest;
   }
 
   private create(reference: AnyReference): CountedList {
@@ -115,7 +118,7 @@ export class ListAddresses {
       list.fewest = fewestOf(list);
       return list;
     }
-    for (const requirements of requirementsOf(parsed(reference.selector))) {
+    for (const requirements of groupsOf(reference)) {
       const group: Group = { list, sum: 0 };
       for (const { label, value } of requirements) {
         const counted = this.valueOf(label, value);
@@ -132,7 +135,7 @@ export class ListAddresses {
   private delete({ reference, groups }: CountedList): void {
     this.lists.delete(referenceText(reference));
     if (reference.kind === "service") return;
-    for (const [index, requirements] of requirementsOf(parsed(reference.selector)).entries()) {
+    for (const [index, requirements] of groupsOf(reference).entries()) {
       for (const { label, value } of requirements) {
         const group = groups[index];
         if (group !== undefined) this.values.get(label)?.get(value)?.groups.delete(group);
@@ -168,8 +171,7 @@ export class ListAddresses {
   }
 
   private weigh(entity: WeighedLabels, sign: 1 | -1): void {
-    this.everything.addresses += sign * (entity.weight?.addresses ?? 0);
-    this.everything.ports += sign * (entity.weight?.ports ?? 0);
+    this.everything += sign * (entity.weight?.addresses ?? 0);
     this.weighLabels(entity, sign);
   }
 
@@ -183,11 +185,29 @@ export class ListAddresses {
       for (const group of groups) addToGroup(group, sign * weight[group.list.part]);
       this.forgetUnused(label, effective[label] ?? "");
     }
+    if (labels?.has(PORTS) === false || !this.values.has(PORTS)) return;
+    for (const [port, count] of weight.named) {
+      const { total, groups } = this.valueOf(PORTS, port);
+      total.ports += sign * count;
+      for (const group of groups) addToGroup(group, sign * count);
+      this.forgetUnused(PORTS, port);
+    }
   }
 }
 
+/** Counted like a label whose values are the ports. No label has this name. */
+const PORTS = " named port ";
+
+/** Of each group, what is in the list has one. */
+function groupsOf(reference: SelectorReference): readonly (readonly Requirement[])[] {
+  const groups = requirementsOf(parsed(reference.selector));
+  if (reference.kind !== "named port") return groups;
+  const { protocol, names } = reference;
+  return [...groups, names.map((name) => ({ label: PORTS, value: namedPort(protocol, name) }))];
+}
+
 export function emptySum(): Sum {
-  return { required: 0, everything: { addresses: 0, ports: 0 } };
+  return { required: 0, everything: 0 };
 }
 
 function addToGroup(group: Group, more: number): void {

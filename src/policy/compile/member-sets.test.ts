@@ -16,7 +16,7 @@ function entity(...addresses: readonly string[]): Entity {
     addresses: addresses.flatMap((text) => parseAddress(text) ?? []),
     prefixes: [],
     ports: [],
-    weight: { addresses: addresses.length, ports: 0 },
+    weight: { addresses: addresses.length, ports: 0, named: new Map() },
   };
 }
 

@@ -1,11 +1,11 @@
 /**
  * How many addresses the lists of policies can hold, at most: of a selector those of all that have the rarest of the labels
- * that it requires, or of everything. Looks at everything every time; the node agent keeps the same counts.
+ * that it requires, or of everything; of named ports at most those of their names. Looks at everything every time; the node agent keeps the same counts.
  */
 import type { NetworkPolicy } from "../../model/network-policy.ts";
 import type { Labels } from "../../selector/selector.ts";
 import { hostEntity, networkSetEntity, workloadEntity } from "../compile/entity.ts";
-import { type Requirement, requirementsOf, type Weight } from "../compile/label-index.ts";
+import { namedPort, type Requirement, requirementsOf, type Weight } from "../compile/label-index.ts";
 import { policyRecord } from "../compile/policy-record.ts";
 import { parsed } from "../effective-selector.ts";
 import type { ListAddresses } from "../policy-size.ts";
@@ -80,5 +80,15 @@ function mostOf(reference: AnyReference, weighed: readonly Weighed[], { serviceE
   const hasOne = (labels: Labels, group: readonly Requirement[]) =>
     group.some(({ label, value }) => Object.hasOwn(labels, label) && labels[label] === value);
   const sums = requirementsOf(parsed(reference.selector)).map((group) => sumOf((labels) => hasOne(labels, group)));
+  if (reference.kind === "named port") {
+    const { protocol, names } = reference;
+    const ports = weighed.flatMap(({ weight }) =>
+      names.map((name) => weight.named.get(namedPort(protocol, name)) ?? 0),
+    );
+    return Math.min(
+      ...sums,
+      ports.reduce((sum, count) => sum + count, 0),
+    );
+  }
   return sums.length === 0 ? sumOf(() => true) : Math.min(...sums);
 }
