@@ -499,6 +499,35 @@ describe("the addresses of the lists of a namespace", () => {
       2,
     ],
     ["what is not selected", cluster(60, selects("a", { notSelector: "has(x)" })), 61],
+    [
+      "either of two values",
+      cluster(
+        60,
+        selects("a", { selector: "app == 'app-1' || app == 'app-2' || app == 'app-1'", namespaceSelector: "all()" }),
+      ),
+      40,
+    ],
+    [
+      "either of two values that both sides require",
+      cluster(
+        60,
+        selects("a", {
+          selector: "(has(x) && app == 'app-1') || (app in {'app-1', 'app-9'} && has(y))",
+          namespaceSelector: "all()",
+        }),
+      ),
+      20,
+    ],
+    [
+      "either of two labels",
+      cluster(60, selects("a", { selector: "app == 'app-1' || x == 'y'", namespaceSelector: "all()" })),
+      60,
+    ],
+    [
+      "either of a value and another condition",
+      cluster(60, selects("a", { selector: "app == 'app-1' || has(x)", namespaceSelector: "all()" })),
+      60,
+    ],
     ["named ports", cluster(60, toNamed("web")), 60],
     [
       "ports of the name and protocol only",

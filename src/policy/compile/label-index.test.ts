@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { LabelIndex } from "./label-index.ts";
+import { parsed } from "../effective-selector.ts";
+import { LabelIndex, requirementsOf } from "./label-index.ts";
 
 function indexWithLog() {
   const log: string[] = [];
@@ -39,6 +40,27 @@ describe("LabelIndex", () => {
     index.put("one", { labels: { app: "b" }, parents: [] });
 
     expect([...index.matchesOf("one")]).toEqual(['app in {"a", "b"}']);
+  });
+
+  test("requires of alternatives the values of the labels that each of them requires", () => {
+    const required = (text: string) =>
+      requirementsOf(parsed(text)).map((group) => group.map(({ label, value }) => `${label}=${value}`));
+    expect(required('app == "a" || app == "b" || app == "a"')).toEqual([["app=a", "app=b"]]);
+    expect(required('app == "a" || env == "x"')).toEqual([]);
+    expect(required('app == "a" || has(env)')).toEqual([]);
+    const long = Array.from({ length: 50 }, (_, index) => `app == "${index}"`);
+    expect(required(`(${long.join(" && ")}) || (${long.join(" || ")})`).flat().length).toBeLessThanOrEqual(50);
+
+    const { index } = indexWithLog();
+    const text = '(app == "a" && env == "x") || (app == "b" && env == "x")';
+    expect(required(text).toSorted()).toEqual([["app=a", "app=b"], ["env=x"]]);
+    index.register(text);
+    for (const app of ["a", "b", "c"]) index.put(app, { labels: { app, env: "x" }, parents: [] });
+    index.put("other", { labels: { app: "a", env: "y" }, parents: [] });
+    expect([...index.membersOf(text)]).toEqual(["a", "b"]);
+    index.put("a", { labels: { app: "b", env: "x" }, parents: [] });
+    index.put("b", { labels: { app: "c", env: "x" }, parents: [] });
+    expect([...index.membersOf(text)]).toEqual(["a"]);
   });
 
   test("lets entities inherit labels; their own win, then those of the first parent", () => {

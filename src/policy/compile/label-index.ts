@@ -2,8 +2,8 @@
  * Which entities does each selector select? Kept up to date one change at a time: a change of an entity evaluates only
  * the selectors that can select it, a new selector only the entities that it can select.
  *
- * A selector that requires `label == value` is filed under it; of several such requirements under the one that the
- * fewest entities meet. Only selectors without any are evaluated for every entity.
+ * A selector that requires `label == value`, or one of several values, is filed under it; of several such requirements
+ * under the one that the fewest entities meet. Only selectors without any are evaluated for every entity.
  *
  * An entity inherits the labels of its parents (the profiles of its namespace and service account); its own win.
  */
@@ -248,11 +248,30 @@ class InheritedLabels {
   }
 }
 
-/** Of each group, what the selector selects has one label. */
+/** Of each group, what the selector selects has one. The label of a group is the same. */
 export function requirementsOf(selector: Selector): readonly (readonly Requirement[])[] {
   if (selector.kind === "and") return selector.operands.flatMap(requirementsOf);
+  if (selector.kind === "or") return commonRequirements(selector.operands.map(requirementsOf));
   const alternatives = requirementOf(selector);
   return alternatives.length === 0 ? [] : [alternatives];
+}
+
+/**
+ * Of alternatives: the labels that each of them requires, with the values of all. An entity has one value of a label, so that
+ * none is counted twice.
+ */
+function commonRequirements(
+  alternatives: readonly (readonly (readonly Requirement[])[])[],
+): readonly (readonly Requirement[])[] {
+  // The first group of a label is enough: a long selector must not become longer.
+  const [first, ...others] = alternatives.map(
+    (groups) => new Map(groups.toReversed().map((group) => [group[0]?.label, group] as const)),
+  );
+  return Array.from(first ?? []).flatMap(([label, group]) => {
+    if (label === undefined || !others.every((groups) => groups.has(label))) return [];
+    const all = [...group, ...others.flatMap((groups) => groups.get(label) ?? [])];
+    return [Array.from(new Set(all.map(({ value }) => value)), (value) => ({ label, value }))];
+  });
 }
 
 /** The labels of which the operand requires one; empty if it requires none. */
