@@ -598,6 +598,25 @@ describe("the addresses of the lists of a namespace", () => {
     expect(change(cluster(20, policy, selects("b", { nets: ["10.0.0.0/8"] })))).toEqual([]);
   });
 
+  test("warn before pods that start close a policy, and until there are much fewer", () => {
+    const policy = everybody("a", 5);
+    let state = cluster(15, policy);
+    const compiler = compiled(state);
+    const warned = (now: PolicyResources) => {
+      compiler.update(changesBetween(state, now));
+      state = now;
+      return compiler.warnings.map(({ title, effect }) => `${title} ${effect}`);
+    };
+    const WARNING = "red is a namespace near its limit";
+    expect(warned(state)).toEqual([]);
+    expect([warned(cluster(16, policy)), closed(compiler)]).toEqual([[WARNING], []]);
+    expect(compiler.warnings[0]?.reason).toContain(`most of ${LIMIT} addresses`);
+    expect([warned(cluster(11, policy)), warned(cluster(10, policy))]).toEqual([[WARNING], []]);
+    expect([warned(cluster(20, policy)), warned(cluster(20))]).toEqual([[WARNING], []]);
+    // What is closed already is a problem.
+    expect([warned(cluster(21, policy)), closed(compiler)]).toEqual([[], ["red/a"]]);
+  });
+
   test("are not built for thousands of pods that start at once", () => {
     const [before, now] = [cluster(20, everybody("a", 5)), cluster(5_000, everybody("a", 5))];
     const compiler = compiled(before);

@@ -139,6 +139,11 @@ export function problemOfAddresses({ addresses }: PolicyLimits): string {
   return `the ${what} can have together more than ${addresses} addresses; those with the most lists deny`;
 }
 
+export function warningOfAddresses({ addresses }: PolicyLimits): string {
+  const what = "selectors, services, named ports and long lists of its policies";
+  return `the ${what} can have together most of ${addresses} addresses; beyond that, those with the most lists deny`;
+}
+
 type Sized = readonly [name: string, size: PolicySize];
 
 /** The smallest first: as many as the limit allows are carried out. */

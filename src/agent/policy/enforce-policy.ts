@@ -229,7 +229,7 @@ class Enforcement {
       else this.nodes.add(key);
     }
     this.events?.update(compiler.closedPolicies, this.nodes.size);
-    this.problems.show(compiler.problems);
+    this.problems.show(compiler.problems, compiler.warnings);
   }
 
   /** The kernel has acknowledged the rules of endpoints that are reached by other links now. */

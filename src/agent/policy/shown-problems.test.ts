@@ -56,4 +56,15 @@ describe("ShownProblems", () => {
 
     expect([errors.length, files.map((text) => readProblems(text).length)]).toEqual([2, [1, 0, 1]]);
   });
+
+  test("what may become a problem is a warning in the log, once, and the last in the file", () => {
+    const { problems, errors, warnings, files } = shown();
+    for (const reason of ["first", "second"]) problems.show([problem("red/a")], [problem("red", EFFECT.near, reason)]);
+
+    expect([errors.length, warnings]).toEqual([1, ['"red" is a namespace near its limit: first']]);
+    expect(readProblems(files.at(-1) ?? "")).toEqual([
+      '"red/a" denies more than it says: it is too large',
+      '"red" is a namespace near its limit: second',
+    ]);
+  });
 });

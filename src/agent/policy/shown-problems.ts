@@ -15,12 +15,16 @@ export class ShownProblems {
 
   constructor(private readonly means: ShownProblemsMeans) {}
 
-  /** All there are now. One that was logged is logged again only after it was over: not with each edit of its policy. */
-  show(problems: readonly PolicyProblem[]): void {
-    const identities = new Set(problems.map(identityOf));
-    for (const problem of problems) if (!this.logged.has(identityOf(problem))) this.means.error(describe(problem));
-    this.logged = identities;
-    const text = writeProblems(orderProblems(problems).map(describe));
+  /**
+   * All there are now, and what may become one. One that was logged is logged again only after it was over: not with each
+   * edit of its policy.
+   */
+  show(problems: readonly PolicyProblem[], warnings: readonly PolicyProblem[] = []): void {
+    const isNew = (problem: PolicyProblem) => !this.logged.has(identityOf(problem));
+    for (const problem of problems.filter(isNew)) this.means.error(describe(problem));
+    for (const warning of warnings.filter(isNew)) this.means.warn(describe(warning));
+    this.logged = new Set([...problems, ...warnings].map(identityOf));
+    const text = writeProblems([...orderProblems(problems), ...warnings].map(describe));
     if (text === this.written) return;
     this.written = text;
     const { folder, warn } = this.means;

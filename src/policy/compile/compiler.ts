@@ -132,6 +132,11 @@ export class PolicyCompiler {
     return this.problemOf.all;
   }
 
+  /** What may become a problem although nobody changes a policy. */
+  get warnings(): readonly PolicyProblem[] {
+    return Array.from(this.limits.warnings, ([title, reason]) => ({ title, reason, effect: EFFECT.near }));
+  }
+
   /** The policies of namespaces that apply to endpoints of this node, and deny because they cannot be carried out. */
   get closedPolicies(): readonly { readonly key: string; readonly reason: string }[] {
     return Array.from(this.problemOf.byKeys)

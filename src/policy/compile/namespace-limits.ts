@@ -18,6 +18,7 @@ import {
   problemOfSize,
   problemsOfSizes,
   type WrittenSize,
+  warningOfAddresses,
 } from "../policy-size.ts";
 import type { AnyReference } from "../table/names.ts";
 import { referencesOf, referenceText } from "../table/names.ts";
@@ -57,11 +58,15 @@ type Changed = readonly [key: string, record: PolicyRecord | undefined];
 
 /** Of the limit of addresses: below it, what pods have closed is opened again. */
 const SHARE_TO_OPEN = 3 / 4;
+/** Beyond the first of these shares a namespace is near its limit, up to the second it is not: in between it is as it was. */
+const SHARE_TO_WARN = 3 / 4;
+const SHARE_TO_FORGET = 1 / 2;
 
 export class NamespaceLimits {
   private readonly namespaces = new Map<string, LimitedNamespace>();
   /** By namespace: the keys of the policies that have changed since the last call of `settle`. */
   private changed = new Map<string, Set<string>>();
+  private readonly near = new Set<string>();
 
   constructor(
     private limits: PolicyLimits,
@@ -88,6 +93,11 @@ export class NamespaceLimits {
     if (record === undefined) this.count(known.wanted, key, undefined);
     else this.add(known, key, record);
     this.changedIn(namespace).add(key);
+  }
+
+  /** By namespace: why more pods may soon close policies of it. */
+  get warnings(): ReadonlyMap<string, string> {
+    return new Map(Array.from(this.near, (namespace) => [namespace, warningOfAddresses(this.limits)]));
   }
 
   /** Whether a change of so much can make other policies of the namespace be enforced in another way. */
@@ -117,6 +127,7 @@ export class NamespaceLimits {
       if (this.totalOf(known.open) > this.limits.addresses) settled.push(...this.closeFurther(known));
       else if (this.mayOpen(known)) settled.push(...this.settleNamespace(namespace, new Set()));
     }
+    this.noteNear();
     // Of what was opened and closed again here, only the last counts.
     return [...new Map(settled)];
   }
@@ -128,6 +139,16 @@ export class NamespaceLimits {
       known.settledProblems ??= known.problems;
       return this.closeFurther(known);
     });
+  }
+
+  private noteNear(): void {
+    const { addresses } = this.limits;
+    for (const namespace of this.near) if (!this.namespaces.has(namespace)) this.near.delete(namespace);
+    for (const [namespace, { open }] of this.namespaces) {
+      const total = this.totalOf(open);
+      if (total > addresses * SHARE_TO_WARN) this.near.add(namespace);
+      else if (total <= addresses * SHARE_TO_FORGET) this.near.delete(namespace);
+    }
   }
 
   private settleNamespace(namespace: string, keys: ReadonlySet<string>): readonly Changed[] {

@@ -4,7 +4,7 @@ import type { PolicyChanges, PolicyValues } from "../inputs.ts";
 
 /** Why something is denied that its author may want to be allowed, or is not as its author wants it. */
 export interface PolicyProblem {
-  /** `NAMESPACE/NAME` of a policy or a network set; the name of any other resource. */
+  /** `NAMESPACE/NAME` of a policy or a network set; the name of any other resource, or of a namespace. */
   readonly title: string;
   readonly reason: string;
   readonly effect: ProblemEffect;
@@ -20,6 +20,7 @@ export const EFFECT = {
   unknown: "is unknown, so that nothing passes its interface",
   exempt: "is not followed for all interfaces",
   closed: "stays as it was when it could be read; if it never could, its policies deny everything",
+  near: "is a namespace near its limit",
 } as const;
 
 type AnyChange = PolicyChanges[keyof PolicyValues][number];
