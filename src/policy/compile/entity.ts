@@ -67,26 +67,31 @@ class WorkloadEntity implements Entity {
 /** Most pods have the same one. */
 const WEIGHTS = new Map<string, Weight>();
 
-function weightOf(addresses: number, ports: readonly EntityPort[]): Weight {
-  const names = ports.map(({ protocol, name }) => namedPort(protocol, name));
-  const text = JSON.stringify([addresses, names]);
-  const known = WEIGHTS.get(text) ?? {
-    ...{ addresses, ports: addresses * names.length },
-    named: new Map(
-      Map.groupBy(names, (name) => name)
-        .entries()
-        .map(([name, { length }]) => [name, addresses * length]),
-    ),
-  };
+function weightOf(addresses: number, ports: WorkloadEndpoint["spec"]["ports"]): Weight {
+  let text = `${addresses}`;
+  for (const { name, protocol } of ports ?? NONE) {
+    // With the length of the name, so that no name can look like two.
+    if (name !== undefined) text += ` ${protocolNumber(protocol)} ${name.length} ${name}`;
+  }
+  const known = WEIGHTS.get(text) ?? newWeight(addresses, portsOf(ports));
   if (WEIGHTS.size < MOST_WEIGHTS) WEIGHTS.set(text, known);
   return known;
+}
+
+function newWeight(addresses: number, ports: readonly EntityPort[]): Weight {
+  const named = new Map<string, number>();
+  for (const { protocol, name } of ports) {
+    const port = namedPort(protocol, name);
+    named.set(port, (named.get(port) ?? 0) + addresses);
+  }
+  return { addresses, ports: addresses * ports.length, named };
 }
 
 const MOST_WEIGHTS = 1_000;
 
 /** Without reading its addresses. */
 function weightOfEndpoint({ spec: { ipNetworks, ports }, status }: WorkloadEndpoint): Weight {
-  return isFinished({ status }) ? weightOf(0, NONE) : weightOf(ipNetworks?.length ?? 0, portsOf(ports));
+  return isFinished({ status }) ? weightOf(0, undefined) : weightOf(ipNetworks?.length ?? 0, ports);
 }
 
 /** Those that policies know it by; none if its pod has finished. */
@@ -107,7 +112,7 @@ export function hostEntity({ metadata, spec }: HostEndpoint): Entity {
     addresses: (spec.expectedIPs ?? []).flatMap((text) => parseAddress(text) ?? []),
     prefixes: NONE,
     ports: portsOf(spec.ports),
-    weight: weightOf(spec.expectedIPs?.length ?? 0, portsOf(spec.ports)),
+    weight: weightOf(spec.expectedIPs?.length ?? 0, spec.ports),
   };
 }
 
@@ -124,7 +129,7 @@ export function networkSetEntity({ metadata, spec }: NetworkSet | GlobalNetworkS
     prefixes: nets.filter((prefix) => !isSingle(prefix)),
     ports: NONE,
     // The kernel has an element for each end of a network.
-    weight: weightOf(2 * nets.length, NONE),
+    weight: weightOf(2 * nets.length, undefined),
   };
 }
 

@@ -120,14 +120,16 @@ export class NamespaceLimits {
     const settled = Array.from(changed).flatMap(([namespace, keys]) => this.settleNamespace(namespace, keys));
     for (const [namespace, known] of this.namespaces) {
       const { settledProblems } = known;
-      known.settledProblems = undefined;
+      if (settledProblems !== undefined) known.settledProblems = undefined;
       if (changed.has(namespace)) continue;
       // Pods of the same change may have ended since.
       if (settledProblems !== undefined) settled.push(...this.replaceProblems(known, settledProblems, new Set()));
-      if (this.totalOf(known.open) > this.limits.addresses) settled.push(...this.closeFurther(known));
+      const total = this.totalOf(known.open);
+      if (total > this.limits.addresses) settled.push(...this.closeFurther(known));
       else if (this.mayOpen(known)) settled.push(...this.settleNamespace(namespace, new Set()));
+      if (this.near.size > 0 || total > this.limits.addresses * SHARE_TO_FORGET) this.noteNear(namespace);
     }
-    this.noteNear();
+    for (const namespace of changed.keys()) this.noteNear(namespace);
     // Of what was opened and closed again here, only the last counts.
     return [...new Map(settled)];
   }
@@ -141,14 +143,11 @@ export class NamespaceLimits {
     });
   }
 
-  private noteNear(): void {
-    const { addresses } = this.limits;
-    for (const namespace of this.near) if (!this.namespaces.has(namespace)) this.near.delete(namespace);
-    for (const [namespace, { open }] of this.namespaces) {
-      const total = this.totalOf(open);
-      if (total > addresses * SHARE_TO_WARN) this.near.add(namespace);
-      else if (total <= addresses * SHARE_TO_FORGET) this.near.delete(namespace);
-    }
+  private noteNear(namespace: string): void {
+    const known = this.namespaces.get(namespace);
+    const total = known === undefined ? 0 : this.totalOf(known.open);
+    if (total > this.limits.addresses * SHARE_TO_WARN) this.near.add(namespace);
+    else if (total <= this.limits.addresses * SHARE_TO_FORGET) this.near.delete(namespace);
   }
 
   private settleNamespace(namespace: string, keys: ReadonlySet<string>): readonly Changed[] {
