@@ -3,10 +3,17 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { imitateCluster } from "../../../test/support/imitated-cluster.ts";
 import { upgradeSite } from "../../../test/support/upgrade-site.ts";
-import { apiVersionOf, OPERATOR_API } from "../../identity.ts";
+import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
-import { planFormerOperator, remainingOfFormerOperator, replaceFormerOperator } from "./former-operator.ts";
+import { podLabels } from "../../operator/render/names.ts";
+import {
+  OPERATOR_DEPLOYMENT,
+  planFormerOperator,
+  remainingOfFormerOperator,
+  replaceFormerOperator,
+  requireOperatorCanEnd,
+} from "./former-operator.ts";
 import { effectiveInstallation } from "./operator-objects.ts";
 
 const DEFINITION = join(import.meta.dir, "../../../deploy/crds/operator/installations.yaml");
@@ -56,5 +63,37 @@ describe("the source spoofing that former agents allowed", () => {
     await replaceFormerOperator(site);
 
     expect(cluster.writes).toEqual([]);
+  });
+});
+
+describe("requireOperatorCanEnd()", () => {
+  const matchLabels = { "k8s-app": "former-operator" };
+  const located = (status: "True" | "False" | "Unknown", selector: Readonly<Record<string, string>> = matchLabels) => {
+    const cluster = imitateCluster({
+      objects: {
+        [OPERATOR_DEPLOYMENT]: { metadata: { name: identity.operator }, spec: { selector: { matchLabels: selector } } },
+        [`/api/v1/namespaces/${identity.operator}/pods/former`]: {
+          metadata: { name: "former", namespace: identity.operator, labels: selector },
+          spec: { nodeName: "n1" },
+        },
+        "/api/v1/nodes/n1": { metadata: { name: "n1" }, status: { conditions: [{ type: "Ready", status }] } },
+      },
+    });
+    return upgradeSite({ objects: clusterObjects(cluster.client) });
+  };
+
+  test("refuses to lock the datastore while the machine of a former operator is silent, and says what to do", async () => {
+    expect(await requireOperatorCanEnd(located("Unknown")).catch((failure) => failure)).toMatchObject({
+      message: expect.stringMatching(/on Node n1, where it cannot end: the Node is not ready/),
+      details: expect.stringContaining("delete the Node n1"),
+    });
+  });
+
+  test.each([
+    ["its kubelet reports", located("True")],
+    ["only its network is not ready", located("False")],
+    ["the operator is of this product, which is changed in place", located("Unknown", podLabels(identity.operator))],
+  ])("accepts that %s", async (_, site) => {
+    await requireOperatorCanEnd(site);
   });
 });

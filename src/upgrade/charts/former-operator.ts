@@ -11,8 +11,9 @@ import { podLabels } from "../../operator/render/names.ts";
 import type { Obstacle } from "../facts.ts";
 import { FORMER_CONTROLLERS } from "../former-names.ts";
 import { objectDiff } from "../object-diff.ts";
+import { isSilent, nodeTrouble } from "../rollout/pods.ts";
 import type { PlannedChange, PlanningSite, StepSite } from "../step.ts";
-import { fieldsAt, listAt, numberAt, textsAt } from "./members.ts";
+import { fieldsAt, listAt, numberAt, textAt, textsAt } from "./members.ts";
 import {
   installationSchema,
   type Translated,
@@ -21,6 +22,7 @@ import {
 } from "./translate-installation.ts";
 
 export const OPERATOR_DEPLOYMENT = `/apis/apps/v1/namespaces/${identity.operator}/deployments/${identity.operator}`;
+const PODS = `/api/v1/namespaces/${identity.operator}/pods`;
 const CONTROLLERS = `/apis/apps/v1/namespaces/${identity.systemNamespace}/deployments/${FORMER_CONTROLLERS}`;
 const INSTALLATIONS = `/apis/${apiVersionOf(OPERATOR_API)}/installations`;
 
@@ -112,16 +114,32 @@ function isRunning(deployment: Fields | undefined): boolean {
   return deployment !== undefined && numberAt(deployment, 1, "spec", "replicas") !== 0;
 }
 
+/** Before the datastore is locked: the step that replaces the operator could not end its pods, and the lock would stay. */
+export async function requireOperatorCanEnd({ objects }: StepSite): Promise<void> {
+  const operator = await objects.read(OPERATOR_DEPLOYMENT);
+  if (operator === undefined || !isFormer(operator)) return;
+  for (const pod of await objects.list(PODS, { labelSelector: selectorOf(operator) })) {
+    const node = textAt(pod, "spec", "nodeName");
+    if (node === "") continue;
+    const machine = await objects.read(`/api/v1/nodes/${node}`);
+    if (!isSilent(machine)) continue;
+    throw new PluginError(
+      "try-again-later",
+      `Cannot lock the datastore: a pod of the former operator is on Node ${node}, where it cannot end: ${nodeTrouble(machine)}`,
+      { details: `repair the node, or delete the Node ${node} if it does not come back; then run upgrade apply again` },
+    );
+  }
+}
+
 const POLL_MILLISECONDS = 500;
 const POLLS = 240;
 
 /** Its pods too: two operators would undo each other's work. */
 async function untilGone({ objects, wait }: StepSite, deployment: Fields): Promise<void> {
-  const labels = Object.entries(textsAt(deployment, "spec", "selector", "matchLabels"));
-  const labelSelector = labels.map((label) => label.join("=")).join(",");
+  const labelSelector = selectorOf(deployment);
   for (let poll = 0; poll < POLLS; poll += 1) {
     const isThere = (await objects.read(OPERATOR_DEPLOYMENT)) !== undefined;
-    const pods = await objects.list(`/api/v1/namespaces/${identity.operator}/pods`, { labelSelector });
+    const pods = await objects.list(PODS, { labelSelector });
     if (!isThere && pods.length === 0) return;
     await wait(POLL_MILLISECONDS);
   }
@@ -130,6 +148,11 @@ async function untilGone({ objects, wait }: StepSite, deployment: Fields): Promi
       `kubectl --namespace ${identity.operator} get pods --output wide --selector ${labelSelector}; ` +
       "if the machine of such a pod is off, delete its Node and run upgrade apply again, or go back with upgrade rollback",
   });
+}
+
+function selectorOf(deployment: Fields): string {
+  const labels = Object.entries(textsAt(deployment, "spec", "selector", "matchLabels"));
+  return labels.map((label) => label.join("=")).join(",");
 }
 
 interface Translation {

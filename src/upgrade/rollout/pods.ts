@@ -83,9 +83,18 @@ function isNew({ daemonSet, revision }: RolloutView, pod: Fields): boolean {
 /** Empty if the Node is ready. */
 export function nodeTrouble(node: Fields | undefined): string {
   if (node === undefined) return "the Node does not exist";
-  const ready = itemsIn(node["status"], "conditions").find(({ type }) => type === "Ready");
+  const ready = readyOf(node);
   if (ready?.["status"] === "True") return "";
   return `the Node is not ready${detail(ready?.["reason"], ready?.["message"])}`;
+}
+
+/** Its kubelet does not report: nothing on it ends, nor is anybody sure that it runs. */
+export function isSilent(node: Fields | undefined): boolean {
+  return readyOf(node)?.["status"] === "Unknown";
+}
+
+function readyOf(node: Fields | undefined): Fields | undefined {
+  return itemsIn(node?.["status"], "conditions").find(({ type }) => type === "Ready");
 }
 
 /**
@@ -93,12 +102,11 @@ export function nodeTrouble(node: Fields | undefined): string {
  * one that is missing proves nothing.
  */
 function wasDownBefore(node: Fields | undefined, pod: Fields): boolean {
-  const ready = itemsIn(node?.["status"], "conditions").find(({ type }) => type === "Ready");
-  if (ready?.["status"] !== "Unknown") return false;
+  if (!isSilent(node)) return false;
   const { deletionTimestamp, deletionGracePeriodSeconds } = fieldsIn(pod, "metadata");
   if (deletionTimestamp === undefined) return true;
   const deletedAt = Date.parse(String(deletionTimestamp)) - Number(deletionGracePeriodSeconds ?? 0) * 1_000;
-  return Date.parse(String(ready["lastTransitionTime"])) < deletedAt;
+  return Date.parse(String(readyOf(node)?.["lastTransitionTime"])) < deletedAt;
 }
 
 function oldPodReason({ daemonSet }: RolloutView, pod: Fields): string {

@@ -12,6 +12,7 @@ import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { parseKey } from "../../model/keys.ts";
 import { CLUSTER_INFORMATION } from "../../model/kinds.ts";
+import { requireOperatorCanEnd } from "../charts/former-operator.ts";
 import type { Obstacle } from "../facts.ts";
 import { FORMER_API } from "../former-names.ts";
 import { shortened } from "../listed.ts";
@@ -74,6 +75,7 @@ export const storageStep: Step = {
     const isServed = await isServedByDefinitions(site);
     // Of a step that was interrupted: if somebody has unlocked a storage since, the ADDs that have begun get their time.
     if (isServed && (await presentLock(await site.openDatastore())) !== "absent") await lockGuard(site, "both").look();
+    if (!isServed) await requireOperatorCanEnd(site);
     await setFormerLock(site.objects, "locked");
     // The copies have other UIDs: what refers to the former ones would be deleted.
     if (!isServed) await removeOwnerReferences(site);
