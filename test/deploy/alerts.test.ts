@@ -40,6 +40,7 @@ const METRICS = [
     table: { chains: new Map(), sets: new Map() },
     datastore: { state: "in sync" },
     batches: { count: 0, milliseconds: 0, replacements: 0 },
+    waiting: { namespaces: 0, milliseconds: 0 },
     traffic: () => ({ policies: [], drops: [] }),
     isApplied: true,
     now: 0,
