@@ -294,6 +294,32 @@ describe("reportLongWaits()", () => {
   });
 });
 
+interface Moment {
+  readonly got: readonly Got[];
+  readonly names: readonly string[];
+  readonly updates: Updates;
+  readonly clock: Clock;
+  readonly waiting: WaitingPolicies;
+}
+
+type Got = readonly [atMilliseconds: number, names: readonly string[]];
+
+/** What takes effect, and when. `react`: with what follows from it, and how long it took. */
+async function recorded(react: (moment: Moment) => void): Promise<readonly Got[]> {
+  const updates = new Updates();
+  updates.change({});
+  const clock = new Clock();
+  const { waiting, ...others } = means(clock);
+  const got: Got[] = [];
+  for await (const { changes } of inTurns(updates, { waiting, ...others })) {
+    const names = namesIn(changes);
+    got.push([clock.now, names]);
+    react({ got, names, updates, clock, waiting });
+    await nextTask();
+  }
+  return got;
+}
+
 describe("inTurns()", () => {
   test("an edit of a medium tenant, and what it adds, do not wait behind large policies", async () => {
     const tenants = Array.from({ length: 10 }, (_, index) => policy(`t${index}`, 1_000));
@@ -413,13 +439,7 @@ describe("inTurns()", () => {
   });
 
   test("others come first for as long as the last turn took, but not for more than a second", async () => {
-    const updates = new Updates();
-    updates.change({});
-    const clock = new Clock();
-    const got: [atMilliseconds: number, names: readonly string[]][] = [];
-    for await (const { changes } of inTurns(updates, means(clock))) {
-      got.push([clock.now, namesIn(changes)]);
-      const names = namesIn(changes);
+    const got = await recorded(({ got, names, updates, clock }) => {
       const endpoints = [pod("z", "pod", `10.0.0.${got.length}`)];
       if (got.length === 1) updates.change({ networkPolicies: ["a", "b", "c", "d"].map(large) });
       // The turn of the second one is followed by changes of others, one each 300 ms.
@@ -428,8 +448,7 @@ describe("inTurns()", () => {
       }
       if (got.length === 10) updates.end();
       clock.now += names.includes("put pod") ? 300 : names.includes("put policy-a") ? 700 : 0;
-      await nextTask();
-    }
+    });
 
     expect(got).toEqual([
       [0, []],
@@ -446,13 +465,7 @@ describe("inTurns()", () => {
   });
 
   test("others come first after an update that a namespace has joined, too, but not for more than one of these", async () => {
-    const updates = new Updates();
-    updates.change({});
-    const clock = new Clock();
-    const { waiting, ...others } = means(clock);
-    const got: [atMilliseconds: number, names: readonly string[]][] = [];
-    for await (const { changes } of inTurns(updates, { waiting, ...others })) {
-      got.push([clock.now, namesIn(changes)]);
+    const got = await recorded(({ got, updates, clock, waiting }) => {
       const networkPolicies = ["a", "b", "c", "d"].map(large);
       const podAt = (address: string) => ({ networkPolicies, endpoints: [pod("z", "pod", address)] });
       if (got.length === 1) updates.change(podAt("10.0.0.1"));
@@ -463,8 +476,7 @@ describe("inTurns()", () => {
       }
       if (got.length === 2) updates.change(podAt("10.0.0.2"));
       if (got.length === 4) updates.end();
-      await nextTask();
-    }
+    });
 
     expect(got).toEqual([
       [0, []],
@@ -475,21 +487,14 @@ describe("inTurns()", () => {
   });
 
   test("a turn does not follow at once after an update that a namespace has joined", async () => {
-    const updates = new Updates();
-    updates.change({});
-    const clock = new Clock();
-    const { waiting, ...others } = means(clock);
-    const got: [atMilliseconds: number, names: readonly string[]][] = [];
-    for await (const { changes } of inTurns(updates, { waiting, ...others })) {
-      got.push([clock.now, namesIn(changes)]);
+    const got = await recorded(({ got, updates, clock, waiting }) => {
       if (got.length === 1) updates.change({ networkPolicies: [large("a"), large("b")], endpoints: [pod("a", "pod")] });
       if (got.length === 2) {
         waiting.takeAffected(() => new Set(["a"]));
         clock.now += 1_500;
       }
       if (got.length === 3) updates.end();
-      await nextTask();
-    }
+    });
 
     expect(got).toEqual([
       [0, []],

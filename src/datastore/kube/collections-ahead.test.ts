@@ -1,10 +1,11 @@
 /** A kind in two collections, one of which is ahead of the other: what was shown of it is never taken back by an older list. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { meansWith } from "../../../test/support/imitated-api.ts";
 import { ManualClock, timersOn } from "../../../test/support/manual-clock.ts";
+import { startedReplicas } from "../../../test/support/started-replicas.ts";
 import { type Fetch, openKubeClient } from "../../kube/client.ts";
 import { LIMITS } from "../../kube/retries.ts";
-import { type Replica, startReplica } from "../replica.ts";
+import { startReplica } from "../replica.ts";
 import { anyTextInTwo } from "./any-text.ts";
 import { openKubeStore } from "./store.ts";
 
@@ -15,13 +16,7 @@ const AHEAD = "othertexts";
 const KEY =
   Array.from({ length: 50 }, (_, index) => `/${index}`).find((key) => mapping.path(key)?.includes(`/${AHEAD}/`)) ?? "";
 
-let stop = new AbortController();
-let started: Replica<unknown> | undefined;
-afterEach(async () => {
-  stop.abort();
-  await started?.ended;
-  stop = new AbortController();
-});
+const started = startedReplicas();
 
 interface Answers {
   /** The revision of the copy of a collection, as the server that responds has it. */
@@ -42,7 +37,7 @@ async function follow({ revisionOf, objectsOf = () => [] }: Answers) {
     const collection = pathname.split("/").at(-1) ?? "";
     if (searchParams.has("sendInitialEvents")) return new Response("{}", { status: 422 });
     if (searchParams.has("watch")) {
-      return watched(signal ?? stop.signal, (sending) => {
+      return watched(signal ?? started.stop.signal, (sending) => {
         if (collection === AHEAD) send = sending;
       });
     }
@@ -60,10 +55,10 @@ async function follow({ revisionOf, objectsOf = () => [] }: Answers) {
   );
   const store = openKubeStore({ api: client, mappings: [mapping], close: () => client.close() });
   const replica = startReplica(store, KINDS, {
-    ...{ signal: stop.signal, clock, random: () => 1 },
+    ...{ signal: started.stop.signal, clock, random: () => 1 },
     seen: { find: () => undefined, note: (_, revision) => void noted.push(revision) },
   });
-  started = replica;
+  started.note(replica);
   const collect = async () => {
     for await (const { snapshot } of replica.updates()) shown.push(Object.fromEntries(snapshot.things));
   };

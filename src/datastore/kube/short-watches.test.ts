@@ -1,11 +1,12 @@
 /** A replica on an API server, or a proxy before it, that answers a watch and then does not keep it, or sends nothing. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { meansWith } from "../../../test/support/imitated-api.ts";
 import { ManualClock, timersOn } from "../../../test/support/manual-clock.ts";
+import { startedReplicas } from "../../../test/support/started-replicas.ts";
 import { type Fetch, openKubeClient } from "../../kube/client.ts";
 import { LIMITS } from "../../kube/retries.ts";
 import { ageOf } from "../replica/status.ts";
-import { type Replica, startReplica } from "../replica.ts";
+import { startReplica } from "../replica.ts";
 import { anyText } from "./any-text.ts";
 import { openKubeStore } from "./store.ts";
 
@@ -13,13 +14,7 @@ const mapping = anyText({ writeAnnotation: "test/write", newMark: () => "mark" }
 const KINDS = { things: { prefix: "/", decode: ({ value }: { readonly value: string }) => value } };
 const BOOKMARK = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}\n`;
 
-let stop = new AbortController();
-let started: Replica<unknown> | undefined;
-afterEach(async () => {
-  stop.abort();
-  await started?.ended;
-  stop = new AbortController();
-});
+const started = startedReplicas();
 
 /** `watch`: what the server does with the watch of that number, from 1. `current`: the revision of the datastore. */
 async function follow(
@@ -31,7 +26,7 @@ async function follow(
   const problems: string[] = [];
   const fetch: Fetch = async (url, { signal }) => {
     if (url.includes("sendInitialEvents=")) return new Response("{}", { status: 422 });
-    if (url.includes("watch=")) return watch(++seen.watches, signal ?? stop.signal, clock);
+    if (url.includes("watch=")) return watch(++seen.watches, signal ?? started.stop.signal, clock);
     seen.lists += 1;
     return new Response(JSON.stringify({ metadata: { resourceVersion: current() }, items: [] }));
   };
@@ -42,12 +37,12 @@ async function follow(
   );
   const store = openKubeStore({ api: client, mappings: [mapping], close: () => client.close() });
   const replica = startReplica(store, KINDS, {
-    signal: stop.signal,
+    signal: started.stop.signal,
     clock,
     random: () => 1,
     report: ({ message }) => void problems.push(message),
   });
-  started = replica;
+  started.note(replica);
   const pass = async (seconds: number) => {
     for (let time = 0; time < seconds * 10; time += 1) await clock.advance(100);
   };

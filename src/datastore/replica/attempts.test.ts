@@ -1,9 +1,10 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { ManualClock, settled } from "../../../test/support/manual-clock.ts";
+import { startedReplicas } from "../../../test/support/started-replicas.ts";
 import { HistoryGone } from "../datastore.ts";
 import { openMemory } from "../memory/memory.ts";
 import { MemoryTable } from "../memory/table.ts";
-import { type Replica, type ReplicaOptions, startReplica } from "../replica.ts";
+import { type ReplicaOptions, startReplica } from "../replica.ts";
 import type { Clock } from "./clock.ts";
 import type { FollowedStore } from "./feed.ts";
 
@@ -39,21 +40,15 @@ function counted(store: FollowedStore): { readonly store: FollowedStore; readonl
 describe("startReplica()", () => {
   const kinds = { things: { prefix: "/k/", decode: ({ value }: { readonly value: string }) => value } };
   const limits = { firstPauseMilliseconds: 100, longestPauseMilliseconds: 1_000, quietMilliseconds: 60_000 };
-  let stop = new AbortController();
-  let started: Replica<unknown> | undefined;
-  afterEach(async () => {
-    stop.abort();
-    await started?.ended;
-    stop = new AbortController();
-  });
+  const started = startedReplicas();
   const start = (store: FollowedStore, clock: Clock, pageSize = 500, report?: ReplicaOptions["report"]) => {
     const sized = {
       limits: { ...limits, pageSize, largestPageSize: pageSize },
       ...(report === undefined ? {} : { report }),
     };
-    const options = { signal: stop.signal, clock, random: () => 1, ...sized };
+    const options = { signal: started.stop.signal, clock, random: () => 1, ...sized };
     const replica = startReplica(store, kinds, options);
-    started = replica;
+    started.note(replica);
     return replica;
   };
   const stateOf = (replica: ReturnType<typeof start>) => Object.fromEntries(replica.snapshot?.things ?? []);
@@ -90,10 +85,14 @@ describe("startReplica()", () => {
     };
     await memory.commit([{ kind: "put", key: "/k/1", value: "one" }]);
     const table = { ...kinds, absent: { prefix: "/absent/", decode } };
-    const whole = startReplica(store, table, { signal: stop.signal, watches: "per kind", clock: new ManualClock() });
-    started = whole;
+    const whole = startReplica(store, table, {
+      signal: started.stop.signal,
+      watches: "per kind",
+      clock: new ManualClock(),
+    });
+    started.note(whole);
     const part = whole.part(["things"]);
-    for await (const { snapshot, changes } of part.updates(stop.signal)) {
+    for await (const { snapshot, changes } of part.updates(started.stop.signal)) {
       expect([...snapshot.things]).toEqual([["/k/1", "one"]]);
       expect(Object.keys(changes)).toEqual(["things"]);
       break;
@@ -233,9 +232,9 @@ describe("startReplica()", () => {
       },
     };
     const cut = new AbortController();
-    const options = { signal: stop.signal, clock, random: () => 0.5, peers: () => 500, limits };
+    const options = { signal: started.stop.signal, clock, random: () => 0.5, peers: () => 500, limits };
     const replica = startReplica(ending, kinds, options);
-    started = replica;
+    started.note(replica);
     await settled();
     isGone = true;
     cut.abort();
@@ -309,7 +308,7 @@ describe("startReplica()", () => {
       for await (const _ of replica.updates());
     });
     await settled();
-    stop.abort();
+    started.stop.abort();
     await Promise.all([...consumers, ...replicas.map(({ ended }) => ended)]);
 
     expect(following.traffic).toEqual({ reads: 1, watchesBegun: 1, watchesOpen: 0 });
