@@ -1,7 +1,7 @@
-/** Part of the gate: docs/coverage.md has a row for every rule, and refers only to code and tests that exist. */
+/** Part of the gate: docs/coverage.md has a row for every clause of the specification, and refers only to code and tests that exist. */
 import { readFileSync, statSync } from "node:fs";
 import { coverageProblems } from "./docs/coverage-problems.ts";
-import { SPEC_RULES } from "./docs/spec-rules.ts";
+import { SPEC_CLAUSES } from "./docs/spec-clauses.ts";
 
 const PAGE = "docs/coverage.md";
 
@@ -11,6 +11,6 @@ function read(path: string): string | undefined {
   return found.isDirectory() ? "" : readFileSync(path, "utf8");
 }
 
-const problems = coverageProblems(read(PAGE) ?? "", SPEC_RULES, { read });
+const problems = coverageProblems(read(PAGE) ?? "", SPEC_CLAUSES, { read });
 for (const problem of problems) console.error(`${PAGE}: ${problem}`);
 if (problems.length > 0) process.exit(1);
