@@ -30,7 +30,7 @@ describe("the admin tool", () => {
     const { code, stdout } = run(["version", "--datastore-type", "embedded", "--datastore-path", path]);
     expect([code, stdout]).toEqual([
       0,
-      expect.stringContaining(`Client version:   ${VERSION}\nCluster version:  unknown (`),
+      expect.stringContaining(`Client Version:     ${VERSION}\nCluster Version:    unknown (`),
     ]);
     expect(run(["--help"])).toMatchObject({ code: 0, stderr: "" });
     expect(run([])).toMatchObject({ code: 2, stdout: "" });

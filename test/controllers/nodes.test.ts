@@ -244,7 +244,7 @@ describe("nodes on etcd", () => {
     await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: "n2" } }));
     const orchRefs = [{ nodeName: "n2", orchestrator: "k8s" }];
     await apply("Node", "n2", { annotations: { [AGENT_VERSION_ANNOTATION]: old }, spec: { orchRefs } });
-    expect(await admin("version")).toContain('Held back by:     node "n2"');
+    expect(await admin("version")).toContain('Held Back By:       node "n2"');
     await seed(site.store, poolChange("leaking", "10.61.0.0/24"));
     const attributes = { pod: "lost", namespace: "default" };
     const [leaked = ""] = textsOf(
@@ -260,7 +260,7 @@ describe("nodes on etcd", () => {
     await letRest(site.store);
     await controllers.untilLogged("released the claim of node n2");
     await restartAgent();
-    const raised = new RegExp(`Cluster version:  ${VERSION}$`, "m");
+    const raised = new RegExp(`Cluster Version:    ${VERSION}$`, "m");
     await pollUntil(async () => raised.test(await admin("version")), "the agent to raise the version");
     // An administrator and the controller may delete the same node.
     expect(await admin("delete", "node", "n2", "--ignore-not-found")).toContain("not found");

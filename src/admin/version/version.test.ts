@@ -90,10 +90,10 @@ describe("version", () => {
 
     expect((await run("version", { version: "v1.1.0" })).stdout).toBe(
       [
-        "Client version:   v1.1.0",
-        "Cluster version:  v1.0.0",
-        'Held back by:     node "a" (v1.0.0)',
-        '                  node "c" (no agent has recorded its version)',
+        "Client Version:     v1.1.0",
+        "Cluster Version:    v1.0.0",
+        'Held Back By:       node "a" (v1.0.0)',
+        '                    node "c" (no agent has recorded its version)',
         "",
       ].join("\n"),
     );
@@ -104,7 +104,7 @@ describe("version", () => {
     const { code, stdout } = await runInside(["version"], { openDatastore, version: "v1.0.0" });
     expect([code, stdout]).toEqual([
       EXIT_OK,
-      "Client version:   v1.0.0\nCluster version:  unknown (Cannot reach etcd)\n",
+      "Client Version:     v1.0.0\nCluster Version:    unknown (Cannot reach etcd)\n",
     ]);
     expect((await runInside(["version"])).stdout).toContain("unknown (the datastore is not initialized)");
   });
@@ -139,9 +139,9 @@ describe("version", () => {
     });
 
     expect(code).toBe(STOP_EXIT_CODES.SIGINT);
-    expect(stdout.match(/Cluster version: {2}\S+/g)).toEqual([
-      "Cluster version:  v3.29.1",
-      "Cluster version:  v3.29.2",
+    expect(stdout.match(/Cluster Version: {4}\S+/g)).toEqual([
+      "Cluster Version:    v3.29.1",
+      "Cluster Version:    v3.29.2",
     ]);
   });
 

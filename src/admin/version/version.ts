@@ -103,12 +103,12 @@ async function readInformation(store: Datastore): Promise<ClusterInformation | u
 function textOf(client: string, { clusterVersion: cluster, clusterType, heldBackBy = [], problem }: Cluster): string {
   const unknown = problem === undefined ? "unknown" : `unknown (${problem})`;
   return [
-    `Client version:   ${client}`,
-    `Cluster version:  ${cluster ?? unknown}`,
-    ...(clusterType === undefined ? [] : [`Cluster type:     ${clusterType}`]),
+    `Client Version:     ${client}`,
+    `Cluster Version:    ${cluster ?? unknown}`,
+    ...(clusterType === undefined ? [] : [`Cluster Type:       ${clusterType}`]),
     ...heldBackBy.map(
       ({ node, version = "no agent has recorded its version" }, index) =>
-        `${(index === 0 ? "Held back by:" : "").padEnd(18)}node ${quoted(node)} (${version})`,
+        `${(index === 0 ? "Held Back By:" : "").padEnd(20)}node ${quoted(node)} (${version})`,
     ),
     "",
   ].join("\n");
