@@ -7,7 +7,10 @@ const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 /** The kernel has 16 bytes for an interface name, the last of which is zero. */
 const INTERFACE_NAME_BYTES = 15;
 
-/** Why `name` is not a valid container ID or network name; `undefined` if it is valid. */
+/**
+ * Why `name` is not a valid container ID or network name; `undefined` if it is valid. libcni refuses other network names
+ * before it starts a plugin, and plugins made with CNI's own library refuse them too: they would fail later in a chain.
+ */
 export function nameProblem(name: string): string | undefined {
   if (NAME.test(name)) return undefined;
   return "only letters, digits, _, . and - are allowed, and the first character must be a letter or a digit";

@@ -75,6 +75,28 @@ describe.concurrent("cnitool", () => {
   }
 });
 
+describe("cnitool with a network", () => {
+  testNeeding(hostProblem(), "missing" in cnitool ? cnitool.missing : undefined)(
+    "whose name CNI does not allow refuses it itself, and starts no plugin",
+    async () => {
+      await using host = await openHost();
+      await host.must(["ip", "netns", "add", "vt-pod"]);
+      host.writeFile("/opt/cni/bin/witness", "#!/bin/sh\necho started >>/run/witness\n");
+      await host.must(["chmod", "+x", "/opt/cni/bin/witness"]);
+      const add = async (name: string) => {
+        const list = { cniVersion: "1.0.0", name, plugins: [{ type: "witness" }] };
+        host.writeFile("/etc/cni/net.d/10-witness.conflist", JSON.stringify(list));
+        const { stderr } = await runCnitool(host, program, ["add", name, NETNS]);
+        return { complaint: stderr, isStarted: (await host.run(["cat", "/run/witness"])).code === 0 };
+      };
+
+      const complaint = expect.stringContaining("invalid characters found in network name");
+      for (const name of ["my network!", "a/b"]) expect(await add(name)).toEqual({ complaint, isStarted: false });
+      expect(await add("my-network")).toMatchObject({ isStarted: true });
+    },
+  );
+});
+
 async function expectCheckToCheck(host: Host, call: (command: CnitoolCommand) => Promise<string>): Promise<void> {
   expect(await call("check")).toBe("");
   await host.must(["nsenter", `--net=${NETNS}`, "ip", "addr", "flush", "dev", "eth0", "scope", "global"]);
