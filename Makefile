@@ -7,7 +7,7 @@ OUT ?= dist
 PREFIX ?= /usr/local
 CNI_BIN_DIR ?= /opt/cni/bin
 
-.PHONY: build dist install uninstall deb image test bare lint fmt generate bench soak simulate demo clean
+.PHONY: build dist install uninstall deb image release test bare lint fmt generate bench soak simulate demo clean
 
 build: node_modules/.installed ## the executable and its names, in $(OUT)/bin
 	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)"
@@ -28,6 +28,9 @@ deb: build ## the Debian package, in $(OUT)
 
 image: dist ## the OCI images for x64 and arm64, in $(OUT)/image-*.tar: without a container engine, reproducible
 	@$(BUN) scripts/image.ts --identity "$(IDENTITY)" --out "$(OUT)"
+
+release: dist ## everything that is downloaded: manifests, chart, tools, packages and images for both architectures, SBOM and checksums, in $(OUT)/release
+	@IDENTITY="$(IDENTITY)" $(BUN) --preload ./scripts/use-identity.ts scripts/release.ts --out "$(OUT)" --maintainer "$(MAINTAINER)"
 
 lint: node_modules/.installed ## the one gate: format, lint, types, layers, unused code, generated docs
 	@$(BUN) scripts/lint.ts

@@ -5,6 +5,7 @@
  */
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { reproducibleTar } from "../reproducible-tar.ts";
 
 export interface ImageLayer {
   /** Its content becomes the layer; every file belongs to root there. */
@@ -56,7 +57,7 @@ export async function writeImageArchive(plan: ImagePlan): Promise<void> {
   writeFileSync(join(layout, "index.json"), JSON.stringify({ schemaVersion: 2, manifests }));
   writeFileSync(join(layout, "oci-layout"), `{"imageLayoutVersion":"1.0.0"}`);
 
-  const content = await tar(layout, ["--mode=u=rwX,go=rX", "oci-layout", "index.json", "blobs"], time);
+  const content = await reproducibleTar(layout, ["--mode=u=rwX,go=rX", "oci-layout", "index.json", "blobs"], time);
   writeFileSync(unfinished, content);
   renameSync(unfinished, archive);
   rmSync(layout, { recursive: true });
@@ -74,7 +75,7 @@ interface WrittenLayer {
 }
 
 async function writeLayer(layout: string, { directory, time }: ImageLayer, level: number): Promise<WrittenLayer> {
-  const content = await tar(directory, readdirSync(directory).sort(), time);
+  const content = await reproducibleTar(directory, readdirSync(directory).sort(), time);
   return { blob: writeBlob(layout, Bun.zstdCompressSync(content, { level })), digest: digestOf(content) };
 }
 
@@ -107,17 +108,4 @@ function manifestOf(config: Blob, layers: readonly WrittenLayer[]): object {
     config: { mediaType: `${MEDIA_TYPE}.config.v1+json`, ...config },
     layers: layers.map(({ blob }) => ({ mediaType: `${MEDIA_TYPE}.layer.v1.tar+zstd`, ...blob })),
   };
-}
-
-/** `args`: the names of files in the directory, and options. */
-async function tar(directory: string, args: readonly string[], time: number): Promise<Uint8Array> {
-  const same = ["--sort=name", `--mtime=@${time}`, "--owner=0", "--group=0", "--numeric-owner", "--hard-dereference"];
-  const command = ["tar", ...same, "--format=gnu", "-C", directory, "-c", ...args];
-  const child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
-  const [content, complaint] = await Promise.all([
-    new Response(child.stdout).bytes(),
-    new Response(child.stderr).text(),
-  ]);
-  if ((await child.exited) !== 0) throw new Error(`Cannot archive "${directory}": ${complaint}`);
-  return content;
 }

@@ -21,6 +21,7 @@ export const TARGETS = {
   "make install": { entry: "scripts/install.ts", programs: [] },
   "make deb": { entry: "scripts/deb.ts", programs: ["dpkg-deb", "tar"] },
   "make image": { entry: "scripts/image.ts", programs: ["dpkg-deb", "tar"] },
+  "make release": { entry: "scripts/release.ts", programs: ["dpkg-deb", "tar"] },
   "make demo": { entry: "scripts/demo/steps.ts", programs: ["ip", "ping"], besides: [PODMAN, ETCD_ON_HOST] },
   "make demo DATASTORE=etcd": {
     entry: "scripts/demo/steps.ts",

@@ -1,0 +1,96 @@
+/**
+ * `make release`: everything that an installation or an upgrade is typed against, in `<out>/release/<version>`, which is
+ * served at the address of the identity's `releaseBase`:
+ *
+ *   *.yaml crds/ alp/ admission/ alerts/ rbac/   manifests, definitions, templates of the mesh
+ *   vendor-operator-3.29.0.tgz index.yaml        the chart, and the index by which the directory is a repository of Helm
+ *   bin/linux-<architecture>/vendorctl           the admin tool
+ *   packages/ images/                            Debian packages and OCI archives, for amd64 and arm64
+ *   sbom.spdx.json SHA256SUMS
+ *
+ * The same commit gives the same bytes. Needs the executables of `make dist`.
+ *   bun --preload ./scripts/use-identity.ts scripts/release.ts --out dist
+ */
+import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import lock from "../package-lock.json";
+import { identity } from "../src/identity.ts";
+import { VERSION } from "../src/version.ts";
+import { buildPackage } from "./deb/build-package.ts";
+import { buildImage, IMAGE_TARGETS } from "./image/build-image.ts";
+import { IMAGE_PACKAGES } from "./image/packages.ts";
+import { Refused } from "./install/install.ts";
+import { installPrograms } from "./programs/install.ts";
+import { TARGETS } from "./programs/targets.ts";
+import { CHECKSUMS, writeChecksums } from "./release/checksums.ts";
+import { writeReleaseFiles } from "./release/files.ts";
+import { manifestBase } from "./release/manifest-base.ts";
+import { sbomOf } from "./release/sbom.ts";
+import { sourceTime } from "./source-time.ts";
+
+const { values } = parseArgs({
+  options: { out: { type: "string", default: "dist" }, maintainer: { type: "string", default: "" } },
+});
+
+const SMALL = 9;
+const { product, title, adminTool } = identity;
+const directory = join(values.out, "release", VERSION);
+const unfinished = `${directory}.new`;
+
+await installPrograms(TARGETS["make release"].programs);
+rmSync(unfinished, { recursive: true, force: true });
+try {
+  const time = await sourceTime();
+  await writeReleaseFiles(unfinished, time);
+  const sbom = sbomOf({ names: identity, version: VERSION, time, lock, debian: IMAGE_PACKAGES });
+  writeFileSync(join(unfinished, "sbom.spdx.json"), `${JSON.stringify(sbom, undefined, 2)}\n`);
+  for (const [target, architecture] of IMAGE_TARGETS) {
+    const executable = join(values.out, `linux-${target}`, "bin", product);
+    await addExecutable(executable, { architecture, time });
+    console.log(`built the tool, the package and the image for linux/${architecture}`);
+  }
+  writeChecksums(unfinished);
+  rmSync(directory, { recursive: true, force: true });
+  renameSync(unfinished, directory);
+  const count = readFileSync(join(directory, CHECKSUMS), "utf8").trim().split("\n").length;
+  console.log(`built ${directory}: ${count} files, to be served at ${manifestBase(identity, VERSION)}`);
+} catch (failure) {
+  if (!(failure instanceof Refused)) throw failure;
+  console.error(`make: ${failure.message}`);
+  process.exit(1);
+}
+
+interface Build {
+  readonly architecture: (typeof IMAGE_TARGETS)[number][1];
+  readonly time: number;
+}
+
+async function addExecutable(executable: string, { architecture, time }: Build): Promise<void> {
+  const bin = folder(`bin/linux-${architecture}`);
+  copyFileSync(executable, join(bin, adminTool));
+  await buildPackage({
+    names: identity,
+    version: VERSION.replace(/^v/, ""),
+    architecture,
+    maintainer: values.maintainer || `${title} builders <root@localhost>`,
+    executable,
+    folder: folder("packages"),
+    time,
+  });
+  await buildImage({
+    names: identity,
+    version: VERSION,
+    architecture,
+    executable,
+    time,
+    compressionLevel: SMALL,
+    archive: join(folder("images"), `${product}-${VERSION}-linux-${architecture}.tar`),
+  });
+}
+
+function folder(name: string): string {
+  const path = join(unfinished, name);
+  mkdirSync(path, { recursive: true });
+  return path;
+}

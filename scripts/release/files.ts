@@ -1,0 +1,54 @@
+/**
+ * What `make release` writes beside executables, packages and images: manifests, definitions and templates under the
+ * names that the procedure of an upgrade types, and the chart as a repository of Helm has it. Takes about a second.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { chartFiles } from "../../src/admin/install/chart/files.ts";
+import { identity } from "../../src/identity.ts";
+import { VERSION } from "../../src/version.ts";
+import { formatYaml } from "../../src/yaml.ts";
+import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
+import { deployFiles } from "../deploy/files.ts";
+import { reproducibleTar } from "../reproducible-tar.ts";
+
+/** `time`: seconds since 1970, of the files in the chart. */
+export async function writeReleaseFiles(directory: string, time: number): Promise<void> {
+  for (const [name, text] of Object.entries(deployFiles())) {
+    if (!name.startsWith("chart/")) writeFile(join(directory, name), text());
+  }
+  const archive = `${identity.operator}-${VERSION.replace(/^v/, "")}.tgz`;
+  const chart = await packedChart(time);
+  writeFile(join(directory, archive), chart);
+  writeFile(join(directory, "index.yaml"), repositoryIndex(archive, chart, time));
+}
+
+/** As `helm package` packs it: all files below the name of the chart. */
+async function packedChart(time: number): Promise<Uint8Array<ArrayBuffer>> {
+  const staging = temporaryDirectory("chart");
+  try {
+    for (const [name, text] of Object.entries(chartFiles()))
+      writeFile(join(staging.path, identity.operator, name), text());
+    const modes = "--mode=u=rwX,go=rX";
+    return Bun.gzipSync(await reproducibleTar(staging.path, [modes, identity.operator], time), { level: 9 });
+  } finally {
+    staging.remove();
+  }
+}
+
+/** `helm repo add` reads it; the address of the chart is relative, so that a mirror needs no change. */
+function repositoryIndex(archive: string, chart: Uint8Array<ArrayBuffer>, time: number): string {
+  const created = new Date(time * 1000).toISOString();
+  const metadata = Bun.YAML.parse(chartFiles()["Chart.yaml"]?.() ?? "") as Readonly<Record<string, unknown>>;
+  const digest = new Bun.CryptoHasher("sha256").update(chart).digest("hex");
+  return formatYaml({
+    apiVersion: "v1",
+    entries: { [identity.operator]: [{ ...metadata, created, digest, urls: [archive] }] },
+    generated: created,
+  });
+}
+
+function writeFile(path: string, content: string | Uint8Array): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, content, { mode: 0o644 });
+}

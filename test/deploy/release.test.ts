@@ -1,0 +1,122 @@
+/** What `make release` writes besides executables, packages and images, which have tests of their own. */
+import { afterAll, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import lock from "../../package-lock.json";
+import { IMAGE_PACKAGES } from "../../scripts/image/packages.ts";
+import { CHECKSUMS, writeChecksums } from "../../scripts/release/checksums.ts";
+import { writeReleaseFiles } from "../../scripts/release/files.ts";
+import { manifestBase } from "../../scripts/release/manifest-base.ts";
+import { sbomOf } from "../../scripts/release/sbom.ts";
+import { identity } from "../../src/identity.ts";
+import { helmProblem, makeHelm } from "../support/helm.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+
+const TIME = 1_700_000_000;
+const { operator, product } = identity;
+
+const folder = temporaryDirectory("release-test");
+afterAll(() => folder.remove());
+
+async function write(name: string): Promise<string> {
+  const directory = join(folder.path, name);
+  await writeReleaseFiles(directory, TIME);
+  writeChecksums(directory);
+  return readFileSync(join(directory, CHECKSUMS), "utf8");
+}
+
+describe("the files of a release", () => {
+  testNeeding(program("tar"))("are the same to the byte if they are written again, with another umask", async () => {
+    const first = await write("first");
+    const mask = process.umask(0o077);
+    const second = await write("second");
+    process.umask(mask);
+
+    expect(second).toBe(first);
+    expect(first.split("\n")).toContainEqual(expect.stringMatching(/^[0-9a-f]{64} {2}operator-crds\.yaml$/));
+  });
+
+  testNeeding(program("tar"))("are those that the procedure of an upgrade names", async () => {
+    const named = readFileSync("docs/upgrade.md", "utf8").matchAll(/\$MANIFEST_BASE\/([^"\s]+)/g);
+    await write("named");
+    const written = readdirSync(join(folder.path, "named"), { recursive: true, encoding: "utf8" });
+
+    const names = [...named].map(([, name = ""]) => name).filter((name) => !name.startsWith("bin/"));
+    expect(names.length).toBeGreaterThan(5);
+    expect(written).toEqual(expect.arrayContaining(names));
+  });
+
+  testNeeding(program("tar"), helmProblem("helm3"))("have the chart as Helm packs and finds it", async () => {
+    await write("chart");
+    const helm = makeHelm("helm3", folder.path);
+    const directory = join(folder.path, "chart");
+    const [archive = ""] = readdirSync(directory).filter((name) => name.endsWith(".tgz"));
+
+    expect(await helm("show", "chart", join(directory, archive))).toContain(`name: ${operator}\n`);
+    await helm("lint", join(directory, archive));
+    const before = readFileSync(join(directory, "index.yaml"), "utf8");
+    const [own, theirs] = [before, await indexOfHelm(helm, directory)].map((text) => Bun.YAML.parse(text) as Index);
+    const essence = (index: Index | undefined) =>
+      index?.entries[operator]?.map(({ name, version, digest, urls }) => ({ name, version, digest, urls }));
+    expect(essence(own)).toEqual(essence(theirs));
+  });
+});
+
+interface Index {
+  readonly entries: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>;
+}
+
+/** Helm's own index of the directory. */
+async function indexOfHelm(helm: ReturnType<typeof makeHelm>, directory: string): Promise<string> {
+  await helm("repo", "index", directory);
+  return readFileSync(join(directory, "index.yaml"), "utf8");
+}
+
+test("the address of a release has its version", () => {
+  expect(manifestBase({ ...identity, releaseBase: "https://a.example/b/" }, "v1.2.3")).toBe(
+    "https://a.example/b/v1.2.3",
+  );
+});
+
+describe("sbomOf()", () => {
+  const sbom = sbomOf({ names: identity, version: "v1.2.3", time: TIME, lock, debian: IMAGE_PACKAGES }) as Spdx;
+  const named = (name: string) => sbom.packages.filter((each) => each.name === name);
+
+  test("lists what is compiled into the executable, with the hashes of the lock file, and no tool", () => {
+    expect(named("valibot")).toMatchObject([
+      {
+        versionInfo: lock.packages["node_modules/valibot"].version,
+        checksums: [{ algorithm: "SHA512", checksumValue: expect.stringMatching(/^[0-9a-f]{128}$/) }],
+      },
+    ]);
+    expect(named("@oven/bun-linux-x64")).toHaveLength(1);
+    expect(named("typescript")).toEqual([]);
+  });
+
+  test("lists Debian's packages of each image, by their hashes", () => {
+    const bird = named("bird2").map(({ checksums }) => checksums?.[0]?.checksumValue);
+    const pinned = Object.values(IMAGE_PACKAGES).map((each) => each.find(({ name }) => name === "bird2")?.digest);
+    expect(bird).toEqual(pinned);
+  });
+
+  test("relates only what it lists, and everything that it lists", () => {
+    const ids = sbom.packages.map(({ SPDXID }) => SPDXID);
+    const related = sbom.relationships.map((each) => each.relatedSpdxElement);
+
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids.filter((id) => !/^SPDXRef-[A-Za-z0-9.-]+$/.test(id))).toEqual([]);
+    expect(new Set(related)).toEqual(new Set(ids));
+    expect(named(product)[0]?.downloadLocation).toBe(manifestBase(identity, "v1.2.3"));
+  });
+});
+
+interface Spdx {
+  readonly packages: readonly {
+    readonly SPDXID: string;
+    readonly name: string;
+    readonly downloadLocation: string;
+    readonly checksums?: readonly { readonly checksumValue: string }[];
+  }[];
+  readonly relationships: readonly { readonly relatedSpdxElement: string }[];
+}
