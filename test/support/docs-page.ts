@@ -20,8 +20,7 @@ const LIMIT_MILLISECONDS = 200_000;
 
 /** `without`: commands that download or build something. */
 export function openDocsPage(file: string, { without }: { readonly without?: RegExp } = {}): DocsPage {
-  const page = readFileSync(join(import.meta.dir, "../../docs", file), "utf8");
-  const sections = sectionsOf(page, without);
+  const sections = commandsOfPage(file, { without });
   const typed = new Set<string>();
   return {
     type(title, { host, replacing = {}, environment = {} }) {
@@ -41,6 +40,14 @@ function replaceEach(text: string, replacing: Readonly<Record<string, string>>):
   const examples = Object.keys(replacing).map((example) => RegExp.escape(example));
   if (examples.length === 0) return text;
   return text.replaceAll(new RegExp(examples.join("|"), "g"), (example) => replacing[example] ?? example);
+}
+
+/** The commands of a page, by the title of their section. */
+export function commandsOfPage(
+  file: string,
+  { without }: { readonly without?: RegExp | undefined } = {},
+): ReadonlyMap<string, string> {
+  return sectionsOf(readFileSync(join(import.meta.dir, "../../docs", file), "utf8"), without);
 }
 
 /** The commands below each heading, in their order. */
