@@ -39,7 +39,7 @@ import {
 } from "./sandbox.ts";
 import type { Session } from "./session.ts";
 import { UndoList } from "./undo-list.ts";
-import { refuseUnsupportedRequests, unusedArguments } from "./unsupported-requests.ts";
+import { refuseAddressesOfHostLocal, refuseUnsupportedRequests, unusedArguments } from "./unsupported-requests.ts";
 import { createLinks, linksOf, wireLinks } from "./wire.ts";
 import { planWiring } from "./wiring-plan.ts";
 import {
@@ -60,6 +60,7 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   refuseUnsupportedRequests(call.config, session.config.ipam.type);
   for (const message of unusedArguments(call.config)) session.log.warning(message);
   const requested = requestedAddresses({ config: call.config, args });
+  refuseAddressesOfHostLocal(requested, session.config.ipam.type);
   const workload = workloadOf(call, args, session.node, requestedMac(call.config, args));
   requireUsableNames(workload);
   requirePodFor(session.config.features, workload);

@@ -4,13 +4,17 @@
  *
  *   runtimeConfig   refused: a runtime sends a key only if the plugin's entry declares it in `capabilities`
  *   args.cni        reported: all plugins of a list get it, so a key may be meant for another one
+ *   an address      refused if the addresses come from `host-local`, as such annotations are
  */
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import { capabilityRemedy } from "../config/capabilities.ts";
 import { findKey } from "../config/field.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
+import { formatAddress } from "../ip/address.ts";
+import type { RequestedAddress } from "../ipam/requested-addresses.ts";
 import { quoted, shortName } from "../quote.ts";
+import { HOST_LOCAL } from "./open-ipam-plugin.ts";
 
 export function refuseUnsupportedRequests(config: JsonObject, ipamType: string): void {
   const requests = sectionOf(config, "runtimeConfig");
@@ -23,6 +27,18 @@ export function refuseUnsupportedRequests(config: JsonObject, ipamType: string):
       { details },
     );
   }
+}
+
+/** Only ADD refuses them: DEL and CHECK of a container that a former release attached must go on working. */
+export function refuseAddressesOfHostLocal(requested: readonly RequestedAddress[], ipamType: string): void {
+  const [first] = requested;
+  if (first === undefined || ipamType !== HOST_LOCAL) return;
+  const { address, place } = first;
+  throw new PluginError(
+    "field-unsupported",
+    `Cannot assign "${formatAddress(address)}" (${place}): requests for addresses do not work with IPAM plugin "${HOST_LOCAL}"`,
+    { details: `remove the request, or use "${identity.ipamType}" as "ipam.type"` },
+  );
 }
 
 /** `labels` only describe the container. */
