@@ -1,25 +1,47 @@
 /** Reads a pod and its namespace, at the same time. */
 import { PluginError } from "../errors.ts";
-import type { PodObject } from "../model/pod-endpoint.ts";
+import { type PodObject, textsIn } from "../model/pod-endpoint.ts";
 import { isObject } from "../model/shape.ts";
 import { parseJson } from "../parse-json.ts";
 import type { KubeClient } from "./api.ts";
-import { requireOk } from "./require-ok.ts";
+import { isForbidden, requireOk } from "./require-ok.ts";
 
 interface ReadObject extends PodObject {
   /** As the API returned it. */
   readonly text: string;
 }
 
-/** Each is `undefined` if it does not exist. */
+/** What a role that allows to read pods only refuses. */
+export interface UnreadableNamespace {
+  readonly refusal: PluginError;
+}
+
+/** Each is `undefined` if it does not exist. Of the permissions only that for pods is required. */
 export function readPodAndNamespace(
   { namespace, name }: { readonly namespace: string; readonly name: string },
   client: KubeClient,
   signal: AbortSignal,
-): Promise<readonly [pod: ReadObject | undefined, namespace: ReadObject | undefined]> {
+): Promise<readonly [pod: ReadObject | undefined, namespace: ReadObject | UnreadableNamespace | undefined]> {
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
   const read = (each: string) => readObject(client, each, signal);
-  return Promise.all([read(`${path}/pods/${encodeURIComponent(name)}`), read(path)]);
+  return Promise.all([read(`${path}/pods/${encodeURIComponent(name)}`), read(path).catch(unreadable)]);
+}
+
+function unreadable(failure: unknown): UnreadableNamespace {
+  if (isForbidden(failure)) return { refusal: failure };
+  throw failure;
+}
+
+/** None if the role does not allow to read them. */
+export function annotationsOfNamespace(namespace: ReadObject | UnreadableNamespace): Readonly<Record<string, string>> {
+  return "refusal" in namespace ? {} : textsIn(namespace.metadata, "annotations");
+}
+
+/** To be reported; `undefined` if the namespace was read. */
+export function namespaceWarning(namespace: ReadObject | UnreadableNamespace): string | undefined {
+  if (!("refusal" in namespace)) return undefined;
+  const { message, details } = namespace.refusal;
+  return `The annotations of the namespace have no effect: ${message}; ${details}`;
 }
 
 async function readObject(client: KubeClient, path: string, signal: AbortSignal): Promise<ReadObject | undefined> {

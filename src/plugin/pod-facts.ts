@@ -7,7 +7,7 @@ import type { KubeAccess } from "../config/kube-access.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { orchestratorNodeNames } from "../config/node-name.ts";
 import { PluginError } from "../errors.ts";
-import { readPodAndNamespace } from "../kube/pod.ts";
+import { annotationsOfNamespace, namespaceWarning, readPodAndNamespace } from "../kube/pod.ts";
 import { type PodEndpoint, podEndpointOf, textOf, textsIn } from "../model/pod-endpoint.ts";
 import { mostRecordedValues } from "../model/recorded-annotations.ts";
 import { type AnnotatedPod, type AnnotationRequests, annotationRequests, uselessAnnotations } from "./annotations.ts";
@@ -45,8 +45,10 @@ export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: 
     namespace: pod.namespace,
     name: pod.name,
     annotations,
-    namespaceAnnotations: textsIn(namespace.metadata, "annotations"),
+    namespaceAnnotations: annotationsOfNamespace(namespace),
   };
+  const withoutNamespaces = namespaceWarning(namespace);
+  if (withoutNamespaces !== undefined) log.warning(withoutNamespaces);
   for (const message of uselessAnnotations(annotated)) log.warning(message);
   const requests = annotationRequests(annotated, {
     features: config.features,

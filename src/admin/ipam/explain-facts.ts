@@ -11,7 +11,7 @@ import { identity } from "../../identity.ts";
 import { type Address, parseAddress } from "../../ip/address.ts";
 import { formatPrefix, parseInterfaceAddress } from "../../ip/prefix.ts";
 import { decodeNode } from "../../ipam/records.ts";
-import { readPodAndNamespace } from "../../kube/pod.ts";
+import { annotationsOfNamespace, namespaceWarning, readPodAndNamespace } from "../../kube/pod.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { affineNode } from "../../model/ipam-block.ts";
 import { resourceKey } from "../../model/keys.ts";
@@ -105,9 +105,14 @@ async function readPod(subject: Extract<Subject, { kind: "pod" }>, sources: Sour
     };
   }
   const annotations = textsIn(pod.metadata, "annotations");
-  const namespaceAnnotations = namespace === undefined ? {} : textsIn(namespace.metadata, "annotations");
+  const namespaceAnnotations = namespace === undefined ? {} : annotationsOfNamespace(namespace);
+  const warning = namespace && namespaceWarning(namespace);
   const { namespace: place, name } = subject;
-  return { object: pod, pod: { namespace: place, name, annotations, namespaceAnnotations }, notes: [] };
+  return {
+    object: pod,
+    pod: { namespace: place, name, annotations, namespaceAnnotations },
+    notes: warning === undefined ? [] : [warning],
+  };
 }
 
 /** The plugin's own access, and if there is no network config here, that of kubectl. */
