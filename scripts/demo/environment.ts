@@ -1,6 +1,7 @@
 /** A private host with the built programs, a datastore with two pools, and a runtime that drives the plugin. */
 import { readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
+import { BANDWIDTH_ENTRY, portmapEntry } from "../../src/config/installed-network-list.ts";
 import { identity } from "../../src/identity.ts";
 import { startEtcdOnHost } from "../../test/support/etcd-on-host.ts";
 import { type Finished, type Host, openHost } from "../../test/support/host.ts";
@@ -77,8 +78,8 @@ function networkList(cniVersion: string, datastore: Readonly<Record<string, stri
     name: NETWORK,
     plugins: [
       { type: identity.product, nodename: NODE, log_level: "ERROR", ...datastore, ipam },
-      { type: "portmap", snat: true, capabilities: { portMappings: true } },
-      { type: "bandwidth", capabilities: { bandwidth: true } },
+      portmapEntry(true),
+      BANDWIDTH_ENTRY,
     ],
   };
 }

@@ -5,6 +5,7 @@ import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import { NETWORK_FIELD } from "../../src/model/installation/names.ts";
 import { REFUSED_NETWORK_FIELDS } from "../../src/model/installation/network.ts";
 import { REFUSED_SPEC_FIELDS } from "../../src/model/installation/spec.ts";
+import { INSTALLATION_OPTIONS } from "./installation-options.ts";
 
 const { title, operator, adminTool } = identity;
 const KIND = "Installation";
@@ -38,6 +39,7 @@ export function installationPage(): string {
     "| Field | Reason |",
     "|---|---|",
     ...Object.entries(REFUSED).map(([field, why]) => `| \`${field}\` | ${why.replace(/^is /, "")} |`),
+    ...options(),
     ...rules(),
     ...status(schema.properties?.["status"] ?? {}),
     "",
@@ -91,6 +93,23 @@ function introduction(): readonly string[] {
   ];
 }
 
+function options(): readonly string[] {
+  const rows = Object.entries(INSTALLATION_OPTIONS).map(
+    ([option, row]) => `| \`${option}\` | ${"field" in row ? `\`${row.field}\`` : `none: ${row.reason}`} |`,
+  );
+  return [
+    "",
+    "## Options of the network config",
+    "",
+    "The operator writes the [network config](network-config.md) of every node, so it need not be edited. What each of its options is here; `portmap` and `bandwidth` are the entries of the",
+    "chained plugins ([host ports](host-ports.md), [shaping](shaping.md)), which are left out of the list when they are disabled.",
+    "",
+    "| Option | Field |",
+    "|---|---|",
+    ...rows,
+  ];
+}
+
 function rules(): readonly string[] {
   return [
     "",
@@ -101,6 +120,8 @@ function rules(): readonly string[] {
     "is changed: what runs goes on as it is.",
     "",
     `- \`spec.cni\` and \`spec.${NETWORK_FIELD}.cni\` mean the same; fields that are in both must be equal.`,
+    "- `cni.ipam.plugin` (`Spec.CNI.IPAM.Plugin`) is another name of `cni.ipam.type`; if both are set, they must be equal.",
+    "- `datastore.etcd` needs either `endpoints` or `discoverySrv`. The domain of the latter must be resolved on the nodes and in the pods of the operator and the controllers.",
     `- Without BGP (\`bgp: Disabled\`) pools need VXLAN or VXLANCrossSubnet. With HostLocal they need None or IPIP.`,
     "- If the platform has pod CIDRs (the `podSubnet` of kubeadm), pools for workloads must be inside of them.",
     "- Pools must not overlap each other or other pools of the datastore; their CIDR, name and block size cannot be changed.",

@@ -4,8 +4,11 @@
 import { identity } from "../identity.ts";
 import { shortName } from "../quote.ts";
 
+/** Under which containerd and CRI-O pass the annotations of a pod on. */
+export const POD_ANNOTATIONS = "io.kubernetes.cri.pod-annotations";
+
 /** Capabilities that our plugin uses, and those that only describe the container. */
-const USABLE: ReadonlySet<string> = new Set(["ips", "mac", "cgroupPath", "io.kubernetes.cri.pod-annotations"]);
+const USABLE: ReadonlySet<string> = new Set(["ips", "mac", "cgroupPath", POD_ANNOTATIONS]);
 
 /** What to change if one of these is declared for our plugin. */
 const REMEDIES: Readonly<Record<string, string>> = {

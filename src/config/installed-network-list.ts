@@ -4,7 +4,8 @@
  * plugin disables it. Pure.
  */
 import type { JsonObject } from "../cni/json.ts";
-import type { Identity } from "../identity.ts";
+import { type Identity, identity } from "../identity.ts";
+import { POD_ANNOTATIONS } from "./capabilities.ts";
 
 /** Where container runtimes, podman among them, read network configs by default. */
 export const NETWORK_CONFIG_DIRECTORY = "/etc/cni/net.d";
@@ -22,6 +23,24 @@ const DATASTORES = {
   embedded: { datastore_type: "embedded" },
 } as const;
 
+/** A config without `log_file_path` logs to no file, so every installed one carries it. */
+export const INSTALLED_LOG_FILE = logFileOf(identity);
+
+function logFileOf({ logDirectory }: Identity): string {
+  return `${logDirectory}/cni/cni.log`;
+}
+
+/** `snat`: clients whose replies would not come back through this host are masqueraded. */
+export function portmapEntry(snat: boolean): JsonObject {
+  return { type: "portmap", snat, capabilities: { portMappings: true } };
+}
+
+/** Runtimes read only the orchestrator's own spelling of the annotations; the other reaches the plugin as it is. */
+export const BANDWIDTH_ENTRY: JsonObject = {
+  type: "bandwidth",
+  capabilities: { bandwidth: true, [POD_ANNOTATIONS]: true },
+};
+
 export type InstalledDatastore = keyof typeof DATASTORES;
 
 export function installedNetworkList(datastore: InstalledDatastore, names: Identity): JsonObject {
@@ -34,12 +53,12 @@ export function installedNetworkList(datastore: InstalledDatastore, names: Ident
         type: names.product,
         ...DATASTORES[datastore],
         log_level: "INFO",
-        log_file_path: `${names.logDirectory}/cni/cni.log`,
+        log_file_path: logFileOf(names),
         ipam: { type: names.ipamType },
         capabilities: { ips: true, mac: true },
       },
-      { type: "portmap", snat: true, capabilities: { portMappings: true } },
-      { type: "bandwidth", capabilities: { bandwidth: true } },
+      portmapEntry(true),
+      BANDWIDTH_ENTRY,
     ],
   };
 }

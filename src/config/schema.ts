@@ -26,14 +26,9 @@ import {
   text,
   wholeNumber,
 } from "./fields.ts";
+import { INSTALLED_LOG_FILE } from "./installed-network-list.ts";
 import { isNodeName } from "./node-name.ts";
 import { areEndpoints, isDomainName, isHostAndPort } from "./urls.ts";
-
-/**
- * What the installed config carries; a config without `log_file_path` logs to no file.
- * @public
- */
-export const INSTALLED_LOG_FILE = `${identity.logDirectory}/cni/cni.log`;
 
 export type WireConfig = DecodedEntries<ReturnType<typeof buildFields>>;
 
@@ -203,7 +198,7 @@ function smallSections() {
 function policySection() {
   return section("Network policy, and access to the orchestrator's API as older configs have it", {
     type: optional(
-      "Enforce the orchestrator's NetworkPolicy resource; for pods it needs access to the orchestrator's API",
+      "Policy of the orchestrator from the first pod on: see below; for pods it needs access to the orchestrator's API",
       oneOf(["k8s"]),
     ),
     k8s_api_root: optional("URL of the API; `kubernetes.k8s_api_root` takes precedence", httpUrl),

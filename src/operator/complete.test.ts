@@ -316,6 +316,39 @@ describe("the spec of cni", () => {
   });
 });
 
+describe("the IPAM plugin of cni", () => {
+  const NESTED = { [NETWORK_FIELD]: { cni: { type: title, ipam: { plugin: "HostLocal" } } } };
+
+  test.each([
+    { cni: { ipam: { plugin: "HostLocal" } } },
+    { cni: { ipam: { type: "HostLocal", plugin: "HostLocal" } } },
+    NESTED,
+  ])("may be called plugin: %j", (spec) => {
+    const { installation, computed } = accepted(completeSpec(spec));
+
+    expect(installation.cni.ipam).toBe("HostLocal");
+    expect(computed).toMatchObject({ cni: { ipam: { type: "HostLocal" } } });
+  });
+
+  test("is written back under the name that the user used, so that a change of it contradicts nothing", () => {
+    const { defaults } = accepted(completeSpec({ cni: { ipam: { plugin: "HostLocal" } } }));
+    expect(defaults).toMatchObject({ cni: { type: title, ipam: { plugin: "HostLocal" } } });
+    expect(Object(defaults).cni.ipam).not.toHaveProperty("type");
+    expect(accepted(completeSpec(defaults)).defaults).toEqual(defaults);
+
+    const nested = accepted(completeSpec(NESTED)).defaults;
+    expect(Object(nested)[NETWORK_FIELD].cni.ipam).toEqual({ plugin: "HostLocal" });
+    expect(nested).not.toHaveProperty("cni");
+  });
+
+  test("of an overlay replaces that of the default, whatever it is called", () => {
+    const { installation } = accepted(
+      completeSpec({ cni: { ipam: { type: title } } }, {}, { cni: { ipam: { plugin: "HostLocal" } } }),
+    );
+    expect(installation.cni.ipam).toBe("HostLocal");
+  });
+});
+
 describe("what is written back", () => {
   test("is what the user wrote, with the defaults, and does not change if it is completed again", () => {
     const spec = { [NETWORK_FIELD]: { mtu: 1400, ipPools: [{ cidr: "10.1.0.0/16" }] }, registry: "example.org" };

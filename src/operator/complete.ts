@@ -89,19 +89,41 @@ function contradictionsOf(spec: Members): readonly Problem[] {
   return cniProblems(Object(spec["cni"] ?? {}), Object(nested ?? {}), `${NETWORK_PATH}.cni`);
 }
 
-/** With `cni` in one place only. */
+/** With `cni` in one place only, and with one spelling of its IPAM plugin. */
 function withOneCni(spec: Members): Members {
   const { cni: nested, ...network } = networkOf(spec);
-  if (!isObject(nested)) return spec;
   const own = spec["cni"];
-  return { ...spec, [NETWORK_FIELD]: network, cni: mergeOverlay(nested, isObject(own) ? own : {}) };
+  if (!isObject(nested)) return isObject(own) ? { ...spec, cni: withIpamType(own) } : spec;
+  const merged = mergeOverlay(withIpamType(nested), isObject(own) ? withIpamType(own) : {});
+  return { ...spec, [NETWORK_FIELD]: network, cni: merged };
 }
 
-/** Defaults are added where the user wrote the object: a second copy would contradict the next change of the first. */
+/** `plugin` of its IPAM as `type`. */
+function withIpamType(cni: Members): Members {
+  const { ipam } = cni;
+  if (!isObject(ipam) || ipam["plugin"] === undefined) return cni;
+  const { plugin, ...others } = ipam;
+  return { ...cni, ipam: { type: plugin, ...others } };
+}
+
+/**
+ * Defaults are added where the user wrote the object, and under the name that he used: a second copy would contradict
+ * the next change of the first.
+ */
 function withCniAsIn(base: Members, computed: Members): Members {
-  if (base["cni"] !== undefined || networkOf(base)["cni"] === undefined) return computed;
+  const [own, nested] = [base["cni"], networkOf(base)["cni"]];
   const { cni, ...others } = computed;
-  return { ...others, [NETWORK_FIELD]: { ...networkOf(computed), cni } };
+  const spelled = isObject(cni) ? withSpellingOf([own, nested], cni) : cni;
+  if (own !== undefined || nested === undefined) return { ...others, cni: spelled };
+  return { ...others, [NETWORK_FIELD]: { ...networkOf(computed), cni: spelled } };
+}
+
+function withSpellingOf(written: readonly unknown[], cni: Members): Members {
+  const ipams = written.map((each) => (isObject(each) ? each["ipam"] : undefined)).filter(isObject);
+  const isPlugin = ipams.some(({ plugin }) => plugin !== undefined) && ipams.every(({ type }) => type === undefined);
+  if (!isPlugin || !isObject(cni["ipam"])) return cni;
+  const { type, ...others } = cni["ipam"];
+  return { ...cni, ipam: { plugin: type, ...others } };
 }
 
 function networkOf(spec: Members): Members {

@@ -1,4 +1,5 @@
 /** The defaults of an Installation. Pure: some depend on what the operator found in the cluster. */
+import { INSTALLED_LOG_FILE } from "../config/installed-network-list.ts";
 import { identity } from "../identity.ts";
 import { ADMISSION_GROUPS } from "../model/installation/admission.ts";
 import { type DeclaredCni, HOST_LOCAL, mergedCni, OWN_TYPE } from "../model/installation/cni.ts";
@@ -33,6 +34,7 @@ export function withDefaults(spec: InstallationSpec, facts: ClusterFacts): Compl
     logging: {
       cni: {
         logSeverity: "Info",
+        logFilePath: INSTALLED_LOG_FILE,
         logFileMaxSize: "100Mi",
         logFileMaxAgeDays: 30,
         logFileMaxCount: 10,
@@ -72,6 +74,8 @@ function networkDefaults(
     ...(hasFamily(":") ? { nodeAddressAutodetectionV6: { firstFound: true } } : {}),
     linuxDataplane: "Nftables",
     hostPorts: "Enabled",
+    hostPortsSNAT: "Enabled",
+    bandwidth: "Enabled",
     multiInterfaceMode: "None",
     containerIPForwarding: "Disabled",
     linuxPolicySetupTimeoutSeconds: 0,

@@ -21,6 +21,8 @@ export interface EffectiveInstallation {
   readonly logging: {
     /** As `log_level` of the network config. */
     readonly level: "ERROR" | "WARNING" | "INFO" | "DEBUG";
+    /** On the nodes. Absent: none. */
+    readonly filePath?: string;
     readonly maxSizeMegabytes: number;
     readonly maxAgeDays: number;
     readonly maxCount: number;
@@ -60,8 +62,10 @@ export type InstallationDatastore =
   | { readonly type: "Kubernetes" }
   | {
       readonly type: "Etcd";
-      /** As `etcd_endpoints` of the network config. */
+      /** As `etcd_endpoints` of the network config; empty if they are found by SRV records, or written elsewhere. */
       readonly endpoints: string;
+      /** As `etcd_discovery_srv` of the network config. */
+      readonly discoveryDomain?: string;
       /** A Secret in the namespace of the operator with `etcd-ca`, `etcd-cert` and `etcd-key`. */
       readonly secretName?: string;
     };
@@ -76,6 +80,8 @@ export interface EffectiveNetwork {
   readonly ipv4AddressDetection?: string;
   readonly ipv6AddressDetection?: string;
   readonly hostPorts: "Enabled" | "Disabled";
+  readonly hostPortsSNAT: "Enabled" | "Disabled";
+  readonly bandwidth: "Enabled" | "Disabled";
   readonly containerIPForwarding: "Enabled" | "Disabled";
   readonly linuxPolicySetupTimeoutSeconds: number;
   readonly featureControl: {

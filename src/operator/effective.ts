@@ -1,7 +1,8 @@
 /** A complete and valid spec as the rest of the operator works on it. Pure. */
+import { INSTALLED_LOG_FILE } from "../config/installed-network-list.ts";
 import { identity } from "../identity.ts";
 import { HOST_LOCAL } from "../model/installation/cni.ts";
-import { megabytesOf } from "../model/installation/logging.ts";
+import { megabytesOf, NO_LOG_FILE } from "../model/installation/logging.ts";
 import { type InstallationSpec, USE_DEFAULT } from "../model/installation/spec.ts";
 import type { DeclaredWorkload } from "../model/installation/workload.ts";
 import { NO_KUBELET } from "../model/kubelet-directory.ts";
@@ -32,6 +33,7 @@ export function effectiveInstallation(spec: CompleteSpec): EffectiveInstallation
     ...kubeletDirectory(spec.kubeletVolumePluginPath),
     logging: {
       level: LEVELS[cni.logSeverity ?? "Info"],
+      ...logFile(cni.logFilePath ?? INSTALLED_LOG_FILE),
       maxSizeMegabytes: megabytesOf(cni.logFileMaxSize ?? "100Mi"),
       maxAgeDays: cni.logFileMaxAgeDays ?? 30,
       maxCount: cni.logFileMaxCount ?? 10,
@@ -62,6 +64,10 @@ function admissionPolicies(declared: NonNullable<InstallationSpec["admissionPoli
   };
 }
 
+function logFile(path: string): Pick<EffectiveInstallation["logging"], "filePath"> {
+  return path === NO_LOG_FILE ? {} : { filePath: path };
+}
+
 const LEVELS = { Error: "ERROR", Warning: "WARNING", Info: "INFO", Debug: "DEBUG" } as const;
 
 function imageSource(spec: InstallationSpec): ImageSource {
@@ -77,8 +83,13 @@ function imageSource(spec: InstallationSpec): ImageSource {
 
 function datastoreOf({ datastore }: InstallationSpec): InstallationDatastore {
   if (datastore?.type !== "Etcd") return { type: "Kubernetes" };
-  const { endpoints = [], secretName } = datastore.etcd ?? {};
-  return { type: "Etcd", endpoints: endpoints.join(","), ...(secretName === undefined ? {} : { secretName }) };
+  const { endpoints = [], discoverySrv, secretName } = datastore.etcd ?? {};
+  return {
+    type: "Etcd",
+    endpoints: endpoints.join(","),
+    ...(discoverySrv === undefined ? {} : { discoveryDomain: discoverySrv }),
+    ...(secretName === undefined ? {} : { secretName }),
+  };
 }
 
 /** Where the container runtime of the platform looks for plugins and their configuration. */
@@ -109,6 +120,8 @@ function networkOf(network: CompleteNetwork): EffectiveNetwork {
     ...(ipv4 === undefined ? {} : { ipv4AddressDetection: detectionText(ipv4) }),
     ...(ipv6 === undefined ? {} : { ipv6AddressDetection: detectionText(ipv6) }),
     hostPorts: network.hostPorts ?? "Enabled",
+    hostPortsSNAT: network.hostPortsSNAT ?? "Enabled",
+    bandwidth: network.bandwidth ?? "Enabled",
     containerIPForwarding: network.containerIPForwarding ?? "Disabled",
     linuxPolicySetupTimeoutSeconds: network.linuxPolicySetupTimeoutSeconds ?? 0,
     featureControl: {

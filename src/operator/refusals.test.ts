@@ -49,6 +49,34 @@ const CASES: readonly Case[] = [
   [{ cni: { binDir: "opt/cni" } }, 'spec.cni.binDir: "opt/cni" is not an absolute path'],
   [{ datastore: { type: "Consul" } }, 'spec.datastore.type: "Consul" is not allowed; use "Kubernetes", "Etcd"'],
   [{ datastore: { type: "Etcd" } }, 'spec.datastore.type: "Etcd" has no endpoints; set spec.datastore.etcd.endpoints'],
+  [
+    { datastore: { type: "Etcd", etcd: { endpoints: ["http://a:2379"], discoverySrv: "example.org" } } },
+    'spec.datastore.etcd.discoverySrv: "example.org" cannot be used with spec.datastore.etcd.endpoints; remove one',
+  ],
+  [
+    { datastore: { type: "Etcd", etcd: { discoverySrv: "http://a" } } },
+    'spec.datastore.etcd.discoverySrv: "http://a" is not a domain name; use the one whose SRV records list etcd',
+  ],
+  [
+    { logging: { cni: { logFilePath: "cni.log" } } },
+    'spec.logging.cni.logFilePath: "cni.log" is not the path of a file; use an absolute path, or "None"',
+  ],
+  [
+    { logging: { cni: { logFilePath: "/var/log/" } } },
+    'spec.logging.cni.logFilePath: "/var/log/" is not the path of a file',
+  ],
+  [
+    { cni: { ipam: { type: title, plugin: "HostLocal" } } },
+    'spec.cni.ipam.plugin: "HostLocal" differs from "type" beside it, which means the same; remove one of the two',
+  ],
+  [
+    network({ cni: { ipam: { type: title, plugin: "HostLocal" } } }),
+    `${NETWORK}.cni.ipam.plugin: "HostLocal" differs from "type" beside it`,
+  ],
+  [
+    { cni: { ipam: { type: title } }, ...network({ cni: { ipam: { plugin: "HostLocal" } } }) },
+    `${NETWORK}.cni.ipam.plugin: "HostLocal" differs from the same field of spec.cni; remove one of the two`,
+  ],
   [{ datastore: { type: "Etcd", etcd: { endpoints: [] } } }, 'spec.datastore.type: "Etcd" has no endpoints'],
   [
     { datastore: { etcd: { endpoints: ["http://a:2379"] } } },

@@ -6,7 +6,7 @@ import type { JsonObject } from "../../src/cni/json.ts";
 import { decodeNetwork } from "../../src/cni/network-list.ts";
 import { datastoreSettings } from "../../src/config/datastore-settings.ts";
 import { decodeNetworkConfig } from "../../src/config/decode.ts";
-import { INSTALLED_LOG_FILE } from "../../src/config/schema.ts";
+import { INSTALLED_LOG_FILE } from "../../src/config/installed-network-list.ts";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
 import { askTcp, serveTcp } from "../support/namespace-sockets.ts";
@@ -42,7 +42,7 @@ describe("the installed network list", () => {
   test("has both chained plugins as documented", () => {
     expect(list.plugins.slice(1)).toEqual([
       { type: "portmap", snat: true, capabilities: { portMappings: true } },
-      { type: "bandwidth", capabilities: { bandwidth: true } },
+      { type: "bandwidth", capabilities: { bandwidth: true, "io.kubernetes.cri.pod-annotations": true } },
     ]);
   });
 });

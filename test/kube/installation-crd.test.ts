@@ -64,6 +64,24 @@ describe("an Installation on the API server", () => {
           { cni: { ipam: { type: title } }, ...network({ cni: { ipam: { type: "HostLocal" } } }) },
           `spec.${NETWORK_FIELD}.cni.ipam.type: Invalid value: `,
         ],
+        [
+          { cni: { ipam: { plugin: "AzureVNET" } } },
+          'spec.cni.ipam.plugin: Invalid value: "AzureVNET": is not an IPAM',
+        ],
+        [{ cni: { ipam: { type: title, plugin: "HostLocal" } } }, "spec.cni.ipam.plugin: Invalid value: "],
+        [
+          network({ cni: { ipam: { type: title, plugin: "HostLocal" } } }),
+          'differs from "type" beside it, which means the same; remove one of the two',
+        ],
+        [
+          { cni: { ipam: { type: title } }, ...network({ cni: { ipam: { plugin: "HostLocal" } } }) },
+          `spec.${NETWORK_FIELD}.cni.ipam.plugin: Invalid value: `,
+        ],
+        [
+          { datastore: { type: "Etcd", etcd: { endpoints: ["http://a:2379"], discoverySrv: "example.org" } } },
+          "cannot be used with spec.datastore.etcd.endpoints; remove one of the two",
+        ],
+        [{ logging: { cni: { logFilePath: "cni.log" } } }, 'use an absolute path, or "None" for no log file'],
         [{ fipsMode: "Enabled" }, "spec.fipsMode: Invalid value: "],
         [
           { nodeUpdateStrategy: { rollingUpdate: { maxUnavailable: 0 } } },

@@ -32,6 +32,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   }),
   "without-bgp": example(network({ bgp: "Disabled" })),
   "without-host-ports": example(network({ hostPorts: "Disabled" })),
+  "without-chained-plugins-and-log-file": example({
+    ...network({ hostPorts: "Disabled", bandwidth: "Disabled" }),
+    logging: { cni: { logFilePath: "None" } },
+  }),
+  "host-ports-without-snat": example(network({ hostPortsSNAT: "Disabled" })),
+  "etcd-by-discovery": example({ datastore: { type: "Etcd", etcd: { discoverySrv: "etcd.example.org" } } }),
   "without-volumes": example({ kubeletVolumePluginPath: "None" }),
   "policy-timeout": example(network({ linuxPolicySetupTimeoutSeconds: 10 })),
   "etcd-with-secret": example(

@@ -47,6 +47,7 @@ export const NETWORK_OPTIONS: readonly Option[] = [
     summary: "Where the network keeps its resources: Kubernetes (default) or Etcd",
   },
   { name: "etcd-endpoints", value: "URLS", summary: "etcd endpoint URLs, separated by commas" },
+  { name: "etcd-discovery-srv", value: "DOMAIN", summary: "Domain whose SRV records list the etcd endpoints" },
   { name: "etcd-secret", value: "NAME", summary: "Secret in the operator's namespace with the certificates of etcd" },
 ];
 
@@ -85,15 +86,22 @@ export function installationFromFlags({ values, lists }: Given): KubeObject {
 
 function datastoreOf(values: Given["values"]): object | undefined {
   const endpoints = values.get("etcd-endpoints");
+  const discoverySrv = values.get("etcd-discovery-srv");
   const secretName = values.get("etcd-secret");
-  const type = values.get("datastore") ?? (endpoints === undefined ? undefined : "Etcd");
-  if (type === undefined && secretName !== undefined) {
-    throw new UsageError('"--etcd-secret" needs "--etcd-endpoints"');
+  if (endpoints !== undefined && discoverySrv !== undefined) {
+    throw new UsageError('"--etcd-discovery-srv" cannot be used with "--etcd-endpoints"');
   }
-  if (type === "Etcd" && endpoints === undefined) throw new UsageError('"--datastore Etcd" needs "--etcd-endpoints"');
+  const hasServers = endpoints !== undefined || discoverySrv !== undefined;
+  const type = values.get("datastore") ?? (hasServers ? "Etcd" : undefined);
+  const servers = '"--etcd-endpoints" or "--etcd-discovery-srv"';
+  if (type === undefined && secretName !== undefined) throw new UsageError(`"--etcd-secret" needs ${servers}`);
+  if (type === "Etcd" && !hasServers) throw new UsageError(`"--datastore Etcd" needs ${servers}`);
   if (type === undefined) return undefined;
-  const etcd = endpoints && withoutAbsent({ endpoints: endpoints.split(",").map((url) => url.trim()), secretName });
-  return withoutAbsent({ type, etcd });
+  const urls = endpoints?.split(",").map((url) => url.trim());
+  return withoutAbsent({
+    type,
+    etcd: hasServers ? withoutAbsent({ endpoints: urls, discoverySrv, secretName }) : undefined,
+  });
 }
 
 function wholeNumber(text: string): number {

@@ -1,5 +1,5 @@
 /** Which datastore the network of a cluster uses: as options say, or as the network config of its node agents. */
-import type { DatastoreSettings } from "../../config/datastore-settings.ts";
+import type { DatastoreSettings, EtcdSource } from "../../config/datastore-settings.ts";
 import type { KubeAccess } from "../../config/kube-access.ts";
 import { describeFailure, PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
@@ -41,9 +41,10 @@ export async function settingsOf(objects: ClusterObjects, context: Context, give
   if (isDatastoreSelected([optionLayer(given), environmentLayer(context.env)])) {
     return (await choiceOf(context, given, { api: true })).settings;
   }
-  const endpoints = await etcdEndpoints(objects);
+  const source = await etcdSource(objects);
   const access: KubeAccess = clusterAccess(given, context.env);
-  return endpoints === undefined ? { kind: "orchestrator", access } : requireNoCertificates(endpoints);
+  if (source === undefined) return { kind: "orchestrator", access };
+  return source.kind === "endpoints" ? requireNoCertificates(source.endpoints) : { kind: "etcd", source };
 }
 
 /** Their files are where this tool does not see them. */
@@ -57,16 +58,17 @@ export function requireNoCertificates(endpoints: readonly string[]): DatastoreSe
 }
 
 /** Of the network config of the node agents, or of the settings of a manifest; `undefined` if the datastore is not etcd. */
-async function etcdEndpoints(objects: ClusterObjects): Promise<readonly string[] | undefined> {
+async function etcdSource(objects: ClusterObjects): Promise<EtcdSource | undefined> {
   for (const namespace of COMPONENT_NAMESPACES) {
     const plugin = pluginIn((await readData(objects, namespace, NETWORK_CONFIG_MAP))[NETWORK_CONFIG_KEY]);
     if (plugin === undefined) continue;
     if (plugin["datastore_type"] !== undefined && plugin["datastore_type"] !== "etcdv3") return undefined;
+    const domain = plugin["etcd_discovery_srv"];
+    if (typeof domain === "string") return { kind: "discovery", domain };
     const settings = await readData(objects, namespace, MANIFEST_SETTINGS);
     const endpoints = plugin["etcd_endpoints"] ?? settings["etcd_endpoints"];
-    return String(endpoints ?? "unknown endpoints")
-      .split(",")
-      .map((endpoint) => endpoint.trim());
+    const texts = String(endpoints ?? "unknown endpoints").split(",");
+    return { kind: "endpoints", endpoints: texts.map((endpoint) => endpoint.trim()) };
   }
   return undefined;
 }

@@ -31,15 +31,15 @@ describe("nodeNetworkList()", () => {
       {
         ...given,
         nodename: "node-1",
-        log_file_path: `${identity.logDirectory}/cni/cni.log`,
         kubernetes: { k8s_api_root: "https://10.0.0.1:6443", kubeconfig: VALUES.kubeconfig },
       },
       { type: "portmap" },
     ]);
   });
 
-  test("keeps another log path", () => {
+  test("keeps the log file as the cluster has it: elsewhere, or none", () => {
     expect(ownOf({ ...OWN, log_file_path: "/var/log/own.log" }).log_file_path).toBe("/var/log/own.log");
+    expect(ownOf(OWN)).not.toHaveProperty("log_file_path");
   });
 
   test("completes the entry that another plugin calls, and leaves its IPAM to that plugin", () => {

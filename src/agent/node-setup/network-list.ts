@@ -42,7 +42,6 @@ export function nodeNetworkList(text: string, file: string, values: NodeValues):
 function withNodeValues(entry: JsonObject, { nodeName, kubeconfig, etcdEndpoints, etcdFiles }: NodeValues): JsonObject {
   const kubernetes = isJsonObject(entry["kubernetes"]) ? entry["kubernetes"] : {};
   return {
-    log_file_path: `${identity.logDirectory}/cni/cni.log`,
     ...entry,
     nodename: nodeName,
     ...(etcdEndpoints === undefined ? {} : { etcd_endpoints: etcdEndpoints }),

@@ -9,6 +9,7 @@
  * Directions are seen from the container: ingress is what it receives.
  */
 import { isJsonObject, type JsonObject } from "../../cni/json.ts";
+import { POD_ANNOTATIONS } from "../../config/capabilities.ts";
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
 import { valueInAnyCase } from "../any-case.ts";
@@ -33,7 +34,6 @@ const FIELDS = ["ingressRate", "ingressBurst", "egressRate", "egressBurst"] as c
 /** Existed upstream in 1.5.0 and 1.5.1 only: refused, so that nobody believes they have an effect. */
 const UNSUPPORTED = ["shapedSubnets", "unshapedSubnets"] as const;
 
-const POD_ANNOTATIONS = "io.kubernetes.cri.pod-annotations";
 const SMALLEST_RATE = 8n;
 /** A burst in bytes must fit in 32 bits. */
 const FIRST_REFUSED_BURST = 0xffffffffn * 8n;

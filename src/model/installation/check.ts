@@ -33,8 +33,13 @@ function checkDatastore({ type = "Kubernetes", etcd }: DeclaredDatastore): reado
       ? []
       : [{ path: "spec.datastore.etcd", value: undefined, message: DATASTORE_MESSAGES.etcdUnused }];
   }
-  if (etcd !== undefined && etcd.endpoints.length > 0) return [];
-  return [{ path: "spec.datastore.type", value: type, message: DATASTORE_MESSAGES.noEtcd }];
+  const { endpoints = [], discoverySrv } = etcd ?? {};
+  if (endpoints.length === 0) {
+    if (discoverySrv !== undefined) return [];
+    return [{ path: "spec.datastore.type", value: type, message: DATASTORE_MESSAGES.noEtcd }];
+  }
+  if (discoverySrv === undefined) return [];
+  return [{ path: "spec.datastore.etcd.discoverySrv", value: discoverySrv, message: DATASTORE_MESSAGES.twoSources }];
 }
 
 const OS_LABEL = "kubernetes.io/os";

@@ -6,12 +6,20 @@ const NOT_A_SIZE = 'is not a size of a file; use for example "100Mi" (Mi or Gi, 
 const NOT_DAYS = "is not a number of days; use a whole number of at least 1";
 const NOT_FILES = "is not a number of files; use a whole number of at least 1";
 
+const NOT_A_FILE = `is not the path of a file; use an absolute path, or "None" for no log file`;
+
+/** As `logFilePath`: nothing is written to a file. */
+export const NO_LOG_FILE = "None";
+
 const SIZE = /^([1-9][0-9]*)(Mi|Gi)$/;
+
+const LOG_FILE = new RegExp(`^(${NO_LOG_FILE}|/([^/]+/)*[^/]+)$`);
 
 export const loggingSchema = v.object({
   cni: v.exactOptional(
     v.object({
       logSeverity: v.exactOptional(v.picklist(["Error", "Warning", "Info", "Debug"])),
+      logFilePath: v.exactOptional(v.pipe(v.string(), v.regex(LOG_FILE, NOT_A_FILE))),
       logFileMaxSize: v.exactOptional(v.pipe(v.string(), v.regex(SIZE, NOT_A_SIZE))),
       logFileMaxAgeDays: v.exactOptional(wholeNumber(NOT_DAYS, 1, 36_500)),
       logFileMaxCount: v.exactOptional(wholeNumber(NOT_FILES, 1, 10_000)),

@@ -42,6 +42,8 @@ export const networkSchema = v.object({
   nodeAddressAutodetectionV4: v.exactOptional(detectionSchema),
   nodeAddressAutodetectionV6: v.exactOptional(detectionSchema),
   hostPorts: v.exactOptional(switchField),
+  hostPortsSNAT: v.exactOptional(switchField),
+  bandwidth: v.exactOptional(switchField),
   multiInterfaceMode: v.exactOptional(
     onlyValues(["None"], 'is not supported: a pod has one interface of this network; use "None" or remove it'),
   ),

@@ -17,6 +17,12 @@ describe("datastoreOf()", () => {
       endpoints: "http://b:2379",
       secretName: "tls",
     });
+    const discovered = { type: "Etcd", etcd: { discoverySrv: "example.org" } };
+    expect(datastoreOf({ default: installation({ datastore: discovered }) })).toEqual({
+      type: "Etcd",
+      endpoints: "",
+      discoveryDomain: "example.org",
+    });
     expect(datastoreOf({ default: installation({}) })).toEqual({ type: "Kubernetes" });
   });
 });

@@ -34,9 +34,16 @@ export function installedOf(declared: Declared): readonly Declared[] {
 export function datastoreOf(declared: Declared): InstallationDatastore {
   const { datastore } = mergedSpec(declared);
   const endpoints = listAt(datastore, "etcd", "endpoints");
-  if (textAt(datastore, "type") !== "Etcd" || endpoints.length === 0) return { type: "Kubernetes" };
+  const discoveryDomain = textAt(datastore, "etcd", "discoverySrv");
+  const hasServers = endpoints.length > 0 || discoveryDomain !== "";
+  if (textAt(datastore, "type") !== "Etcd" || !hasServers) return { type: "Kubernetes" };
   const secretName = textAt(datastore, "etcd", "secretName");
-  return { type: "Etcd", endpoints: endpoints.join(","), ...(secretName === "" ? {} : { secretName }) };
+  return {
+    type: "Etcd",
+    endpoints: endpoints.join(","),
+    ...(discoveryDomain === "" ? {} : { discoveryDomain }),
+    ...(secretName === "" ? {} : { secretName }),
+  };
 }
 
 /** The definition of the resource refuses a change of the type in one Installation, but not an overlay that has another. */

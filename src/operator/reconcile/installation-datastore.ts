@@ -34,7 +34,7 @@ type Etcd = Extract<InstallationDatastore, { readonly type: "Etcd" }>;
 
 /** Certificates are read from files, which are removed when the datastore is closed. */
 async function openEtcd(
-  { endpoints }: Etcd,
+  { endpoints, discoveryDomain: domain }: Etcd,
   files: Readonly<Record<string, string>>,
   { environment, warn }: DatastoreMeans,
 ): Promise<Datastore> {
@@ -51,7 +51,8 @@ async function openEtcd(
   const keyFile = fileOf(ETCD_SECRET_KEYS.key);
   const settings: DatastoreSettings = {
     kind: "etcd",
-    source: { kind: "endpoints", endpoints: endpoints.split(",") },
+    source:
+      domain === undefined ? { kind: "endpoints", endpoints: endpoints.split(",") } : { kind: "discovery", domain },
     ...(caCertFile === undefined ? {} : { caCertFile }),
     ...(certFile === undefined ? {} : { certFile }),
     ...(keyFile === undefined ? {} : { keyFile }),

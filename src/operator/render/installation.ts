@@ -63,7 +63,11 @@ function etcdAccess(datastore: InstallationDatastore, facts: ClusterFacts): Etcd
   const found = datastore.secretName === undefined ? [] : (facts.etcdSecretKeys ?? ETCD_FILES.map(([, key]) => key));
   const files = ETCD_FILES.filter(([, key]) => found.includes(key));
   return {
-    endpoints: [{ name: "ETCD_ENDPOINTS", value: datastore.endpoints }],
+    endpoints: [
+      datastore.discoveryDomain === undefined
+        ? { name: "ETCD_ENDPOINTS", value: datastore.endpoints }
+        : { name: "ETCD_DISCOVERY_SRV", value: datastore.discoveryDomain },
+    ],
     files: files.map(([name, key]) => ({ name, value: `${ETCD_SECRETS_MOUNT}/${key}` })),
   };
 }

@@ -3,7 +3,7 @@
  * the node knows: its name, the path of the kubeconfig, the paths of etcd's certificates. Pure.
  */
 import type { JsonObject } from "../../cni/json.ts";
-import { CNI_VERSION, CNI_VERSIONS } from "../../config/installed-network-list.ts";
+import { BANDWIDTH_ENTRY, CNI_VERSION, CNI_VERSIONS, portmapEntry } from "../../config/installed-network-list.ts";
 import { identity } from "../../identity.ts";
 import { parsePrefix } from "../../ip/prefix.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
@@ -14,15 +14,15 @@ import type { EffectiveInstallation, EffectiveNetwork, InstallationDatastore } f
 const NETWORK_NAME = "k8s-pod-network";
 
 export function networkList(installation: EffectiveInstallation, facts: ClusterFacts): JsonObject {
-  const { hostPorts } = installation.network;
+  const { hostPorts, hostPortsSNAT, bandwidth } = installation.network;
   return {
     name: NETWORK_NAME,
     cniVersion: CNI_VERSION,
     cniVersions: CNI_VERSIONS,
     plugins: [
       pluginEntry(installation, facts),
-      ...(hostPorts === "Enabled" ? [{ type: "portmap", snat: true, capabilities: { portMappings: true } }] : []),
-      { type: "bandwidth", capabilities: { bandwidth: true } },
+      ...(hostPorts === "Enabled" ? [portmapEntry(hostPortsSNAT === "Enabled")] : []),
+      ...(bandwidth === "Enabled" ? [BANDWIDTH_ENTRY] : []),
     ],
   };
 }
@@ -35,7 +35,7 @@ function pluginEntry(installation: EffectiveInstallation, facts: ClusterFacts): 
     kubernetes: { kubeconfig: kubeconfigPath(installation) },
     ...(network.mtu === 0 ? {} : { mtu: network.mtu }),
     log_level: logging.level,
-    log_file_path: `${identity.logDirectory}/cni/cni.log`,
+    ...(logging.filePath === undefined ? {} : { log_file_path: logging.filePath }),
     log_file_max_size: logging.maxSizeMegabytes,
     log_file_max_age: logging.maxAgeDays,
     log_file_max_count: logging.maxCount,
@@ -60,6 +60,7 @@ function datastoreFields(datastore: InstallationDatastore): JsonObject {
   return {
     datastore_type: "etcdv3",
     ...(datastore.endpoints === "" ? {} : { etcd_endpoints: datastore.endpoints }),
+    ...(datastore.discoveryDomain === undefined ? {} : { etcd_discovery_srv: datastore.discoveryDomain }),
   };
 }
 

@@ -1,4 +1,5 @@
 /** What the fields of an Installation mean. */
+import { INSTALLED_LOG_FILE } from "../../../config/installed-network-list.ts";
 import { identity } from "../../../identity.ts";
 import { CONTROLLERS_FIELD, NETWORK_FIELD, NODE_FIELD } from "../../../model/installation/names.ts";
 import { REFUSED_NETWORK_FIELDS } from "../../../model/installation/network.ts";
@@ -12,6 +13,7 @@ const CNI: Descriptions = {
   type: `Plugin that connects the pods; only ${title}`,
   ipam: "Where the addresses of pods come from",
   "ipam.type": `${title}: from IP pools, in blocks that nodes claim. HostLocal: from the pod CIDRs of each node. Default: ${title}`,
+  "ipam.plugin": "Another name of type, which must not differ from it",
   binDir: "Directory of the plugins on every node. Default: /opt/cni/bin, or that of the provider",
   confDir: "Directory of the network configuration on every node. Default: /etc/cni/net.d, or that of the provider",
 };
@@ -58,7 +60,11 @@ const NETWORK: Descriptions = {
     "How a node finds its IPv6 address: one of the methods. Default: firstFound",
     DETECTION,
   ),
-  hostPorts: "Whether pods may have host ports. Default: Enabled",
+  hostPorts: "Whether pods may have host ports: portmap is in the network configuration list. Default: Enabled",
+  hostPortsSNAT:
+    "Whether clients of host ports are masqueraded if replies would not come back through the node: snat of portmap. Default: Enabled",
+  bandwidth:
+    "Whether the traffic of pods is shaped by their annotations: bandwidth is in the network configuration list. Default: Enabled",
   multiInterfaceMode: "Only None: a pod has one interface of this network",
   containerIPForwarding: "Whether containers may forward packets. Default: Disabled",
   linuxPolicySetupTimeoutSeconds:
@@ -116,12 +122,14 @@ const SPEC: Descriptions = {
     "Kubernetes: in the orchestrator's API. Etcd: in an etcd of your own. Default: Kubernetes; cannot be changed",
   "datastore.etcd": "The etcd servers; only with type Etcd",
   "datastore.etcd.endpoints": "URLs of the etcd servers",
+  "datastore.etcd.discoverySrv": "Domain whose SRV records list the etcd servers, instead of endpoints",
   "datastore.etcd.secretName": `Secret in the namespace ${identity.operator} with etcd-ca, etcd-cert and etcd-key`,
   ...below("cni", CNI[""] ?? "", CNI),
   ...below(NETWORK_FIELD, NETWORK[""] ?? "", NETWORK),
   logging: "Logs of the components",
-  "logging.cni": "Log file of the plugin on every node",
+  "logging.cni": "Log of the plugins on every node",
   "logging.cni.logSeverity": "Minimum severity to log. Default: Info",
+  "logging.cni.logFilePath": `Log file on every node; None: no log file. Default: ${INSTALLED_LOG_FILE}`,
   "logging.cni.logFileMaxSize": "Size at which the log file is rotated, such as 100Mi. Default: 100Mi",
   "logging.cni.logFileMaxAgeDays": "Days after which rotated files are deleted. Default: 30",
   "logging.cni.logFileMaxCount": "Number of rotated files to keep. Default: 10",

@@ -3,7 +3,7 @@
  * without the cluster. The operator reports the rest in its conditions.
  */
 import { DETECTION_MESSAGES } from "../../../model/installation/check.ts";
-import { CNI_DIFFERS, CNI_FIELDS } from "../../../model/installation/cni.ts";
+import { CNI_DIFFERS, PLUGIN_DIFFERS, SAME_CNI_FIELDS } from "../../../model/installation/cni.ts";
 import { DATASTORE_MESSAGES } from "../../../model/installation/datastore.ts";
 import { DEFAULT_NAME, NOT_AN_INSTALLATION, OVERLAY_NAME } from "../../../model/installation/installation.ts";
 import { NETWORK_FIELD } from "../../../model/installation/names.ts";
@@ -35,6 +35,12 @@ const POOL: readonly CelRule[] = [
   },
 ];
 
+const SAME_PLUGIN: CelRule = {
+  rule: "!has(self.type) || !has(self.plugin) || self.type == self.plugin",
+  fieldPath: ".plugin",
+  message: PLUGIN_DIFFERS,
+};
+
 export const INSTALLATION_RULES: Readonly<Record<string, readonly CelRule[]>> = {
   "": [
     {
@@ -42,7 +48,16 @@ export const INSTALLATION_RULES: Readonly<Record<string, readonly CelRule[]>> = 
       message: `metadata.name ${NOT_AN_INSTALLATION}`,
     },
   ],
-  spec: [...refusals(REFUSED_SPEC_FIELDS), ...CNI_FIELDS.map(sameCni), datastoreIsFixed()],
+  spec: [...refusals(REFUSED_SPEC_FIELDS), ...SAME_CNI_FIELDS.map(sameCni), datastoreIsFixed()],
+  "spec.cni.ipam": [SAME_PLUGIN],
+  "spec.datastore.etcd": [
+    {
+      rule: "!has(self.endpoints) || size(self.endpoints) == 0 || !has(self.discoverySrv)",
+      fieldPath: ".discoverySrv",
+      message: DATASTORE_MESSAGES.twoSources,
+    },
+  ],
+  [`spec.${NETWORK_FIELD}.cni.ipam`]: [SAME_PLUGIN],
   [`spec.${NETWORK_FIELD}`]: refusals(REFUSED_NETWORK_FIELDS),
   [`spec.${NETWORK_FIELD}.mtu`]: [{ rule: `self == 0 || self >= ${SMALLEST_MTU}`, message: NOT_AN_MTU }],
   [`spec.${NETWORK_FIELD}.nodeAddressAutodetectionV4`]: DETECTION,
@@ -51,8 +66,8 @@ export const INSTALLATION_RULES: Readonly<Record<string, readonly CelRule[]>> = 
   [`spec.${NETWORK_FIELD}.ipPools[].cidr`]: UNUSABLE_RANGE_RULES,
 };
 
-function sameCni(field: (typeof CNI_FIELDS)[number]): CelRule {
-  const [own, nested] = [`cni.${field}`, `${NETWORK_FIELD}.cni.${field}`];
+function sameCni([ownField, nestedField]: (typeof SAME_CNI_FIELDS)[number]): CelRule {
+  const [own, nested] = [`cni.${ownField}`, `${NETWORK_FIELD}.cni.${nestedField}`];
   return {
     rule: `!${given(own)} || !${given(nested)} || self.${own} == self.${nested}`,
     fieldPath: `.${nested}`,
