@@ -1,10 +1,11 @@
 /**
  * A pod's annotations on their real path: from the CRI's sandbox config through
  * containerd into the plugin's config. containerd itself reads the kubernetes.io names;
- * the orchestrator.io names reach the plugin if its entry has the annotations capability.
+ * the orchestrator.io names reach the plugin by the annotations capability of the entry that every installed list has.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { dirname } from "node:path";
+import { BANDWIDTH_ENTRY } from "../../src/config/installed-network-list.ts";
 import { type Containerd, containerdProblem, startContainerd } from "../support/containerd.ts";
 import { type Host, openHost } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
@@ -84,7 +85,6 @@ describe("bandwidth plugin with containerd's CRI", () => {
 
 async function networkOf(): Promise<NetworkUnderTest> {
   const ipam = { type: "host-local", ranges: [[{ subnet: "10.77.0.0/24" }]], routes: [{ dst: "0.0.0.0/0" }] };
-  const capabilities = { bandwidth: true, "io.kubernetes.cri.pod-annotations": true };
   return {
     title: "ptp + bandwidth",
     name: "annotated",
@@ -95,10 +95,7 @@ async function networkOf(): Promise<NetworkUnderTest> {
     conflist: (cniVersion) => ({
       cniVersion,
       name: "annotated",
-      plugins: [
-        { type: "ptp", ipam },
-        { type: "bandwidth", capabilities },
-      ],
+      plugins: [{ type: "ptp", ipam }, BANDWIDTH_ENTRY],
     }),
     kept: async () => [],
   };

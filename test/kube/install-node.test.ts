@@ -146,6 +146,16 @@ describe("vendor-node install", () => {
     expect(logged).toContain("c1");
     expect(added.stderr).toMatch(line);
     expect((await call("DEL")).code).toBe(0);
+
+    // The option is removed from the ConfigMap: no line goes to the file any more.
+    expect((await site.inPod("install", { plugin: { log_file_path: undefined } })).code).toBe(0);
+    expect(own()).not.toHaveProperty("log_file_path");
+    const before = site.read(`${identity.logDirectory}/cni/cni.log`);
+    for (const command of ["ADD", "DEL"]) {
+      const { code, stderr } = await call(command);
+      expect([code, stderr]).toEqual([0, expect.stringContaining(`${command} done`)]);
+    }
+    expect(site.read(`${identity.logDirectory}/cni/cni.log`)).toBe(before);
   });
 
   test("creates pools and settings only once", async () => {

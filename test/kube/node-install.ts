@@ -1,6 +1,7 @@
 /** A private host with an API server in its network, and the pod of the node agent on it: for tests of the installation. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { INSTALLED_LOG_FILE } from "../../src/config/installed-network-list.ts";
 import { identity } from "../../src/identity.ts";
 import { nodeRules } from "../../src/operator/roles/rules.ts";
 import { startAgent } from "../agent/agent.ts";
@@ -107,7 +108,13 @@ function listOf(plugin: Readonly<Record<string, unknown>>): string {
     name: "k8s-pod-network",
     cniVersion: "1.0.0",
     plugins: [
-      { type: identity.product, datastore_type: "kubernetes", ipam: { type: identity.ipamType }, ...plugin },
+      {
+        type: identity.product,
+        datastore_type: "kubernetes",
+        log_file_path: INSTALLED_LOG_FILE,
+        ipam: { type: identity.ipamType },
+        ...plugin,
+      },
       { type: "portmap", capabilities: { portMappings: true } },
     ],
   });

@@ -9,6 +9,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { BANDWIDTH_ENTRY } from "../../src/config/installed-network-list.ts";
 import { identity } from "../../src/identity.ts";
 import type { Host } from "./host.ts";
 import { type HostDaemon, startHostDaemon } from "./host-daemon.ts";
@@ -205,7 +206,7 @@ async function productNetworkOf(plan: ProductNetworkPlan, store: Store, nodename
     ...(plan.policy === undefined ? {} : { policy: { type: plan.policy } }),
   };
   const portmap = { type: "portmap", capabilities: { portMappings: true }, snat: true };
-  const plugins = [main, portmap, { type: "bandwidth", capabilities: { bandwidth: true } }];
+  const plugins = [main, portmap, BANDWIDTH_ENTRY];
   const admin = (host: Host, args: readonly string[], stdin?: string) => runAdmin(host, store.environment, args, stdin);
   return {
     title: `${plan.families}, datastore ${plan.datastore}`,

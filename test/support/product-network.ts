@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CNI_VERSIONS, FIRST_CHAINING_VERSION, isAtLeast, isCniVersion } from "../../src/cni/version.ts";
+import { BANDWIDTH_ENTRY } from "../../src/config/installed-network-list.ts";
 import { identity } from "../../src/identity.ts";
 import { hasEtcd } from "./etcd.ts";
 import { startEtcdOnHost } from "./etcd-on-host.ts";
@@ -117,6 +118,6 @@ function pluginsOf(cniVersion: string, datastore: Readonly<Record<string, string
     main,
     { type: "portmap", capabilities: { portMappings: true }, snat: true },
     // No rates here: they would override those of a pod's annotations.
-    { type: "bandwidth", capabilities: { bandwidth: true } },
+    BANDWIDTH_ENTRY,
   ];
 }
