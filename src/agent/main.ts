@@ -4,6 +4,7 @@
  *   calls           a process of its own that serves the plugins' calls                            (calls/)
  *   network         everything that it does with the installed network: policy, routes, records, upkeep (network/)
  *   CSI             volumes of pods with a sidecar                                                 (csi/)
+ *   earlier sidecars  pods with a sidecar of a release before v3.29                              (policy-sync/)
  *   node setup      in a pod: the plugin's access, the condition of the Node; else the host's tokens (node-setup/)
  */
 import { statusAt } from "../file-status.ts";
@@ -37,11 +38,14 @@ export async function runAgent({ own, signal, wait, watch, callServer, furtherPa
     arePodsRouted = know;
   };
   const { csiPart } = await import("./csi/csi-part.ts");
-  const { volumes, parts: csiParts } = csiPart(own, wait);
+  const { volumes: ownVolumes, parts: csiParts } = csiPart(own, wait);
+  const { syncPart } = await import("./policy-sync/sync-part.ts");
+  const { volumes, part: earlierSidecars } = syncPart(own, ownVolumes, wait);
   const parts = [
     callServerPart(callServer, own),
     networkPart({ environment, say, wait, account, routed, watch, volumes }),
     ...csiParts,
+    earlierSidecars,
     ...(await setupParts({ ...own, wait, ofPod, ofHost, arePodsRouted: () => arePodsRouted() })),
     ...furtherParts,
   ];

@@ -13,6 +13,7 @@ import { enterHost } from "../agent/node-setup/enter-host.ts";
 import { becomeOnlyAgent } from "../agent/only-agent.ts";
 import { StartRefused } from "../agent/supervise.ts";
 import type { Environment } from "../cni/environment.ts";
+import { DEFAULT_POLICY_SYNC_DIRECTORY, POLICY_SYNC_DIRECTORY } from "../config/policy-sync-directory.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { PluginError } from "../errors.ts";
 import { watchOver } from "../health/watchdog.ts";
@@ -185,6 +186,8 @@ Environment:
   ${environmentPrefix}RUN_DIRECTORY          directory of the agent's socket, agent/calls.sock (default ${runDirectory})
   ${KUBELET_DIRECTORY}      directory of the kubelet, where the agent serves the CSI driver ${csiDriver} for the
                                 volumes of sidecars (default ${DEFAULT_KUBELET_DIRECTORY}); ${NO_KUBELET}: no driver
+  ${POLICY_SYNC_DIRECTORY}  directory of the sockets of sidecars of releases before v3.29
+                                (default ${DEFAULT_POLICY_SYNC_DIRECTORY})
 
 Calls are served by a separate process, "${nodeAgent} ${SERVE_CALLS}", which the agent starts and stops.`;
 }

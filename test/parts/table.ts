@@ -76,6 +76,13 @@ export const PARTS = {
     module: "dikastes",
     packages: ["./dikastes", "./feeder"],
   },
+  /** The sidecar of Calico 3.25.0: 3.28 has the same protocol and the same evaluation, file by file. */
+  "former-dikastes": {
+    module: "former-dikastes",
+    packages: [`${CALICO}/app-policy/cmd/dikastes`],
+    program: "dikastes",
+    linkerFlags: "-X main.VERSION=v3.25.0",
+  },
   /** Renders templates of a mesh's injector. */
   injection: { module: "injection", packages: ["."], program: "injection" },
   cnitool: {

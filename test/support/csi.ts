@@ -15,7 +15,11 @@ export interface Reply {
 }
 
 /** One call, on a connection of its own. */
-export async function callGrpc(socket: string, method: string, request: readonly Field[] = []): Promise<Reply> {
+export async function callGrpc(
+  socket: string,
+  method: string,
+  request: readonly Field[] | Uint8Array = [],
+): Promise<Reply> {
   const session = connect("http://localhost", { createConnection: () => connectSocket(socket) });
   const { promise, resolve, reject } = Promise.withResolvers<Reply>();
   session.on("error", reject);
@@ -37,7 +41,7 @@ export async function callGrpc(socket: string, method: string, request: readonly
       message: decodeMessage(Buffer.concat(pieces).subarray(5)),
     }),
   );
-  const body = encodeMessage(request);
+  const body = request instanceof Uint8Array ? request : encodeMessage(request);
   const frame = new Uint8Array(5 + body.length);
   new DataView(frame.buffer).setUint32(1, body.length);
   frame.set(body, 5);

@@ -80,6 +80,13 @@ export class FedPods {
     return join(directory, "agent.sock");
   }
 
+  /** With a sidecar of an earlier release. Returns the path of the socket. */
+  addEarlierPod(index: number): string {
+    const directory = join(this.directory.path, "mount", `${index}`);
+    this.volumes.put({ uid: `uid${index}`, namespace: `namespace${index}`, pod: `pod${index}`, directory });
+    return join(directory, "socket");
+  }
+
   /** A sidecar that has applied the state of its pod. */
   async addSidecar(index: number): Promise<TestSidecar> {
     const sidecar = await TestSidecar.connect(this.addPod(index));

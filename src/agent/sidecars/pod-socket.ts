@@ -1,26 +1,30 @@
-/** The socket in the directory of one pod. Only the user of its sidecar may connect, and only so often. */
-import { chmodSync, chownSync, existsSync, rmSync } from "node:fs";
-import { join } from "node:path";
+/** The socket in the directory of one pod. Only the user of its sidecar may connect, if it is known, and only so often. */
+import { chmodSync, chownSync, lstatSync, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import type { Socket, UnixSocketListener } from "bun";
 import { userOfPeer } from "../../linux/unix-stream.ts";
+import { SyncConnection } from "../policy-sync/sync-connection.ts";
 import { Allowance } from "./allowance.ts";
-import { type ConnectionMeans, SidecarConnection } from "./sidecar-connection.ts";
+import { type ConnectionMeans, type FedConnection, SidecarConnection } from "./sidecar-connection.ts";
 import type { SidecarVolume } from "./sidecar-volumes.ts";
 
 export interface PodSocketMeans extends ConnectionMeans {
-  readonly closed: (connection: SidecarConnection) => void;
+  readonly closed: (connection: FedConnection) => void;
 }
 
 const SOCKET_NAME = "agent.sock";
 const ONLY_OWNER = 0o600;
+/** Of sidecars whose user is not known. */
+const SYNC_SOCKET_NAME = "socket";
+const EVERYBODY = 0o777;
 /** A sidecar has one connection, and for a moment another one if it starts again. */
 const MOST_CONNECTIONS = 4;
 /** A sidecar tries again ten times a second. */
 const CONNECTIONS = { burst: 100, perSecond: 20 };
 
 export class PodSocket {
-  private listener: UnixSocketListener<SidecarConnection | undefined> | undefined;
-  private readonly connections = new Set<SidecarConnection>();
+  private listener: UnixSocketListener<FedConnection | undefined> | undefined;
+  private readonly connections = new Set<FedConnection>();
   private readonly allowance: Allowance;
   private readonly path: string;
 
@@ -28,18 +32,45 @@ export class PodSocket {
     private readonly volume: SidecarVolume,
     private readonly means: PodSocketMeans,
   ) {
-    this.path = join(volume.directory, SOCKET_NAME);
+    const { directory, user } = volume;
+    this.path = join(directory, user === undefined ? SYNC_SOCKET_NAME : SOCKET_NAME);
     this.allowance = new Allowance(CONNECTIONS, means.elapsed);
   }
 
   /** Listens if it does not yet, or if somebody has removed the socket. Throws if that is impossible. */
   listen(): void {
-    if (this.listener !== undefined && existsSync(this.path)) return;
+    if (this.listener !== undefined && this.isThere()) return;
     this.stopListening();
     // Of a former agent.
     rmSync(this.path, { force: true });
-    this.listener = Bun.listen<SidecarConnection | undefined>({
-      unix: this.path,
+    const { user } = this.volume;
+    if (user === undefined) this.listenForAll();
+    else this.listenFor(user);
+  }
+
+  private listenFor(user: number): void {
+    this.listenAt(this.path);
+    chmodSync(this.path, ONLY_OWNER);
+    chownSync(this.path, user, user);
+  }
+
+  /** A pod may write to this directory: what it puts in place of the socket meanwhile must not get its mode. */
+  private listenForAll(): void {
+    const { directory } = this.volume;
+    const hidden = join(dirname(dirname(directory)), `.${basename(directory)}.socket`);
+    rmSync(hidden, { force: true });
+    this.listenAt(hidden);
+    chmodSync(hidden, EVERYBODY);
+    renameSync(hidden, this.path);
+  }
+
+  private isThere(): boolean {
+    return lstatSync(this.path, { throwIfNoEntry: false })?.isSocket() === true;
+  }
+
+  private listenAt(path: string): void {
+    this.listener = Bun.listen<FedConnection | undefined>({
+      unix: path,
       data: undefined,
       socket: {
         open: (socket) => this.open(socket),
@@ -49,8 +80,6 @@ export class PodSocket {
         error: ({ data }) => data?.close(),
       },
     });
-    chmodSync(this.path, ONLY_OWNER);
-    chownSync(this.path, this.volume.user, this.volume.user);
   }
 
   /** Ends what has taken too long. */
@@ -63,19 +92,23 @@ export class PodSocket {
     for (const connection of this.connections) connection.close();
   }
 
-  private open(socket: Socket<SidecarConnection | undefined>): void {
-    const connection = new SidecarConnection(socket, this.means);
+  private open(socket: Socket<FedConnection | undefined>): void {
+    const { user } = this.volume;
+    const connection =
+      user === undefined
+        ? new SyncConnection(socket, this.means, this.volume)
+        : new SidecarConnection(socket, this.means);
     socket.data = connection;
     this.connections.add(connection);
     // Whoever floods the socket finds it gone until the next look at it.
     if (!this.allowance.take()) {
       this.stopListening();
       connection.refuse("too many");
-    } else if (userOfPeer(descriptorOf(socket)) !== this.volume.user) connection.refuse("other user");
+    } else if (user !== undefined && userOfPeer(descriptorOf(socket)) !== user) connection.refuse("other user");
     else if (this.connections.size > MOST_CONNECTIONS) connection.refuse("too many");
   }
 
-  private closed(connection: SidecarConnection | undefined): void {
+  private closed(connection: FedConnection | undefined): void {
     if (connection === undefined) return;
     connection.ended();
     this.connections.delete(connection);
@@ -83,8 +116,11 @@ export class PodSocket {
   }
 
   private stopListening(): void {
-    this.listener?.stop(false);
+    if (this.listener === undefined) return;
+    this.listener.stop(false);
     this.listener = undefined;
+    // The runtime removes the name that it was created with.
+    if (this.isThere()) rmSync(this.path, { force: true });
   }
 }
 

@@ -16,6 +16,28 @@ import { encodeLine, readSidecarLine, replyToHello } from "./sidecar-lines.ts";
 /** Why a connection was ended. */
 export type Refusal = "other user" | "newer protocol" | "malformed" | "too slow" | "too many";
 
+/** A connection of any protocol. */
+export interface FedConnection {
+  /** The release of the sidecar; `undefined` before it has said it. */
+  readonly release: string | undefined;
+  /** It has applied the first update, and decides about requests. */
+  readonly reportsIn: boolean;
+  readonly isIdle: boolean;
+  /** Nothing was sent yet: the next update is the whole state. */
+  readonly isNew: boolean;
+  /** Only if it is idle. Returns whether there was anything to send. */
+  update(state: SidecarState): boolean;
+  receive(bytes: Uint8Array): void;
+  /** The socket takes more. */
+  drain(): void;
+  /** Ends the connection if the sidecar has taken too long. */
+  checkTime(): void;
+  refuse(reason: Refusal): void;
+  close(): void;
+  /** The socket is closed. */
+  ended(): void;
+}
+
 export interface ConnectionMeans {
   /** The release of this agent. */
   readonly version: string;
@@ -23,9 +45,9 @@ export interface ConnectionMeans {
   readonly elapsed: () => number;
   readonly refused: (reason: Refusal) => void;
   /** The sidecar has said which release it is. */
-  readonly greeted: (connection: SidecarConnection) => void;
+  readonly greeted: (connection: FedConnection) => void;
   /** The sidecar has applied everything that it was sent. */
-  readonly applied: (connection: SidecarConnection) => void;
+  readonly applied: (connection: FedConnection) => void;
 }
 
 const LONGEST_LINE = 64 * 1024;
@@ -33,10 +55,8 @@ const HELLO_MILLISECONDS = 5_000;
 const APPLY_MILLISECONDS = 10_000;
 const NOTHING = new Uint8Array(0);
 
-export class SidecarConnection {
-  /** The release of the sidecar. */
+export class SidecarConnection implements FedConnection {
   release: string | undefined;
-  /** It has applied the first update, and decides about requests. */
   reportsIn = false;
   private phase: "greeting" | "idle" | "busy" | "closed" = "greeting";
   private sent: SentState | undefined;
@@ -55,12 +75,10 @@ export class SidecarConnection {
     return this.phase === "idle";
   }
 
-  /** Nothing was sent yet: the next update is the whole state. */
   get isNew(): boolean {
     return this.sent === undefined;
   }
 
-  /** Only if it is idle. Returns whether there was anything to send. */
   update(state: SidecarState): boolean {
     const difference = differenceOf(this.sent, state);
     if (difference === undefined) return false;
@@ -78,12 +96,10 @@ export class SidecarConnection {
     if (!isExpected) this.refuse("malformed");
   }
 
-  /** The socket takes more. */
   drain(): void {
     if (this.phase !== "closed") this.sendRest();
   }
 
-  /** Ends the connection if the sidecar has taken too long. */
   checkTime(): void {
     const isWaiting = this.phase === "greeting" || this.phase === "busy";
     if (isWaiting && this.means.elapsed() > this.deadline) this.refuse("too slow");
@@ -100,7 +116,6 @@ export class SidecarConnection {
     this.socket.terminate();
   }
 
-  /** The socket is closed. */
   ended(): void {
     this.phase = "closed";
     this.unsent = NOTHING;

@@ -7,7 +7,7 @@
  *   connection lost ──────> it does not, at once
  *
  * One pod is fed at a time, and other work of the agent comes between two of them. Nothing that a sidecar does can block
- * the agent or grow its memory: see SidecarConnection and PodSocket for the limits.
+ * the agent or grow its memory: see SidecarConnection, SyncConnection and PodSocket for the limits.
  */
 import type { LocalEndpoint } from "../../policy/compile/workload-endpoints.ts";
 import type { SidecarState } from "../../policy/sidecar-state/sidecar-states.ts";
@@ -15,7 +15,7 @@ import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
 import { Allowance, type AllowanceLimits } from "./allowance.ts";
 import { endpointsOfPods, type PodEndpoints } from "./endpoints-of-pods.ts";
 import { PodSocket } from "./pod-socket.ts";
-import type { Refusal, SidecarConnection } from "./sidecar-connection.ts";
+import type { FedConnection, Refusal } from "./sidecar-connection.ts";
 import type { SidecarVolume, SidecarVolumes } from "./sidecar-volumes.ts";
 
 export interface FeedMeans {
@@ -55,7 +55,7 @@ interface FedPod {
   readonly socket: PodSocket;
   /** A sidecar that connects again and again gets its whole state only so often. */
   readonly wholeStates: Allowance;
-  connection: SidecarConnection | undefined;
+  connection: FedConnection | undefined;
   /** The key of its endpoint, when it was last fed. */
   endpoint: string | undefined;
 }
@@ -168,7 +168,7 @@ export class SidecarFeed {
     }
   }
 
-  private greeted(pod: FedPod, connection: SidecarConnection): void {
+  private greeted(pod: FedPod, connection: FedConnection): void {
     const before = pod.connection;
     pod.connection = connection;
     before?.close();
@@ -182,7 +182,7 @@ export class SidecarFeed {
     this.schedule(pod);
   }
 
-  private closed(pod: FedPod, connection: SidecarConnection | undefined): void {
+  private closed(pod: FedPod, connection: FedConnection | undefined): void {
     if (connection === undefined || pod.connection !== connection) return;
     pod.connection = undefined;
     if (pod.endpoint !== undefined) this.means.states.forget(pod.endpoint);

@@ -1,12 +1,15 @@
-/** The pods of this node that have mounted the volume of the sidecar: the CSI driver changes it, the feed follows it. */
+/** The pods of this node that have mounted the volume of the sidecar: the feed follows it. */
 export interface SidecarVolume {
   /** Of the pod. */
   readonly uid: string;
   readonly namespace: string;
   readonly pod: string;
-  /** The user that the sidecar runs as: no other may connect. */
-  readonly user: number;
-  /** On the host; mounted in the pod. The feed listens on `agent.sock` in it. */
+  /**
+   * The user that the sidecar runs as: no other may connect. Absent: the sidecar is of a release before v3.29, which speaks
+   * policy sync and may run as any user.
+   */
+  readonly user?: number;
+  /** On the host; mounted in the pod. The feed listens on a socket in it. */
   readonly directory: string;
 }
 

@@ -1,0 +1,53 @@
+/** The part of the node agent that finds the pods with a sidecar of a release before v3.29; they are fed with all others. */
+import { DEFAULT_POLICY_SYNC_DIRECTORY, POLICY_SYNC_DIRECTORY } from "../../config/policy-sync-directory.ts";
+import type { AgentProcess } from "../agent-process.ts";
+import type { SidecarVolume, SidecarVolumes } from "../sidecars/sidecar-volumes.ts";
+import type { AgentPart } from "../supervise.ts";
+import { SyncVolumes } from "./sync-volumes.ts";
+
+interface SyncPart {
+  /** The given ones, and those of earlier releases. */
+  readonly volumes: SidecarVolumes;
+  readonly part: AgentPart;
+}
+
+const LOOK_MILLISECONDS = 250;
+/** On a node that has never had one. */
+const SELDOM_MILLISECONDS = 5_000;
+
+export function syncPart(
+  { environment }: Pick<AgentProcess, "environment">,
+  own: SidecarVolumes,
+  wait: (milliseconds: number, signal: AbortSignal) => Promise<void>,
+): SyncPart {
+  const earlier = new SyncVolumes(environment[POLICY_SYNC_DIRECTORY] || DEFAULT_POLICY_SYNC_DIRECTORY);
+  const run = async (signal: AbortSignal) => {
+    while (!signal.aborted) await wait(earlier.refresh() ? LOOK_MILLISECONDS : SELDOM_MILLISECONDS, signal);
+  };
+  return { volumes: new BothVolumes(own, earlier), part: { name: "sidecars of earlier releases", run } };
+}
+
+class BothVolumes implements SidecarVolumes {
+  constructor(
+    private readonly own: SidecarVolumes,
+    private readonly earlier: SidecarVolumes,
+  ) {}
+
+  get recovered(): ReadonlySet<string> {
+    return this.own.recovered.union(this.earlier.recovered);
+  }
+
+  /** A pod that has both is served at its own. */
+  get all(): ReadonlyMap<string, SidecarVolume> {
+    if (this.earlier.all.size === 0) return this.own.all;
+    return new Map([...this.earlier.all, ...this.own.all]);
+  }
+
+  follow(listener: () => void): () => void {
+    const [one, other] = [this.own.follow(listener), this.earlier.follow(listener)];
+    return () => {
+      one();
+      other();
+    };
+  }
+}
