@@ -10,9 +10,10 @@ import {
 
 const { product } = identity;
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
-const CSI = "csi-node-driver";
+/** The driver of the volumes of former sidecars. */
+export const FORMER_CSI = "csi-node-driver";
 /** Other products use them too: see shared-names.ts. */
-export const SHARED_NAMES: readonly string[] = [CSI, FORMER_CANAL.daemonSet, FORMER_CANAL.etcdDaemonSet];
+export const SHARED_NAMES: readonly string[] = [FORMER_CSI, FORMER_CANAL.daemonSet, FORMER_CANAL.etcdDaemonSet];
 export const CLUSTER_ROLE_BINDINGS = `${RBAC}/clusterrolebindings`;
 
 export interface FormerObject {
@@ -27,7 +28,7 @@ export function formerObjects(namespace: string): readonly FormerObject[] {
   const workloads = [FORMER_CONTROLLERS, FORMER_TYPHA];
   return [
     ...workloads.map((name) => within("Deployment", "/apis/apps/v1", namespace, name)),
-    within("DaemonSet", "/apis/apps/v1", namespace, CSI),
+    within("DaemonSet", "/apis/apps/v1", namespace, FORMER_CSI),
     within("Deployment", "/apis/apps/v1", apiNamespace, deployment),
     within("Service", "/api/v1", namespace, FORMER_TYPHA),
     within("Service", "/api/v1", apiNamespace, service),
@@ -36,7 +37,7 @@ export function formerObjects(namespace: string): readonly FormerObject[] {
     ...BINDINGS.map((name) => global("ClusterRoleBinding", RBAC, name)),
     within("RoleBinding", RBAC, "kube-system", `${deployment}-auth-reader`),
     ...ROLES.map((name) => global("ClusterRole", RBAC, name)),
-    ...[...workloads, CSI, FORMER_CANAL.daemonSet, FORMER_CANAL.etcdDaemonSet].map((name) =>
+    ...[...workloads, FORMER_CSI, FORMER_CANAL.daemonSet, FORMER_CANAL.etcdDaemonSet].map((name) =>
       within("ServiceAccount", "/api/v1", namespace, name),
     ),
     within("ServiceAccount", "/api/v1", apiNamespace, deployment),
@@ -50,11 +51,11 @@ const API_ROLES = [
   `${product}-extension-apiserver-auth-access`,
   FORMER_API_SERVER.deployment,
 ];
-const ROLES = [FORMER_CONTROLLERS, FORMER_TYPHA, CSI, FORMER_CANAL.daemonSet, ...API_ROLES];
+const ROLES = [FORMER_CONTROLLERS, FORMER_TYPHA, FORMER_CSI, FORMER_CANAL.daemonSet, ...API_ROLES];
 const BINDINGS = [
   FORMER_CONTROLLERS,
   FORMER_TYPHA,
-  CSI,
+  FORMER_CSI,
   FORMER_CANAL.daemonSet,
   `${FORMER_CANAL.daemonSet}-${product}`,
   `${FORMER_API_SERVER.deployment}-access-crds`,
@@ -62,7 +63,13 @@ const BINDINGS = [
   `${FORMER_API_SERVER.deployment}-webhook-reader`,
   `${product}-extension-apiserver-auth-access`,
 ];
-const SECURITY_POLICIES = [FORMER_NODE_DAEMON_SET, FORMER_TYPHA, FORMER_CONTROLLERS, FORMER_API_SERVER.deployment, CSI];
+const SECURITY_POLICIES = [
+  FORMER_NODE_DAEMON_SET,
+  FORMER_TYPHA,
+  FORMER_CONTROLLERS,
+  FORMER_API_SERVER.deployment,
+  FORMER_CSI,
+];
 
 const PLURALS = {
   Deployment: "deployments",

@@ -47,12 +47,12 @@ export function filterNotes(mesh: Mesh): readonly string[] {
     : [`${titles}: asks new sidecars too, until no former one is left and it is replaced`];
 }
 
-/** The protocol between agent and sidecar is another one since. */
+/** They are served as before; what differs from a sidecar of this release is for the reader to weigh. */
 export function formerSidecarNotes({ outdated: { restarted, others } }: Mesh): readonly string[] {
   const workloads = [...restarted, ...others.map(({ workload }) => workload)].filter((each) => each.hasFormerSidecar);
   if (workloads.length === 0) return [];
   return [
-    `${listed(workloads.map(titleOf))}: node agents of this release do not serve the container ${FORMER_SIDECAR}; from the update of a node until the restart of its pods, rules with "http" match nothing there`,
+    `${listed(workloads.map(titleOf))}: until their pods are restarted, the container ${FORMER_SIDECAR} decides about requests, with the policies that the node agents of this release send it; it compares paths as the client has written them`,
   ];
 }
 

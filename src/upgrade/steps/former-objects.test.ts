@@ -67,6 +67,21 @@ describe("the plan to remove former objects", () => {
     expect(notes).toEqual([]);
   });
 
+  test("keeps the driver of the volumes of former sidecars while a pod has one, and says so", async () => {
+    const driver = [daemonSet(CSI, { name: "csi", image: `registry.example/${product}/csi:v3.26.1` }), account(CSI)];
+    const pod = (container: string) => ({
+      ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "web", namespace: "shop" } },
+      spec: { containers: [{ name: "web" }, { name: container }] },
+    });
+    const before = await planOf([TYPHA, ...driver, pod("dikastes")]);
+
+    expect(before.deleted).toEqual([`ServiceAccount kube-system/${product}-typha`]);
+    expect(before.notes).toEqual([
+      expect.stringContaining(`DaemonSet kube-system/${CSI}, ServiceAccount kube-system/${CSI}`),
+    ]);
+    expect((await planOf([...driver, pod(identity.sidecar)])).deleted).toHaveLength(2);
+  });
+
   test("removes the account of canal beside the DaemonSet, which stays", async () => {
     const { deleted } = await planOf([daemonSet("canal", { name: identity.nodeAgent }), account("canal")]);
 

@@ -2,15 +2,15 @@
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { describeObject, objectPath } from "../../operator/object-kinds.ts";
-import { FORMER_API, FORMER_API_SERVER, FORMER_CONTROLLERS } from "../former-names.ts";
-import { FORMER_SETTINGS, type FormerObject, formerObjects } from "../former-objects/prune-list.ts";
+import { FORMER_API, FORMER_API_SERVER, FORMER_CONTROLLERS, FORMER_SIDECAR } from "../former-names.ts";
+import { FORMER_CSI, FORMER_SETTINGS, type FormerObject, formerObjects } from "../former-objects/prune-list.ts";
 import { finalRoles } from "../former-objects/roles.ts";
 import { isOfProduct, provingPaths } from "../former-objects/shared-names.ts";
 import { daemonSetOf, isFormer, PATHS } from "../manifest/live-manifest.ts";
 import { targetNetwork } from "../manifest/plan-manifest.ts";
 import { readLiveManifest } from "../manifest/read-live.ts";
 import type { WantedObject } from "../manifest/wanted.ts";
-import { fieldsIn } from "../manifest/workload.ts";
+import { fieldsIn, itemsIn, textIn } from "../manifest/workload.ts";
 import { unwritten, writeObject } from "../manifest/write-objects.ts";
 import { readObjects } from "../observe-objects.ts";
 import { readBackedUp, restoreObject } from "../restore-objects.ts";
@@ -31,7 +31,7 @@ export const formerObjectsStep: Step = {
 
   async plan(site): Promise<StepPlan | undefined> {
     const { objects, facts } = site;
-    const { own, foreign } = await findFormer(site);
+    const { own, foreign, needed } = await findFormer(site);
     const deletions = own.map(({ what, path }): PlannedChange => ({ action: "delete", what, path }));
     const settings = await settingsToRemove(objects);
     const removals = settings.map(
@@ -59,7 +59,11 @@ export const formerObjectsStep: Step = {
       step: NAME,
       changes,
       obstacles: [],
-      notes: [...foreign.map(keptNote), ...(facts.storage === "former" ? [definitionsNote()] : [])],
+      notes: [
+        ...foreign.map(keptNote),
+        ...neededNotes(needed),
+        ...(facts.storage === "former" ? [definitionsNote()] : []),
+      ],
       estimatedSeconds: 10,
       data: { roles },
     };
@@ -118,6 +122,8 @@ interface FoundObjects {
   readonly own: readonly FormerObject[];
   /** They have names of the prune list, but nothing shows that they are the product's. */
   readonly foreign: readonly FormerObject[];
+  /** Pods with the former sidecar have volumes of this driver: without it the kubelet could not delete them. */
+  readonly needed: readonly FormerObject[];
 }
 
 async function findFormer({ objects, facts: { namespace } }: PlanningSite): Promise<FoundObjects> {
@@ -125,7 +131,30 @@ async function findFormer({ objects, facts: { namespace } }: PlanningSite): Prom
   const live = await readObjects(objects, [...listed.map(({ path }) => path), ...provingPaths(namespace)]);
   const found = listed.filter(({ path }) => live.get(path) !== undefined);
   const isOwn = (each: FormerObject) => isOfProduct(each, { namespace, objects: live });
-  return { own: found.filter(isOwn), foreign: found.filter((each) => !isOwn(each)) };
+  const isDriver = ({ path }: FormerObject) => path.endsWith(`/${FORMER_CSI}`);
+  const own = found.filter(isOwn);
+  const isNeeded = own.some(isDriver) && (await hasFormerSidecars(objects));
+  return {
+    own: isNeeded ? own.filter((each) => !isDriver(each)) : own,
+    foreign: found.filter((each) => !isOwn(each)),
+    needed: isNeeded ? own.filter(isDriver) : [],
+  };
+}
+
+/** Also in pods that are being deleted. */
+async function hasFormerSidecars(objects: ClusterObjects): Promise<boolean> {
+  const pods = await objects.list("/api/v1/pods");
+  return pods.some((pod) =>
+    itemsIn(fieldsIn(pod, "spec"), "containers").some((each) => textIn(each, "name") === FORMER_SIDECAR),
+  );
+}
+
+function neededNotes(needed: readonly FormerObject[]): readonly string[] {
+  if (needed.length === 0) return [];
+  const what = needed.map((each) => each.what).join(", ");
+  return [
+    `kept while pods have the container ${FORMER_SIDECAR}, whose volume the kubelet could not unmount without it: ${what}; plan again when their workloads are restarted`,
+  ];
 }
 
 function keptNote({ what }: FormerObject): string {

@@ -209,7 +209,9 @@ describe("the step sidecars", () => {
       "restart StatefulSet shop/db",
     ]);
     expect(plan.changes[0]?.diff).toContain(`-        image: ${FORMER_IMAGE}`);
-    expect(plan.notes.join()).toContain('rules with "http" match nothing there');
+    expect(plan.notes.join()).toContain(
+      "until their pods are restarted, the container dikastes decides about requests",
+    );
 
     await on.run(step, plan);
     expect(on.config).toBe(insertSidecar(injectorBefore(), { minor: "1.15", image: OWN(VERSION) }).config);

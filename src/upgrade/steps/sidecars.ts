@@ -34,7 +34,7 @@ export const sidecarsStep: Step = {
   name: NAME,
   title: "Sidecars of application layer policy",
   rule: 9,
-  why: "they have the version of the rest; a node agent of this release works with an older sidecar, so they come after all nodes",
+  why: "they have the version of the rest; a node agent of this release works with every older sidecar since v3.15, so they come after all nodes",
   async plan(site) {
     if (!site.facts.hasApplicationLayerPolicy) return undefined;
     const mesh = await readMesh(site);
