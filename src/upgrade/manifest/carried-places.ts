@@ -2,6 +2,7 @@
 import type { Fields } from "../../kube/objects.ts";
 import { isSame } from "../merge/canonical-json.ts";
 import { type MergeConflict, UNKNOWN_BASE } from "../merge/three-way.ts";
+import { isPublishedValue, OWN_CONTAINER, type PublishedWorkload } from "../stock/published-values.ts";
 import { fieldsIn, itemsIn, named, podSpecOf, withPodSpec } from "./workload.ts";
 
 /** Fields of the spec of pods. */
@@ -37,6 +38,8 @@ export interface Workloads {
   readonly base: Fields | typeof UNKNOWN_BASE;
   /** Whether the base is what was applied last: it has what the user had changed in the file. */
   readonly isBaseApplied?: boolean;
+  /** Whether the base is what the installation's own release published. Otherwise a value of any release is not the user's. */
+  readonly isBaseOwn?: boolean;
   readonly live: Fields;
   readonly release: Fields;
   /** Of conflicts. */
@@ -50,56 +53,70 @@ export interface Carried {
   readonly conflicts: readonly MergeConflict[];
 }
 
-/** `formerContainer`, `container`: the names of our container in the live workload and in that of the release. */
+interface CarriedWorkload {
+  readonly kind: PublishedWorkload;
+  /** The names of our container in the live workload and in that of the release. */
+  readonly formerContainer: string;
+  readonly container: string;
+}
+
 export function carryPlaces(
-  { base, isBaseApplied = false, live, release, winner }: Workloads,
-  { formerContainer, container }: { readonly formerContainer: string; readonly container: string },
+  { base, isBaseApplied = false, isBaseOwn = false, live, release, winner }: Workloads,
+  { kind, formerContainer, container }: CarriedWorkload,
 ): Carried {
   const kept: string[] = [];
   const conflicts: MergeConflict[] = [];
-  const choose = (path: string, of: (workload: unknown) => unknown, ofRelease = of(release)): unknown => {
+  const choose = (place: CarriedPlace): unknown => {
+    const { path, of, theirs } = place;
     const [mine, before] = [of(live), base === UNKNOWN_BASE ? UNKNOWN_BASE : of(base)];
     const isInstalled = before !== UNKNOWN_BASE && isSame(mine, before);
-    if (isSame(mine, ofRelease) || (isInstalled && !isBaseApplied)) return ofRelease;
+    if (isSame(mine, theirs) || (isInstalled && !isBaseApplied)) return theirs;
+    if (!isBaseOwn && isPublishedValue(kind, place.name, mine)) return theirs;
     if (before !== UNKNOWN_BASE && !isInstalled) {
       kept.push(path);
       return mine;
     }
-    conflicts.push(conflict(path, { live: mine, release: ofRelease }));
-    return winner === "mine" ? mine : ofRelease;
+    conflicts.push(conflict(path, { live: mine, release: theirs }));
+    return winner === "mine" ? mine : theirs;
   };
-  const pods = Object.fromEntries(
-    CARRIED_POD_FIELDS.map((name) => [name, choose(`spec.template.spec.${name}`, (each) => podSpecOf(each)[name])]),
-  );
-  const ours = (workload: unknown) => named(itemsIn(podSpecOf(workload), "containers"), formerContainer);
-  const releaseContainers = itemsIn(podSpecOf(release), "containers");
-  const place = `spec.template.spec.containers[${formerContainer}]`;
-  const resources = choose(
-    `${place}.resources`,
-    (each) => ours(each)?.["resources"],
-    named(releaseContainers, container)?.["resources"],
-  );
   // Without a base, what was meant for the program of that release is not carried over.
-  const decide = (path: string, of: (workload: unknown) => unknown, theirs: unknown): unknown => {
+  const decide = ({ path, name, of, theirs }: CarriedPlace): unknown => {
     const [mine, before] = [of(live), base === UNKNOWN_BASE ? undefined : of(base)];
-    if (base === UNKNOWN_BASE || isSame(mine, before)) return theirs;
+    if (base === UNKNOWN_BASE || isSame(mine, before) || isPublishedValue(kind, name, mine)) return theirs;
     conflicts.push(conflict(path, { base: before, live: mine, release: theirs }));
     return winner === "mine" ? mine : theirs;
   };
-  const program = OF_PROGRAM.map((name) => {
-    const theirs = named(releaseContainers, container)?.[name];
-    return [name, decide(`${place}.${name}`, (each) => ours(each)?.[name], theirs)] as const;
-  });
-  const programPods = OF_PROGRAM_PODS.map((name) => {
+  const ofPods = (name: string): CarriedPlace => {
     const of = (workload: unknown) => podSpecOf(workload)[name];
-    return [name, decide(`spec.template.spec.${name}`, of, of(release))] as const;
+    return { path: `spec.template.spec.${name}`, name, of, theirs: of(release) };
+  };
+  const releaseContainers = itemsIn(podSpecOf(release), "containers");
+  const ofContainer = (name: string): CarriedPlace => ({
+    path: `spec.template.spec.containers[${formerContainer}].${name}`,
+    name: `${OWN_CONTAINER}${name}`,
+    of: (workload) => named(itemsIn(podSpecOf(workload), "containers"), formerContainer)?.[name],
+    theirs: named(releaseContainers, container)?.[name],
   });
+  const pods = Object.fromEntries(CARRIED_POD_FIELDS.map((name) => [name, choose(ofPods(name))]));
+  const resources = choose(ofContainer("resources"));
+  const program = OF_PROGRAM.map((name) => [name, decide(ofContainer(name))] as const);
+  const programPods = OF_PROGRAM_PODS.map((name) => [name, decide(ofPods(name))] as const);
   const changes = { resources, ...Object.fromEntries(program) };
   const containers = releaseContainers.map((each) =>
     each["name"] === container ? defined({ ...each, ...changes }) : each,
   );
   const spec = defined({ ...podSpecOf(release), ...pods, ...Object.fromEntries(programPods), containers });
   return { workload: withPodSpec(release, spec), kept, conflicts };
+}
+
+interface CarriedPlace {
+  /** As it is shown. */
+  readonly path: string;
+  /** As the table of published values has it. */
+  readonly name: string;
+  readonly of: (workload: unknown) => unknown;
+  /** What the release has there. */
+  readonly theirs: unknown;
 }
 
 /** What the user has added to labels or annotations. */

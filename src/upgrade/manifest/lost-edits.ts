@@ -3,6 +3,7 @@ import { identity } from "../../identity.ts";
 import type { Fields } from "../../kube/objects.ts";
 import { isSame } from "../merge/canonical-json.ts";
 import { UNKNOWN_BASE } from "../merge/three-way.ts";
+import { isPublishedInstallVariable } from "../stock/published-values.ts";
 import type { Workloads } from "./carried-places.ts";
 import { fieldsIn, itemsIn, named, podSpecOf, textIn } from "./workload.ts";
 
@@ -40,7 +41,10 @@ function installVariables(base: Fields, live: Fields): readonly string[] {
     itemsIn(named(itemsIn(podSpecOf(workload), "initContainers"), INSTALL), "env");
   const before = variables(base);
   const edited = variables(live).filter(
-    (each) => !CARRIED_VARIABLES.test(String(each["name"])) && !isSame(each, named(before, String(each["name"]))),
+    (each) =>
+      !CARRIED_VARIABLES.test(String(each["name"])) &&
+      !isSame(each, named(before, String(each["name"]))) &&
+      !isPublishedInstallVariable(each),
   );
   return edited.map(({ name }) => `variable ${name} of container ${INSTALL}`);
 }

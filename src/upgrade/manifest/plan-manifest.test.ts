@@ -4,7 +4,13 @@ import type { Fields } from "../../kube/objects.ts";
 import { variantObjects } from "../../operator/manifests/variants.ts";
 import { objectPath } from "../../operator/object-kinds.ts";
 import type { Facts, ManifestNetwork } from "../facts.ts";
-import { type StockVariant, stockManifest } from "../stock/stock-manifest.ts";
+import {
+  PUBLISHED_CONTAINER_FIELDS,
+  PUBLISHED_MINORS,
+  PUBLISHED_POD_FIELDS,
+  type PublishedValue,
+} from "../stock/published-values.ts";
+import { comparedManifest, type StockVariant } from "../stock/stock-manifest.ts";
 import type { TargetRelease } from "../target-release.ts";
 import { daemonSetOf } from "./live-manifest.ts";
 import { type ManifestSite, wantedManifest } from "./plan-manifest.ts";
@@ -28,8 +34,8 @@ interface Layout extends StockVariant {
 /** A cluster in which the published manifest was applied, and changed. */
 async function layOut({ version = "v3.26.4", edit, isStockKnown = true, onConflict = "fail", ...variant }: Layout) {
   const { datastore, network } = variant;
-  const stock = (await stockManifest(version, { datastore, network })) ?? [];
-  const live: Any[] = structuredClone(stock) as Any[];
+  const stock = await comparedManifest(version, { datastore, network });
+  const live: Any[] = structuredClone(stock?.objects ?? []) as Any[];
   const [config] = live.filter(({ data }) => data?.etcd_endpoints !== undefined);
   if (config !== undefined) config.data.etcd_endpoints = "https://10.0.0.1:2379";
   edit?.(live);
@@ -113,7 +119,9 @@ describe("wantedManifest() of an installation that was not changed", () => {
     const release = variantObjects({ ...variant, network: target }, TARGET);
     const agents: Any = find(release.components, "DaemonSet");
 
-    expect({ obstacles: wanted.obstacles, notes: wanted.notes }).toEqual({ obstacles: [], notes: [] });
+    const minor = version.replace(/\.\d+$/, "");
+    const notes = [`Your changes are what differs from the published manifest of ${minor}`];
+    expect({ obstacles: wanted.obstacles, notes: wanted.notes }).toEqual({ obstacles: [], notes });
     const daemonSet = object(wanted, "DaemonSet");
     expect(daemonSet.spec.template.spec).toEqual(agents.spec.template.spec);
     expect(daemonSet.spec.selector).toEqual({ matchLabels: { "k8s-app": nodeAgent } });
@@ -289,7 +297,7 @@ describe("wantedManifest() of an installation that was changed", () => {
       const edit = setSource("HTTPS_PROXY", { secretKeyRef: { name: "proxy", key: "url" } });
       const { notes, obstacles } = await layOut({ ...OWN, edit });
 
-      expect(notes).toEqual([
+      expect(notes.slice(0, -1)).toEqual([
         expect.stringContaining("HTTPS_PROXY of the node agent comes from secretKeyRef proxy/url"),
       ]);
       expect(obstacles).toEqual([]);
@@ -320,7 +328,7 @@ describe("wantedManifest() of an installation that was changed", () => {
         .env.push({ name: "SKIP_CNI_BINARIES", value: "bandwidth" });
     });
 
-    expect((await layOut({ ...OWN, edit })).notes).toEqual([
+    expect((await layOut({ ...OWN, edit })).notes.slice(0, -1)).toEqual([
       expect.stringContaining(`Not carried over: volume var-lib-${product} (/data`),
       "Not carried over: variable SKIP_CNI_BINARIES of container install-cni",
     ]);
@@ -345,7 +353,7 @@ describe("wantedManifest() of an installation that was changed", () => {
   test("a variable without a counterpart is reported", async () => {
     const { notes, obstacles } = await layOut({ ...OWN, edit: setVariable("FELIX_CHAININSERTMODE", "Append") });
 
-    expect(notes).toEqual([expect.stringContaining("FELIX_CHAININSERTMODE")]);
+    expect(notes.slice(0, -1)).toEqual([expect.stringContaining("FELIX_CHAININSERTMODE")]);
     expect(obstacles).toEqual([]);
   });
 
@@ -483,12 +491,98 @@ describe("wantedManifest() of an installation that was changed", () => {
     expect(object(mine, "DaemonSet").spec.template.spec.tolerations).toEqual(tolerations);
   });
 
-  test("without any base every difference is asked", async () => {
-    const { obstacles } = await layOut({ ...OWN, isStockKnown: false });
+  test("without any base every difference is asked, except for what a release has published", async () => {
+    const edit = editAgent((agent, pod) => {
+      pod.tolerations = [{ key: "x", operator: "Exists" }];
+      agent.resources = { limits: { memory: "1Gi" } };
+    });
+    expect((await layOut({ ...OWN, isStockKnown: false })).obstacles).toEqual([]);
+    const { obstacles } = await layOut({ ...OWN, edit, isStockKnown: false });
     const messages = obstacles.map(({ message }) => message);
 
     expect(messages).toContainEqual(expect.stringContaining("spec.template.spec.tolerations"));
     expect(messages).toContainEqual(expect.stringContaining(".resources"));
+  });
+});
+
+const MINORS = Array.from(
+  { length: PUBLISHED_MINORS.last - PUBLISHED_MINORS.first + 1 },
+  (_, index) => PUBLISHED_MINORS.first + index,
+);
+const ALL_VARIANTS: readonly StockVariant[] = [
+  OWN,
+  { datastore: "kubernetes", network: "other" },
+  { datastore: "kubernetes", network: "fabric" },
+  { datastore: "etcd", network: "own" },
+  { datastore: "etcd", network: "other" },
+];
+
+/** What is recorded of one minor release, each value in an installation of its own. */
+function recordedEdits(minor: number): readonly Edit[] {
+  const valuesOf = (table: Readonly<Record<string, readonly PublishedValue[]>>) =>
+    Object.entries(table).flatMap(([name, values]) =>
+      values
+        .filter(({ first, last }) => minor >= first && minor <= last)
+        .map(({ value }) => (fields: Any) => {
+          if (value === undefined) delete fields[name];
+          else fields[name] = structuredClone(value);
+        }),
+    );
+  return (["DaemonSet", "Deployment"] as const).flatMap((kind) => {
+    const podOf = (objects: Any[]) => find(objects, kind).spec.template.spec;
+    return [
+      ...valuesOf(PUBLISHED_POD_FIELDS[kind]).map((set) => (objects: Any[]) => set(podOf(objects))),
+      ...valuesOf(PUBLISHED_CONTAINER_FIELDS[kind]).map((set) => (objects: Any[]) => set(podOf(objects).containers[0])),
+    ];
+  });
+}
+
+describe("wantedManifest() of a release that was not edited", () => {
+  const all = MINORS.flatMap((minor) => ALL_VARIANTS.map((variant) => ({ minor, ...variant })));
+
+  test.each(all)("asks nothing about v3.$minor, $network on $datastore", async ({ minor, ...variant }) => {
+    for (const edit of recordedEdits(minor)) {
+      const { obstacles, notes } = await layOut({ version: `v3.${minor}.3`, ...variant, edit });
+
+      expect(obstacles).toEqual([]);
+      expect(notes.filter((note) => /^(Kept: (spec|mount)|Not carried over)/.test(note))).toEqual([]);
+    }
+  });
+
+  test.each([
+    ["v3.16.1", "v3.22"],
+    ["v3.24.5", "v3.26"],
+    ["v3.27.0", "v3.28"],
+    ["v3.29.0", "v3.28"],
+  ])("%s is compared with %s, and the plan says so", async (version, minor) => {
+    const { notes } = await layOut({ ...OWN, version });
+
+    const text = `^Compared with the published manifest of ${minor},.* of ${version};`;
+    expect(notes).toEqual([expect.stringMatching(new RegExp(text))]);
+  });
+
+  test("compared with another minor release, what no release has published is the user's: kept or named, not asked", async () => {
+    const tolerations = [{ key: "mine", operator: "Exists" }];
+    const variable = {
+      name: `${PREFIX}CNI_SERVICE_ACCOUNT`,
+      valueFrom: { fieldRef: { fieldPath: "spec.serviceAccountName" } },
+    };
+    const edit = editAgent((agent, pod) => {
+      pod.tolerations = tolerations;
+      agent.volumeMounts.push({ name: "sysfs", mountPath: "/sys/fs/", mountPropagation: "Bidirectional" });
+      pod.volumes.push({ name: "sysfs", hostPath: { path: "/sys/fs/" } });
+      pod.initContainers
+        .find(({ name }: Any) => name === "install-cni")
+        .env.push(variable, { name: "SKIP_CNI_BINARIES", value: "bandwidth" });
+    });
+    const wanted = await layOut({ ...OWN, version: "v3.24.5", edit });
+
+    expect(wanted.obstacles).toEqual([]);
+    expect(object(wanted, "DaemonSet").spec.template.spec.tolerations).toEqual(tolerations);
+    expect(wanted.notes.slice(0, -1)).toEqual([
+      "Kept: spec.template.spec.tolerations",
+      "Not carried over: variable SKIP_CNI_BINARIES of container install-cni",
+    ]);
   });
 });
 
@@ -622,7 +716,7 @@ describe("wantedManifest() on etcd", () => {
     const secret = await layOut({ ...ETCD, edit: edit({ valueFrom: { secretKeyRef: { name: "etcd", key: "url" } } }) });
 
     expect(object(wanted, "ConfigMap", `${product}-config`).data.etcd_endpoints).toBe("https://10.9.9.9:2379");
-    expect(wanted.notes).toEqual([expect.stringContaining("etcd_endpoints")]);
+    expect(wanted.notes.slice(0, -1)).toEqual([expect.stringContaining("etcd_endpoints")]);
     expect(secret.obstacles.map(({ message }) => message)).toEqual([expect.stringContaining("ETCD_ENDPOINTS")]);
   });
 

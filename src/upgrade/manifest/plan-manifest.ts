@@ -6,6 +6,7 @@ import type { Facts, ManifestNetwork, Obstacle } from "../facts.ts";
 import { parseJsonText } from "../merge/json-text.ts";
 import type { MergeConflict } from "../merge/three-way.ts";
 import type { UpgradeOptions } from "../options.ts";
+import type { ComparedManifest } from "../stock/stock-manifest.ts";
 import type { TargetRelease } from "../target-release.ts";
 import { FIRST_WITH_POLICIES, isBefore } from "../version-rule.ts";
 import { formerSettings, isFormer, type LiveManifest } from "./live-manifest.ts";
@@ -21,7 +22,7 @@ export interface ManifestSite {
   readonly facts: Facts;
   readonly release: TargetRelease;
   readonly options: Pick<UpgradeOptions, "onConflict">;
-  readonly stock: readonly KubeObject[] | undefined;
+  readonly stock: ComparedManifest | undefined;
 }
 
 export function wantedManifest({ live, daemonSet, facts, release, options, stock }: ManifestSite): WantedManifest {
@@ -32,7 +33,7 @@ export function wantedManifest({ live, daemonSet, facts, release, options, stock
   const winner = options.onConflict === "theirs" ? "theirs" : "mine";
   const { conflicts, ...wanted } = isFormer(daemonSet)
     ? translateFormer({
-        ...{ live, daemonSet, stock, release: objects, isEtcd: datastore === "etcd", winner },
+        ...{ live, daemonSet, stock, version: facts.version, release: objects, isEtcd: datastore === "etcd", winner },
         allowsSourceSpoofing: allowsSourceSpoofing ?? false,
       })
     : mergePresent({

@@ -20,7 +20,11 @@ export function translateControllers(
   workloads: Workloads & { readonly release: KubeObject },
   { image, certificateDirectories }: ControllersPlace,
 ): TranslatedWorkload {
-  const carried = carryPlaces(workloads, { formerContainer: FORMER_CONTROLLERS, container: identity.controllers });
+  const carried = carryPlaces(workloads, {
+    kind: "Deployment",
+    formerContainer: FORMER_CONTROLLERS,
+    container: identity.controllers,
+  });
   const pod = podSpecOf(carried.workload);
   const live = textIn(named(itemsIn(podSpecOf(workloads.live), "containers"), FORMER_CONTROLLERS), "image") ?? image;
   const containers = itemsIn(pod, "containers").map((each) => {

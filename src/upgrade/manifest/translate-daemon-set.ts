@@ -8,6 +8,7 @@ import type { Fields } from "../../kube/objects.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { isSame } from "../merge/canonical-json.ts";
 import { type MergeConflict, mergeThreeWay, UNKNOWN_BASE } from "../merge/three-way.ts";
+import { isPublishedMount } from "../stock/published-values.ts";
 import { addedMembers, carryPlaces, type Workloads } from "./carried-places.ts";
 import { imageConflicts, imageInPlaceOf } from "./image-place.ts";
 import { lostEdits } from "./lost-edits.ts";
@@ -29,6 +30,7 @@ const FORMER_VOLUMES = [
   "policysync",
   "resolv",
   "sys-fs",
+  "sysfs",
   `var-lib-${identity.product}`,
   `var-run-${identity.product}`,
   "xtables-lock",
@@ -43,7 +45,7 @@ export interface TranslatedWorkload {
 
 export function translateDaemonSet(workloads: Workloads & { readonly release: KubeObject }): TranslatedWorkload {
   const { base, live, release } = workloads;
-  const carried = carryPlaces(workloads, { formerContainer: OURS, container: OURS });
+  const carried = carryPlaces(workloads, { kind: "DaemonSet", formerContainer: OURS, container: OURS });
   const selected = fieldsIn(live, "spec", "selector", "matchLabels");
   const strategy = mergeThreeWay(
     {
@@ -140,7 +142,7 @@ function otherParts({ base, isBaseApplied, live }: Workloads): OtherParts {
   const isStock = (mount: Fields) =>
     stock === undefined
       ? FORMER_VOLUMES.includes(String(mount["name"]))
-      : stock.some(({ mountPath }) => mountPath === mount["mountPath"]);
+      : stock.some(({ mountPath }) => mountPath === mount["mountPath"]) || isPublishedMount(mount);
   const mounts = mountsOf(live).filter((each) => !isStock(each));
   const used = new Set(
     [...[...containers, ...initContainers].flatMap((each) => itemsIn(each, "volumeMounts")), ...mounts].map(

@@ -12,13 +12,24 @@ import type { Obstacle } from "../facts.ts";
 import { FORMER_CONFIG_MAP, FORMER_ETCD_SECRET, isSpoofingAllowed, SOURCE_SPOOFING } from "../former-names.ts";
 import { parseJsonText, printJsonText } from "../merge/json-text.ts";
 import { type MergeConflict, UNKNOWN_BASE } from "../merge/three-way.ts";
+import { PUBLISHED_MINORS } from "../stock/published-values.ts";
+import type { ComparedManifest } from "../stock/stock-manifest.ts";
 import { translateEnvironment } from "./agent-settings.ts";
 import type { Workloads } from "./carried-places.ts";
 import { withConfigHash } from "./config-hash.ts";
 import { defaultPools } from "./default-pools.ts";
 import { type EtcdAccess, etcdAccess } from "./etcd-access.ts";
 import { flannelBinding } from "./flannel.ts";
-import { baseOf, comparable, formerSettings, type LiveManifest, liveOf, PATHS, published } from "./live-manifest.ts";
+import {
+  type Base,
+  baseOf,
+  comparable,
+  formerSettings,
+  type LiveManifest,
+  liveOf,
+  PATHS,
+  published,
+} from "./live-manifest.ts";
 import { translateNetworkList } from "./network-list.ts";
 import { translateControllers } from "./translate-controllers.ts";
 import { liveImage, translateDaemonSet } from "./translate-daemon-set.ts";
@@ -37,10 +48,12 @@ import {
 export interface FormerInstallation {
   readonly live: LiveManifest;
   readonly daemonSet: Fields;
-  /** As it was published; absent if this tool does not have it. */
-  readonly stock?: readonly KubeObject[] | undefined;
+  /** What it is compared with; absent if this tool has no manifest of its variant. */
+  readonly stock?: ComparedManifest | undefined;
   /** Settings and components. */
   readonly release: readonly KubeObject[];
+  /** Of the installation. */
+  readonly version: string;
   readonly isEtcd: boolean;
   /** By the resource of the former agents; a variable takes precedence over it. */
   readonly allowsSourceSpoofing: boolean;
@@ -74,7 +87,7 @@ export function translateFormer(given: FormerInstallation): TranslatedManifest {
       ...translated.notes,
       ...(etcd?.notes ?? []),
       ...parts.flatMap(({ notes = [] }) => notes),
-      ...sourceNotes(sources),
+      ...sourceNotes(sources, given),
     ],
     obstacles: [
       ...translated.obstacles,
@@ -96,7 +109,7 @@ interface Part {
   readonly notes?: readonly string[];
   readonly obstacles?: readonly Obstacle[];
   readonly conflicts?: readonly MergeConflict[];
-  readonly source?: ReturnType<typeof baseOf>["source"];
+  readonly source?: Base["source"];
 }
 
 function etcdOf(
@@ -147,28 +160,34 @@ function added(object: KubeObject): Part {
 }
 
 function daemonSetPart(release: KubeObject, { daemonSet, stock, etcd, winner }: Site): Part {
-  const { base, source } = baseOf(daemonSet, stock);
+  const { base, source } = baseOf(daemonSet, stock?.objects);
   const live = comparable(daemonSet, base, release);
   const isBaseApplied = source === "last applied";
-  const { object, notes, conflicts } = translateDaemonSet({ base, isBaseApplied, live, release, winner });
+  const { object, notes, conflicts } = translateDaemonSet({
+    ...{ base, isBaseApplied, isBaseOwn: isOwn(source, stock) },
+    ...{ live, release, winner },
+  });
   return { wanted: [{ object: withSource(object, etcd), mode: "whole" }], notes, conflicts, source };
 }
 
 function controllersPart(release: KubeObject, { live, daemonSet, stock, etcd, winner }: Site): Part {
   const former = live.get(PATHS.formerControllers);
   const place = { image: liveImage(daemonSet), certificateDirectories: etcd?.directories ?? [] };
-  const { base, source } = former === undefined ? published(release) : baseOf(former, stock);
+  const { base, source } = former === undefined ? published(release) : baseOf(former, stock?.objects);
   const isBaseApplied = source === "last applied";
   const current = former === undefined ? release : comparable(former, base, release);
   const workloads: Workloads & { readonly release: KubeObject } = {
-    base,
-    isBaseApplied,
+    ...{ base, isBaseApplied, isBaseOwn: isOwn(source, stock) },
     live: current,
     release,
     winner,
   };
   const { object, notes, conflicts } = translateControllers(workloads, place);
   return { wanted: [{ object: withSource(object, etcd), mode: "whole" }], notes, conflicts };
+}
+
+function isOwn(source: Base["source"], stock: ComparedManifest | undefined): boolean {
+  return source === "stock" && stock?.isOwn !== false;
 }
 
 /** Certificates of etcd that are not in the Secret of the manifests. */
@@ -202,7 +221,7 @@ function networkConfigPart(release: KubeObject, site: Site): Part {
   // An upgrade that was interrupted has written it already.
   if (former === undefined)
     return { wanted: [{ object: installed === undefined ? release : adopted(release, installed), mode: "whole" }] };
-  const { base, source } = baseOf(settings ?? {}, stock);
+  const { base, source } = baseOf(settings ?? {}, stock?.objects);
   const before = base === UNKNOWN_BASE ? undefined : textIn(fieldsIn(base, "data"), "cni_network_config");
   const theirs = textIn(fieldsIn(release, "data"), NETWORK_CONFIG_KEY) ?? "";
   const mtu = textIn(fieldsIn(settings, "data"), "veth_mtu") ?? "0";
@@ -250,9 +269,17 @@ function within(object: KubeObject | undefined, conflict: MergeConflict): MergeC
   return object === undefined ? conflict : { ...conflict, path: `${describeObject(object)}: ${conflict.path}` };
 }
 
-function sourceNotes(sources: ReadonlySet<unknown>): readonly string[] {
-  if (!sources.has("last applied")) return [];
+function sourceNotes(sources: ReadonlySet<Base["source"]>, { stock, version }: FormerInstallation): readonly string[] {
+  const { first, last } = PUBLISHED_MINORS;
+  const others = `what any release from v3.${first} to v3.${last} published counts as the release's`;
+  if (sources.has("last applied"))
+    return [
+      `This tool does not have the manifest that was installed: it compares with what was applied last, and asks about settings that differ from this release; ${others}. Other changes that you had made in the file before you applied it look like a part of the release: compare the saved manifest with your file`,
+    ];
+  if (stock === undefined || !sources.has("stock")) return [];
   return [
-    "This tool does not have the manifest that was installed: it compares with what was applied last, and asks about settings that differ from this release. Other changes that you had made in the file before you applied it look like a part of the release: compare the saved manifest with your file",
+    stock.isOwn
+      ? `Your changes are what differs from the published manifest of ${stock.minor}`
+      : `Compared with the published manifest of ${stock.minor}, since this tool does not have that of ${version}; ${others}, everything else as your change`,
   ];
 }

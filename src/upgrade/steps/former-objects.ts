@@ -15,7 +15,7 @@ import { unwritten, writeObject } from "../manifest/write-objects.ts";
 import { readObjects } from "../observe-objects.ts";
 import { readBackedUp, restoreObject } from "../restore-objects.ts";
 import type { PlannedChange, PlanningSite, Step, StepPlan } from "../step.ts";
-import { stockManifest } from "../stock/stock-manifest.ts";
+import { comparedManifest } from "../stock/stock-manifest.ts";
 
 const NAME = "former-objects";
 const API_SERVICE = `/apis/apiregistration.k8s.io/v1/apiservices/${FORMER_API_SERVER.apiService}`;
@@ -216,7 +216,8 @@ async function planRoles(site: PlanningSite): Promise<readonly WantedObject[]> {
     datastore,
     network: targetNetwork(live, daemonSet, facts),
   });
-  return finalRoles(components, live, await stockManifest(version, { datastore, network: method.network }));
+  const compared = await comparedManifest(version, { datastore, network: method.network });
+  return finalRoles(components, live, compared?.objects);
 }
 
 /**

@@ -14,7 +14,7 @@ import { hasSettings, missingSettings, writeSettings } from "../manifest/write-s
 import { restoreBackedUp } from "../restore-objects.ts";
 import { waitForNodes } from "../rollout/wait.ts";
 import type { PlannedChange, PlanningSite, Step, StepPlan, StepSite } from "../step.ts";
-import { stockManifest } from "../stock/stock-manifest.ts";
+import { comparedManifest } from "../stock/stock-manifest.ts";
 import { guardedWait } from "../storage/guard-lock.ts";
 
 const NAME = "manifest";
@@ -34,7 +34,7 @@ export const manifestStep: Step = {
     const daemonSet = daemonSetOf(live);
     if (daemonSet === undefined) return undefined;
     const stock = isFormer(daemonSet)
-      ? await stockManifest(version, { datastore, network: method.network })
+      ? await comparedManifest(version, { datastore, network: method.network })
       : undefined;
     const wanted = wantedManifest({ ...site, live, daemonSet, stock });
     const changes = await planChanges(site, wanted, live.has(PATHS.formerControllers));

@@ -11,17 +11,47 @@ export interface StockVariant {
   readonly network: ManifestNetwork;
 }
 
+/** A published manifest that an installation is compared with. */
+export interface ComparedManifest {
+  /** `v3.26`: of the manifest. */
+  readonly minor: string;
+  /** Whether it is that of the installation itself. */
+  readonly isOwn: boolean;
+  readonly objects: readonly KubeObject[];
+}
+
+/**
+ * The manifest of the installation's own minor release; if this tool does not have it, that of the next one that it has, or of
+ * the last. What differs between them at the places that are compared is in `published-values.ts`. `undefined`: there is none
+ * of this variant.
+ */
+export async function comparedManifest(version: string, variant: StockVariant): Promise<ComparedManifest | undefined> {
+  const own = minorOf(version);
+  const known = Object.keys(FILES);
+  const minor = known.find((each) => numberOf(each) >= numberOf(own)) ?? known.at(-1) ?? "";
+  const objects = await stockManifest(minor, variant);
+  return objects && { minor, isOwn: minor === own, objects };
+}
+
 /** `undefined` if this tool does not have it. `version`: of the installation, with any patch number. */
 export async function stockManifest(
   version: string,
   { datastore, network }: StockVariant,
 ): Promise<readonly KubeObject[] | undefined> {
-  const minor = /^v\d+\.\d+/.exec(version)?.[0] ?? "";
   const name = datastore === "etcd" ? `etcd-${network}` : network;
-  const load = FILES[minor]?.[name];
+  const load = FILES[minorOf(version)]?.[name];
   if (load === undefined) return undefined;
   const { default: text } = await load();
   return objectsIn(text);
+}
+
+function minorOf(version: string): string {
+  return /^v\d+\.\d+/.exec(version)?.[0] ?? "";
+}
+
+/** All are of v3. */
+function numberOf(minor: string): number {
+  return Number(minor.split(".")[1]);
 }
 
 /** The names of the product are filled in. */
@@ -36,7 +66,7 @@ function objectsIn(template: string): readonly KubeObject[] {
 
 type Load = () => Promise<{ readonly default: string }>;
 
-/** Loaded only when one of them is needed. */
+/** By minor release, the earliest first. Loaded only when one of them is needed. */
 const FILES: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
   "v3.15": {
     own: () => import("./v3.15/own.yaml", { with: { type: "text" } }),
