@@ -6,10 +6,10 @@ import { STEPS } from "./steps.ts";
 const ORDER = [
   "network-config",
   "owner-references",
+  "release-ownership",
   "definitions",
   "storage",
   "address-list",
-  "release-ownership",
   "chart",
   "operator",
   "manifest",
@@ -17,6 +17,7 @@ const ORDER = [
   "unlock",
   "restore-owner-references",
   "remaining-nodes",
+  "all-pods",
   "cluster-version",
   "former-objects",
   "operator-status",
@@ -29,6 +30,12 @@ const ORDER = [
 test("the steps are in the order that each of them relies on", () => {
   const names = STEPS.map(({ name }) => name);
   expect(names).toEqual(ORDER.filter((name) => names.includes(name)));
+});
+
+test("a release that moves to the operator's namespace has the order (a) (b) (c) (d) of rule 4", () => {
+  const rule4 = ["release-ownership", "definitions", "chart", "release-secrets"];
+
+  expect(STEPS.map(({ name }) => name).filter((name) => rule4.includes(name))).toEqual(rule4);
 });
 
 test("the page about upgrades has every step", async () => {

@@ -1,6 +1,7 @@
 /** All steps, in the order in which an upgrade carries them out. */
 import type { Step } from "./step.ts";
 import { addressListStep } from "./steps/address-list.ts";
+import { allPodsStep } from "./steps/all-pods.ts";
 import { chartStep } from "./steps/chart.ts";
 import { clusterVersionStep } from "./steps/cluster-version.ts";
 import { definitionsStep } from "./steps/definitions.ts";
@@ -24,10 +25,11 @@ import { upgradePolicyStep } from "./steps/upgrade-policy.ts";
 export const STEPS: readonly Step[] = [
   networkConfigStep,
   ownerReferencesStep,
+  // Rule 4 in its order: (a) the marks, (b) the definitions, (c) the chart, (d) the former records.
+  releaseOwnershipStep,
   definitionsStep,
   storageStep,
   addressListStep,
-  releaseOwnershipStep,
   chartStep,
   operatorStep,
   manifestStep,
@@ -35,6 +37,7 @@ export const STEPS: readonly Step[] = [
   unlockStep,
   restoreOwnerReferencesStep,
   remainingNodesStep,
+  allPodsStep,
   clusterVersionStep,
   formerObjectsStep,
   operatorStatusStep,

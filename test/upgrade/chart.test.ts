@@ -115,9 +115,9 @@ for (const version of WITH) {
       const node = await read(NODE);
       const before = await read(DEPLOYMENT);
 
+      const ownership = await run.carryOut(releaseOwnershipStep);
       await run.carryOut(definitionsStep);
       expect(await run.plan(definitionsStep)).toBeUndefined();
-      const ownership = await run.carryOut(releaseOwnershipStep);
       expect(ownership.notes).toContain(`PodSecurityPolicy ${OPERATOR}: there is none; skipped`);
       const marked = await read(INSTALLATION);
       expect(marked.metadata.annotations["meta.helm.sh/release-namespace"]).toBe(OPERATOR);

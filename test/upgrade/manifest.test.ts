@@ -8,6 +8,7 @@ import { MemoryTable } from "../../src/datastore/memory/table.ts";
 import { identity } from "../../src/identity.ts";
 import type { Facts } from "../../src/upgrade/facts.ts";
 import type { Step, StepPlan } from "../../src/upgrade/step.ts";
+import { allPodsStep } from "../../src/upgrade/steps/all-pods.ts";
 import { formerObjectsStep } from "../../src/upgrade/steps/former-objects.ts";
 import { manifestStep } from "../../src/upgrade/steps/manifest.ts";
 import { rolloutStep } from "../../src/upgrade/steps/rollout.ts";
@@ -72,7 +73,7 @@ function factsOf(version: string, { datastore, network }: StockVariant): Facts {
 /** As the engine does it: all steps are planned before the first write. */
 async function planAll(run: StepRun) {
   const plans = new Map<string, StepPlan>();
-  for (const step of [manifestStep, rolloutStep, formerObjectsStep]) {
+  for (const step of [manifestStep, rolloutStep, allPodsStep, formerObjectsStep]) {
     const plan = await run.plan(step);
     if (plan !== undefined) plans.set(step.name, plan);
   }
@@ -129,6 +130,7 @@ describe("networking and policy from the manifest of v3.26", () => {
 
     await run.carryOut(manifest);
     await run.carryOut(rollout);
+    await run.carryOut(plan(allPodsStep));
 
     expect(await imagesOf(nodeAgent)).toEqual([IMAGE, IMAGE]);
     const { spec } = await read(AGENTS);
@@ -161,7 +163,8 @@ describe("networking and policy from the manifest of v3.26", () => {
       facts: factsOf(VERSION, variant),
       more: { openDatastore: async () => openMemory(table) },
     });
-    for (const step of [manifestStep, rolloutStep, formerObjectsStep]) expect(await again.plan(step)).toBeUndefined();
+    for (const step of [manifestStep, rolloutStep, allPodsStep, formerObjectsStep])
+      expect(await again.plan(step)).toBeUndefined();
 
     await run.rollback(prune, prune.planned);
     expect((await read(FORMER_CONTROLLERS)).spec.replicas).toBe(0);
@@ -190,7 +193,9 @@ describe("policy with flannel on etcd from the manifest of v3.22", () => {
     });
     await pollUntil(async () => (await agentPods("canal-node")).length === 2, "agents of the earlier release");
     const isNew = (pod: AnyObject) => pod.spec.containers?.[0]?.image === IMAGE && pod.spec.containers.length === 2;
+    const isControllers = (pod: AnyObject) => pod.spec.containers?.[0]?.name === controllers;
     cluster.kubelets.behave(isNew, { kind: "crash-loop" });
+    cluster.kubelets.behave(isControllers, { kind: "crash-loop" });
     const table = new MemoryTable();
     const run = stepRun({
       objects: cluster.objects,
@@ -214,6 +219,14 @@ describe("policy with flannel on etcd from the manifest of v3.22", () => {
     expect(await imagesOf("canal-node")).toEqual([IMAGE, IMAGE]);
     expect((await read(`${APPS}/daemonsets/canal-node`)).status.numberReady).toBe(0);
     expect((await read(`${CORE}/secrets/${product}-etcd-secrets`)).metadata.uid).toBeString();
+    const unstarted = await rejectionOf(() => run.carryOut(plan(allPodsStep)));
+    expect(unstarted).toMatchObject({ kind: "not-ready" });
+    const text = new RegExp(
+      `Deployment ${controllers}: 0 of 2 pods are ready; pod ${controllers}-\\S+: container ${controllers}: CrashLoopBackOff`,
+    );
+    expect(unstarted).toHaveProperty("message", expect.stringMatching(text));
+    cluster.kubelets.behave(isControllers, { kind: "run" });
+    await run.carryOut(plan(allPodsStep));
     await clear([...paths, `${APPS}/deployments/${controllers}`]);
   });
 });

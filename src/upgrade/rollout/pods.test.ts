@@ -47,7 +47,11 @@ const both = (agent: object, flannel: object) => ({
   containerStatuses: [container("agent", agent), container("flannel", flannel)],
 });
 const READY = both({ ready: true, ...running() }, { ready: true, ...running() });
-const HALF_READY = both(running(), { ready: true, ...running() });
+/** Only what is not ours is ready. */
+const AGENT_UNREADY = both(running(), { ready: true, ...running() });
+/** Only our container is ready. */
+const AGENT_READY = both({ ready: true, ...running() }, running());
+const ALONE = { spec: { nodeName: "one", containers: [{ name: "agent", image: "agent:2" }] } };
 
 describe("nodeStates()", () => {
   test.each<[string, Partial<RolloutView>, string, RegExp]>([
@@ -120,11 +124,26 @@ describe("nodeStates()", () => {
       "starting",
       /not scheduled \(Unschedulable: Insufficient cpu\)/,
     ],
-    ["1/2 ready", { pods: [pod("new", HALF_READY)] }, "starting", /not ready: agent/],
-    ["1/2 ready on etcd", { pods: [pod("new", HALF_READY)], isPartlyReadyAccepted: true }, "accepted", /^$/],
+    ["1/2 ready", { pods: [pod("new", AGENT_READY)] }, "starting", /not ready: flannel/],
+    ["1/2 ready on etcd", { pods: [pod("new", AGENT_READY)], isPartlyReadyAccepted: true }, "accepted", /^$/],
     [
       "1/2 ready on etcd since a moment",
-      { pods: [pod("new", both(running(JUST_NOW), { ready: true, ...running() }))], isPartlyReadyAccepted: true },
+      { pods: [pod("new", both({ ready: true, ...running(JUST_NOW) }, running()))], isPartlyReadyAccepted: true },
+      "starting",
+      /not ready: flannel/,
+    ],
+    [
+      "1/2 ready on etcd without the agent",
+      { pods: [pod("new", AGENT_UNREADY)], isPartlyReadyAccepted: true },
+      "starting",
+      /not ready: agent/,
+    ],
+    [
+      "0/1 ready on etcd",
+      {
+        pods: [{ ...pod("new", { phase: "Running", containerStatuses: [container("agent", running())] }), ...ALONE }],
+        isPartlyReadyAccepted: true,
+      },
       "starting",
       /not ready: agent/,
     ],

@@ -12,14 +12,14 @@ export interface RolloutView {
   readonly revision?: string | undefined;
   /** The name of our container. */
   readonly container: string;
-  /** With etcd: a pod that runs counts, although not all of its containers are ready. */
+  /** With etcd: a pod counts if our container is ready, although others are not. */
   readonly isPartlyReadyAccepted: boolean;
   readonly now: Date;
 }
 
 /**
- * "old": its pod has another template. "starting": its pod is new, but does not work yet. "accepted": not all containers are
- * ready, which is enough. "ready".
+ * "old": its pod has another template. "starting": its pod is new, but does not work yet. "accepted": our container is
+ * ready and others are not, which is enough. "ready".
  */
 export interface NodeState {
   readonly node: string;
@@ -31,7 +31,7 @@ export interface NodeState {
   readonly isDown?: true;
 }
 
-/** A container that does not become ready within this time is not expected to. */
+/** Another container that does not become ready within this time is not waited for. */
 const PATIENCE_MILLISECONDS = 30_000;
 
 export function nodeStates(view: RolloutView): readonly NodeState[] {
@@ -117,12 +117,12 @@ function oldPodReason({ daemonSet }: RolloutView, pod: Fields): string {
   return fieldsIn(pod, "metadata")["deletionTimestamp"] === undefined ? "" : `pod ${name} does not end`;
 }
 
-function isRunning(pod: Fields): boolean {
+export function isRunning(pod: Fields): boolean {
   return fieldsIn(pod, "status")["phase"] === "Running" && fieldsIn(pod, "metadata")["deletionTimestamp"] === undefined;
 }
 
 /** The first that will not pass by itself. */
-function podProblem(pod: Fields): string {
+export function podProblem(pod: Fields): string {
   const status = fieldsIn(pod, "status");
   const statuses = [...itemsIn(status, "initContainerStatuses"), ...itemsIn(status, "containerStatuses")];
   for (const each of statuses) {
@@ -148,17 +148,19 @@ export function schedulingProblem(pod: Fields): string {
   return unscheduled === undefined ? "" : `it is not scheduled${detail(unscheduled["reason"], unscheduled["message"])}`;
 }
 
-function unreadyContainers(pod: Fields): readonly string[] {
+export function unreadyContainers(pod: Fields): readonly string[] {
   const statuses = itemsIn(pod["status"], "containerStatuses");
   return itemsIn(pod["spec"], "containers")
     .map(({ name }) => String(name))
     .filter((name) => named(statuses, name)?.["ready"] !== true);
 }
 
-/** Our container runs, and has done so long enough. */
+/** Our container is ready, and the others have had their time. */
 function isAccepted({ isPartlyReadyAccepted, container, now }: RolloutView, pod: Fields): boolean {
   if (!isPartlyReadyAccepted || !isRunning(pod)) return false;
-  const running = fieldsIn(named(itemsIn(pod["status"], "containerStatuses"), container), "state", "running");
+  const own = named(itemsIn(pod["status"], "containerStatuses"), container);
+  if (own?.["ready"] !== true) return false;
+  const running = fieldsIn(own, "state", "running");
   const startedAt = Date.parse(textIn(running, "startedAt") ?? "");
   return now.getTime() - startedAt >= PATIENCE_MILLISECONDS;
 }

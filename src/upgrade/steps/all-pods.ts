@@ -1,0 +1,59 @@
+/** Rules 7 and 8: all pods run, those of the controllers too. They start after the datastore is unlocked. It writes nothing. */
+import { PluginError } from "../../errors.ts";
+import { objectPath } from "../../operator/object-kinds.ts";
+import { pendingDeployment } from "../rollout/controllers.ts";
+import type { PlanningSite, Step, StepSite } from "../step.ts";
+
+const NAME = "all-pods";
+const POLL_MILLISECONDS = 2_000;
+
+export const allPodsStep: Step = {
+  name: NAME,
+  title: "Wait until all pods of the release run",
+  rule: 7,
+  why: "The node agents are awaited before. Without the controllers, leftover addresses and automatic host endpoints are not kept up to date.",
+
+  async plan(site) {
+    // With the operator, it reports them.
+    if (site.facts.method.kind !== "manifest" || (await missingPods(site)).length === 0) return undefined;
+    return { step: NAME, changes: [], obstacles: [], notes: [], estimatedSeconds: 30, data: {} };
+  },
+
+  remaining: (site) => missingPods(site),
+
+  async act(site) {
+    let last = "";
+    let since = site.now().getTime();
+    for (;;) {
+      site.signal.throwIfAborted();
+      const missing = await missingPods(site);
+      if (missing.length === 0) return;
+      const text = missing.join("; ");
+      if (text !== last) {
+        site.progress(text);
+        [last, since] = [text, site.now().getTime()];
+      } else if (site.now().getTime() - since >= site.options.stallSeconds * 1_000) throw stalled(site, text);
+      await site.wait(POLL_MILLISECONDS);
+    }
+  },
+};
+
+async function missingPods({ objects, facts, release }: PlanningSite): Promise<readonly string[]> {
+  const network = facts.method.kind === "manifest" ? facts.method.network : "own";
+  const { components } = release.manifest({ datastore: facts.datastore, network });
+  const deployments = components.filter(({ kind }) => kind === "Deployment");
+  const found = await Promise.all(
+    deployments.map((each) => pendingDeployment(objects, objectPath(each), release.version)),
+  );
+  return found.flat();
+}
+
+function stalled({ options, facts }: StepSite, text: string): PluginError {
+  return new PluginError(
+    "not-ready",
+    `Not all pods of the release run, without progress for ${options.stallSeconds} s: ${text}`,
+    {
+      details: `look at them with "kubectl --namespace ${facts.namespace} describe pods", remove the cause, and run upgrade apply again`,
+    },
+  );
+}
