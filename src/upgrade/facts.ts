@@ -49,6 +49,8 @@ export interface Facts {
   readonly hasApplicationLayerPolicy: boolean;
   /** Host endpoints of all interfaces that are not automatic. */
   readonly hostEndpoints: readonly string[];
+  /** Those of single interfaces or addresses: they stay as they are. */
+  readonly otherHostEndpoints?: readonly string[];
   readonly hasUpgradePolicy: boolean;
   /** The settings of the former node agents let pods with the annotation send from further sources. */
   readonly allowsSourceSpoofing?: boolean;

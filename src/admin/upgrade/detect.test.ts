@@ -31,6 +31,10 @@ const items = [
     metadata: { name: "a-all" },
     spec: { interfaceName: "*" },
   },
+  {
+    ...{ apiVersion: "crd.vendor.org/v1", kind: "HostEndpoint", metadata: { name: "a-eth0" } },
+    spec: { interfaceName: "eth0" },
+  },
 ];
 
 function run(words: string, objects: readonly object[] = items) {
@@ -50,7 +54,8 @@ describe("upgrade detect", () => {
         "Release:                    v3.26.1 (this tool: v3.29.0)",
         "Orchestrator:               v1.34.1, 1 node",
         "Application layer policy:   not in use",
-        "Host endpoints by hand:     a-all",
+        "Host endpoints by hand:     a-all (all interfaces)",
+        "                            a-eth0 (not all interfaces)",
         "Owner references:           none",
         "",
         "PART                                                RELEASE",

@@ -48,13 +48,15 @@ function datastoreText(datastore: Facts["datastore"], storage: Storage | undefin
 
 /** Nothing is said of what could not be looked for. */
 function featureRows(facts: Partial<Facts>): readonly (readonly string[])[] {
-  const { hasApplicationLayerPolicy, hostEndpoints, hasUpgradePolicy, ownedObjects } = facts;
+  const { hasApplicationLayerPolicy, hostEndpoints, otherHostEndpoints = [], hasUpgradePolicy, ownedObjects } = facts;
   if (hostEndpoints === undefined || ownedObjects === undefined) return [];
+  const byHand = [
+    ...hostEndpoints.map((name) => `${name} (all interfaces)`),
+    ...otherHostEndpoints.map((name) => `${name} (not all interfaces)`),
+  ];
   return [
     ["Application layer policy:", hasApplicationLayerPolicy ? "in use" : "not in use"],
-    ...(hostEndpoints.length === 0
-      ? [["Host endpoints by hand:", "none"]]
-      : listRows("Host endpoints by hand:", hostEndpoints)),
+    ...(byHand.length === 0 ? [["Host endpoints by hand:", "none"]] : listRows("Host endpoints by hand:", byHand)),
     ...(hasUpgradePolicy ? [["Policy of former upgrade:", "allow-all-upgrade is still there"]] : []),
     ...(ownedObjects.length === 0 ? [["Owner references:", "none"]] : listRows("Owner references:", ownedObjects)),
   ];

@@ -19,7 +19,7 @@ const SIDECARS: readonly string[] = [FORMER_SIDECAR, identity.sidecar];
 const MESH_NAMESPACE = "istio-system";
 
 export type Features = Pick<Facts, "hasApplicationLayerPolicy" | "hostEndpoints" | "hasUpgradePolicy"> &
-  Required<Pick<Facts, "allowsSourceSpoofing">>;
+  Required<Pick<Facts, "allowsSourceSpoofing" | "otherHostEndpoints">>;
 
 export async function readFeatures(
   storage: Storage,
@@ -32,19 +32,20 @@ export async function readFeatures(
     storage === "current" ? [] : productResources(FORMER_AGENT_CONFIGURATION.plural, storage, sources),
     hasApplicationLayerPolicy(sources.objects),
   ]);
+  const byHand = endpoints.filter(({ labels }) => labels[CREATED_BY] === undefined);
   return {
     hasApplicationLayerPolicy: hasSidecars,
     allowsSourceSpoofing: settings.some(
       ({ name, spec }) => name === "default" && isSpoofingAllowed(spec[SOURCE_SPOOFING.field]),
     ),
-    hostEndpoints: endpoints.filter(isByHand).map(({ name }) => name),
+    hostEndpoints: byHand.filter(isOfAllInterfaces).map(({ name }) => name),
+    otherHostEndpoints: byHand.filter((each) => !isOfAllInterfaces(each)).map(({ name }) => name),
     hasUpgradePolicy: policies.some(({ name }) => name === UPGRADE_POLICY || name === `default.${UPGRADE_POLICY}`),
   };
 }
 
-/** Of all interfaces of its host, and not created by the controllers. */
-function isByHand({ labels, spec }: ProductResource): boolean {
-  return spec["interfaceName"] === "*" && labels[CREATED_BY] === undefined;
+function isOfAllInterfaces({ spec }: ProductResource): boolean {
+  return spec["interfaceName"] === "*";
 }
 
 async function hasApplicationLayerPolicy(objects: ClusterObjects): Promise<boolean> {

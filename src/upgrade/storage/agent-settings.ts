@@ -20,6 +20,40 @@ export interface AgentSettings {
 const RENAMED: Readonly<Record<string, readonly string[]>> = {
   tablesRefreshInterval: ["nftablesRefreshInterval", "iptablesRefreshInterval"],
 };
+/** Values that mean what this release does anyway; several of them are in every cluster, since former agents wrote them. */
+const WITHOUT_COUNTERPART: Readonly<Record<string, readonly unknown[]>> = {
+  awsSrcDstCheck: ["DoNothing"],
+  bpfEnabled: [false],
+  // Only the switch of the network config, which is kept, decides here.
+  floatingIPs: ["Enabled", "Disabled"],
+  genericXDPEnabled: [false],
+  // Tunnels follow from the pools.
+  ipipEnabled: [true],
+  ipv6Support: [true, false],
+  logFilePath: ["none"],
+  logSeverityFile: ["none", ""],
+  logSeverityScreen: ["Info"],
+  logSeveritySys: ["none", ""],
+  // Agents of this release serve sidecars without it.
+  policySyncPathPrefix: ["/var/run/nodeagent", ""],
+  reportingInterval: ["0s", "0"],
+  usageReportingEnabled: [false],
+  vxlanEnabled: [true],
+  vxlanPort: [4789],
+  vxlanVNI: [4096],
+  wireguardEnabled: [false],
+  wireguardEnabledV6: [false],
+};
+/** Without it, traffic would be cut or readable by others: the same as for the variables of the node agent. */
+const IRREPLACEABLE: Readonly<Record<string, string>> = {
+  bpfEnabled: "services are not handled by the agent any more: install kube-proxy first, and set bpfEnabled to false",
+  wireguardEnabled:
+    "traffic between nodes would not be encrypted any more: set wireguardEnabled to false to accept that",
+  wireguardEnabledV6:
+    "traffic between nodes would not be encrypted any more: set wireguardEnabledV6 to false to accept that",
+};
+/** Settings of a dataplane that is off. */
+const OF_BPF = /^bpf[A-Z]/;
 /** Without one of their fields an entry opens more, and without all entries those of the default are open. */
 const FAILSAFE: readonly string[] = ["failsafeInboundHostPorts", "failsafeOutboundHostPorts"];
 /** Earlier releases accepted these values in capitals, too. */
@@ -29,7 +63,10 @@ export function agentSettings(name: string, former: unknown): AgentSettings {
   const { [SOURCE_SPOOFING.field]: spoofing, ...given }: Fields = isObject(former) ? former : {};
   const renamed = withPresentNames(given);
   const schema = NODE_AGENT_CONFIGURATION.codec.specSchema;
-  const unknown = findUnknownFields(schema, renamed).map(({ path }) => path);
+  const unknown = findUnknownFields(schema, renamed)
+    .map(({ path }) => path)
+    .filter((path) => !isWithoutEffect(path, renamed));
+  const irreplaceable = unknown.filter((path) => IRREPLACEABLE[path] !== undefined && renamed[path] === true);
   const wrong = problemsOf(schema, renamed);
   const known = decodeShape(
     schema,
@@ -47,13 +84,14 @@ export function agentSettings(name: string, former: unknown): AgentSettings {
         name,
         "this release does not have",
         unknown
-          .filter((path) => !isFailsafe(path))
+          .filter((path) => !isFailsafe(path) && !irreplaceable.includes(path))
           .toSorted()
           .join(", "),
       ),
       ...listed(name, "this release does not accept", formatProblems(wrong.filter(({ path }) => !isFailsafe(path)))),
     ],
     problems: [
+      ...irreplaceable.map((path) => `${quoted(path)} is true: ${IRREPLACEABLE[path]}`),
       ...unknown
         .filter(isFailsafe)
         .map(
@@ -63,6 +101,12 @@ export function agentSettings(name: string, former: unknown): AgentSettings {
       ...wrong.filter(({ path }) => isFailsafe(path)).map((problem) => formatProblems([problem])),
     ],
   };
+}
+
+function isWithoutEffect(path: string, given: Fields): boolean {
+  const field = topField(path);
+  if (OF_BPF.test(field) && field !== "bpfEnabled") return given["bpfEnabled"] !== true;
+  return WITHOUT_COUNTERPART[field]?.includes(given[field]) === true;
 }
 
 /** The default is carried over to the network config; `Disabled` is what this release does. */

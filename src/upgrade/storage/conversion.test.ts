@@ -7,6 +7,7 @@ import { clusterObjects } from "../../kube/objects.ts";
 import { GLOBAL_NETWORK_POLICY, NODE_AGENT_CONFIGURATION, TIER } from "../../model/kinds.ts";
 import { FORMER_UID } from "../former-names.ts";
 import { storageStep } from "../steps/storage.ts";
+import { agentSettings } from "./agent-settings.ts";
 import { duplicates } from "./conversion.ts";
 import { convertIpam } from "./convert-ipam.ts";
 import { convertResources } from "./convert-resources.ts";
@@ -144,6 +145,29 @@ describe("the settings of the node agent on etcd", () => {
     expect((await rejectionOf(() => storageStep.act(site, PLAN))).kind).toBe("resource-invalid");
   });
 
+  test("are silent about what former agents wrote themselves, and about what this release does anyway", () => {
+    const written = { logSeverityScreen: "Info", floatingIPs: "Disabled", reportingInterval: "0s", bpfLogLevel: "" };
+    const usual = { bpfEnabled: false, vxlanVNI: 4096, policySyncPathPrefix: "/var/run/nodeagent", ipipEnabled: true };
+
+    expect(agentSettings("default", { ...written, ...usual, healthPort: 9098 })).toEqual({
+      spec: { healthPort: 9098 },
+      notes: [],
+      problems: [],
+    });
+    const { notes } = agentSettings("default", { logSeverityScreen: "Debug", reportingInterval: "30s" });
+    expect(notes).toEqual([expect.stringMatching(/not copied: logSeverityScreen, reportingInterval$/)]);
+  });
+
+  test.each(["bpfEnabled", "wireguardEnabled", "wireguardEnabledV6"])(
+    "are not copied without %s, which would cut traffic or encryption",
+    (field) => {
+      const { notes, problems } = agentSettings("default", { [field]: true });
+
+      expect(notes).toEqual([]);
+      expect(problems).toEqual([expect.stringContaining(`"${field}" is true: `)]);
+    },
+  );
+
   test("say what becomes of the switch for source spoofing", async () => {
     const store = openMemory();
     const objects = clusterObjects({ request: async () => ({ status: 404, text: "{}" }) });
@@ -166,14 +190,18 @@ describe("the settings of the node agent on etcd", () => {
     const objects = clusterObjects({ request: async () => ({ status: 404, text: "{}" }) });
     const site = upgradeSite({ objects, store, facts: { storage: "etcd", datastore: "etcd" } });
     expect(await storageStep.plan(site)).toBeUndefined();
-    await store.commit([put("default", { healthPort: 9098, bpfEnabled: false }), put("node.one", {}), put("odd", {})]);
+    await store.commit([
+      put("default", { healthPort: 9098, chainInsertMode: "Append" }),
+      put("node.one", {}),
+      put("odd", {}),
+    ]);
     const own = NODE_AGENT_CONFIGURATION.codec.make({ name: "node.one" }, { healthPort: 1 });
     const ownKey = NODE_AGENT_CONFIGURATION.key({ name: "node.one" });
     await store.commit([{ kind: "put", key: ownKey, value: NODE_AGENT_CONFIGURATION.codec.write(own) }]);
 
     const plan = await storageStep.plan(site);
     expect(plan?.changes).toEqual([{ action: "create", what: 'NodeAgentConfiguration "default"' }]);
-    expect(plan?.notes).toEqual([expect.stringContaining("bpfEnabled")]);
+    expect(plan?.notes).toEqual([expect.stringContaining("chainInsertMode")]);
     await storageStep.act(site, PLAN);
     expect(await storageStep.remaining(site, PLAN)).toEqual([]);
     const copies = async () =>
