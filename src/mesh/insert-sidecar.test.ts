@@ -5,7 +5,7 @@ import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { formatYaml } from "../yaml.ts";
 import { insertSidecar, sidecarImageIn } from "./insert-sidecar.ts";
-import { MESH_MINORS, type MeshMinor, meshMinor, rowOf } from "./mesh-minor.ts";
+import { MESH_MINORS, type MeshMinor, meshMinor, nearestMinorText, rowOf } from "./mesh-minor.ts";
 import { removeSidecar } from "./remove-sidecar.ts";
 
 const IMAGE = "registry.example.org/vendor:v2.0.0";
@@ -111,6 +111,12 @@ describe("insertSidecar()", () => {
     ["no proxy", "1.6", OLD.replace("istio-proxy", "proxy"), '"istio-proxy"'],
     ["no mounts of the proxy", "1.7", OLD.replace("volumeMounts:", "mounts:"), '"volumeMounts:"'],
     ["no volumes", "1.7", OLD.replace("  volumes:\n", "  disks:\n"), '"volumes:"'],
+    [
+      "a proxy that can be an init container",
+      "1.15",
+      NEW.replace("image: auto", "{{- if $nativeSidecar }}\n      image: auto\n      {{- end }}"),
+      "native sidecar",
+    ],
     ["no excluded ports", "1.9", NEW.replaceAll("traffic.sidecar", "sidecar"), "excludeInboundPorts"],
     ["one template, in a mesh with several", "1.9", OLD, '"templates.sidecar"'],
     ["several templates, in a mesh with one", "1.7", NEW, "mesh 1.9 and newer"],
@@ -160,14 +166,23 @@ describe("meshMinor()", () => {
     ["v1.10.0", "1.10"],
     ["1.9.5-distroless", "1.9"],
     ["1.6-alpha.3", "1.6"],
-  ] as const)("finds the minor of %s", (version, minor) => {
+    ["1.8.2", "1.7"],
+    ["1.14.6", "1.10"],
+    ["1.18.0", "1.15"],
+    ["2.0.0", "1.15"],
+  ] as const)("finds the minor of %s, or the nearest earlier one", (version, minor) => {
     expect(meshMinor(version)).toBe(minor);
   });
 
-  test("refuses a minor without template by name, and names the others", () => {
-    expect(String(thrownBy(() => meshMinor("1.8.2")))).toContain(
-      '"1.8.2": 1.8 has no template; there are 1.6, 1.7, 1.9, 1.10 and 1.15',
+  test("refuses what is earlier than all templates, and names the first", () => {
+    expect(String(thrownBy(() => meshMinor("1.5.10")))).toContain(
+      '"1.5.10": 1.5 has no template; the first one is for 1.6',
     );
+  });
+
+  test("says which template takes the place of a missing one", () => {
+    expect(nearestMinorText("1.16.1")).toBe("mesh 1.16.1 has no template of its own: that of 1.15 is used");
+    expect(nearestMinorText("v1.15.3")).toBeUndefined();
   });
 
   test.each(["", "latest", "1", "1.15x", "1.15.x", "1.15.", "1.15 ", "toString", "1.1"])("refuses %j", (version) => {

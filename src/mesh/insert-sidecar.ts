@@ -22,6 +22,7 @@ export function insertSidecar(config: string, release: SidecarRelease): Inserted
   const hasSeveral = rowOf(release.minor).templates === "several";
   const texts = templatesOf(config, release.minor);
   refuseOthers(texts);
+  refuseNativeProxy(texts);
   const lines = editableLines(config, hasSeveral);
   const insert = hasSeveral ? insertOwnTemplate : insertIntoOneTemplate;
   const inserted = `${excludePort(insert(lines, release).join("\n")).trimEnd()}\n`;
@@ -76,6 +77,16 @@ function refuseOthers(texts: readonly string[]): void {
   if (!texts.some((text) => OTHER_SIDECAR.test(text))) return;
   throw refused(
     'it has a container "dikastes", the sidecar of another product; restore the template of the mesh first, since a proxy asks one sidecar',
+  );
+}
+
+/** Ours is merged into the container of the proxy: it would become a second container where the proxy is an init container. */
+const NATIVE_PROXY = /native_?sidecar/i;
+
+function refuseNativeProxy(texts: readonly string[]): void {
+  if (!texts.some((text) => NATIVE_PROXY.test(text))) return;
+  throw refused(
+    "its proxy can be an init container (native sidecar), and the sidecar is only inserted beside a proxy that is a container",
   );
 }
 

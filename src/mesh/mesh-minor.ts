@@ -1,4 +1,4 @@
-/** The minor versions of the mesh that the sidecar can be inserted into. Pure. */
+/** The minor versions of the mesh whose form of the injector is known. The earliest first. Pure. */
 import { PluginError } from "../errors.ts";
 import { quoted } from "../quote.ts";
 import type { FilterForm } from "./envoy-filter.ts";
@@ -32,21 +32,44 @@ export function rowOf(minor: MeshMinor): MinorRow {
   return ROWS[minor];
 }
 
-/** Of `1.15`, `1.15.3`, `v1.15.3` or `1.15.3-distroless`. Throws if that minor has no template. */
+/**
+ * The minor whose form is expected of `1.15`, `1.15.3`, `v1.15.3` or `1.15.3-distroless`: its own, or the nearest earlier one that
+ * is known, since the form changes rarely. What inserts the sidecar refuses an injector of another form. Throws if the version
+ * is earlier than all of them.
+ */
 export function meshMinor(version: string): MeshMinor {
-  const minor = /^v?(\d+\.\d+)(?:\.\d+)*(?:[-+_].*)?$/.exec(version)?.[1];
-  if (minor === undefined) {
+  const own = minorIn(version);
+  if (own === undefined) {
     throw new PluginError(
       "field-unsupported",
       `Cannot use mesh version ${quoted(version)}: it is not like 1.15 or 1.15.3`,
     );
   }
-  if (isMeshMinor(minor)) return minor;
-  const there = `${MESH_MINORS.slice(0, -1).join(", ")} and ${MESH_MINORS.at(-1)}`;
+  const nearest = MESH_MINORS.findLast((minor) => !isBefore(own, minor));
+  if (nearest !== undefined) return nearest;
   throw new PluginError(
     "field-unsupported",
-    `Cannot use mesh version ${quoted(version)}: ${minor} has no template; there are ${there}`,
+    `Cannot use mesh version ${quoted(version)}: ${own} has no template; the first one is for ${MESH_MINORS[0]}`,
   );
+}
+
+/** What to say of a version whose own minor is not known; `undefined` if it is. */
+export function nearestMinorText(version: string): string | undefined {
+  const minor = meshMinor(version);
+  return minorIn(version) === minor
+    ? undefined
+    : `mesh ${version} has no template of its own: that of ${minor} is used`;
+}
+
+function minorIn(version: string): string | undefined {
+  return /^v?(\d+\.\d+)(?:\.\d+)*(?:[-+_].*)?$/.exec(version)?.[1];
+}
+
+function isBefore(one: string, other: string): boolean {
+  const [[major = 0, minor = 0], [otherMajor = 0, otherMinor = 0]] = [one, other].map((text) =>
+    text.split(".").map(Number),
+  ) as [number[], number[]];
+  return major === otherMajor ? minor < otherMinor : major < otherMajor;
 }
 
 function isMeshMinor(minor: string): minor is MeshMinor {

@@ -1,7 +1,7 @@
 import { PluginError } from "../../errors.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import { insertSidecar, sidecarImageIn } from "../../mesh/insert-sidecar.ts";
-import { MESH_MINORS, meshMinor } from "../../mesh/mesh-minor.ts";
+import { MESH_MINORS, meshMinor, nearestMinorText } from "../../mesh/mesh-minor.ts";
 import { removeSidecar } from "../../mesh/remove-sidecar.ts";
 import { quoted } from "../../quote.ts";
 import {
@@ -31,7 +31,7 @@ export const alpTemplate: Command = {
     "Reads the ConfigMap of the injector, from the cluster or from a file, and prints it with the sidecar for application layer policy;",
     "whatever else it contains stays as it is. Nothing in the cluster is changed: apply what is printed, then restart the workloads.",
     "If the sidecar is there already, it is replaced by that of this release; a second run changes nothing.",
-    `There are templates for the mesh ${MESH_MINORS.join(", ")}; every other version is refused.`,
+    `There are templates for the mesh ${MESH_MINORS.join(", ")}; another version gets that of the nearest earlier one, and is refused if its injector has another form.`,
   ].join("\n"),
   options: [
     {
@@ -85,6 +85,8 @@ export const alpTemplate: Command = {
     }
     const { config, isChanged } = insertSidecar(configMap.data.config, { minor: meshMinor(version), image });
     context.stdout(textOf(configMap, config, given));
+    const nearest = nearestMinorText(version);
+    if (nearest !== undefined) context.stderr(`${nearest[0]?.toUpperCase()}${nearest.slice(1)}\n`);
     context.stderr(noteOf({ image, former, isChanged, isGiven: given.values.has("image") }));
     return EXIT_OK;
   },

@@ -5,7 +5,7 @@ import { identity } from "../../identity.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
 import type { FilterForm } from "../../mesh/envoy-filter.ts";
 import { insertSidecar, sidecarImageIn } from "../../mesh/insert-sidecar.ts";
-import { meshMinor, rowOf } from "../../mesh/mesh-minor.ts";
+import { meshMinor, nearestMinorText, rowOf } from "../../mesh/mesh-minor.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { imageName } from "../../operator/render/image.ts";
 import { agentImage, agentsPath } from "../rollout/agents.ts";
@@ -28,6 +28,8 @@ export interface WantedTemplate {
   readonly image: string;
   /** Of the filter that belongs to it. */
   readonly filter: FilterForm;
+  /** Which version's template it is, if it is not that of the mesh. */
+  readonly note?: string;
 }
 
 const configMap = v.object({ data: v.object({ config: v.string() }) });
@@ -79,11 +81,13 @@ async function wantedFor(
   { config, formerSocket }: PresentTemplate,
 ): Promise<Injector["wanted"]> {
   try {
-    const minor = meshMinor(await readMeshVersion(site.objects, place));
+    const version = await readMeshVersion(site.objects, place);
+    const minor = meshMinor(version);
     const own = sidecarImageIn(config);
     const image = own === undefined ? await imageOfAgents(site) : inRelease(own, site.facts.target);
     const inserted = insertSidecar(removeFormerSidecar(config), { minor, image, formerSocket });
-    return { config: inserted.config, image, filter: rowOf(minor).filter };
+    const note = nearestMinorText(version);
+    return { config: inserted.config, image, filter: rowOf(minor).filter, ...(note === undefined ? {} : { note }) };
   } catch (failure) {
     if (!(failure instanceof PluginError) || failure.kind === "api-unavailable") throw failure;
     return { problem: failure };

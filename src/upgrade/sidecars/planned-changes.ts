@@ -60,6 +60,12 @@ export function isChanged({ config, wanted }: Injector): boolean {
   return !("problem" in wanted) && wanted.config !== config;
 }
 
+export function templateNotes(injectors: readonly Injector[]): readonly string[] {
+  return injectors.flatMap(({ title, wanted }) =>
+    "problem" in wanted || wanted.note === undefined ? [] : [`${title}: ${wanted.note}`],
+  );
+}
+
 export function changeOf({ path, title, config, wanted }: Injector): PlannedChange {
   const diff = "problem" in wanted ? "" : unifiedDiff(config, wanted.config, { before: "present", after: "planned" });
   return { action: "update", what: title, path, diff };
@@ -71,7 +77,9 @@ export function obstacleOf({ title, wanted }: Injector): readonly Obstacle[] {
   return [
     {
       message: `${title}: ${message}`,
-      remedy: details || "upgrade the mesh to a version with a template, or take the sidecar out of its injector",
+      remedy:
+        details ||
+        "use a version of the mesh whose injector has the expected form, or take the sidecar out of its injector",
     },
   ];
 }

@@ -333,11 +333,32 @@ describe("the step sidecars", () => {
     expect(on.writes).toHaveLength(2);
   });
 
-  test.each(["1.8.2", "1.14.0", "1.16.1"])("stops at mesh %s, which has no template", async (version) => {
+  test.each([
+    ["1.14.0", "1.10"],
+    ["1.16.1", "1.15"],
+  ])("a mesh %s, which has no template, gets that of %s", async (version, nearest) => {
     const on = await mesh({ version });
+    const { obstacles, notes, changes } = await planned(on);
+
+    expect(obstacles).toEqual([]);
+    expect(notes[0]).toEndWith(`mesh ${version} has no template of its own: that of ${nearest} is used`);
+    expect(changes.map(({ what }) => what)).toContainEqual(expect.stringContaining("istio-sidecar-injector"));
+  });
+
+  test("stops if the injector has not the form of the nearest earlier version", async () => {
+    const on = await mesh({ version: "1.8.2" });
     const { obstacles } = await planned(on);
 
-    expect(obstacles.map(({ message }) => message).join()).toContain(`Cannot use mesh version "${version}"`);
+    expect(obstacles.map(({ message }) => message).join()).toContain('it has "templates", as mesh 1.9 and newer have');
+    await expect(step.act(on.site(), await planned(on))).rejects.toMatchObject({ kind: "resource-invalid" });
+    expect(on.writes).toEqual([]);
+  });
+
+  test("stops at a mesh that is older than every template", async () => {
+    const on = await mesh({ version: "1.5.10" });
+    const { obstacles } = await planned(on);
+
+    expect(obstacles.map(({ message }) => message).join()).toContain('Cannot use mesh version "1.5.10"');
     await expect(step.act(on.site(), await planned(on))).rejects.toMatchObject({ kind: "field-unsupported" });
     expect(on.writes).toEqual([]);
   });

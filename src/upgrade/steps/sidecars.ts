@@ -21,6 +21,7 @@ import {
   isChanged,
   keepsFilters,
   obstacleOf,
+  templateNotes,
 } from "../sidecars/planned-changes.ts";
 import { type Mesh, readMesh, readOutdated } from "../sidecars/read-mesh.ts";
 import { restartWorkloads } from "../sidecars/restart.ts";
@@ -51,6 +52,7 @@ export const sidecarsStep: Step = {
       ],
       obstacles: injectors.flatMap(obstacleOf),
       notes: [
+        ...templateNotes(changed),
         ...others.map(({ workload, reason }) => `${titleOf(workload)} has an older sidecar, and ${reason}`),
         ...filterNotes(mesh),
         ...formerSidecarNotes(mesh),
