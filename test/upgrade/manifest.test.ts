@@ -7,6 +7,7 @@ import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { MemoryTable } from "../../src/datastore/memory/table.ts";
 import { identity } from "../../src/identity.ts";
 import type { Facts } from "../../src/upgrade/facts.ts";
+import { writeObject } from "../../src/upgrade/manifest/write-objects.ts";
 import type { Step, StepPlan } from "../../src/upgrade/step.ts";
 import { allPodsStep } from "../../src/upgrade/steps/all-pods.ts";
 import { formerObjectsStep } from "../../src/upgrade/steps/former-objects.ts";
@@ -133,7 +134,12 @@ describe("networking and policy from the manifest of v3.26", () => {
     await run.carryOut(plan(allPodsStep));
 
     expect(await imagesOf(nodeAgent)).toEqual([IMAGE, IMAGE]);
-    const { spec } = await read(AGENTS);
+    const { spec, metadata } = await read(AGENTS);
+    const managers = metadata.managedFields.filter(({ subresource }: AnyObject) => subresource === undefined);
+    expect(managers.map(({ manager, operation }: AnyObject) => `${operation} by ${manager}`)).toEqual([
+      `Apply by ${identity.adminTool}`,
+    ]);
+    expect(metadata.annotations).not.toHaveProperty("kubectl.kubernetes.io/last-applied-configuration");
     const [agent] = spec.template.spec.containers;
     expect(agent.resources).toEqual(resources);
     expect(agent.env.map(({ name }: AnyObject) => name)).not.toContain("FELIX_HEALTHENABLED");
@@ -228,5 +234,52 @@ describe("policy with flannel on etcd from the manifest of v3.22", () => {
     cluster.kubelets.behave(isControllers, { kind: "run" });
     await run.carryOut(plan(allPodsStep));
     await clear([...paths, `${APPS}/deployments/${controllers}`]);
+  });
+});
+
+describe("an object that is written", () => {
+  const metadata = { name: "written", namespace: "kube-system" };
+  const path = `${APPS}/daemonsets/written`;
+  const twice = [
+    { name: "TWICE", value: "1" },
+    { name: "TWICE", value: "2" },
+  ];
+  const daemonSet = (env: readonly object[], more: object = {}) => ({
+    apiVersion: "apps/v1",
+    kind: "DaemonSet",
+    metadata,
+    spec: {
+      selector: { matchLabels: { app: "written" } },
+      template: {
+        metadata: { labels: { app: "written" } },
+        spec: { nodeSelector: { nowhere: "" }, containers: [{ name: "one", image: "one", env }], ...more },
+      },
+    },
+  });
+
+  testCluster("loses what others had set, by server-side apply", async () => {
+    const before = daemonSet(twice, { hostPID: true, initContainers: [{ name: "former", image: "former" }] });
+    await cluster.objects.create(`${APPS}/daemonsets`, before);
+    const object = daemonSet([{ name: "ONCE", value: "1" }]);
+
+    expect(await writeObject(cluster.objects, { object, mode: "whole" })).toBe(true);
+    const { spec, metadata: written } = await read(path);
+    expect(spec.template.spec).toMatchObject({ containers: [{ env: [{ name: "ONCE", value: "1" }] }] });
+    expect(spec.template.spec).not.toHaveProperty("initContainers");
+    expect(spec.template.spec).not.toHaveProperty("hostPID");
+    expect(written.managedFields.map(({ operation }: AnyObject) => operation)).toContain("Apply");
+    expect(await writeObject(cluster.objects, { object, mode: "whole" })).toBe(false);
+    await cluster.objects.remove(path);
+  });
+
+  testCluster("is replaced if apply refuses it: a variable that is there twice", async () => {
+    await cluster.objects.create(`${APPS}/daemonsets`, daemonSet([], { hostPID: true }));
+    const object = daemonSet(twice);
+
+    expect(await writeObject(cluster.objects, { object, mode: "whole" })).toBe(true);
+    const { spec } = await read(path);
+    expect(spec.template.spec.containers[0].env).toEqual(twice);
+    expect(spec.template.spec).not.toHaveProperty("hostPID");
+    await cluster.objects.remove(path);
   });
 });

@@ -1,5 +1,7 @@
 /** Makes objects of the API what they should be: with the version that was read as the precondition, and not if they are. */
 import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
+import { takeOverPatch } from "../../kube/field-owners.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { describeObject, objectPath } from "../../operator/object-kinds.ts";
@@ -11,6 +13,7 @@ import { objectDiff } from "../object-diff.ts";
 import type { PlannedChange } from "../step.ts";
 import { composeObject } from "./compose-object.ts";
 import type { WantedObject } from "./wanted.ts";
+import { fieldsIn } from "./workload.ts";
 
 export async function planWrites(
   objects: ClusterObjects,
@@ -96,7 +99,10 @@ function isOutdated(failure: unknown): boolean {
   return failure instanceof PluginError && failure.kind === "resource-changed";
 }
 
-/** Returns whether it was written. Fails with `resource-changed` if somebody changes its content meanwhile. */
+/**
+ * Returns whether it was written: by server-side apply with forced conflicts. Fails with `resource-changed` if somebody changes
+ * its content meanwhile.
+ */
 export async function writeObject(objects: ClusterObjects, wanted: WantedObject): Promise<boolean> {
   const path = objectPath(wanted.object);
   const first = await objects.read(path);
@@ -107,10 +113,53 @@ export async function writeObject(objects: ClusterObjects, wanted: WantedObject)
   if (await isComposed(objects, wanted, first)) return false;
   for (let live: Fields | undefined = first; ; live = await objects.read(path)) {
     try {
-      await objects.replace(path, composeObject(wanted, live ?? first));
+      await writeComposed(objects, wanted, await takenOver(objects, path, live ?? first));
       return true;
     } catch (failure) {
       if (!isOutdated(failure) || contentHash(await objects.read(path)) !== contentHash(first)) throw failure;
     }
   }
+}
+
+const TAKE_OVER = { manager: identity.adminTool, isTaken: () => true, metadata: "taken" } as const;
+
+/** Apply removes fields of the earlier release only if nobody else owns them. Its owners change, and no other content. */
+async function takenOver(objects: ClusterObjects, path: string, live: Fields): Promise<Fields> {
+  const patch = takeOverPatch(live, TAKE_OVER);
+  if (patch.length === 0) return live;
+  try {
+    return (await objects.patchJson(path, patch)) ?? live;
+  } catch (failure) {
+    // The test of the version fails.
+    if (!(failure instanceof PluginError) || failure.kind !== "resource-invalid") throw failure;
+    throw new PluginError("resource-changed", `Cannot take over the fields of "${path}": it has changed`, {
+      cause: failure,
+    });
+  }
+}
+
+/** By a replacement where apply would not make the object what it should be: fields without an owner, or entries that are there twice. */
+async function writeComposed(objects: ClusterObjects, wanted: WantedObject, live: Fields): Promise<void> {
+  const path = objectPath(wanted.object);
+  const composed = composeObject(wanted, live);
+  const applied = appliedForm(wanted.object, composed);
+  const expected = await objects.replace(path, composed, { isDryRun: true });
+  const tried = await objects.apply(path, applied, { force: true, isDryRun: true }).catch((failure: unknown) => {
+    if (isOutdated(failure)) throw failure;
+    return undefined;
+  });
+  if (contentHash(tried) === contentHash(expected)) await objects.apply(path, applied, { force: true });
+  else await objects.replace(path, composed);
+}
+
+/** Fields of the server's are not applied, except for the version, which is the precondition. */
+function appliedForm({ apiVersion, kind }: KubeObject, { metadata, ...content }: Fields): Fields {
+  const {
+    uid: _,
+    creationTimestamp: _created,
+    generation: _generation,
+    selfLink: _link,
+    ...own
+  } = fieldsIn({ metadata }, "metadata");
+  return { ...content, apiVersion, kind, metadata: own };
 }
