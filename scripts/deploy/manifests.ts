@@ -9,6 +9,7 @@ import {
   variantNotes,
   variantObjects,
 } from "../../src/operator/manifests/variants.ts";
+import { FIRST_SERVER, FIRST_WITH_EVERYTHING, servedBy } from "../../src/operator/older-servers.ts";
 import { imageName } from "../../src/operator/render/image.ts";
 import { VERSION } from "../../src/version.ts";
 import { formatYaml } from "../../src/yaml.ts";
@@ -57,20 +58,47 @@ export function manifestFiles(): Readonly<Record<string, () => string>> {
     `Removes ${name} from every node, after a manifest without the operator was deleted. When all its pods are ready, delete it too.`,
   ];
   const definitions = [`All kinds that the operator and ${name} need.`];
+  const kinds = [...crdObjects(), ...operatorCrdObjects()];
   return {
-    "operator-crds.yaml": () => manifest(definitions, [...crdObjects(), ...operatorCrdObjects()]),
+    ...earlierFiles({
+      "operator-crds.yaml": () => manifest([...definitions, ...EARLIER], servedBy(FIRST_SERVER, kinds)),
+    }),
+    "operator-crds.yaml": () => manifest(definitions, kinds),
     "operator.yaml": () => manifest(operator, operatorObjects({ image: IMAGE })),
     [`${product}-uninstall.yaml`]: () => manifest(uninstall, uninstallObjects(VERSION)),
-    ...Object.fromEntries(Object.entries(VARIANTS).map(([file, variant]) => [`${file}.yaml`, () => textOf(variant)])),
+    ...variantFiles((variant) => textOf(variant)),
+    ...earlierFiles(variantFiles((variant) => textOf(variant, { server: FIRST_SERVER, notes: EARLIER }))),
   };
 }
 
+type Files = Readonly<Record<string, () => string>>;
+
+/** For API servers that cannot serve everything (src/operator/older-servers.ts): what the first of them can. */
+const EARLIER = [
+  `For orchestrators from ${FIRST_SERVER} to before ${FIRST_WITH_EVERYTHING}: without validation rules and admission policies; see docs/older-orchestrators.md.`,
+];
+
+function earlierFiles(files: Files): Files {
+  return Object.fromEntries(Object.entries(files).map(([file, text]) => [`older/${file}`, text]));
+}
+
+function variantFiles(textFor: (variant: Variant) => string): Files {
+  return Object.fromEntries(
+    Object.entries(VARIANTS).map(([file, variant]) => [`${file}.yaml`, () => textFor(variant)]),
+  );
+}
+
 /** Settings come first, definitions before the pods that need them. With etcd, the orchestrator's API stores nothing. */
-function textOf(variant: Variant): string {
+function textOf(
+  variant: Variant,
+  { server = FIRST_WITH_EVERYTHING, notes: more = [] as readonly string[] } = {},
+): string {
   const { settings, components } = variantObjects(variant, VERSION);
   const definitions = variant.datastore === "etcd" ? [] : crdObjects();
-  const notes = [variant.title, ...variantNotes(variant)];
-  return [manifest(notes, settings), ...[...definitions, ...components].map(formatYaml)].join("---\n");
+  const notes = [variant.title, ...variantNotes(variant), ...more];
+  return [manifest(notes, settings), ...servedBy(server, [...definitions, ...components]).map(formatYaml)].join(
+    "---\n",
+  );
 }
 
 function manifest(notes: readonly string[], objects: readonly KubeObject[]): string {

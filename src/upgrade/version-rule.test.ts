@@ -22,17 +22,12 @@ describe("versionObstacles()", () => {
     expect(obstaclesOf(version)).toEqual([expect.stringContaining(reason)]);
   });
 
-  test("refuses an orchestrator that does not know what the definitions use", () => {
-    expect(obstaclesOf("v3.26.0", { orchestratorVersion: "v1.30.4+k3s1" })).toEqual([
-      "the orchestrator has v1.30.4+k3s1: this release needs v1.31.0 or later",
+  test("refuses an orchestrator that lacks what everything is installed by", () => {
+    expect(obstaclesOf("v3.15.0", { orchestratorVersion: "v1.21.14+k3s1" })).toEqual([
+      "the orchestrator has v1.21.14+k3s1: this release needs v1.22.0 or later",
     ]);
-    expect(obstaclesOf("v3.26.0", { orchestratorVersion: "v1.31.0-rc.1" })).toEqual([]);
-    expect(obstaclesOf("v3.26.0", { orchestratorVersion: "unknown" })).toEqual([]);
-  });
-
-  test("allows an earlier orchestrator where there are no definitions", () => {
-    const more = { method: { kind: "manifest", network: "own" }, datastore: "etcd", orchestratorVersion: "v1.24.0" };
-    expect(obstaclesOf("v3.26.0", more)).toEqual([]);
-    expect(obstaclesOf("v3.26.0", { ...more, method: { kind: "operator" } })).toHaveLength(1);
+    expect(obstaclesOf("v3.15.0", { orchestratorVersion: "v1.22.0-rc.1" })).toEqual([]);
+    expect(obstaclesOf("v3.15.0", { orchestratorVersion: "v1.24.17" })).toEqual([]);
+    expect(obstaclesOf("v3.15.0", { orchestratorVersion: "unknown" })).toEqual([]);
   });
 });

@@ -1,30 +1,18 @@
 /** Which releases can be upgraded to which (rule 2 of the spec), and on which releases of the orchestrator. Pure. */
 import { identity } from "../identity.ts";
+import { isServerBefore } from "../kube/server-version.ts";
 import { compareReleases, isRelease } from "../model/release.ts";
+import { FIRST_SERVER } from "../operator/older-servers.ts";
 import type { Facts, Obstacle } from "./facts.ts";
 
 /** The earliest release that an upgrade may start from. */
 const FIRST = "v3.15.0";
-/** The definitions of the product's resources use functions that exist since then. */
-const FIRST_WITH_DEFINITIONS = "v1.31.0";
-/** A manifest for etcd has no definitions; server-side apply is older. */
-const FIRST_WITH_ETCD = "v1.22.0";
-/** `admissionregistration.k8s.io/v1` has ValidatingAdmissionPolicy since then. */
-export const FIRST_WITH_POLICIES = "v1.30.0";
 
-type Asked = Pick<Facts, "version" | "target" | "orchestratorVersion"> & Partial<Pick<Facts, "method" | "datastore">>;
+type Asked = Pick<Facts, "version" | "target" | "orchestratorVersion">;
 
 /** Nothing if the upgrade is allowed, or everything has the release already. */
-export function versionObstacles({
-  version,
-  target,
-  orchestratorVersion,
-  method,
-  datastore,
-}: Asked): readonly Obstacle[] {
-  const isWithoutDefinitions = method?.kind === "manifest" && datastore === "etcd";
-  const first = isWithoutDefinitions ? FIRST_WITH_ETCD : FIRST_WITH_DEFINITIONS;
-  return [...rangeObstacles(version, target), ...orchestratorObstacles(orchestratorVersion, first)];
+export function versionObstacles({ version, target, orchestratorVersion }: Asked): readonly Obstacle[] {
+  return [...rangeObstacles(version, target), ...orchestratorObstacles(orchestratorVersion)];
 }
 
 function rangeObstacles(version: string, target: string): readonly Obstacle[] {
@@ -56,18 +44,12 @@ function rangeObstacles(version: string, target: string): readonly Obstacle[] {
   ];
 }
 
-/** Of a release of the orchestrator; one that cannot be read is not. */
-export function isBefore(version: string, first: string): boolean {
-  const plain = version.replace(/[+-].*$/, "");
-  return isRelease(plain) && compareReleases(plain, first) < 0;
-}
-
 /** A version that cannot be read blocks nothing. */
-function orchestratorObstacles(version: string, first: string): readonly Obstacle[] {
-  if (!isBefore(version, first)) return [];
+function orchestratorObstacles(version: string): readonly Obstacle[] {
+  if (!isServerBefore(version, FIRST_SERVER)) return [];
   return [
     {
-      message: `the orchestrator has ${version}: this release needs ${first} or later`,
+      message: `the orchestrator has ${version}: this release needs ${FIRST_SERVER} or later`,
       remedy: "upgrade the orchestrator first",
     },
   ];

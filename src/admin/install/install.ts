@@ -1,10 +1,13 @@
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
+import { isServerBefore, readServerVersion } from "../../kube/server-version.ts";
 import { DEFAULT_NAME } from "../../model/installation/installation.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
+import { listFollower } from "../../operator/admission/policies.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { operatorObjects } from "../../operator/manifests/operator.ts";
+import { FIRST_SERVER, leftOutFor, servedBy } from "../../operator/older-servers.ts";
 import { formatYaml } from "../../yaml.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { applyObjects, untilEstablished, versionOf } from "../cluster/apply-objects.ts";
@@ -77,7 +80,8 @@ export const installCommand: Command = {
       });
       await requireFree(objects);
       await requireSecrets(objects, installations);
-      await applyParts(objects, partsOf(installations, given), context);
+      const parts = partsOf(installations, given);
+      await applyParts(objects, await servedParts(objects, parts, context), context);
       return given.switches.has("wait") ? finish(objects, context, timeoutMilliseconds) : EXIT_OK;
     });
   },
@@ -116,6 +120,18 @@ function print({ definitions, operator, installations }: Parts, format: string, 
   const asYaml = () => all.map((object) => `---\n${formatYaml(object)}`).join("");
   context.stdout(format === "json" ? `${JSON.stringify(list, undefined, 2)}\n` : asYaml());
   return EXIT_OK;
+}
+
+/** As the API server can serve them; says what it cannot. */
+async function servedParts(objects: ClusterObjects, parts: Parts, context: Context): Promise<Parts> {
+  const version = await readServerVersion(objects);
+  if (isServerBefore(version, FIRST_SERVER)) {
+    throw new PluginError("config-invalid", `Cannot install: the orchestrator has ${version}`, {
+      details: `upgrade the orchestrator to ${FIRST_SERVER} or later first`,
+    });
+  }
+  for (const note of leftOutFor(version, [...parts.definitions, ...listFollower()])) context.stderr(`Note: ${note}\n`);
+  return { ...parts, definitions: servedBy(version, parts.definitions) };
 }
 
 async function requireFree(objects: ClusterObjects): Promise<void> {

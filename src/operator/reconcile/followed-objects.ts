@@ -12,8 +12,10 @@ import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
+import { ADMISSION_API } from "../admission/policy-objects.ts";
 import { MANAGED_BY_TEXT } from "../managed.ts";
 import { groupPath, RENDERED_KINDS, type RenderedPlural } from "../object-kinds.ts";
+import { servesPolicies } from "../older-servers.ts";
 import type { LiveObject } from "./live-object.ts";
 
 export type FollowedRow =
@@ -57,7 +59,7 @@ export function labelledObjects(snapshot: FollowedSnapshot): readonly LiveObject
 }
 
 export function objectsOf(snapshot: FollowedSnapshot, row: FollowedRow): readonly LiveObject[] {
-  return Array.from(snapshot[row], ([, object]) => object);
+  return Array.from(rowOf(snapshot, row), ([, object]) => object);
 }
 
 export function objectNamed(
@@ -65,12 +67,23 @@ export function objectNamed(
   row: FollowedRow,
   name: { readonly name: string; readonly namespace?: string },
 ): LiveObject | undefined {
-  return snapshot[row].get(followedKey(row, name));
+  return rowOf(snapshot, row).get(followedKey(row, name));
+}
+
+type Followed = Pick<FollowedSnapshot[FollowedRow], "get" | typeof Symbol.iterator>;
+
+const NOTHING: Followed = new Map();
+
+/** A kind that the API server does not serve is not followed. */
+function rowOf(snapshot: Partial<FollowedSnapshot>, row: FollowedRow): Followed {
+  return snapshot[row] ?? NOTHING;
 }
 
 export interface FollowMeans {
   readonly client: Pick<KubeClient, "request" | "watch">;
   readonly namespaces: Namespaces;
+  /** Of kinds that an API server of that release does not serve there are no objects. */
+  readonly serverVersion: string;
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly random: () => number;
@@ -80,12 +93,14 @@ export interface FollowMeans {
 export function followObjects({
   client,
   namespaces,
+  serverVersion,
   signal,
   clock,
   random,
   warn,
 }: FollowMeans): Replica<FollowedValues> {
-  const rows = Object.entries(rowsIn(namespaces)) as readonly (readonly [FollowedRow, Row])[];
+  const all = Object.entries(rowsIn(namespaces)) as readonly (readonly [FollowedRow, Row])[];
+  const rows = all.filter(([, { apiVersion }]) => apiVersion !== ADMISSION_API || servesPolicies(serverVersion));
   const mappings = rows.map(([name, row]) => mappingOf(name, row));
   const store = openKubeStore({ api: client, mappings, close: async () => {} });
   const sources = rows.map(([name]) => [name, { prefix: prefixOf(name), decode }] as const);

@@ -19,6 +19,7 @@ import { completeInstallation } from "../complete.ts";
 import type { EffectiveInstallation } from "../effective-installation.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { objectPath } from "../object-kinds.ts";
+import { servedBy, servesPolicies } from "../older-servers.ts";
 import { planPools } from "../pools.ts";
 import { renderInstallation } from "../render/installation.ts";
 import { poolsState, workloadStates } from "./component-states.ts";
@@ -63,11 +64,13 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
   const { pools, problems, isWaiting } = await writePools(effective, records);
   const rendered = renderInstallation(effective, { ...facts, pools });
   const secrets = copiedSecrets(effective, snapshot, namespaces);
-  const objects = inOrder(rendered.objects, secrets).map((object) => ownedBy(prepared, object));
+  const served = servedBy(means.serverVersion(), rendered.objects);
+  const objects = inOrder(served, secrets).map((object) => ownedBy(prepared, object));
   // Before the agents: a new one must not start with the settings of the former release.
   const changes = configurationChanges(rendered.resources.nodeAgentConfiguration, records.configurations);
   await records.commit(changes, "the settings of the node agents");
-  if (effective.admissionPolicies.chosenAddresses) await enterAnnotationUsers(means, snapshot, effective);
+  if (effective.admissionPolicies.chosenAddresses && servesPolicies(means.serverVersion()))
+    await enterAnnotationUsers(means, snapshot, effective);
   await applyAll(means, { snapshot, installation: prepared }, objects);
   const workloads = workloadStates(snapshot, namespaces, latest);
   const runs = [workloads.node, workloads.controllers].every(({ available }) => available.status === "True");

@@ -11,6 +11,8 @@ import type { RecordsFollower } from "./records.ts";
 export interface PassMeans {
   readonly client: Pick<KubeClient, "request">;
   readonly namespaces: Namespaces;
+  /** The release of the API server. */
+  readonly serverVersion: () => string;
   readonly applier: Applier;
   readonly formerSecrets: FormerSecrets;
   readonly records: RecordsFollower;

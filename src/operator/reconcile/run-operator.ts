@@ -6,6 +6,9 @@ import { Backoff } from "../../datastore/replica/clock.ts";
 import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import type { Leadership } from "../../kube/election/leadership.ts";
+import { clusterObjects } from "../../kube/objects.ts";
+import { readServerVersion } from "../../kube/server-version.ts";
+import { servesPolicies } from "../older-servers.ts";
 import { Applier } from "./apply.ts";
 import { FormerSecrets } from "./copied-secrets.ts";
 import { followObjects, type Namespaces } from "./followed-objects.ts";
@@ -46,7 +49,8 @@ const PERIOD_MILLISECONDS = 60_000;
 const RETRIES = { firstPauseMilliseconds: 500, longestPauseMilliseconds: 30_000 };
 
 export class RunningOperator {
-  private readonly objects: ReturnType<typeof followObjects>;
+  private objects: ReturnType<typeof followObjects> | undefined;
+  private serverVersion = "unknown";
   private readonly records: RecordsFollower;
   private readonly reconciler: Reconciler;
   private readonly backoff: Backoff;
@@ -66,7 +70,6 @@ export class RunningOperator {
     };
     this.backoff = new Backoff(RETRIES, random);
     const clock = { now: elapsed, wait };
-    this.objects = followObjects({ client, namespaces, signal, clock, random, warn });
     const changed = () => this.wake();
     this.records = new RecordsFollower({ open: means.openDatastore, changed, requireLeading, clock, random, warn });
     const applier = new Applier({ client, requireLeading, elapsed, log });
@@ -74,6 +77,7 @@ export class RunningOperator {
     this.reconciler = new Reconciler({
       client,
       namespaces,
+      serverVersion: () => this.serverVersion,
       applier,
       formerSecrets: new FormerSecrets(client),
       records: this.records,
@@ -86,7 +90,7 @@ export class RunningOperator {
 
   get state(): OperatorState {
     const { passes, failures, lastPassAt, passStartedAt, lastFailure } = this;
-    return { isListed: this.objects.snapshot !== undefined, passes, failures, lastPassAt, passStartedAt, lastFailure };
+    return { isListed: this.objects?.snapshot !== undefined, passes, failures, lastPassAt, passStartedAt, lastFailure };
   }
 
   /** Makes a pass soon. */
@@ -99,12 +103,45 @@ export class RunningOperator {
     const { signal } = this.means;
     await Promise.all([this.follow(), this.work()]);
     await this.records.close();
-    if (signal.aborted) await this.objects.ended;
+    if (signal.aborted) await this.objects?.ended;
   }
 
   private async follow(): Promise<void> {
-    for await (const _ of this.objects.updates(this.means.signal)) this.wake();
+    const { client, namespaces, signal, wait, random, elapsed, log } = this.means;
+    const serverVersion = await this.untilServerVersion();
+    if (serverVersion === undefined) return;
+    this.serverVersion = serverVersion;
+    if (!servesPolicies(serverVersion)) {
+      log(
+        `The API server, ${serverVersion}, has no admission policies: they are left out until the operator starts with v1.30 or later`,
+        "WARNING",
+      );
+    }
+    const warn = (message: string) => log(message, "WARNING");
+    const clock = { now: elapsed, wait };
+    this.objects = followObjects({ client, namespaces, serverVersion, signal, clock, random, warn });
+    for await (const _ of this.objects.updates(signal)) this.wake();
     this.wake();
+  }
+
+  /** What is followed depends on it. `undefined` if the signal is aborted before. */
+  private async untilServerVersion(): Promise<string | undefined> {
+    const { client, signal, wait, random, log } = this.means;
+    const backoff = new Backoff(RETRIES, random);
+    while (!signal.aborted) {
+      try {
+        return await readServerVersion(clusterObjects(client, signal));
+      } catch (failure) {
+        if (signal.aborted) return undefined;
+        const pause = backoff.next(0);
+        log(
+          `${failure instanceof Error ? failure.message : failure}; trying again in ${Math.round(pause)} ms`,
+          "WARNING",
+        );
+        await wait(pause, signal);
+      }
+    }
+    return undefined;
   }
 
   private async work(): Promise<void> {
@@ -133,7 +170,7 @@ export class RunningOperator {
   /** Returns how long to wait for a change. */
   private async pass(): Promise<number> {
     const { log, elapsed } = this.means;
-    const { snapshot } = this.objects;
+    const snapshot = this.objects?.snapshot;
     if (snapshot === undefined) return PERIOD_MILLISECONDS;
     this.passStartedAt = elapsed();
     try {

@@ -32,6 +32,11 @@ describe("stripManifest()", () => {
     expect(stripManifest(stripped.manifest, isServed)).toEqual({ manifest: stripped.manifest, removed: [] });
   });
 
+  test("takes out a PodSecurityPolicy that the API serves, by which pods may be permitted", () => {
+    const { removed } = stripManifest(document("policy/v1beta1", "PodSecurityPolicy"), () => true);
+    expect(removed).toEqual([expect.stringContaining("pods may be permitted by it")]);
+  });
+
   test("takes out resources of the product, which the former node agents still use", () => {
     const manifest = [
       document("crd.vendor.org/v1", "FelixConfiguration", "default"),

@@ -54,6 +54,7 @@ const KEPT_KINDS: Readonly<Record<string, string>> = {
   Namespace: "Helm would delete it with everything in it",
   CustomResourceDefinition: "Helm would delete it with all its resources",
   APIServer: "it goes when nothing needs it any more",
+  PodSecurityPolicy: "pods may be permitted by it, and the chart of this release does not have it",
 };
 
 /** A chart could have settings of the product, such as `defaultFelixConfiguration`. */
@@ -61,7 +62,7 @@ const PRODUCT_GROUPS: ReadonlySet<string> = new Set([identity.apiGroup, FORMER_A
 
 function reasonToRemove(object: Readonly<Record<string, unknown>>, isServed: IsServed): string | undefined {
   const [kind, apiVersion] = [textAt(object, "kind"), textAt(object, "apiVersion")];
-  if (!isServed(apiVersion) || kind === "PodSecurityPolicy") return `the API does not serve ${apiVersion} any more`;
+  if (!isServed(apiVersion)) return `the API does not serve ${apiVersion} any more`;
   if (PRODUCT_GROUPS.has(groupOf(apiVersion))) return "it is in use, and the chart of this release does not have it";
   if (kind === "APIServer" && !apiVersion.startsWith(OPERATOR_API.group)) return undefined;
   if (kind === "Namespace" && textAt(object, "metadata", "name") !== identity.operator) return undefined;

@@ -73,7 +73,7 @@ async function decide(
     ...(storage.ok ? { storage: storage.value } : {}),
     ...(version.ok ? { version: version.value } : {}),
   };
-  const range = version.ok ? versionObstacles({ ...common, ...known, version: version.value }) : [];
+  const range = version.ok ? versionObstacles({ ...common, version: version.value }) : [];
   const obstacles = [...obstaclesOf(method, datastore, storage, version), ...range, ...dataPlaneObstacles(snapshot)];
   if (obstacles.length === 0 && method.ok && datastore.ok && storage.ok && version.ok) {
     const certain = {

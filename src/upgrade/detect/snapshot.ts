@@ -4,6 +4,7 @@
  */
 import { apiVersionOf, identity, OPERATOR_API, PRODUCT_API } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
+import { readServerVersion } from "../../kube/server-version.ts";
 import { isObject } from "../../model/shape.ts";
 import {
   FORMER_API,
@@ -67,13 +68,13 @@ export async function readSnapshot(objects: ClusterObjects): Promise<ClusterSnap
   const hasAggregatedApi = isObject(fieldsAt(apiService, "spec")["service"]);
   const workloads = await readWorkloads(objects);
   const secretPath = `/api/v1/namespaces/${MANIFEST_NAMESPACE}/secrets/${FORMER_ETCD_SECRET}`;
-  const [releases, configMaps, secret, ledger, nodes, version] = await Promise.all([
+  const [releases, configMaps, secret, ledger, nodes, orchestratorVersion] = await Promise.all([
     readReleases(objects),
     readConfigMaps(objects, workloads),
     objects.read(secretPath),
     LedgerStore.open(objects, async () => {}),
     objects.list("/api/v1/nodes"),
-    objects.read("/version"),
+    readServerVersion(objects),
   ]);
   const [installation, formerInformation, formerDefinition, currentInformation, currentDefinition] = await Promise.all([
     objects.read(`/apis/${apiVersionOf(OPERATOR_API)}/installations/default`),
@@ -94,7 +95,7 @@ export async function readSnapshot(objects: ClusterObjects): Promise<ClusterSnap
     hasFormerDefinitions: formerDefinition !== undefined,
     hasCurrentDefinitions: currentDefinition !== undefined,
     ledger: ledger.current,
-    orchestratorVersion: String(version?.["gitVersion"] ?? "unknown"),
+    orchestratorVersion,
     nodes: nodes.map((node) => {
       const metadata = fieldsAt(node, "metadata");
       return { name: String(metadata["name"]), annotations: fieldsAt(metadata, "annotations") };

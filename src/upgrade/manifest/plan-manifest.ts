@@ -1,14 +1,13 @@
 /** What the manifest of this release becomes in this cluster. Pure. */
 import type { Fields } from "../../kube/objects.ts";
-import { ADMISSION_API } from "../../operator/admission/policy-objects.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
+import { leftOutFor, servedBy } from "../../operator/older-servers.ts";
 import type { Facts, ManifestNetwork, Obstacle } from "../facts.ts";
 import { parseJsonText } from "../merge/json-text.ts";
 import type { MergeConflict } from "../merge/three-way.ts";
 import type { UpgradeOptions } from "../options.ts";
 import type { ComparedManifest } from "../stock/stock-manifest.ts";
 import type { TargetRelease } from "../target-release.ts";
-import { FIRST_WITH_POLICIES, isBefore } from "../version-rule.ts";
 import { formerSettings, isFormer, type LiveManifest } from "./live-manifest.ts";
 import { mergePresent } from "./merge-present.ts";
 import { hasOwnPlugin } from "./network-list.ts";
@@ -29,7 +28,8 @@ export function wantedManifest({ live, daemonSet, facts, release, options, stock
   const { datastore, allowsSourceSpoofing } = facts;
   const network = targetNetwork(live, daemonSet, facts);
   const { settings, components } = release.manifest({ datastore, network });
-  const objects = [...settings, ...components].filter((object) => isServed(object, facts));
+  const whole = [...settings, ...components];
+  const objects = servedBy(facts.orchestratorVersion, whole);
   const winner = options.onConflict === "theirs" ? "theirs" : "mine";
   const { conflicts, ...wanted } = isFormer(daemonSet)
     ? translateFormer({
@@ -44,12 +44,8 @@ export function wantedManifest({ live, daemonSet, facts, release, options, stock
         winner,
       });
   const { notes, obstacles } = decided(conflicts, options.onConflict);
-  return { ...wanted, notes: [...wanted.notes, ...notes], obstacles: [...wanted.obstacles, ...obstacles] };
-}
-
-/** With etcd, the cluster may be older than admission policies. */
-function isServed({ apiVersion }: KubeObject, { orchestratorVersion }: Facts): boolean {
-  return apiVersion !== ADMISSION_API || !isBefore(orchestratorVersion, FIRST_WITH_POLICIES);
+  const leftOut = leftOutFor(facts.orchestratorVersion, whole);
+  return { ...wanted, notes: [...leftOut, ...wanted.notes, ...notes], obstacles: [...wanted.obstacles, ...obstacles] };
 }
 
 /**

@@ -3,8 +3,10 @@ import { PluginError } from "../../errors.ts";
 import { identity, OPERATOR_API } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
+import { listFollower } from "../../operator/admission/policies.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { describeObject, objectPath } from "../../operator/object-kinds.ts";
+import { leftOutFor, servedBy } from "../../operator/older-servers.ts";
 import { applyForced, planForced, unapplied } from "../apply-forced.ts";
 import type { Obstacle } from "../facts.ts";
 import type { PlanningSite, Step, StepSite } from "../step.ts";
@@ -23,6 +25,7 @@ export const definitionsStep: Step = {
       changes,
       obstacles: await storedVersionObstacles(site.objects, wanted),
       notes: [
+        ...leftOutFor(site.facts.orchestratorVersion, [...wholeDefinitions(site), ...appliedByOperator(site)]),
         "Resources of the kinds whose definitions change are backed up first: a field that a definition has no more is dropped when its resource is written next.",
       ],
       cannotBeUndone:
@@ -52,8 +55,18 @@ export const definitionsStep: Step = {
   },
 };
 
+/** The operator leaves them out too, and has no plan that would say so. */
+function appliedByOperator({ facts }: Pick<PlanningSite, "facts">): readonly KubeObject[] {
+  return facts.method.kind === "manifest" ? [] : listFollower();
+}
+
+/** As the API server of the cluster can serve them. */
+function definitionsFor(site: Pick<PlanningSite, "facts" | "release">): readonly KubeObject[] {
+  return servedBy(site.facts.orchestratorVersion, wholeDefinitions(site));
+}
+
 /** Without the operator its own kinds are not needed; on etcd, resources are not in the orchestrator's API. */
-function definitionsFor({ facts, release }: Pick<PlanningSite, "facts" | "release">): readonly KubeObject[] {
+function wholeDefinitions({ facts, release }: Pick<PlanningSite, "facts" | "release">): readonly KubeObject[] {
   if (facts.method.kind !== "manifest") return [...release.definitions, ...release.operatorDefinitions];
   return facts.datastore === "etcd" ? [] : release.definitions;
 }

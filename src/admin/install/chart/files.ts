@@ -1,6 +1,7 @@
 /** The Helm chart of the operator (`deploy/chart/`), by the names of its files. Generated: it repeats what src/ says. */
 
 import { identity } from "../../../identity.ts";
+import { FIRST_SERVER } from "../../../operator/older-servers.ts";
 import { VERSION } from "../../../version.ts";
 import { formatYaml } from "../../../yaml.ts";
 import { crdObjects, operatorCrdObjects } from "../crds/definitions.ts";
@@ -47,8 +48,8 @@ function chartText(): string {
       type: "application",
       version: VERSION.replace(/^v/, ""),
       appVersion: VERSION,
-      // The rules of the CRDs use functions for IP addresses.
-      kubeVersion: ">=1.31.0-0",
+      // Before v1.31 with definitions of deploy/older/.
+      kubeVersion: `>=${FIRST_SERVER.slice(1)}-0`,
     })
   );
 }

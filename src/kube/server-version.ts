@@ -1,0 +1,14 @@
+/** The release of the API server, by which the product knows what it can serve. */
+import { compareReleases, isRelease } from "../model/release.ts";
+import type { ClusterObjects } from "./objects.ts";
+
+/** `v1.30.4+k3s1`; "unknown" if the server does not say. */
+export async function readServerVersion(objects: Pick<ClusterObjects, "read">): Promise<string> {
+  return String((await objects.read("/version"))?.["gitVersion"] ?? "unknown");
+}
+
+/** A version that cannot be read is before none. */
+export function isServerBefore(version: string, first: string): boolean {
+  const plain = version.replace(/[+-].*$/, "");
+  return isRelease(plain) && compareReleases(plain, first) < 0;
+}

@@ -1,0 +1,117 @@
+/**
+ * What an API server of an earlier release of the orchestrator gets: the same objects without what it cannot serve. Pure.
+ *
+ *   before v1.25   definitions have no validation rules: server-side apply refuses, or the server ignores, the field
+ *   before v1.28   rules name no `fieldPath`
+ *   before v1.30   messages are not computed, no rule goes through the parts of a text, since the server cannot bound their
+ *                  number, and there are no admission policies
+ *   before v1.31   rules do not read addresses: ip(), cidr() and their kin do not exist
+ *
+ * An API server compiles a new rule with what its predecessor knew, so that it can be rolled back. So each row is one minor
+ * later than the function itself. Nothing depends on these rules: whoever reads a resource validates it, and reports it.
+ */
+
+import { counted } from "../counted.ts";
+import { isServerBefore } from "../kube/server-version.ts";
+import { isObject } from "../model/shape.ts";
+import { ADMISSION_API } from "./admission/policy-objects.ts";
+import type { KubeObject } from "./kube-object.ts";
+
+/** Server-side apply, by which everything is installed, is stable since then; so are all other APIs that are used. */
+export const FIRST_SERVER = "v1.22.0";
+/** Nothing is left out. */
+export const FIRST_WITH_EVERYTHING = "v1.31.0";
+
+const FIRST_WITH_RULES = "v1.25.0";
+const FIRST_WITH_FIELD_PATHS = "v1.28.0";
+const FIRST_WITH_MESSAGES = "v1.30.0";
+const FIRST_WITH_PARTS_OF_TEXTS = "v1.30.0";
+const FIRST_WITH_POLICIES = "v1.30.0";
+
+const RULES = "x-kubernetes-validations";
+const READS_ADDRESSES = /\b(isIP|ip|isCIDR|cidr)\(/;
+/** The parentheses of a selector are counted after everything else about it. */
+const COUNTS_PARENTHESES = / && self\.findAll\(.*$/;
+const HAS_PARTS = /\.(findAll|split)\(/;
+/** `self == oldSelf || …`: without the rest the same value, spelled otherwise, is refused too. */
+const UNCHANGED = /^self == oldSelf \|\| /;
+
+/** In the same order; those that the server does not serve at all are not among them. */
+export function servedBy(version: string, objects: readonly KubeObject[]): readonly KubeObject[] {
+  if (!isServerBefore(version, FIRST_WITH_EVERYTHING)) return objects;
+  return objects
+    .filter(({ apiVersion }) => apiVersion !== ADMISSION_API || servesPolicies(version))
+    .map((object) =>
+      object.kind === "CustomResourceDefinition" ? { ...object, spec: withRules(object["spec"]) } : object,
+    );
+
+  function withRules(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map(withRules);
+    if (!isObject(value)) return value;
+    const entries = Object.entries(value).flatMap(([name, member]): readonly (readonly [string, unknown])[] => {
+      if (name !== RULES || !Array.isArray(member)) return [[name, withRules(member)]];
+      const compiled = member.filter(isObject).flatMap((rule) => ruleFor(version, rule));
+      return compiled.length === 0 ? [] : [[name, compiled]];
+    });
+    return Object.fromEntries(entries);
+  }
+}
+
+export function servesPolicies(version: string): boolean {
+  return !isServerBefore(version, FIRST_WITH_POLICIES);
+}
+
+type Rule = Readonly<Record<string, unknown>>;
+
+function ruleFor(version: string, { messageExpression, fieldPath, ...given }: Rule): readonly Rule[] {
+  if (isServerBefore(version, FIRST_WITH_RULES)) return [];
+  const rule = expressionFor(version, String(given["rule"]));
+  if (rule === undefined) return [];
+  const hasMessage =
+    messageExpression !== undefined &&
+    !READS_ADDRESSES.test(String(messageExpression)) &&
+    !isServerBefore(version, FIRST_WITH_MESSAGES);
+  const hasPath = fieldPath !== undefined && !isServerBefore(version, FIRST_WITH_FIELD_PATHS);
+  return [{ ...given, rule, ...(hasMessage ? { messageExpression } : {}), ...(hasPath ? { fieldPath } : {}) }];
+}
+
+/** As much of it as the server can compile; `undefined` if that is nothing. */
+function expressionFor(version: string, rule: string): string | undefined {
+  if (READS_ADDRESSES.test(rule)) return UNCHANGED.test(rule) ? "self == oldSelf" : undefined;
+  if (!isServerBefore(version, FIRST_WITH_PARTS_OF_TEXTS)) return rule;
+  const uncounted = rule.replace(COUNTS_PARENTHESES, "");
+  return HAS_PARTS.test(uncounted) ? undefined : uncounted;
+}
+
+/** What the cluster lacks because of that, for the administrator. None if nothing is left out. */
+export function leftOutFor(version: string, objects: readonly KubeObject[]): readonly string[] {
+  const rules = countRules(objects) - countRules(servedBy(version, objects));
+  const policies = servesPolicies(version)
+    ? 0
+    : objects.filter(({ apiVersion }) => apiVersion === ADMISSION_API).length;
+  return [...(rules === 0 ? [] : [rulesNote(version, rules)]), ...(policies === 0 ? [] : [policiesNote(version)])];
+}
+
+function rulesNote(version: string, count: number): string {
+  return (
+    `The API server, ${version}, cannot compile ${counted(count, "validation rule")} of the definitions, which the definitions do not get. kubectl then accepts ` +
+    "values that the components report and do not use. Run this again when the orchestrator has v1.31 or later."
+  );
+}
+
+function policiesNote(version: string): string {
+  return (
+    `The API server, ${version}, has no admission policies (v1.30 and later): they are left out. Nothing keeps users from choosing ` +
+    "addresses if ipAddrsNoIpam or floatingIPs are enabled, nor the token of one node from writing records of others. Run this again " +
+    "when the orchestrator has v1.31 or later."
+  );
+}
+
+function countRules(value: unknown): number {
+  if (Array.isArray(value)) return value.reduce((sum: number, each) => sum + countRules(each), 0);
+  if (!isObject(value)) return 0;
+  return Object.entries(value).reduce(
+    (sum, [name, member]) => sum + (name === RULES && Array.isArray(member) ? member.length : countRules(member)),
+    0,
+  );
+}
