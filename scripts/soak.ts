@@ -3,11 +3,21 @@
  * runs the same files at a smaller size (test/support/proof-size.ts).
  * `make soak SOAK=storm` runs only the files with that word in their name.
  */
+import type { PartName } from "../test/parts/table.ts";
 import { installPrograms } from "./programs/install.ts";
 import { addReports, CRASHED, countsOf, EMPTY_REPORT } from "./test-report.ts";
 import { printCounts, step, testGroup } from "./test-run.ts";
 
-const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
+interface Proof {
+  readonly place: string;
+  readonly proves: string;
+  /** Those that `make test` does not build. */
+  readonly parts?: readonly PartName[];
+}
+
+const EARLIER_ORCHESTRATORS: readonly PartName[] = ["kubernetes-1.24", "kubernetes-1.30"];
+
+const PROOFS: readonly Proof[] = [
   {
     place: "test/ipam/cluster-growth.test.ts",
     proves: "5,000 nodes x 50 pods: at p99 at most 5 round trips per ADD",
@@ -161,7 +171,8 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
   {
     place: "test/upgrade/chart.test.ts",
     proves:
-      "charts and manifests of the operator of v3.22, v3.26 and v3.28 are upgraded and rolled back, by Helm 3 and Helm 4",
+      "charts and manifests of the operator of v3.22, v3.26 and v3.28 are upgraded and rolled back, by Helm 3 and Helm 4, on today's Kubernetes and on v1.24, with its PodSecurityPolicy",
+    parts: EARLIER_ORCHESTRATORS,
   },
   {
     place: "test/upgrade/two-nodes.test.ts",
@@ -261,6 +272,16 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "clusters of v3.15, v3.22, v3.26 and v3.28 by each method are upgraded, killed after every step, and rolled back: pods keep their addresses, the end is that of an undisturbed run",
   },
   {
+    place: "test/upgrade/whole-earlier-orchestrators.test.ts",
+    proves: "the same on Kubernetes v1.24 and v1.30, by manifest, operator and chart, from v3.15 to v3.28",
+    parts: EARLIER_ORCHESTRATORS,
+  },
+  {
+    place: "test/operator/earlier-orchestrators.test.ts",
+    proves: "each file of deploy/older/, vendorctl install and the operator on Kubernetes v1.24 and v1.30",
+    parts: EARLIER_ORCHESTRATORS,
+  },
+  {
     place: "sim/kernel/rtnetlink.test.ts",
     proves:
       "1,000 random sequences of messages: the model of the kernel gives the state, errors and events of the real one",
@@ -295,6 +316,8 @@ for (const { place, proves } of chosen) console.log(`${place}: ${proves}`);
 
 await installPrograms();
 const built = await step("build", [process.execPath, "scripts/build.ts"]);
+const parts = [...new Set(chosen.flatMap((proof) => proof.parts ?? []))];
+const hasParts = parts.length === 0 || (await step("parts", [process.execPath, "test/parts/build.ts", ...parts]));
 let total = chosen.length > 0 ? EMPTY_REPORT : CRASHED;
 if (chosen.length === 0) console.log(`No long test is named "${wanted.join(", ")}"`);
 for (const { place } of chosen) {
@@ -302,4 +325,5 @@ for (const { place } of chosen) {
 }
 if (!built) console.log("not passed: the build failed");
 printCounts(total);
-process.exit(built && countsOf(total).failed === 0 ? 0 : 1);
+if (!hasParts) console.log("not passed: a part was not built");
+process.exit(built && hasParts && countsOf(total).failed === 0 ? 0 : 1);

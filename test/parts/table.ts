@@ -43,6 +43,23 @@ const COMPONENTS = [
   "kubectl",
 ] as const;
 
+/** kube-apiserver and kube-controller-manager of an earlier release as one program; without the cloud providers that it still has. */
+function earlierKubernetes(minor: number, patch: number): GoPart {
+  const set = (each: string) => [
+    `-X ${each}.gitVersion=v1.${minor}.${patch}`,
+    `-X ${each}.gitMajor=1`,
+    `-X ${each}.gitMinor=${minor}`,
+    `-X ${each}.gitTreeState=clean`,
+  ];
+  return {
+    module: `kubernetes-1.${minor}`,
+    packages: ["./kube"],
+    links: { "kube-apiserver": "kube", "kube-controller-manager": "kube" },
+    linkerFlags: ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"].flatMap(set).join(" "),
+    tags: "providerless,grpcnotrace",
+  };
+}
+
 export const PARTS = {
   /** CNI and IPAM plugin of Calico 3.31.0: a cold build takes 3.4 CPU minutes, so only benchmarks build it. */
   calico: {
@@ -119,6 +136,10 @@ export const PARTS = {
     ].join(" "),
     tags: "grpcnotrace,notest",
   },
+  /** The last release with PodSecurityPolicy, and the oldest whose module is complete: those before v1.24 lack a generated package. Only the soak builds it. */
+  "kubernetes-1.24": earlierKubernetes(24, 17),
+  /** The last release that cannot compile all rules of the definitions. Only the soak builds it. */
+  "kubernetes-1.30": earlierKubernetes(30, 14),
   /** Helm of both major versions, for the tests of the chart. A program without a version calls itself v3.22 or v4.3. */
   helm3: {
     module: "helm3",

@@ -34,7 +34,12 @@ export interface ApiServerPlan {
   readonly etcdOfCluster?: string;
   readonly apiServerFlags?: readonly string[];
   readonly controllerManagerFlags?: readonly string[];
+  /** Its kube-apiserver and kube-controller-manager, with today's etcd and kubectl. By default today's too. */
+  readonly release?: EarlierRelease;
 }
+
+/** Releases of Kubernetes that the soak has parts of. */
+export type EarlierRelease = "1.24" | "1.30";
 
 export interface ApiServer extends Kubectl {
   readonly url: string;
@@ -61,9 +66,11 @@ const AREA = "kube";
 const LOOPBACK = /^(127\.|::1$)/;
 
 /** Why there is no API server here; undefined if there is. */
-export function apiServerProblem(): string | undefined {
-  const built = partIfBuilt("kubernetes");
-  if ("missing" in built) return built.missing;
+export function apiServerProblem(release?: EarlierRelease): string | undefined {
+  for (const part of ["kubernetes" as const, ...(release === undefined ? [] : [`kubernetes-${release}` as const])]) {
+    const built = partIfBuilt(part);
+    if ("missing" in built) return built.missing;
+  }
   const missing = ["openssl", "curl"].filter((program) => Bun.which(program) === null);
   return missing.length === 0 ? undefined : `needs ${missing.join(", ")}`;
 }
@@ -80,8 +87,10 @@ export function kubeProgram(
     | "kubectl"
     | "agnhost"
     | "pause",
+  release?: EarlierRelease,
 ): string {
-  const built = partIfBuilt("kubernetes");
+  const isEarlier = release !== undefined && (name === "kube-apiserver" || name === "kube-controller-manager");
+  const built = partIfBuilt(isEarlier ? `kubernetes-${release}` : "kubernetes");
   if ("missing" in built) throw new Error(built.missing);
   return join(built.path, name);
 }
@@ -99,7 +108,7 @@ export async function startApiServer(plan: ApiServerPlan = {}): Promise<ApiServe
   const enter = plan.place === undefined ? [] : ["nsenter", `--net=${plan.place.netns}`, "--"];
   const start = (name: Parameters<typeof kubeProgram>[0], flags: readonly string[], ready: () => Promise<unknown>) =>
     startDaemon({
-      command: [...enter, kubeProgram(name), ...flags],
+      command: [...enter, kubeProgram(name, plan.release), ...flags],
       logFile: join(directory.path, `${name}.log`),
       ready,
     });

@@ -7,6 +7,7 @@ import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import type { Fields } from "../../src/kube/objects.ts";
+import { readServerVersion } from "../../src/kube/server-version.ts";
 import { podLabels } from "../../src/operator/render/names.ts";
 import type { ChartRelease, Facts, InstallMethod } from "../../src/upgrade/facts.ts";
 import { packRelease, unpackRelease } from "../../src/upgrade/release-record.ts";
@@ -19,7 +20,7 @@ import { releaseSecretsStep } from "../../src/upgrade/steps/release-secrets.ts";
 import { VERSION } from "../../src/version.ts";
 import { partIfBuilt } from "../parts/build.ts";
 import { HELM_VERSIONS, type HelmVersion, helmProblem, makeHelm } from "../support/helm.ts";
-import { apiServerProblem } from "../support/kube-apiserver.ts";
+import { apiServerProblem, type EarlierRelease } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
 import { writeFormerChart } from "../support/older-cluster/chart.ts";
 import { type OlderCluster, startOlderCluster } from "../support/older-cluster/older-cluster.ts";
@@ -47,6 +48,25 @@ const POOL = "10.244.0.0/16";
 const POOLS = `/apis/${API_VERSION}/ippools`;
 const INFORMATION = `/apis/${API_VERSION}/clusterinformations`;
 
+const POD_SECURITY_POLICY = `/apis/policy/v1beta1/podsecuritypolicies/${OPERATOR}`;
+
+const FACTS: Omit<Facts, "method"> = {
+  datastore: "kubernetes",
+  storage: "current",
+  version: "v3.22.5",
+  target: VERSION,
+  parts: [],
+  orchestratorVersion: "unknown",
+  nodes: ["one", "two"],
+  namespace: SYSTEM,
+  hasAggregatedApi: false,
+  unfinished: [],
+  hasApplicationLayerPolicy: false,
+  hostEndpoints: [],
+  hasUpgradePolicy: false,
+  ownedObjects: [],
+};
+
 /** What the user gave the chart of v3.22. */
 const VALUES = {
   installation: { enabled: true, ...formerInstallationSpec(POOL) },
@@ -55,18 +75,36 @@ const VALUES = {
   [`${product}Operator`]: { registry: "quay.example.org" },
 };
 
-const WITH = proofSize<readonly HelmVersion[]>({ everyDay: ["helm3"], soak: HELM_VERSIONS });
+interface Combination {
+  readonly version: HelmVersion;
+  /** Of the orchestrator; absent: today's. */
+  readonly orchestrator?: EarlierRelease;
+}
 
-for (const version of WITH) {
-  const problem = apiServerProblem() ?? helmProblem(version);
+const WITH = proofSize<readonly Combination[]>({
+  everyDay: [{ version: "helm3" }],
+  soak: [...HELM_VERSIONS.map((version) => ({ version })), { version: "helm3", orchestrator: "1.24" }],
+});
+
+for (const { version, orchestrator } of WITH) {
+  const problem = apiServerProblem(orchestrator) ?? helmProblem(version);
   const testCluster = testNeeding(problem);
+  const on = orchestrator === undefined ? "" : ` on Kubernetes ${orchestrator}`;
+  const hasPodSecurityPolicy = orchestrator === "1.24";
 
-  describe(`a chart of an earlier release, with ${version}`, () => {
+  describe(`a chart of an earlier release, with ${version}${on}`, () => {
     const folder = temporaryDirectory("former-chart");
     let cluster: OlderCluster;
+    let facts = FACTS;
+    const factsOf = (method: InstallMethod): Facts => ({ ...facts, method });
     beforeAll(async () => {
       if (problem !== undefined) return;
-      cluster = await startOlderCluster({ nodes: ["one", "two"], definitions: "none" });
+      cluster = await startOlderCluster({
+        nodes: ["one", "two"],
+        definitions: "none",
+        ...(orchestrator === undefined ? {} : { release: orchestrator }),
+      });
+      facts = { ...FACTS, orchestratorVersion: await readServerVersion(cluster.objects) };
       await createFormerOperatorDefinitions(cluster.objects);
     });
     afterAll(async () => {
@@ -94,7 +132,7 @@ for (const version of WITH) {
     };
 
     testCluster("is laid out by the chart of v3.22, in another namespace than the operator's", async () => {
-      const chart = writeFormerChart(join(folder.path, "v3.22"), "v3.22.5");
+      const chart = writeFormerChart(join(folder.path, "v3.22"), "v3.22.5", { hasPodSecurityPolicy });
       const values = join(folder.path, "values.json");
       await Bun.write(values, JSON.stringify(VALUES));
       await helm()("install", "net", chart, "--namespace=default", `--values=${values}`);
@@ -118,7 +156,14 @@ for (const version of WITH) {
       const ownership = await run.carryOut(releaseOwnershipStep);
       await run.carryOut(definitionsStep);
       expect(await run.plan(definitionsStep)).toBeUndefined();
-      expect(ownership.notes).toContain(`PodSecurityPolicy ${OPERATOR}: there is none; skipped`);
+      const policy = await read(POD_SECURITY_POLICY);
+      if (hasPodSecurityPolicy) {
+        expect(ownership.changes.map(({ what }) => what)).toContain(`PodSecurityPolicy ${OPERATOR}`);
+        expect(policy.metadata.annotations["meta.helm.sh/release-namespace"]).toBe(OPERATOR);
+      } else {
+        expect(policy).toBeUndefined();
+        expect(ownership.notes).toContain(`PodSecurityPolicy ${OPERATOR}: there is none; skipped`);
+      }
       const marked = await read(INSTALLATION);
       expect(marked.metadata.annotations["meta.helm.sh/release-namespace"]).toBe(OPERATOR);
       const plan = await run.carryOut(chartStep);
@@ -170,6 +215,7 @@ for (const version of WITH) {
         expect(secrets.changes.map(({ what }) => what)).toEqual(["Secret default/sh.helm.release.v1.net.v1"]);
         expect(await newestRelease("default")).toBeUndefined();
         expect(await read(`/api/v1/namespaces/${OPERATOR}`)).toBeDefined();
+        expect((await read(POD_SECURITY_POLICY)) !== undefined).toBe(hasPodSecurityPolicy);
         for (const step of [definitionsStep, releaseOwnershipStep, chartStep, releaseSecretsStep]) {
           expect(await step.remaining(run.site, plan)).toEqual([]);
         }
@@ -184,7 +230,9 @@ for (const version of WITH) {
       expect(after.spec.template).toEqual(before.spec.template);
       expect((await newestRelease("default")).chart.metadata.version).toBe("v3.22.5");
       expect(await newestRelease(OPERATOR)).toBeUndefined();
-      expect((await read(INSTALLATION)).metadata.annotations["meta.helm.sh/release-namespace"]).toBe("default");
+      for (const path of [INSTALLATION, ...(hasPodSecurityPolicy ? [POD_SECURITY_POLICY] : [])]) {
+        expect((await read(path)).metadata.annotations["meta.helm.sh/release-namespace"]).toBe("default");
+      }
       await untilRuns();
     });
 
@@ -192,10 +240,16 @@ for (const version of WITH) {
       "is upgraded in its namespace (rule 5), after what Helm would stumble over is taken out of its record",
       async () => {
         await moveRelease(cluster);
-        const facts = factsOf(chartFacts(OPERATOR, "v3.26.4"));
-        const withoutHelm = stepRun({ objects: cluster.objects, facts });
+        const withoutHelm = stepRun({
+          objects: cluster.objects,
+          facts: factsOf(chartFacts(OPERATOR, "v3.26.4")),
+        });
         const plan = await withoutHelm.plan(chartStep);
-        expect(plan?.notes.join("\n")).toMatch(/PodSecurityPolicy.*does not serve[\s\S]*Namespace/);
+        expect(plan?.notes.join("\n")).toMatch(
+          hasPodSecurityPolicy
+            ? /PodSecurityPolicy.*pods may be permitted by it[\s\S]*Namespace/
+            : /PodSecurityPolicy.*does not serve[\s\S]*Namespace/,
+        );
 
         // Another Helm has not ended.
         await setStatus(cluster, "pending-upgrade");
@@ -253,26 +307,6 @@ function withExtraRule(object: Fields): Fields {
 function chartFacts(namespace: string, chartVersion: string): InstallMethod {
   const release: ChartRelease = { name: "net", namespace, revision: 1, chartVersion, status: "deployed" };
   return { kind: "chart", release };
-}
-
-function factsOf(method: InstallMethod): Facts {
-  return {
-    method,
-    datastore: "kubernetes",
-    storage: "current",
-    version: "v3.22.5",
-    target: VERSION,
-    parts: [],
-    orchestratorVersion: "v1.34.0",
-    nodes: ["one", "two"],
-    namespace: SYSTEM,
-    hasAggregatedApi: false,
-    unfinished: [],
-    hasApplicationLayerPolicy: false,
-    hostEndpoints: [],
-    hasUpgradePolicy: false,
-    ownedObjects: [],
-  };
 }
 
 /** As `vendorctl` runs it. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import { stockManifest } from "../../src/upgrade/stock/stock-manifest.ts";
 import { makeHelm } from "../support/helm.ts";
+import type { EarlierRelease } from "../support/kube-apiserver.ts";
 import { writeFormerChart } from "../support/older-cluster/chart.ts";
 import type { AnyObject } from "../support/older-cluster/former-object.ts";
 import { type OlderCluster, startOlderCluster } from "../support/older-cluster/older-cluster.ts";
@@ -25,6 +26,8 @@ import { pollUntil } from "../support/poll.ts";
 export interface Layout {
   readonly title: string;
   readonly method: "manifest" | "operator" | "chart";
+  /** Of the orchestrator; absent: today's. */
+  readonly release?: EarlierRelease;
   start(): Promise<OlderCluster>;
 }
 
@@ -34,13 +37,18 @@ const EXCLUDED = { name: "virtual", labels: { "kubernetes.io/os": "linux", type:
 const POOL = "192.168.0.0/16";
 const INSTALLATIONS = `/apis/${apiVersionOf(OPERATOR_API)}/installations`;
 
-export function manifestLayout(version: FormerVersion, network: "own" | "other" | "fabric"): Layout {
+export function manifestLayout(
+  version: FormerVersion,
+  network: "own" | "other" | "fabric",
+  release?: EarlierRelease,
+): Layout {
   const method = "manifest";
   return {
-    title: `the manifest "${network}" of ${version}`,
+    title: `the manifest "${network}" of ${version}${on(release)}`,
     method,
+    ...(release === undefined ? {} : { release }),
     start: () =>
-      laidOut({ version, method }, async (cluster) => {
+      laidOut({ version, method, release }, async (cluster) => {
         const objects = await stockManifest(version, { datastore: "kubernetes", network });
         if (objects === undefined) throw new Error(`there is no manifest of ${version}`);
         await createExcludedNode(cluster);
@@ -49,13 +57,14 @@ export function manifestLayout(version: FormerVersion, network: "own" | "other" 
   };
 }
 
-export function operatorLayout(version: FormerVersion): Layout {
+export function operatorLayout(version: FormerVersion, release?: EarlierRelease): Layout {
   const method = "operator";
   return {
-    title: `the operator of ${version}`,
+    title: `the operator of ${version}${on(release)}`,
     method,
+    ...(release === undefined ? {} : { release }),
     start: () =>
-      laidOut({ version, method }, async (cluster) => {
+      laidOut({ version, method, release }, async (cluster) => {
         await createFormerOperatorDefinitions(cluster.objects);
         await cluster.apply(JSON.stringify(listOf(formerOperator(version))));
         await cluster.apply(JSON.stringify(formerInstallation(POOL)));
@@ -65,16 +74,19 @@ export function operatorLayout(version: FormerVersion): Layout {
 }
 
 /** By the real Helm; before v3.23 in another namespace than the operator's. */
-export function chartLayout(version: FormerVersion): Layout {
+export function chartLayout(version: FormerVersion, release?: EarlierRelease): Layout {
   const method = "chart";
   return {
-    title: `the chart of ${version}`,
+    title: `the chart of ${version}${on(release)}`,
     method,
+    ...(release === undefined ? {} : { release }),
     start: () =>
-      laidOut({ version, method }, async (cluster) => {
+      laidOut({ version, method, release }, async (cluster) => {
         await createFormerOperatorDefinitions(cluster.objects);
         const helm = makeHelm("helm3", cluster.directory, cluster.adminKubeconfig);
-        const chart = writeFormerChart(join(cluster.directory, "former-chart"), version);
+        const chart = writeFormerChart(join(cluster.directory, "former-chart"), version, {
+          hasPodSecurityPolicy: release === "1.24" && version < "v3.23",
+        });
         const values = join(cluster.directory, "values.json");
         const installation = { enabled: true, ...formerInstallationSpec(POOL) };
         await Bun.write(values, JSON.stringify({ installation, apiServer: { enabled: true } }));
@@ -83,6 +95,10 @@ export function chartLayout(version: FormerVersion): Layout {
         await createComponents(cluster, version);
       }),
   };
+}
+
+function on(release: EarlierRelease | undefined): string {
+  return release === undefined ? "" : ` on Kubernetes ${release}`;
 }
 
 /** What the operator of that release made of the Installation. */
@@ -119,13 +135,22 @@ function withoutExcluded(object: AnyObject): AnyObject {
   };
 }
 
+interface LaidOut extends Pick<Layout, "method"> {
+  readonly version: FormerVersion;
+  readonly release: EarlierRelease | undefined;
+}
+
 /** With resources of the release, and pods that run; ends the cluster if that fails. */
 async function laidOut(
-  { version, method }: { readonly version: FormerVersion; readonly method: Layout["method"] },
+  { version, method, release }: LaidOut,
   install: (cluster: OlderCluster) => Promise<void>,
 ): Promise<OlderCluster> {
   const uids = version < "v3.28" ? "identity" : "bit-reversed";
-  const cluster = await startOlderCluster({ nodes: NODES, aggregatedApi: uids });
+  const cluster = await startOlderCluster({
+    nodes: NODES,
+    aggregatedApi: uids,
+    ...(release === undefined ? {} : { release }),
+  });
   try {
     // With an account, which pods need: the controller manager creates it later.
     for (const namespace of new Set(FORMER_PODS.map((pod) => pod.namespace))) await cluster.createNamespace(namespace);

@@ -7,8 +7,15 @@ import { type FormerVersion, formerOperator, formerOperatorInNamespace } from ".
 
 const OWN_API = apiVersionOf(OPERATOR_API);
 
-/** Before v3.23 the chart was installed into another namespace, and had the operator's namespace in it. */
-export function writeFormerChart(directory: string, version: FormerVersion): string {
+/**
+ * Before v3.23 the chart was installed into another namespace, and had the operator's namespace in it. It also had a
+ * PodSecurityPolicy, which only API servers before v1.25 serve (`hasPodSecurityPolicy`).
+ */
+export function writeFormerChart(
+  directory: string,
+  version: FormerVersion,
+  { hasPodSecurityPolicy = false } = {},
+): string {
   const files = {
     "Chart.yaml": formatYaml({ apiVersion: "v2", name: identity.operator, version, appVersion: version }),
     "values.yaml": formatYaml({
@@ -22,6 +29,7 @@ export function writeFormerChart(directory: string, version: FormerVersion): str
     }),
     "templates/operator.yaml": operatorText(version),
     "templates/custom-resources.yaml": CUSTOM_RESOURCES,
+    ...(hasPodSecurityPolicy ? { "templates/psp.yaml": formatYaml(POD_SECURITY_POLICY) } : {}),
   };
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(join(directory, "templates"), { recursive: true });
@@ -34,6 +42,22 @@ function operatorText(version: FormerVersion): string {
   const objects = version < "v3.23" ? formerOperator(version) : formerOperatorInNamespace(version);
   return objects.map((object) => formatYaml(object)).join("---\n");
 }
+
+const POD_SECURITY_POLICY = {
+  apiVersion: "policy/v1beta1",
+  kind: "PodSecurityPolicy",
+  metadata: { name: identity.operator },
+  spec: {
+    privileged: false,
+    hostNetwork: true,
+    hostPorts: [{ min: 0, max: 65_535 }],
+    volumes: ["hostPath", "configMap", "emptyDir", "projected", "secret", "downwardAPI"],
+    runAsUser: { rule: "RunAsAny" },
+    seLinux: { rule: "RunAsAny" },
+    supplementalGroups: { rule: "RunAsAny" },
+    fsGroup: { rule: "RunAsAny" },
+  },
+};
 
 const CUSTOM_RESOURCES = `{{- if .Values.installation.enabled }}
 {{- $spec := omit .Values.installation "enabled" }}

@@ -10,7 +10,7 @@ import { type ClusterObjects, clusterObjects } from "../../../src/kube/objects.t
 import { FORMER_API_SERVER } from "../../../src/upgrade/former-names.ts";
 import { makeRoot, makeSigned } from "../certificates.ts";
 import type { Daemon } from "../daemon.ts";
-import { type ApiServer, startApiServer } from "../kube-apiserver.ts";
+import { type ApiServer, type EarlierRelease, startApiServer } from "../kube-apiserver.ts";
 import { temporaryDirectory } from "../temporary-directory.ts";
 import { type AggregatedApi, startAggregatedApi } from "./aggregated-api.ts";
 import { createFormerDefinitions, FORMER_KINDS } from "./former-definitions.ts";
@@ -25,6 +25,8 @@ export interface OlderClusterPlan {
   readonly definitions?: "former" | "none";
   /** By default all. With few, the cluster starts faster. */
   readonly kinds?: readonly string[];
+  /** Of the orchestrator; by default today's. */
+  readonly release?: EarlierRelease;
 }
 
 export interface OlderCluster extends ApiServer {
@@ -66,7 +68,8 @@ export async function startOlderCluster(plan: OlderClusterPlan = {}): Promise<Ol
       `--proxy-client-cert-file=${proxy.cert}`,
       `--proxy-client-key-file=${proxy.key}`,
     ],
-    controllerManagerFlags: [`--controllers=${CONTROLLERS.join(",")}`],
+    controllerManagerFlags: [`--controllers=${controllersOf(plan.release).join(",")}`],
+    ...(plan.release === undefined ? {} : { release: plan.release }),
   });
   stack.defer(() => server.stop());
   const means = { environment: {}, warn: () => {}, now: () => new Date(), elapsed: () => performance.now() };
@@ -108,6 +111,12 @@ export async function startOlderCluster(plan: OlderClusterPlan = {}): Promise<Ol
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+/** Until v1.27 they had shorter names. */
+function controllersOf(release: EarlierRelease | undefined): readonly string[] {
+  if (release !== "1.24") return CONTROLLERS;
+  return CONTROLLERS.map((name) => name.replace(/-controller$/, "").replaceAll("-", ""));
 }
 
 async function createNode(objects: ClusterObjects, name: string, address: string): Promise<void> {
