@@ -7,6 +7,7 @@ import { API_VERSION, identity } from "../../src/identity.ts";
 import { type ApiServer, apiServerProblem, type EarlierRelease, startApiServer } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
 import { startOperatorOn } from "../support/operator-site.ts";
+import { proofSize } from "../support/proof-size.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
 setDefaultTimeout(120_000);
@@ -21,7 +22,7 @@ const RELEASES: Readonly<Record<EarlierRelease, { readonly servesPolicies: boole
 
 for (const release of Object.keys(RELEASES) as readonly EarlierRelease[]) {
   const { servesPolicies, hasRules } = RELEASES[release];
-  const problem = apiServerProblem(release);
+  const problem = proofSize({ everyDay: "only in `make soak`", soak: undefined }) ?? apiServerProblem(release);
   const testServer = testNeeding(problem);
 
   describe(`Kubernetes ${release}`, () => {

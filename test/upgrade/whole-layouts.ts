@@ -1,6 +1,7 @@
 /** Clusters of earlier releases, laid out whole: one of each way to install them, with pods that run. */
 import { join } from "node:path";
-import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
+import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
+import { CLUSTER_INFORMATION } from "../../src/model/kinds.ts";
 import { stockManifest } from "../../src/upgrade/stock/stock-manifest.ts";
 import { makeHelm } from "../support/helm.ts";
 import type { EarlierRelease } from "../support/kube-apiserver.ts";
@@ -22,10 +23,15 @@ import {
   formerResources,
 } from "../support/older-cluster/resources.ts";
 import { pollUntil } from "../support/poll.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+import { openEtcdStoreAt } from "../support/test-store.ts";
+import { addAddress } from "./add-address.ts";
 
 export interface Layout {
   readonly title: string;
   readonly method: "manifest" | "operator" | "chart";
+  /** Absent: the orchestrator's API. */
+  readonly datastore?: "etcd";
   /** Of the orchestrator; absent: today's. */
   readonly release?: EarlierRelease;
   start(): Promise<OlderCluster>;
@@ -53,6 +59,26 @@ export function manifestLayout(
         if (objects === undefined) throw new Error(`there is no manifest of ${version}`);
         await createExcludedNode(cluster);
         await cluster.apply(JSON.stringify(listOf(objects.map(servable).map(withoutExcluded))));
+      }),
+  };
+}
+
+/** Its records are in the etcd of the API server; the present programs write them, since their format is the same. */
+export function etcdLayout(version: FormerVersion, release?: EarlierRelease): Layout {
+  const [method, datastore] = ["manifest", "etcd"] as const;
+  return {
+    title: `the manifest for etcd of ${version}${on(release)}`,
+    method,
+    datastore,
+    ...(release === undefined ? {} : { release }),
+    start: () =>
+      laidOut({ version, method, datastore, release }, async (cluster) => {
+        const objects = await stockManifest(version, { datastore, network: "own" });
+        if (objects === undefined) throw new Error(`there is no manifest of ${version}`);
+        await createEtcdRecords(cluster, version);
+        const endpoints = withEtcdEndpoints(cluster.etcdEndpoint);
+        await createExcludedNode(cluster);
+        await cluster.apply(JSON.stringify(listOf(objects.map(servable).map(withoutExcluded).map(endpoints))));
       }),
   };
 }
@@ -135,27 +161,79 @@ function withoutExcluded(object: AnyObject): AnyObject {
   };
 }
 
-interface LaidOut extends Pick<Layout, "method"> {
+function withEtcdEndpoints(endpoint: string): (object: AnyObject) => AnyObject {
+  return (object) =>
+    object.data?.etcd_endpoints === undefined
+      ? object
+      : { ...object, data: { ...object.data, etcd_endpoints: endpoint } };
+}
+
+async function createEtcdRecords({ etcdEndpoint, adminKubeconfig }: OlderCluster, version: string): Promise<void> {
+  const pool = {
+    apiVersion: API_VERSION,
+    kind: "IPPool",
+    metadata: { name: "default-ipv4-ippool" },
+    spec: { cidr: POOL, ipipMode: "Always", natOutgoing: true },
+  };
+  const environment = { DATASTORE_TYPE: "etcdv3", ETCD_ENDPOINTS: etcdEndpoint, KUBECONFIG: adminKubeconfig };
+  await runTool(["datastore", "init"], environment);
+  await runTool(["apply", "--filename=-"], environment, JSON.stringify(pool));
+  for (const { address, container, node, namespace, name } of FORMER_PODS) {
+    const args = [`IP=${address}`, `K8S_POD_NAMESPACE=${namespace}`, `K8S_POD_NAME=${name}`].join(";");
+    await addAddress({ container, node, args, datastore: { datastore_type: "etcdv3", etcd_endpoints: etcdEndpoint } });
+  }
+  const store = await openEtcdStoreAt(etcdEndpoint);
+  try {
+    const key = CLUSTER_INFORMATION.key({ name: "default" });
+    const information = JSON.parse((await store.list()).get(key) ?? "{}");
+    const spec = { ...information.spec, [`${identity.product}Version`]: version };
+    await store.put([{ kind: "put", key, value: JSON.stringify({ ...information, spec }) }]);
+  } finally {
+    await store.close();
+  }
+}
+
+async function runTool(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+  stdin = "",
+): Promise<void> {
+  const child = Bun.spawn([builtProgram(identity.adminTool), ...args], {
+    env: { PATH: process.env["PATH"] ?? "", ...environment },
+    stdin: Buffer.from(stdin),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  if (code !== 0) throw new Error(`${args.join(" ")} ended with ${code}:\n${stdout}\n${stderr}`);
+}
+
+interface LaidOut extends Pick<Layout, "method" | "datastore"> {
   readonly version: FormerVersion;
   readonly release: EarlierRelease | undefined;
 }
 
 /** With resources of the release, and pods that run; ends the cluster if that fails. */
 async function laidOut(
-  { version, method, release }: LaidOut,
+  { version, method, datastore, release }: LaidOut,
   install: (cluster: OlderCluster) => Promise<void>,
 ): Promise<OlderCluster> {
   const uids = version < "v3.28" ? "identity" : "bit-reversed";
   const cluster = await startOlderCluster({
     nodes: NODES,
-    aggregatedApi: uids,
+    ...(datastore === "etcd" ? { definitions: "none" } : { aggregatedApi: uids }),
     ...(release === undefined ? {} : { release }),
   });
   try {
     // With an account, which pods need: the controller manager creates it later.
     for (const namespace of new Set(FORMER_PODS.map((pod) => pod.namespace))) await cluster.createNamespace(namespace);
     await createFormerPods(cluster.objects);
-    await createFormerResources(cluster.client, formerResources({ release: version }).map(withPoolOf(method)));
+    if (datastore !== "etcd")
+      await createFormerResources(cluster.client, formerResources({ release: version }).map(withPoolOf(method)));
     await install(cluster);
     await pollUntil(() => isRunning(cluster), "the pods of the earlier release");
     return cluster;

@@ -18,7 +18,7 @@ import { runOperatorOfRelease } from "../support/older-cluster/running-operator.
 import { saveCluster } from "../support/older-cluster/saved-cluster.ts";
 import { openUpgradeTool, type UpgradeTool } from "../support/older-cluster/upgrade-tool.ts";
 import { proofSize } from "../support/proof-size.ts";
-import { builtProgram, runPlugin } from "../support/run-plugin.ts";
+import { addAddress } from "./add-address.ts";
 import type { Layout } from "./whole-layouts.ts";
 
 const NEW_PODS = proofSize({ everyDay: 24, soak: 80 });
@@ -31,10 +31,11 @@ const PLAN = ["plan", "--lock-time=1s"];
 /** The last one before the datastore is unlocked: until then the former storage is valid. */
 const LAST_TO_UNDO = "rollout";
 
-export function describeWholeUpgrade(layout: Layout): void {
+/** `problem`: why it is not run here. */
+export function describeWholeUpgrade(layout: Layout, problem?: string): void {
   const helm = layout.method === "chart" ? helmProblem("helm3") : undefined;
   describe(`an upgrade of ${layout.title}`, () => {
-    testNeeding(apiServerProblem(layout.release), helm)(
+    testNeeding(problem ?? apiServerProblem(layout.release), helm)(
       "is undone, ends the same whether killed or not, keeps addresses, and writes nothing when applied again",
       async () => {
         await using cluster = await layout.start();
@@ -59,7 +60,7 @@ export function describeWholeUpgrade(layout: Layout): void {
         if (layout.method === "manifest") expect(differencesOf(undisturbed, killed.atLastToUndo)).toEqual([]);
         expect(await runningPods(cluster)).toEqual(pods);
         expect(await writesOf(cluster, () => tool.succeed("apply"))).toEqual([]);
-        expect(await assignedTwice(cluster)).toEqual([]);
+        expect(await assignedTwice(cluster, layout)).toEqual([]);
 
         if (saved === undefined) return;
         await saved.restore();
@@ -128,31 +129,14 @@ async function writesOf(cluster: OlderCluster, work: () => Promise<unknown>): Pr
 }
 
 /** Assigns addresses to new pods, in the soak more than a block has; returns those that another pod has. */
-async function assignedTwice(cluster: OlderCluster): Promise<readonly string[]> {
+async function assignedTwice(cluster: OlderCluster, layout: Layout): Promise<readonly string[]> {
   const used = new Set(FORMER_PODS.map(({ address }) => address));
-  const attach = async (index: number) => {
-    const { stdout } = await runPlugin(builtProgram(identity.ipamType), {
-      env: {
-        CNI_COMMAND: "ADD",
-        CNI_CONTAINERID: `new-${index}`,
-        CNI_IFNAME: "eth0",
-        CNI_NETNS: "/proc/self/ns/net",
-        CNI_PATH: "/",
-      },
-      stdin: {
-        cniVersion: "1.0.0",
-        name: "k8s-pod-network",
-        type: identity.product,
-        datastore_type: "kubernetes",
-        nodename: index % 4 === 0 ? "two" : "one",
-        kubernetes: { kubeconfig: cluster.adminKubeconfig },
-        ipam: { type: identity.ipamType },
-      },
-    });
-    const { ips, msg } = JSON.parse(stdout);
-    if (ips === undefined) throw new Error(msg);
-    return ips.map(({ address }: { address: string }) => address.split("/")[0]);
-  };
+  const datastore =
+    layout.datastore === "etcd"
+      ? { datastore_type: "etcdv3", etcd_endpoints: cluster.etcdEndpoint }
+      : { datastore_type: "kubernetes", kubernetes: { kubeconfig: cluster.adminKubeconfig } };
+  const attach = (index: number) =>
+    addAddress({ container: `new-${index}`, node: index % 4 === 0 ? "two" : "one", datastore });
   const assigned: string[] = [];
   for (let index = 0; index < NEW_PODS; index += 8) {
     assigned.push(...(await Promise.all(Array.from({ length: 8 }, (_, offset) => attach(index + offset)))).flat());

@@ -1,7 +1,7 @@
 /** Whole upgrades on today's orchestrator, of every way of installation (whole-upgrade.ts). */
 import { setDefaultTimeout } from "bun:test";
 import { proofSize } from "../support/proof-size.ts";
-import { chartLayout, type Layout, manifestLayout, operatorLayout } from "./whole-layouts.ts";
+import { chartLayout, etcdLayout, type Layout, manifestLayout, operatorLayout } from "./whole-layouts.ts";
 import { describeWholeUpgrade } from "./whole-upgrade.ts";
 
 setDefaultTimeout(600_000);
@@ -11,6 +11,7 @@ const LAYOUTS = proofSize<readonly Layout[]>({
   everyDay: [manifestLayout("v3.26.4", "own")],
   soak: VERSIONS.flatMap((version) => [
     ...(["own", "other", "fabric"] as const).map((network) => manifestLayout(version, network)),
+    etcdLayout(version),
     operatorLayout(version),
     chartLayout(version),
   ]),
