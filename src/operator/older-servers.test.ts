@@ -33,7 +33,7 @@ function definition(rules: readonly object[]): KubeObject {
 const WHOLE = definition(Object.values(RULES));
 
 describe("servedBy()", () => {
-  test.each(["v1.31.0", "v1.31.0-rc.1", "v1.37.0+k3s1", "unknown"])("leaves out nothing for %s", (version) => {
+  test.each(["v1.32.0", "v1.32.0-rc.1", "v1.37.0+k3s1", "unknown"])("leaves out nothing for %s", (version) => {
     expect(servedBy(version, [ROLE, WHOLE, ...POLICIES])).toEqual([ROLE, WHOLE, ...POLICIES]);
   });
 
@@ -63,6 +63,16 @@ describe("servedBy()", () => {
     ]);
   });
 
+  test("gives v1.31 all rules that do not compare CIDRs", () => {
+    const { unchanged: _, ...others } = RULES;
+    const unchanged = { rule: "self == oldSelf", message: "cannot change" };
+    const hostBits = { rule: "!isCIDR(self) || cidr(self) == cidr(self).masked()", message: "has host bits" };
+    expect(servedBy("v1.31.14", [definition([...Object.values(RULES), hostBits]), ...POLICIES])).toEqual([
+      definition([...Object.values(others), unchanged]),
+      ...POLICIES,
+    ]);
+  });
+
   test("gives earlier ones no admission policies", () => {
     expect(servedBy("v1.29.9", [ROLE, ...POLICIES])).toEqual([ROLE]);
   });
@@ -70,7 +80,7 @@ describe("servedBy()", () => {
 
 describe("leftOutFor()", () => {
   test("says how many rules are missing, and what nothing prevents without the policies", () => {
-    expect(leftOutFor("v1.31.0", [WHOLE, ...POLICIES])).toEqual([]);
+    expect(leftOutFor("v1.32.0", [WHOLE, ...POLICIES])).toEqual([]);
     expect(leftOutFor("v1.30.0", [WHOLE, ...POLICIES])).toEqual([expect.stringContaining("1 validation rule ")]);
     expect(leftOutFor("v1.24.0", [WHOLE, ...POLICIES])).toEqual([
       expect.stringContaining("7 validation rules"),

@@ -6,6 +6,7 @@
  *   before v1.30   messages are not computed, no rule goes through the parts of a text, since the server cannot bound their
  *                  number, and there are no admission policies
  *   before v1.31   rules do not read addresses: ip(), cidr() and their kin do not exist
+ *   before v1.32   rules do not compare CIDRs: the server cannot bound what that costs
  *
  * An API server compiles a new rule with what its predecessor knew, so that it can be rolled back. So each row is one minor
  * later than the function itself. Nothing depends on these rules: whoever reads a resource validates it, and reports it.
@@ -20,15 +21,18 @@ import type { KubeObject } from "./kube-object.ts";
 /** Server-side apply, by which everything is installed, is stable since then; so are all other APIs that are used. */
 export const FIRST_SERVER = "v1.22.0";
 /** Nothing is left out. */
-export const FIRST_WITH_EVERYTHING = "v1.31.0";
+export const FIRST_WITH_EVERYTHING = "v1.32.0";
 
 const FIRST_WITH_RULES = "v1.25.0";
 const FIRST_WITH_FIELD_PATHS = "v1.28.0";
 const FIRST_WITH_MESSAGES = "v1.30.0";
 const FIRST_WITH_PARTS_OF_TEXTS = "v1.30.0";
+const FIRST_WITH_ADDRESSES = "v1.31.0";
 const FIRST_WITH_POLICIES = "v1.30.0";
 
 const RULES = "x-kubernetes-validations";
+/** The estimate of its cost exceeds the limit there. */
+const COMPARES_CIDRS = /cidr\([^=]*\) == cidr\(/;
 const READS_ADDRESSES = /\b(isIP|ip|isCIDR|cidr)\(/;
 /** The parentheses of a selector are counted after everything else about it. */
 const COUNTS_PARENTHESES = / && self\.findAll\(.*$/;
@@ -69,15 +73,18 @@ function ruleFor(version: string, { messageExpression, fieldPath, ...given }: Ru
   if (rule === undefined) return [];
   const hasMessage =
     messageExpression !== undefined &&
-    !READS_ADDRESSES.test(String(messageExpression)) &&
-    !isServerBefore(version, FIRST_WITH_MESSAGES);
+    !isServerBefore(
+      version,
+      READS_ADDRESSES.test(String(messageExpression)) ? FIRST_WITH_ADDRESSES : FIRST_WITH_MESSAGES,
+    );
   const hasPath = fieldPath !== undefined && !isServerBefore(version, FIRST_WITH_FIELD_PATHS);
   return [{ ...given, rule, ...(hasMessage ? { messageExpression } : {}), ...(hasPath ? { fieldPath } : {}) }];
 }
 
 /** As much of it as the server can compile; `undefined` if that is nothing. */
 function expressionFor(version: string, rule: string): string | undefined {
-  if (READS_ADDRESSES.test(rule)) return UNCHANGED.test(rule) ? "self == oldSelf" : undefined;
+  const isTooNew = isServerBefore(version, FIRST_WITH_ADDRESSES) ? READS_ADDRESSES : COMPARES_CIDRS;
+  if (isTooNew.test(rule)) return UNCHANGED.test(rule) ? "self == oldSelf" : undefined;
   if (!isServerBefore(version, FIRST_WITH_PARTS_OF_TEXTS)) return rule;
   const uncounted = rule.replace(COUNTS_PARENTHESES, "");
   return HAS_PARTS.test(uncounted) ? undefined : uncounted;
@@ -95,7 +102,7 @@ export function leftOutFor(version: string, objects: readonly KubeObject[]): rea
 function rulesNote(version: string, count: number): string {
   return (
     `The API server, ${version}, cannot compile ${counted(count, "validation rule")} of the definitions, which the definitions do not get. kubectl then accepts ` +
-    "values that the components report and do not use. Run this again when the orchestrator has v1.31 or later."
+    "values that the components report and do not use. Run this again when the orchestrator has v1.32 or later."
   );
 }
 
@@ -103,7 +110,7 @@ function policiesNote(version: string): string {
   return (
     `The API server, ${version}, has no admission policies (v1.30 and later): they are left out. Nothing keeps users from choosing ` +
     "addresses if ipAddrsNoIpam or floatingIPs are enabled, nor the token of one node from writing records of others. Run this again " +
-    "when the orchestrator has v1.31 or later."
+    "when the orchestrator has v1.32 or later."
   );
 }
 

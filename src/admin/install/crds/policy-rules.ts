@@ -80,7 +80,7 @@ function sideRules(side: (typeof SIDES)[number]): readonly CelRule[] {
 function serviceRules(owner: "namespaced" | "global"): readonly CelRule[] {
   const given = EXCLUDED_BY_SERVICES.map((field) => `has(self.${field})`).join(" || ");
   const namespace: CelRule = {
-    // A reserved word, which API servers before v1.33 know only in this spelling.
+    // A reserved word, which API servers before v1.31 know only in this spelling.
     rule: "!has(self.services) || has(self.services.__namespace__)",
     fieldPath: ".services",
     message: RULE_MESSAGES.serviceNamespace,
