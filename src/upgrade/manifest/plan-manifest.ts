@@ -1,6 +1,5 @@
 /** What the manifest of this release becomes in this cluster. Pure. */
 import type { Fields } from "../../kube/objects.ts";
-import type { KubeObject } from "../../operator/kube-object.ts";
 import { leftOutFor, servedBy } from "../../operator/older-servers.ts";
 import type { Facts, ManifestNetwork, Obstacle } from "../facts.ts";
 import { parseJsonText } from "../merge/json-text.ts";
