@@ -330,15 +330,18 @@ describe("the IPAM plugin of cni", () => {
     expect(computed).toMatchObject({ cni: { ipam: { type: "HostLocal" } } });
   });
 
-  test("is written back under the name that the user used, so that a change of it contradicts nothing", () => {
+  test("is written back as type beside plugin, the only name that former releases know", () => {
     const { defaults } = accepted(completeSpec({ cni: { ipam: { plugin: "HostLocal" } } }));
-    expect(defaults).toMatchObject({ cni: { type: title, ipam: { plugin: "HostLocal" } } });
-    expect(Object(defaults).cni.ipam).not.toHaveProperty("type");
+    expect(defaults).toMatchObject({ cni: { type: title, ipam: { type: "HostLocal", plugin: "HostLocal" } } });
     expect(accepted(completeSpec(defaults)).defaults).toEqual(defaults);
 
     const nested = accepted(completeSpec(NESTED)).defaults;
-    expect(Object(nested)[NETWORK_FIELD].cni.ipam).toEqual({ plugin: "HostLocal" });
+    expect(Object(nested)[NETWORK_FIELD].cni.ipam).toEqual({ type: "HostLocal", plugin: "HostLocal" });
     expect(nested).not.toHaveProperty("cni");
+
+    const overlay = { cni: { ipam: { plugin: "HostLocal" } } };
+    const below = accepted(completeSpec({ cni: { ipam: { plugin: title } } }, {}, overlay)).defaults;
+    expect(Object(below).cni.ipam).toEqual({ type: title, plugin: title });
   });
 
   test("of an overlay replaces that of the default, whatever it is called", () => {
@@ -391,6 +394,28 @@ describe("what is written back", () => {
 });
 
 describe("an overlay", () => {
+  test.each([
+    [
+      { endpoints: ["http://a:2379"] },
+      { discoverySrv: "example.org" },
+      { endpoints: "", discoveryDomain: "example.org" },
+    ],
+    [{ discoverySrv: "example.org" }, { endpoints: ["http://a:2379"] }, { endpoints: "http://a:2379" }],
+    [{ discoverySrv: "example.org" }, { endpoints: [] }, { endpoints: "", discoveryDomain: "example.org" }],
+  ])("with other servers of etcd replaces those of the default: %j, %j", (below, above, expected) => {
+    const spec = { datastore: { type: "Etcd", etcd: { ...below, secretName: "tls" } } };
+    const { installation, defaults } = accepted(completeSpec(spec, {}, { datastore: { etcd: above } }));
+
+    expect(installation.datastore).toEqual({ type: "Etcd", ...expected, secretName: "tls" });
+    expect(defaults).toMatchObject(spec);
+  });
+
+  test("with two sources of the servers of etcd is refused", () => {
+    const etcd = { endpoints: ["http://a:2379"], discoverySrv: "example.org" };
+    const spec = { datastore: { type: "Etcd", etcd: { endpoints: ["http://b:2379"] } } };
+    expect(refusal(completeSpec(spec, {}, { datastore: { etcd } })).join()).toContain("remove one of the two");
+  });
+
   test("replaces lists, and objects of which one member is chosen", () => {
     const spec = {
       controlPlaneNodeSelector: { zone: "a" },

@@ -54,7 +54,7 @@ export function completeInstallation(installations: Installations, facts: Cluste
   return {
     ok: true,
     installation: effectiveInstallation(complete),
-    defaults: withAbsentFields(base, withCniAsIn(base, computed), withOneCni(overlay)),
+    defaults: withAbsentFields(withBothIpamNames(base), withCniAsIn(base, computed), withOneCni(overlay)),
     computed,
   };
 }
@@ -106,24 +106,27 @@ function withIpamType(cni: Members): Members {
   return { ...cni, ipam: { type: plugin, ...others } };
 }
 
-/**
- * Defaults are added where the user wrote the object, and under the name that he used: a second copy would contradict
- * the next change of the first.
- */
+/** Defaults are added where the user wrote the object: a second copy would contradict the next change of the first. */
 function withCniAsIn(base: Members, computed: Members): Members {
-  const [own, nested] = [base["cni"], networkOf(base)["cni"]];
   const { cni, ...others } = computed;
-  const spelled = isObject(cni) ? withSpellingOf([own, nested], cni) : cni;
-  if (own !== undefined || nested === undefined) return { ...others, cni: spelled };
-  return { ...others, [NETWORK_FIELD]: { ...networkOf(computed), cni: spelled } };
+  if (base["cni"] !== undefined || networkOf(base)["cni"] === undefined) return computed;
+  return { ...others, [NETWORK_FIELD]: { ...networkOf(computed), cni } };
 }
 
-function withSpellingOf(written: readonly unknown[], cni: Members): Members {
-  const ipams = written.map((each) => (isObject(each) ? each["ipam"] : undefined)).filter(isObject);
-  const isPlugin = ipams.some(({ plugin }) => plugin !== undefined) && ipams.every(({ type }) => type === undefined);
-  if (!isPlugin || !isObject(cni["ipam"])) return cni;
-  const { type, ...others } = cni["ipam"];
-  return { ...cni, ipam: { plugin: type, ...others } };
+/** `type` is written beside each `plugin`: a former release, after a rollback, knows no other name. */
+function withBothIpamNames(spec: Members): Members {
+  const network = networkOf(spec);
+  const [own, nested] = [spec["cni"], network["cni"]];
+  return {
+    ...spec,
+    ...(isObject(own) ? { cni: withTypeBesidePlugin(own) } : {}),
+    ...(isObject(nested) ? { [NETWORK_FIELD]: { ...network, cni: withTypeBesidePlugin(nested) } } : {}),
+  };
+}
+
+function withTypeBesidePlugin(cni: Members): Members {
+  const { ipam } = cni;
+  return isObject(ipam) && ipam["plugin"] !== undefined ? { ...cni, ipam: { type: ipam["plugin"], ...ipam } } : cni;
 }
 
 function networkOf(spec: Members): Members {

@@ -14,15 +14,23 @@ const WHOLE = new Set([
   "resourceRequirements",
 ]);
 
+/** Members that exclude each other: one of the overlay replaces the other of the base. */
+const ALTERNATIVES: Readonly<Record<string, string>> = { endpoints: "discoverySrv", discoverySrv: "endpoints" };
+
 /** Members of objects are merged; lists and single values of the overlay replace those of the base. */
 export function mergeOverlay(base: Members, overlay: Members): Members {
-  const merged: Record<string, unknown> = { ...base };
+  const replaced = Object.entries(overlay).flatMap(([name, value]) => (isEmptyList(value) ? [] : ALTERNATIVES[name]));
+  const merged = Object.fromEntries(Object.entries(base).filter(([name]) => !replaced.includes(name)));
   for (const [name, value] of Object.entries(overlay)) {
     const below = merged[name];
     const isMerged = isObject(value) && isObject(below) && !WHOLE.has(name);
     merged[name] = isMerged ? mergeOverlay(below, value) : value;
   }
   return merged;
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
 }
 
 /**

@@ -67,7 +67,7 @@ const CASES: readonly Case[] = [
   ],
   [
     { cni: { ipam: { type: title, plugin: "HostLocal" } } },
-    'spec.cni.ipam.plugin: "HostLocal" differs from "type" beside it, which means the same; remove one of the two',
+    'spec.cni.ipam.plugin: "HostLocal" differs from "type" beside it, which means the same and which the operator adds; set both to the same value',
   ],
   [
     network({ cni: { ipam: { type: title, plugin: "HostLocal" } } }),

@@ -71,7 +71,7 @@ describe("an Installation on the API server", () => {
         [{ cni: { ipam: { type: title, plugin: "HostLocal" } } }, "spec.cni.ipam.plugin: Invalid value: "],
         [
           network({ cni: { ipam: { type: title, plugin: "HostLocal" } } }),
-          'differs from "type" beside it, which means the same; remove one of the two',
+          'differs from "type" beside it, which means the same and which the operator adds; set both to the same value',
         ],
         [
           { cni: { ipam: { type: title } }, ...network({ cni: { ipam: { plugin: "HostLocal" } } }) },

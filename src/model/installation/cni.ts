@@ -47,7 +47,8 @@ export const SAME_CNI_FIELDS = [
 
 /** The CRD has rules with the same messages, without the values. */
 export const CNI_DIFFERS = "differs from the same field of spec.cni; remove one of the two";
-export const PLUGIN_DIFFERS = 'differs from "type" beside it, which means the same; remove one of the two';
+export const PLUGIN_DIFFERS =
+  'differs from "type" beside it, which means the same and which the operator adds; set both to the same value';
 
 /** `spec.cni`, the same object inside the network, and both spellings of a field must not contradict each other. */
 export function cniProblems(own: DeclaredCni, nested: DeclaredCni, path: string): readonly Problem[] {
