@@ -55,6 +55,15 @@ describe("parseBandwidthQuantity()", () => {
     expect(thrownBy(() => parseBandwidthQuantity(KEY, text)).kind).toBe("config-invalid");
   });
 
+  test("refuses a text of more than 64 characters without reading its number", () => {
+    const longest = `${"0".repeat(62)}1M`;
+    expect(parseBandwidthQuantity(KEY, longest)).toBe(1_000_000n);
+    const failure = thrownBy(() => parseBandwidthQuantity(KEY, `0${longest}`));
+    expect([failure.kind, failure.message]).toEqual(["config-invalid", expect.stringContaining("65 characters")]);
+    // Nothing but the refusal can be read of so many digits, which would take a fifth of a second.
+    expect(() => parseBandwidthQuantity(KEY, `1000.${"0".repeat(250_000)}`)).toThrow("at most 64");
+  });
+
   test("reads a number and its spelling with a suffix as the same rate", () => {
     const suffixes = [
       ["", 1n],

@@ -24,8 +24,14 @@ const BINARY_EXPONENT: Readonly<Record<string, bigint>> = { Ki: 10n, Mi: 20n, Gi
 const MINIMUM = 10n ** 3n;
 const MAXIMUM = 10n ** 15n;
 
+/** Whoever creates pods chooses the text, and the time to compute with its digits grows with their square. */
+const LONGEST_QUANTITY = 64;
+
 /** Returns bits per second, with a fraction rounded up. `annotation` is the key, for the error. */
 export function parseBandwidthQuantity(annotation: string, text: string): bigint {
+  if (text.length > LONGEST_QUANTITY) {
+    throw invalid(annotation, text, `it has ${text.length} characters; use at most ${LONGEST_QUANTITY}`);
+  }
   const bits = parseQuantity(text);
   if (bits === undefined) throw invalid(annotation, text, "it is not a quantity such as 10M, 1Gi or 500k");
   if (bits < MINIMUM || bits > MAXIMUM) throw invalid(annotation, text, "it must be from 1k to 1P bits per second");
