@@ -1,11 +1,11 @@
 /** Which datastore the network of a cluster uses: as options say, or as the network config of its node agents. */
-import type { DatastoreSettings, EtcdSource } from "../../config/datastore-settings.ts";
+import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import type { KubeAccess } from "../../config/kube-access.ts";
 import { describeFailure, PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
-import { NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "../../operator/render/names.ts";
+import { ETCD_SECRET_HASH, NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "../../operator/render/names.ts";
 import { parseJson } from "../../parse-json.ts";
 import { clusterAccess } from "../cluster/access.ts";
 import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
@@ -41,36 +41,58 @@ export async function settingsOf(objects: ClusterObjects, context: Context, give
   if (isDatastoreSelected([optionLayer(given), environmentLayer(context.env)])) {
     return (await choiceOf(context, given, { api: true })).settings;
   }
-  const source = await etcdSource(objects);
+  const settings = await etcdSettings(objects);
   const access: KubeAccess = clusterAccess(given, context.env);
-  if (source === undefined) return { kind: "orchestrator", access };
-  return source.kind === "endpoints" ? requireNoCertificates(source.endpoints) : { kind: "etcd", source };
+  return settings ?? { kind: "orchestrator", access };
+}
+
+export function requireNoCertificates(endpoints: readonly string[]): DatastoreSettings {
+  if (endpoints.some((endpoint) => !endpoint.startsWith("http://"))) {
+    throw withoutCertificates(endpoints.join(","), "--etcd-endpoints");
+  }
+  return { kind: "etcd", source: { kind: "endpoints", endpoints } };
 }
 
 /** Their files are where this tool does not see them. */
-export function requireNoCertificates(endpoints: readonly string[]): DatastoreSettings {
-  if (endpoints.every((endpoint) => endpoint.startsWith("http://"))) {
-    return { kind: "etcd", source: { kind: "endpoints", endpoints } };
-  }
-  throw new PluginError("config-invalid", `the datastore is etcd at ${endpoints.join(",")}, which needs certificates`, {
-    details: "add --datastore-type etcdv3, --etcd-endpoints, --etcd-ca-cert-file, --etcd-cert-file and --etcd-key-file",
+function withoutCertificates(place: string, option: string): PluginError {
+  return new PluginError("config-invalid", `the datastore is etcd at ${place}, which needs certificates`, {
+    details: `add --datastore-type etcdv3, ${option}, --etcd-ca-cert-file, --etcd-cert-file and --etcd-key-file`,
   });
 }
 
 /** Of the network config of the node agents, or of the settings of a manifest; `undefined` if the datastore is not etcd. */
-async function etcdSource(objects: ClusterObjects): Promise<EtcdSource | undefined> {
+async function etcdSettings(objects: ClusterObjects): Promise<DatastoreSettings | undefined> {
   for (const namespace of COMPONENT_NAMESPACES) {
     const plugin = pluginIn((await readData(objects, namespace, NETWORK_CONFIG_MAP))[NETWORK_CONFIG_KEY]);
     if (plugin === undefined) continue;
     if (plugin["datastore_type"] !== undefined && plugin["datastore_type"] !== "etcdv3") return undefined;
-    const domain = plugin["etcd_discovery_srv"];
-    if (typeof domain === "string") return { kind: "discovery", domain };
     const settings = await readData(objects, namespace, MANIFEST_SETTINGS);
+    const domain = plugin["etcd_discovery_srv"];
+    if (typeof domain === "string") {
+      const hasFiles = CERTIFICATE_FIELDS.some((field) => (plugin[field] ?? settings[field] ?? "") !== "");
+      if (hasFiles || (await hasEtcdSecret(objects, namespace))) {
+        throw withoutCertificates(`domain ${domain}`, "--etcd-discovery-srv");
+      }
+      return { kind: "etcd", source: { kind: "discovery", domain } };
+    }
     const endpoints = plugin["etcd_endpoints"] ?? settings["etcd_endpoints"];
     const texts = String(endpoints ?? "unknown endpoints").split(",");
-    return { kind: "endpoints", endpoints: texts.map((endpoint) => endpoint.trim()) };
+    return requireNoCertificates(texts.map((endpoint) => endpoint.trim()));
   }
   return undefined;
+}
+
+/** Of a network config, and of the settings of a manifest. */
+const CERTIFICATE_FIELDS = [
+  ...["etcd_ca_cert_file", "etcd_cert_file", "etcd_key_file"],
+  ...["etcd_ca", "etcd_cert", "etcd_key"],
+];
+
+/** The operator gives the node agents the certificates of a Secret. */
+async function hasEtcdSecret(objects: ClusterObjects, namespace: string): Promise<boolean> {
+  const agents = await objects.read(`/apis/apps/v1/namespaces/${namespace}/daemonsets/${identity.nodeAgent}`);
+  const path = ["spec", "template", "metadata", "annotations", ETCD_SECRET_HASH];
+  return path.reduce<unknown>((at, name) => (isObject(at) ? at[name] : undefined), agents) !== undefined;
 }
 
 /** The ConfigMap with what a user sets in a manifest. */

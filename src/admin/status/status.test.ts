@@ -6,6 +6,7 @@ import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import { ETCD_SECRET_HASH } from "../../operator/render/names.ts";
 import { EXIT_FAILED, EXIT_OK } from "../command.ts";
 
 const { systemNamespace: SYSTEM, nodeAgent, controllers, operator, product } = identity;
@@ -230,6 +231,34 @@ describe("status", () => {
       { kind: "orchestrator", access: { kubeconfigs: ["/config"], context: "other" } },
     ]);
     expect(stdout).toContain("--etcd-ca-cert-file");
+  });
+
+  test("reads etcd that is found by its domain, and asks for certificates if the cluster has some", async () => {
+    const domain = "etcd.example.org";
+    const objects = (plugin: object, more: Objects = {}) => {
+      const config = JSON.stringify({ plugins: [{ type: product, etcd_discovery_srv: domain, ...plugin }] });
+      return { ...WELL_CLUSTER, [`/api/v1/namespaces/${SYSTEM}/configmaps/cni-config`]: { data: { config } }, ...more };
+    };
+    const settings = (data: object) => ({ [`/api/v1/namespaces/${SYSTEM}/configmaps/${product}-config`]: { data } });
+    const annotated = { metadata: { annotations: { [ETCD_SECRET_HASH]: "5ec2e7" } }, spec: { containers: [] } };
+    const opened: DatastoreSettings[] = [];
+    const openDatastore = async (each: DatastoreSettings) => {
+      opened.push(each);
+      return openMemory();
+    };
+    await status(objects({}, settings({ etcd_ca: "" })), { openDatastore });
+    expect(opened.splice(0)).toEqual([{ kind: "etcd", source: { kind: "discovery", domain } }]);
+
+    for (const secure of [
+      objects({ etcd_ca_cert_file: "/etc/ca" }),
+      objects({}, settings({ etcd_cert: `/etc/${product}-etcd-secrets/etcd-cert` })),
+      objects({}, { [AGENTS]: { ...workload(SYSTEM, nodeAgent), spec: { template: annotated } } }),
+    ]) {
+      const { stdout } = await status(secure, { openDatastore });
+      expect(stdout).toContain(`the datastore is etcd at domain ${domain}, which needs certificates`);
+      expect(stdout).toContain("add --datastore-type etcdv3, --etcd-discovery-srv, --etcd-ca-cert-file");
+    }
+    expect(opened).toEqual([]);
   });
 
   test("prints JSON and YAML for scripts", async () => {
