@@ -4,7 +4,7 @@ import { type PodObject, textsIn } from "../model/pod-endpoint.ts";
 import { isObject } from "../model/shape.ts";
 import { parseJson } from "../parse-json.ts";
 import type { KubeClient } from "./api.ts";
-import { isForbidden, requireOk } from "./require-ok.ts";
+import { lacksPermission, requireOk } from "./require-ok.ts";
 
 interface ReadObject extends PodObject {
   /** As the API returned it. */
@@ -24,12 +24,22 @@ export function readPodAndNamespace(
 ): Promise<readonly [pod: ReadObject | undefined, namespace: ReadObject | UnreadableNamespace | undefined]> {
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
   const read = (each: string) => readObject(client, each, signal);
-  return Promise.all([read(`${path}/pods/${encodeURIComponent(name)}`), read(path).catch(unreadable)]);
+  return Promise.all([read(`${path}/pods/${encodeURIComponent(name)}`), readUnlessForbidden(() => read(path))]);
 }
 
-function unreadable(failure: unknown): UnreadableNamespace {
-  if (isForbidden(failure)) return { refusal: failure };
-  throw failure;
+/** Asks twice: an API server that has just started may forbid what it allows a moment later. */
+async function readUnlessForbidden(
+  read: () => Promise<ReadObject | undefined>,
+): Promise<ReadObject | UnreadableNamespace | undefined> {
+  try {
+    return await read().catch((failure: unknown) => {
+      if (lacksPermission(failure)) return read();
+      throw failure;
+    });
+  } catch (failure) {
+    if (lacksPermission(failure)) return { refusal: failure };
+    throw failure;
+  }
 }
 
 /** None if the role does not allow to read them. */

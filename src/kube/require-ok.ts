@@ -77,6 +77,16 @@ export function isForbidden(failure: unknown): failure is PluginError {
   return statusOfRefusal(failure) === 403;
 }
 
+/**
+ * Whether the API server itself says that the role of the credentials lacks the permission: a proxy before it may refuse
+ * a request with the same status, but without a Status object.
+ */
+export function lacksPermission(failure: unknown): failure is PluginError {
+  if (!(failure instanceof PluginError) || !(failure.cause instanceof RefusedRequest)) return false;
+  const status = failure.cause.status === 403 ? parsed(failure.cause.text) : undefined;
+  return memberOf(status, "kind") === "Status" && memberOf(status, "reason") === "Forbidden";
+}
+
 /** Whether the server, or one before it, could not carry the request out: it is overloaded, starts, or has lost its storage. */
 export function isServerFailure(failure: unknown): boolean {
   if (!(failure instanceof PluginError) || !(failure.cause instanceof RefusedRequest)) return false;

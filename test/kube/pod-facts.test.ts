@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { permissionsOf, roleObject } from "../../scripts/deploy/roles.ts";
 import { identity } from "../../src/identity.ts";
 import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
@@ -22,6 +23,11 @@ for (const { kind, problem } of KUBE_SITE_STORES)
     const test = testNeeding(problem);
     /** Where the API is the datastore too, its requests are part of that, and the pod itself is the endpoint. */
     const testOnEtcd = kind === "etcd" ? test : () => {};
+    /** On the API as the datastore also what that needs, but nothing about namespaces. */
+    const forPodsAlone =
+      kind === "etcd"
+        ? [{ group: "", resource: "pods", verb: "get" }]
+        : permissionsOf("kubernetes").filter(({ resource }) => resource !== "namespaces");
     let kube: KubeSite;
     beforeAll(async () => {
       if (problem === undefined) kube = await openKubeSite(kind, POOLS);
@@ -127,38 +133,36 @@ for (const { kind, problem } of KUBE_SITE_STORES)
       expect(await refusalOf(absent)).toEqual({ code: 11, msg: expect.stringContaining("mirror pod") });
     });
 
-    testOnEtcd(
-      "is attached with the permission for pods alone, without the annotations of its namespace, which ADD logs once",
-      async () => {
-        const role = "reads-pods";
-        await kube.server.kubectl(["create", "clusterrole", role, "--verb=get", "--resource=pods"]);
-        const { kubeconfig } = await kube.server.serviceAccount({ name: role, clusterRole: role });
-        await kube.site.host.must(["nft", `add table inet ${identity.policyTable}`]);
-        const pools = `${identity.annotationPrefix}ipv4pools`;
-        await kube.server.kubectl(["annotate", "namespace", "shop", `${pools}=["no-such-pool"]`]);
-        const pod = await kube.makePod({ labels: { app: "web" } });
-        const options = kube.options({ kubernetes: { kubeconfig }, policy: { type: "k8s" } });
-        const { code, stderr } = await kube.site.call("ADD", pod, options);
+    test("is attached with the permission for pods alone, without the annotations of its namespace, which ADD logs once", async () => {
+      const role = "reads-pods";
+      const metadata = { name: role };
+      await kube.server.apply(JSON.stringify({ ...roleObject("etcd", identity, forPodsAlone), metadata }));
+      const { kubeconfig } = await kube.server.serviceAccount({ name: role, clusterRole: role });
+      await kube.site.host.must(["nft", `add table inet ${identity.policyTable}`]);
+      const pools = `${identity.annotationPrefix}ipv4pools`;
+      await kube.server.kubectl(["annotate", "namespace", "shop", `${pools}=["no-such-pool"]`]);
+      const pod = await kube.makePod({ labels: { app: "web" } });
+      const options = kube.options({ kubernetes: { kubeconfig }, policy: { type: "k8s" } });
+      const { code, stderr } = await kube.site.call("ADD", pod, options);
 
-        expect([code, stderr.match(/WARNING.*/g)]).toEqual([
-          0,
-          [
-            expect.stringMatching(
-              /annotations of the namespace have no effect.*permission to get namespaces.*verbs: \["get"\]/,
-            ),
-          ],
-        ]);
-        expect(await endpoint()).toMatchObject({
-          metadata: { labels: { app: "web" } },
-          spec: { profiles: ["kns.shop", "ksa.shop.default"] },
-        });
-        await kube.site.quietly("DEL", pod, options);
-        // With the permission the annotation counts.
-        expect(failureOf(await kube.site.call("ADD", pod, kube.options())).msg).toContain("no-such-pool");
-        await kube.server.kubectl(["annotate", "namespace", "shop", `${pools}-`]);
-        await kube.site.host.must(["nft", `delete table inet ${identity.policyTable}`]);
-      },
-    );
+      expect([code, stderr.match(/WARNING.*/g)]).toEqual([
+        0,
+        [
+          expect.stringMatching(
+            /annotations of the namespace have no effect.*permission to get namespaces.*verbs: \["get"\]/,
+          ),
+        ],
+      ]);
+      expect(await endpoint()).toMatchObject({
+        metadata: { labels: { app: "web" } },
+        spec: { profiles: ["kns.shop", "ksa.shop.default"] },
+      });
+      await kube.site.quietly("DEL", pod, options);
+      // With the permission the annotation counts.
+      expect(failureOf(await kube.site.call("ADD", pod, kube.options())).msg).toContain("no-such-pool");
+      await kube.server.kubectl(["annotate", "namespace", "shop", `${pools}-`]);
+      await kube.site.host.must(["nft", `delete table inet ${identity.policyTable}`]);
+    });
 
     test("cannot be read: ADD names the permission that is missing, or the API that does not respond", async () => {
       const pod = await kube.makePod();

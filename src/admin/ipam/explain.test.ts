@@ -5,7 +5,7 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import type { AssignRequest } from "../../ipam/request.ts";
-import type { KubeClient } from "../../kube/api.ts";
+import type { KubeClient, KubeResponse } from "../../kube/api.ts";
 import { blocksPrefix, resourceKey } from "../../model/keys.ts";
 import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
@@ -78,16 +78,19 @@ async function putEndpoint(
 interface Cluster {
   readonly pod?: Readonly<Record<string, string>>;
   readonly namespace?: Readonly<Record<string, string>>;
+  /** The response to a request for the namespace, instead of it. */
+  readonly refusal?: KubeResponse;
 }
 
 /** The API of a cluster with one pod, `default/web` on node-1. */
-function clusterWith({ pod = {}, namespace = {} }: Cluster): KubeClient {
+function clusterWith({ pod = {}, namespace = {}, refusal }: Cluster): KubeClient {
   const objects: Readonly<Record<string, object>> = {
     "/api/v1/namespaces/default/pods/web": { metadata: { annotations: pod }, spec: { nodeName: "node-1" } },
     "/api/v1/namespaces/default": { metadata: { annotations: namespace } },
   };
   return {
     async request({ path }) {
+      if (refusal !== undefined && path === "/api/v1/namespaces/default") return refusal;
       const found = objects[path];
       return found === undefined ? { status: 404, text: "{}" } : { status: 200, text: JSON.stringify(found) };
     },
@@ -281,6 +284,21 @@ describe("ipam explain", () => {
     const { stdout } = await explain("second", undefined, { files: configWith({ ipv4_pools: ["tiny"] }) });
 
     expect(stdout).toContain("Block:      10.5.0.0/30 of node node-2, borrowed by node node-1");
+  });
+
+  test("notes that the role does not allow to read the namespace, and goes on without its annotations", async () => {
+    await attach("c1", { pod: "web" });
+    const status = { kind: "Status", reason: "Forbidden", message: 'namespaces "default" is forbidden' };
+    const forbidden = { status: 403, text: JSON.stringify(status) };
+    const { code, stdout } = await explain("default/web --output=json", { refusal: forbidden });
+
+    expect([code, JSON.parse(stdout).notes]).toEqual([
+      EXIT_OK,
+      [expect.stringMatching(/annotations of the namespace have no effect: .*permission to get namespaces.*\["get"\]/)],
+    ]);
+
+    const ofProxy = await explain("default/web", { refusal: { status: 403, text: "<html>Forbidden</html>" } });
+    expect([ofProxy.code, ofProxy.stderr]).toEqual([EXIT_FAILED, expect.stringContaining("403 Forbidden")]);
   });
 
   test("says what it does not know", async () => {
