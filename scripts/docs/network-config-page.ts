@@ -70,6 +70,11 @@ function closing(): readonly string[] {
     "- `log_file_path` has no default in the program: a config without it logs to stderr only, on hosts and in clusters alike. Every config that we install carries it; remove it there, or",
     "  with the operator set `logging.cni.logFilePath` to `None`, to switch file logging off ([logs.md](logs.md#switching-the-log-file-off)).",
     "- Each option's field in the operator's Installation: [installation-resource.md](installation-resource.md#options-of-the-network-config).",
+    "- The node name is `nodename`, else the content of the node name file, else the host name in lower case. White space",
+    `  around it is ignored. The file is \`nodename_file\`, by default \`${identity.stateDirectory}/nodename\`. The`,
+    "  default file may be missing. A file named by `nodename_file` must exist unless `nodename_file_optional` is",
+    "  true, or `nodename` is set.",
+    "- Fields of another IPAM plugin inside `ipam` are passed to it unchanged.",
     "",
     "## What policy.type switches",
     "",
@@ -83,10 +88,5 @@ function closing(): readonly string[] {
     "| etcd: access to the orchestrator's API | not needed | required: `kubernetes.kubeconfig` or `kubernetes.k8s_api_root`; without it ADD of a pod fails with code 7, STATUS with 50, and `config check` reports an error. Of its role only `get` on pods is required ([kubernetes-access.md](kubernetes-access.md#permissions)) |",
     "| the orchestrator's API as the datastore | NetworkPolicies, Namespaces and ServiceAccounts are read directly and enforced all the same: the endpoint is the pod itself | the same, with the first two rows |",
     "| embedded | policies of this product are enforced by the endpoints' `labels` | the first two rows; pods need the API as with etcd |",
-    "- The node name is `nodename`, else the content of the node name file, else the host name in lower case. White space",
-    `  around it is ignored. The file is \`nodename_file\`, by default \`${identity.stateDirectory}/nodename\`. The`,
-    "  default file may be missing. A file named by `nodename_file` must exist unless `nodename_file_optional` is",
-    "  true, or `nodename` is set.",
-    "- Fields of another IPAM plugin inside `ipam` are passed to it unchanged.",
   ];
 }
