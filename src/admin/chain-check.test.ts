@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { POD_ANNOTATIONS } from "../config/capabilities.ts";
+import { BANDWIDTH_ENTRY } from "../config/installed-network-list.ts";
 import { identity } from "../identity.ts";
 import { checkNetworkFile } from "./network-file.ts";
 
@@ -90,6 +92,18 @@ describe("checkChain()", () => {
       expect(found).toEqual([expect.stringMatching(/^warning plugins\[1\]/)]);
       expect(found[0]).toContain(`add "capabilities": { "${capability}": true }`);
     }
+  });
+
+  test("notes that bandwidth on an orchestrator lacks the capability for annotations under the other name", async () => {
+    const ours = { ...OURS, kubernetes: { kubeconfig: "/etc/kubeconfig" } };
+    const found = await checkList(ours, BANDWIDTH);
+    expect(found).toEqual([expect.stringMatching(/^note plugins\[1\]\.capabilities: .*orchestrator\.io\/.*no effect/)]);
+    expect(found[0]).toContain(`add "capabilities": { "${POD_ANNOTATIONS}": true }`);
+
+    expect(await checkList(ours, BANDWIDTH_ENTRY)).toEqual([]);
+    // Without an orchestrator there are no annotations, and rates in the config come first.
+    expect(await checkList(OURS, BANDWIDTH)).toEqual([]);
+    expect(await checkList(ours, { ...BANDWIDTH, ingressRate: 1_000_000, ingressBurst: 1_000_000 })).toEqual([]);
   });
 
   test("bandwidth with rates in the config needs no capability", async () => {

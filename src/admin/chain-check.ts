@@ -8,12 +8,12 @@ import { decodeBandwidth } from "../chained/bandwidth/bandwidth.ts";
 import { decodeOptions } from "../chained/portmap/options.ts";
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import { type CniVersion, NEWEST_VERSION } from "../cni/version.ts";
-import { capabilityRemedy } from "../config/capabilities.ts";
+import { capabilityRemedy, POD_ANNOTATIONS } from "../config/capabilities.ts";
 import { decodeNetworkConfig } from "../config/decode.ts";
 import { kubeAccess } from "../config/kube-access.ts";
 import { type ConfigPath, shownValue } from "../config/problem.ts";
 import { PluginError } from "../errors.ts";
-import { identity } from "../identity.ts";
+import { identity, ORCHESTRATOR_NAMES } from "../identity.ts";
 import { decodeHostLocal } from "../ipam/hostlocal/config.ts";
 import { podCidrPlaces, withExampleRanges } from "../ipam/hostlocal/pod-cidr.ts";
 import { readLogSettings } from "../log/log-settings.ts";
@@ -48,6 +48,7 @@ export function checkChain({ entries, cniVersion, placeOf }: Chain): readonly Co
   return placed.flatMap((entry) => [
     ...checkOrder(entry, placed),
     ...checkOptions(entry),
+    ...checkAnnotations(entry, placed),
     ...checkLogOptions(entry),
     ...checkOwnCapabilities(entry),
     ...checkHostLocal(entry, cniVersion ?? NEWEST_VERSION),
@@ -139,6 +140,16 @@ function missingCapability({ config, place }: Placed, name: string, state: strin
   const capabilities = config["capabilities"];
   if (isJsonObject(capabilities) && capabilities[name] === true) return [];
   return [warning([...place, "capabilities"], `${state}: add "capabilities": { "${name}": true }`)];
+}
+
+/** Runtimes read the annotations under one name only; under the other they reach the plugin as they are. */
+function checkAnnotations({ type, config, place }: Placed, chain: readonly Placed[]): readonly ConfigFinding[] {
+  const capabilities = isJsonObject(config["capabilities"]) ? config["capabilities"] : {};
+  const isOnOrchestrator = chain.some((entry) => isJsonObject(entry.config["kubernetes"]));
+  if (type !== "bandwidth" || !isOnOrchestrator || hasRates(config)) return [];
+  if (capabilities["bandwidth"] !== true || capabilities[POD_ANNOTATIONS] === true) return [];
+  const state = `annotations "${ORCHESTRATOR_NAMES[0]}.io/…-bandwidth" of pods have no effect`;
+  return [note([...place, "capabilities"], `${state}: add "capabilities": { "${POD_ANNOTATIONS}": true }`)];
 }
 
 function hasRates(config: JsonObject): boolean {
