@@ -99,6 +99,7 @@ function planOf(variant: ManifestVariant, version: string): RenderPlan {
     labels: LABELS,
     etcd: {
       endpoints: isEtcd ? [fromSetting("ETCD_ENDPOINTS", "etcd_endpoints")] : [],
+      discovery: [],
       files: isEtcd ? ETCD_FILES.map(([name, key]) => fromSetting(name, key)) : [],
     },
     node: {

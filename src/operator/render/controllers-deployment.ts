@@ -94,6 +94,7 @@ function container(plan: RenderPlan) {
     env: [
       { name: "DATASTORE_TYPE", value: datastore.type === "Etcd" ? "etcdv3" : "kubernetes" },
       ...plan.etcd.endpoints,
+      ...plan.etcd.discovery,
       ...plan.etcd.files,
       fromField("POD_NAMESPACE", "metadata.namespace"),
       fromField("POD_NAME", "metadata.name"),

@@ -59,15 +59,13 @@ const ETCD_FILES = [
 ] as const;
 
 function etcdAccess(datastore: InstallationDatastore, facts: ClusterFacts): EtcdAccess {
-  if (datastore.type !== "Etcd") return { endpoints: [], files: [] };
+  if (datastore.type !== "Etcd") return { endpoints: [], discovery: [], files: [] };
   const found = datastore.secretName === undefined ? [] : (facts.etcdSecretKeys ?? ETCD_FILES.map(([, key]) => key));
   const files = ETCD_FILES.filter(([, key]) => found.includes(key));
+  const { endpoints, discoveryDomain: domain } = datastore;
   return {
-    endpoints: [
-      datastore.discoveryDomain === undefined
-        ? { name: "ETCD_ENDPOINTS", value: datastore.endpoints }
-        : { name: "ETCD_DISCOVERY_SRV", value: datastore.discoveryDomain },
-    ],
+    endpoints: domain === undefined ? [{ name: "ETCD_ENDPOINTS", value: endpoints }] : [],
+    discovery: domain === undefined ? [] : [{ name: "ETCD_DISCOVERY_SRV", value: domain }],
     files: files.map(([name, key]) => ({ name, value: `${ETCD_SECRETS_MOUNT}/${key}` })),
   };
 }

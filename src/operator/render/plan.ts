@@ -11,6 +11,8 @@ export type EnvironmentVariable =
 /** Variables with which containers reach etcd; none with another datastore. */
 export interface EtcdAccess {
   readonly endpoints: readonly EnvironmentVariable[];
+  /** Instead of them; not for the installation of a node, whose network config has the domain already. */
+  readonly discovery: readonly EnvironmentVariable[];
   /** The paths of certificates and key in the container. */
   readonly files: readonly EnvironmentVariable[];
 }
