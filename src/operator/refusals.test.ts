@@ -59,12 +59,18 @@ const CASES: readonly Case[] = [
   ],
   [
     { logging: { cni: { logFilePath: "cni.log" } } },
-    'spec.logging.cni.logFilePath: "cni.log" is not the path of a file; use an absolute path, or "None"',
+    'spec.logging.cni.logFilePath: "cni.log" is not the path of a file; use an absolute path, without spaces',
   ],
   [
     { logging: { cni: { logFilePath: "/var/log/" } } },
     'spec.logging.cni.logFilePath: "/var/log/" is not the path of a file',
   ],
+  ...["/..", "/var/log/../cni.log", "/var/./cni.log", "/ ", "/var/log/cni.log ", "/var/log/\n/cni.log", "/a\u007f"].map(
+    (logFilePath): Case => [
+      { logging: { cni: { logFilePath } } },
+      `spec.logging.cni.logFilePath: ${JSON.stringify(logFilePath)} is not the path of a file`,
+    ],
+  ),
   [
     { cni: { ipam: { type: title, plugin: "HostLocal" } } },
     'spec.cni.ipam.plugin: "HostLocal" differs from "type" beside it, which means the same and which the operator adds; set both to the same value',

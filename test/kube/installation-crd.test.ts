@@ -81,7 +81,10 @@ describe("an Installation on the API server", () => {
           { datastore: { type: "Etcd", etcd: { endpoints: ["http://a:2379"], discoverySrv: "example.org" } } },
           "cannot be used with spec.datastore.etcd.endpoints; remove one of the two",
         ],
-        [{ logging: { cni: { logFilePath: "cni.log" } } }, 'use an absolute path, or "None" for no log file'],
+        ...["cni.log", "/..", "/ "].map(
+          (logFilePath) =>
+            [{ logging: { cni: { logFilePath } } }, "is not the path of a file; use an absolute path"] as const,
+        ),
         [{ fipsMode: "Enabled" }, "spec.fipsMode: Invalid value: "],
         [
           { nodeUpdateStrategy: { rollingUpdate: { maxUnavailable: 0 } } },

@@ -6,14 +6,18 @@ const NOT_A_SIZE = 'is not a size of a file; use for example "100Mi" (Mi or Gi, 
 const NOT_DAYS = "is not a number of days; use a whole number of at least 1";
 const NOT_FILES = "is not a number of files; use a whole number of at least 1";
 
-const NOT_A_FILE = `is not the path of a file; use an absolute path, or "None" for no log file`;
+const NOT_A_FILE =
+  'is not the path of a file; use an absolute path, without spaces and the parts "." and "..", or "None" for no log file';
 
 /** As `logFilePath`: nothing is written to a file. */
 export const NO_LOG_FILE = "None";
 
 const SIZE = /^([1-9][0-9]*)(Mi|Gi)$/;
 
-const LOG_FILE = new RegExp(`^(${NO_LOG_FILE}|/([^/]+/)*[^/]+)$`);
+/** Visible ASCII without slash and, at the beginning of a part, without dot. */
+const [CHARACTER, FIRST] = ["[!-.0-~]", "[!-\\-0-~]"];
+const PART = `(${FIRST}${CHARACTER}*|\\.${FIRST}${CHARACTER}*|\\.\\.${CHARACTER}+)`;
+const LOG_FILE = new RegExp(`^(${NO_LOG_FILE}|(/${PART})+)$`);
 
 export const loggingSchema = v.object({
   cni: v.exactOptional(

@@ -62,7 +62,7 @@ const NETWORK: Descriptions = {
   ),
   hostPorts: "Whether pods may have host ports: portmap is in the network configuration list. Default: Enabled",
   hostPortsSNAT:
-    "Whether clients of host ports are masqueraded if replies would not come back through the node: snat of portmap. Default: Enabled",
+    "Whether clients of host ports are masqueraded if replies would not come back through the node: snat of portmap, so without effect if hostPorts is Disabled. Default: Enabled",
   bandwidth:
     "Whether the traffic of pods is shaped by their annotations: bandwidth is in the network configuration list. Default: Enabled",
   multiInterfaceMode: "Only None: a pod has one interface of this network",
