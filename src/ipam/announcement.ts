@@ -1,6 +1,12 @@
 /**
  * Whether other hosts learn a route to an address that IPAM does not assign: of the annotation `ipAddrsNoIpam`, or a
- * floating IP. Blocks are routed in every mode; a single address is announced by BGP alone. Pure.
+ * floating IP. Pure.
+ *
+ *   pool                without IPAM                           floating
+ *   no tunnel           BGP                                    BGP
+ *   IPIP                the agents of other nodes, and BGP     BGP: routers; other nodes by way of them
+ *   VXLAN               nobody                                 BGP: routers; other nodes by way of them
+ *   none at all         nobody                                 nobody
  */
 import { type Address, formatAddress } from "../ip/address.ts";
 import { prefixContains } from "../ip/prefix.ts";
@@ -13,18 +19,35 @@ export interface Announcement {
   readonly text: string;
 }
 
+export interface AnnouncingFacts {
+  readonly pools: readonly Pick<Pool, "name" | "cidr" | "announcing">[];
+  /** Why nothing is announced by BGP: `BGP is disabled in NodeAgentConfiguration`; `undefined` if it is. */
+  readonly withoutBgp: string | undefined;
+}
+
 export function announcementOf(
   address: Address,
-  pools: readonly Pick<Pool, "name" | "cidr" | "unannounced">[],
+  use: "without IPAM" | "floating",
+  { pools, withoutBgp }: AnnouncingFacts,
 ): Announcement {
   const pool = pools.find(({ cidr }) => prefixContains(cidr, address));
   if (pool === undefined) return notAnnounced("it is in no pool");
   const name = `pool ${quoted(pool.name)}`;
-  if (pool.unannounced !== undefined) return notAnnounced(`${name} ${pool.unannounced}`);
-  return { isAnnounced: true, text: `announced to other hosts by BGP: ${name} has no tunnel` };
+  const { tunnel, isExported } = pool.announcing;
+  const reason = isExported ? withoutBgp : `${name} has disableBGPExport`;
+  if (use === "without IPAM" && tunnel === "VXLAN") return notAnnounced(`${name} is in VXLAN mode`);
+  if (use === "without IPAM" && tunnel === "IPIP") {
+    const toRouters = reason === undefined ? "announced to routers by BGP" : `not announced to routers: ${reason}`;
+    return { isAnnounced: true, text: `routed by the other nodes, because ${name} is in IPIP mode, and ${toRouters}` };
+  }
+  if (reason !== undefined) return notAnnounced(reason);
+  if (tunnel === undefined)
+    return { isAnnounced: true, text: `announced to other hosts by BGP: ${name} has no tunnel` };
+  const nodes = `${name} is in ${tunnel} mode, so other nodes reach it through a router that has learned it`;
+  return { isAnnounced: true, text: `announced by BGP: ${nodes}` };
 }
 
-export function notAnnounced(reason: string): Announcement {
+function notAnnounced(reason: string): Announcement {
   return { isAnnounced: false, text: `not announced to other hosts: ${reason}; arrange a route to it yourself` };
 }
 

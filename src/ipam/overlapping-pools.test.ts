@@ -10,7 +10,7 @@ const pool = (name: string, cidr: string, createdAt = ""): Pool => ({
   disabled: false,
   createdAt,
   natOutgoing: false,
-  unannounced: undefined,
+  announcing: { tunnel: undefined, isExported: true },
   allowedUses: ["Workload"],
   nodeSelector: "all()",
   selects: () => true,

@@ -10,7 +10,7 @@ const pool = (name: string, cidr: string, more: Partial<Pool> = {}): Pool => ({
   disabled: false,
   createdAt: "",
   natOutgoing: false,
-  unannounced: undefined,
+  announcing: { tunnel: undefined, isExported: true },
   allowedUses: ["Workload", "Tunnel"],
   nodeSelector: "all()",
   selects: () => true,

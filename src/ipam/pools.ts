@@ -9,6 +9,7 @@
 import { PluginError } from "../errors.ts";
 import { type Address, type Family, formatAddress } from "../ip/address.ts";
 import { formatPrefix, isSamePrefix, type Prefix, parsePrefix, prefixContains, prefixCovers } from "../ip/prefix.ts";
+import type { PoolAnnouncing } from "../model/pool-announcement.ts";
 import { quoted } from "../quote.ts";
 
 /** What the allocator needs to know about an IPPool. */
@@ -23,8 +24,7 @@ export interface Pool {
   /** Why nothing is assigned from it although it is not disabled: it shares addresses with an earlier pool. */
   readonly overlaps?: string;
   readonly natOutgoing: boolean;
-  /** Why BGP does not announce single addresses of it: `is in VXLAN mode`. */
-  readonly unannounced: string | undefined;
+  readonly announcing: PoolAnnouncing;
   readonly allowedUses: readonly string[];
   readonly nodeSelector: string;
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;

@@ -3,7 +3,7 @@ import { type Prefix, parsePrefix, parsePrefixOrAddress } from "../ip/prefix.ts"
 import { defaultBlockSize } from "./block-sizes.ts";
 import type { IPAMConfiguration } from "./ipam-configuration.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "./machine-annotation.ts";
-import { whyUnannounced } from "./pool-announcement.ts";
+import { type PoolAnnouncing, poolAnnouncing } from "./pool-announcement.ts";
 import { readStored } from "./stored.ts";
 import { UPGRADE_LOCK_ANNOTATION } from "./upgrade-lock-annotation.ts";
 
@@ -17,8 +17,7 @@ export interface StoredPool {
   readonly natOutgoing: boolean;
   readonly nodeSelector: string;
   readonly allowedUses: readonly string[];
-  /** Why BGP does not announce single addresses of it: `is in VXLAN mode`. */
-  readonly unannounced: string | undefined;
+  readonly announcing: PoolAnnouncing;
 }
 
 const ALL_USES = ["Workload", "Tunnel"];
@@ -39,7 +38,7 @@ export function readStoredPool(text: string, key: string): StoredPool {
     natOutgoing: spec.flag("natOutgoing", false),
     nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),
     allowedUses: uses.length === 0 ? ALL_USES : uses,
-    unannounced: whyUnannounced({
+    announcing: poolAnnouncing({
       vxlanMode: spec.text("vxlanMode", "Never"),
       ipipMode: spec.text("ipipMode", "Never"),
       disableBGPExport: spec.flag("disableBGPExport", false),

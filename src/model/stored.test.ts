@@ -8,7 +8,7 @@ import { ipPool } from "./ip-pool.ts";
 import { ipReservation, reservedPrefixes } from "./ip-reservation.ts";
 import { ipamConfiguration } from "./ipam-configuration.ts";
 import { node } from "./node.ts";
-import { whyUnannounced } from "./pool-announcement.ts";
+import { poolAnnouncing } from "./pool-announcement.ts";
 import { profile } from "./profile.ts";
 import { readStored } from "./stored.ts";
 import {
@@ -66,7 +66,7 @@ const PAIRS: readonly Pair[] = [
         natOutgoing,
         nodeSelector,
         allowedUses,
-        unannounced: whyUnannounced(spec),
+        announcing: poolAnnouncing(spec),
       };
     },
   },

@@ -65,7 +65,7 @@ export const ANNOTATIONS = {
     value: "one IPv4 address, one IPv6 address, or one of each",
     example: '["192.0.2.5"]',
     effect:
-      "The pod gets these addresses and no others; IPAM neither checks nor records them. Other hosts learn a route to them only if they are in a [pool in BGP mode](routing.md#what-is-announced), not in VXLAN or IPIP mode or outside pools; the log of the ADD and `ipam explain` say so",
+      "The pod gets these addresses and no others; IPAM neither checks nor records them. Other hosts learn a route to them only if they are in a [pool without a tunnel or in IPIP mode](routing.md#what-is-announced), not in VXLAN mode or outside pools; the log of the ADD and `ipam explain` say so",
     feature: "ip_addrs_no_ipam",
     needs: "own IPAM",
   },

@@ -67,7 +67,7 @@ export async function registerWithDelegate(
 async function logFloating({ requests }: PodFacts, session: Session): Promise<void> {
   if (requests.floatingAddresses === undefined) return;
   const { answers } = await (await session.store()).read([{ kind: "prefix", prefix: resourcesPrefix("ippools") }]);
-  logAnnouncements(requests, (answers[0] ?? []).map(decodePool), session.log);
+  logAnnouncements(requests, (answers[0] ?? []).map(decodePool), session);
 }
 
 /** Not every plugin knows all the places in which an address can be requested. */

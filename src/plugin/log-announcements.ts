@@ -1,20 +1,51 @@
 import { announcementOf, describeAnnouncement } from "../ipam/announcement.ts";
 import type { Pool } from "../ipam/pools.ts";
 import type { Log } from "../log/log.ts";
+import { isObject } from "../model/shape.ts";
+import { parseJson } from "../parse-json.ts";
+import { birdFiles } from "../routing/bird/bird-files.ts";
 import type { AnnotationRequests } from "./annotations.ts";
+import type { Surroundings } from "./session.ts";
+
+export interface AnnouncementMeans {
+  readonly log: Pick<Log, "info" | "warning">;
+  readonly surroundings: Pick<Surroundings, "runDirectory" | "readText">;
+}
 
 /** Logs whether other hosts learn routes to the addresses that the annotations request and IPAM does not assign. */
 export function logAnnouncements(
   { floatingAddresses, addressesWithoutIpam }: AnnotationRequests,
   pools: readonly Pool[],
-  log: Pick<Log, "info" | "warning">,
+  { log, surroundings }: AnnouncementMeans,
 ): void {
-  for (const { value, place } of [addressesWithoutIpam, floatingAddresses].filter((each) => each !== undefined)) {
-    for (const address of value) {
-      const announcement = announcementOf(address, pools);
-      const message = describeAnnouncement(address, place, announcement);
+  const requested = [
+    { use: "without IPAM", annotated: addressesWithoutIpam },
+    { use: "floating", annotated: floatingAddresses },
+  ] as const;
+  if (requested.every(({ annotated }) => annotated === undefined)) return;
+  const withoutBgp = whyWithoutBgp(surroundings);
+  for (const { use, annotated } of requested) {
+    for (const address of annotated?.value ?? []) {
+      const announcement = announcementOf(address, use, { pools, withoutBgp });
+      const message = describeAnnouncement(address, annotated?.place ?? "", announcement);
       if (announcement.isAnnounced) log.info(message);
       else log.warning(message);
     }
+  }
+}
+
+/** What the node agent says about BIRD on this host. Read without its schema: an ADD loads no more than it needs. */
+function whyWithoutBgp({ runDirectory, readText }: AnnouncementMeans["surroundings"]): string | undefined {
+  const state = parsedOrNothing(readText(birdFiles(runDirectory).state));
+  if (!isObject(state)) return "the node agent has not started BGP on this host";
+  if (state["kind"] === "running") return undefined;
+  return `BGP does not run on this host (${state["reason"]})`;
+}
+
+function parsedOrNothing(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : parseJson(text);
+  } catch {
+    return undefined;
   }
 }

@@ -53,7 +53,7 @@ export async function registerWithOwnIpam(
   const renamed = addresses.filter(({ formerNode }) => formerNode !== undefined).map(({ address }) => address);
   if (renamed.length > 0) await removeEndpointOfFormerNode(workload, session, renamed);
   for (const message of poolWarnings(assignment)) session.log.warning(message);
-  logAnnouncements(podFacts.requests, pools, session.log);
+  logAnnouncements(podFacts.requests, pools, session);
   session.note(assignmentFields(assignment));
   const { routes, dns } = EMPTY_RESULT;
   return { addresses: addresses.map(({ address }) => address), routes, dns, pools };

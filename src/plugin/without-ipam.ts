@@ -41,7 +41,7 @@ export async function registerWithoutIpam(
   }
   await record({ workload, podFacts, addresses, requireContainer }, session);
   const pools = poolEntries.map(decodePool);
-  logAnnouncements(podFacts.requests, pools, session.log);
+  logAnnouncements(podFacts.requests, pools, session);
   session.note({ addresses: addresses.map(formatAddress), ipam: "none" });
   const { routes, dns } = EMPTY_RESULT;
   return { addresses, routes, dns, pools, undo: () => undoRegistration(workload, session) };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { NETWORK_ANNOTATION, WITHOUT_IPAM_ANNOTATION } from "../model/endpoint-labels.ts";
 import { ENDPOINT } from "../model/kinds.ts";
 import { workloadEndpoint } from "../model/workload-endpoint.ts";
 import { workloadEntity } from "./compile/entity.ts";
@@ -41,6 +42,23 @@ describe("followedEndpoints()", () => {
 
     expect(seen(workloadEntity(followed))).toEqual(seen(workloadEntity(whole)));
     expect(Object.keys(followed.spec).sort()).toEqual(["ipNetworks", "node", "ports", "profiles"]);
+  });
+
+  test("keeps of other nodes which addresses IPAM does not know, if our plugin has connected the pod", () => {
+    const annotations = { [WITHOUT_IPAM_ANNOTATION]: '["10.0.0.7"]' };
+    const followed = (more: Readonly<Record<string, string>>) => {
+      const { key, value, revision } = entry("there", "a");
+      const endpoint = ENDPOINT.codec.read(value, key);
+      const metadata = { ...endpoint.metadata, annotations: { ...annotations, ...more } };
+      return followedEndpoints("here").decode({
+        key,
+        revision,
+        value: ENDPOINT.codec.write({ ...endpoint, metadata }),
+      });
+    };
+
+    expect(followed({ [NETWORK_ANNOTATION]: "net" })?.metadata.annotations).toEqual(annotations);
+    expect(followed({})?.metadata.annotations).toBeUndefined();
   });
 
   test("gives pods with the same labels and profiles one object for them", () => {

@@ -5,6 +5,7 @@
  */
 import { type KindSource, sourceOf } from "../datastore/replica/kinds.ts";
 import { withoutClaims } from "../model/claimed-endpoint.ts";
+import { NETWORK_ANNOTATION, WITHOUT_IPAM_ANNOTATION } from "../model/endpoint-labels.ts";
 import { ENDPOINT } from "../model/kinds.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 
@@ -32,6 +33,7 @@ function remoteEndpoint(endpoint: WorkloadEndpoint, shared: SharedValues): Workl
       name,
       ...(namespace === undefined ? {} : { namespace: shared.value(namespace) }),
       ...(labels === undefined ? {} : { labels: shared.value(labels) }),
+      ...annotationWithoutIpam(metadata),
     },
     spec: {
       ...(node === undefined ? {} : { node: shared.value(node) }),
@@ -41,6 +43,13 @@ function remoteEndpoint(endpoint: WorkloadEndpoint, shared: SharedValues): Workl
     },
     ...(status === undefined ? {} : { status }),
   };
+}
+
+/** Few endpoints have one: routes to such addresses follow from no block. Pods of other plugins are not routed here. */
+function annotationWithoutIpam({ annotations = {} }: WorkloadEndpoint["metadata"]) {
+  const { [NETWORK_ANNOTATION]: network, [WITHOUT_IPAM_ANNOTATION]: addresses } = annotations;
+  if (network === undefined || addresses === undefined) return {};
+  return { annotations: { [WITHOUT_IPAM_ANNOTATION]: addresses } };
 }
 
 /** Labels that differ from pod to pod must not be remembered for ever. */

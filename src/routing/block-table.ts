@@ -1,5 +1,6 @@
 /** The blocks by key, by the nodes that have addresses in them, and by prefix; and which of them count. */
 import { type Address, formatAddress } from "../ip/address.ts";
+import { ordinalOf } from "../ip/block.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import { prefixContains } from "../ip/prefix.ts";
 import { PrefixIndex } from "../ip/prefix-index.ts";
@@ -29,8 +30,12 @@ export class BlockTable {
   /** `undefined` removes the block. Returns `undefined` if nothing has changed. */
   set(key: string, block: RoutedBlock | undefined): BlockChange | undefined {
     const former = this.byKey.get(key);
-    if (former === block || (former !== undefined && block !== undefined && isSameBlock(former, block)))
+    if (former === block) return undefined;
+    if (former !== undefined && block !== undefined && isSameBlock(former, block)) {
+      // The owners of its addresses may be others.
+      this.byKey.set(key, block);
       return undefined;
+    }
     const before = nodesOf(former);
     const after = nodesOf(block);
     for (const node of before) if (!after.has(node)) this.exclude(node, key);
@@ -95,6 +100,15 @@ export class BlockTable {
       if (holder === node && this.whyIgnored(block) === undefined) return true;
     }
     return false;
+  }
+
+  /** Whether a block says that it is assigned; only the orchestrator's API as the datastore knows the pods of addresses. */
+  isAssigned(address: Address): boolean {
+    const block = this.blockOf(address);
+    if (block === undefined) return false;
+    const text = formatAddress(address);
+    const owner = block.owners?.[ordinalOf(block.prefix, address) ?? -1] ?? Number.NaN;
+    return !Number.isNaN(owner) || [block.borrowed, block.tunnels, block.unnamed].some((each) => each?.has(text));
   }
 
   private overlapped(key: string, block: { readonly prefix: Prefix } | undefined): readonly string[] {

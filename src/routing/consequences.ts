@@ -3,7 +3,7 @@ import { type Address, addressBits, formatAddress, isSameAddress } from "../ip/a
 import { formatPrefix, type Prefix, prefixContains, singlePrefix } from "../ip/prefix.ts";
 import type { BlockTable } from "./block-table.ts";
 import type { CountedNode } from "./counted-nodes.ts";
-import type { AnnouncedEndpoint, RoutedBlock, RoutedNode, RoutedPool } from "./facts.ts";
+import type { AnnouncedEndpoint, RemoteEndpoint, RoutedBlock, RoutedNode, RoutedPool } from "./facts.ts";
 import { chooseHop, type tunnelName, type Viewpoint } from "./next-hop.ts";
 import type { NextHop, PlannedPeer, PlannedRoute } from "./plan.ts";
 import type { PoolTable } from "./pool-table.ts";
@@ -79,8 +79,8 @@ export function entriesOfNode({ node, refused }: CountedNode, around: Surroundin
 }
 
 /**
- * Addresses that IPAM does not know (`ipAddrsNoIpam`) and floating ones are announced if they are in a pool without a
- * tunnel. Those of a block, or of a pod CIDR, are announced with it.
+ * Addresses that IPAM does not know (`ipAddrsNoIpam`) are announced if they are in a pool that is not in VXLAN mode,
+ * floating ones in any pool. Those of a block, or of a pod CIDR, are announced with it.
  */
 export function entriesOfEndpoint({ addresses, floating }: AnnouncedEndpoint, around: Surroundings): Consequences {
   const made = noConsequences();
@@ -88,8 +88,30 @@ export function entriesOfEndpoint({ addresses, floating }: AnnouncedEndpoint, ar
   for (const address of [...addresses, ...floating]) {
     const single = singlePrefix(address);
     const pool = around.pools.around(single);
-    if (pool?.mode.kind !== "unencapsulated" || !pool.isExported) continue;
+    if (pool === undefined || !pool.isExported) continue;
+    if (pool.mode.kind === "vxlan" && !floating.includes(address)) continue;
     if (!isAnnouncedWithOthers(address, around)) made.announced.push([formatPrefix(single), single]);
+  }
+  return made;
+}
+
+/**
+ * In a pool in IPIP mode this node routes what the pods of others have without IPAM, as it routes the blocks of the pool:
+ * BIRD puts nothing into the kernel there. Who may report such an address could take one from another pod with it.
+ */
+export function entriesOfRemoteEndpoint({ node, addresses }: RemoteEndpoint, around: Surroundings): Consequences {
+  const made = noConsequences();
+  const remote = around.nodes.get(node)?.node;
+  for (const address of addresses) {
+    const prefix = singlePrefix(address);
+    if (around.pools.around(prefix)?.mode.kind !== "ipip" || around.blocks.hasAddress(node, address)) continue;
+    if (remote?.podCidrs.some((cidr) => prefixContains(cidr, address))) continue;
+    if (around.blocks.isAssigned(address)) {
+      refuse(
+        made,
+        `Address ${formatAddress(address)} of a pod of node "${node}" does not count: IPAM holds it for another`,
+      );
+    } else followNetwork(made, { prefix, node }, around);
   }
   return made;
 }

@@ -69,6 +69,12 @@ export interface BorrowedAddress {
   readonly node: string;
 }
 
+/** Addresses of an endpoint of another node that IPAM does not know (`ipAddrsNoIpam`). */
+export interface RemoteEndpoint {
+  readonly node: string;
+  readonly addresses: readonly Address[];
+}
+
 /** An endpoint of the node that is planned for. */
 export interface AnnouncedEndpoint {
   readonly addresses: readonly Address[];

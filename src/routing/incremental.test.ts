@@ -13,6 +13,7 @@ import {
   planLines,
   poolFact,
   putFact,
+  remoteFact,
 } from "../../test/support/routing-facts.ts";
 import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
 import type { RoutedBlock } from "./facts.ts";
@@ -65,17 +66,21 @@ const endpoints = fc
   .map(([key, addresses, floating]) => ({
     endpoints: [putFact(`endpoint ${key}`, endpointFact(addresses, floating))],
   }));
+const remoteEndpoints = fc
+  .tuple(oneOf("r", "s"), oneOf("node-1", "node-2"), oneOf(["10.0.0.1"], ["10.0.0.70", "10.0.1.5"]))
+  .map(([key, node, addresses]) => ({ remoteEndpoints: [putFact(`endpoint ${key}`, remoteFact(node, addresses))] }));
 const deletions = fc.oneof(
   fc.constantFrom(...NAMES).map((name) => ({ nodes: [deleteFact(`node ${name}`)] })),
   oneOf("a", "b").map((name) => ({ pools: [deleteFact(`pool ${name}`)] })),
   oneOf(...CIDRS).map((cidr) => ({ blocks: [deleteFact(`block ${cidr}`)] })),
   oneOf("x", "y").map((key) => ({ endpoints: [deleteFact(`endpoint ${key}`)] })),
+  oneOf("r", "s").map((key) => ({ remoteEndpoints: [deleteFact(`endpoint ${key}`)] })),
 );
 const settings = fc
   .record({ isEnabled: fc.boolean(), isBgpEnabled: fc.boolean() })
   .map((chosen) => ({ settings: chosen }));
 /** Changes after which everything is planned again are rare: they hide what smaller ones have left out. */
-const small = fc.oneof(blocks, endpoints, deletions);
+const small = fc.oneof(blocks, endpoints, remoteEndpoints, deletions);
 const anyChange: fc.Arbitrary<FactChanges> = fc.oneof(
   { weight: 12, arbitrary: small },
   { weight: 2, arbitrary: nodes },
@@ -162,6 +167,7 @@ function merged(changes: readonly FactChanges[]): FactChanges {
     pools: changes.flatMap((each) => each.pools ?? []),
     blocks: changes.flatMap((each) => each.blocks ?? []),
     endpoints: changes.flatMap((each) => each.endpoints ?? []),
+    remoteEndpoints: changes.flatMap((each) => each.remoteEndpoints ?? []),
   };
 }
 
@@ -170,12 +176,14 @@ function latest(changes: FactChanges): FactChanges {
   const left = <Value>(all: readonly FactChange<Value>[] = []) =>
     [...new Map(all.map((change) => [change.key, change])).values()].filter(({ kind }) => kind === "put");
   const { nodes: ofNodes, pools: ofPools, blocks: ofBlocks, endpoints: ofEndpoints } = changes;
+  const { remoteEndpoints: ofRemote } = changes;
   return {
     ...changes,
     nodes: left(ofNodes),
     pools: left(ofPools),
     blocks: left(ofBlocks),
     endpoints: left(ofEndpoints),
+    remoteEndpoints: left(ofRemote),
   };
 }
 
@@ -184,9 +192,11 @@ function reversed({
   pools: p = [],
   blocks: b = [],
   endpoints: e = [],
+  remoteEndpoints: r = [],
   ...rest
 }: FactChanges): FactChanges {
-  return { ...rest, nodes: n.toReversed(), pools: p.toReversed(), blocks: b.toReversed(), endpoints: e.toReversed() };
+  const ofEndpoints = { endpoints: e.toReversed(), remoteEndpoints: r.toReversed() };
+  return { ...rest, nodes: n.toReversed(), pools: p.toReversed(), blocks: b.toReversed(), ...ofEndpoints };
 }
 
 function copyOf(plan: RoutePlan) {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { prefix } from "../../test/support/ip.ts";
-import { blockFact, endpointFact, nodeFact, poolFact } from "../../test/support/routing-facts.ts";
+import { blockFact, endpointFact, nodeFact, poolFact, remoteFact } from "../../test/support/routing-facts.ts";
 import { planFeeds } from "../datastore/replica/kinds.ts";
 import type { RecordChange } from "../datastore/replica/subscription.ts";
 import { PluginError } from "../errors.ts";
+import { WITHOUT_IPAM_ANNOTATION } from "../model/endpoint-labels.ts";
 import { ipPool } from "../model/ip-pool.ts";
 import { type BlockAttribute, type IPAMBlock, writeBlock } from "../model/ipam-block.ts";
 import { blockKey } from "../model/keys.ts";
@@ -160,6 +161,24 @@ describe("resourceFacts()", () => {
     expect(resourceFacts({ ...none, endpoints: changes }, "node-a").endpoints).toEqual([
       { kind: "put", key: "node-a", value: endpointFact(["10.0.0.5"], ["203.0.113.1"]) },
       { kind: "delete", key: "node-b" },
+    ]);
+  });
+
+  test("of an endpoint of another node it has the addresses that count and that IPAM does not know", () => {
+    const made = (name: string, more: object = {}) => {
+      const annotations = { [WITHOUT_IPAM_ANNOTATION]: '["10.0.0.5","10.0.0.9"]' };
+      const spec = { ipNetworks: ["10.0.0.5/32", "10.0.0.6/32"], node: name };
+      return { ...workloadEndpoint.make({ name: "pod", namespace: "shop", annotations }, spec), ...more };
+    };
+    const changes = [
+      put("own", made("node-a")),
+      put("other", made("node-b")),
+      put("finished", made("node-b", { status: { phase: "Succeeded" } })),
+    ];
+    expect(resourceFacts({ ...none, endpoints: changes }, "node-a").remoteEndpoints).toEqual([
+      { kind: "delete", key: "own" },
+      { kind: "put", key: "other", value: remoteFact("node-b", ["10.0.0.5"]) },
+      { kind: "delete", key: "finished" },
     ]);
   });
 });

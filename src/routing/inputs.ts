@@ -19,7 +19,7 @@ import {
   nodeAgentSettings,
 } from "../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
-import { announcedEndpoint } from "./announced-endpoint.ts";
+import { announcedEndpoint, remoteEndpoint } from "./announced-endpoint.ts";
 import type { RoutedBlock } from "./facts.ts";
 import type { FactChange, FactChanges } from "./planner.ts";
 import { routedBlock } from "./routed-block.ts";
@@ -48,7 +48,7 @@ export function routedBlockKinds(numbers?: OwnerNumbers): KindTable<RoutedBlockV
 
 type Changes<Values> = { readonly [Kind in keyof Values]: readonly RecordChange<Values[Kind]>[] };
 
-/** `node`: the name of the planned node; endpoints of other nodes are ignored. */
+/** `node`: the name of the planned node. */
 export function resourceFacts(
   { nodes, pools, endpoints }: Changes<RoutingValues & { readonly endpoints: WorkloadEndpoint }>,
   node: string,
@@ -57,6 +57,7 @@ export function resourceFacts(
     nodes: nodes.map((change) => decoded(change, routedNode)),
     pools: pools.map((change) => decoded(change, routedPool)),
     endpoints: endpoints.map((change) => decoded(change, (endpoint) => announcedEndpoint(endpoint, node))),
+    remoteEndpoints: endpoints.map((change) => decoded(change, (endpoint) => remoteEndpoint(endpoint, node))),
   };
 }
 
@@ -79,14 +80,7 @@ export class FollowedSettings {
 }
 
 export function blockFacts({ blocks4, blocks6 }: Changes<RoutedBlockValues>): FactChanges {
-  return { blocks: [...blocks4, ...blocks6].map(withoutOwners) };
-}
-
-/** The planner keeps a block as long as its routes stay the same. */
-function withoutOwners(change: RecordChange<RoutedBlock>): RecordChange<RoutedBlock> {
-  if (change.kind !== "put" || change.value.owners === undefined) return change;
-  const { owners: _, ...value } = change.value;
-  return { ...change, value };
+  return { blocks: [...blocks4, ...blocks6] };
 }
 
 /** A value that is not a fact of this node is as good as deleted. */

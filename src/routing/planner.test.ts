@@ -9,6 +9,7 @@ import {
   planLines,
   poolFact,
   putFact,
+  remoteFact,
 } from "../../test/support/routing-facts.ts";
 import type { RoutedBlock } from "./facts.ts";
 import type { PlanChange } from "./plan.ts";
@@ -328,8 +329,10 @@ describe("RoutePlanner, announcements", () => {
   test.each([
     ["in an exported pool without a tunnel", "none", true, ["10.0.0.0/26", "10.0.7.7/32", "10.0.8.8/32"]],
     ["not if the pool is not exported", "none", false, []],
-    ["not in VXLAN mode", "vxlan", true, ["10.0.0.0/26"]],
-    ["not in IPIP mode", "ipip", true, ["10.0.0.0/26"]],
+    ["in VXLAN mode only floating ones", "vxlan", true, ["10.0.0.0/26", "10.0.8.8/32"]],
+    ["in IPIP mode", "ipip", true, ["10.0.0.0/26", "10.0.7.7/32", "10.0.8.8/32"]],
+    ["in IPIP mode between subnets", "ipip-cross-subnet", true, ["10.0.0.0/26", "10.0.7.7/32", "10.0.8.8/32"]],
+    ["not in IPIP mode if the pool is not exported", "ipip", false, []],
   ] as const)("addresses unknown to IPAM and floating ones: %s", (_, mode, isExported, expected) => {
     const planner = planned({
       nodes: nodes(),
@@ -363,6 +366,60 @@ describe("RoutePlanner, announcements", () => {
     });
     expect(changed(planner.update({ endpoints: [deleteFact("x")] }))).toEqual([]);
     expect(changed(planner.update({ endpoints: [deleteFact("y")] }))).toEqual(["announced 10.0.8.8/32"]);
+  });
+});
+
+describe("RoutePlanner, addresses of other nodes that IPAM does not know", () => {
+  const remote = [putFact("pod", remoteFact("node-b", ["10.0.0.200", "172.16.0.1"]))];
+  const singles = (planner: RoutePlanner) => routes(planner).filter((line) => /^10.0.0.(200|70|130).32 /.test(line));
+
+  test.each([
+    ["ipip", true, ["10.0.0.200/32 via 192.0.2.2 on ipip4"]],
+    ["ipip", false, ["10.0.0.200/32 via 192.0.2.2 on ipip4"]],
+    ["ipip-cross-subnet", true, ["10.0.0.200/32 via 192.0.2.2"]],
+    ["vxlan", true, []],
+    ["none", true, []],
+    ["none", false, []],
+  ] as const)("in mode %s, with BGP: %p", (mode, isBgpEnabled, expected) => {
+    const facts = { nodes: nodes(), pools: only(mode), blocks: blocks(BLOCKS.slice(0, 3)), remoteEndpoints: remote };
+    expect(singles(planned(facts, { isBgpEnabled }))).toEqual([...expected]);
+  });
+
+  test("the route follows the pod, its node, and the block around the address", () => {
+    const planner = planned({ nodes: nodes(), pools: only("ipip"), blocks: blocks(BLOCKS.slice(0, 3)) });
+    planner.update({ remoteEndpoints: [putFact("pod", remoteFact("node-b", ["10.0.0.70"]))] });
+    expect(singles(planner)).toEqual([]);
+    planner.update({ blocks: [deleteFact("block 1")] });
+    expect(singles(planner)).toEqual(["10.0.0.70/32 via 192.0.2.2 on ipip4"]);
+    planner.update({ nodes: nodes({ ...NODES, "node-b": { ipv4: "192.0.2.9/24", ipip: "10.0.0.65" } }) });
+    expect(singles(planner)).toEqual(["10.0.0.70/32 via 192.0.2.9 on ipip4"]);
+    planner.update({ remoteEndpoints: [putFact("pod", remoteFact("node-c", ["10.0.0.70"]))] });
+    expect(singles(planner)).toEqual(["10.0.0.70/32 via 198.51.100.3 on ipip4"]);
+    planner.update({ remoteEndpoints: [deleteFact("pod")] });
+    expect(singles(planner)).toEqual([]);
+  });
+
+  test("one that IPAM holds for another pod does not count, from when it is assigned until it is released", () => {
+    const block = blockFact("10.0.0.128/26", "node-c");
+    const owned = (ordinal: number) => ({
+      ...block,
+      owners: new Float64Array(64).fill(Number.NaN).fill(7, ordinal, ordinal + 1),
+    });
+    const planner = planned({
+      nodes: nodes(),
+      pools: only("ipip"),
+      blocks: [putFact("c", owned(1))],
+      remoteEndpoints: remote,
+    });
+    planner.update({ remoteEndpoints: [putFact("pod", remoteFact("node-b", ["10.0.0.130"]))] });
+    expect(singles(planner)).toEqual(["10.0.0.130/32 via 192.0.2.2 on ipip4"]);
+    planner.update({ blocks: [putFact("c", owned(2))] });
+    expect(singles(planner)).toEqual([]);
+    expect(planner.plan.problems).toEqual([
+      'Address 10.0.0.130 of a pod of node "node-b" does not count: IPAM holds it for another',
+    ]);
+    planner.update({ blocks: [putFact("c", owned(1))] });
+    expect([singles(planner), planner.plan.problems]).toEqual([["10.0.0.130/32 via 192.0.2.2 on ipip4"], []]);
   });
 });
 

@@ -4,23 +4,25 @@
  *   block ────────────▶ its entries, those of the nodes that have addresses in it, and the blocks that it overlaps
  *   node ─────────────▶ its entries, the blocks in which it has addresses, and the nodes that claim the same
  *   own endpoint ─────▶ its entries
+ *   remote endpoint ──▶ its entries, if it has addresses that IPAM does not know
  *   own address, pool ▶ everything
  *
  * A change costs as much as what follows from it (`consequences.ts`); facts equal to the known ones cost nothing.
  */
 import type { Address } from "../ip/address.ts";
-import { type Prefix, prefixAround, prefixesOverlap, singlePrefix } from "../ip/prefix.ts";
+import { type Prefix, prefixAround, prefixContains, prefixesOverlap, singlePrefix } from "../ip/prefix.ts";
 import { BlockTable } from "./block-table.ts";
 import {
   type Consequences,
   entriesOfBlock,
   entriesOfEndpoint,
   entriesOfNode,
+  entriesOfRemoteEndpoint,
   noConsequences,
   type Surroundings,
 } from "./consequences.ts";
 import { addressesOf, type CountedNode, countedNode, NodeTable } from "./counted-nodes.ts";
-import type { AnnouncedEndpoint, RoutedBlock, RoutedNode, RoutedPool } from "./facts.ts";
+import type { AnnouncedEndpoint, RemoteEndpoint, RoutedBlock, RoutedNode, RoutedPool } from "./facts.ts";
 import type { PlanChange, PlannedPeer, PlannedRoute, PlannedTunnel, RoutePlan, TunnelName } from "./plan.ts";
 import { PlanEntries } from "./plan-entries.ts";
 import { PoolTable } from "./pool-table.ts";
@@ -51,6 +53,8 @@ export interface FactChanges {
   readonly blocks?: readonly FactChange<RoutedBlock>[];
   /** Of the planned node. */
   readonly endpoints?: readonly FactChange<AnnouncedEndpoint>[];
+  /** Of other nodes. */
+  readonly remoteEndpoints?: readonly FactChange<RemoteEndpoint>[];
 }
 
 /** The facts whose consequences must be computed again. */
@@ -62,6 +66,7 @@ interface Due {
   readonly blocks: Set<string>;
   readonly endpoints: Set<string>;
   allEndpoints: boolean;
+  readonly remoteEndpoints: Set<string>;
 }
 
 export class RoutePlanner {
@@ -75,6 +80,8 @@ export class RoutePlanner {
     assignedTo: (block) => this.assignedTo(block),
   });
   private readonly endpoints = new Map<string, AnnouncedEndpoint>();
+  /** Few. */
+  private readonly remoteEndpoints = new Map<string, RemoteEndpoint>();
   private ownTunnels: PlannedTunnels = { tunnels: new Map(), problems: [] };
   private readonly routes = new PlanEntries<PlannedRoute>();
   private readonly peers = new PlanEntries<PlannedPeer>();
@@ -112,10 +119,11 @@ export class RoutePlanner {
   }
 
   update(facts: FactChanges): PlanChange {
-    const { settings = this.settings, nodes = [], pools = [], blocks = [], endpoints = [] } = facts;
+    const { settings = this.settings, nodes = [], pools = [], blocks = [] } = facts;
+    const { endpoints = [], remoteEndpoints = [] } = facts;
     const due: Due = {
       ...{ all: false, allEndpoints: false },
-      ...{ claims: new Set(), nodes: new Set(), blocks: new Set(), endpoints: new Set() },
+      ...{ claims: new Set(), nodes: new Set(), blocks: new Set(), endpoints: new Set(), remoteEndpoints: new Set() },
     };
     if (!Bun.deepEquals(settings, this.settings)) due.all = true;
     this.settings = settings;
@@ -125,7 +133,12 @@ export class RoutePlanner {
     });
     forEachValue(nodes, (key, node) => this.setNode(key, node, due));
     forEachValue(blocks, (key, block) => this.setBlock(key, block, due));
-    forEachValue(endpoints, (key, endpoint) => this.setEndpoint(key, endpoint, due));
+    forEachValue(endpoints, (key, endpoint) => {
+      if (replace(this.endpoints, key, endpoint)) due.endpoints.add(key);
+    });
+    forEachValue(remoteEndpoints, (key, endpoint) => {
+      if (replace(this.remoteEndpoints, key, endpoint)) due.remoteEndpoints.add(key);
+    });
     const change = this.deriveAll(due);
     if (isReadAgain) this.describeProblems();
     return change;
@@ -171,6 +184,7 @@ export class RoutePlanner {
     if (block === undefined) return;
     due.blocks.add(key);
     this.noteTunnelsIn(block.prefix, due);
+    this.noteRemoteIn(block.prefix, due);
     const nodes = [block.node ?? [], ...block.borrowed.values().map(({ node }) => node)].flat();
     for (const node of nodes) due.nodes.add(node);
     if (nodes.includes(this.node)) due.allEndpoints = true;
@@ -186,6 +200,7 @@ export class RoutePlanner {
   private setBlock(key: string, block: RoutedBlock | undefined, due: Due): void {
     const former = this.blocks.get(key);
     const change = this.blocks.set(key, block);
+    for (const { prefix } of [former ?? [], block ?? []].flat()) this.noteRemoteIn(prefix, due);
     if (change === undefined) return;
     due.blocks.add(key);
     for (const node of change.nodes) due.nodes.add(node);
@@ -194,11 +209,10 @@ export class RoutePlanner {
     for (const other of change.others) this.noteBlock(other, due);
   }
 
-  private setEndpoint(key: string, endpoint: AnnouncedEndpoint | undefined, due: Due): void {
-    if (Bun.deepEquals(this.endpoints.get(key), endpoint)) return;
-    if (endpoint === undefined) this.endpoints.delete(key);
-    else this.endpoints.set(key, endpoint);
-    due.endpoints.add(key);
+  private noteRemoteIn(prefix: Prefix, due: Due): void {
+    for (const [key, { addresses }] of this.remoteEndpoints) {
+      if (addresses.some((address) => prefixContains(prefix, address))) due.remoteEndpoints.add(key);
+    }
   }
 
   private deriveAll(due: Due): PlanChange {
@@ -220,6 +234,14 @@ export class RoutePlanner {
     for (const key of areAllDue ? new Set(this.endpoints.keys()).union(due.endpoints) : due.endpoints) {
       this.replaceEntries(`endpoint ${key}`, this.endpoints.get(key), (endpoint) =>
         entriesOfEndpoint(endpoint, around),
+      );
+    }
+    for (const [key, { node }] of this.remoteEndpoints) {
+      if (due.all || due.nodes.has(node)) due.remoteEndpoints.add(key);
+    }
+    for (const key of due.remoteEndpoints) {
+      this.replaceEntries(`remote endpoint ${key}`, this.remoteEndpoints.get(key), (endpoint) =>
+        entriesOfRemoteEndpoint(endpoint, around),
       );
     }
     const changed = this.unreachable.takeChanged().size + this.refused.takeChanged().size;
@@ -304,6 +326,14 @@ export class RoutePlanner {
     ];
     if (!Bun.deepEquals(problems, this.problems)) this.problems = problems;
   }
+}
+
+/** Returns whether it is another than before. */
+function replace<Value>(values: Map<string, Value>, key: string, value: Value | undefined): boolean {
+  if (Bun.deepEquals(values.get(key), value)) return false;
+  if (value === undefined) values.delete(key);
+  else values.set(key, value);
+  return true;
 }
 
 function forEachValue<Value>(

@@ -101,18 +101,16 @@ function isReachable(cluster: RoutedCluster, from: string, target: Target): bool
   const { family } = address(target.address);
   const [source, destination] = [left?.addresses[family], right?.addresses[family]];
   if (!left || !right || !source || !destination) return false;
-  if (target.kind !== "pod" && target.kind !== "announced") {
+  if (target.kind !== "pod" && target.kind !== "without IPAM" && target.kind !== "floating") {
     return (
       cluster.pools.some(({ mode, prefix }) => `${mode.kind}${prefix.network.family}` === target.kind) &&
       hasTunnel(left, target.kind)
     );
   }
   const pool = poolOf(cluster, target.address);
-  if (
-    target.kind === "announced" &&
-    (pool === undefined || pool.mode.kind !== "unencapsulated" || !cluster.isBgpEnabled)
-  )
-    return false;
+  const isByBgp = pool?.mode.kind === "unencapsulated" && cluster.isBgpEnabled;
+  if (target.kind === "floating" && !isByBgp) return false;
+  if (target.kind === "without IPAM" && !isByBgp && pool?.mode.kind !== "ipip") return false;
   const isNear = isSameSubnet(source, destination);
   if (pool === undefined || pool.mode.kind === "unencapsulated") {
     return cluster.isBgpEnabled ? (pool?.isExported ?? true) : isNear;

@@ -9,17 +9,25 @@ import { formatPrefix, isSamePrefix } from "../../src/ip/prefix.ts";
 import type { RoutedBlock, RoutedNode, RoutedPool } from "../../src/routing/facts.ts";
 import type { FactChanges } from "../../src/routing/planner.ts";
 import { prefix } from "./ip.ts";
-import { blockFact, endpointFact, nodeFact, type PoolModeName, poolFact, putFact } from "./routing-facts.ts";
+import {
+  blockFact,
+  endpointFact,
+  nodeFact,
+  type PoolModeName,
+  poolFact,
+  putFact,
+  remoteFact,
+} from "./routing-facts.ts";
 
 /** An address that packets must get to, and what it needs. */
 export interface Target {
   readonly address: string;
   readonly node: string;
   /**
-   * `pod`: known to IPAM, in a block of its node, or of a pod CIDR. `announced`: of an endpoint, unknown to IPAM. `vxlan4` …: the address of a
-   * tunnel, outside every block.
+   * `pod`: known to IPAM, in a block of its node, or of a pod CIDR. `without IPAM`, `floating`: of an endpoint, unknown to IPAM. `vxlan4` …: the
+   * address of a tunnel, outside every block.
    */
-  readonly kind: "pod" | "announced" | "vxlan4" | "vxlan6" | "ipip4";
+  readonly kind: "pod" | "without IPAM" | "floating" | "vxlan4" | "vxlan6" | "ipip4";
 }
 
 export interface RoutedCluster {
@@ -91,13 +99,21 @@ export function factsOf(
   { nodes, pools, blocks, targets }: Omit<RoutedCluster, "isBgpEnabled">,
   node: string,
 ): FactChanges {
-  const own = targets.filter((target) => target.node === node && target.kind === "announced");
+  const [own, others] = [true, false].map((isOwn) => targets.filter((target) => (target.node === node) === isOwn));
+  const [floating, withoutIpam] = (["floating", "without IPAM"] as const).map((kind) =>
+    own?.filter((target) => target.kind === kind),
+  );
+  const remote = others?.filter(({ kind }) => kind === "without IPAM");
   return {
     nodes: nodes.map((each) => putFact(`node ${each.name}`, each)),
     pools: pools.map((pool) => putFact(`pool ${pool.name}`, pool)),
     blocks: blocks.map((block) => putFact(`block ${formatPrefix(block.prefix)}`, block)),
-    endpoints: own.map(({ address }, index) =>
-      putFact(`endpoint ${address}`, index % 2 === 0 ? endpointFact([address]) : endpointFact([], [address])),
+    endpoints: [
+      ...(withoutIpam ?? []).map((each) => putFact(`endpoint ${each.address}`, endpointFact([each.address]))),
+      ...(floating ?? []).map((each) => putFact(`endpoint ${each.address}`, endpointFact([], [each.address]))),
+    ],
+    remoteEndpoints: (remote ?? []).map((each) =>
+      putFact(`endpoint ${each.address}`, remoteFact(each.node, [each.address])),
     ),
   };
 }
@@ -169,7 +185,8 @@ function clusterOf(from: Drawn): RoutedCluster {
     if (block === undefined || length === addressBits(block.network.family)) continue;
     const at = nthAddress(block, 1 + (ordinal % (blockSize(block) - 1)));
     const isInOwnBlock = drawnBlocks.some((own) => own.node === nameOf(node) && isSamePrefix(own.block, block));
-    const kind = isInOwnBlock ? "pod" : "announced";
+    const unknown = (index + ordinal) % 2 === 0 ? "without IPAM" : "floating";
+    const kind = isInOwnBlock ? "pod" : unknown;
     if (at !== undefined) take({ address: formatAddress(at), node: nameOf(node), kind });
   }
   return {

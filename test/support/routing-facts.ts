@@ -1,7 +1,14 @@
 /** Facts of routes between nodes written briefly, and plans as text. */
 import { formatAddress } from "../../src/ip/address.ts";
 import { formatPrefix, parseInterfaceAddress } from "../../src/ip/prefix.ts";
-import type { AnnouncedEndpoint, PoolMode, RoutedBlock, RoutedNode, RoutedPool } from "../../src/routing/facts.ts";
+import type {
+  AnnouncedEndpoint,
+  PoolMode,
+  RemoteEndpoint,
+  RoutedBlock,
+  RoutedNode,
+  RoutedPool,
+} from "../../src/routing/facts.ts";
 import type { NextHop, RoutePlan } from "../../src/routing/plan.ts";
 import type { FactChange } from "../../src/routing/planner.ts";
 import { address, prefix } from "./ip.ts";
@@ -78,6 +85,10 @@ export function blockFact(
 
 export function endpointFact(addresses: readonly string[], floating: readonly string[] = []): AnnouncedEndpoint {
   return { addresses: addresses.map(address), floating: floating.map(address) };
+}
+
+export function remoteFact(node: string, addresses: readonly string[]): RemoteEndpoint {
+  return { node, addresses: addresses.map(address) };
 }
 
 export function putFact<Value>(key: string, value: Value): FactChange<Value> {

@@ -3,7 +3,7 @@ import type { NetworkConfig } from "../../config/network-config.ts";
 import { PluginError } from "../../errors.ts";
 import { type Address, type Family, formatAddress } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
-import { announcementOf, notAnnounced } from "../../ipam/announcement.ts";
+import { announcementOf } from "../../ipam/announcement.ts";
 import { type ExplainedWish, explainWish, type RequestSource } from "../../ipam/explain-pools.ts";
 import type { Pool } from "../../ipam/pools.ts";
 import { wishesOf } from "../../ipam/wishes.ts";
@@ -78,7 +78,7 @@ export interface Explanation {
 export function explainAddresses(facts: ExplainFacts): Explanation {
   const floating = facts.floating.map((address) => ({
     address: formatAddress(address),
-    routes: routesTo({ address }, facts),
+    routes: routesTo({ address }, "floating", facts),
   }));
   try {
     return { families: decisionsOf(facts).map((decision) => withAddresses(decision, facts)), floating };
@@ -127,12 +127,12 @@ function configPlace(family: Family, configName: string): string {
 /** Blocks of a node are routed in every mode. */
 function routesTo(
   { address, insideBlock }: Pick<FoundAddress, "address" | "insideBlock">,
+  use: "without IPAM" | "floating",
   { pools, bgp }: ExplainFacts,
 ): string {
   if (insideBlock !== undefined) return `in block ${insideBlock} of this node, which is routed`;
-  const announcement = announcementOf(address, pools);
-  if (!announcement.isAnnounced || bgp === "Enabled") return announcement.text;
-  return notAnnounced("BGP is disabled in NodeAgentConfiguration").text;
+  const withoutBgp = bgp === "Enabled" ? undefined : "BGP is disabled in NodeAgentConfiguration";
+  return announcementOf(address, use, { pools, withoutBgp }).text;
 }
 
 function withAddresses(decision: ExplainedWish, facts: ExplainFacts): ExplainedFamily {
@@ -150,7 +150,7 @@ function withAddresses(decision: ExplainedWish, facts: ExplainFacts): ExplainedF
         ...(pool === undefined ? {} : { pool }),
         ...(hasDecision && !isExpected ? { difference: DIFFERENCE } : {}),
         ...(found.allocation === undefined
-          ? { routes: routesTo({ address, ...(insideBlock && { insideBlock }) }, facts) }
+          ? { routes: routesTo({ address, ...(insideBlock && { insideBlock }) }, "without IPAM", facts) }
           : {}),
       };
     }),
