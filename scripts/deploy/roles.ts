@@ -20,8 +20,8 @@ import {
 import { formatYaml } from "../../src/yaml.ts";
 
 /**
- * "node-kubernetes": what the node agent needs beside the plugin's role, to enforce policy with that datastore. With etcd it
- * needs nothing more. "controllers-…": of the controllers, which have an account of their own.
+ * "node-kubernetes": what the node agent needs beside the plugin's role, to enforce policy with that datastore. With etcd
+ * plugin and agent share one. "controllers-…": of the controllers, which have an account of their own.
  */
 export type RoleDatastore = "etcd" | "kubernetes" | "node-kubernetes" | "controllers-etcd" | "controllers-kubernetes";
 
@@ -30,6 +30,7 @@ const NAMESPACE = "kube-system";
 function rulesFor(datastore: RoleDatastore): readonly Rule[] {
   switch (datastore) {
     case "etcd":
+      return hostAgentRules(datastore);
     case "kubernetes":
       return pluginRules(datastore);
     case "node-kubernetes":

@@ -12,7 +12,7 @@ import { decodeShape, isObject } from "./shape.ts";
 import { parseStored } from "./stored.ts";
 
 const PLURAL = "endpointslices";
-const SERVICE_LABEL = "kubernetes.io/service-name";
+export const SERVICE_LABEL = "kubernetes.io/service-name";
 
 const schema = v.object({
   namespace: v.string(),

@@ -91,6 +91,7 @@ const plan: fc.Arbitrary<BgpPlan> = fc.record({
   log: fc.constantFrom<BgpPlan["log"]>("Debug", "Info", "Warning", "Error", "Fatal"),
   announced: some(prefix),
   exported: some(prefix),
+  services: some(prefix),
   accepted: some(prefix),
   withheld: some(prefix),
   tunnelled: some(prefix),

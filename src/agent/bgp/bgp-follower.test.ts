@@ -11,6 +11,7 @@ import { bgpPeer } from "../../model/bgp-peer.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import { node } from "../../model/node.ts";
 import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
+import type { PlacedService } from "../../routing/bgp/facts.ts";
 import { BgpFollower, type BgpUpdate } from "./bgp-follower.ts";
 import type { WantedBgp } from "./bird-keeper.ts";
 import { Passwords } from "./passwords.ts";
@@ -61,6 +62,9 @@ interface FollowOptions {
   readonly isBirdInstalled?: boolean;
   /** When the keeper computes what is wanted. */
   readonly evaluate?: "each" | "last";
+  readonly services?: readonly PlacedService[] | "unknown";
+  /** How many networks of Services are followed, as often as it is told. */
+  readonly followed?: number[];
 }
 
 /** What the keeper is told, after these updates. */
@@ -77,6 +81,8 @@ async function follow(
     guarded = [],
     isBirdInstalled = true,
     evaluate = "last",
+    services = [],
+    followed = [],
   }: FollowOptions = {},
 ): Promise<WantedBgp | undefined> {
   let last: (() => WantedBgp) | undefined;
@@ -96,6 +102,11 @@ async function follow(
     }),
     guard: {
       guard: (ends) => void guarded.push(ends.map(describeEnd).join()),
+      run: async () => {},
+    },
+    services: {
+      services: services === "unknown" ? undefined : services,
+      follow: (networks) => void followed.push(networks.all.length),
       run: async () => {},
     },
     isBirdInstalled: () => isBirdInstalled,
@@ -295,5 +306,26 @@ describe("Passwords", () => {
     });
     await passwords.require([{ file: "/a" }]);
     expect(passwords.all.size).toBe(1);
+  });
+});
+
+describe("BgpFollower", () => {
+  test("Services are followed for the networks of the configuration, not without BGP, and nothing is told before they are known", async () => {
+    const networks = put(
+      bgpConfiguration.make({ name: "default" }, { serviceExternalIPs: [{ cidr: "192.0.2.0/24" }] }),
+    );
+    const off = put(nodeAgentConfiguration.make({ name: "default" }, { bgp: "Disabled" }));
+    const followed: number[] = [];
+    const told: unknown[] = [];
+    const updates = [TWO_NODES, { bgpConfigurations: [networks] }, { configurations: [off] }];
+    await follow(updates, { followed, told, services: "unknown" });
+
+    expect([followed, told]).toEqual([[0, 1, 0], []]);
+    const service = {
+      ...{ clusterIPs: [], loadBalancerIPs: [], families: new Set([4 as const]) },
+      externalIPs: [prefix("192.0.2.7/32").network],
+    };
+    const plan = planOf(await follow([{ ...TWO_NODES, bgpConfigurations: [networks] }], { services: [service] }));
+    expect(plan.announced).toEqual(prefixes("10.244.1.0/26", "192.0.2.0/24", "192.0.2.7/32"));
   });
 });

@@ -3,15 +3,17 @@
  *
  *   replica: nodes, pools, BGP resources, settings ─┐
  *   planner of routes: what this node announces ────┼─▶ plan of BGP ─▶ keeper
- *   passwords ──────────────────────────────────────┘
+ *   passwords, Services with Local endpoints ───────┘
  *
  * Nothing is wanted before all of them are known: half of them would reset sessions and withdraw routes.
  */
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { Prefix } from "../../ip/prefix.ts";
+import { bgpSettings } from "../../model/bgp-configuration.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import type { Node } from "../../model/node.ts";
 import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import { serviceNetworks } from "../../routing/bgp/announcements.ts";
 import type { BgpValues } from "../../routing/bgp/inputs.ts";
 import { carriedFamilies } from "../../routing/bgp/mesh-sessions.ts";
 import type { BgpPlan } from "../../routing/bgp/plan.ts";
@@ -24,6 +26,7 @@ import { routedPool } from "../../routing/routed-pool.ts";
 import type { BirdKeeper, WantedBgp } from "./bird-keeper.ts";
 import type { Passwords } from "./passwords.ts";
 import type { PeerGuard } from "./peer-guard.ts";
+import type { ServiceFollower } from "./service-follower.ts";
 
 interface FollowedValues extends BgpValues {
   readonly nodes: Node;
@@ -47,6 +50,7 @@ export interface BgpFollowerMeans {
   readonly keeper: Pick<BirdKeeper, "update" | "run">;
   readonly passwords: Passwords;
   readonly guard: Pick<PeerGuard, "guard" | "run">;
+  readonly services: Pick<ServiceFollower, "services" | "follow" | "run">;
   /** Without it another program may hold the sessions of this host. */
   readonly isBirdInstalled: () => boolean;
   /** Resolves early if the signal is aborted. */
@@ -88,8 +92,8 @@ export class BgpFollower {
 
   /** Until the updates have ended and the signal is aborted. BIRD goes on. */
   async run(updates: AsyncIterable<BgpUpdate>, signal: AbortSignal): Promise<void> {
-    const { keeper, guard } = this.#means;
-    const kept = [keeper.run(signal), guard.run(signal)];
+    const { keeper, guard, services } = this.#means;
+    const kept = [keeper.run(signal), guard.run(signal), services.run(signal, () => this.#tell())];
     await Promise.all([this.#follow(updates), this.#followPasswords(signal), ...kept]);
   }
 
@@ -109,8 +113,21 @@ export class BgpFollower {
         ...[...this.#configurations.values()].flatMap(({ spec }) => spec.nodeMeshPassword ?? []),
       ]);
       this.#hasResources = true;
+      this.#followServices();
       this.#tell();
     }
+  }
+
+  /** Nobody needs them without BGP. */
+  #followServices(): void {
+    const { node, services } = this.#means;
+    const settings = bgpSettings(this.#disabled === undefined ? this.#configurations.values() : [], node);
+    services.follow(serviceNetworks(settings));
+  }
+
+  get #disabled(): "routing" | "bgp" | undefined {
+    const settings = nodeAgentSettings([...this.#settings.values()], this.#means.node);
+    return (["routing", "bgp"] as const).find((field) => settings[field] === "Disabled");
   }
 
   async #followPasswords(signal: AbortSignal): Promise<void> {
@@ -124,15 +141,14 @@ export class BgpFollower {
 
   #tell(): void {
     const networks = this.#networks;
-    if (!this.#hasResources || networks === undefined) return;
+    if (!this.#hasResources || networks === undefined || this.#means.services.services === undefined) return;
     // Computed when the keeper gets to it: once for many changes.
     this.#means.keeper.update(() => this.#wanted(networks));
   }
 
   #wanted({ announced, outsidePools }: BgpNetworks): WantedBgp {
-    const { node, passwords } = this.#means;
-    const settings = nodeAgentSettings([...this.#settings.values()], node);
-    const disabled = (["routing", "bgp"] as const).find((field) => settings[field] === "Disabled");
+    const { node, passwords, services } = this.#means;
+    const disabled = this.#disabled;
     if (disabled !== undefined) {
       this.#means.guard.guard([]);
       return { reason: `"${disabled}" is "Disabled" in the NodeAgentConfiguration`, problems: [] };
@@ -144,6 +160,7 @@ export class BgpFollower {
       configurations: this.#configurations.values(),
       peers: this.#peers.values(),
       filters: this.#filters.values(),
+      localServices: services.services ?? [],
     });
     const { unreadable } = passwords;
     const wanted = unreadable === undefined ? plan : this.#withPlannedSessions(plan, unreadable);

@@ -3,14 +3,19 @@
 import type { Environment } from "../../cni/environment.ts";
 import type { KubeAccess } from "../../config/kube-access.ts";
 import { runDirectoryOf } from "../../config/run-directory.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
+import { SERVICE_RECORDS } from "../../datastore/kube/service-records.ts";
+import { openKubeStore } from "../../datastore/kube/store.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import type { KubeClient } from "../../kube/api.ts";
 import { openKubeClient } from "../../kube/client.ts";
 import { readSecret } from "../../kube/read-secret.ts";
 import { readText } from "../../linux/files.ts";
 import type { SocketOpener } from "../../linux/netlink-socket.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
 import { pathInContainer } from "../node-setup/container-root.ts";
+import { onceEach } from "../once-each.ts";
 import { BgpFollower } from "./bgp-follower.ts";
 import { birdCommand } from "./bird-command.ts";
 import { BirdKeeper } from "./bird-keeper.ts";
@@ -18,11 +23,17 @@ import { birdProgram } from "./bird-program.ts";
 import { BIRD_SETTINGS } from "./bird-settings.ts";
 import { Passwords } from "./passwords.ts";
 import { PeerGuard } from "./peer-guard.ts";
+import { ServiceFollower } from "./service-follower.ts";
 
 export interface BgpMeans {
   readonly node: string;
   /** To the orchestrator's API, if the network config gives it. */
   readonly kube: KubeAccess | undefined;
+  /** As the orchestrator calls this node. */
+  readonly orchestratorNode: string;
+  /** How many other agents there are, as far as it is known. */
+  readonly peers: () => number;
+  readonly random: () => number;
   readonly kernel: SocketOpener;
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   readonly log: (message: string, level: "INFO" | "WARNING" | "ERROR") => void;
@@ -31,7 +42,8 @@ export interface BgpMeans {
 /** What the routes between nodes need of it. */
 export type FollowedBgp = Pick<BgpFollower, "isAnnouncing" | "announce" | "run">;
 
-export function followerOfBgp(environment: Environment, { node, kube, kernel, wait, log }: BgpMeans): FollowedBgp {
+export function followerOfBgp(environment: Environment, means: BgpMeans): FollowedBgp {
+  const { node, kube, kernel, wait, log } = means;
   const { logFile } = BIRD_SETTINGS;
   const program = birdProgram(birdFiles(runDirectoryOf(environment)), {
     logFile,
@@ -44,6 +56,12 @@ export function followerOfBgp(environment: Environment, { node, kube, kernel, wa
     elapsed: () => performance.now(),
     wait,
   });
+  const warn = (message: string) => log(message, "WARNING");
+  const openClient = (access: KubeAccess) =>
+    openKubeClient(access, {
+      ...{ environment, warn, elapsed: () => performance.now(), program: identity.nodeAgent },
+      now: () => new Date(),
+    });
   const passwords = new Passwords({
     readFile: async (path) => readText(path),
     async readSecret(name, key) {
@@ -53,13 +71,7 @@ export function followerOfBgp(environment: Environment, { node, kube, kernel, wa
           "the network config gives no access to the orchestrator's API: use a file instead of a Secret",
         );
       }
-      const client = await openKubeClient(kube, {
-        environment,
-        warn: (message) => log(message, "WARNING"),
-        now: () => new Date(),
-        elapsed: () => performance.now(),
-        program: identity.nodeAgent,
-      });
+      const client = await openClient(kube);
       try {
         return await readSecret(client, { namespace: environment["POD_NAMESPACE"] ?? "kube-system", name, key });
       } finally {
@@ -67,8 +79,25 @@ export function followerOfBgp(environment: Environment, { node, kube, kernel, wa
       }
     },
   });
-  const guard = new PeerGuard({ kernel, wait, report: (message) => log(message, "WARNING") });
-  return new BgpFollower({ node, keeper, passwords, guard, isBirdInstalled: () => program.isInstalled(), wait });
+  const guard = new PeerGuard({ kernel, wait, report: warn });
+  const services = new ServiceFollower({
+    node: means.orchestratorNode,
+    open: kube && (async () => servicesOf(await openClient(kube))),
+    ...serviceReplica(means),
+  });
+  const isBirdInstalled = () => program.isInstalled();
+  return new BgpFollower({ node, keeper, passwords, guard, services, isBirdInstalled, wait });
+}
+
+function servicesOf(client: KubeClient): Datastore {
+  return openKubeStore({ api: client, mappings: SERVICE_RECORDS, close: () => client.close() });
+}
+
+function serviceReplica({ peers, random, wait, log }: BgpMeans) {
+  const problems = onceEach((message) => log(message, "WARNING"));
+  const clock = { now: () => performance.now(), wait };
+  const report = ({ message }: { readonly message: string }) => problems.report(message);
+  return { wait, report: problems.report, replica: { peers, random, clock, report } };
 }
 
 function birdOfHostOrContainer(environment: Environment): readonly string[] | undefined {

@@ -51,7 +51,7 @@ async function route(
 ): Promise<void> {
   const { means, network, replica, heard, log } = followed;
   const { kernel: host, files } = means;
-  const { elapsed, wait } = means.clock;
+  const { elapsed, random, wait } = means.clock;
   const warn = (message: string) => log(message, "WARNING");
   const ending = new AbortController();
   const stop = AbortSignal.any([signal, ending.signal]);
@@ -63,8 +63,12 @@ async function route(
   });
   const planner = new RoutePlanner(network.node, { isEnabled: true, isBgpEnabled: true });
   const { node, orchestrator } = network;
-  const bgp = means.followerOfBgp({ node, kube: orchestrator.access, kernel: host, wait, log });
-  const hasOtherNodes = () => (replica.part(["nodes"]).snapshot?.nodes.size ?? 0) > 1;
+  const peers = () => replica.part(["nodes"]).snapshot?.nodes.size ?? 0;
+  const bgp = means.followerOfBgp({
+    ...{ node, kube: orchestrator.access, orchestratorNode: orchestrator.nodeName ?? node },
+    ...{ kernel: host, peers, random, wait, log },
+  });
+  const hasOtherNodes = () => peers() > 1;
   const shown = files.openFolder(files.runDirectory);
   const problems = new ProblemReport({
     ...{ report: warn, isOfInterest: hasOtherNodes },

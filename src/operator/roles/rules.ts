@@ -43,7 +43,6 @@ const STORE: readonly Rule[] = [
 const FOLLOW_POLICY: readonly Rule[] = [
   { apiGroups: [CORE], resources: ["pods", "namespaces", "serviceaccounts"], verbs: ["list", "watch"] },
   { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["list", "watch"] },
-  { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: ["list", "watch"] },
   {
     apiGroups: [PRODUCT_API.group],
     resources: [
@@ -71,6 +70,12 @@ const FOLLOW_BGP: Rule = {
   resources: ["bgpconfigurations", "bgppeers", "bgpfilters"],
   verbs: ["list", "watch"],
 };
+
+/** What it announces of Services: `SERVICE_RECORDS`. With the API as the datastore, policies need EndpointSlices too. */
+const FOLLOW_SERVICES: readonly Rule[] = [
+  { apiGroups: [CORE], resources: ["services"], verbs: ["list", "watch"] },
+  { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: ["list", "watch"] },
+];
 
 /** Its release and its addresses on its Node; its release on ClusterInformation when all nodes have it. */
 const RECORD_NODE: readonly Rule[] = [
@@ -163,13 +168,16 @@ export const NODE_AGENT_RULES: readonly Rule[] = [
   REPORT_POLICIES,
   FOLLOW_BLOCKS,
   FOLLOW_BGP,
+  ...FOLLOW_SERVICES,
   ...RECORD_NODE,
 ];
 
 /** Of a node agent in a pod, which has an account of its own. */
 export function nodeRules(datastore: RuleDatastore): readonly Rule[] {
   const rules = pluginRules(datastore);
-  return datastore === "etcd" ? [...rules, REPORT_NETWORK] : [...rules, ...NODE_AGENT_RULES, INITIALIZE];
+  return datastore === "etcd"
+    ? [...rules, ...FOLLOW_SERVICES, REPORT_NETWORK]
+    : [...rules, ...NODE_AGENT_RULES, INITIALIZE];
 }
 
 export function nodeNamespaceRules(): readonly Rule[] {
@@ -179,7 +187,7 @@ export function nodeNamespaceRules(): readonly Rule[] {
 /** Of a node agent on a host, which has an account of its own, and initializes nothing. */
 export function hostAgentRules(datastore: RuleDatastore): readonly Rule[] {
   const rules = pluginRules(datastore);
-  return datastore === "etcd" ? rules : [...rules, ...NODE_AGENT_RULES];
+  return datastore === "etcd" ? [...rules, ...FOLLOW_SERVICES] : [...rules, ...NODE_AGENT_RULES];
 }
 
 /** It also renews its own token, which the kubelet does for a pod. */

@@ -1,8 +1,19 @@
 /** Which networks the nodes of a cluster send to their peers, and with which communities. Pure. */
-import { comparePrefixes, formatPrefix, type Prefix, parsePrefix, prefixCovers } from "../../ip/prefix.ts";
+
+import type { Address } from "../../ip/address.ts";
+import {
+  comparePrefixes,
+  formatPrefix,
+  type Prefix,
+  parsePrefix,
+  prefixContains,
+  prefixCovers,
+  singlePrefix,
+} from "../../ip/prefix.ts";
 import { type BgpSettings, isCommunity } from "../../model/bgp-configuration.ts";
 import { quoted } from "../../quote.ts";
 import type { RoutedNode, RoutedPool } from "../facts.ts";
+import type { PlacedService } from "./facts.ts";
 import type { BgpAdvertisement, BgpCommunity, BgpPlan } from "./plan.ts";
 
 /** The orchestrator's label of nodes that must not receive packets for services from outside. */
@@ -15,20 +26,21 @@ export interface AnnouncementFacts {
   readonly announced: Iterable<Prefix>;
   readonly outsidePools: Iterable<Prefix>;
   readonly settings: BgpSettings;
+  readonly localServices: readonly PlacedService[];
 }
 
 export function planAnnouncements(
   facts: AnnouncementFacts,
-): Pick<BgpPlan, "announced" | "exported" | "accepted" | "withheld" | "tunnelled"> {
+): Pick<BgpPlan, "announced" | "exported" | "accepted" | "withheld" | "tunnelled" | "services"> {
   const { self, nodes, pools, settings } = facts;
   const announced = [...facts.announced];
-  const services = serviceNetworks(settings);
+  const services = serviceNetworks(settings).all;
   const shared = [
     ...pools.flatMap((pool) => (pool.isExported ? [pool.prefix] : [])),
     ...nodes.flatMap(({ podCidrs }) => podCidrs),
     ...services,
   ];
-  const own = self?.labels[EXCLUDED_FROM_SERVICES] === "true" ? [] : services;
+  const own = self?.labels[EXCLUDED_FROM_SERVICES] === "true" ? [] : ownServices(facts);
   return {
     announced: sorted([...announced, ...own]),
     exported: sorted([
@@ -37,16 +49,59 @@ export function planAnnouncements(
       ...announced.filter((prefix) => !pools.some((pool) => prefixCovers(pool.prefix, prefix))),
     ]),
     accepted: sorted([...shared, ...facts.outsidePools]),
+    services: sorted(services),
     withheld: sorted(pools.flatMap((pool) => (pool.isExported ? [] : [pool.prefix]))),
     tunnelled: sorted(pools.flatMap((pool) => (pool.mode.kind === "unencapsulated" ? [] : [pool.prefix]))),
   };
 }
 
-function serviceNetworks(settings: BgpSettings): readonly Prefix[] {
-  const { serviceClusterIPs = [], serviceExternalIPs = [], serviceLoadBalancerIPs = [] } = settings;
-  return [...serviceClusterIPs, ...serviceExternalIPs, ...serviceLoadBalancerIPs].flatMap(
-    ({ cidr }) => parsePrefix(cidr) ?? [],
+/** The networks, and each address in them of a Service that only some nodes have, if this node is one of them. */
+function ownServices({ settings, localServices }: AnnouncementFacts): readonly Prefix[] {
+  const singles = localServices.flatMap((service) =>
+    addressesIn(serviceNetworks(settings), service).map((address) => ({
+      prefix: singlePrefix(address),
+      isHere: service.families.has(address.family),
+    })),
   );
+  const here = singles.flatMap(({ prefix, isHere }) => (isHere ? [prefix] : []));
+  // A network may be a single address: then nobody else announces it either.
+  const elsewhere = new Set(singles.map(({ prefix }) => formatPrefix(prefix)));
+  return [...serviceNetworks(settings).all.filter((prefix) => !elsewhere.has(formatPrefix(prefix))), ...here];
+}
+
+/** Whether this is an address that single routes lead to depends on where it is written. */
+export function addressesIn(
+  networks: ServiceNetworks,
+  { clusterIPs, externalIPs, loadBalancerIPs }: Omit<PlacedService, "families">,
+): readonly Address[] {
+  const within = (addresses: readonly Address[], prefixes: readonly Prefix[]) =>
+    addresses.filter((address) => prefixes.some((prefix) => prefixContains(prefix, address)));
+  return [
+    ...within(clusterIPs, networks.cluster),
+    ...within(externalIPs, networks.external),
+    ...within(loadBalancerIPs, networks.loadBalancer),
+  ];
+}
+
+export interface ServiceNetworks {
+  readonly cluster: readonly Prefix[];
+  readonly external: readonly Prefix[];
+  readonly loadBalancer: readonly Prefix[];
+  readonly all: readonly Prefix[];
+}
+
+export function serviceNetworks(settings: BgpSettings): ServiceNetworks {
+  const { serviceClusterIPs, serviceExternalIPs, serviceLoadBalancerIPs } = settings;
+  const [cluster, external, loadBalancer] = [
+    prefixesOf(serviceClusterIPs),
+    prefixesOf(serviceExternalIPs),
+    prefixesOf(serviceLoadBalancerIPs),
+  ];
+  return { cluster, external, loadBalancer, all: [...cluster, ...external, ...loadBalancer] };
+}
+
+function prefixesOf(networks: BgpSettings["serviceClusterIPs"] = []): readonly Prefix[] {
+  return networks.flatMap(({ cidr }) => parsePrefix(cidr) ?? []);
 }
 
 /** Each prefix once. */

@@ -1,4 +1,5 @@
 /** What the plan of BGP is computed from. */
+import type { Address, Family } from "../../ip/address.ts";
 import type { Prefix } from "../../ip/prefix.ts";
 import type { BGPConfiguration } from "../../model/bgp-configuration.ts";
 import type { PasswordReference } from "../../model/bgp-fields.ts";
@@ -18,8 +19,19 @@ export interface BgpFacts {
   readonly configurations: Iterable<BGPConfiguration>;
   readonly peers: Iterable<BGPPeer>;
   readonly filters: Iterable<BGPFilter>;
+  /** Absent: none are known. */
+  readonly localServices?: readonly PlacedService[];
   /** By `passwordKey()`. One that is not in it has not been read yet. */
   readonly passwords: ReadonlyMap<string, Password>;
+}
+
+/** A Service with `externalTrafficPolicy: Local`: only nodes with a ready endpoint of it may get its packets. */
+export interface PlacedService {
+  readonly clusterIPs: readonly Address[];
+  readonly externalIPs: readonly Address[];
+  readonly loadBalancerIPs: readonly Address[];
+  /** The families in which this node has a ready endpoint. */
+  readonly families: ReadonlySet<Family>;
 }
 
 export type Password =

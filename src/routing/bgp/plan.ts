@@ -34,6 +34,8 @@ export interface BgpPlan {
   readonly accepted: readonly Prefix[];
   /** Routes within these networks are sent to nobody, unless an export rule of the session accepts them: `disableBGPExport`. */
   readonly withheld: readonly Prefix[];
+  /** Of services. A learned route within these networks is not sent with this node as its next hop: packets would end here. */
+  readonly services: readonly Prefix[];
   /** Learned routes within these networks are not put into the kernel: their pools have a tunnel mode, and the agent routes them. */
   readonly tunnelled: readonly Prefix[];
   /** Communities are added to a sent route within each of these networks, whatever the session. */

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "bun:test";
+import { address as addressOf } from "../../../test/support/ip.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix, type Prefix, parseInterfaceAddress, parsePrefix } from "../../ip/prefix.ts";
 import { bgpConfiguration } from "../../model/bgp-configuration.ts";
 import { bgpFilter } from "../../model/bgp-filter.ts";
 import { bgpPeer } from "../../model/bgp-peer.ts";
 import type { PoolMode, RoutedNode, RoutedPool } from "../facts.ts";
-import { type BgpFacts, passwordKey } from "./facts.ts";
+import { type BgpFacts, type PlacedService, passwordKey } from "./facts.ts";
 import type { BgpSession } from "./plan.ts";
 import { planBgp } from "./sessions.ts";
 
@@ -518,6 +519,44 @@ describe("announcements", () => {
       "10.10.0.64/26",
       "10.244.1.0/24",
     ]);
+  });
+
+  describe("of Services with externalTrafficPolicy: Local", () => {
+    const addressesOf = (...all: readonly string[]) => all.map(addressOf);
+    const local = (families: readonly (4 | 6)[], more: Partial<PlacedService> = {}): PlacedService => ({
+      ...{ clusterIPs: addressesOf("10.96.0.9", "fd00:96::9"), externalIPs: addressesOf("192.0.2.7", "10.96.0.8") },
+      ...{ loadBalancerIPs: addressesOf("10.96.0.10", "203.0.113.9"), families: new Set(families) },
+      ...more,
+    });
+    const announcedWith = (...localServices: readonly PlacedService[]) =>
+      texts(plan({ ...facts, announced: [], localServices }).announced);
+
+    test("single addresses in the networks of their kind come from a node with a ready endpoint of the family", () => {
+      expect(announcedWith(local([4]))).toEqual([
+        ...["10.96.0.0/12", "10.96.0.9/32", "10.96.0.10/32", "192.0.2.7/32", "fd00:96::/112"],
+      ]);
+      expect(announcedWith(local([4, 6]))).toContain("fd00:96::9/128");
+    });
+
+    test("not from any other node, also if a network is just the address", () => {
+      expect(announcedWith(local([]))).toEqual(["10.96.0.0/12", "fd00:96::/112"]);
+    });
+
+    test("of two Services with one address, an endpoint of one is enough", () => {
+      expect(announcedWith(local([]), local([4], { clusterIPs: [], loadBalancerIPs: [] }))).toContain("192.0.2.7/32");
+    });
+
+    test("nor from a node that is excluded from load balancers", () => {
+      const labels = { "node.kubernetes.io/exclude-from-external-load-balancers": "true" };
+      const { announced } = plan({
+        ...facts,
+        announced: [],
+        nodes: [node("a", { labels })],
+        localServices: [local([4])],
+      });
+
+      expect(texts(announced)).toEqual([]);
+    });
   });
 
   test("have communities by value and by name, that of the node first", () => {

@@ -54,12 +54,18 @@ export function importFilter({ kind, importRules, address: { family } }: BgpSess
  */
 const MED_OF_OTHERS = 100;
 
-export function exportFilter({ exportRules, address: { family }, localAs, peerAs }: BgpSession): string {
+export function exportFilter(session: BgpSession, { services }: Pick<BgpPlan, "services">): string {
+  const { exportRules, localAs, peerAs } = session;
+  const { family } = session.address;
   const isExternal = localAs !== peerAs;
+  const isOwnHop = session.nextHop === "self" || (isExternal && session.nextHop !== "keep");
+  const ofServices = isWithin(services, family);
   return block("export filter", [
     isExternal ? `if source = RTS_BGP && bgp_path.len = 0 then bgp_med = ${MED_OF_OTHERS};` : undefined,
     `add_communities${family}();`,
     ...rulesOf(exportRules, family),
+    // kube-proxy drops packets for a Service with externalTrafficPolicy: Local on nodes without an endpoint of it.
+    isOwnHop && ofServices !== undefined ? `if source = RTS_BGP && ${ofServices} then reject;` : undefined,
     `if is_sent${family}() then accept;`,
     "reject;",
   ]);

@@ -127,6 +127,23 @@ describe("renderBird()", () => {
     expect(part(text, "protocol bgp Mesh_10_0_0_3")).toContain("bgp_path.len = 0 then bgp_med = 100;");
   });
 
+  test("does not lead packets of services to this node that another node announces", () => {
+    const sessions = [
+      bgpSession("10.0.0.2"),
+      bgpSession("10.0.0.3", { peerAs: 65000 }),
+      bgpSession("10.0.0.4", { peerAs: 65000, nextHop: "keep" }),
+      bgpSession("10.0.0.5", { nextHop: "self" }),
+      bgpSession("fd00::3", { peerAs: 65000 }),
+    ];
+    const { text } = renderBird(bgpPlan("10.0.0.1", { sessions, services: prefixes("192.0.2.0/24") }), settings);
+    const rejects = (name: string) =>
+      part(text, `protocol bgp Mesh_${name}`).includes("if source = RTS_BGP && net ~ [ 192.0.2.0/24+ ] then reject;");
+
+    expect(["10_0_0_2", "10_0_0_3", "10_0_0_4", "10_0_0_5", "fd00__3"].map(rejects)).toEqual([
+      ...[false, true, false, true, false],
+    ]);
+  });
+
   test("does not make the peer of another AS a client of the reflector, which BIRD refuses", () => {
     const sessions = [bgpSession("10.0.0.2", { peerAs: 65000, reflector: { clusterId: "1.1.1.1" } })];
 

@@ -87,6 +87,7 @@ export const NO_BGP: BgpPlan = {
   exported: [],
   accepted: [],
   withheld: [],
+  services: [],
   tunnelled: [],
   advertisements: [],
   ignoredInterfaces: [],

@@ -76,7 +76,7 @@ export function renderSession(session: BgpSession, plan: BgpPlan): string {
     `${block(address.family === 4 ? "ipv4" : "ipv6", [
       `${importFilter(session)};`,
       session.kind === "node-to-node mesh" ? `import limit ${MOST_OF_NODE} action block;` : undefined,
-      `${exportFilter(session)};`,
+      `${exportFilter(session, plan)};`,
       "gateway recursive;",
       "add paths on;",
       session.nextHop === "automatic" ? undefined : `next hop ${session.nextHop};`,
