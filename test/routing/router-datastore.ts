@@ -1,6 +1,7 @@
 /** A real datastore on the router, which all nodes reach: an etcd that can be killed, or the orchestrator's API. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { RoleDatastore } from "../../scripts/deploy/roles.ts";
 import type { DatastoreSettings } from "../../src/config/datastore-settings.ts";
 import { identity } from "../../src/identity.ts";
 import { fetchFromHost } from "../support/connectivity.ts";
@@ -31,6 +32,10 @@ export interface RouterEtcd extends RouterDatastore {
   start(): Promise<void>;
 }
 
+export interface RouterApi extends RouterDatastore {
+  kubectl(args: readonly string[], stdin?: string): Promise<string>;
+}
+
 const PORT = 2379;
 
 export async function startRouterEtcd(router: Host): Promise<RouterEtcd> {
@@ -53,18 +58,24 @@ export async function startRouterEtcd(router: Host): Promise<RouterEtcd> {
   };
 }
 
-export async function startRouterApi(router: Host): Promise<RouterDatastore> {
+/** `roles`: of the account that plugin and agent share. */
+export async function startRouterApi(
+  router: Host,
+  roles: readonly RoleDatastore[] = ["kubernetes", "node-kubernetes"],
+): Promise<RouterApi> {
   const server = await startApiServer({ place: { netns: router.netns, address: ROUTER_ADDRESS } });
-  const roles = ["kubernetes", "node-kubernetes"].map((role) => `rbac/${identity.product}-${role}.yaml`);
   await installCrds(server);
-  for (const role of roles)
-    await server.kubectl(["apply", `--filename=${join(import.meta.dir, "../../deploy", role)}`]);
+  for (const role of roles) {
+    const file = join(import.meta.dir, `../../deploy/rbac/${identity.product}-${role}.yaml`);
+    await server.kubectl(["apply", `--filename=${file}`]);
+  }
   await server.createNamespace(POD_NAMESPACE);
   const { kubeconfig } = await server.serviceAccount({ name: identity.product });
   return {
     config: { datastore_type: "kubernetes", kubernetes: { kubeconfig } },
     environment: { DATASTORE_TYPE: "kubernetes", KUBECONFIG: server.adminKubeconfig },
     settings: { kind: "orchestrator", access: { kubeconfigs: [server.adminKubeconfig] } },
+    kubectl: server.kubectl,
     addNode: (name, labels) =>
       server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name, labels } })),
     addPod(name, nodeName) {

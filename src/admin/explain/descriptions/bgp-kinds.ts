@@ -18,7 +18,8 @@ const RULE: Descriptions = {
   interface: "Only routes whose next hop is on an interface of this name; * stands for any text",
 };
 
-const NETWORKS = (what: string) => `Networks of the ${what} of Services, which every node announces as a whole`;
+const NETWORKS = (what: string) =>
+  `Networks of the ${what} of Services, which every node announces as a whole; addresses of Services with externalTrafficPolicy: Local also one by one, from the nodes with a ready endpoint`;
 
 export const BGP_KINDS: KindDescriptions = {
   BGPConfiguration: {
