@@ -11,7 +11,7 @@ import { bgpPeer } from "../../model/bgp-peer.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import { node } from "../../model/node.ts";
 import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
-import type { PlacedService } from "../../routing/bgp/facts.ts";
+import type { LocalServices } from "../../routing/bgp/facts.ts";
 import { BgpFollower, type BgpUpdate } from "./bgp-follower.ts";
 import type { WantedBgp } from "./bird-keeper.ts";
 import { Passwords } from "./passwords.ts";
@@ -62,7 +62,10 @@ interface FollowOptions {
   readonly isBirdInstalled?: boolean;
   /** When the keeper computes what is wanted. */
   readonly evaluate?: "each" | "last";
-  readonly services?: readonly PlacedService[] | "unknown";
+  readonly services?: LocalServices;
+  readonly servicesProblem?: string;
+  /** What the configuration on the host announces. */
+  readonly announcedBefore?: readonly Prefix[];
   /** How many networks of Services are followed, as often as it is told. */
   readonly followed?: number[];
 }
@@ -82,6 +85,8 @@ async function follow(
     isBirdInstalled = true,
     evaluate = "last",
     services = [],
+    servicesProblem,
+    announcedBefore = [],
     followed = [],
   }: FollowOptions = {},
 ): Promise<WantedBgp | undefined> {
@@ -105,10 +110,12 @@ async function follow(
       run: async () => {},
     },
     services: {
-      services: services === "unknown" ? undefined : services,
+      services,
+      problem: servicesProblem,
       follow: (networks) => void followed.push(networks.all.length),
       run: async () => {},
     },
+    announcedBefore: () => announcedBefore,
     isBirdInstalled: () => isBirdInstalled,
     wait,
   });
@@ -310,22 +317,46 @@ describe("Passwords", () => {
 });
 
 describe("BgpFollower", () => {
-  test("Services are followed for the networks of the configuration, not without BGP, and nothing is told before they are known", async () => {
-    const networks = put(
-      bgpConfiguration.make({ name: "default" }, { serviceExternalIPs: [{ cidr: "192.0.2.0/24" }] }),
-    );
+  const networks = put(
+    bgpConfiguration.make(
+      { name: "default" },
+      { serviceExternalIPs: [{ cidr: "192.0.2.0/24" }, { cidr: "198.51.100.7/32" }, { cidr: "198.51.100.8/32" }] },
+    ),
+  );
+
+  test("Services are followed for the networks of the configuration, not without BGP", async () => {
     const off = put(nodeAgentConfiguration.make({ name: "default" }, { bgp: "Disabled" }));
     const followed: number[] = [];
-    const told: unknown[] = [];
-    const updates = [TWO_NODES, { bgpConfigurations: [networks] }, { configurations: [off] }];
-    await follow(updates, { followed, told, services: "unknown" });
+    await follow([TWO_NODES, { bgpConfigurations: [networks] }, { configurations: [off] }], { followed });
 
-    expect([followed, told]).toEqual([[0, 1, 0], []]);
+    expect(followed).toEqual([0, 3, 0]);
     const service = {
       ...{ clusterIPs: [], loadBalancerIPs: [], families: new Set([4 as const]) },
       externalIPs: [prefix("192.0.2.7/32").network],
     };
     const plan = planOf(await follow([{ ...TWO_NODES, bgpConfigurations: [networks] }], { services: [service] }));
-    expect(plan.announced).toEqual(prefixes("10.244.1.0/26", "192.0.2.0/24", "192.0.2.7/32"));
+    expect(plan.announced).toEqual(
+      prefixes("10.244.1.0/26", "192.0.2.0/24", "192.0.2.7/32", "198.51.100.7/32", "198.51.100.8/32"),
+    );
+  });
+
+  test("while Services are unknown, single addresses of them stay as the agent before has announced them, and the rest goes on", async () => {
+    const announcedBefore = prefixes(
+      "10.244.9.0/26",
+      "192.0.2.0/24",
+      "192.0.2.7/32",
+      "198.51.100.7/32",
+      "203.0.113.7/32",
+    );
+    const options = { services: "unknown", announcedBefore, servicesProblem: "no API", evaluate: "each" } as const;
+    const plan = planOf(
+      await follow(
+        [{ ...TWO_NODES, bgpConfigurations: [networks] }, { nodes: [nodeAt("node-3", "10.0.0.3/24")] }],
+        options,
+      ),
+    );
+
+    expect(plan.announced).toEqual(prefixes("10.244.1.0/26", "192.0.2.0/24", "192.0.2.7/32", "198.51.100.7/32"));
+    expect([plan.sessions.length, plan.problems]).toEqual([2, ["no API"]]);
   });
 });

@@ -5,7 +5,8 @@
  *   planner of routes: what this node announces ────┼─▶ plan of BGP ─▶ keeper
  *   passwords, Services with Local endpoints ───────┘
  *
- * Nothing is wanted before all of them are known: half of them would reset sessions and withdraw routes.
+ * Nothing is wanted before all of them are known: half of them would reset sessions and withdraw routes. Services are not
+ * waited for: while they are unknown, their single addresses stay announced as they were.
  */
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { Prefix } from "../../ip/prefix.ts";
@@ -50,7 +51,9 @@ export interface BgpFollowerMeans {
   readonly keeper: Pick<BirdKeeper, "update" | "run">;
   readonly passwords: Passwords;
   readonly guard: Pick<PeerGuard, "guard" | "run">;
-  readonly services: Pick<ServiceFollower, "services" | "follow" | "run">;
+  readonly services: Pick<ServiceFollower, "services" | "problem" | "follow" | "run">;
+  /** What the configuration of BIRD on this host announces. Read once: the agent before this one may have written it. */
+  readonly announcedBefore: () => readonly Prefix[];
   /** Without it another program may hold the sessions of this host. */
   readonly isBirdInstalled: () => boolean;
   /** Resolves early if the signal is aborted. */
@@ -74,6 +77,8 @@ export class BgpFollower {
   #hasResources = false;
   /** The last plan with all its passwords. */
   #planned: BgpPlan | undefined;
+  /** By the last plan. */
+  #announced: readonly Prefix[] | undefined;
 
   constructor(means: BgpFollowerMeans) {
     this.#means = means;
@@ -141,7 +146,7 @@ export class BgpFollower {
 
   #tell(): void {
     const networks = this.#networks;
-    if (!this.#hasResources || networks === undefined || this.#means.services.services === undefined) return;
+    if (!this.#hasResources || networks === undefined) return;
     // Computed when the keeper gets to it: once for many changes.
     this.#means.keeper.update(() => this.#wanted(networks));
   }
@@ -151,17 +156,22 @@ export class BgpFollower {
     const disabled = this.#disabled;
     if (disabled !== undefined) {
       this.#means.guard.guard([]);
+      this.#announced = [];
       return { reason: `"${disabled}" is "Disabled" in the NodeAgentConfiguration`, problems: [] };
     }
-    const plan = planBgp({
+    const planned = planBgp({
       ...{ node, announced, outsidePools, passwords: passwords.all },
       nodes: this.#nodes.values(),
       pools: this.#pools.values(),
       configurations: this.#configurations.values(),
       peers: this.#peers.values(),
       filters: this.#filters.values(),
-      localServices: services.services ?? [],
+      localServices: services.services,
+      announcedBefore: this.#announced ?? this.#means.announcedBefore(),
     });
+    this.#announced = planned.announced;
+    const { problem } = services;
+    const plan = problem === undefined ? planned : { ...planned, problems: [...planned.problems, problem] };
     const { unreadable } = passwords;
     const wanted = unreadable === undefined ? plan : this.#withPlannedSessions(plan, unreadable);
     if (unreadable === undefined) this.#planned = plan;

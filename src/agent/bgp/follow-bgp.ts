@@ -14,6 +14,7 @@ import { readSecret } from "../../kube/read-secret.ts";
 import { readText } from "../../linux/files.ts";
 import type { SocketOpener } from "../../linux/netlink-socket.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
+import { announcedBy } from "../../routing/bird/render.ts";
 import { pathInContainer } from "../node-setup/container-root.ts";
 import { onceEach } from "../once-each.ts";
 import { BgpFollower } from "./bgp-follower.ts";
@@ -86,7 +87,8 @@ export function followerOfBgp(environment: Environment, means: BgpMeans): Follow
     ...serviceReplica(means),
   });
   const isBirdInstalled = () => program.isInstalled();
-  return new BgpFollower({ node, keeper, passwords, guard, services, isBirdInstalled, wait });
+  const announcedBefore = () => announcedBy(program.configuration() ?? "");
+  return new BgpFollower({ node, keeper, passwords, guard, services, announcedBefore, isBirdInstalled, wait });
 }
 
 function servicesOf(client: KubeClient): Datastore {

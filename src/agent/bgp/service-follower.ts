@@ -4,89 +4,133 @@
  * which a large cluster has many changes, only while such a Service has an address in these networks.
  *
  *   networks of BGPConfiguration ─▶ Services ─▶ is one of them Local? ─▶ EndpointSlices ─▶ services of this node
+ *
+ * Both begin on all nodes at the same moment, the second whenever a tenant likes: the nodes spread their lists.
  */
 import type { Datastore } from "../../datastore/datastore.ts";
-import type { KindSnapshot } from "../../datastore/replica/kind-snapshot.ts";
-import type { KindTable } from "../../datastore/replica/kinds.ts";
+import { spreadOver } from "../../datastore/replica/clock.ts";
+import type { KindSource } from "../../datastore/replica/kinds.ts";
 import { type ReplicaOptions, startReplica } from "../../datastore/replica.ts";
+import type { PluginError } from "../../errors.ts";
 import { type Address, type Family, parseAddress } from "../../ip/address.ts";
 import {
   LOCAL_SERVICES_PREFIX,
-  type LocalService,
   readLocalService,
   readServiceNodes,
   SERVICE_NODES_PREFIX,
   type ServiceNodes,
 } from "../../model/local-service.ts";
 import { addressesIn, type ServiceNetworks } from "../../routing/bgp/announcements.ts";
-import type { PlacedService } from "../../routing/bgp/facts.ts";
+import type { LocalServices, PlacedService } from "../../routing/bgp/facts.ts";
 import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
 
 export interface ServiceFollowerOptions {
   /** The name of this node in EndpointSlices. */
   readonly node: string;
   /** The orchestrator's Services and EndpointSlices; `undefined` if there is no access to its API. */
-  readonly open: (() => Promise<Pick<Datastore, "read" | "watch" | "close">>) | undefined;
+  readonly open: (() => Promise<FollowedServiceStore>) | undefined;
   readonly replica: Omit<ReplicaOptions, "signal" | "watches">;
   readonly report: (message: string) => void;
   /** Resolves early if the signal is aborted. */
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** What is announced goes on without Services that cannot be read for so long. */
+type FollowedServiceStore = Pick<Datastore, "read" | "watch" | "close">;
+
+/** A list that takes longer is a problem that people should know. */
 const LATE_MILLISECONDS = 20_000;
 const RETRY_MILLISECONDS = 10_000;
+/** EndpointSlices are followed for so long after the last Local Service has gone: otherwise its return makes all nodes list them. */
+const LINGER_MILLISECONDS = 5 * 60_000;
+const NO_FAMILIES: ReadonlySet<Family> = new Set();
 
-const SERVICE_KINDS: KindTable<{ readonly services: LocalService }> = {
-  services: { prefix: LOCAL_SERVICES_PREFIX, decode: ({ key, value }) => readLocalService(value, key) },
+interface FollowedService {
+  /** As slices name it. */
+  readonly name: string;
+  readonly addresses: Omit<PlacedService, "families">;
+}
+
+const SERVICES: KindSource<FollowedService> = {
+  prefix: LOCAL_SERVICES_PREFIX,
+  decode({ key, value }) {
+    const service = readLocalService(value, key);
+    return {
+      name: `${service.namespace}/${service.name}`,
+      addresses: {
+        clusterIPs: parsed(service.clusterIPs),
+        externalIPs: parsed(service.externalIPs),
+        loadBalancerIPs: parsed(service.loadBalancerIPs),
+      },
+    };
+  },
 };
+
+/** Most slices have no endpoint here: nothing of them is kept. */
+function slicesOn(node: string): KindSource<Omit<ServiceNodes, "nodes">> {
+  return {
+    prefix: SERVICE_NODES_PREFIX,
+    decode({ key, value }) {
+      const { nodes, ...slice } = readServiceNodes(value, key);
+      return nodes.includes(node) ? slice : undefined;
+    },
+  };
+}
 
 export class ServiceFollower {
   #networks: ServiceNetworks | undefined;
-  #services: KindSnapshot<LocalService> | undefined;
-  #nodes: KindSnapshot<ServiceNodes> | undefined;
-  #isLate = false;
-  #told: readonly PlacedService[] | undefined;
+  #all: readonly FollowedService[] | undefined;
+  /** Those with an address in the networks. */
+  #local: readonly FollowedService[] | undefined;
+  /** By name of the Service, the families in which this node has a ready endpoint. */
+  #families: ReadonlyMap<string, ReadonlySet<Family>> | undefined;
+  #services: LocalServices = [];
+  /** Of the last list that failed. */
+  #problem: string | undefined;
+  #told: { readonly services: LocalServices; readonly problem: string | undefined } | undefined;
   #changed = () => {};
   readonly #bell = new Bell();
 
   constructor(private readonly options: ServiceFollowerOptions) {}
 
-  /** `undefined`: not known yet, and it is soon. */
-  get services(): readonly PlacedService[] | undefined {
-    const { open } = this.options;
-    if (!this.#isNeeded || open === undefined) return [];
-    const local = this.#local();
-    if (local === undefined || (local.length > 0 && this.#nodes === undefined)) return this.#isLate ? [] : undefined;
-    return local.map((service) => this.#placed(service));
+  get services(): LocalServices {
+    return this.#services;
+  }
+
+  /** For people: why they are not known; `undefined` if they are, or will be soon. */
+  get problem(): string | undefined {
+    const isUnknown = this.#services === "unknown" || this.#services.some(({ families }) => families === "unknown");
+    return isUnknown ? this.#problem : undefined;
   }
 
   /** From now on. Returns at once. */
   follow(networks: ServiceNetworks): void {
+    if (Bun.deepEquals(networks, this.#networks)) return;
     this.#networks = networks;
+    this.#compute();
     this.#bell.ring();
   }
 
-  /** Until the signal is aborted. `changed`: `services` is another. */
+  /** Until the signal is aborted. `changed`: `services` or `problem` is another. */
   async run(signal: AbortSignal, changed: () => void): Promise<void> {
     const { open } = this.options;
+    if (open === undefined) return;
     this.#changed = changed;
-    while (open !== undefined && !signal.aborted) {
+    await this.#until(() => this.#networks !== undefined, signal);
+    // Agents that start do so one after the other.
+    let isAtOnce = this.#isNeeded;
+    while (!signal.aborted) {
       await this.#until(() => this.#isNeeded, signal);
       if (signal.aborted) return;
+      const work = (stop: AbortSignal) => this.#followServices(open, { isAtOnce, stop });
       try {
-        await this.#during(
-          () => this.#isNeeded,
-          signal,
-          (stop) => this.#followServices(open, stop),
-        );
+        await this.#during({ claim: () => this.#isNeeded, linger: 0, signal, work });
+        isAtOnce = false;
       } catch (failure) {
-        this.options.report(`Cannot read Services: ${failure instanceof Error ? failure.message : String(failure)}`);
-        this.#isLate = true;
-        this.#tell();
+        const reason = failure instanceof Error ? failure.message : String(failure);
+        this.options.report(`Cannot read Services: ${reason}`);
+        this.#fail("Services", reason);
         await this.options.wait(RETRY_MILLISECONDS, signal);
       }
-      this.#services = undefined;
     }
   }
 
@@ -94,91 +138,136 @@ export class ServiceFollower {
     return (this.#networks?.all.length ?? 0) > 0;
   }
 
-  async #followServices(open: NonNullable<ServiceFollowerOptions["open"]>, stop: AbortSignal): Promise<void> {
+  async #followServices(
+    open: NonNullable<ServiceFollowerOptions["open"]>,
+    { isAtOnce, stop }: { readonly isAtOnce: boolean; readonly stop: AbortSignal },
+  ): Promise<void> {
+    if (!isAtOnce) await this.#waitForTurn(stop);
+    if (stop.aborted) return;
     const store = await open();
-    const replica = startReplica(store, SERVICE_KINDS, this.#replicaOptions(stop));
-    const lists = async () => {
-      for await (const { snapshot } of replica.updates(stop)) {
-        this.#services = snapshot.services;
-        this.#tell();
-      }
+    const ending = new AbortController();
+    const until = AbortSignal.any([stop, ending.signal]);
+    const take = (services: readonly FollowedService[]) => {
+      this.#all = services;
     };
-    const slices = async () => {
-      while (!stop.aborted) {
-        await this.#until(() => this.#hasLocal, stop);
-        if (stop.aborted) return;
-        await this.#during(
-          () => this.#hasLocal,
-          stop,
-          (until) => this.#followNodes(store, until),
-        );
-        this.#nodes = undefined;
-      }
+    const parts = [
+      this.#replicate(store, { what: "Services", source: SERVICES, take }, until),
+      this.#followSlices(store, until),
+    ];
+    try {
+      await Promise.all(parts);
+    } finally {
+      // One of them may have failed: the other must not stay.
+      ending.abort();
+      await Promise.allSettled(parts);
+      await store.close();
+      this.#all = undefined;
+      this.#compute();
+    }
+  }
+
+  async #followSlices(store: FollowedServiceStore, stop: AbortSignal): Promise<void> {
+    await this.#until(() => this.#all !== undefined, stop);
+    // Then the list of Services was this node's turn.
+    let isAtOnce = this.#hasLocal;
+    while (!stop.aborted) {
+      await this.#until(() => this.#hasLocal, stop);
+      const work = (until: AbortSignal) => this.#followNodes(store, { isAtOnce, stop: until });
+      await this.#during({ claim: () => this.#hasLocal, linger: LINGER_MILLISECONDS, signal: stop, work });
+      isAtOnce = false;
+    }
+  }
+
+  async #followNodes(
+    store: FollowedServiceStore,
+    { isAtOnce, stop }: { readonly isAtOnce: boolean; readonly stop: AbortSignal },
+  ): Promise<void> {
+    if (!isAtOnce) await this.#waitForTurn(stop);
+    const take = (slices: readonly Omit<ServiceNodes, "nodes">[]) => {
+      this.#families = familiesByService(slices);
     };
     try {
-      await Promise.all([lists(), slices(), this.#noteLate(stop)]);
+      await this.#replicate(store, { what: "EndpointSlices", source: slicesOn(this.options.node), take }, stop);
     } finally {
-      await replica.ended;
-      await store.close();
+      this.#families = undefined;
+      this.#compute();
     }
   }
 
-  async #followNodes(store: Pick<Datastore, "read" | "watch">, stop: AbortSignal): Promise<void> {
-    const { node } = this.options;
-    const kinds: KindTable<{ readonly nodes: ServiceNodes }> = {
-      nodes: {
-        prefix: SERVICE_NODES_PREFIX,
-        // Most slices have no endpoint here: nothing of them is kept.
-        decode: ({ key, value }) => {
-          const slice = readServiceNodes(value, key);
-          return slice.nodes.includes(node) ? { ...slice, nodes: [node] } : undefined;
-        },
-      },
+  async #waitForTurn(stop: AbortSignal): Promise<void> {
+    const { random = Math.random, peers = () => 0 } = this.options.replica;
+    await this.options.wait(random() * spreadOver(peers(), "lists"), stop);
+  }
+
+  async #replicate<Value>(
+    store: FollowedServiceStore,
+    { what, source, take }: FollowedKind<Value>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (signal.aborted) return;
+    const [ending, listed] = [new AbortController(), new AbortController()];
+    const stop = AbortSignal.any([signal, ending.signal]);
+    const report = (problem: PluginError) => {
+      this.options.replica.report?.(problem);
+      if (!listed.signal.aborted) this.#fail(what, problem.message);
     };
-    const replica = startReplica(store, kinds, this.#replicaOptions(stop));
-    for await (const { snapshot } of replica.updates(stop)) {
-      this.#nodes = snapshot.nodes;
-      this.#tell();
+    const options: ReplicaOptions = { ...this.options.replica, report, signal: stop, watches: "per kind" };
+    const replica = startReplica<{ readonly records: Value }>(store, { records: source }, options);
+    const late = this.#noteLate(what, AbortSignal.any([stop, listed.signal]));
+    try {
+      for await (const { snapshot } of replica.updates(stop)) {
+        take(Array.from(snapshot.records, ([, value]) => value));
+        if (!listed.signal.aborted) this.#problem = undefined;
+        listed.abort();
+        this.#tell();
+      }
+    } finally {
+      ending.abort();
+      await Promise.all([replica.ended, late]);
     }
-    await replica.ended;
   }
 
-  async #noteLate(stop: AbortSignal): Promise<void> {
-    this.#isLate = false;
+  async #noteLate(what: string, stop: AbortSignal): Promise<void> {
     await this.options.wait(LATE_MILLISECONDS, stop);
-    this.#isLate = true;
+    if (!stop.aborted && this.#problem === undefined)
+      this.#fail(what, `no list after ${LATE_MILLISECONDS / 1000} seconds`);
+  }
+
+  #fail(what: string, reason: string): void {
+    this.#problem = `Cannot read ${what}: ${reason}; single addresses of Services stay announced as they were, and no others are`;
     this.#tell();
   }
 
-  #replicaOptions(signal: AbortSignal): ReplicaOptions {
-    return { ...this.options.replica, signal, watches: "per kind" };
-  }
-
   #tell(): void {
+    this.#compute();
     this.#bell.ring();
-    const now = this.services;
+    const now = { services: this.#services, problem: this.problem };
     if (Bun.deepEquals(now, this.#told)) return;
     this.#told = now;
     this.#changed();
   }
 
-  get #hasLocal(): boolean {
-    return (this.#local()?.length ?? 0) > 0;
+  #compute(): void {
+    const [all, networks] = [this.#all, this.#networks];
+    const isIn = ({ addresses }: FollowedService) =>
+      networks !== undefined && addressesIn(networks, addresses).length > 0;
+    this.#local = all?.filter(isIn);
+    this.#services = this.#known();
   }
 
-  /** Those with an address in the networks. */
-  #local(): readonly (LocalService & ServiceAddresses)[] | undefined {
-    const [services, networks] = [this.#services, this.#networks];
-    if (services === undefined || networks === undefined) return undefined;
-    return Array.from(services, ([, service]) => ({ ...service, ...parsed(service) })).filter(
-      (service) => addressesIn(networks, service.parsed).length > 0,
+  #known(): LocalServices {
+    if (!this.#isNeeded || this.options.open === undefined) return [];
+    const families = this.#families;
+    return (
+      this.#local?.map(({ name, addresses }) => ({
+        ...addresses,
+        families: families === undefined ? "unknown" : (families.get(name) ?? NO_FAMILIES),
+      })) ?? "unknown"
     );
   }
 
-  #placed({ namespace, name, parsed: addresses }: LocalService & ServiceAddresses): PlacedService {
-    const slices = Array.from(this.#nodes ?? [], ([, slice]) => slice);
-    const own = slices.filter((slice) => slice.namespace === namespace && slice.service === name);
-    return { ...addresses, families: new Set(own.map(({ family }): Family => family)) };
+  get #hasLocal(): boolean {
+    return (this.#local?.length ?? 0) > 0;
   }
 
   /** Waits until the claim is true. */
@@ -189,28 +278,50 @@ export class ServiceFollower {
     }
   }
 
-  /** Ends the work when the claim is no longer true. */
-  async #during(claim: () => boolean, signal: AbortSignal, work: (stop: AbortSignal) => Promise<void>): Promise<void> {
+  /** Ends the work when the claim has not been true for as long as `linger`. */
+  async #during({ claim, linger, signal, work }: Temporary): Promise<void> {
     const ending = new AbortController();
     const stop = AbortSignal.any([signal, ending.signal]);
-    const working = work(stop).finally(() => ending.abort());
-    await this.#until(() => !claim(), stop);
-    ending.abort();
-    await working;
+    const end = async () => {
+      do {
+        await this.#until(() => !claim(), stop);
+        await this.#untilFor(claim, linger, stop);
+      } while (!stop.aborted && claim());
+      ending.abort();
+    };
+    await Promise.all([work(stop).finally(() => ending.abort()), end()]);
+  }
+
+  /** Waits until the claim is true, but not longer than this. */
+  async #untilFor(claim: () => boolean, milliseconds: number, signal: AbortSignal): Promise<void> {
+    const over = new AbortController();
+    const stop = AbortSignal.any([signal, over.signal]);
+    const timer = this.options.wait(milliseconds, stop).then(() => over.abort());
+    await this.#until(claim, stop);
+    over.abort();
+    await timer;
   }
 }
 
-interface ServiceAddresses {
-  readonly parsed: Omit<PlacedService, "families">;
+interface FollowedKind<Value> {
+  /** For people. */
+  readonly what: string;
+  readonly source: KindSource<Value>;
+  readonly take: (values: readonly Value[]) => void;
 }
 
-function parsed({ clusterIPs, externalIPs, loadBalancerIPs }: LocalService): ServiceAddresses {
-  const addresses = (texts: readonly string[]): readonly Address[] => texts.flatMap((text) => parseAddress(text) ?? []);
-  return {
-    parsed: {
-      clusterIPs: addresses(clusterIPs),
-      externalIPs: addresses(externalIPs),
-      loadBalancerIPs: addresses(loadBalancerIPs),
-    },
-  };
+interface Temporary {
+  readonly claim: () => boolean;
+  readonly linger: number;
+  readonly signal: AbortSignal;
+  readonly work: (stop: AbortSignal) => Promise<void>;
+}
+
+function familiesByService(slices: readonly Omit<ServiceNodes, "nodes">[]): ReadonlyMap<string, ReadonlySet<Family>> {
+  const byService = Map.groupBy(slices, ({ namespace, service }) => `${namespace}/${service}`);
+  return new Map(Array.from(byService, ([name, own]) => [name, new Set(own.map(({ family }) => family))]));
+}
+
+function parsed(texts: readonly string[]): readonly Address[] {
+  return texts.flatMap((text) => parseAddress(text) ?? []);
 }

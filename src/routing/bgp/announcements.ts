@@ -1,6 +1,6 @@
 /** Which networks the nodes of a cluster send to their peers, and with which communities. Pure. */
 
-import type { Address } from "../../ip/address.ts";
+import { type Address, addressBits } from "../../ip/address.ts";
 import {
   comparePrefixes,
   formatPrefix,
@@ -13,7 +13,7 @@ import {
 import { type BgpSettings, isCommunity } from "../../model/bgp-configuration.ts";
 import { quoted } from "../../quote.ts";
 import type { RoutedNode, RoutedPool } from "../facts.ts";
-import type { PlacedService } from "./facts.ts";
+import type { LocalServices, PlacedService } from "./facts.ts";
 import type { BgpAdvertisement, BgpCommunity, BgpPlan } from "./plan.ts";
 
 /** The orchestrator's label of nodes that must not receive packets for services from outside. */
@@ -26,7 +26,9 @@ export interface AnnouncementFacts {
   readonly announced: Iterable<Prefix>;
   readonly outsidePools: Iterable<Prefix>;
   readonly settings: BgpSettings;
-  readonly localServices: readonly PlacedService[];
+  readonly localServices: LocalServices;
+  /** By the last configuration of BIRD. */
+  readonly announcedBefore: readonly Prefix[];
 }
 
 export function planAnnouncements(
@@ -55,18 +57,33 @@ export function planAnnouncements(
   };
 }
 
-/** The networks, and each address in them of a Service that only some nodes have, if this node is one of them. */
-function ownServices({ settings, localServices }: AnnouncementFacts): readonly Prefix[] {
+/**
+ * The networks, and each address in them of a Service that only some nodes have, if this node is one of them. While that is
+ * not known, what was announced before stays: an outage of the API must neither withdraw it nor lead packets to other nodes.
+ */
+function ownServices({ settings, localServices, announcedBefore }: AnnouncementFacts): readonly Prefix[] {
+  const networks = serviceNetworks(settings);
+  const before = new Map(announcedBefore.filter(isSingle).map((prefix) => [formatPrefix(prefix), prefix]));
+  if (localServices === "unknown") {
+    const within = (prefix: Prefix) => networks.all.some((network) => prefixCovers(network, prefix));
+    return [...networks.all.filter((prefix) => !isSingle(prefix)), ...[...before.values()].filter(within)];
+  }
   const singles = localServices.flatMap((service) =>
-    addressesIn(serviceNetworks(settings), service).map((address) => ({
-      prefix: singlePrefix(address),
-      isHere: service.families.has(address.family),
-    })),
+    addressesIn(networks, service).map((address) => {
+      const prefix = singlePrefix(address);
+      const { families } = service;
+      const isHere = families === "unknown" ? before.has(formatPrefix(prefix)) : families.has(address.family);
+      return { prefix, isHere };
+    }),
   );
   const here = singles.flatMap(({ prefix, isHere }) => (isHere ? [prefix] : []));
   // A network may be a single address: then nobody else announces it either.
   const elsewhere = new Set(singles.map(({ prefix }) => formatPrefix(prefix)));
-  return [...serviceNetworks(settings).all.filter((prefix) => !elsewhere.has(formatPrefix(prefix))), ...here];
+  return [...networks.all.filter((prefix) => !elsewhere.has(formatPrefix(prefix))), ...here];
+}
+
+function isSingle({ network, length }: Prefix): boolean {
+  return length === addressBits(network.family);
 }
 
 /** Whether this is an address that single routes lead to depends on where it is written. */

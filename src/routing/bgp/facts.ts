@@ -19,19 +19,24 @@ export interface BgpFacts {
   readonly configurations: Iterable<BGPConfiguration>;
   readonly peers: Iterable<BGPPeer>;
   readonly filters: Iterable<BGPFilter>;
-  /** Absent: none are known. */
-  readonly localServices?: readonly PlacedService[];
+  /** Absent: there are none. */
+  readonly localServices?: LocalServices;
+  /** What the last configuration of BIRD announced: it stays while nobody knows where Services are. */
+  readonly announcedBefore?: readonly Prefix[];
   /** By `passwordKey()`. One that is not in it has not been read yet. */
   readonly passwords: ReadonlyMap<string, Password>;
 }
+
+/** `unknown`: they cannot be read, or not yet. */
+export type LocalServices = readonly PlacedService[] | "unknown";
 
 /** A Service with `externalTrafficPolicy: Local`: only nodes with a ready endpoint of it may get its packets. */
 export interface PlacedService {
   readonly clusterIPs: readonly Address[];
   readonly externalIPs: readonly Address[];
   readonly loadBalancerIPs: readonly Address[];
-  /** The families in which this node has a ready endpoint. */
-  readonly families: ReadonlySet<Family>;
+  /** The families in which this node has a ready endpoint; `unknown`: its endpoints cannot be read, or not yet. */
+  readonly families: ReadonlySet<Family> | "unknown";
 }
 
 export type Password =

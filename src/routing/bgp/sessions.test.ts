@@ -546,6 +546,16 @@ describe("announcements", () => {
       expect(announcedWith(local([]), local([4], { clusterIPs: [], loadBalancerIPs: [] }))).toContain("192.0.2.7/32");
     });
 
+    test("if its endpoints are unknown, from the nodes that announced it before; a network without one of it from all", () => {
+      const announcedBefore = ["192.0.2.7/32", "10.96.0.77/32"].flatMap((text) => parsePrefix(text) ?? []);
+      const unknown = { ...local([]), families: "unknown" } as const;
+      const { announced } = plan({ ...facts, announced: [], localServices: [unknown], announcedBefore });
+
+      expect(texts(announced)).toEqual(["10.96.0.0/12", "192.0.2.7/32", "fd00:96::/112"]);
+      const other = { ...unknown, externalIPs: [] };
+      expect(texts(plan({ ...facts, announced: [], localServices: [other] }).announced)).toContain("192.0.2.7/32");
+    });
+
     test("nor from a node that is excluded from load balancers", () => {
       const labels = { "node.kubernetes.io/exclude-from-external-load-balancers": "true" };
       const { announced } = plan({

@@ -47,6 +47,7 @@ export function planBgp(facts: BgpFacts): BgpPlan {
       outsidePools,
       settings,
       localServices: facts.localServices ?? [],
+      announcedBefore: facts.announcedBefore ?? [],
     }),
     advertisements: advertised.advertisements,
     ignoredInterfaces: [...new Set(settings.ignoredInterfaces ?? [])].sort(),

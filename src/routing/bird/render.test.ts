@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { bgpPlan, bgpSession, prefixes } from "../../../test/support/bgp-plan.ts";
 import { address, prefix } from "../../../test/support/ip.ts";
 import type { BgpRule } from "../bgp/plan.ts";
-import { renderBird, renderEmptyBird } from "./render.ts";
+import { announcedBy, renderBird, renderEmptyBird } from "./render.ts";
 
 const settings = { logFile: "/var/log/bird.log", ownInterfaces: ["pod*"], agentProtocol: 86 };
 const rule: BgpRule = { action: "accept", network: undefined, onlyLearned: false, interface: undefined };
@@ -195,6 +195,16 @@ describe("renderBird()", () => {
 
     expect(text).toContain('interface -"pod*", -"ok", "*";');
     expect(problems).toEqual([expect.stringContaining("is not ignored")]);
+  });
+});
+
+describe("announcedBy()", () => {
+  test("reads what a configuration announces", () => {
+    const announced = prefixes("10.244.1.0/26", "192.0.2.7/32", "fd10::7/128");
+    const { text } = renderBird(bgpPlan("10.0.0.1", { announced, sessions: [bgpSession("10.0.0.2")] }), settings);
+
+    expect(announcedBy(text)).toEqual(announced);
+    expect(announcedBy(renderEmptyBird(settings))).toEqual([]);
   });
 });
 

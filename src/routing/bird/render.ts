@@ -8,7 +8,7 @@
  * BIRD compares a new configuration with its own: sessions stay as they are if only routes and filters differ.
  */
 import { type Family, formatAddress } from "../../ip/address.ts";
-import { formatPrefix } from "../../ip/prefix.ts";
+import { formatPrefix, type Prefix, parsePrefix } from "../../ip/prefix.ts";
 import type { BgpLog, BgpPlan } from "../bgp/plan.ts";
 import { kernelExport, kernelImport, OWN_ROUTES, sharedFunctions } from "./filters.ts";
 import { renderSession, sessionProblem } from "./session.ts";
@@ -132,4 +132,12 @@ function ownRoutes({ announced }: BgpPlan, family: Family): string {
     `ipv${family};`,
     ...own.map((prefix) => `route ${formatPrefix(prefix)} blackhole;`),
   ]);
+}
+
+/** What a configuration of `renderBird()` announces, also one of another release. */
+export function announcedBy(text: string): readonly Prefix[] {
+  return Array.from(
+    text.matchAll(/^\s*route (\S+) blackhole;$/gm),
+    ([, network = ""]) => parsePrefix(network) ?? [],
+  ).flat();
 }
