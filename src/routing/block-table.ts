@@ -32,7 +32,7 @@ export class BlockTable {
     const former = this.byKey.get(key);
     if (former === block) return undefined;
     if (former !== undefined && block !== undefined && isSameBlock(former, block)) {
-      // The owners of its addresses may be others.
+      // Other addresses of it may be assigned, or to others.
       this.byKey.set(key, block);
       return undefined;
     }
@@ -102,13 +102,11 @@ export class BlockTable {
     return false;
   }
 
-  /** Whether a block says that it is assigned; only the orchestrator's API as the datastore knows the pods of addresses. */
+  /** Whether a block says so. */
   isAssigned(address: Address): boolean {
     const block = this.blockOf(address);
-    if (block === undefined) return false;
-    const text = formatAddress(address);
-    const owner = block.owners?.[ordinalOf(block.prefix, address) ?? -1] ?? Number.NaN;
-    return !Number.isNaN(owner) || [block.borrowed, block.tunnels, block.unnamed].some((each) => each?.has(text));
+    const ordinal = block && ordinalOf(block.prefix, address);
+    return ordinal !== undefined && (((block?.assigned ?? 0n) >> BigInt(ordinal)) & 1n) === 1n;
   }
 
   private overlapped(key: string, block: { readonly prefix: Prefix } | undefined): readonly string[] {

@@ -31,6 +31,10 @@ export interface Surroundings extends Viewpoint {
   /** The mode of a block outside every known pool is not known then. */
   readonly hasUnreadPools: boolean;
   readonly blocks: BlockTable;
+  /** Why nothing but a node may have addresses of this network: `contains an address of node "node-1"`. */
+  readonly occupied: (prefix: Prefix) => string | undefined;
+  /** The same, but addresses of the subnet of this node are free unless a node has them. */
+  readonly occupiedByNode: (prefix: Prefix) => string | undefined;
 }
 
 /** Blocks outside every pool: their pool was deleted without its blocks. The network between nodes may know them. */
@@ -80,7 +84,8 @@ export function entriesOfNode({ node, refused }: CountedNode, around: Surroundin
 
 /**
  * Addresses that IPAM does not know (`ipAddrsNoIpam`) are announced if they are in a pool that is not in VXLAN mode,
- * floating ones in any pool. Those of a block, or of a pod CIDR, are announced with it.
+ * floating ones in any pool. Those of a block, or of a pod CIDR, are announced with it. Users choose both by annotations:
+ * with an address that IPAM holds for another pod, or that a node has, they would take its packets.
  */
 export function entriesOfEndpoint({ addresses, floating }: AnnouncedEndpoint, around: Surroundings): Consequences {
   const made = noConsequences();
@@ -90,14 +95,17 @@ export function entriesOfEndpoint({ addresses, floating }: AnnouncedEndpoint, ar
     const pool = around.pools.around(single);
     if (pool === undefined || !pool.isExported) continue;
     if (pool.mode.kind === "vxlan" && !floating.includes(address)) continue;
-    if (!isAnnouncedWithOthers(address, around)) made.announced.push([formatPrefix(single), single]);
+    if (isAnnouncedWithOthers(address, around)) continue;
+    const reason = whyRefused(address, around.occupiedByNode(single), around);
+    if (reason === undefined) made.announced.push([formatPrefix(single), single]);
+    else refuseAddress(made, { address, node: around.node, reason });
   }
   return made;
 }
 
 /**
  * In a pool in IPIP mode this node routes what the pods of others have without IPAM, as it routes the blocks of the pool:
- * BIRD puts nothing into the kernel there. Who may report such an address could take one from another pod with it.
+ * BIRD puts nothing into the kernel there. Who may report such an address could take one from another pod or node with it.
  */
 export function entriesOfRemoteEndpoint({ node, addresses }: RemoteEndpoint, around: Surroundings): Consequences {
   const made = noConsequences();
@@ -106,14 +114,26 @@ export function entriesOfRemoteEndpoint({ node, addresses }: RemoteEndpoint, aro
     const prefix = singlePrefix(address);
     if (around.pools.around(prefix)?.mode.kind !== "ipip" || around.blocks.hasAddress(node, address)) continue;
     if (remote?.podCidrs.some((cidr) => prefixContains(cidr, address))) continue;
-    if (around.blocks.isAssigned(address)) {
-      refuse(
-        made,
-        `Address ${formatAddress(address)} of a pod of node "${node}" does not count: IPAM holds it for another`,
-      );
-    } else followNetwork(made, { prefix, node }, around);
+    const reason = whyRefused(address, around.occupied(prefix), around);
+    if (reason === undefined) followNetwork(made, { prefix, node }, around);
+    else refuseAddress(made, { address, node, reason });
   }
   return made;
+}
+
+function whyRefused(address: Address, occupied: string | undefined, { blocks }: Surroundings): string | undefined {
+  return blocks.isAssigned(address) ? "IPAM holds it for another" : occupied && `it ${occupied}`;
+}
+
+interface RefusedAddress {
+  readonly address: Address;
+  /** Of the pod. */
+  readonly node: string;
+  readonly reason: string;
+}
+
+function refuseAddress(made: Consequences, { address, node, reason }: RefusedAddress): void {
+  refuse(made, `Address ${formatAddress(address)} of a pod of node "${node}" does not count: ${reason}`);
 }
 
 function isAnnouncedWithOthers(address: Address, { node, own, blocks }: Surroundings): boolean {

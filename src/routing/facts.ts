@@ -60,6 +60,8 @@ export interface RoutedBlock {
   readonly tunnels?: ReadonlyMap<string, string>;
   /** Addresses that are assigned to nobody in particular, as the oldest releases did for tunnels. Absent if there are none. */
   readonly unnamed?: ReadonlySet<string>;
+  /** The ordinals of the assigned addresses, a bit each. Absent if there are none. */
+  readonly assigned?: bigint;
   /** Not needed for routes, but read with the rest: each block arrives once. */
   readonly owners?: BlockOwners;
 }

@@ -53,10 +53,11 @@ describe("ROUTING_KINDS, ROUTED_BLOCK_KINDS", () => {
   test.each([
     ["10.0.0.0/30", "10.0.0.2"],
     ["fd00::/126", "fd00::2"],
-  ])("a block of %s is decoded to its node and the addresses on others", (cidr, borrowed) => {
-    expect(decode(block(cidr, "host:node-a", ["node-a", false, "node-b", false]))).toEqual(
-      blockFact(cidr, "node-a", { [borrowed]: "node-b" }),
-    );
+  ])("a block of %s is decoded to its node, the addresses on others, and which are assigned", (cidr, borrowed) => {
+    expect(decode(block(cidr, "host:node-a", ["node-a", false, "node-b", false]))).toEqual({
+      ...blockFact(cidr, "node-a", { [borrowed]: "node-b" }),
+      assigned: 0b101n,
+    });
   });
 
   test("addresses of tunnels are known by their type or handle, and those that the oldest releases assigned to nobody", () => {
@@ -77,6 +78,7 @@ describe("ROUTING_KINDS, ROUTED_BLOCK_KINDS", () => {
         ["10.0.0.1", "node-b"],
       ]),
       unnamed: new Set(["10.0.0.2"]),
+      assigned: 0b1111n,
     });
   });
 

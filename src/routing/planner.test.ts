@@ -401,10 +401,7 @@ describe("RoutePlanner, addresses of other nodes that IPAM does not know", () =>
 
   test("one that IPAM holds for another pod does not count, from when it is assigned until it is released", () => {
     const block = blockFact("10.0.0.128/26", "node-c");
-    const owned = (ordinal: number) => ({
-      ...block,
-      owners: new Float64Array(64).fill(Number.NaN).fill(7, ordinal, ordinal + 1),
-    });
+    const owned = (ordinal: number) => ({ ...block, assigned: 1n << BigInt(ordinal) });
     const planner = planned({
       nodes: nodes(),
       pools: only("ipip"),
@@ -420,6 +417,56 @@ describe("RoutePlanner, addresses of other nodes that IPAM does not know", () =>
     ]);
     planner.update({ blocks: [putFact("c", owned(1))] });
     expect([singles(planner), planner.plan.problems]).toEqual([["10.0.0.130/32 via 192.0.2.2 on ipip4"], []]);
+  });
+
+  test("nor does one that a node has, from when the node has it, or one of the subnet of this node", () => {
+    const pools = [putFact("all", poolFact("all", "192.0.0.0/16", "ipip"))];
+    const pod = putFact("pod", remoteFact("node-b", ["192.0.2.254", "192.0.9.9"]));
+    const planner = planned({ nodes: nodes(), pools, remoteEndpoints: [pod] });
+    const taken = () => routes(planner).filter((line) => line.startsWith("192."));
+    expect(taken()).toEqual(["192.0.9.9/32 via 192.0.2.2 on ipip4"]);
+    planner.update({ nodes: nodes({ ...NODES, "node-z": { ipv4: "192.0.9.9/24" } }) });
+    expect(taken()).toEqual([]);
+    expect(planner.plan.problems).toContain(
+      'Address 192.0.9.9 of a pod of node "node-b" does not count: it contains an address of node "node-z"',
+    );
+  });
+});
+
+describe("RoutePlanner, single addresses of own pods", () => {
+  const block = blockFact("10.0.0.128/26", "node-c");
+  const owned = (ordinal: number) => ({ ...block, assigned: 1n << BigInt(ordinal) });
+
+  test.each([
+    ["without IPAM", endpointFact(["10.0.0.130"])],
+    ["floating", endpointFact([], ["10.0.0.130"])],
+  ])("are not announced while IPAM holds them for another pod: %s", (_, endpoint) => {
+    const planner = planned({
+      nodes: nodes(),
+      pools: only("none"),
+      blocks: [putFact("c", owned(1))],
+      endpoints: [putFact("pod", endpoint)],
+    });
+    expect(announced(planner)).toEqual(["10.0.0.130/32"]);
+    planner.update({ blocks: [putFact("c", owned(2))] });
+    expect([announced(planner), planner.plan.problems]).toEqual([
+      [],
+      ['Address 10.0.0.130 of a pod of node "node-a" does not count: IPAM holds it for another'],
+    ]);
+    planner.update({ blocks: [putFact("c", owned(1))] });
+    expect([announced(planner), planner.plan.problems]).toEqual([["10.0.0.130/32"], []]);
+  });
+
+  test("are not announced if a node has them", () => {
+    const pools = [putFact("all", poolFact("all", "192.0.0.0/16", "none"))];
+    const planner = planned({
+      nodes: nodes(),
+      pools,
+      endpoints: [putFact("pod", endpointFact(["192.0.2.2"], ["192.0.2.9"]))],
+    });
+    expect(announced(planner)).toEqual(["192.0.2.9/32"]);
+    planner.update({ nodes: nodes({ ...NODES, "node-z": { ipv4: "192.0.2.9/24" } }) });
+    expect(announced(planner)).toEqual([]);
   });
 });
 

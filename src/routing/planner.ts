@@ -80,6 +80,8 @@ export class RoutePlanner {
     assignedTo: (block) => this.assignedTo(block),
   });
   private readonly endpoints = new Map<string, AnnouncedEndpoint>();
+  /** Those of `endpoints` with addresses that no block or pod CIDR of this node contains. Few. */
+  private readonly withSingles = new Set<string>();
   /** Few. */
   private readonly remoteEndpoints = new Map<string, RemoteEndpoint>();
   private ownTunnels: PlannedTunnels = { tunnels: new Map(), problems: [] };
@@ -176,6 +178,7 @@ export class RoutePlanner {
     const occupied = [...addresses.map(singlePrefix), ...podCidrs].flatMap((each) => this.blocks.keysOverlapping(each));
     for (const block of occupied) this.noteBlock(block, due);
     for (const cidr of podCidrs) this.noteTunnelsIn(cidr, due);
+    for (const each of [...addresses.map(singlePrefix), ...podCidrs]) this.noteSinglesIn(each, due);
   }
 
   /** The block may count from now on, or no longer. */
@@ -184,7 +187,7 @@ export class RoutePlanner {
     if (block === undefined) return;
     due.blocks.add(key);
     this.noteTunnelsIn(block.prefix, due);
-    this.noteRemoteIn(block.prefix, due);
+    this.noteSinglesIn(block.prefix, due);
     const nodes = [block.node ?? [], ...block.borrowed.values().map(({ node }) => node)].flat();
     for (const node of nodes) due.nodes.add(node);
     if (nodes.includes(this.node)) due.allEndpoints = true;
@@ -200,7 +203,7 @@ export class RoutePlanner {
   private setBlock(key: string, block: RoutedBlock | undefined, due: Due): void {
     const former = this.blocks.get(key);
     const change = this.blocks.set(key, block);
-    for (const { prefix } of [former ?? [], block ?? []].flat()) this.noteRemoteIn(prefix, due);
+    for (const { prefix } of [former ?? [], block ?? []].flat()) this.noteSinglesIn(prefix, due);
     if (change === undefined) return;
     due.blocks.add(key);
     for (const node of change.nodes) due.nodes.add(node);
@@ -209,9 +212,15 @@ export class RoutePlanner {
     for (const other of change.others) this.noteBlock(other, due);
   }
 
-  private noteRemoteIn(prefix: Prefix, due: Due): void {
+  /** Other single addresses of the network may count from now on. */
+  private noteSinglesIn(prefix: Prefix, due: Due): void {
+    const isWithin = (address: Address) => prefixContains(prefix, address);
+    for (const key of this.withSingles) {
+      const { addresses = [], floating = [] } = this.endpoints.get(key) ?? {};
+      if (addresses.some(isWithin) || floating.some(isWithin)) due.endpoints.add(key);
+    }
     for (const [key, { addresses }] of this.remoteEndpoints) {
-      if (addresses.some((address) => prefixContains(prefix, address))) due.remoteEndpoints.add(key);
+      if (addresses.some(isWithin)) due.remoteEndpoints.add(key);
     }
   }
 
@@ -232,9 +241,12 @@ export class RoutePlanner {
     }
     const areAllDue = due.all || due.allEndpoints;
     for (const key of areAllDue ? new Set(this.endpoints.keys()).union(due.endpoints) : due.endpoints) {
-      this.replaceEntries(`endpoint ${key}`, this.endpoints.get(key), (endpoint) =>
-        entriesOfEndpoint(endpoint, around),
-      );
+      this.withSingles.delete(key);
+      this.replaceEntries(`endpoint ${key}`, this.endpoints.get(key), (endpoint) => {
+        const made = entriesOfEndpoint(endpoint, around);
+        if (made.announced.length + made.refused.length > 0) this.withSingles.add(key);
+        return made;
+      });
     }
     for (const [key, { node }] of this.remoteEndpoints) {
       if (due.all || due.nodes.has(node)) due.remoteEndpoints.add(key);
@@ -279,6 +291,10 @@ export class RoutePlanner {
     const own = this.nodes.get(this.node)?.addresses[prefix.network.family];
     if (own !== undefined && prefixesOverlap(prefixAround(own.address, own.length), prefix))
       return "overlaps the subnet of this node";
+    return this.occupiedByNode(prefix);
+  }
+
+  private occupiedByNode(prefix: Prefix): string | undefined {
     const name = this.nodes.withAddressIn(prefix);
     if (name !== undefined) return `contains an address of node "${name}"`;
     const assigned = this.nodes.withPodCidrIn(prefix);
@@ -313,7 +329,10 @@ export class RoutePlanner {
     const { isBgpEnabled } = this.settings;
     const hasUnreadPools = this.unread.pools.keys.size > 0;
     const own = this.nodes.get(node);
-    return { node, nodes, pools, blocks, isBgpEnabled, hasUnreadPools, own, tunnels: this.ownTunnels.tunnels };
+    const occupied = (prefix: Prefix) => this.occupied(prefix);
+    const occupiedByNode = (prefix: Prefix) => this.occupiedByNode(prefix);
+    const { tunnels } = this.ownTunnels;
+    return { node, nodes, pools, blocks, isBgpEnabled, hasUnreadPools, own, tunnels, occupied, occupiedByNode };
   }
 
   private describeProblems(): void {

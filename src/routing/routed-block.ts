@@ -16,20 +16,34 @@ export function routedBlock(block: IPAMBlock): RoutedBlock {
   const node = affineNode(block);
   const holders = block.attributes.map(holderOf);
   const tunnels = tunnelsIn(block, holders, node);
+  const assigned = assignedIn(block);
   const unnamed = addressesOf(block, (index) => isUnnamed(block.attributes[index]));
   return {
     prefix: block.cidr,
     node,
     borrowed: borrowedFrom(block, holders, node),
     ...(tunnels.size === 0 ? {} : { tunnels }),
+    ...(assigned === 0n ? {} : { assigned }),
     ...(unnamed.length === 0 ? {} : { unnamed: new Set(unnamed.map(formatAddress)) }),
   };
 }
 
+/** For routes to blocks; single addresses depend on `assigned` too. */
 export function isSameBlock(left: RoutedBlock, right: RoutedBlock): boolean {
   if (left.node !== right.node || left.borrowed.size !== right.borrowed.size) return false;
   for (const [text, { node }] of left.borrowed) if (right.borrowed.get(text)?.node !== node) return false;
   return Bun.deepEquals(left.tunnels, right.tunnels) && Bun.deepEquals(left.unnamed, right.unnamed);
+}
+
+/** As a number of as many bits as the block has addresses: every agent keeps it for all blocks of the cluster. */
+function assignedIn({ allocations }: IPAMBlock): bigint {
+  if (allocations.every((index) => index === undefined)) return 0n;
+  return BigInt(
+    `0b${allocations
+      .map((index) => (index === undefined ? "0" : "1"))
+      .toReversed()
+      .join("")}`,
+  );
 }
 
 /** Former releases recorded no node for the address of a tunnel, but its handle names it. */

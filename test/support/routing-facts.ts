@@ -1,6 +1,6 @@
 /** Facts of routes between nodes written briefly, and plans as text. */
 import { formatAddress } from "../../src/ip/address.ts";
-import { formatPrefix, parseInterfaceAddress } from "../../src/ip/prefix.ts";
+import { formatPrefix, parseInterfaceAddress, prefixContains } from "../../src/ip/prefix.ts";
 import type {
   AnnouncedEndpoint,
   PoolMode,
@@ -75,10 +75,15 @@ export function blockFact(
     ([text, holder]) => [text, { address: address(text), node: holder }] as const,
   );
   const ofTunnels = new Map(Object.entries(tunnels));
+  const within = [...Object.keys(borrowed), ...Object.keys(tunnels)]
+    .map(address)
+    .filter((each) => prefixContains(prefix(cidr), each));
+  const assigned = within.reduce((bits, { value }) => bits | (1n << (value - prefix(cidr).network.value)), 0n);
   return {
     prefix: prefix(cidr),
     node,
     borrowed: new Map(held),
+    ...(assigned === 0n ? {} : { assigned }),
     ...(ofTunnels.size === 0 ? {} : { tunnels: ofTunnels }),
   };
 }
