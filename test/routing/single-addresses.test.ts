@@ -149,6 +149,8 @@ describe.each([
   test("addresses without IPAM in an IPIP pool, and floating ones in any pool, as a router and the other node learn them", async () => {
     const mode = (spec: object) => site.admin(`patch ippool ipv4 -p ${JSON.stringify({ spec })}`);
     await mode({ vxlanMode: "Never", ipipMode: "CrossSubnet" });
+    // With it, the nodes have sessions with each other.
+    await site.apply(resource("IPPool", "plain", { cidr: "10.60.0.0/16" }));
     const annotations = {
       [`${identity.annotationPrefix}ipAddrsNoIpam`]: '["10.50.99.9"]',
       [`${identity.annotationPrefix}floatingIPs`]: '["10.50.99.10"]',
@@ -166,6 +168,9 @@ describe.each([
     const routeOf = async () => two.host.must(["ip", "route", "show", "10.50.99.9"]);
     await pollUntil(async () => (await routeOf()).includes(`via ${one.addresses[0]} dev eth0 proto 86`), "the route");
     await two.host.must(["ping", "-c1", "-W2", "10.50.99.9"]);
+    // The other node knows the route, but would send packets back to the router.
+    await pollUntil(async () => (await birdRoutes(two.host)).includes("10.50.99.10 "), "the route of the mesh");
+    for (const address of ["10.50.99.9/32", "10.50.99.10/32"]) await from(address, ["node_1"]);
     for (const address of ["10.50.99.9", "10.50.99.10"])
       await site.network.router.must(["ping", "-c1", "-W2", address]);
 

@@ -19,6 +19,12 @@ import type { BgpAdvertisement, BgpCommunity, BgpPlan } from "./plan.ts";
 /** The orchestrator's label of nodes that must not receive packets for services from outside. */
 const EXCLUDED_FROM_SERVICES = "node.kubernetes.io/exclude-from-external-load-balancers";
 
+/**
+ * Users create Services: their single addresses must not use up what other nodes accept of this one, 10,000 routes, above
+ * which they take none of its blocks either.
+ */
+const MOST_SINGLE_ADDRESSES = 5_000;
+
 export interface AnnouncementFacts {
   readonly self: RoutedNode | undefined;
   readonly nodes: readonly RoutedNode[];
@@ -33,7 +39,7 @@ export interface AnnouncementFacts {
 
 export function planAnnouncements(
   facts: AnnouncementFacts,
-): Pick<BgpPlan, "announced" | "exported" | "accepted" | "withheld" | "tunnelled" | "services"> {
+): Pick<BgpPlan, "announced" | "exported" | "accepted" | "withheld" | "tunnelled" | "services" | "problems"> {
   const { self, nodes, pools, settings } = facts;
   const announced = [...facts.announced];
   const services = serviceNetworks(settings).all;
@@ -42,9 +48,11 @@ export function planAnnouncements(
     ...nodes.flatMap(({ podCidrs }) => podCidrs),
     ...services,
   ];
-  const own = self?.labels[EXCLUDED_FROM_SERVICES] === "true" ? [] : ownServices(facts);
+  const { own, problems } =
+    self?.labels[EXCLUDED_FROM_SERVICES] === "true" ? { own: [], problems: [] } : ownServices(facts);
   return {
     announced: sorted([...announced, ...own]),
+    problems,
     exported: sorted([
       ...shared,
       // Blocks whose pool was deleted: their pods keep their addresses.
@@ -61,12 +69,13 @@ export function planAnnouncements(
  * The networks, and each address in them of a Service that only some nodes have, if this node is one of them. While that is
  * not known, what was announced before stays: an outage of the API must neither withdraw it nor lead packets to other nodes.
  */
-function ownServices({ settings, localServices, announcedBefore }: AnnouncementFacts): readonly Prefix[] {
+function ownServices({ settings, localServices, announcedBefore }: AnnouncementFacts): OwnServices {
   const networks = serviceNetworks(settings);
   const before = new Map(announcedBefore.filter(isSingle).map((prefix) => [formatPrefix(prefix), prefix]));
   if (localServices === "unknown") {
     const within = (prefix: Prefix) => networks.all.some((network) => prefixCovers(network, prefix));
-    return [...networks.all.filter((prefix) => !isSingle(prefix)), ...[...before.values()].filter(within)];
+    const own = [...networks.all.filter((prefix) => !isSingle(prefix)), ...[...before.values()].filter(within)];
+    return { own, problems: [] };
   }
   const singles = localServices.flatMap((service) =>
     addressesIn(networks, service).map((address) => {
@@ -76,10 +85,24 @@ function ownServices({ settings, localServices, announcedBefore }: AnnouncementF
       return { prefix, isHere };
     }),
   );
-  const here = singles.flatMap(({ prefix, isHere }) => (isHere ? [prefix] : []));
+  const all = sorted(singles.flatMap(({ prefix, isHere }) => (isHere ? [prefix] : [])));
+  // Those that came first stay.
+  const isNew = (prefix: Prefix) => Number(!before.has(formatPrefix(prefix)));
+  const here = all.toSorted((left, right) => isNew(left) - isNew(right)).slice(0, MOST_SINGLE_ADDRESSES);
+  const problems =
+    all.length === here.length
+      ? []
+      : [
+          `${all.length - here.length} single addresses of Services with externalTrafficPolicy: Local are not announced: a node announces ${MOST_SINGLE_ADDRESSES} at most`,
+        ];
   // A network may be a single address: then nobody else announces it either.
   const elsewhere = new Set(singles.map(({ prefix }) => formatPrefix(prefix)));
-  return [...networks.all.filter((prefix) => !elsewhere.has(formatPrefix(prefix))), ...here];
+  return { own: [...networks.all.filter((prefix) => !elsewhere.has(formatPrefix(prefix))), ...here], problems };
+}
+
+interface OwnServices {
+  readonly own: readonly Prefix[];
+  readonly problems: readonly string[];
 }
 
 function isSingle({ network, length }: Prefix): boolean {

@@ -36,7 +36,10 @@ export interface BgpPlan {
   readonly withheld: readonly Prefix[];
   /** Of services. A learned route within these networks is not sent with this node as its next hop: packets would end here. */
   readonly services: readonly Prefix[];
-  /** Learned routes within these networks are not put into the kernel: their pools have a tunnel mode, and the agent routes them. */
+  /**
+   * Learned routes within these networks are not put into the kernel: their pools have a tunnel mode, and the agent routes
+   * them. Of these, single addresses are not sent with this node as their next hop.
+   */
   readonly tunnelled: readonly Prefix[];
   /** Communities are added to a sent route within each of these networks, whatever the session. */
   readonly advertisements: readonly BgpAdvertisement[];

@@ -556,6 +556,21 @@ describe("announcements", () => {
       expect(texts(plan({ ...facts, announced: [], localServices: [other] }).announced)).toContain("192.0.2.7/32");
     });
 
+    test("not more than other nodes accept beside the blocks; those that were announced before stay", () => {
+      const externalIPs = Array.from({ length: 6_000 }, (_, index) => addressOf(`10.97.${index >> 8}.${index & 255}`));
+      const configurations = [
+        bgpConfiguration.make({ name: "default" }, { serviceExternalIPs: [{ cidr: "10.97.0.0/16" }] }),
+      ];
+      const last = externalIPs.slice(-1).map((address) => `${formatAddress(address)}/32`);
+      const many = { clusterIPs: [], loadBalancerIPs: [], externalIPs, families: new Set([4] as const) };
+      const facts = { configurations, announced: [], localServices: [many], announcedBefore: last.map(prefixOf) };
+      const { announced, problems } = plan(facts);
+
+      expect(announced).toHaveLength(5_001);
+      expect(texts(announced)).toContain(last[0] ?? "");
+      expect(problems).toEqual([expect.stringContaining("1000 single addresses of Services")]);
+    });
+
     test("nor from a node that is excluded from load balancers", () => {
       const labels = { "node.kubernetes.io/exclude-from-external-load-balancers": "true" };
       const { announced } = plan({

@@ -32,6 +32,11 @@ export function planBgp(facts: BgpFacts): BgpPlan {
   const peerFacts = { speakers, filters, passwords: facts.passwords };
   const { sessions, problems } = planSessions(facts.peers, families, peerFacts);
   const advertised = planAdvertisements(settings);
+  const announcedBefore = facts.announcedBefore ?? [];
+  const localServices = facts.localServices ?? [];
+  const announcements = planAnnouncements({
+    ...{ self, nodes, pools, announced, outsidePools, settings, localServices, announcedBefore },
+  });
   return {
     routerId: routerId(self.name, self.addresses[4]?.address),
     asNumber: speakers.asNumberOf(self),
@@ -39,20 +44,11 @@ export function planBgp(facts: BgpFacts): BgpPlan {
     listenPort: settings.listenPort,
     listenOn: settings.bindMode === "NodeIP" ? "node" : "all",
     log: settings.logSeverityScreen,
-    ...planAnnouncements({
-      self,
-      nodes,
-      pools,
-      announced,
-      outsidePools,
-      settings,
-      localServices: facts.localServices ?? [],
-      announcedBefore: facts.announcedBefore ?? [],
-    }),
+    ...announcements,
     advertisements: advertised.advertisements,
     ignoredInterfaces: [...new Set(settings.ignoredInterfaces ?? [])].sort(),
     sessions,
-    problems: [...problems, ...advertised.problems],
+    problems: [...problems, ...announcements.problems, ...advertised.problems],
   };
 }
 

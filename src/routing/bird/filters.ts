@@ -2,7 +2,7 @@
 import { addressBits, type Family } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import type { BgpNetworkMatch, BgpPlan, BgpRule, BgpSession } from "../bgp/plan.ts";
-import { block, isWithin, quotedText } from "./text.ts";
+import { block, isSingleWithin, isWithin, quotedText } from "./text.ts";
 
 /** Static routes of what this node announces. */
 export const OWN_ROUTES = { 4: "own4", 6: "own6" } as const;
@@ -54,18 +54,24 @@ export function importFilter({ kind, importRules, address: { family } }: BgpSess
  */
 const MED_OF_OTHERS = 100;
 
-export function exportFilter(session: BgpSession, { services }: Pick<BgpPlan, "services">): string {
+export function exportFilter(
+  session: BgpSession,
+  { services, tunnelled }: Pick<BgpPlan, "services" | "tunnelled">,
+): string {
   const { exportRules, localAs, peerAs } = session;
   const { family } = session.address;
   const isExternal = localAs !== peerAs;
   const isOwnHop = session.nextHop === "self" || (isExternal && session.nextHop !== "keep");
-  const ofServices = isWithin(services, family);
+  const learned = (condition: string | undefined) =>
+    isOwnHop && condition !== undefined ? `if source = RTS_BGP && ${condition} then reject;` : undefined;
   return block("export filter", [
     isExternal ? `if source = RTS_BGP && bgp_path.len = 0 then bgp_med = ${MED_OF_OTHERS};` : undefined,
     `add_communities${family}();`,
     ...rulesOf(exportRules, family),
     // kube-proxy drops packets for a Service with externalTrafficPolicy: Local on nodes without an endpoint of it.
-    isOwnHop && ofServices !== undefined ? `if source = RTS_BGP && ${ofServices} then reject;` : undefined,
+    learned(isWithin(services, family)),
+    // This node has no route to them: it would send packets for them back to the router.
+    learned(isSingleWithin(tunnelled, family)),
     `if is_sent${family}() then accept;`,
     "reject;",
   ]);

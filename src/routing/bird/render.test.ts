@@ -144,6 +144,24 @@ describe("renderBird()", () => {
     ]);
   });
 
+  test("does not lead packets of single addresses to this node that another node announces in a pool with a tunnel", () => {
+    const sessions = [
+      ...[bgpSession("10.0.0.2"), bgpSession("10.0.0.3", { peerAs: 65000 })],
+      bgpSession("10.0.0.4", { peerAs: 65000, nextHop: "keep" }),
+      bgpSession("fd00::3", { peerAs: 65000 }),
+    ];
+    const { text } = renderBird(
+      bgpPlan("10.0.0.1", { sessions, tunnelled: prefixes("10.9.0.0/16", "fd10::/48") }),
+      settings,
+    );
+    const rejects = (name: string) =>
+      part(text, `protocol bgp Mesh_${name}`).match(/if source = RTS_BGP && net ~ \[ (.*) \] then reject;/)?.[1];
+
+    expect(["10_0_0_2", "10_0_0_3", "10_0_0_4", "fd00__3"].map(rejects)).toEqual([
+      ...[undefined, "10.9.0.0/16{32, 32}", undefined, "fd10::/48{128, 128}"],
+    ]);
+  });
+
   test("does not make the peer of another AS a client of the reflector, which BIRD refuses", () => {
     const sessions = [bgpSession("10.0.0.2", { peerAs: 65000, reflector: { clusterId: "1.1.1.1" } })];
 

@@ -3,7 +3,7 @@
  * from outside becomes part of the configuration's own text.
  */
 import { PluginError } from "../../errors.ts";
-import type { Family } from "../../ip/address.ts";
+import { addressBits, type Family } from "../../ip/address.ts";
 import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
 
 /** BIRD has no escapes in texts: a quotation mark or a line break ends one. */
@@ -35,6 +35,12 @@ export function isWithin(prefixes: readonly Prefix[], family: Family): string | 
   const networks = prefixes.filter(({ network }) => network.family === family);
   if (networks.length === 0) return undefined;
   return `net ~ [ ${networks.map((prefix) => `${formatPrefix(prefix)}+`).join(", ")} ]`;
+}
+
+/** The same for routes to single addresses. */
+export function isSingleWithin(prefixes: readonly Prefix[], family: Family): string | undefined {
+  const bits = addressBits(family);
+  return isWithin(prefixes, family)?.replaceAll("+", `{${bits}, ${bits}}`);
 }
 
 /** `undefined` stands for a line that is left out. */
