@@ -8,7 +8,7 @@
  *   VXLAN               nobody                                 BGP: routers; other nodes by way of them
  *   none at all         nobody                                 nobody
  */
-import { type Address, formatAddress } from "../ip/address.ts";
+import { type Address, type Family, formatAddress } from "../ip/address.ts";
 import { prefixContains } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
 import type { Pool } from "./pools.ts";
@@ -21,22 +21,25 @@ export interface Announcement {
 
 export interface AnnouncingFacts {
   readonly pools: readonly Pick<Pool, "name" | "cidr" | "announcing">[];
-  /** Why nothing is announced by BGP: `BGP is disabled in NodeAgentConfiguration`; `undefined` if it is. */
-  readonly withoutBgp: string | undefined;
+  /** Why nothing of the family is announced by BGP: `BGP is disabled in NodeAgentConfiguration`; `undefined` if it is. */
+  readonly withoutBgp: (family: Family) => string | undefined;
+  /** Why other nodes cannot reach this one through a tunnel: no agent routes on it; `undefined` if they can. */
+  readonly withoutRouting: string | undefined;
 }
 
 export function announcementOf(
   address: Address,
   use: "without IPAM" | "floating",
-  { pools, withoutBgp }: AnnouncingFacts,
+  { pools, withoutBgp, withoutRouting }: AnnouncingFacts,
 ): Announcement {
   const pool = pools.find(({ cidr }) => prefixContains(cidr, address));
   if (pool === undefined) return notAnnounced("it is in no pool");
   const name = `pool ${quoted(pool.name)}`;
   const { tunnel, isExported } = pool.announcing;
-  const reason = isExported ? withoutBgp : `${name} has disableBGPExport`;
+  const reason = isExported ? withoutBgp(address.family) : `${name} has disableBGPExport`;
   if (use === "without IPAM" && tunnel === "VXLAN") return notAnnounced(`${name} is in VXLAN mode`);
   if (use === "without IPAM" && tunnel === "IPIP") {
+    if (withoutRouting !== undefined) return notAnnounced(withoutRouting);
     const toRouters = reason === undefined ? "announced to routers by BGP" : `not announced to routers: ${reason}`;
     return { isAnnounced: true, text: `routed by the other nodes, because ${name} is in IPIP mode, and ${toRouters}` };
   }

@@ -75,13 +75,36 @@ describe("logAnnouncements()", () => {
   ])("if BGP does not run, it says so: %s", (state, reason) => {
     const value = addresses("10.1.0.5", "10.3.0.5");
 
+    const hasAgent = state.length > 1;
     expect(logged({ pools: {}, addressesWithoutIpam: { value, place: "the annotation" } }, state)).toEqual([
       `WARNING "10.1.0.5" (the annotation) ${WITHOUT} ${reason}; ${END}`,
-      `INFO "10.3.0.5" (the annotation) ${IPIP} not announced to routers: ${reason}`,
+      hasAgent
+        ? `INFO "10.3.0.5" (the annotation) ${IPIP} not announced to routers: ${reason}`
+        : `WARNING "10.3.0.5" (the annotation) ${WITHOUT} the node agent has not started on this host; ${END}`,
     ]);
     expect(
       logged({ pools: {}, floatingAddresses: { value: addresses("10.2.0.6"), place: "floating" } }, state),
     ).toEqual([`WARNING "10.2.0.6" (floating) ${WITHOUT} ${reason}; ${END}`]);
+  });
+
+  test("if this node does not route, other nodes do not reach it through a tunnel either", () => {
+    const state = '{"kind":"not needed","reason":"routing is off","routing":"Disabled","problems":[]}';
+
+    expect(
+      logged({ pools: {}, addressesWithoutIpam: { value: addresses("10.3.0.5"), place: "the annotation" } }, state),
+    ).toEqual([`WARNING "10.3.0.5" (the annotation) ${WITHOUT} this node does not route (routing is off); ${END}`]);
+  });
+
+  test("BGP announces only addresses of the families that it has sessions of", () => {
+    const state = (families: string) => `{"kind":"running",${families}"problems":[]}`;
+    const floatingAddresses = { value: addresses("10.1.0.6", "fd00::6"), place: "floating" };
+    const levels = (families: string) =>
+      logged({ pools: {}, floatingAddresses }, state(families)).map((line) => line.split(" ")[0]);
+
+    expect(levels('"families":[4],')).toEqual(["INFO", "WARNING"]);
+    expect(levels('"families":[4,6],')).toEqual(["INFO", "INFO"]);
+    // Of an earlier release.
+    expect(levels("")).toEqual(["INFO", "INFO"]);
   });
 
   test("says nothing about other addresses", () => {

@@ -169,7 +169,9 @@ describe.each([
     await pollUntil(async () => (await routeOf()).includes(`via ${one.addresses[0]} dev eth0 proto 86`), "the route");
     await two.host.must(["ping", "-c1", "-W2", "10.50.99.9"]);
     // The other node knows the route, but would send packets back to the router.
-    await pollUntil(async () => (await birdRoutes(two.host)).includes("10.50.99.10 "), "the route of the mesh");
+    const control = `/run/${identity.product}/bird/bird.ctl`;
+    const known = () => two.host.must(["birdc", "-s", control, "show", "route", "10.50.99.10/32"]);
+    await pollUntil(async () => (await known()).includes("Mesh_"), "the route of the mesh");
     for (const address of ["10.50.99.9/32", "10.50.99.10/32"]) await from(address, ["node_1"]);
     for (const address of ["10.50.99.9", "10.50.99.10"])
       await site.network.router.must(["ping", "-c1", "-W2", address]);

@@ -77,12 +77,16 @@ export async function gatherFacts(subject: Subject, sources: Sources): Promise<G
       addresses: addresses.flat(),
       floating: endpoints.readable.flatMap(floatingOf),
       mostRecordedValues: mostRecordedValues(settings.kind),
-      bgp: nodeAgentSettings(configurations.readable, node ?? "").bgp,
+      ...settingsOf(nodeAgentSettings(configurations.readable, node ?? "")),
     },
     endpoints: endpoints.readable,
     notes: [...found.notes, ...notes, ...networkNotes(endpoint, network), ...nodeNotes(node, labels)],
     unreadable: [...endpoints.unreadable, ...pools.unreadable, ...configurations.unreadable],
   };
+}
+
+function settingsOf({ bgp, routing }: Pick<ExplainFacts, "bgp" | "routing">): Pick<ExplainFacts, "bgp" | "routing"> {
+  return { bgp, routing };
 }
 
 interface FoundPod {

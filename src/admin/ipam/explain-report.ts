@@ -46,8 +46,9 @@ export interface ExplainFacts {
   readonly floating: readonly Address[];
   /** As many as an ADD accepts. */
   readonly mostRecordedValues: number;
-  /** Of the agent of the node. */
+  /** Settings of the agent of the node. */
   readonly bgp: "Enabled" | "Disabled";
+  readonly routing: "Enabled" | "Disabled";
 }
 
 export interface ExplainedAddress extends Omit<FoundAddress, "address"> {
@@ -128,11 +129,13 @@ function configPlace(family: Family, configName: string): string {
 function routesTo(
   { address, insideBlock }: Pick<FoundAddress, "address" | "insideBlock">,
   use: "without IPAM" | "floating",
-  { pools, bgp }: ExplainFacts,
+  { pools, bgp, routing }: ExplainFacts,
 ): string {
   if (insideBlock !== undefined) return `in block ${insideBlock} of this node, which is routed`;
-  const withoutBgp = bgp === "Enabled" ? undefined : "BGP is disabled in NodeAgentConfiguration";
-  return announcementOf(address, use, { pools, withoutBgp }).text;
+  const withoutRouting = routing === "Enabled" ? undefined : "routing is disabled in NodeAgentConfiguration";
+  const withoutBgp = bgp === "Enabled" ? withoutRouting : "BGP is disabled in NodeAgentConfiguration";
+  const { isAnnounced, text } = announcementOf(address, use, { pools, withoutBgp: () => withoutBgp, withoutRouting });
+  return isAnnounced ? `${text} (by the settings; "node status" on the node says whether BGP runs)` : text;
 }
 
 function withAddresses(decision: ExplainedWish, facts: ExplainFacts): ExplainedFamily {

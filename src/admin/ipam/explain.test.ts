@@ -217,7 +217,10 @@ describe("ipam explain", () => {
     beforeEach(() => seed(store, poolChange("overlay", "10.7.0.0/16", { vxlanMode: "Always" })));
 
     test.each([
-      ["10.1.0.5", 'announced to other hosts by BGP: pool "blue" has no tunnel'],
+      [
+        "10.1.0.5",
+        'announced to other hosts by BGP: pool "blue" has no tunnel (by the settings; "node status" on the node says whether BGP runs)',
+      ],
       ["10.7.0.5", 'not announced to other hosts: pool "overlay" is in VXLAN mode; arrange a route to it yourself'],
       ["192.0.2.5", "not announced to other hosts: it is in no pool; arrange a route to it yourself"],
     ])("says whether other hosts learn a route to %s", async (address, routes) => {

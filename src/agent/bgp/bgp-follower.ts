@@ -157,7 +157,8 @@ export class BgpFollower {
     if (disabled !== undefined) {
       this.#means.guard.guard([]);
       this.#announced = [];
-      return { reason: `"${disabled}" is "Disabled" in the NodeAgentConfiguration`, problems: [] };
+      const reason = `"${disabled}" is "Disabled" in the NodeAgentConfiguration`;
+      return { reason, problems: [], ...(disabled === "routing" ? { routing: "Disabled" } : {}) };
     }
     const planned = planBgp({
       ...{ node, announced, outsidePools, passwords: passwords.all },

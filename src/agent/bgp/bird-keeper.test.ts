@@ -95,7 +95,7 @@ describe("BirdKeeper", () => {
 
     expect(bird.events).toEqual(["check", "start fresh", "check", "configure"]);
     expect(bird.file).toContain("route 10.1.1.0/26 blackhole;");
-    expect(readBirdState(bird.state)).toEqual({ kind: "running", problems: [] });
+    expect(readBirdState(bird.state)).toEqual({ kind: "running", families: [4], problems: [] });
   });
 
   test("does nothing if the configuration stays the same", async () => {

@@ -17,7 +17,7 @@ export interface KeeperMeans extends Omit<DaemonMeans, "report"> {
 export type WantedBgp =
   | { readonly plan: BgpPlan }
   /** `problems`: what cannot be carried out of what the resources ask for. */
-  | { readonly reason: string; readonly problems: readonly string[] };
+  | { readonly reason: string; readonly problems: readonly string[]; readonly routing?: "Disabled" };
 
 /** Changes that arrive within this time after another are applied together. */
 const PAUSE_MILLISECONDS = 50;
@@ -63,12 +63,14 @@ export class BirdKeeper {
       if ("reason" in wanted) {
         problems = wanted.problems;
         await this.#daemon.bringDown(renderEmptyBird(settings), signal);
-        return { kind: "not needed", reason: wanted.reason, problems: [...problems] };
+        const { reason, routing } = wanted;
+        return { kind: "not needed", reason, ...(routing && { routing }), problems: [...problems] };
       }
       const { text, problems: unrendered } = renderBird(wanted.plan, settings);
       problems = [...wanted.plan.problems, ...unrendered];
       await this.#daemon.bringUp(text, signal);
-      return { kind: "running", problems: [...problems] };
+      const families = [...new Set(wanted.plan.sessions.map(({ address }) => address.family))].sort();
+      return { kind: "running", families, problems: [...problems] };
     } catch (failure) {
       const reason = failure instanceof Error ? failure.message : String(failure);
       return { kind: "failed", reason, problems: [...problems] };

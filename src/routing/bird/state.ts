@@ -5,6 +5,10 @@ const birdState = v.object({
   kind: v.picklist(["running", "not needed", "failed"]),
   /** Why it is not needed, or has failed. */
   reason: v.optional(v.string()),
+  /** The families that it has sessions of, if it runs. Absent: the agent of an earlier release has written it. */
+  families: v.optional(v.array(v.number())),
+  /** Absent: this node routes, or the agent of an earlier release has written it. */
+  routing: v.optional(v.literal("Disabled")),
   /** What of the plan cannot be carried out. */
   problems: v.array(v.string()),
 });
