@@ -33,6 +33,8 @@ export interface Surroundings extends Viewpoint {
   readonly blocks: BlockTable;
   /** Why nothing but a node may have addresses of this network: `contains an address of node "node-1"`. */
   readonly occupied: (prefix: Prefix) => string | undefined;
+  /** Other nodes than the named one whose pods have the address without IPAM, by name. */
+  readonly alsoOn: (address: Address, node: string) => readonly string[];
   /** The same, but addresses of the subnet of this node are free unless a node has them. */
   readonly occupiedByNode: (prefix: Prefix) => string | undefined;
 }
@@ -116,7 +118,15 @@ export function entriesOfRemoteEndpoint({ node, addresses }: RemoteEndpoint, aro
     if (remote?.podCidrs.some((cidr) => prefixContains(cidr, address))) continue;
     const reason = whyRefused(address, around.occupied(prefix), around);
     if (reason === undefined) followNetwork(made, { prefix, node }, around);
-    else refuseAddress(made, { address, node, reason });
+    const others = reason === undefined ? around.alsoOn(address, node) : [];
+    if (others.length > 0) {
+      const names = [node, ...others].toSorted().map((name) => `"${name}"`);
+      refuse(
+        made,
+        `Address ${formatAddress(address)} is of pods of nodes ${names.join(" and ")}: one of them gets its packets`,
+      );
+    }
+    if (reason !== undefined) refuseAddress(made, { address, node, reason });
   }
   return made;
 }

@@ -419,6 +419,20 @@ describe("RoutePlanner, addresses of other nodes that IPAM does not know", () =>
     expect([singles(planner), planner.plan.problems]).toEqual([["10.0.0.130/32 via 192.0.2.2 on ipip4"], []]);
   });
 
+  test("one of pods of two nodes is named while both have it", () => {
+    const pods = [
+      putFact("a", remoteFact("node-b", ["10.0.0.200"])),
+      putFact("b", remoteFact("node-c", ["10.0.0.200"])),
+    ];
+    const planner = planned({ nodes: nodes(), pools: only("ipip"), remoteEndpoints: pods });
+    expect(singles(planner)).toHaveLength(1);
+    expect(planner.plan.problems).toEqual([
+      'Address 10.0.0.200 is of pods of nodes "node-b" and "node-c": one of them gets its packets',
+    ]);
+    planner.update({ remoteEndpoints: [deleteFact("a")] });
+    expect([singles(planner), planner.plan.problems]).toEqual([["10.0.0.200/32 via 198.51.100.3 on ipip4"], []]);
+  });
+
   test("nor does one that a node has, from when the node has it, or one of the subnet of this node", () => {
     const pools = [putFact("all", poolFact("all", "192.0.0.0/16", "ipip"))];
     const pod = putFact("pod", remoteFact("node-b", ["192.0.2.254", "192.0.9.9"]));

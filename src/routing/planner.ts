@@ -9,7 +9,7 @@
  *
  * A change costs as much as what follows from it (`consequences.ts`); facts equal to the known ones cost nothing.
  */
-import type { Address } from "../ip/address.ts";
+import { type Address, isSameAddress } from "../ip/address.ts";
 import { type Prefix, prefixAround, prefixContains, prefixesOverlap, singlePrefix } from "../ip/prefix.ts";
 import { BlockTable } from "./block-table.ts";
 import {
@@ -139,7 +139,12 @@ export class RoutePlanner {
       if (replace(this.endpoints, key, endpoint)) due.endpoints.add(key);
     });
     forEachValue(remoteEndpoints, (key, endpoint) => {
-      if (replace(this.remoteEndpoints, key, endpoint)) due.remoteEndpoints.add(key);
+      const former = this.remoteEndpoints.get(key);
+      if (!replace(this.remoteEndpoints, key, endpoint)) return;
+      due.remoteEndpoints.add(key);
+      // Those with the same addresses.
+      for (const address of [...(former?.addresses ?? []), ...(endpoint?.addresses ?? [])])
+        this.noteSinglesIn(singlePrefix(address), due);
     });
     const change = this.deriveAll(due);
     if (isReadAgain) this.describeProblems();
@@ -331,8 +336,17 @@ export class RoutePlanner {
     const own = this.nodes.get(node);
     const occupied = (prefix: Prefix) => this.occupied(prefix);
     const occupiedByNode = (prefix: Prefix) => this.occupiedByNode(prefix);
+    const alsoOn = (address: Address, name: string) => this.remoteNodesWith(address).filter((each) => each !== name);
     const { tunnels } = this.ownTunnels;
-    return { node, nodes, pools, blocks, isBgpEnabled, hasUnreadPools, own, tunnels, occupied, occupiedByNode };
+    const claims = { occupied, occupiedByNode, alsoOn };
+    return { node, nodes, pools, blocks, isBgpEnabled, hasUnreadPools, own, tunnels, ...claims };
+  }
+
+  private remoteNodesWith(address: Address): readonly string[] {
+    const holders = [...this.remoteEndpoints.values()].filter(({ addresses }) =>
+      addresses.some((each) => isSameAddress(each, address)),
+    );
+    return [...new Set(holders.map(({ node }) => node))].toSorted();
   }
 
   private describeProblems(): void {
