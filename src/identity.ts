@@ -20,6 +20,9 @@ export interface GroupVersion {
 /** `vendor.org/v3`: the API of pools, policies, endpoints … */
 export const PRODUCT_API: GroupVersion = { group: names.apiGroup, version: "v3" };
 
+/** Where releases up to v3.28 stored their resources, behind an aggregated API. */
+export const FORMER_API: GroupVersion = { group: `crd.${names.apiGroup}`, version: "v1" };
+
 /** `operator.vendor.io/v1`: the API of the `Installation` resource. */
 export const OPERATOR_API: GroupVersion = { group: names.operatorApiGroup, version: "v1" };
 

@@ -1,13 +1,9 @@
 /** Names that only earlier releases used, and that an upgrade has to know. Pure. */
-import { type GroupVersion, identity } from "../identity.ts";
+import { identity } from "../identity.ts";
+
+export { FORMER_API } from "../identity.ts";
 
 const { product } = identity;
-
-/**
- * The custom resources behind the aggregated API, up to v3.28.
- * @public
- */
-export const FORMER_API: GroupVersion = { group: `crd.${identity.apiGroup}`, version: "v1" };
 
 /**
  * The aggregated API that served `vendor.org/v3`.

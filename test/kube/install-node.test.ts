@@ -3,12 +3,15 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { existsSync, lstatSync, readFileSync, readlinkSync } from "node:fs";
 import { nodeUid, requestAccountToken } from "../../src/agent/node-setup/account-token.ts";
 import { keepPluginAccess } from "../../src/agent/node-setup/keep-plugin-access.ts";
-import { identity } from "../../src/identity.ts";
+import { refuseUnmovedStorage } from "../../src/agent/node-setup/refuse-unmoved-storage.ts";
+import { API_VERSION, apiVersionOf, FORMER_API, identity } from "../../src/identity.ts";
 import type { KubeRequest } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
+import { clusterObjects } from "../../src/kube/objects.ts";
 import { hostProblem } from "../support/host.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
+import { createFormerDefinitions, FORMER_KINDS } from "../support/older-cluster/former-definitions.ts";
 import { pollUntil } from "../support/poll.ts";
 import { isForbidden } from "../support/role-use.ts";
 import { CONFIG_DIRECTORY, type InstallSite, KUBECONFIG, NETWORK_LIST, NODE, openInstallSite } from "./node-install.ts";
@@ -47,6 +50,48 @@ describe("vendor-node install", () => {
     }
     const after = await site.host.must(["find", CONFIG_DIRECTORY, BIN, stateDirectory, "/etc/cni"]).catch(String);
     expect(after).toBe(before);
+  });
+
+  test("refuses a cluster whose resources are still where earlier releases stored them", async () => {
+    const means = { environment: {}, warn: () => {}, now: () => new Date(), elapsed: () => performance.now() };
+    const client = await openKubeClient({ kubeconfigs: [site.server.adminKubeconfig] }, means);
+    const objects = clusterObjects(client);
+    await createFormerDefinitions(
+      objects,
+      FORMER_KINDS.filter(({ kind }) => kind === "ClusterInformation"),
+    );
+    const information = {
+      apiVersion: apiVersionOf(FORMER_API),
+      kind: "ClusterInformation",
+      metadata: { name: "default" },
+      spec: { datastoreReady: true },
+    };
+    const path = `/apis/${apiVersionOf(FORMER_API)}/clusterinformations`;
+    await objects.create(path, information);
+
+    const { code, stderr } = await site.inPod("install", { environment: POOLS });
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`"${identity.adminTool} upgrade apply"`)]);
+    expect([await names("ippools"), await names(`clusterinformations.${identity.apiGroup}`)]).toEqual(["", ""]);
+    expect(site.read(NETWORK_LIST)).toBeUndefined();
+
+    // As the upgrade leaves it.
+    await objects.patch(`${path}/default`, { spec: { datastoreReady: false } });
+    await refuseUnmovedStorage(client);
+    // And unlocked by somebody later.
+    await objects.patch(`${path}/default`, { spec: { datastoreReady: true } });
+    await expect(refuseUnmovedStorage(client)).rejects.toMatchObject({ kind: "not-ready" });
+    const block = { apiVersion: API_VERSION, kind: "IPAMBlock", metadata: { name: "10-70-0-0-26" } };
+    const blocks = `/apis/${API_VERSION}/ipamblocks`;
+    const ordinals = [...Array(64).keys()];
+    const addresses = { allocations: ordinals.map(() => null), unallocated: ordinals, attributes: [] };
+    await objects.create(blocks, { ...block, spec: { cidr: "10.70.0.0/26", ...addresses } });
+    await refuseUnmovedStorage(client);
+
+    await objects.remove(`${blocks}/${block.metadata.name}`);
+    const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    await objects.remove(`${definitions}/clusterinformations.${FORMER_API.group}`);
+    await pollUntil(async () => (await objects.read(path)) === undefined, "the end of the former definition");
+    await client.close();
   });
 
   test("installs plugins, kubeconfig and network config on a new node, and keeps what was there", async () => {
@@ -169,7 +214,7 @@ describe("vendor-node install", () => {
   test("installs while the datastore is locked, as in a rolling upgrade, and creates nothing in it", async () => {
     const lock = (isReady: boolean) =>
       site.server.kubectl([
-        ...["patch", "clusterinformation", "default", "--type=merge"],
+        ...["patch", `clusterinformation.${identity.apiGroup}`, "default", "--type=merge"],
         ...["-p", JSON.stringify({ spec: { datastoreReady: isReady } })],
       ]);
     await lock(false);

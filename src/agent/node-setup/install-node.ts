@@ -11,6 +11,7 @@ import { openDatastore } from "../../datastore/open.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { initialize } from "../../ipam/initialize.ts";
+import type { KubeClient } from "../../kube/api.ts";
 import { type KubeMeans, openKubeClient } from "../../kube/client.ts";
 import { SERVICE_ACCOUNT_DIRECTORY } from "../../kube/connection.ts";
 import { lockFile } from "../../linux/flock.ts";
@@ -36,6 +37,7 @@ import {
 import { type NodeNetworkList, nodeNetworkList } from "./network-list.ts";
 import { NodeFiles } from "./node-files.ts";
 import { type ConfigFile, hidingConfigs, isFormerConfig, namesBefore, SET_ASIDE } from "./other-networks.ts";
+import { refuseUnmovedStorage } from "./refuse-unmoved-storage.ts";
 import { reloadNetworkManager } from "./reload-network-manager.ts";
 import { type InstallSettings, readInstallSettings } from "./settings.ts";
 
@@ -88,8 +90,16 @@ interface PodAccess extends Pick<KubeMeans, "serviceAccountDirectory" | "environ
 }
 
 /** With the account of the pod: the plugin's may not initialize the datastore. */
-function openPodClient({ say, ...access }: PodAccess) {
-  return openKubeClient({}, { ...kubeMeans(say), ...access });
+async function withPodClient<Result>(
+  { say, ...access }: PodAccess,
+  use: (client: KubeClient) => Promise<Result>,
+): Promise<Result> {
+  const client = await openKubeClient({}, { ...kubeMeans(say), ...access });
+  try {
+    return await use(client);
+  } finally {
+    await client.close();
+  }
 }
 
 function kubeMeans(say: Say) {
@@ -114,7 +124,9 @@ async function prepareDatastore(
   // The files that it names are not on the host yet.
   const decoded = decodeNetworkConfig({ ...own, ...etcdFiles });
   if (!decoded.ok) throw new Error(decoded.problems.map(({ message }) => message).join("; "));
-  const store = await openDatastore(datastoreSettings(decoded.config), {
+  const datastore = datastoreSettings(decoded.config);
+  if (datastore.kind === "orchestrator") await withPodClient({ say, ...access }, refuseUnmovedStorage);
+  const store = await openDatastore(datastore, {
     environment: access.environment,
     warn: (message) => say(message, {}, "WARNING"),
     openClient: (_, means) => openKubeClient({}, { ...means, ...access, program: identity.nodeAgent }),
@@ -138,13 +150,9 @@ async function newKubeconfig(settings: InstallSettings, access: PodAccess): Prom
   const { server, namespace, pluginAccount, nodeName } = settings;
   const authorityFile = `${access.serviceAccountDirectory}/ca.crt`;
   const authority = textOf(authorityFile, `${SERVICE_ACCOUNT_DIRECTORY}/ca.crt`);
-  const client = await openPodClient(access);
-  try {
-    const { token } = await requestAccountToken(client, { namespace, name: pluginAccount, node: nodeName });
-    return pluginKubeconfig({ server, authority, token });
-  } finally {
-    await client.close();
-  }
+  const account = { namespace, name: pluginAccount, node: nodeName };
+  const { token } = await withPodClient(access, (client) => requestAccountToken(client, account));
+  return pluginKubeconfig({ server, authority, token });
 }
 
 async function writeFiles(

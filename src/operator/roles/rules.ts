@@ -2,7 +2,7 @@
  * What each part of the product may do on the orchestrator's API: every permission that it uses, and no other. The roles
  * of all ways of installation are made from this table; test/kube/roles.test.ts takes the permissions away one by one.
  */
-import { identity, PRODUCT_API } from "../../identity.ts";
+import { FORMER_API, identity, PRODUCT_API } from "../../identity.ts";
 
 export interface Rule {
   readonly apiGroups: readonly string[];
@@ -149,6 +149,14 @@ const REPORT_NETWORK: Rule = { apiGroups: [CORE], resources: ["nodes/status"], v
 /** The installation of the first node initializes the datastore. */
 const INITIALIZE: Rule = { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations"], verbs: ["create"] };
 
+/** Whether the resources of an earlier release still have to move. */
+const SEE_FORMER_STORAGE: Rule = {
+  apiGroups: [FORMER_API.group],
+  resources: ["clusterinformations"],
+  verbs: ["get"],
+  resourceNames: ["default"],
+};
+
 /** Without the operator, the installation of the first node also creates what the manifest configures. */
 export const CREATE_CONFIGURED: readonly Rule[] = [
   { apiGroups: [PRODUCT_API.group], resources: ["ippools"], verbs: ["create"] },
@@ -177,7 +185,7 @@ export function nodeRules(datastore: RuleDatastore): readonly Rule[] {
   const rules = pluginRules(datastore);
   return datastore === "etcd"
     ? [...rules, ...FOLLOW_SERVICES, REPORT_NETWORK]
-    : [...rules, ...NODE_AGENT_RULES, INITIALIZE];
+    : [...rules, ...NODE_AGENT_RULES, INITIALIZE, SEE_FORMER_STORAGE];
 }
 
 export function nodeNamespaceRules(): readonly Rule[] {
