@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { writeChecksums } from "../../scripts/release/checksums.ts";
 import { writeReleaseFiles } from "../../scripts/release/files.ts";
 import { manifestBase } from "../../scripts/release/manifest-base.ts";
-import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
+import { API_VERSION, apiVersionOf, FORMER_API, identity, OPERATOR_API } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
 import { part } from "../parts/build.ts";
 import { commandsOfPage } from "../support/docs-page.ts";
@@ -16,6 +16,7 @@ import { helmProblem } from "../support/helm.ts";
 import { apiServerProblem, kubeProgram } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
 import { writeFormerChart } from "../support/older-cluster/chart.ts";
+import { layOutManifest } from "../support/older-cluster/manifest.ts";
 import { type OlderCluster, startOlderCluster } from "../support/older-cluster/older-cluster.ts";
 import { createFormerOperatorDefinitions } from "../support/older-cluster/operator.ts";
 import type { Json } from "../support/operator-site.ts";
@@ -77,11 +78,25 @@ afterAll(async () => {
 });
 
 /** Types the commands of a section of the page; all must succeed. Returns what they print. */
-async function type(section: string): Promise<string> {
+async function type(section: string, edit = (script: string) => script): Promise<string> {
   const title = PREFIX + section;
   typed.add(title);
-  return bash(commands.get(title) ?? `echo 'no section "${title}"'; false`);
+  return bash(edit(commands.get(title) ?? `echo 'no section "${title}"'; false`));
 }
+
+/** What the commands of a section write, or try to, whether they succeed or not. */
+async function writesOf(section: string): Promise<readonly string[]> {
+  const audit = cluster.startAudit();
+  await type(section).catch(() => {});
+  const isRead = /^(get|list|watch)$/;
+  // The imitated kubelets and the controller manager write all the time.
+  const byUser = audit
+    .requests()
+    .filter(({ user, verb, uri }) => user === "admin" && !isRead.test(verb) && !isOfKubelet(uri));
+  return byUser.map(({ verb, uri }) => `${verb} ${uri}`);
+}
+
+const isOfKubelet = (uri: string) => /\/(pods|nodes|leases)\b/.test(uri);
 
 async function bash(script: string): Promise<string> {
   const child = Bun.spawn(["bash", "-eo", "pipefail", "-c", `exec 2>&1\n${script}`], {
@@ -99,8 +114,17 @@ async function bash(script: string): Promise<string> {
   return output;
 }
 
+const withoutSearch = (script: string) => script.slice(script.indexOf("kubectl --namespace shop patch"));
 const read = (path: string): Promise<Json> => cluster.objects.read(path);
 const imageOf = ({ spec }: Json): string => spec.template.spec.containers[0].image;
+
+/** A manifest of the release as an earlier build had it, applied as the page says. */
+async function applyBuild(name: string, edit = (text: string) => text): Promise<void> {
+  const text = await Bun.file(join(folder.path, "release", VERSION, name)).text();
+  await Bun.write(join(folder.path, "build.yaml"), edit(text.replaceAll(`:${VERSION}`, ":v3.29.0-before")));
+  await bash("kubectl apply --server-side --force-conflicts --filename build.yaml");
+  expect(imageOf(await read(AGENT))).toEndWith(":v3.29.0-before");
+}
 
 test("the page names the address of this release", () => {
   expect(commands.get(`${PREFIX}where the files are`)).toBe(`MANIFEST_BASE=${manifestBase(identity, VERSION)}\n`);
@@ -152,6 +176,9 @@ describe("typed by hand", () => {
       spec: { datastoreReady: true, [`${product}Version`]: VERSION },
     });
 
+    // An earlier build of this release.
+    await applyBuild("vendor.yaml");
+
     const output = await type("manifests");
 
     expect(output).toContain(`daemon set "${nodeAgent}" successfully rolled out`);
@@ -160,10 +187,23 @@ describe("typed by hand", () => {
   });
 
   testCluster("a manifest for etcd has the endpoints that were set again (rule 8)", async () => {
+    const secret = `/api/v1/namespaces/kube-system/secrets/${product}-etcd-secrets`;
+    const certificates = { "etcd-ca": btoa("ca"), "etcd-cert": btoa("cert"), "etcd-key": btoa("key") };
+    const edit = (text: string) => text.replace("data: {}", `data: ${JSON.stringify(certificates)}`);
+    await applyBuild("vendor-etcd.yaml", edit);
+    expect((await read(secret)).data).toEqual(certificates);
+
     await type("manifests on etcd");
 
     const { data } = await read(`/api/v1/namespaces/kube-system/configmaps/${product}-config`);
-    expect(data.etcd_endpoints).toBe("https://10.0.0.1:2379");
+    expect(data).toMatchObject({
+      etcd_endpoints: "https://10.0.0.1:2379",
+      etcd_ca: `/etc/${product}-etcd-secrets/etcd-ca`,
+      etcd_cert: `/etc/${product}-etcd-secrets/etcd-cert`,
+      etcd_key: `/etc/${product}-etcd-secrets/etcd-key`,
+    });
+    expect((await read(secret)).data).toEqual(certificates);
+    expect(imageOf(await read(AGENT))).toEndWith(`:${VERSION}`);
     const [installer] = (await read(AGENT)).spec.template.spec.initContainers;
     expect(installer.env).toContainEqual(expect.objectContaining({ name: "ETCD_ENDPOINTS" }));
   });
@@ -186,6 +226,8 @@ describe("typed by hand", () => {
 
   testCluster("automatic host endpoints: labels, switch, deletion (rule 10)", async () => {
     const own = { apiVersion: API_VERSION };
+    const hostEndpoints = async () =>
+      (await cluster.objects.list(`${OWN_API}/hostendpoints`)).map(({ metadata }: Json) => metadata.name);
     await cluster.objects.create(`${OWN_API}/hostendpoints`, {
       ...own,
       kind: "HostEndpoint",
@@ -199,12 +241,23 @@ describe("typed by hand", () => {
       spec: { controllers: { node: { hostEndpoint: { autoCreate: "Disabled" } } } },
     });
 
+    // The controllers do not run: the host keeps its endpoint.
+    const impatient = (script: string) => script.replaceAll("--timeout=60s", "--timeout=1s");
+    await expect(type("automatic host endpoints", impatient)).rejects.toThrow("one-auto-hep");
+    expect(await hostEndpoints()).toEqual(["one-all-interfaces"]);
+    const automatic = { ...own, kind: "HostEndpoint", spec: { node: "one", interfaceName: "*" } };
+    const metadata = { name: "one-auto-hep", labels: { role: "other" } };
+    await cluster.objects.create(`${OWN_API}/hostendpoints`, { ...automatic, metadata });
+    await expect(type("automatic host endpoints", impatient)).rejects.toThrow("timed out");
+    expect(await hostEndpoints()).toEqual(["one-all-interfaces", "one-auto-hep"]);
+    await cluster.objects.patch(`${OWN_API}/hostendpoints/one-auto-hep`, { metadata: { labels: { role: "edge" } } });
+
     await type("automatic host endpoints");
 
     expect((await read("/api/v1/nodes/one")).metadata.labels["role"]).toBe("edge");
     const { spec } = await read(`${OWN_API}/kubecontrollersconfigurations/default`);
     expect(spec.controllers.node.hostEndpoint.autoCreate).toBe("Enabled");
-    expect(await cluster.objects.list(`${OWN_API}/hostendpoints`)).toEqual([]);
+    expect(await hostEndpoints()).toEqual(["one-auto-hep"]);
   });
 
   testCluster("owner references are found, removed, and added with the new UID (rule 3)", async () => {
@@ -230,6 +283,18 @@ describe("typed by hand", () => {
 
     expect(await type("owner references before the upgrade")).toContain(`ConfigMap shop ranges ${API_VERSION}`);
     expect(await owners()).toBeUndefined();
+    // Somebody has changed the list since: the reference at that place stays.
+    const other = {
+      apiVersion: "v1",
+      kind: "Namespace",
+      name: "shop",
+      uid: (await read("/api/v1/namespaces/shop")).metadata.uid,
+    };
+    await cluster.objects.patch("/api/v1/namespaces/shop/configmaps/ranges", {
+      metadata: { ownerReferences: [other] },
+    });
+    await expect(type("owner references before the upgrade", withoutSearch)).rejects.toThrow("The request is invalid");
+    expect(await owners()).toEqual([other.uid]);
 
     await bash(`kubectl delete ippools.${identity.apiGroup} blue`);
     const after = await createPool();
@@ -246,6 +311,80 @@ describe("typed by hand", () => {
     expect([...commands.keys()].filter((title) => !typed.has(title))).toEqual([]);
   });
 });
+
+describe("typed on a cluster of v3.28 or earlier, changes nothing", () => {
+  beforeAll(async () => {
+    if (problem !== undefined) return;
+    await cluster[Symbol.asyncDispose]();
+    cluster = await startOlderCluster({ nodes: ["one"], kinds: ["ClusterInformation"] });
+    await createFormerOperatorDefinitions(cluster.objects);
+    copyFileSync(cluster.adminKubeconfig, join(folder.path, "home/.kube/config"));
+  });
+
+  testCluster("a manifest on etcd", async () => {
+    const paths = await layOutManifest(cluster, { version: "v3.28.0", datastore: "etcd", network: "own" });
+
+    expect(await writesOf("manifests on etcd")).toEqual([]);
+
+    for (const path of paths) await cluster.objects.remove(path);
+  });
+
+  testCluster("a manifest on the orchestrator's API, by its selector and by its storage", async () => {
+    await layOutManifest(cluster, { version: "v3.28.0", datastore: "kubernetes", network: "own" });
+    expect(await writesOf("manifests")).toEqual([]);
+
+    await initializeFormerStorage();
+    await bash(`kubectl --namespace kube-system delete daemonset ${nodeAgent}`);
+    await applyAgentOfBuild();
+    expect(await writesOf("manifests")).toEqual([]);
+  });
+
+  testCluster("a chart from before v3.23", async () => {
+    await installChart("v3.22.5", "default");
+
+    expect(await writesOf("a chart from before v3.23")).toEqual([]);
+    expect(await bash("helm list --namespace default --short")).toBe("net\n");
+
+    await bash("helm uninstall net --namespace default --wait");
+    await bash(`kubectl wait --for=delete namespace/${OPERATOR}`);
+  });
+
+  testCluster("a later chart, and the operator's manifest, by their storage and by the operator", async () => {
+    await bash(`kubectl create namespace ${OPERATOR}`);
+    await installChart("v3.28.2", OPERATOR);
+
+    expect(await writesOf("other charts")).toEqual([]);
+    expect(await writesOf("the operator's manifest")).toEqual([]);
+    await bash(`kubectl delete clusterinformations.${FORMER_API.group} default`);
+    expect(await writesOf("other charts")).toEqual([]);
+    expect(await writesOf("the operator's manifest")).toEqual([]);
+    expect(await bash(`helm history net --namespace ${OPERATOR} --max 1`)).toMatch(/^1\s.*deployed/m);
+  });
+});
+
+async function initializeFormerStorage(): Promise<void> {
+  await cluster.objects.create(`/apis/${apiVersionOf(FORMER_API)}/clusterinformations`, {
+    apiVersion: apiVersionOf(FORMER_API),
+    kind: "ClusterInformation",
+    metadata: { name: "default" },
+    spec: { datastoreReady: true },
+  });
+}
+
+/** As if somebody had deleted the former one, and applied a part of the manifest. */
+async function applyAgentOfBuild(): Promise<void> {
+  const text = await Bun.file(join(folder.path, "release", VERSION, `${product}.yaml`)).text();
+  await Bun.write(
+    join(folder.path, "agent.yaml"),
+    text.split("---\n").filter((part) => /^kind: DaemonSet$/m.test(part))[0] ?? "",
+  );
+  await bash("kubectl apply --server-side --filename agent.yaml");
+}
+
+async function installChart(version: "v3.22.5" | "v3.28.2", namespace: string): Promise<void> {
+  const chart = writeFormerChart(join(folder.path, `former-${version}`), version);
+  await bash(`helm install net ${chart} --namespace ${namespace}`);
+}
 
 /** Of the mesh, as far as its filters need it. */
 const ENVOY_FILTERS = {
