@@ -1,10 +1,15 @@
 /**
- * Every clause of the specification that promises something, in its own words.
+ * Every clause of the specification that promises something, in its own words. Those of one table row ("default" and the
+ * value), and those of a sentence whose parts are done by different code, are put together from its words.
  *
  * A rule is a numbered rule or a row of a table. The lines below it are its clauses: `service-4.b` is the second clause of
  * `service-4`; the only clause of a rule has the rule's own ID.
  */
 const CLAUSES = `
+naming
+  the neutral word vendor stands in for the product name wherever an identifier that holds the name must be given
+  orchestrator likewise stands for the container orchestrator's name inside identifiers
+
 service-1
   used through the standard CNI mechanism
   configured by a JSON network config
@@ -37,8 +42,10 @@ config.name
 config.cniVersion
   CNI spec version
   Chaining several plugins requires the CNI 0.3.0 spec
+  required: yes in the minimal config
 config.type
   vendor
+  string, required
 config.nodename
   required only when it differs from the host name
 config.datastore_type
@@ -151,12 +158,15 @@ annotation.ipv6pools
 annotation.ipAddrs
   Addresses assigned via IPAM
   must lie within a configured pool
+  list of IPv4 and/or IPv6 addresses
 annotation.ipAddrsNoIpam
   Addresses assigned bypassing IPAM
   requires feature_control.ip_addrs_no_ipam = true
+  list of IPv4 and/or IPv6 addresses
 annotation.floatingIPs
   Floating IPs assigned to the pod's workload endpoint
   requires feature_control.floating_ips = true
+  list of addresses
 annotation.ingress-bandwidth
   <n>M = n megabit per second
   orchestrator.io/ingress-bandwidth: Ingress shaping (bandwidth plugin)
@@ -170,9 +180,11 @@ chained.portmap
   snat boolean (true in the default)
   capabilities.portMappings boolean (true)
   Implements the orchestrator's host-port function
+  type = portmap
 chained.bandwidth
   capabilities.bandwidth boolean (true)
   Pod ingress and egress traffic shaping
+  type = bandwidth
 chained.removal
   To disable one, remove its section from the network configuration list
   Only these two chained plugins are supported
@@ -186,6 +198,7 @@ installation.metadata.name
 installation.linuxPolicySetupTimeoutSeconds
   Delays new pods from starting containers until their policy is programmed
   or this time has elapsed, whichever is first
+  integer (seconds)
 installation.ipPools
   list of objects with cidr; IPv4 and/or IPv6 pools
 installation.cni.type
@@ -249,8 +262,6 @@ errors-6
 errors-7
   Specific-address requests do not work with host-local IPAM
   specific-pool requests do not work with host-local IPAM
-errors-8
-  Error codes, exit codes and message texts: not shown
 
 limits.log_file_max_size
   100 MB default
@@ -278,6 +289,7 @@ pools-3
 pools-4
   routes are distributed only when the address falls in a pool in BGP mode
   not in VXLAN mode or outside pools
+  where routing must be arranged otherwise
 pools-5
   A floating IP must belong to an IP pool for advertisement to work
 pools-6
@@ -296,6 +308,7 @@ versioning-3
   UIDs of resources in the <vendor>.org/v3 API group change on upgrade
   Before the upgrade remove owner references with that apiGroup
   then add new owner references with the new UID
+  owned resources whose owner reference points to such a resource are garbage collected
 versioning-4
   (a) patch the existing installation, apiserver, operator deployment, service account, cluster role and cluster role binding
   (a) podsecuritypolicy
@@ -303,7 +316,8 @@ versioning-4
   from {manifest_base}/operator-crds.yaml
   (c) install the chart into the operator namespace
   (d) delete old release secrets in the default namespace, first with a dry run
-  Steps: (a) (b) (c) (d) in this order
+  the annotation meta.helm.sh/release-namespace is the operator namespace
+  the chart formerly lived in the default namespace
 versioning-5
   Helm, all other upgrades: apply the v3.29 CRDs as above
   then run the chart upgrade
@@ -321,10 +335,12 @@ versioning-7
   finish the application-layer-policy steps if used
   if upgrading from before v3.14 with host-endpoint pre-upgrade steps, review traffic logs, add needed global policies
   delete the temporary policy allow-all-upgrade
+  download the manifest
 versioning-8
   using the etcd variants of the manifests (networking and policy; policy with another networking plugin)
   at minimum set the etcd_endpoints value again
   node pods report 1/2 ready
+  Manifest install with etcd datastore: same
 versioning-9
   the sidecar is versioned with the rest
   an upgraded node agent works with an older sidecar
@@ -338,6 +354,7 @@ versioning-10
   carry the label <vendor>.org/created-by = the controllers component
   have names ending -auto-hep
   have an allow-all profile that permits all traffic when no policy applies
+  (b) patching the kube-controllers configuration default
 `;
 
 export interface Clause {
