@@ -7,6 +7,8 @@ import { packages, time } from "./packages.json";
 
 export interface DebianPackage {
   readonly name: string;
+  /** With its epoch, which the name of the file lacks: `1:1.2.13.dfsg-1`. */
+  readonly version: string;
   /** Archive and path there. */
   readonly path: string;
   /** Of the file, SHA-256. */

@@ -91,7 +91,8 @@ function compiledIn({ packages }: LockFile): readonly (readonly [string, LockedP
   const found = new Map<string, LockedPackage>();
   const add = (name: string) => {
     const locked = packages[`node_modules/${name}`];
-    if (locked === undefined || found.has(name)) return;
+    if (locked === undefined) throw new Error(`Cannot list package "${name}": the lock file does not have it`);
+    if (found.has(name)) return;
     found.set(name, locked);
     for (const each of Object.keys(locked.dependencies ?? {})) add(each);
   };
@@ -114,9 +115,9 @@ function npmPackage(name: string, { version = "", integrity = "", license }: Loc
   });
 }
 
-/** `path` ends with `name_version_architecture.deb`. */
-function debianPackage({ name, path, digest }: DebianPackage, of: ImageArchitecture): SpdxPackage {
-  const [, version = "", architecture = ""] = basename(path, ".deb").split("_");
+/** `path` ends with `name_version_architecture.deb`, without the epoch of the version. */
+function debianPackage({ name, version, path, digest }: DebianPackage, of: ImageArchitecture): SpdxPackage {
+  const [, , architecture = ""] = basename(path, ".deb").split("_");
   const spdx = packageOf(name, version, {
     checksums: [{ algorithm: "SHA256", checksumValue: digest }],
     externalRefs: [purl(`pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=${architecture}`)],

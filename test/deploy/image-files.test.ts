@@ -54,8 +54,18 @@ describe("pinnedPackage()", () => {
 
     expect(pinnedPackage(`'${address}' libc6_2.36-9+deb12u14_arm64.deb 2324660 SHA256:${digest}`)).toEqual({
       name: "libc6",
+      version: "2.36-9+deb12u14",
       path: "debian/pool/main/g/glibc/libc6_2.36-9+deb12u14_arm64.deb",
       digest,
+    });
+  });
+
+  test("keeps the epoch of the version, which the address does not have", () => {
+    const address = "http://site.example/debian/pool/main/z/zlib/zlib1g_1.2.13.dfsg-1_amd64.deb";
+
+    expect(pinnedPackage(`'${address}' zlib1g_1%3a1.2.13.dfsg-1_amd64.deb 1 SHA256:${"0".repeat(64)}`)).toMatchObject({
+      name: "zlib1g",
+      version: "1:1.2.13.dfsg-1",
     });
   });
 });

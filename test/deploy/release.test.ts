@@ -30,8 +30,7 @@ describe("the files of a release", () => {
   testNeeding(program("tar"))("are the same to the byte if they are written again, with another umask", async () => {
     const first = await write("first");
     const mask = process.umask(0o077);
-    const second = await write("second");
-    process.umask(mask);
+    const second = await write("second").finally(() => process.umask(mask));
 
     expect(second).toBe(first);
     expect(first.split("\n")).toContainEqual(expect.stringMatching(/^[0-9a-f]{64} {2}operator-crds\.yaml$/));
@@ -100,6 +99,18 @@ describe("sbomOf()", () => {
     expect(bird).toEqual(pinned);
   });
 
+  test("names the version of a Debian package with its epoch", () => {
+    const [zlib] = named("zlib1g");
+    expect(zlib?.versionInfo).toStartWith("1:1.2.13");
+    expect(zlib?.externalRefs?.[0]?.referenceLocator).toStartWith("pkg:deb/debian/zlib1g@1%3A1.2.13");
+  });
+
+  test("is not made if the lock file lacks a dependency", () => {
+    const { "node_modules/valibot": _, ...packages } = lock.packages;
+    const request = { names: identity, version: "v1.2.3", time: TIME, lock: { packages }, debian: IMAGE_PACKAGES };
+    expect(() => sbomOf(request)).toThrow('"valibot"');
+  });
+
   test("relates only what it lists, and everything that it lists", () => {
     const ids = sbom.packages.map(({ SPDXID }) => SPDXID);
     const related = sbom.relationships.map((each) => each.relatedSpdxElement);
@@ -115,7 +126,9 @@ interface Spdx {
   readonly packages: readonly {
     readonly SPDXID: string;
     readonly name: string;
+    readonly versionInfo: string;
     readonly downloadLocation: string;
+    readonly externalRefs?: readonly { readonly referenceLocator: string }[];
     readonly checksums?: readonly { readonly checksumValue: string }[];
   }[];
   readonly relationships: readonly { readonly relatedSpdxElement: string }[];
