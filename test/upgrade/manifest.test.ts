@@ -230,7 +230,7 @@ describe("policy with flannel on etcd from the manifest of v3.22", () => {
     const unstarted = await rejectionOf(() => run.carryOut(plan(allPodsStep)));
     expect(unstarted).toMatchObject({ kind: "not-ready" });
     const text = new RegExp(
-      `Deployment ${controllers}: 0 of 2 pods are ready; pod ${controllers}-\\S+: container ${controllers}: CrashLoopBackOff`,
+      `Deployment ${controllers}: 0 of 2 pods are ready; pod ${controllers}-\\S+ on node \\w+: container ${controllers}: CrashLoopBackOff`,
     );
     expect(unstarted).toHaveProperty("message", expect.stringMatching(text));
     cluster.kubelets.behave(isControllers, { kind: "run" });

@@ -2,44 +2,61 @@
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { quoted } from "../../quote.ts";
 import { fieldsIn, itemsIn, named, podSpecOf, textIn } from "../manifest/workload.ts";
-import { isRunning, nameOf, podProblem, unreadyContainers } from "./pods.ts";
+import { detail, isRunning, nameOf, nodeTrouble, podProblem, unreadyContainers } from "./pods.ts";
 
 export interface DeploymentView {
   readonly deployment: Fields;
   /** That its selector selects. */
   readonly pods: readonly Fields[];
+  /** That they are on. */
+  readonly nodes: readonly Fields[];
 }
 
-/** What is missing, a line for each; nothing if all replicas of the present template run and are ready. */
-export async function pendingDeployment(
+export interface DeploymentState {
+  /** What is missing, a line for each; none if all replicas of the present template run and are ready. */
+  readonly problems: readonly string[];
+  /** How far it is. What is here for the first time is progress: pods that come and go are not. */
+  readonly reached: readonly string[];
+}
+
+export async function readDeploymentState(
   objects: ClusterObjects,
   path: string,
   version: string,
-): Promise<readonly string[]> {
+): Promise<DeploymentState> {
   const deployment = await objects.read(path);
-  if (deployment === undefined) return [`Deployment ${path.replace(/^.*\//, "")} does not exist`];
+  if (deployment === undefined)
+    return { problems: [`Deployment ${path.replace(/^.*\//, "")} does not exist`], reached: [] };
   const { namespace } = fieldsIn(deployment, "metadata");
   const labelSelector = Object.entries(fieldsIn(deployment, "spec", "selector", "matchLabels"))
     .map(([name, value]) => `${name}=${value}`)
     .join(",");
   const pods = await objects.list(`/api/v1/namespaces/${namespace}/pods`, { labelSelector });
-  return deploymentProblems({ deployment, pods }, version);
+  const names = new Set(pods.flatMap((pod) => nodeOf(pod) ?? []));
+  const nodes = await Promise.all([...names].map((name) => objects.read(`/api/v1/nodes/${name}`)));
+  return deploymentState({ deployment, pods, nodes: nodes.filter((each) => each !== undefined) }, version);
 }
 
 /** Pure. `version`: of the release, which the tags of its images have. */
-export function deploymentProblems({ deployment, pods }: DeploymentView, version: string): readonly string[] {
+export function deploymentState({ deployment, pods, nodes }: DeploymentView, version: string): DeploymentState {
   const name = `Deployment ${nameOf(deployment)}`;
+  const exists = `${name} exists`;
   const own = named(itemsIn(podSpecOf(deployment), "containers"), nameOf(deployment));
-  if (isOtherRelease(own, version)) return [`${name} still has the image ${quoted(textIn(own, "image") ?? "")}`];
+  if (isOtherRelease(own, version))
+    return { problems: [`${name} still has the image ${quoted(textIn(own, "image") ?? "")}`], reached: [exists] };
+  const isNew = `${name} is of this release`;
   const status = fieldsIn(deployment, "status");
   if (numberIn(status, "observedGeneration") < numberIn(deployment["metadata"], "generation"))
-    return [`${name} has not been processed yet`];
+    return { problems: [`${name} has not been processed yet`], reached: [exists, isNew] };
+  const counts = ["replicas", "updatedReplicas", "readyReplicas"].map(
+    (each) => [each, numberIn(status, each)] as const,
+  );
+  const reached = [exists, isNew, ...counts.map(([each, count]) => `${name} has ${count} ${each}`)];
   const { replicas: wanted = 1 } = fieldsIn(deployment, "spec");
-  const [updated, ready] = [numberIn(status, "updatedReplicas"), numberIn(status, "readyReplicas")];
-  const isComplete = updated === wanted && ready === wanted && numberIn(status, "replicas") === wanted;
-  if (isComplete) return [];
-  const reasons = pods.flatMap(podReason);
-  return [`${name}: ${ready} of ${wanted} pods are ready${reasons.length === 0 ? "" : `; ${reasons.join("; ")}`}`];
+  if (counts.every(([, count]) => count === wanted)) return { problems: [], reached };
+  const reasons = pods.flatMap((pod) => podReason(pod, nodes));
+  const ready = `${name}: ${numberIn(status, "readyReplicas")} of ${wanted} pods are ready`;
+  return { problems: [[ready, ...reasons].join("; ")], reached };
 }
 
 /** Our container has the name of the Deployment. An image with a digest alone tells nothing. */
@@ -48,12 +65,32 @@ function isOtherRelease(container: Fields | undefined, version: string): boolean
   return tag !== undefined && tag !== version;
 }
 
-function podReason(pod: Fields): readonly string[] {
-  const unready = unreadyContainers(pod);
-  const problem = podProblem(pod);
-  if (problem === "" && unready.length === 0 && isRunning(pod)) return [];
+/** Nothing of pods that are over, such as evicted ones: others have taken their place. */
+function podReason(pod: Fields, nodes: readonly Fields[]): readonly string[] {
   const phase = textIn(pod["status"], "phase") ?? "unknown";
-  return [`pod ${nameOf(pod)}: ${problem || (isRunning(pod) ? `not ready: ${unready.join(", ")}` : phase)}`];
+  if (phase === "Succeeded" || phase === "Failed") return [];
+  const node = nodeOf(pod);
+  const trouble = node === undefined ? "" : nodeTrouble(nodes.find((each) => nameOf(each) === node));
+  const parts = [unreadyReason(pod, phase), trouble].filter((part) => part !== "");
+  if (parts.length === 0) return [];
+  return [`pod ${nameOf(pod)}${node === undefined ? "" : ` on node ${node}`}: ${parts.join(", and ")}`];
+}
+
+/** Empty if it is ready. On a node that is down, its containers still have the state that they had last. */
+function unreadyReason(pod: Fields, phase: string): string {
+  if (fieldsIn(pod, "metadata")["deletionTimestamp"] !== undefined) return "it does not end";
+  const problem = podProblem(pod);
+  if (problem !== "") return problem;
+  if (!isRunning(pod)) return phase;
+  const unready = unreadyContainers(pod);
+  if (unready.length > 0) return `not ready: ${unready.join(", ")}`;
+  const condition = itemsIn(pod["status"], "conditions").find(({ type }) => type === "Ready");
+  if (condition === undefined || condition["status"] === "True") return "";
+  return `not ready${detail(condition["reason"], condition["message"])}`;
+}
+
+function nodeOf(pod: Fields): string | undefined {
+  return textIn(pod["spec"], "nodeName");
 }
 
 function numberIn(value: unknown, name: string): number {

@@ -165,7 +165,8 @@ function isAccepted({ isPartlyReadyAccepted, container, now }: RolloutView, pod:
   return now.getTime() - startedAt >= PATIENCE_MILLISECONDS;
 }
 
-function detail(reason: unknown, message: unknown): string {
+/** In parentheses; empty if there is nothing to say. */
+export function detail(reason: unknown, message: unknown): string {
   const parts = [reason, message].filter((part) => typeof part === "string" && part !== "");
   return parts.length === 0 ? "" : ` (${parts.join(": ")})`;
 }

@@ -1,7 +1,7 @@
 /** Rules 7 and 8: all pods run, those of the controllers too. They start after the datastore is unlocked. It writes nothing. */
 import { PluginError } from "../../errors.ts";
 import { objectPath } from "../../operator/object-kinds.ts";
-import { pendingDeployment } from "../rollout/controllers.ts";
+import { type DeploymentState, readDeploymentState } from "../rollout/controllers.ts";
 import type { PlanningSite, Step, StepSite } from "../step.ts";
 
 const NAME = "all-pods";
@@ -22,30 +22,34 @@ export const allPodsStep: Step = {
   remaining: (site) => missingPods(site),
 
   async act(site) {
-    let last = "";
+    const told = new Set<string>();
+    const reached = new Set<string>();
     let since = site.now().getTime();
     for (;;) {
       site.signal.throwIfAborted();
-      const missing = await missingPods(site);
-      if (missing.length === 0) return;
-      const text = missing.join("; ");
-      if (text !== last) {
-        site.progress(text);
-        [last, since] = [text, site.now().getTime()];
-      } else if (site.now().getTime() - since >= site.options.stallSeconds * 1_000) throw stalled(site, text);
+      const states = await deploymentStates(site);
+      const text = states.flatMap(({ problems }) => problems).join("; ");
+      if (text === "") return;
+      if (!told.has(text)) site.progress(text);
+      told.add(text);
+      const before = reached.size;
+      for (const each of states.flatMap((state) => state.reached)) reached.add(each);
+      if (reached.size > before) since = site.now().getTime();
+      else if (site.now().getTime() - since >= site.options.stallSeconds * 1_000) throw stalled(site, text);
       await site.wait(POLL_MILLISECONDS);
     }
   },
 };
 
-async function missingPods({ objects, facts, release }: PlanningSite): Promise<readonly string[]> {
+async function missingPods(site: PlanningSite): Promise<readonly string[]> {
+  return (await deploymentStates(site)).flatMap(({ problems }) => problems);
+}
+
+function deploymentStates({ objects, facts, release }: PlanningSite): Promise<readonly DeploymentState[]> {
   const network = facts.method.kind === "manifest" ? facts.method.network : "own";
   const { components } = release.manifest({ datastore: facts.datastore, network });
   const deployments = components.filter(({ kind }) => kind === "Deployment");
-  const found = await Promise.all(
-    deployments.map((each) => pendingDeployment(objects, objectPath(each), release.version)),
-  );
-  return found.flat();
+  return Promise.all(deployments.map((each) => readDeploymentState(objects, objectPath(each), release.version)));
 }
 
 function stalled({ options, facts }: StepSite, text: string): PluginError {
@@ -53,7 +57,7 @@ function stalled({ options, facts }: StepSite, text: string): PluginError {
     "not-ready",
     `Not all pods of the release run, without progress for ${options.stallSeconds} s: ${text}`,
     {
-      details: `look at them with "kubectl --namespace ${facts.namespace} describe pods", remove the cause, and run upgrade apply again`,
+      details: `look at them with "kubectl --namespace ${facts.namespace} describe pods", remove the cause, and run upgrade apply again. If a node does not come back, delete the Node, or its pod by force (kubectl delete pod --force)`,
     },
   );
 }
