@@ -19,8 +19,10 @@ export interface TakeOver {
   readonly manager: string;
   /** Whose fields are taken; entries of subresources never are. */
   readonly isTaken: (entry: FieldsEntry) => boolean;
-  /** "left": labels, annotations and owners stay with those who set them. */
-  readonly metadata: "taken" | "left";
+  /** "left": labels, annotations and owners stay with those who set them. "last-applied": except for what kubectl applied last, which is removed. */
+  readonly metadata: "taken" | "left" | "last-applied";
+  /** Other fields that stay with those who set them: `secrets`. */
+  readonly left?: readonly string[];
 }
 
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
@@ -35,13 +37,22 @@ export function takeOverPatch(object: Fields, takeOver: TakeOver): readonly obje
   const metadata = isObject(object["metadata"]) ? object["metadata"] : {};
   const before = entriesIn(metadata);
   const after = withTakenFields(before, takeOver, String(object["apiVersion"] ?? ""));
-  const hasAnnotation = takeOver.metadata === "taken" && LAST_APPLIED in Object(metadata["annotations"] ?? {});
+  const hasAnnotation = takeOver.metadata !== "left" && LAST_APPLIED in Object(metadata["annotations"] ?? {});
   if (after === undefined && !hasAnnotation) return [];
   return [
     { op: "test", path: "/metadata/resourceVersion", value: metadata["resourceVersion"] },
     ...(after === undefined ? [] : [{ op: "replace", path: "/metadata/managedFields", value: after }]),
     ...(hasAnnotation ? [{ op: "remove", path: `/metadata/annotations/${LAST_APPLIED.replace("/", "~1")}` }] : []),
   ];
+}
+
+/** Whether the object has been taken over, or applied, by the manager since it was as `before`. */
+export function isTakenSince(before: Fields, object: Fields, manager: string): boolean {
+  const [then, now] = [before, object].map(({ metadata }) => (isObject(metadata) ? metadata : {}));
+  const isApplier = (metadata: Fields = {}) =>
+    entriesIn(metadata).some((entry) => entry.manager === manager && entry.operation === "Apply");
+  const hasAnnotation = (metadata: Fields = {}) => LAST_APPLIED in Object(metadata["annotations"] ?? {});
+  return (isApplier(now) && !isApplier(then)) || (hasAnnotation(then) && !hasAnnotation(now));
 }
 
 /** Fields that go when `wanted` is applied after the patch: only the former managers have them. As `.spec.template.spec.volumes[name="a"]`. */
@@ -51,7 +62,7 @@ export function removedByTakeOver(object: Fields, takeOver: TakeOver, wanted: ob
   const [taken, others] = [entries.filter(isTaken), entries.filter((entry) => !isTaken(entry))].map((part) =>
     part.reduce<Fields>((all, { fieldsV1 }) => union(all, fieldsV1), {}),
   );
-  const fields = partsOf(taken, takeOver.metadata).taken;
+  const fields = partsOf(taken, takeOver).taken;
   return removedBelow(fields, { wanted, others, path: "" });
 }
 
@@ -107,7 +118,7 @@ function withTakenFields(
     entry.manager === takeOver.manager && entry.operation === "Apply" && entry.subresource === undefined;
   const isTaken = (entry: FieldsEntry) =>
     !isOwn(entry) && entry.subresource === undefined && entry.apiVersion === apiVersion && takeOver.isTaken(entry);
-  const taken = entries.filter(isTaken).map(({ fieldsV1 }) => partsOf(fieldsV1, takeOver.metadata).taken);
+  const taken = entries.filter(isTaken).map(({ fieldsV1 }) => partsOf(fieldsV1, takeOver).taken);
   if (taken.every((fields) => Object.keys(fields).length === 0)) return undefined;
   const own = entries.find(isOwn);
   const fieldsV1 = [own?.fieldsV1, ...taken].reduce<Fields>((all, more) => union(all, more), {});
@@ -115,7 +126,7 @@ function withTakenFields(
     .filter((entry) => !isOwn(entry))
     .flatMap((entry) => {
       if (!isTaken(entry)) return [entry];
-      const { left } = partsOf(entry.fieldsV1, takeOver.metadata);
+      const { left } = partsOf(entry.fieldsV1, takeOver);
       return Object.keys(left).length === 0 ? [] : [{ ...entry, fieldsV1: left }];
     });
   return [
@@ -137,12 +148,20 @@ function entriesIn(metadata: Fields): readonly FieldsEntry[] {
 }
 
 /** What controllers report is never taken. */
-function partsOf(fieldsV1: unknown, metadata: TakeOver["metadata"]): { readonly taken: Fields; readonly left: Fields } {
-  const { "f:status": status, "f:metadata": own, ...taken } = isObject(fieldsV1) ? fieldsV1 : {};
-  const isLeft = metadata === "left" && own !== undefined;
+function partsOf(
+  fieldsV1: unknown,
+  { metadata, left = [] }: TakeOver,
+): { readonly taken: Fields; readonly left: Fields } {
+  const { "f:metadata": own, ...fields } = isObject(fieldsV1) ? fieldsV1 : {};
+  const names = ["status", ...left].map((name) => `f:${name}`);
+  const [staying, taken] = [true, false].map((isLeft) =>
+    Object.fromEntries(Object.entries(fields).filter(([name]) => names.includes(name) === isLeft)),
+  );
+  const rest = own === undefined || metadata === "left" ? own : withoutLastApplied(own);
+  const members = rest === undefined || Object.keys(Object(rest)).length === 0 ? {} : { "f:metadata": rest };
   return {
-    taken: { ...taken, ...(isLeft || own === undefined ? {} : { "f:metadata": withoutLastApplied(own) }) },
-    left: { ...(isLeft ? { "f:metadata": own } : {}), ...(status === undefined ? {} : { "f:status": status }) },
+    taken: { ...taken, ...(metadata === "taken" ? members : {}) },
+    left: { ...(metadata === "taken" ? {} : members), ...staying },
   };
 }
 

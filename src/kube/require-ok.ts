@@ -93,6 +93,12 @@ export function isServerFailure(failure: unknown): boolean {
   return failure.cause.status === 429 || failure.cause.status >= 500;
 }
 
+/** Whether server-side apply cannot read the object, for example because of entries that are there twice: the server says 500. */
+export function isUnreadableByApply(failure: unknown): failure is PluginError {
+  if (!(failure instanceof PluginError) || !(failure.cause instanceof RefusedRequest)) return false;
+  return failure.cause.status === 500 && failure.cause.text.includes("failed to create typed ");
+}
+
 /** Whether the API no longer has the state that a continued list refers to. */
 export function isHistoryGone(failure: unknown): boolean {
   return statusOfRefusal(failure) === 410;

@@ -2,7 +2,6 @@
  * Applies objects of the release by force. Before that, what kubectl wrote without --server-side is taken over, so that fields
  * that the release has no more are removed, and what would contradict a new field is cleared.
  */
-import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { isOfKubectl, removedByTakeOver, takeOverPatch } from "../kube/field-owners.ts";
 import type { ClusterObjects, Fields } from "../kube/objects.ts";
@@ -11,6 +10,7 @@ import { describeObject, objectPath } from "../operator/object-kinds.ts";
 import { isContained } from "./contained.ts";
 import { planApply } from "./dry-run.ts";
 import { contradictionPatch } from "./environment-contradictions.ts";
+import { ATTEMPTS, isOutdated, patchUnchanged } from "./patch-unchanged.ts";
 import type { PlannedChange } from "./step.ts";
 
 const TAKE_OVER = { manager: identity.adminTool, isTaken: isOfKubectl, metadata: "taken" } as const;
@@ -72,8 +72,6 @@ function takeOver(live: Fields): readonly object[] {
   return takeOverPatch(live, TAKE_OVER);
 }
 
-const ATTEMPTS = 5;
-
 /** Others may write the object at the same time. */
 async function prepare(
   objects: ClusterObjects,
@@ -87,10 +85,9 @@ async function prepare(
     const patch = owners.length > 0 ? owners : contradictionPatch(live, object);
     if (patch.length === 0) return;
     try {
-      live = await objects.patchJson(path, patch);
+      live = await patchUnchanged(objects, path, { live, patch });
     } catch (failure) {
-      if (!(failure instanceof PluginError) || failure.kind !== "resource-invalid" || attempt >= ATTEMPTS)
-        throw failure;
+      if (!isOutdated(failure) || attempt >= ATTEMPTS) throw failure;
       live = await objects.read(path);
     }
   }

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
 import type { ClusterObjects } from "../kube/objects.ts";
 import { restoreObject } from "./restore-objects.ts";
 
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 const PATH = "/api/v1/namespaces/a/configmaps/b";
 const before = { kind: "ConfigMap", metadata: { name: "b", uid: "u", resourceVersion: "1" }, data: { is: "former" } };
 
@@ -34,5 +36,21 @@ describe("restoreObject()", () => {
     await expect(restoreObject(contested(100).objects, PATH, before)).rejects.toMatchObject({
       kind: "resource-changed",
     });
+  });
+
+  test.each<[string, object, object]>([
+    ["the manager of its fields", {}, { managedFields: [{ manager: identity.adminTool, operation: "Apply" }] }],
+    ["what kubectl applied last", { annotations: { [LAST_APPLIED]: "{}" } }, {}],
+  ])("puts back %s, although the content is the same", async (_, former, present) => {
+    const saved = { ...before, metadata: { ...before.metadata, ...former } };
+    const written: unknown[] = [];
+    const objects = {
+      read: async () => ({ ...before, metadata: { ...before.metadata, ...present, resourceVersion: "7" } }),
+      replace: async (_path: string, object: object) => void written.push(object),
+    } as unknown as ClusterObjects;
+
+    expect(await restoreObject(objects, PATH, saved)).toBe(true);
+    expect(written).toEqual([{ ...saved, metadata: { ...saved.metadata, resourceVersion: "7" } }]);
+    expect(await restoreObject({ ...objects, read: async () => saved }, PATH, saved)).toBe(false);
   });
 });

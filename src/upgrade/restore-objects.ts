@@ -1,5 +1,7 @@
 /** Puts objects back as they were before an upgrade, for the rollback of steps. */
 import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { isTakenSince } from "../kube/field-owners.ts";
 import type { ClusterObjects, Fields } from "../kube/objects.ts";
 import { isObject } from "../model/shape.ts";
 import { quoted } from "../quote.ts";
@@ -23,7 +25,7 @@ export async function readBackedUp(backups: Pick<Backups, "read">): Promise<Back
 }
 
 /**
- * In the given order. What did not exist is deleted; what is as it was is not written.
+ * In the given order. What did not exist is deleted; what is as it was, with its owners, is not written.
  * @public
  */
 export async function restoreBackedUp(
@@ -60,7 +62,8 @@ export async function restoreObject(objects: ClusterObjects, path: string, befor
 async function restoreOnce(objects: ClusterObjects, path: string, before: Fields | null): Promise<boolean> {
   const live = await objects.read(path);
   if (before === null) return live === undefined ? false : objects.remove(path, withUid(live));
-  if (contentHash(live) === contentHash(before)) return false;
+  const isTaken = live !== undefined && isTakenSince(before, live, identity.adminTool);
+  if (contentHash(live) === contentHash(before) && !isTaken) return false;
   if (live === undefined) await objects.create(collectionOf(path), asNew(before));
   else await objects.replace(path, asNext(before, live));
   return true;

@@ -5,9 +5,11 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { MemoryTable } from "../../src/datastore/memory/table.ts";
+import { PluginError } from "../../src/errors.ts";
 import { identity } from "../../src/identity.ts";
 import type { Facts } from "../../src/upgrade/facts.ts";
 import { writeObject } from "../../src/upgrade/manifest/write-objects.ts";
+import { restoreObject } from "../../src/upgrade/restore-objects.ts";
 import type { Step, StepPlan } from "../../src/upgrade/step.ts";
 import { allPodsStep } from "../../src/upgrade/steps/all-pods.ts";
 import { formerObjectsStep } from "../../src/upgrade/steps/former-objects.ts";
@@ -135,8 +137,8 @@ describe("networking and policy from the manifest of v3.26", () => {
 
     expect(await imagesOf(nodeAgent)).toEqual([IMAGE, IMAGE]);
     const { spec, metadata } = await read(AGENTS);
-    const managers = metadata.managedFields.filter(({ subresource }: AnyObject) => subresource === undefined);
-    expect(managers.map(({ manager, operation }: AnyObject) => `${operation} by ${manager}`)).toEqual([
+    const owners = metadata.managedFields.filter(({ fieldsV1 }: AnyObject) => "f:spec" in fieldsV1);
+    expect(owners.map(({ manager, operation }: AnyObject) => `${operation} by ${manager}`)).toEqual([
       `Apply by ${identity.adminTool}`,
     ]);
     expect(metadata.annotations).not.toHaveProperty("kubectl.kubernetes.io/last-applied-configuration");
@@ -259,29 +261,137 @@ describe("an object that is written", () => {
     },
   });
 
-  testCluster("loses what others had set, by server-side apply", async () => {
+  const ownersOf = ({ managedFields }: AnyObject, isOwned: (fields: AnyObject) => boolean) =>
+    managedFields.filter(({ fieldsV1 }: AnyObject) => isOwned(fieldsV1)).map(({ manager }: AnyObject) => manager);
+  const tool = identity.adminTool;
+
+  testCluster("loses what others had set, by server-side apply, except for their metadata", async () => {
     const before = daemonSet(twice, { hostPID: true, initContainers: [{ name: "former", image: "former" }] });
     await cluster.objects.create(`${APPS}/daemonsets`, before);
-    const object = daemonSet([{ name: "ONCE", value: "1" }]);
+    await cluster.objects.patch(path, { metadata: { labels: { theirs: "1" }, finalizers: ["example.org/theirs"] } });
+    const object = { ...daemonSet([{ name: "ONCE", value: "1" }]), metadata: { ...metadata, labels: { ours: "1" } } };
 
-    expect(await writeObject(cluster.objects, { object, mode: "whole" })).toBe(true);
+    expect(await writeObject(cluster.objects, { object, mode: "whole" })).toBe("is applied");
     const { spec, metadata: written } = await read(path);
     expect(spec.template.spec).toMatchObject({ containers: [{ env: [{ name: "ONCE", value: "1" }] }] });
     expect(spec.template.spec).not.toHaveProperty("initContainers");
     expect(spec.template.spec).not.toHaveProperty("hostPID");
-    expect(written.managedFields.map(({ operation }: AnyObject) => operation)).toContain("Apply");
-    expect(await writeObject(cluster.objects, { object, mode: "whole" })).toBe(false);
+    expect(written).toMatchObject({ labels: { theirs: "1", ours: "1" }, finalizers: ["example.org/theirs"] });
+    expect(ownersOf(written, (fields) => "f:spec" in fields)).toEqual([tool]);
+    expect(ownersOf(written, (fields) => fields["f:metadata"]?.["f:labels"]?.["f:ours"] !== undefined)).toEqual([tool]);
+    expect(ownersOf(written, (fields) => fields["f:metadata"]?.["f:labels"]?.["f:theirs"] !== undefined)).not.toContain(
+      tool,
+    );
+    expect(ownersOf(written, (fields) => fields["f:metadata"]?.["f:finalizers"] !== undefined)).not.toContain(tool);
+    expect(await writeObject(cluster.objects, { object, mode: "whole" })).toBeUndefined();
+    await cluster.objects.patch(path, { metadata: { finalizers: null } });
     await cluster.objects.remove(path);
+  });
+
+  testCluster("that is added to stays what others made of it: members are theirs, whole lists have all", async () => {
+    const configMap = { apiVersion: "v1", kind: "ConfigMap", metadata };
+    const role = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role", metadata };
+    const rule = (resource: string) => ({ apiGroups: [""], resources: [resource], verbs: ["get"] });
+    const roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles";
+    const annotations = { "kubectl.kubernetes.io/last-applied-configuration": "{}" };
+    await cluster.objects.create(`${CORE}/configmaps`, {
+      ...configMap,
+      metadata: { ...metadata, annotations },
+      data: { theirs: "1" },
+    });
+    await cluster.objects.create(roles, { ...role, rules: [rule("pods")] });
+
+    const added = { ...configMap, data: { ours: "1" } };
+    expect(await writeObject(cluster.objects, { object: added, mode: "add" })).toBe("is applied");
+    const { data, metadata: written } = await read(`${CORE}/configmaps/written`);
+    expect(data).toEqual({ theirs: "1", ours: "1" });
+    expect(written).not.toHaveProperty("annotations");
+    expect(ownersOf(written, (fields) => fields["f:data"]?.["f:theirs"] !== undefined)).not.toContain(tool);
+    expect(ownersOf(written, (fields) => fields["f:data"]?.["f:ours"] !== undefined)).toEqual([tool]);
+
+    const widened = { ...role, rules: [rule("nodes")] };
+    expect(await writeObject(cluster.objects, { object: widened, mode: "add" })).toBe("is applied");
+    expect((await read(`${roles}/written`)).rules).toEqual([rule("pods"), rule("nodes")]);
+    await cluster.objects.remove(`${CORE}/configmaps/written`);
+    await cluster.objects.remove(`${roles}/written`);
   });
 
   testCluster("is replaced if apply refuses it: a variable that is there twice", async () => {
     await cluster.objects.create(`${APPS}/daemonsets`, daemonSet([], { hostPID: true }));
     const object = daemonSet(twice);
 
-    expect(await writeObject(cluster.objects, { object, mode: "whole" })).toBe(true);
+    const done = await writeObject(cluster.objects, { object, mode: "whole" });
+    expect(done).toMatch(/^is replaced: .*duplicate entries/);
     const { spec } = await read(path);
     expect(spec.template.spec.containers[0].env).toEqual(twice);
     expect(spec.template.spec).not.toHaveProperty("hostPID");
     await cluster.objects.remove(path);
   });
+
+  testCluster("is replaced if an admission policy does not accept its former content any more", async () => {
+    const admission = "/apis/admissionregistration.k8s.io/v1";
+    await cluster.objects.create(`${APPS}/daemonsets`, daemonSet([], { hostPID: true }));
+    await cluster.objects.create(`${admission}/validatingadmissionpolicies`, {
+      metadata: { name: "written" },
+      spec: {
+        matchConstraints: {
+          resourceRules: [
+            { apiGroups: ["apps"], apiVersions: ["v1"], operations: ["UPDATE"], resources: ["daemonsets"] },
+          ],
+        },
+        validations: [
+          {
+            expression: "!has(object.spec.template.spec.hostPID) || !object.spec.template.spec.hostPID",
+            message: "no processes of hosts",
+          },
+        ],
+      },
+    });
+    await cluster.objects.create(`${admission}/validatingadmissionpolicybindings`, {
+      metadata: { name: "written" },
+      spec: {
+        policyName: "written",
+        validationActions: ["Deny"],
+        matchResources: { objectSelector: {}, namespaceSelector: {} },
+      },
+    });
+    let count = 0;
+    const isRefused = async () => {
+      const changed = cluster.objects.patch(path, { metadata: { labels: { count: String(++count) } } });
+      return (await changed.catch(() => "refused")) === "refused";
+    };
+    await pollUntil(isRefused, "the policy to work");
+
+    const object = daemonSet([{ name: "ONCE", value: "1" }]);
+    const done = await writeObject(cluster.objects, { object, mode: "whole" });
+    expect(done).toMatch(/^is replaced: .*no processes of hosts/);
+    expect((await read(path)).spec.template.spec).not.toHaveProperty("hostPID");
+    for (const kind of ["validatingadmissionpolicybindings", "validatingadmissionpolicies"])
+      await cluster.objects.remove(`${admission}/${kind}/written`);
+    await cluster.objects.remove(path);
+  });
+
+  testCluster(
+    "has its former owners again if the tool was killed after it took over, and it is rolled back",
+    async () => {
+      const annotations = { "kubectl.kubernetes.io/last-applied-configuration": "{}" };
+      await cluster.objects.create(`${APPS}/daemonsets`, { ...daemonSet([]), metadata: { ...metadata, annotations } });
+      const before = await read(path);
+      const killed = { ...cluster.objects, apply: () => Promise.reject(new PluginError("api-unavailable", "killed")) };
+      const object = daemonSet([{ name: "ONCE", value: "1" }]);
+      expect(await rejectionOf(() => writeObject(killed, { object, mode: "whole" }))).toHaveProperty(
+        "message",
+        "killed",
+      );
+      expect(ownersOf((await read(path)).metadata, (fields) => "f:spec" in fields)).toEqual([tool]);
+
+      expect(await restoreObject(cluster.objects, path, before)).toBe(true);
+      const { metadata: restored } = await read(path);
+      const isSpec = (fields: AnyObject) => "f:spec" in fields;
+      expect(ownersOf(restored, isSpec)).toEqual(ownersOf(before.metadata, isSpec));
+      expect(restored.annotations).toMatchObject(annotations);
+      expect(await restoreObject(cluster.objects, path, before)).toBe(false);
+      await cluster.objects.remove(path);
+    },
+  );
 });

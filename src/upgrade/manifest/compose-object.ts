@@ -29,12 +29,11 @@ export function composeObject({ object, mode }: WantedObject, live: Fields): Fie
   };
 }
 
-/** Token secrets of accounts, in clusters that still have them. */
-function keptByServer({ secrets, imagePullSecrets }: Fields): Fields {
-  return {
-    ...(secrets === undefined ? {} : { secrets }),
-    ...(imagePullSecrets === undefined ? {} : { imagePullSecrets }),
-  };
+/** Of accounts: what the orchestrator and users have set there stays. */
+export const KEPT_FIELDS: readonly string[] = ["secrets", "imagePullSecrets"];
+
+function keptByServer(live: Fields): Fields {
+  return Object.fromEntries(Object.entries(live).filter(([name]) => KEPT_FIELDS.includes(name)));
 }
 
 /** Members and items of both; where they differ, the wanted one. */

@@ -3,6 +3,8 @@ import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { takeOverPatch } from "../../kube/field-owners.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
+import { isUnreadableByApply, statusOfRefusal } from "../../kube/require-ok.ts";
+import { isObject } from "../../model/shape.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { describeObject, objectPath } from "../../operator/object-kinds.ts";
 import { forcedConflicts, planApply } from "../dry-run.ts";
@@ -10,8 +12,9 @@ import { isSame } from "../merge/canonical-json.ts";
 import { withoutServerFields } from "../merge/server-defaults.ts";
 import { contentHash } from "../object-content.ts";
 import { objectDiff } from "../object-diff.ts";
+import { ATTEMPTS, isOutdated, patchUnchanged } from "../patch-unchanged.ts";
 import type { PlannedChange } from "../step.ts";
-import { composeObject } from "./compose-object.ts";
+import { composeObject, KEPT_FIELDS } from "./compose-object.ts";
 import type { WantedObject } from "./wanted.ts";
 import { fieldsIn } from "./workload.ts";
 
@@ -79,8 +82,6 @@ async function isComposed(objects: ClusterObjects, wanted: WantedObject, live: F
   return contentHash(tried.after) === contentHash(tried.live);
 }
 
-const ATTEMPTS = 5;
-
 /** With the object that it was tried on: controllers report into objects all the time, which changes their version. */
 async function tryReplacement(objects: ClusterObjects, wanted: WantedObject, first: Fields) {
   const path = objectPath(wanted.object);
@@ -95,71 +96,113 @@ async function tryReplacement(objects: ClusterObjects, wanted: WantedObject, fir
   }
 }
 
-function isOutdated(failure: unknown): boolean {
-  return failure instanceof PluginError && failure.kind === "resource-changed";
-}
-
 /**
- * Returns whether it was written: by server-side apply with forced conflicts. Fails with `resource-changed` if somebody changes
- * its content meanwhile.
+ * Returns what was done, as it is reported; `undefined` if it was as it should be. It is server-side apply with forced conflicts.
+ * Fails with `resource-changed` if somebody changes its content meanwhile.
  */
-export async function writeObject(objects: ClusterObjects, wanted: WantedObject): Promise<boolean> {
+export async function writeObject(objects: ClusterObjects, wanted: WantedObject): Promise<string | undefined> {
   const path = objectPath(wanted.object);
   const first = await objects.read(path);
   if (first === undefined) {
     await objects.apply(path, wanted.object, { force: true });
-    return true;
+    return APPLIED;
   }
-  if (await isComposed(objects, wanted, first)) return false;
-  for (let live: Fields | undefined = first; ; live = await objects.read(path)) {
+  if (await isComposed(objects, wanted, first)) return undefined;
+  let live = first;
+  for (let attempt = 1; ; attempt++) {
     try {
-      await writeComposed(objects, wanted, await takenOver(objects, path, live ?? first));
-      return true;
+      return await writeComposed(objects, wanted, await takenOver(objects, wanted, live));
     } catch (failure) {
-      if (!isOutdated(failure) || contentHash(await objects.read(path)) !== contentHash(first)) throw failure;
+      if (!isOutdated(failure)) throw failure;
+      const now = await objects.read(path);
+      // A request whose response was lost is sent again, with the version from before.
+      if (now !== undefined && (await isComposed(objects, wanted, now))) return APPLIED;
+      if (now === undefined || attempt >= ATTEMPTS || contentHash(now) !== contentHash(first)) throw failure;
+      live = now;
     }
   }
 }
 
-const TAKE_OVER = { manager: identity.adminTool, isTaken: () => true, metadata: "taken" } as const;
+const APPLIED = "is applied";
 
-/** Apply removes fields of the earlier release only if nobody else owns them. Its owners change, and no other content. */
-async function takenOver(objects: ClusterObjects, path: string, live: Fields): Promise<Fields> {
-  const patch = takeOverPatch(live, TAKE_OVER);
-  if (patch.length === 0) return live;
+interface Taken {
+  readonly live: Fields;
+  /** Why its fields are not this tool's. */
+  readonly refusal?: string;
+}
+
+/**
+ * Apply removes fields of the earlier release only if nobody else owns them. Its owners change, and no other content. Labels and
+ * other metadata stay with those who set them, and so does everything if it is only added to.
+ */
+async function takenOver(objects: ClusterObjects, { object, mode }: WantedObject, live: Fields): Promise<Taken> {
+  const patch = takeOverPatch(live, {
+    manager: identity.adminTool,
+    isTaken: () => mode === "whole",
+    metadata: "last-applied",
+    left: KEPT_FIELDS,
+  });
+  if (patch.length === 0) return { live };
   try {
-    return (await objects.patchJson(path, patch)) ?? live;
+    return { live: (await patchUnchanged(objects, objectPath(object), { live, patch })) ?? live };
   } catch (failure) {
-    // The test of the version fails.
-    if (!(failure instanceof PluginError) || failure.kind !== "resource-invalid") throw failure;
-    throw new PluginError("resource-changed", `Cannot take over the fields of "${path}": it has changed`, {
-      cause: failure,
-    });
+    // Admission policies may refuse the content of the earlier release, and accept that of this one.
+    if (!isRefused(failure)) throw failure;
+    return { live, refusal: failure.message };
   }
 }
 
-/** By a replacement where apply would not make the object what it should be: fields without an owner, or entries that are there twice. */
-async function writeComposed(objects: ClusterObjects, wanted: WantedObject, live: Fields): Promise<void> {
+/** By a replacement if apply would not make the object what it should be: fields without an owner, or entries that are there twice. */
+async function writeComposed(objects: ClusterObjects, wanted: WantedObject, { live, refusal }: Taken): Promise<string> {
   const path = objectPath(wanted.object);
   const composed = composeObject(wanted, live);
-  const applied = appliedForm(wanted.object, composed);
-  const expected = await objects.replace(path, composed, { isDryRun: true });
-  const tried = await objects.apply(path, applied, { force: true, isDryRun: true }).catch((failure: unknown) => {
-    if (isOutdated(failure)) throw failure;
-    return undefined;
-  });
-  if (contentHash(tried) === contentHash(expected)) await objects.apply(path, applied, { force: true });
-  else await objects.replace(path, composed);
+  const expected = contentHash(await objects.replace(path, composed, { isDryRun: true }));
+  let why = refusal;
+  for (const applied of appliedForms(wanted, composed)) {
+    const tried = await tryApply(objects, path, applied);
+    if (typeof tried === "string") why ??= tried;
+    else if (contentHash(tried) === expected) {
+      await objects.apply(path, applied, { force: true });
+      return APPLIED;
+    }
+  }
+  await objects.replace(path, composed);
+  return `is replaced: ${why ?? "server-side apply would leave fields of the earlier release"}`;
 }
 
-/** Fields of the server's are not applied, except for the version, which is the precondition. */
-function appliedForm({ apiVersion, kind }: KubeObject, { metadata, ...content }: Fields): Fields {
-  const {
-    uid: _,
-    creationTimestamp: _created,
-    generation: _generation,
-    selfLink: _link,
-    ...own
-  } = fieldsIn({ metadata }, "metadata");
-  return { ...content, apiVersion, kind, metadata: own };
+/** Returns the server's words if it does not accept it. */
+async function tryApply(objects: ClusterObjects, path: string, applied: Fields): Promise<Fields | string> {
+  try {
+    return await objects.apply(path, applied, { force: true, isDryRun: true });
+  } catch (failure) {
+    if (!isInvalid(failure) && !isUnreadableByApply(failure)) throw failure;
+    return failure.message;
+  }
+}
+
+function isRefused(failure: unknown): failure is PluginError {
+  return isInvalid(failure) || [400, 403].includes(statusOfRefusal(failure) ?? 0);
+}
+
+function isInvalid(failure: unknown): failure is PluginError {
+  return failure instanceof PluginError && failure.kind === "resource-invalid";
+}
+
+/**
+ * The version that was read is the precondition. Of an object that is added to, the first form has only what is added; lists
+ * that the server takes as one value need the second, with what they have.
+ */
+function appliedForms({ object, mode }: WantedObject, composed: Fields): readonly Fields[] {
+  const { resourceVersion } = fieldsIn(composed, "metadata");
+  const metadata = { ...object.metadata, resourceVersion };
+  const form = { ...object, metadata };
+  if (mode === "whole") return [form];
+  const { metadata: _, ...content } = object;
+  return [form, { ...fieldsIn({ content: placesOf(content, composed) }, "content"), metadata }];
+}
+
+/** What is composed at the places that are wanted. */
+function placesOf(wanted: unknown, composed: unknown): unknown {
+  if (!isObject(wanted) || !isObject(composed)) return composed;
+  return Object.fromEntries(Object.entries(wanted).map(([name, value]) => [name, placesOf(value, composed[name])]));
 }

@@ -75,7 +75,8 @@ export const manifestStep: Step = {
     });
     for (const wanted of objects) {
       if (isControllers(wanted.object)) await stopFormerControllers(site);
-      if (await writeObject(site.objects, wanted)) site.progress(`${describeObject(wanted.object)} is applied`);
+      const done = await writeObject(site.objects, wanted);
+      if (done !== undefined) site.progress(`${describeObject(wanted.object)} ${done}`);
     }
   },
 
