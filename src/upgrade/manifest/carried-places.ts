@@ -40,6 +40,8 @@ export interface Workloads {
   readonly isBaseApplied?: boolean;
   /** Whether the base is what the installation's own release published. Otherwise a value of any release is not the user's. */
   readonly isBaseOwn?: boolean;
+  /** The minor release of v3 whose published manifest the base is, if it is the installation's own. */
+  readonly ownMinor?: number | undefined;
   readonly live: Fields;
   readonly release: Fields;
   /** Of conflicts. */
@@ -51,6 +53,8 @@ export interface Carried {
   /** `spec.template.spec.tolerations` … that were kept. */
   readonly kept: readonly string[];
   readonly conflicts: readonly MergeConflict[];
+  /** Places that differ from the base, but have what a release published: they get what this release has. */
+  readonly replaced: readonly string[];
 }
 
 interface CarriedWorkload {
@@ -61,17 +65,21 @@ interface CarriedWorkload {
 }
 
 export function carryPlaces(
-  { base, isBaseApplied = false, isBaseOwn = false, live, release, winner }: Workloads,
+  { base, isBaseApplied = false, isBaseOwn = false, ownMinor, live, release, winner }: Workloads,
   { kind, formerContainer, container }: CarriedWorkload,
 ): Carried {
   const kept: string[] = [];
   const conflicts: MergeConflict[] = [];
+  const replaced: string[] = [];
   const choose = (place: CarriedPlace): unknown => {
     const { path, of, theirs } = place;
     const [mine, before] = [of(live), base === UNKNOWN_BASE ? UNKNOWN_BASE : of(base)];
     const isInstalled = before !== UNKNOWN_BASE && isSame(mine, before);
     if (isSame(mine, theirs) || (isInstalled && !isBaseApplied)) return theirs;
-    if (!isBaseOwn && isPublishedValue(kind, place.name, mine)) return theirs;
+    if (!isBaseOwn && isPublishedValue({ workload: kind, path: place.name }, mine)) {
+      if (before !== UNKNOWN_BASE && !isInstalled) replaced.push(path);
+      return theirs;
+    }
     if (before !== UNKNOWN_BASE && !isInstalled) {
       kept.push(path);
       return mine;
@@ -82,7 +90,12 @@ export function carryPlaces(
   // Without a base, what was meant for the program of that release is not carried over.
   const decide = ({ path, name, of, theirs }: CarriedPlace): unknown => {
     const [mine, before] = [of(live), base === UNKNOWN_BASE ? undefined : of(base)];
-    if (base === UNKNOWN_BASE || isSame(mine, before) || isPublishedValue(kind, name, mine)) return theirs;
+    if (base === UNKNOWN_BASE || isSame(mine, before) || isSame(mine, theirs)) return theirs;
+    // Patches and variants of the own release differ, too.
+    if (isPublishedValue({ workload: kind, path: name, minor: ownMinor }, mine)) {
+      if (!isBaseOwn) replaced.push(path);
+      return theirs;
+    }
     conflicts.push(conflict(path, { base: before, live: mine, release: theirs }));
     return winner === "mine" ? mine : theirs;
   };
@@ -106,7 +119,7 @@ export function carryPlaces(
     each["name"] === container ? defined({ ...each, ...changes }) : each,
   );
   const spec = defined({ ...podSpecOf(release), ...pods, ...Object.fromEntries(programPods), containers });
-  return { workload: withPodSpec(release, spec), kept, conflicts };
+  return { workload: withPodSpec(release, spec), kept, conflicts, replaced };
 }
 
 interface CarriedPlace {

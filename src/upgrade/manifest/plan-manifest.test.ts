@@ -561,6 +561,25 @@ describe("wantedManifest() of a release that was not edited", () => {
     expect(notes).toEqual([expect.stringMatching(new RegExp(text))]);
   });
 
+  /** As v3.15 to v3.19 had it. */
+  const withoutTimeout = editAgent((agent) => {
+    delete agent.livenessProbe.timeoutSeconds;
+  });
+  const PROBE = `spec.template.spec.containers[${nodeAgent}].livenessProbe`;
+
+  test("compared with its own release, what only others published is the user's change", async () => {
+    const { obstacles } = await layOut({ ...OWN, version: "v3.26.4", edit: withoutTimeout });
+
+    expect(obstacles.map(({ message }) => message)).toEqual([expect.stringContaining(`${PROBE} was `)]);
+  });
+
+  test("compared with another release, a value that one published gives way to that of this release: the plan says so", async () => {
+    const { obstacles, notes } = await layOut({ ...OWN, version: "v3.24.5", edit: withoutTimeout });
+
+    expect(obstacles).toEqual([]);
+    expect(notes).toContain(`A value that a release published becomes that of this release: ${PROBE}`);
+  });
+
   test("compared with another minor release, what no release has published is the user's: kept or named, not asked", async () => {
     const tolerations = [{ key: "mine", operator: "Exists" }];
     const variable = {

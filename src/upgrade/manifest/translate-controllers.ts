@@ -46,7 +46,12 @@ export function translateControllers(
   const object = withPodSpec(workloads.release, { ...pod, containers });
   return {
     object,
-    notes: carried.kept.map((path) => `Kept: ${path} of the controllers`),
+    notes: [
+      ...carried.kept.map((path) => `Kept: ${path} of the controllers`),
+      ...carried.replaced.map(
+        (path) => `A value that a release published becomes that of this release: ${path} of the controllers`,
+      ),
+    ],
     conflicts: [
       ...carried.conflicts,
       ...imageConflicts(

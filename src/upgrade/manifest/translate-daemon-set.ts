@@ -101,6 +101,7 @@ export function translateDaemonSet(workloads: Workloads & { readonly release: Ku
     object,
     notes: [
       ...carried.kept.map((path) => `Kept: ${path}`),
+      ...carried.replaced.map((path) => `A value that a release published becomes that of this release: ${path}`),
       ...others.notes,
       ...lostEdits(workloads),
       ...imageNotes(object, release),

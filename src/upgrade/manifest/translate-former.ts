@@ -13,7 +13,7 @@ import { FORMER_CONFIG_MAP, FORMER_ETCD_SECRET, isSpoofingAllowed, SOURCE_SPOOFI
 import { parseJsonText, printJsonText } from "../merge/json-text.ts";
 import { type MergeConflict, UNKNOWN_BASE } from "../merge/three-way.ts";
 import { PUBLISHED_MINORS } from "../stock/published-values.ts";
-import type { ComparedManifest } from "../stock/stock-manifest.ts";
+import { type ComparedManifest, minorNumber } from "../stock/stock-manifest.ts";
 import { translateEnvironment } from "./agent-settings.ts";
 import type { Workloads } from "./carried-places.ts";
 import { withConfigHash } from "./config-hash.ts";
@@ -164,7 +164,7 @@ function daemonSetPart(release: KubeObject, { daemonSet, stock, etcd, winner }: 
   const live = comparable(daemonSet, base, release);
   const isBaseApplied = source === "last applied";
   const { object, notes, conflicts } = translateDaemonSet({
-    ...{ base, isBaseApplied, isBaseOwn: isOwn(source, stock) },
+    ...{ base, isBaseApplied, ...ownBase(source, stock) },
     ...{ live, release, winner },
   });
   return { wanted: [{ object: withSource(object, etcd), mode: "whole" }], notes, conflicts, source };
@@ -177,7 +177,7 @@ function controllersPart(release: KubeObject, { live, daemonSet, stock, etcd, wi
   const isBaseApplied = source === "last applied";
   const current = former === undefined ? release : comparable(former, base, release);
   const workloads: Workloads & { readonly release: KubeObject } = {
-    ...{ base, isBaseApplied, isBaseOwn: isOwn(source, stock) },
+    ...{ base, isBaseApplied, ...ownBase(source, stock) },
     live: current,
     release,
     winner,
@@ -186,8 +186,9 @@ function controllersPart(release: KubeObject, { live, daemonSet, stock, etcd, wi
   return { wanted: [{ object: withSource(object, etcd), mode: "whole" }], notes, conflicts };
 }
 
-function isOwn(source: Base["source"], stock: ComparedManifest | undefined): boolean {
-  return source === "stock" && stock?.isOwn !== false;
+function ownBase(source: Base["source"], stock: ComparedManifest | undefined) {
+  const isBaseOwn = source === "stock" && stock?.isOwn !== false;
+  return { isBaseOwn, ownMinor: isBaseOwn && stock !== undefined ? minorNumber(stock.minor) : undefined };
 }
 
 /** Certificates of etcd that are not in the Secret of the manifests. */

@@ -121,13 +121,23 @@ const PUBLISHED_INSTALL_VARIABLES: Readonly<Record<string, string>> = {
   [`${identity.environmentPrefix}CNI_SERVICE_ACCOUNT`]: "spec.serviceAccountName",
 };
 
-/** `path`: `tolerations`, or `containers[].livenessProbe` of the product's own container. */
-export function isPublishedValue(workload: PublishedWorkload, path: string, value: unknown): boolean {
+/** A place in a workload. */
+export interface PublishedPlace {
+  readonly workload: PublishedWorkload;
+  /** `tolerations`, or `containers[].livenessProbe` of the product's own container. */
+  readonly path: string;
+  /** Only what this minor release of v3 published counts; absent: what any did. */
+  readonly minor?: number | undefined;
+}
+
+export function isPublishedValue({ workload, path, minor }: PublishedPlace, value: unknown): boolean {
   const ofContainer = path.startsWith(OWN_CONTAINER);
   const name = ofContainer ? path.slice(OWN_CONTAINER.length) : path;
   const table = (ofContainer ? PUBLISHED_CONTAINER_FIELDS : PUBLISHED_POD_FIELDS)[workload];
   const values = table[name] ?? [always(undefined)];
-  return values.some((each) => isSame(plain(name, each.value), plain(name, value)));
+  return values
+    .filter(({ first, last }) => minor === undefined || (minor >= first && minor <= last))
+    .some((each) => isSame(plain(name, each.value), plain(name, value)));
 }
 
 /** Before the names of fields of the product's own container. */

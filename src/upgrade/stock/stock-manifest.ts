@@ -28,7 +28,7 @@ export interface ComparedManifest {
 export async function comparedManifest(version: string, variant: StockVariant): Promise<ComparedManifest | undefined> {
   const own = minorOf(version);
   const known = Object.keys(FILES);
-  const minor = known.find((each) => numberOf(each) >= numberOf(own)) ?? known.at(-1) ?? "";
+  const minor = known.find((each) => minorNumber(each) >= minorNumber(own)) ?? known.at(-1) ?? "";
   const objects = await stockManifest(minor, variant);
   return objects && { minor, isOwn: minor === own, objects };
 }
@@ -50,7 +50,7 @@ function minorOf(version: string): string {
 }
 
 /** All are of v3. */
-function numberOf(minor: string): number {
+export function minorNumber(minor: string): number {
   return Number(minor.split(".")[1]);
 }
 
