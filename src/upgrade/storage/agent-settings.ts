@@ -46,7 +46,10 @@ const WITHOUT_COUNTERPART: Readonly<Record<string, readonly unknown[]>> = {
 };
 /** Without it, traffic would be cut or readable by others: the same as for the variables of the node agent. */
 const IRREPLACEABLE: Readonly<Record<string, string>> = {
-  bpfEnabled: "services are not handled by the agent any more: install kube-proxy first, and set bpfEnabled to false",
+  bpfEnabled:
+    "services are not handled by the agent any more: install kube-proxy first, then set bpfEnabled to false, or, if the operator " +
+    'or the chart has installed the cluster, linuxDataplane of the Installation to "Iptables", since the operator writes the ' +
+    "field. That takes effect at once, in the running cluster of the earlier release",
   wireguardEnabled:
     "traffic between nodes would not be encrypted any more: set wireguardEnabled to false to accept that",
   wireguardEnabledV6:

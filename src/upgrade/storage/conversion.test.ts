@@ -168,6 +168,13 @@ describe("the settings of the node agent on etcd", () => {
     },
   );
 
+  test("name the way out of the former dataplane, with the operator too, and when it takes effect", () => {
+    const { problems } = agentSettings("default", { bpfEnabled: true });
+
+    for (const text of ["kube-proxy first", "bpfEnabled to false", "linuxDataplane of the Installation", "at once"])
+      expect(problems).toEqual([expect.stringContaining(text)]);
+  });
+
   test("say what becomes of the switch for source spoofing", async () => {
     const store = openMemory();
     const objects = clusterObjects({ request: async () => ({ status: 404, text: "{}" }) });

@@ -11,7 +11,7 @@ import { formatProblems } from "../../model/problem.ts";
 import { findUnknownFields, isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
 import { isOrchestratorLabel, LABEL_RULE } from "../api-labels.ts";
-import { FORMER_CONTROLLERS } from "../former-names.ts";
+import { FORMER_AGENT_CONFIGURATION, FORMER_CONTROLLERS } from "../former-names.ts";
 import { agentSettings, isOfNodes } from "./agent-settings.ts";
 import { type Conversion, joined, NOTHING } from "./conversion.ts";
 import type { FormerResourceKind } from "./former-kinds.ts";
@@ -122,9 +122,11 @@ function unknownFields({ codec }: PublicKind, spec: unknown, what: string): read
 
 function obstacle(what: string, reason: string, plural: string, { metadata: { name, namespace } }: ApiObject) {
   const place = namespace === undefined ? name : `${name} -n ${namespace}`;
+  // Without the settings of the agents, those of the default apply at once, to all nodes.
+  const way = plural === FORMER_AGENT_CONFIGURATION.plural ? "correct it" : "correct or delete it";
   return {
     message: `${what} cannot be moved: ${reason}`,
-    remedy: `correct or delete it: kubectl edit ${formerResource(plural)} ${place}`,
+    remedy: `${way}: kubectl edit ${formerResource(plural)} ${place}`,
   };
 }
 

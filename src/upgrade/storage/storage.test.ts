@@ -179,7 +179,7 @@ describe("the plan of the move", () => {
     const site = siteOn(api);
     const change = (entry: object) =>
       site.objects.patch(`${FORMER}/felixconfigurations/default`, { spec: { failsafeInboundHostPorts: [entry] } });
-    const remedy = `correct or delete it: kubectl edit felixconfigurations.crd.${identity.apiGroup} default`;
+    const remedy = `correct it: kubectl edit felixconfigurations.crd.${identity.apiGroup} default`;
 
     await change({ protocol: "tcp", port: 2222, net: "10.0.0.0/8" });
     const restricted = await storageStep.plan(site);
