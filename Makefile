@@ -7,7 +7,7 @@ OUT ?= dist
 PREFIX ?= /usr/local
 CNI_BIN_DIR ?= /opt/cni/bin
 
-.PHONY: build dist install uninstall deb image release test bare lint fmt generate bench soak simulate demo clean
+.PHONY: build dist install uninstall deb image release test bare lint fmt generate bench soak vm simulate demo clean
 
 build: node_modules/.installed ## the executable and its names, in $(OUT)/bin
 	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)"
@@ -52,6 +52,9 @@ bare: node_modules/.installed ## demo, package and tests of a fresh clone on a b
 
 soak: node_modules/.installed ## the long proofs at full size, an hour or so; SOAK=word chooses among them
 	@$(BUN) scripts/soak.ts $(SOAK)
+
+vm: node_modules/.installed ## the product in virtual machines with Debian 12's and 13's kernels, without hardware help, as root; a part of soak
+	@$(BUN) scripts/soak.ts test/vm/
 
 simulate: node_modules/.installed ## a whole cluster in one process: a hundred seeds; SEED=7 or SCRIPT=file.json plays one, SCENARIO=upgrade SEED=6 the allocators, controllers, operator or upgrade, TRACE=1 shows what happens, SAVE=file.json stores it shrunk
 	@$(BUN) sim/main.ts $(if $(SEED),--seed "$(SEED)") $(if $(SCRIPT),--script "$(SCRIPT)") $(if $(SCENARIO),--scenario "$(SCENARIO)") $(if $(SEEDS),--seeds "$(SEEDS)") \

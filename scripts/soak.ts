@@ -305,6 +305,11 @@ const PROOFS: readonly Proof[] = [
     proves: "each of the planted bugs is found by the simulation within ten minutes",
   },
   {
+    place: "test/vm/ipip.test.ts",
+    proves:
+      "two virtual machines with Debian 12's and Debian 13's kernel: packets of pools with ipipMode Always and CrossSubnet",
+  },
+  {
     place: "test/bandwidth/rates.test.ts",
     proves: "bandwidth limits from 1 Mbit/s to 1 Gbit/s in both directions, measured with iperf3",
   },

@@ -13,15 +13,15 @@ import { type DebianPackage, PACKAGES_DAY } from "./packages.ts";
 /** Part of every Debian, but not in the search path. */
 export const APT_HELPER = "/usr/lib/apt/apt-helper";
 
-/** Returns the path of the package in the cache. */
-export async function downloadPackage(wanted: DebianPackage): Promise<string> {
+/** Returns the path of the package in the cache. `day`: one on which Debian had that version. */
+export async function downloadPackage(wanted: DebianPackage, day = PACKAGES_DAY): Promise<string> {
   const file = join(packageCache(), `${wanted.digest.slice(0, 16)}-${basename(wanted.path)}`);
   if (existsSync(file) && digestOfBytes(readFileSync(file)) === wanted.digest) return file;
 
   mkdirSync(packageCache(), { recursive: true });
   const unfinished = `${file}.${process.pid}`;
   const complaints: string[] = [];
-  for (const address of addressesOf(wanted.path, await aptSites())) {
+  for (const address of addressesOf(wanted.path, await aptSites(), day)) {
     const download = ["download-file", address, unfinished, `SHA256:${wanted.digest}`];
     const { code, output } = await run([APT_HELPER, "-o", "APT::Sandbox::User=root", ...download]);
     if (code === 0) {
@@ -47,15 +47,15 @@ async function aptSites(): Promise<readonly string[]> {
 export const PUBLIC_SITE = "http://deb.debian.org";
 /** Has every package that Debian ever had: mirrors drop those that a newer version replaces. */
 const EVERY_PACKAGE = "http://snapshot.debian.org/archive";
-const SNAPSHOT = `${PACKAGES_DAY.replaceAll("-", "")}T235959Z`;
 
 /** All addresses of a package, the best first. `path` begins with the archive: `debian/pool/…`. Pure. */
-export function addressesOf(path: string, sites: readonly string[]): readonly string[] {
+export function addressesOf(path: string, sites: readonly string[], day = PACKAGES_DAY): readonly string[] {
   const [archive = "", ...inArchive] = path.split("/");
   const own = sites
     .map((site) => site.replace(/\/$/, ""))
     .filter((site) => site.endsWith(`/${archive}`))
     .map((site) => [site, ...inArchive].join("/"));
-  const everywhere = [`${PUBLIC_SITE}/${path}`, [EVERY_PACKAGE, archive, SNAPSHOT, ...inArchive].join("/")];
+  const snapshot = `${day.replaceAll("-", "")}T235959Z`;
+  const everywhere = [`${PUBLIC_SITE}/${path}`, [EVERY_PACKAGE, archive, snapshot, ...inArchive].join("/")];
   return [...new Set([...own, ...everywhere])];
 }

@@ -98,6 +98,14 @@ const INSTALLED = {
   // Runs the programs of the image for arm64.
   "qemu-aarch64-static": "qemu-user-static",
 
+  // The guests of test/vm: a kernel of Debian with its modules, and the tools of their first steps.
+  "qemu-system-x86_64": "qemu-system-x86",
+  cpio: "cpio",
+  xz: "xz-utils",
+  depmod: "kmod",
+  modprobe: "kmod",
+  ipvsadm: "ipvsadm",
+
   // The shells that completion scripts are tested in.
   zsh: "zsh",
   fish: "fish",

