@@ -310,6 +310,14 @@ const PROOFS: readonly Proof[] = [
       "two virtual machines with Debian 12's and Debian 13's kernel: packets of pools with ipipMode Always and CrossSubnet",
   },
   {
+    place: "test/vm/ipvs.test.ts",
+    proves: "the same kernels: policy of pods that use a Service of IPVS or are behind it, in both directions",
+  },
+  {
+    place: "test/vm/sctp.test.ts",
+    proves: "the same kernels: whole SCTP associations through a host port, and allowed and denied by port",
+  },
+  {
     place: "test/bandwidth/rates.test.ts",
     proves: "bandwidth limits from 1 Mbit/s to 1 Gbit/s in both directions, measured with iperf3",
   },

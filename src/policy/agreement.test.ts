@@ -12,11 +12,16 @@ import {
   passages,
 } from "../../test/support/random-cluster.ts";
 import { identity } from "../identity.ts";
+import { addressBits, formatAddress } from "../ip/address.ts";
+import { hostNumber } from "../linux/nftables/value.ts";
+import { isFinished } from "../model/finished-pods.ts";
 import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
+import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 import { PolicyCompiler } from "./compile/compiler.ts";
 import { interpret } from "./interpret/interpret.ts";
 import { interpretPassage } from "./interpret/interpret-passage.ts";
 import { packetBytes } from "./interpret/packet-bytes.ts";
+import { unmarked } from "./interpret/packet-marks.ts";
 import { judgeAtHost, type Passage } from "./judge/host-judge.ts";
 import { judge } from "./judge/judge.ts";
 import type { Packet } from "./judge/packet.ts";
@@ -46,6 +51,57 @@ test("the compiled table and the judge agree on every packet of a workload", () 
     { numRuns: RUNS },
   );
 });
+
+test("what IPVS sends on for a workload is judged as if it had been forwarded, by the source address of its sender", () => {
+  const elsewhere = () => hostNumber(1);
+  fc.assert(
+    fc.property(clusters, fc.array(packets, { minLength: 20, maxLength: 20 }), (cluster, some) => {
+      const resources = { ...cluster, hostEndpoints: [] };
+      const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
+      compiler.update(changesBetween(NO_RESOURCES, resources));
+      compiler.setSidecars(sidecarsOf(cluster));
+      const local = cluster.endpoints.filter(({ spec }) => spec.node === LOCAL_NODE);
+      const oneEach = local.filter((each) => hasItsAddress(each, cluster));
+      for (const packet of some) {
+        const bytes = packetBytes(packet);
+        const through = (oifname: string, mark: number) =>
+          interpret(
+            compiler.table,
+            { hook: "output", oifname, packet: bytes, fib: elsewhere },
+            { ...unmarked(), mark: hostNumber(mark) },
+          ).verdict;
+        for (const { spec } of local) {
+          const oifname = spec.interfaceName ?? "";
+          const forwarded = interpret(compiler.table, { hook: "forward", oifname, packet: bytes });
+          expect(through(oifname, 0)).toBe(forwarded.verdict);
+        }
+        const sender = oneEach.find(({ spec }) => spec.ipNetworks?.includes(single(packet)));
+        const iifname = sender?.spec.interfaceName;
+        const sent =
+          iifname === undefined
+            ? "drop"
+            : interpret(compiler.table, { hook: "forward", iifname, packet: bytes }).verdict;
+        const isShared = local.some((each) => each !== sender && each.spec.ipNetworks?.includes(single(packet)));
+        if (!isShared) expect(through("eth0", FROM_WORKLOAD_BIT)).toBe(sent);
+      }
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+const FROM_WORKLOAD_BIT = 0x0200_0000;
+
+function single({ source }: Packet): string {
+  return `${formatAddress(source)}/${addressBits(source.family)}`;
+}
+
+/** Otherwise another endpoint has the interface. */
+function hasItsAddress({ spec, status, metadata }: WorkloadEndpoint, cluster: PolicyResources): boolean {
+  const claims = cluster.endpoints.filter(
+    (each) => each.spec.node === spec.node && each.spec.interfaceName === spec.interfaceName,
+  );
+  return claims.length === 1 && claims[0]?.metadata.name === metadata.name && !isFinished({ status });
+}
 
 test("the compiled table and the judges agree on every packet that passes interfaces of the host", () => {
   fc.assert(

@@ -1,6 +1,7 @@
 /** A guest as a node: the built node agent, pods that ADD connects, and the admin tool, on one etcd. */
 import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
 import { identity } from "../../src/identity.ts";
+import { resource } from "../routing/resource.ts";
 import { etcdCommand } from "../support/etcd-on-host.ts";
 import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
@@ -24,10 +25,21 @@ export interface GuestNode {
   apply(...resources: readonly object[]): Promise<void>;
   addPod(name: string, more?: { readonly portMappings?: readonly object[] }): Promise<GuestPod>;
   removePod(pod: GuestPod): Promise<void>;
+  /** Labels the endpoint of a pod. `label`: `role=client`. */
+  label(pod: string, label: string): Promise<void>;
+}
+
+interface AddResult {
+  readonly ips: readonly { readonly address: string }[];
+}
+
+interface EndpointList {
+  readonly items: readonly { readonly metadata: { readonly name: string }; readonly spec: { readonly pod?: string } }[];
 }
 
 const PATIENCE_MILLISECONDS = 180_000;
 const NAMESPACE = "guests";
+const ATTEMPTS = 3;
 
 export function openGuestNode(guest: Guest, { name, endpoint }: NodePlan): GuestNode {
   const environment = { DATASTORE_TYPE: "etcdv3", ETCD_ENDPOINTS: endpoint };
@@ -47,6 +59,17 @@ export function openGuestNode(guest: Guest, { name, endpoint }: NodePlan): Guest
         },
       },
     });
+  /** A slow guest may exceed the limits of requests: then a runtime calls DEL and ADD again. */
+  const addAsRuntime = async (pod: string) => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return JSON.parse(await call("ADD", pod, plugin)) as AddResult;
+      } catch (error) {
+        if (attempt === ATTEMPTS) throw error;
+        await call("DEL", pod, plugin);
+      }
+    }
+  };
   const admin: GuestNode["admin"] = (words, stdin) =>
     guest.must([builtProgram(identity.adminTool), ...words.split(" ")], {
       environment,
@@ -71,16 +94,19 @@ export function openGuestNode(guest: Guest, { name, endpoint }: NodePlan): Guest
     },
     async addPod(pod, { portMappings } = {}) {
       await guest.must(["sh", "-ec", `ip netns add ${pod}; ip -n ${pod} link set lo up`]);
-      const result = JSON.parse(await call("ADD", pod, plugin)) as {
-        readonly ips: readonly { readonly address: string }[];
-      };
+      const result = await addAsRuntime(pod);
       const chained = { type: "portmap", snat: true, prevResult: result, runtimeConfig: { portMappings } };
       if (portMappings !== undefined) await call("ADD", pod, chained, "portmap");
       return { name: pod, address: result.ips[0]?.address.split("/")[0] ?? "" };
     },
+    async label(pod, label) {
+      const { items } = JSON.parse(await admin(`get workloadendpoint -n ${NAMESPACE} -o json`)) as EndpointList;
+      const own = items.find(({ spec }) => spec.pod === pod)?.metadata.name ?? pod;
+      await admin(`label workloadendpoint ${own} -n ${NAMESPACE} ${label}`);
+    },
     async removePod({ name: pod }) {
       await call("DEL", pod, plugin);
-      await guest.must(["ip", "netns", "delete", pod]);
+      await guest.run(["ip", "netns", "delete", pod]);
     },
   };
 }
@@ -89,4 +115,25 @@ export async function startGuestEtcd(guest: Guest, endpoint: string, directory =
   await guest.start(etcdCommand(directory, endpoint), "etcd.log");
   const serves = async () => (await guest.run(["curl", "-sf", "-o", "/dev/null", `${endpoint}/health`])).code === 0;
   await pollUntil(serves, "etcd of the guest to serve", PATIENCE_MILLISECONDS);
+}
+
+/** The address of a node that is the only one. */
+export const NODE_ADDRESS = "10.1.1.1";
+const ALONE = { name: "node", endpoint: "http://127.0.0.1:2379" };
+
+/** A node that is the only one, with its own etcd, a pool and an agent. */
+export async function startGuestNode(guest: Guest, dataDirectory?: string): Promise<GuestNode> {
+  await addLink(guest);
+  await startGuestEtcd(guest, ALONE.endpoint, dataDirectory);
+  const node = openGuestNode(guest, ALONE);
+  await node.admin("datastore init");
+  await node.apply(resource("IPPool", "pool", { cidr: "10.50.0.0/16" }), resource("Node", ALONE.name, {}));
+  await node.startAgent();
+  return node;
+}
+
+async function addLink(guest: Guest): Promise<void> {
+  const script = `ip link add eth0 type dummy; ip address add ${NODE_ADDRESS}/24 dev eth0; ip link set eth0 up
+    ip route add default via 10.1.1.254; echo 1 >/proc/sys/net/ipv4/ip_forward`;
+  await guest.must(["sh", "-ec", script]);
 }

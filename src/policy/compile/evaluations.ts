@@ -13,9 +13,9 @@
 import type { Expression } from "../../linux/nftables/expression.ts";
 import { verdict } from "../../linux/nftables/match.ts";
 import type { Direction, EffectiveRule, SetReference } from "../effective-rule.ts";
-import { MARK_ACCEPTED } from "../render/accepted-mark.ts";
 import { SIDECARS } from "../render/base-chains.ts";
 import { drop } from "../render/chain-parts.ts";
+import { ACCEPTED } from "../render/packet-mark.ts";
 import { type RuleContext, renderRule } from "../render/rule.ts";
 import type { DesiredRule, TableDelta } from "../table/desired-table.ts";
 import {
@@ -280,7 +280,7 @@ export class Evaluations {
 /** What an allowed packet is told before it is accepted. */
 const ON_ALLOW: Readonly<Record<PolicyStage, readonly Expression[]>> = {
   normal: [],
-  preDNAT: MARK_ACCEPTED,
+  preDNAT: ACCEPTED.set,
   untracked: [{ kind: "notrack" }],
 };
 

@@ -8,10 +8,11 @@ import { FROM_WORKLOADS, TO_WORKLOADS, WORKLOAD_MAPS } from "../render/base-chai
 import { verdictElement } from "../render/verdict-element.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { ApplicablePolicies } from "./applicable-policies.ts";
+import type { Entity } from "./entity.ts";
 import type { Evaluation, Evaluations } from "./evaluations.ts";
-import type { LabelledEntity } from "./label-index.ts";
 import type { PolicyRecord } from "./policy-record.ts";
 import { addTo, removeFrom } from "./sets-by-key.ts";
+import { WorkloadSources } from "./workload-sources.ts";
 
 export interface LocalEndpoint {
   readonly endpoint: WorkloadEndpoint;
@@ -27,6 +28,7 @@ export class WorkloadEndpoints {
   private readonly chainOf = { ingress: new Map<string, string>(), egress: new Map<string, string>() };
   private readonly touched = new Set<string>();
   private readonly sent = new Set<string>();
+  private readonly sources: WorkloadSources;
   private changes = 0;
 
   constructor(
@@ -35,6 +37,7 @@ export class WorkloadEndpoints {
     private readonly policies: ApplicablePolicies,
   ) {
     for (const map of WORKLOAD_MAPS) builder.createSet(map);
+    this.sources = new WorkloadSources(builder);
   }
 
   touch(key: string): void {
@@ -89,12 +92,13 @@ export class WorkloadEndpoints {
     return first === undefined ? undefined : this.local.get(first)?.endpoint;
   }
 
-  put(key: string, { endpoint, interfaceName }: LocalEndpoint, labelled: LabelledEntity): void {
+  put(key: string, { endpoint, interfaceName }: LocalEndpoint, entity: Entity): void {
     const before = this.local.get(key);
     if (before !== undefined && before.interfaceName !== interfaceName) this.unclaim(key, before.interfaceName);
     this.local.set(key, { endpoint, interfaceName });
     addTo(this.claims, interfaceName, key);
-    this.policies.putEndpoint(key, labelled);
+    this.policies.putEndpoint(key, entity);
+    this.sources.put(key, { addresses: entity.addresses, interfaceName });
   }
 
   delete(key: string): void {
@@ -103,6 +107,7 @@ export class WorkloadEndpoints {
     this.changes += 1;
     this.local.delete(key);
     this.policies.deleteEndpoint(key);
+    this.sources.delete(key);
     this.unclaim(key, before.interfaceName);
   }
 
@@ -138,6 +143,7 @@ export class WorkloadEndpoints {
   }
 
   private send(direction: Direction, interfaceName: string, chain: string | undefined): void {
+    if (direction === "egress") this.sources.send(interfaceName, chain);
     const chains = this.chainOf[direction];
     const before = chains.get(interfaceName);
     if (before !== undefined) this.evaluations.release(before);

@@ -19,7 +19,6 @@ import { concatenate, portValue, protocolValue } from "../../linux/nftables/valu
 import { protocolNumber } from "../../model/protocols.ts";
 import type { Direction } from "../effective-rule.ts";
 import type { DesiredChain, DesiredRule } from "../table/desired-table.ts";
-import { IS_MARKED_ACCEPTED, UNMARK } from "./accepted-mark.ts";
 import {
   baseChain,
   byInterface,
@@ -28,6 +27,7 @@ import {
   knownConnections,
   neighbourDiscovery,
 } from "./chain-parts.ts";
+import { ACCEPTED } from "./packet-mark.ts";
 import { acceptTunnels } from "./tunnel-packets.ts";
 
 export const HOST_STAGES = [
@@ -100,7 +100,7 @@ export function stageChains(stage: HostStage, options: StageOptions): readonly D
   const { otherInterfaces, prefixes } = options;
   const key = directionAt(stage) === "ingress" ? "iifname" : "oifname";
   const others = otherInterfaces === undefined ? [] : toOtherInterfaces(key, otherInterfaces, prefixes);
-  const first = stage === "pre_dnat" ? [{ expressions: UNMARK }] : [];
+  const first = stage === "pre_dnat" ? [{ expressions: ACCEPTED.clear }] : [];
   return [
     baseChain(baseName(stage), HOOK[stage], [...first, byInterface(key, mapName(stage)), ...others]),
     chain(preludeName(stage), preludeRules(stage, options)),
@@ -162,7 +162,7 @@ function connectionsAfter(earlier: HostStage, used: ReadonlySet<HostStage>): rea
 
 function acceptMarked(used: ReadonlySet<HostStage>): readonly DesiredRule[] {
   if (!used.has("pre_dnat")) return [];
-  return [{ expressions: [...IS_MARKED_ACCEPTED, verdict({ kind: "accept" })] }];
+  return [{ expressions: [...ACCEPTED.isSet, verdict({ kind: "accept" })] }];
 }
 
 function acceptPorts(ports: readonly HostPort[], side: Side): readonly DesiredRule[] {
