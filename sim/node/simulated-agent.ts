@@ -61,6 +61,7 @@ function agentMeansOf(process: SimulatedProcess, means: MachineMeans): AgentMean
       hostName: async () => means.name,
       bootedAt: () => means.bootedAt,
       kernelRelease: () => KERNEL_RELEASE,
+      hasIpvs: () => false,
       replaceFile: (path, text) => replaceText(process, means, { path, text }),
       openFolder: (path) => files.openFolder(process, path),
       runDirectory: identity.runDirectory,

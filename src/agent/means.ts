@@ -3,6 +3,7 @@
  * others (sim/node).
  */
 
+import { existsSync } from "node:fs";
 import type { Environment } from "../cni/environment.ts";
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { KubeAccess } from "../config/kube-access.ts";
@@ -64,6 +65,8 @@ export interface AgentFiles {
   readonly hostName: () => Promise<string>;
   readonly bootedAt: () => Date;
   readonly kernelRelease: () => string;
+  /** Whether the kernel has loaded IPVS. */
+  readonly hasIpvs: () => boolean;
   /** Atomically. Returns whether its content was another. */
   readonly replaceFile: (path: string, text: string) => boolean;
   readonly openFolder: (path: string) => FileFolder;
@@ -74,6 +77,8 @@ export interface AgentFiles {
 }
 
 const KERNEL_RELEASE = "/proc/sys/kernel/osrelease";
+/** The list of its Services, in every network namespace. */
+const IPVS = "/proc/net/ip_vs";
 
 const elapsed = () => performance.now();
 const now = () => new Date();
@@ -88,6 +93,7 @@ export function ownAgentMeans(environment: Environment, watch: Pick<Watch, "ask"
       hostName,
       bootedAt,
       kernelRelease: () => readText(KERNEL_RELEASE) ?? "",
+      hasIpvs: () => existsSync(IPVS),
       replaceFile,
       openFolder,
       lockNat: () => {

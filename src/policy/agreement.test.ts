@@ -53,13 +53,13 @@ test("the compiled table and the judge agree on every packet of a workload", () 
 });
 
 test("what IPVS sends on for a workload is judged as if it had been forwarded, by the source address of its sender", () => {
-  const elsewhere = () => hostNumber(1);
   fc.assert(
     fc.property(clusters, fc.array(packets, { minLength: 20, maxLength: 20 }), (cluster, some) => {
       const resources = { ...cluster, hostEndpoints: [] };
       const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
       compiler.update(changesBetween(NO_RESOURCES, resources));
       compiler.setSidecars(sidecarsOf(cluster));
+      compiler.setIpvs(true);
       const local = cluster.endpoints.filter(({ spec }) => spec.node === LOCAL_NODE);
       const oneEach = local.filter((each) => hasItsAddress(each, cluster));
       for (const packet of some) {
@@ -67,13 +67,15 @@ test("what IPVS sends on for a workload is judged as if it had been forwarded, b
         const through = (oifname: string, mark: number) =>
           interpret(
             compiler.table,
-            { hook: "output", oifname, packet: bytes, fib: elsewhere },
+            { hook: "output", oifname, packet: bytes },
             { ...unmarked(), mark: hostNumber(mark) },
           ).verdict;
         for (const { spec } of local) {
           const oifname = spec.interfaceName ?? "";
           const forwarded = interpret(compiler.table, { hook: "forward", oifname, packet: bytes });
-          expect(through(oifname, 0)).toBe(forwarded.verdict);
+          expect(through(oifname, ARRIVED_BIT)).toBe(forwarded.verdict);
+          // What this host itself sends.
+          expect(through(oifname, 0)).toBe("accept");
         }
         const sender = oneEach.find(({ spec }) => spec.ipNetworks?.includes(single(packet)));
         const iifname = sender?.spec.interfaceName;
@@ -82,14 +84,15 @@ test("what IPVS sends on for a workload is judged as if it had been forwarded, b
             ? "drop"
             : interpret(compiler.table, { hook: "forward", iifname, packet: bytes }).verdict;
         const isShared = local.some((each) => each !== sender && each.spec.ipNetworks?.includes(single(packet)));
-        if (!isShared) expect(through("eth0", FROM_WORKLOAD_BIT)).toBe(sent);
+        if (!isShared) expect(through("eth0", ARRIVED_BIT | FROM_WORKLOAD_BIT)).toBe(sent);
       }
     }),
     { numRuns: RUNS },
   );
 });
 
-const FROM_WORKLOAD_BIT = 0x0200_0000;
+const ARRIVED_BIT = 0x0200_0000;
+const FROM_WORKLOAD_BIT = 0x0400_0000;
 
 function single({ source }: Packet): string {
   return `${formatAddress(source)}/${addressBits(source.family)}`;

@@ -74,10 +74,10 @@ const CHANGES: readonly CountedChange[] = [
   { title: "a policy is edited", before: policy(80), after: policy(81), messages: 3 },
   // The new set with its elements; then the emptied chain, a rule, and the removal of the former set.
   { title: "a long list of ports is edited", before: ports(0), after: ports(1), batches: 2, messages: 5 },
-  // In addition its interface, in the maps of both directions, and its address in the map of senders.
-  { title: "a local pod is created", after: local, messages: 5 },
+  // In addition its interface, in the maps of both directions.
+  { title: "a local pod is created", after: local, messages: 4 },
   { title: "a local pod is relabelled", before: local, after: relabelledLocal, messages: 4 },
-  { title: "a local pod is deleted", before: relabelledLocal, messages: 5 },
+  { title: "a local pod is deleted", before: relabelledLocal, messages: 4 },
 ];
 
 for (const pods of POD_COUNTS) {

@@ -467,8 +467,8 @@ describe("the addresses of the lists of a namespace", () => {
     const compiler = compiled(beyond);
     expect([closed(compiler), judged(beyond)]).toEqual([["red/a"], ["red/a"]]);
     expect(compiler.problems[0]?.reason).toContain(`more than ${LIMIT} addresses`);
-    // Those of the two maps of the interface, and of the map of its address.
-    expect([elementsIn(compiler), put.mock.calls.length]).toEqual([0, 3]);
+    // Those of the two maps of the interface.
+    expect([elementsIn(compiler), put.mock.calls.length]).toEqual([0, 2]);
   });
 
   const toNamed = (...names: string[]) =>

@@ -43,13 +43,14 @@ describe.skipIf(!able)(`the policy table in a private namespace${why}`, () => {
 
   test("is what the compiler says after every change of random clusters, and own changes are not foreign", () => {
     fc.assert(
-      fc.property(fc.array(clusters, { minLength: 2, maxLength: 4 }), (states) => {
+      fc.property(fc.array(fc.tuple(clusters, fc.boolean()), { minLength: 2, maxLength: 4 }), (states) => {
         const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
         compiler.takeDelta();
         replace(compiler);
         let before = NO_RESOURCES;
-        for (const state of states) {
+        for (const [state, hasIpvs] of states) {
           compiler.update(changesBetween(before, state));
+          compiler.setIpvs(hasIpvs);
           expect(kernel.change(compiler.table, compiler.takeDelta())).toBeUndefined();
           expect([kernel.difference(compiler.table), kernel.notice()]).toEqual([undefined, { kind: "nothing" }]);
           before = state;
@@ -102,6 +103,23 @@ describe.skipIf(!able)(`the policy table in a private namespace${why}`, () => {
     expect(kernel.difference(compiler.table)).toContain(difference);
     expect(kernel.notice()).toEqual({ kind: "changed", by: expect.stringMatching(/^"nft" \(process \d+\)$/) });
     expect(kernel.notice()).toEqual({ kind: "nothing" });
+  });
+
+  test("is on a host without IPVS what it was before there was IPVS, and judges packets to the host once in both", () => {
+    const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+    replace(compiler);
+    const listed = () => runIn(place, ["nft", "list", "table", family, name]);
+    const inputPriorities = () => [...listed().matchAll(/hook input priority (\w+);/g)].map(([, each]) => each);
+    const before = listed();
+    expect([inputPriorities(), before.includes("hook output")]).toEqual([["filter"], false]);
+
+    compiler.takeDelta();
+    compiler.setIpvs(true);
+    expect(kernel.change(compiler.table, compiler.takeDelta())).toBeUndefined();
+    expect(inputPriorities()).toEqual(["97", "101"]);
+    compiler.setIpvs(false);
+    expect(kernel.change(compiler.table, compiler.takeDelta())).toBeUndefined();
+    expect(listed().split("\n").toSorted()).toEqual(before.split("\n").toSorted());
   });
 
   test("finds that another program changed the verdict of an interface", () => {

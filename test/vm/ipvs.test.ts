@@ -47,12 +47,14 @@ for (const kernel of proofSize<readonly Kernel[]>({ everyDay: [], soak: KERNELS 
       }
       await serve(guest, { netns: "server", name: "server", port: 8080 });
       await serve(guest, { name: "host", port: HOST_PORT });
+      await guest.must(["sh", "-ec", OUTSIDE]);
       await guest.must(["sh", "-ec", ipvsService(pods.get("server")?.address ?? "")]);
     }, TEST_MILLISECONDS);
     afterAll(() => undo.disposeAsync());
 
-    const reached = async (name: string, port = SERVICE_PORT) => {
-      const reply = await ask(guest, { netns: name, address: SERVICE, port });
+    /** Who asks: a pod, `outside`, or without a name this host. */
+    const reached = async (name: string | undefined, port = SERVICE_PORT) => {
+      const reply = await ask(guest, { ...(name === undefined ? {} : { netns: name }), address: SERVICE, port });
       return !reply.startsWith("nothing");
     };
     const until = (name: string, expected: boolean) =>
@@ -65,7 +67,7 @@ for (const kernel of proofSize<readonly Kernel[]>({ everyDay: [], soak: KERNELS 
     test(
       "the ingress policy of a pod behind the Service judges who sends",
       async () => {
-        await until("stranger", true);
+        for (const name of ["stranger", "outside"]) await until(name, true);
         await node.apply(
           policy("ingress", "server", {
             types: ["Ingress"],
@@ -73,7 +75,9 @@ for (const kernel of proofSize<readonly Kernel[]>({ everyDay: [], soak: KERNELS 
           }),
         );
         await until("stranger", false);
-        expect(await reached("client")).toBe(true);
+        expect([await reached("outside"), await reached("client")]).toEqual([false, true]);
+        // A host may always reach its own pods.
+        expect(await reached(undefined)).toBe(true);
         await node.admin("delete globalnetworkpolicy ingress");
         await until("stranger", true);
       },
@@ -100,6 +104,13 @@ for (const kernel of proofSize<readonly Kernel[]>({ everyDay: [], soak: KERNELS 
     );
   });
 }
+
+/** A client of another network, which this host forwards packets of. */
+const OUTSIDE = `ip netns add outside
+  ip link add to-outside type veth peer name eth0 netns outside
+  ip address add 10.1.9.1/24 dev to-outside; ip link set to-outside up
+  ip -n outside address add 10.1.9.2/24 dev eth0; ip -n outside link set eth0 up
+  ip -n outside route add default via 10.1.9.1`;
 
 function ipvsService(server: string): string {
   return `ip link add kube-ipvs0 type dummy

@@ -4,7 +4,7 @@
  *
  *   update of the replica ──▶ EnforcedTable: compiled, written, acknowledged ──▶ applied(): status of endpoints, sidecars,
  *                                                                               connections of pods that are gone, log
- *   each second           ──▶ EnforcedTable: what others changed is reverted ──▶ checked(): uplinks
+ *   each second           ──▶ EnforcedTable: what others changed is reverted ──▶ checked(): uplinks, IPVS
  *   requests by HTTP      ──▶ facts(): health and metrics
  */
 
@@ -144,6 +144,7 @@ class Enforcement {
       patiently: means.patiently,
       hasServices: store.isOrchestratorApi === true,
       isRequired: network.isPolicyRequired,
+      hasIpvs: means.files.hasIpvs,
       routes: { kernel: this.routes, events: this.routeEvents },
       changed: (delta) => this.gone.changed(delta),
       adopted: (delta, table) => this.gone.adopted(delta, table),
@@ -241,7 +242,7 @@ class Enforcement {
 
   /** What others changed in the table is reverted. */
   private checked(): void {
-    this.table.lookAtUplinks();
+    this.table.lookAtHost();
     this.noteWaits(this.waiting.facts);
     this.checkedAt = this.given.means.clock.elapsed();
   }

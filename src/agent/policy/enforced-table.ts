@@ -5,6 +5,7 @@
  *   interfaces with addresses ────────────────┤
  *   links of pods of other plugins ───────────┼──▶ keeper: what differs ──▶ kernel
  *   links with a default route ───────────────┤
+ *   IPVS ─────────────────────────────────────┤
  *   sidecars that report ─────────────────────┘
  *
  * What the host tells is only read while a resource depends on it.
@@ -34,6 +35,8 @@ export interface EnforcedTableMeans {
   readonly hasServices: boolean;
   /** There must be a table, even if there is no policy. */
   readonly isRequired: boolean;
+  /** Whether the host has IPVS. */
+  readonly hasIpvs: () => boolean;
   readonly routes: Pick<WorkloadLinkMeans, "kernel" | "events">;
   readonly report: (message: string) => void;
   readonly patiently: BatchMeans["patiently"];
@@ -90,8 +93,9 @@ export class EnforcedTable {
     };
   }
 
-  /** The kernel does not report a change of them. */
-  lookAtUplinks(): void {
+  /** The kernel does not report a change of uplinks, nor that it has IPVS now. */
+  lookAtHost(): void {
+    this.keeper.updateIpvs(this.means.hasIpvs());
     if (this.compiler.hasOtherPrefixes) this.keeper.updateUplinks(uplinkNames(this.uplinks));
   }
 
@@ -112,6 +116,7 @@ export class EnforcedTable {
     const found = interfaces.follow(compiler.dependsOnAddresses);
     if (found !== undefined) compiler.setHostInterfaces(found);
     if (compiler.hasOtherPrefixes) compiler.setUplinks(uplinkNames(uplinks));
+    compiler.setIpvs(this.means.hasIpvs());
     compiler.setWorkloadLinks(workloadLinks.follow(compiler.addressesToFind));
   }
 

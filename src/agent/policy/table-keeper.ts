@@ -83,6 +83,11 @@ export class TableKeeper {
     if (this.means.compiler.setUplinks(names) === "changed") this.write();
   }
 
+  /** The host has IPVS now, or has it no more. */
+  updateIpvs(hasIpvs: boolean): void {
+    if (this.means.compiler.setIpvs(hasIpvs) === "changed") this.write();
+  }
+
   /** Other sidecars decide about requests. */
   updateSidecars(reporting: ReportingSidecars): void {
     if (this.means.compiler.setSidecars(reporting) === "changed") this.write();

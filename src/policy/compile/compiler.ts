@@ -58,6 +58,7 @@ export class PolicyCompiler {
   private readonly identities: IdentitySets;
   private prefixes: readonly string[] = [];
   private uplinks: readonly string[] = [];
+  private hasIpvs = false;
   private readonly configurations = new Map<string, NodeAgentConfiguration>();
   private readonly problemOf = new PolicyProblems();
   private readonly services = new ServiceSlices();
@@ -210,6 +211,15 @@ export class PolicyCompiler {
     return "changed";
   }
 
+  /** Whether this host has IPVS, which sends packets to Services on past the hooks at which they are judged elsewhere. */
+  setIpvs(hasIpvs: boolean): "changed" | "same" {
+    if (hasIpvs === this.hasIpvs) return "same";
+    this.hasIpvs = hasIpvs;
+    this.workloads.setIpvs(hasIpvs);
+    this.applySettings();
+    return "changed";
+  }
+
   /** The endpoints whose sidecar decides about requests: rules with `http` match packets to them only. */
   setSidecars(reporting: ReportingSidecars): "changed" | "same" {
     this.sidecars.setReporting(reporting);
@@ -354,7 +364,7 @@ export class PolicyCompiler {
     this.prefixes = prefixes;
     const exempt = this.uplinks.filter((name) => hasPrefix(name, prefixes));
     this.problemOf.note(UPLINKS, exempt.length === 0 ? undefined : describeExempt(exempt), EFFECT.exempt);
-    const wanted = workloadBaseChains({ ...settings, prefixes, exempt });
+    const wanted = workloadBaseChains({ ...settings, prefixes, exempt, hasIpvs: this.hasIpvs });
     const names = new Set(wanted.map(({ chain }) => chain.name));
     for (const name of BASE_CHAIN_NAMES) if (!names.has(name)) this.builder.deleteChain(name);
     for (const chain of wanted) this.builder.putChain(chain);
@@ -372,11 +382,13 @@ function describeExempt(names: readonly string[]): string {
   return `the host reaches others by ${names.join(", ")}, whose packets pass; use a prefix that only workloads have`;
 }
 
-const BASE_CHAIN_NAMES: readonly string[] = workloadBaseChains({
-  defaultEndpointToHostAction: "Drop",
-  prefixes: [],
-  exempt: [],
-}).map(({ chain }) => chain.name);
+const BASE_CHAIN_NAMES: ReadonlySet<string> = new Set(
+  [true, false].flatMap((hasIpvs) =>
+    workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [], hasIpvs }).map(
+      ({ chain }) => chain.name,
+    ),
+  ),
+);
 
 function recordOf(
   change: Change<"networkPolicies"> | Change<"globalNetworkPolicies">,

@@ -21,12 +21,12 @@ const TABLE = { family: "inet", name: "policy" } as const;
 const RUNS = proofSize({ everyDay: 200, soak: 5_000 });
 
 const situations = fc
-  .tuple(histories, fc.array(fc.tuple(hostInterfaces, configurations), { minLength: 5, maxLength: 5 }))
+  .tuple(histories, fc.array(fc.tuple(hostInterfaces, configurations, fc.boolean()), { minLength: 5, maxLength: 5 }))
   .map(([history, settings]) => {
     const [first] = settings;
     return history.map((cluster, index) => {
-      const [interfaces, configuration] = settings[index] ?? first ?? [];
-      return { cluster, interfaces, configuration };
+      const [interfaces, configuration, hasIpvs = false] = settings[index] ?? first ?? [];
+      return { cluster, interfaces, configuration, hasIpvs };
     });
   });
 
@@ -39,16 +39,18 @@ test("after any changes, the table and what the batches wrote equal a table of t
       compiler.takeDelta();
       const fresh = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
       let before: PolicyResources = NO_RESOURCES;
-      for (const { cluster, interfaces, configuration } of history) {
+      for (const { cluster, interfaces, configuration, hasIpvs } of history) {
         compiler.update(changesBetween(before, cluster, configuration));
         compiler.setHostInterfaces(interfaces ?? []);
         compiler.setSidecars(sidecarsOf(cluster));
+        compiler.setIpvs(hasIpvs);
         for (const batch of tableBatches(TABLE, compiler.table, compiler.takeDelta())) kernel.apply(batch);
         before = cluster;
       }
       const last = history.at(-1);
       fresh.setHostInterfaces(last?.interfaces ?? []);
       fresh.setSidecars(sidecarsOf(before));
+      fresh.setIpvs(last?.hasIpvs ?? false);
       fresh.update(changesBetween(NO_RESOURCES, before, last?.configuration));
       const wanted = contentOf(fresh.table);
       expect(contentOf(compiler.table)).toEqual(wanted);

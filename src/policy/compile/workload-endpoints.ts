@@ -40,6 +40,11 @@ export class WorkloadEndpoints {
     this.sources = new WorkloadSources(builder);
   }
 
+  /** Whether what IPVS sends on is judged. */
+  setIpvs(hasIpvs: boolean): void {
+    this.sources.setNeeded(hasIpvs);
+  }
+
   touch(key: string): void {
     this.touched.add(key);
   }

@@ -1,6 +1,6 @@
 /**
  * The addresses of this node's workloads, each sent to the chain of its egress policies, for the hook at which the interface
- * of the sender is not known. If several endpoints have one address, the one with the lowest key has it.
+ * of the sender is not known: only on a host with IPVS. If several endpoints have one address, the one with the lowest key has it.
  */
 import { type Address, addressBytes, formatAddress } from "../../ip/address.ts";
 import { SOURCE_MAPS, SOURCES } from "../render/base-chains.ts";
@@ -21,8 +21,19 @@ export class WorkloadSources {
   /** Interface -> the chain of its egress policies. */
   private readonly chains = new Map<string, string>();
 
-  constructor(private readonly builder: TableBuilder) {
-    for (const map of SOURCE_MAPS) builder.createSet(map);
+  private isNeeded = false;
+
+  constructor(private readonly builder: TableBuilder) {}
+
+  /** Whether there is such a hook. */
+  setNeeded(isNeeded: boolean): void {
+    this.isNeeded = isNeeded;
+    for (const map of SOURCE_MAPS) {
+      if (isNeeded) this.builder.createSet(map);
+      else this.builder.deleteSet(map.name);
+    }
+    if (!isNeeded) return;
+    for (const { addresses } of this.sources.values()) for (const address of addresses) this.write(address);
   }
 
   put(key: string, source: Source): void {
@@ -56,6 +67,7 @@ export class WorkloadSources {
   }
 
   private write(address: Address): void {
+    if (!this.isNeeded) return;
     const text = formatAddress(address);
     const [first = ""] = [...(this.keysOf.get(text) ?? [])].sort();
     const chain = this.chains.get(this.sources.get(first)?.interfaceName ?? "");

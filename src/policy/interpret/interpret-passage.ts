@@ -1,6 +1,5 @@
 /** Runs a desired table on a packet at all hooks of its way, one after another. For tests. */
 import type { Hook } from "../../linux/nftables/ruleset.ts";
-import { hostNumber } from "../../linux/nftables/value.ts";
 import type { Passage } from "../judge/host-judge.ts";
 import type { DesiredTable } from "../table/desired-table.ts";
 import { type Interpreted, interpret } from "./interpret.ts";
@@ -13,10 +12,6 @@ const HOOKS: Readonly<Record<Passage["kind"], readonly Hook[]>> = {
   forwarded: ["prerouting", "forward"],
 };
 
-/** Only rules for what this host sends ask for a route: whether the source is its own. */
-const LOCAL_ADDRESS = hostNumber(2);
-const isLocal = () => LOCAL_ADDRESS;
-
 export function interpretPassage(table: DesiredTable, passage: Passage, packet: PacketBytes): Interpreted {
   const marks = unmarked();
   const iifname = "from" in passage ? passage.from : "";
@@ -24,8 +19,7 @@ export function interpretPassage(table: DesiredTable, passage: Passage, packet: 
   let last: Interpreted = { verdict: "accept" };
   for (const hook of HOOKS[passage.kind]) {
     // The route of a packet is known only after the first hook.
-    const at = { hook, iifname, oifname: hook === "prerouting" ? "" : oifname, packet, fib: isLocal };
-    last = interpret(table, at, marks);
+    last = interpret(table, { hook, iifname, oifname: hook === "prerouting" ? "" : oifname, packet }, marks);
     if (last.verdict === "drop") return last;
   }
   return last;

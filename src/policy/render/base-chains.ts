@@ -3,25 +3,25 @@
  *
  *   forward 0   from a workload -> from_workload    its egress policy
  *   forward 1   to a workload   -> to_workload      its ingress policy
- *   input 101   from a workload -> from_workload    its egress policy, for packets to this host
- *   input 102   from a workload: what the configuration says about packets to this host
+ *   input 0     from a workload -> from_workload    its egress policy, for packets to this host
+ *   input 1     from a workload: what the configuration says about packets to this host
  *
- * IPVS (kube-proxy's mode of that name) takes a packet to a Service at input 99, gives it another destination and sends
- * it on through the output hook, without a name of the interface that it came from:
+ * On a host with IPVS (kube-proxy's mode of that name) a packet to a Service is taken at input 99, gets another
+ * destination and is sent on through the output hook, without a name of the interface that it came from. There:
  *
- *   input 0     from a workload: the mark
- *   output 0    with the mark, which goes -> from_workload_address    its egress policy, by its source address
- *   output 1    to a workload, not from an address of this host -> to_workload    its ingress policy
+ *   input 97    every packet: the mark "arrived"; from a workload: also its mark
+ *   input 101   the marks go; from a workload, as input 0 elsewhere
+ *   input 102   as input 1 elsewhere
+ *   output 0    with the mark of workloads -> from_workload_address    its egress policy, by its source address
+ *   output 1    with the mark "arrived", which goes -> to_workload     its ingress policy
  *
  * In nftables "accept" ends only the chain of its hook and priority: a packet between two workloads of this host is
  * accepted at priority 0 by the one and then judged at priority 1 by the other. Packets of the host itself to its
  * workloads (probes) pass no forward chain. Pure.
  */
-import type { Expression } from "../../linux/nftables/expression.ts";
 import { loadAddress, matchFamily, matchInterface, matchInterfacePrefix, verdict } from "../../linux/nftables/match.ts";
 import type { NftSet } from "../../linux/nftables/set.ts";
 import { matchTunnel, TUNNEL_KINDS } from "../../linux/nftables/tunnel-match.ts";
-import { hostNumber } from "../../linux/nftables/value.ts";
 import type { DesiredChain, DesiredRule } from "../table/desired-table.ts";
 import {
   baseChain,
@@ -32,7 +32,7 @@ import {
   knownConnections,
   neighbourDiscovery,
 } from "./chain-parts.ts";
-import { FROM_WORKLOAD } from "./packet-mark.ts";
+import { ARRIVED, FROM_WORKLOAD } from "./packet-mark.ts";
 import { TUNNEL_TITLES } from "./tunnel-packets.ts";
 
 export const FROM_WORKLOADS = "workloads_from";
@@ -56,10 +56,9 @@ export const SOURCE_MAPS: readonly NftSet[] = [
   { name: SOURCES[6], key: ["ipv6_addr"], data: "verdict" },
 ];
 
-/** What IPVS takes does not come this far. */
+/** IPVS takes packets at 99, and after 98 what it replied to. What it takes does not come to the second. */
+const BEFORE_IPVS = 97;
 const AFTER_IPVS = 101;
-/** RTN_LOCAL of the kernel. */
-const LOCAL_ADDRESS = 2;
 
 export interface BaseSettings {
   readonly defaultEndpointToHostAction: "Accept" | "Drop" | "Return";
@@ -67,12 +66,15 @@ export interface BaseSettings {
   readonly prefixes: readonly string[];
   /** Interfaces with such a name that are not of workloads. */
   readonly exempt: readonly string[];
+  /** Whether this host has IPVS. */
+  readonly hasIpvs: boolean;
 }
 
 export function workloadBaseChains({
   defaultEndpointToHostAction,
   prefixes,
   exempt,
+  hasIpvs,
 }: BaseSettings): readonly DesiredChain[] {
   const withPrefix = (key: InterfaceKey, target: string): readonly DesiredRule[] => [
     ...exempt.map((name) => ({ expressions: [...matchInterface(key, "equal", name), verdict({ kind: "accept" })] })),
@@ -83,21 +85,18 @@ export function workloadBaseChains({
   return [
     baseChain("forward_egress", { hook: "forward", priority: 0 }, from("from_workload")),
     baseChain("forward_ingress", { hook: "forward", priority: 1 }, to("to_workload")),
-    baseChain("input_mark", { hook: "input", priority: 0 }, from("mark_workload")),
-    baseChain("input_egress", { hook: "input", priority: AFTER_IPVS }, from("workload_to_host")),
-    baseChain("output_egress", { hook: "output", priority: 0 }, [
-      { expressions: [...FROM_WORKLOAD.isSet, jump("from_workload_address")] },
-    ]),
-    baseChain("output_ingress", { hook: "output", priority: 1 }, to("local_to_workload")),
+    ...(hasIpvs
+      ? chainsAroundIpvs(from, to)
+      : [baseChain("input_egress", { hook: "input", priority: 0 }, from("workload_to_host"))]),
     ...(defaultEndpointToHostAction === "Drop"
       ? [
-          baseChain("input_host", { hook: "input", priority: AFTER_IPVS + 1 }, from("no_host")),
+          hasIpvs
+            ? baseChain("input_host_after_ipvs", { hook: "input", priority: AFTER_IPVS + 1 }, from("no_host"))
+            : baseChain("input_host", { hook: "input", priority: 1 }, from("no_host")),
           chain("no_host", [neighbourDiscovery(), ...knownConnections(), drop("workload to host")]),
         ]
       : []),
-    chain("mark_workload", [{ expressions: FROM_WORKLOAD.set }]),
     chain("workload_to_host", [
-      { expressions: FROM_WORKLOAD.clear },
       neighbourDiscovery(),
       { expressions: [verdict({ kind: "goto", chain: "from_workload" })] },
     ]),
@@ -107,18 +106,6 @@ export function workloadBaseChains({
       byInterface("iifname", FROM_WORKLOADS),
       drop("unknown workload interface, egress"),
     ]),
-    // The mark goes first: the packet may be put into another one, which passes the same chain.
-    chain("from_workload_address", [
-      { expressions: FROM_WORKLOAD.clear },
-      ...noTunnels(),
-      ...knownConnections(),
-      ...([4, 6] as const).map(bySourceAddress),
-      drop("unknown workload address, egress"),
-    ]),
-    chain("local_to_workload", [
-      { expressions: [...isFromThisHost(), verdict({ kind: "accept" })] },
-      { expressions: [verdict({ kind: "goto", chain: "to_workload" })] },
-    ]),
     chain("to_workload", [
       ...knownConnections(),
       byInterface("oifname", TO_WORKLOADS),
@@ -126,6 +113,39 @@ export function workloadBaseChains({
     ]),
   ];
 }
+
+type RulesByInterface = (target: string) => readonly DesiredRule[];
+
+/** They have names of their own: the kernel cannot change the priority of a chain. */
+function chainsAroundIpvs(from: RulesByInterface, to: RulesByInterface): readonly DesiredChain[] {
+  return [
+    baseChain("input_mark", { hook: "input", priority: BEFORE_IPVS }, [
+      { expressions: ARRIVED.set },
+      ...from("mark_workload"),
+    ]),
+    chain("mark_workload", [{ expressions: FROM_WORKLOAD.set }]),
+    baseChain("input_egress_after_ipvs", { hook: "input", priority: AFTER_IPVS }, [
+      ...UNMARK,
+      ...from("workload_to_host"),
+    ]),
+    baseChain("output_egress", { hook: "output", priority: 0 }, [
+      { expressions: [...FROM_WORKLOAD.isSet, jump("from_workload_address")] },
+    ]),
+    chain("from_workload_address", [
+      ...noTunnels(),
+      ...knownConnections(),
+      ...([4, 6] as const).map(bySourceAddress),
+      drop("unknown workload address, egress"),
+    ]),
+    baseChain("output_ingress", { hook: "output", priority: 1 }, [
+      { expressions: [...ARRIVED.isSet, jump("sent_on")] },
+    ]),
+    // The marks go first: the packet may be put into another one, which passes the same hook.
+    chain("sent_on", [...UNMARK, ...to("to_workload")]),
+  ];
+}
+
+const UNMARK: readonly DesiredRule[] = [{ expressions: ARRIVED.clear }, { expressions: FROM_WORKLOAD.clear }];
 
 function jump(target: string) {
   return verdict({ kind: "jump", chain: target });
@@ -140,13 +160,6 @@ function bySourceAddress(family: 4 | 6): DesiredRule {
       { kind: "lookup", set: SOURCES[family], from: 0, to: "verdict" },
     ],
   };
-}
-
-function isFromThisHost(): readonly Expression[] {
-  return [
-    { kind: "fib", result: "type", by: ["saddr"], to: 0 },
-    { kind: "compare", operator: "equal", from: 0, value: hostNumber(LOCAL_ADDRESS) },
-  ];
 }
 
 /**

@@ -15,8 +15,12 @@ interface MarkBit {
  */
 export const ACCEPTED = markBit(0x0100_0000);
 
-/** A workload sent the packet to this host: set from the first chain of the input hook to the next chain that judges it. */
-export const FROM_WORKLOAD = markBit(0x0200_0000);
+/**
+ * Only on hosts with IPVS: the packet came to this host, and a workload of this host sent it. Set before IPVS, and gone
+ * after it or when what it sends on is judged.
+ */
+export const ARRIVED = markBit(0x0200_0000);
+export const FROM_WORKLOAD = markBit(0x0400_0000);
 
 function markBit(bit: number): MarkBit {
   const load: Expression = { kind: "meta", key: "mark", to: 0 };

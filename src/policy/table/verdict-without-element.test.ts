@@ -40,7 +40,7 @@ describe("verdictWithoutElement()", () => {
 
   test("of the workloads' chain drops", () => {
     const chain = named(
-      workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [] }),
+      workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [], hasIpvs: false }),
       "from_workload",
     );
 
