@@ -64,9 +64,10 @@ describe.skipIf(!able)(`the policy table in a private namespace${why}`, () => {
 
   test("of a former agent is changed to that of the next one, without replacing it", () => {
     fc.assert(
-      fc.property(clusters, clusters, (former, later) => {
-        const compilers = [former, later].map((cluster) => {
+      fc.property(clusters, clusters, fc.tuple(fc.boolean(), fc.boolean()), (former, later, hadIpvs) => {
+        const compilers = [former, later].map((cluster, index) => {
           const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+          compiler.setIpvs(hadIpvs[index] ?? false);
           compiler.update(changesBetween(NO_RESOURCES, cluster));
           return compiler;
         });

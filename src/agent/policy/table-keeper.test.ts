@@ -96,6 +96,18 @@ describe("TableKeeper", () => {
     expect(calls).toEqual(["compiled", "adopt", "replace", "change"]);
   });
 
+  test("writes the rules around IPVS once the host has it, and leaves the table of a former agent alone before the first update", () => {
+    for (const isWanted of [true, false]) {
+      const { keeper, calls } = keeperOf({ isWanted: () => isWanted });
+      keeper.updateIpvs(true);
+      expect(calls).toEqual([]);
+    }
+    const { keeper, calls } = keeperOf();
+    keeper.update(NOTHING);
+    for (const hasIpvs of [false, true, true]) keeper.updateIpvs(hasIpvs);
+    expect(calls).toEqual(["adopt", "replace", "change"]);
+  });
+
   test("takes over the table of a former agent if it can", () => {
     const { keeper, calls, adopted } = keeperOf({ isAdopted: true });
     for (let count = 0; count < 2; count++) keeper.update(NOTHING);

@@ -83,9 +83,9 @@ export class TableKeeper {
     if (this.means.compiler.setUplinks(names) === "changed") this.write();
   }
 
-  /** The host has IPVS now, or has it no more. */
+  /** The host has IPVS now, or has it no more. Before the first update there is nothing to write: `compiled` says it then. */
   updateIpvs(hasIpvs: boolean): void {
-    if (this.means.compiler.setIpvs(hasIpvs) === "changed") this.write();
+    if (this.state === "present" && this.means.compiler.setIpvs(hasIpvs) === "changed") this.write();
   }
 
   /** Other sidecars decide about requests. */
