@@ -318,6 +318,16 @@ const PROOFS: readonly Proof[] = [
     proves: "the same kernels: whole SCTP associations through a host port, and allowed and denied by port",
   },
   {
+    place: "test/vm/kernels.test.ts",
+    proves:
+      "the same kernels: the tests of rtnetlink, nftables, tunnel devices, NAT and the packets that policy judges, as they are",
+  },
+  {
+    place: "test/vm/power-loss.test.ts",
+    proves:
+      "the same kernels: after a shutdown and a power loss under ADD and DEL, files and datastore are whole, and no address is used twice",
+  },
+  {
     place: "test/bandwidth/rates.test.ts",
     proves: "bandwidth limits from 1 Mbit/s to 1 Gbit/s in both directions, measured with iperf3",
   },

@@ -105,6 +105,7 @@ const INSTALLED = {
   depmod: "kmod",
   modprobe: "kmod",
   ipvsadm: "ipvsadm",
+  "mkfs.ext4": "e2fsprogs",
 
   // The shells that completion scripts are tested in.
   zsh: "zsh",
