@@ -2,7 +2,7 @@
  * Splits records into readable and unreadable ones.
  *
  * For lists, reports and repairs, in which one malformed record must not hide
- * all others. Never used by ADD or DEL: those fail on an unreadable record.
+ * all others. ADD and DEL use it for pools alone: they fail on any other unreadable record.
  */
 import { PluginError } from "../errors.ts";
 import type { Entry } from "./datastore.ts";

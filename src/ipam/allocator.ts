@@ -179,7 +179,7 @@ async function assignOrFail(
     },
   );
   await remember({ hints, means }, remembered, { node: request.node, outcome });
-  return { addresses: outcome.addresses, pools: outcome.pools };
+  return { addresses: outcome.addresses, pools: outcome.pools, unreadablePools: outcome.unreadablePools };
 }
 
 async function held(

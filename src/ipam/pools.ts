@@ -6,6 +6,7 @@
  * Otherwise every enabled pool that selects the node may be used.
  * Either way the pool must allow the intended use. Pure.
  */
+import type { Unreadable } from "../datastore/read-each.ts";
 import { PluginError } from "../errors.ts";
 import { type Address, type Family, formatAddress } from "../ip/address.ts";
 import { formatPrefix, isSamePrefix, type Prefix, parsePrefix, prefixContains, prefixCovers } from "../ip/prefix.ts";
@@ -21,8 +22,12 @@ export interface Pool {
   readonly disabled: boolean;
   /** When it was created; empty if unknown. */
   readonly createdAt: string;
+  /** Its spec was changed since, maybe the block length: see assign/other-blocks.ts. */
+  readonly wasEdited?: boolean;
   /** Why nothing is assigned from it although it is not disabled: it shares addresses with an earlier pool. */
   readonly overlaps?: string;
+  /** The same: its fields make it unusable. */
+  readonly unusable?: string | undefined;
   readonly natOutgoing: boolean;
   readonly announcing: PoolAnnouncing;
   readonly allowedUses: readonly string[];
@@ -39,6 +44,8 @@ export interface PoolWish {
   readonly asked?: readonly string[] | undefined;
   /** Where they are requested, for messages. */
   readonly place?: string | undefined;
+  /** Pools that cannot be read: only a request for one of them fails. */
+  readonly unreadable?: readonly Unreadable[];
   readonly intendedUse: string;
   readonly node: string;
   /** Of the node; not looked at if no selector depends on them. */
@@ -47,12 +54,13 @@ export interface PoolWish {
 
 export function choosePools(pools: readonly Pool[], wish: PoolWish): readonly Pool[] {
   const asked = wish.asked ?? [];
+  const { unreadable = [], place } = wish;
   const chosen =
-    asked.length > 0 ? askedPools(pools, wish.family, { asked, place: wish.place }) : selectingPools(pools, wish);
+    asked.length > 0 ? askedPools(pools, wish.family, { asked, place, unreadable }) : selectingPools(pools, wish);
   const usable = chosen.filter((pool) => whyNotAllowed(pool, wish) === undefined);
   if (usable.length > 0) return usable;
   throw new PluginError("addresses-exhausted", `Cannot assign an IPv${wish.family} address: ${whyNone(chosen, wish)}`, {
-    details: describePools(pools),
+    details: [describePools(pools), ...unreadable.map(({ failure }) => failure.message)].join("; "),
   });
 }
 
@@ -60,7 +68,12 @@ export function choosePools(pools: readonly Pool[], wish: PoolWish): readonly Po
 export function poolHolding(
   pools: readonly Pool[],
   address: Address,
-  { asked = [], place, shown }: Pick<PoolWish, "asked" | "place"> & { readonly shown?: string } = {},
+  {
+    asked = [],
+    place,
+    shown,
+    unreadable = [],
+  }: Pick<PoolWish, "asked" | "place" | "unreadable"> & { readonly shown?: string } = {},
 ): Pool {
   const outside = (state: string, listed: readonly Pool[]) =>
     new PluginError(
@@ -73,7 +86,7 @@ export function poolHolding(
   const pool = pools.find((each) => whyNotUsable(each) === undefined && prefixContains(each.cidr, address));
   if (pool === undefined) throw outside("it is not in an enabled pool", pools);
   if (asked.length === 0) return pool;
-  const allowed = askedPools(pools, address.family, { asked, place });
+  const allowed = askedPools(pools, address.family, { asked, place, unreadable });
   if (allowed.includes(pool)) return pool;
   const list = place ?? `"ipam.ipv${address.family}_pools" of the network`;
   throw outside(`it is in pool "${pool.name}", which is not listed in ${list}`, allowed);
@@ -85,9 +98,9 @@ function describePools(pools: readonly Pool[]): string {
   return `pools: ${pools.map(describePool).join(", ")}`;
 }
 
-function describePool({ name, cidr, disabled, overlaps, nodeSelector }: Pool): string {
+function describePool({ name, cidr, disabled, overlaps, unusable, nodeSelector }: Pool): string {
   const limits = [
-    disabled ? "disabled" : (overlaps ?? []),
+    disabled ? "disabled" : (overlaps ?? unusable ?? []),
     nodeSelector === "all()" ? [] : `of nodes ${nodeSelector}`,
   ].flat();
   return `${name} ${formatPrefix(cidr)}${limits.length === 0 ? "" : ` (${limits.join(", ")})`}`;
@@ -96,10 +109,19 @@ function describePool({ name, cidr, disabled, overlaps, nodeSelector }: Pool): s
 function askedPools(
   pools: readonly Pool[],
   family: Family,
-  { asked, place }: { readonly asked: readonly string[]; readonly place: string | undefined },
+  {
+    asked,
+    place,
+    unreadable,
+  }: Required<Pick<PoolWish, "unreadable">> & {
+    readonly asked: readonly string[];
+    readonly place: string | undefined;
+  },
 ): readonly Pool[] {
   const chosen = asked.map((text) => {
     const pool = poolNamed(pools, text);
+    const hidden = unreadable.find(({ key }) => key.endsWith(`/${text}`));
+    if (!pool && hidden) throw hidden.failure;
     const fault = pool ? faultOf(pool, family) : whyUnknown(pools, text);
     if (!pool || fault) {
       const shown = place === undefined ? quoted(text) : `${quoted(text)} (${place})`;
@@ -129,8 +151,8 @@ function faultOf(pool: Pool, family: Family): string | undefined {
 }
 
 /** Why nothing new is assigned from the pool, whoever asks; `undefined` if it may be. */
-export function whyNotUsable({ disabled, overlaps }: Pool): string | undefined {
-  return disabled ? "it is disabled" : overlaps;
+export function whyNotUsable({ disabled, overlaps, unusable }: Pool): string | undefined {
+  return disabled ? "it is disabled" : (overlaps ?? unusable);
 }
 
 function selectingPools(pools: readonly Pool[], wish: PoolWish): readonly Pool[] {

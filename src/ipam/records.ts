@@ -3,6 +3,7 @@
  * into changes. The only file of this folder that knows how records are stored.
  */
 import type { Change, Entry, Rewrite } from "../datastore/datastore.ts";
+import { readEach, type Unreadable } from "../datastore/read-each.ts";
 import { PluginError } from "../errors.ts";
 import { type Prefix, parsePrefix } from "../ip/prefix.ts";
 import { readAffinity, writeAffinity } from "../model/block-affinity.ts";
@@ -59,9 +60,16 @@ export function decodePool(entry: Entry): Pool {
   };
 }
 
+export interface DecodedPools {
+  readonly pools: readonly Pool[];
+  /** An API server without validation rules accepts any CIDR: such a pool must not stop the others. */
+  readonly unreadable: readonly Unreadable[];
+}
+
 /** All pools that there are: see overlapping-pools.ts. */
-export function decodePools(entries: readonly Entry[]): readonly Pool[] {
-  return markOverlapping(entries.map(decodePool));
+export function decodePools(entries: readonly Entry[], decode = decodePool): DecodedPools {
+  const { readable, unreadable } = readEach(entries, decode);
+  return { pools: markOverlapping(readable), unreadable };
 }
 
 export function decodeReservation(entry: Entry): readonly Prefix[] {

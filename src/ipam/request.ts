@@ -1,4 +1,5 @@
 /** What is asked of the allocator, and what it answers. */
+import type { Unreadable } from "../datastore/read-each.ts";
 import { type Address, type Family, formatAddress } from "../ip/address.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
@@ -59,13 +60,21 @@ export interface Assignment {
   readonly addresses: readonly AssignedAddress[];
   /** Every pool that was read, whatever it was used for. */
   readonly pools: readonly Pool[];
+  readonly unreadablePools: readonly Unreadable[];
 }
 
 /** Pools that cannot be used. */
-export function poolWarnings({ pools }: Pick<Assignment, "pools">): readonly string[] {
-  return pools.flatMap(({ name, overlaps }) =>
-    overlaps === undefined ? [] : [`Pool ${quoted(name)} is not used: ${overlaps}`],
-  );
+export function poolWarnings({
+  pools,
+  unreadablePools,
+}: Pick<Assignment, "pools" | "unreadablePools">): readonly string[] {
+  return [
+    ...pools.flatMap(({ name, overlaps, unusable }) => {
+      const why = overlaps ?? unusable;
+      return why === undefined ? [] : [`Pool ${quoted(name)} is not used: ${why}`];
+    }),
+    ...unreadablePools.map(({ failure }) => `A pool is not used: ${failure.message}`),
+  ];
 }
 
 /** For the log. */

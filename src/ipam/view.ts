@@ -4,13 +4,13 @@
  * assignment; after that only blocks, and pages of blocks, may be unknown.
  */
 import type { Entry, Wanted } from "../datastore/datastore.ts";
+import type { Unreadable } from "../datastore/read-each.ts";
 import type { Family } from "../ip/address.ts";
 import { formatPrefix, type Prefix } from "../ip/prefix.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
 import * as keys from "../model/keys.ts";
 import type { StoredNode } from "../model/stored-resources.ts";
 import { type Facts, Unread } from "./facts.ts";
-import { markOverlapping } from "./overlapping-pools.ts";
 import type { Pool } from "./pools.ts";
 import * as records from "./records.ts";
 
@@ -54,7 +54,7 @@ export function wantedBlocks(likely: readonly string[], again: readonly string[]
 }
 
 /** A decision asks for the pools several times, and the node agent gets the same list for many calls. */
-const poolsOf = new WeakMap<readonly Entry[], readonly Pool[]>();
+const poolsOf = new WeakMap<readonly Entry[], records.DecodedPools>();
 
 export class View {
   constructor(
@@ -63,10 +63,18 @@ export class View {
   ) {}
 
   pools(): readonly Pool[] {
+    return this.decodedPools().pools;
+  }
+
+  unreadablePools(): readonly Unreadable[] {
+    return this.decodedPools().unreadable;
+  }
+
+  private decodedPools(): records.DecodedPools {
     const entries = this.read(POOLS);
     const known = poolsOf.get(entries);
     if (known !== undefined) return known;
-    const pools = markOverlapping(entries.map((entry) => this.facts.decode(entry, records.decodePool)));
+    const pools = records.decodePools(entries, (entry) => this.facts.decode(entry, records.decodePool));
     poolsOf.set(entries, pools);
     return pools;
   }

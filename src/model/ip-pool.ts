@@ -4,11 +4,11 @@
  */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
-import { addressBits } from "../ip/address.ts";
 import { formatPrefix, type Prefix, parsePrefix, prefixesOverlap } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
-import { BLOCK_SIZES, defaultBlockSize } from "./block-sizes.ts";
+import { defaultBlockSize } from "./block-sizes.ts";
 import { prefixField, selectorField } from "./fields.ts";
+import { checkPool } from "./pool-checks.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
@@ -30,23 +30,13 @@ const specSchema = v.object({
 export type IPPoolSpec = Readonly<v.InferOutput<typeof specSchema>> & { readonly blockSize: number };
 export type IPPool = Resource<"IPPool", IPPoolSpec>;
 
-/** Ranges whose addresses workloads cannot use. */
-export const UNUSABLE_RANGES = [
-  ["127.0.0.0/8", "loopback"],
-  ["169.254.0.0/16", "link-local"],
-  ["224.0.0.0/4", "multicast"],
-  ["::1/128", "loopback"],
-  ["fe80::/10", "link-local"],
-  ["ff00::/8", "multicast"],
-] as const;
-
 export const ipPool = defineResource({
   kind: "IPPool",
   api: PRODUCT_API,
   namespaced: false,
   spec: specSchema,
   complete: completeSpec,
-  check: (spec) => [...checkRange(spec), ...checkBlockSize(spec), ...checkTunnels(spec)],
+  check: (spec) => checkPool(prefixOf(spec.cidr), spec),
 });
 
 /** The pool's CIDR. A decoded pool always has one. */
@@ -88,44 +78,6 @@ function completeSpec(spec: v.InferOutput<typeof specSchema>): IPPoolSpec {
     nodeSelector: spec.nodeSelector.trim() === "" ? "all()" : spec.nodeSelector,
     allowedUses: allowedUses.length === 0 ? ["Workload", "Tunnel"] : allowedUses,
   };
-}
-
-function checkRange({ cidr }: IPPoolSpec): readonly Problem[] {
-  return UNUSABLE_RANGES.filter(([range]) => prefixesOverlap(prefixOf(cidr), prefixOf(range))).map(
-    ([range, meaning]) => ({
-      path: "spec.cidr",
-      value: cidr,
-      message: `overlaps the ${meaning} range ${range}; use a CIDR that does not overlap it`,
-    }),
-  );
-}
-
-function checkBlockSize({ cidr, blockSize }: IPPoolSpec): readonly Problem[] {
-  const { network, length } = prefixOf(cidr);
-  const { shortest, longest } = BLOCK_SIZES[network.family];
-  const problem = (message: string): Problem[] => [{ path: "spec.blockSize", value: blockSize, message }];
-
-  if (blockSize < shortest || blockSize > longest) {
-    return problem(`is out of range for IPv${network.family}; use ${shortest} to ${longest}`);
-  }
-  if (blockSize >= length) return [];
-  return length <= longest
-    ? problem(
-        `makes a block larger than the pool ${cidr}; use ${Math.max(length, shortest)} to ${longest}, or a larger pool`,
-      )
-    : problem(`makes a block larger than the pool ${cidr}; use a larger pool`);
-}
-
-function checkTunnels({ cidr, ipipMode, vxlanMode }: IPPoolSpec): readonly Problem[] {
-  if (ipipMode === "Never") return [];
-  const problem = (message: string): Problem => ({ path: "spec.ipipMode", value: ipipMode, message });
-  const isIpv6 = addressBits(prefixOf(cidr).network.family) === 128;
-  return [
-    ...(isIpv6 ? [problem('is not supported for IPv6; use "Never", or vxlanMode')] : []),
-    ...(vxlanMode !== "Never"
-      ? [problem(`cannot be combined with vxlanMode ${vxlanMode}; set one of the two to "Never"`)]
-      : []),
-  ];
 }
 
 function prefixOf(cidr: string): Prefix {

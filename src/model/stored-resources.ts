@@ -4,6 +4,7 @@ import { defaultBlockSize } from "./block-sizes.ts";
 import type { IPAMConfiguration } from "./ipam-configuration.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "./machine-annotation.ts";
 import { type PoolAnnouncing, poolAnnouncing } from "./pool-announcement.ts";
+import { whyPoolUnusable } from "./pool-checks.ts";
 import { readStored } from "./stored.ts";
 import { UPGRADE_LOCK_ANNOTATION } from "./upgrade-lock-annotation.ts";
 
@@ -14,10 +15,14 @@ export interface StoredPool {
   readonly disabled: boolean;
   /** Empty if unknown. */
   readonly createdAt: string;
+  /** Something of its spec was changed since it was created, maybe its block size. */
+  readonly wasEdited: boolean;
   readonly natOutgoing: boolean;
   readonly nodeSelector: string;
   readonly allowedUses: readonly string[];
   readonly announcing: PoolAnnouncing;
+  /** Why nothing is assigned from it: an API server without validation rules accepted it. */
+  readonly unusable: string | undefined;
 }
 
 const ALL_USES = ["Workload", "Tunnel"];
@@ -28,21 +33,21 @@ export function readStoredPool(text: string, key: string): StoredPool {
   const cidr = parsePrefix(spec.text("cidr"));
   if (cidr === undefined) throw spec.refusal("cidr", "a network");
   const uses = spec.texts("allowedUses");
+  const blockSize = spec.integer("blockSize") ?? defaultBlockSize(cidr);
+  const modes = { vxlanMode: spec.text("vxlanMode", "Never"), ipipMode: spec.text("ipipMode", "Never") };
   return {
     name: pool.section("metadata").text("name"),
     cidr,
-    blockSize: spec.integer("blockSize") ?? defaultBlockSize(cidr),
+    blockSize,
     // Nothing is assigned from a pool that is being deleted.
     disabled: spec.flag("disabled", false) || pool.section("metadata").text("deletionTimestamp", "") !== "",
     createdAt: pool.section("metadata").text("creationTimestamp", ""),
+    wasEdited: (pool.section("metadata").integer("generation") ?? 1) > 1,
     natOutgoing: spec.flag("natOutgoing", false),
     nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),
     allowedUses: uses.length === 0 ? ALL_USES : uses,
-    announcing: poolAnnouncing({
-      vxlanMode: spec.text("vxlanMode", "Never"),
-      ipipMode: spec.text("ipipMode", "Never"),
-      disableBGPExport: spec.flag("disableBGPExport", false),
-    }),
+    announcing: poolAnnouncing({ ...modes, disableBGPExport: spec.flag("disableBGPExport", false) }),
+    unusable: whyPoolUnusable(cidr, { ...modes, blockSize }),
   };
 }
 

@@ -4,11 +4,12 @@ import { thrownBy } from "../../test/support/thrown-by.ts";
 import { PluginError } from "../errors.ts";
 import { formatPrefix } from "../ip/prefix.ts";
 import { clusterInformation } from "./cluster-information.ts";
-import { ipPool } from "./ip-pool.ts";
+import { ipPool, poolPrefix } from "./ip-pool.ts";
 import { ipReservation, reservedPrefixes } from "./ip-reservation.ts";
 import { ipamConfiguration } from "./ipam-configuration.ts";
 import { node } from "./node.ts";
 import { poolAnnouncing } from "./pool-announcement.ts";
+import { whyPoolUnusable } from "./pool-checks.ts";
 import { profile } from "./profile.ts";
 import { readStored } from "./stored.ts";
 import {
@@ -63,10 +64,12 @@ const PAIRS: readonly Pair[] = [
         blockSize,
         disabled,
         createdAt: metadata.creationTimestamp ?? "",
+        wasEdited: false,
         natOutgoing,
         nodeSelector,
         allowedUses,
         announcing: poolAnnouncing(spec),
+        unusable: whyPoolUnusable(poolPrefix({ spec }), spec),
       };
     },
   },

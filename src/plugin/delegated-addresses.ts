@@ -6,7 +6,7 @@ import { PluginError } from "../errors.ts";
 import { type Address, formatAddress, isSameAddress } from "../ip/address.ts";
 import { formatPrefix, parseInterfaceAddress, singlePrefix } from "../ip/prefix.ts";
 import { podCidrPlaces } from "../ipam/hostlocal/pod-cidr.ts";
-import { decodePool } from "../ipam/records.ts";
+import { decodePools } from "../ipam/records.ts";
 import type { RequestedAddress } from "../ipam/requested-addresses.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import { mostRecordedValues } from "../model/recorded-annotations.ts";
@@ -67,7 +67,7 @@ export async function registerWithDelegate(
 async function logFloating({ requests }: PodFacts, session: Session): Promise<void> {
   if (requests.floatingAddresses === undefined) return;
   const { answers } = await (await session.store()).read([{ kind: "prefix", prefix: resourcesPrefix("ippools") }]);
-  logAnnouncements(requests, (answers[0] ?? []).map(decodePool), session);
+  logAnnouncements(requests, decodePools(answers[0] ?? []).pools, session);
 }
 
 /** Not every plugin knows all the places in which an address can be requested. */

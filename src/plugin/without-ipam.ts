@@ -9,7 +9,7 @@ import { type Address, formatAddress } from "../ip/address.ts";
 import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
 import { readyForAssigning, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
-import { decodePool } from "../ipam/records.ts";
+import { decodePools } from "../ipam/records.ts";
 import { thisMachine } from "../ipam/session.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import type { AddRequest, Registered } from "./add-request.ts";
@@ -40,7 +40,7 @@ export async function registerWithoutIpam(
     requireSame(addresses, readStoredEndpoint(endpoint).ipNetworks, place);
   }
   await record({ workload, podFacts, addresses, requireContainer }, session);
-  const pools = poolEntries.map(decodePool);
+  const pools = decodePools(poolEntries).pools;
   logAnnouncements(podFacts.requests, pools, session);
   session.note({ addresses: addresses.map(formatAddress), ipam: "none" });
   const { routes, dns } = EMPTY_RESULT;

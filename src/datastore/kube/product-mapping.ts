@@ -18,7 +18,7 @@ export function productMapping(newMark: () => string): readonly KindMapping[] {
   const means = { writeAnnotation: WRITE_ANNOTATION, newMark };
   const resources = [
     resourceKind("clusterinformations", "ClusterInformation", means),
-    resourceKind("ippools", "IPPool", { ...means, traits: { protection: poolProtection } }),
+    resourceKind("ippools", "IPPool", { ...means, traits: { protection: poolProtection }, withGeneration: true }),
     resourceKind("ipreservations", "IPReservation", means),
     resourceKind("globalnetworkpolicies", "GlobalNetworkPolicy", means),
     resourceKind("networksets", "NetworkSet", { ...means, namespaced: true }),

@@ -28,14 +28,17 @@ const UNREAD_FIELDS = ["generation", "managedFields", "resourceVersion", "selfLi
 interface ResourceKindOptions extends Pick<CustomKind, "traits"> {
   readonly writeAnnotation: string;
   readonly namespaced?: boolean;
+  /** Whether readers need to know that the spec was changed since the object was created. */
+  readonly withGeneration?: boolean;
 }
 
 export function resourceKind(
   plural: string,
   kind: string,
-  { writeAnnotation, traits = {}, namespaced = false }: ResourceKindOptions,
+  { writeAnnotation, traits = {}, namespaced = false, withGeneration = false }: ResourceKindOptions,
 ): CustomKind {
   const prefix = resourcesPrefix(plural);
+  const unread = withGeneration ? UNREAD_FIELDS.filter((field) => field !== "generation") : UNREAD_FIELDS;
   return {
     traits,
     prefix,
@@ -52,7 +55,7 @@ export function resourceKind(
     encode: (key, value) => encode(value, key, kind),
     decode: (object) => ({
       key: resourceKey(plural, namespaced ? object.metadata : { name: object.metadata.name }),
-      value: JSON.stringify({ ...object, metadata: readMetadata(object, writeAnnotation) }),
+      value: JSON.stringify({ ...object, metadata: readMetadata(object, { writeAnnotation, unread }) }),
     }),
   };
 }
@@ -73,8 +76,11 @@ function encode(value: string, key: string, kind: string): EncodedRecord {
 }
 
 /** Without the mark of the last write. */
-function readMetadata({ metadata }: ApiObject, writeAnnotation: string): Readonly<Record<string, unknown>> {
-  const { annotations = {}, ...others } = without(metadata, UNREAD_FIELDS);
+function readMetadata(
+  { metadata }: ApiObject,
+  { writeAnnotation, unread }: { readonly writeAnnotation: string; readonly unread: readonly string[] },
+): Readonly<Record<string, unknown>> {
+  const { annotations = {}, ...others } = without(metadata, unread);
   const own = without(isObject(annotations) ? annotations : {}, [writeAnnotation]);
   return Object.keys(own).length === 0 ? others : { ...others, annotations: own };
 }

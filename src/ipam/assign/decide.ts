@@ -88,6 +88,7 @@ function withPools(search: Search, wish: Extract<Wish, { kind: "automatic" }>): 
     family,
     asked: wish.pools,
     place: wish.poolsPlace,
+    unreadable: view.unreadablePools(),
     intendedUse: request.intendedUse,
     node: request.node,
     get labels() {
@@ -155,7 +156,14 @@ function outcomeOf(made: readonly Made[], view: View, request: AssignRequest): A
     };
   });
   const blocks = made.map((choice) => (choice.kind === "take" ? choice.taken.block : choice.block));
-  return { addresses, pools, blocks, nodeRegistered: !view.knowsNode() || view.nodeLabels() !== undefined };
+  const unreadablePools = view.unreadablePools();
+  return {
+    addresses,
+    pools,
+    unreadablePools,
+    blocks,
+    nodeRegistered: !view.knowsNode() || view.nodeLabels() !== undefined,
+  };
 }
 
 function requireOnePerFamily(wishes: readonly Wish[]): void {

@@ -21,6 +21,7 @@ import { describeFormerOwner, isFormerOwner, restLeft } from "../rest.ts";
 import type { KnownBlock } from "../view.ts";
 import { type Choice, type Search, takeAndClaim, takeFrom } from "./choice.ts";
 import { heldAddress, keepAddress } from "./held-address.ts";
+import { otherBlocksIn } from "./other-blocks.ts";
 
 export type GivenWish = Extract<Wish, { kind: "given" }>;
 
@@ -68,12 +69,22 @@ function fromPool(search: Search, wish: GivenWish): Choice {
     const reason = "this host, or its gateway, has it";
     throw new PluginError("address-taken", `Cannot assign address ${describeGiven(wish)}: ${reason}`);
   }
-  const pool = poolHolding(view.pools(), address, { asked, place: poolsPlace, shown: describeGiven(wish) });
+  const pool = poolHolding(view.pools(), address, {
+    asked,
+    place: poolsPlace,
+    shown: describeGiven(wish),
+    unreadable: view.unreadablePools(),
+  });
   const cidr = blockOf(address, pool.blockLength);
   const known = view.block(cidr);
   if (known.kind === "unknown") return { kind: "read", wanted: [view.wantedBlock(cidr)] };
   if (known.kind === "present") return fromExistingBlock(search, wish, known);
 
+  const others = otherBlocksIn(search, pool);
+  if (others.kind === "unread") return { kind: "read", wanted: [others.wanted] };
+  if (others.kind === "found") {
+    throw new PluginError("addresses-exhausted", `Cannot assign address ${describeGiven(wish)}: ${others.reason}`);
+  }
   const block = emptyBlock(cidr, hostAffinity(request.node), sequenceNumber);
   const taken = assignOrdinal(block, ordinalIn(block, address) ?? -1, search.attributes);
   if (!taken) throw takenBy(wish, undefined);

@@ -2,7 +2,8 @@
  * An address from a block that becomes this host's: one that does not exist
  * yet, or one that belongs to nobody.
  *
- * The blocks of the cluster are never listed here. The node's own candidates
+ * The blocks of the cluster are not listed here, unless the pool was edited
+ * (other-blocks.ts). The node's own candidates
  * are read a bundle at a time; 128 candidates that all exist mean a pool that
  * is full for all practical purposes.
  */
@@ -16,6 +17,7 @@ import { candidateBlocks } from "../candidates.ts";
 import type { Pool } from "../pools.ts";
 import type { HostAffinity } from "../records.ts";
 import { type Choice, isRested, restedFirst, type Search, type TakeChoice, takeAndClaim, takeNext } from "./choice.ts";
+import { otherBlocksIn } from "./other-blocks.ts";
 
 const PROBES_PER_POOL = 128;
 /** Of all pools together: where that many exist, looking through what exists is quicker. */
@@ -26,6 +28,11 @@ const NEXT_BUNDLE = 40;
 
 export function fromNewBlock(search: Search): Choice | undefined {
   if (whyNoNewBlock(search)) return undefined;
+  const unread = openPools(search).flatMap((pool) => {
+    const others = otherBlocksIn(search, pool);
+    return others.kind === "unread" ? [others.wanted] : [];
+  });
+  if (unread.length > 0) return { kind: "read", wanted: unread };
   const choice = restedFirst(claims(search, probes(search)));
   if (choice && isRested(choice)) return choice;
   // Of the candidates that were not read yet, one may have rested.
@@ -37,14 +44,24 @@ export function fromNewBlock(search: Search): Choice | undefined {
 export function whyNoNewBlock(search: Search): string | undefined {
   if (!search.view.configuration().autoAllocateBlocks) return "autoAllocateBlocks is off";
   if (search.pools.length === 0 || openPools(search).length > 0) return undefined;
-  const limits = search.pools.map((pool) => describeLimit(search, pool));
-  return `node ${quoted(search.request.node)} has as many blocks as maxBlocksPerHost allows in one pool: ${limits.join("; ")}`;
+  const others = search.pools.flatMap((pool) => otherBlocksReason(search, pool) ?? []);
+  const full = search.pools.filter((pool) => otherBlocksReason(search, pool) === undefined);
+  const limits = full.map((pool) => describeLimit(search, pool)).join("; ");
+  const limit = `node ${quoted(search.request.node)} has as many blocks as maxBlocksPerHost allows in one pool: ${limits}`;
+  return [...others, ...(full.length === 0 ? [] : [limit])].join("; ");
+}
+
+function otherBlocksReason(search: Search, pool: Pool): string | undefined {
+  const others = otherBlocksIn(search, pool);
+  return others.kind === "found" ? others.reason : undefined;
 }
 
 /** The pools of which the host may claim another block: the limit is counted per pool, so that no pool starves another. */
 function openPools(search: Search): readonly Pool[] {
   const { maxBlocksPerHost } = search.view.configuration();
-  return search.pools.filter((pool) => blocksIn(search, pool).length < maxBlocksPerHost);
+  return search.pools.filter(
+    (pool) => blocksIn(search, pool).length < maxBlocksPerHost && otherBlocksReason(search, pool) === undefined,
+  );
 }
 
 function blocksIn({ view, family }: Search, pool: Pool): readonly HostAffinity[] {

@@ -14,6 +14,7 @@
  */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
+import { readEach } from "../../datastore/read-each.ts";
 import type { Address } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
 import { type Prefix, parseInterfaceAddress, prefixContains } from "../../ip/prefix.ts";
@@ -66,7 +67,7 @@ export async function readBlockRecords(
 }
 
 async function readPools(store: Datastore): Promise<readonly Pool[]> {
-  return (await readAllEntries(store, resourcesPrefix("ippools"))).map(decodePool);
+  return readEach(await readAllEntries(store, resourcesPrefix("ippools")), decodePool).readable;
 }
 
 function recordsIn(

@@ -35,8 +35,13 @@ async function requireAddresses(session: Session): Promise<void> {
   if (registered !== undefined) requireOwnNode(decodeNode(registered), thisMachine(session));
 
   const { assignIpv4, assignIpv6, ipv4Pools, ipv6Pools } = config.ipam;
-  const decoded = decodePools(pools);
-  const wish = { intendedUse: "Workload", node, labels: registered === undefined ? {} : decodeNode(registered).labels };
+  const { pools: decoded, unreadable } = decodePools(pools);
+  const wish = {
+    unreadable,
+    intendedUse: "Workload",
+    node,
+    labels: registered === undefined ? {} : decodeNode(registered).labels,
+  };
   if (assignIpv4) choosePools(decoded, { ...wish, family: 4, asked: ipv4Pools });
   if (assignIpv6) choosePools(decoded, { ...wish, family: 6, asked: ipv6Pools });
 }

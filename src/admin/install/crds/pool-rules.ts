@@ -1,6 +1,6 @@
 /** The rules of IP pools as CEL: what must not change, and what depends on several fields. */
 import { BLOCK_SIZES } from "../../../model/block-sizes.ts";
-import { UNUSABLE_RANGES } from "../../../model/ip-pool.ts";
+import { UNUSABLE_RANGES } from "../../../model/pool-checks.ts";
 import type { CelRule } from "./crd-schema.ts";
 import { formatted } from "./formatted-message.ts";
 
