@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { NODE_TOKENS } from "./admission/node-policies.ts";
+import { policiesOf } from "./admission/policies.ts";
 import { bindingObject, policyObject } from "./admission/policy-objects.ts";
 import type { KubeObject } from "./kube-object.ts";
 import { leftOutFor, servedBy } from "./older-servers.ts";
@@ -71,6 +73,17 @@ describe("servedBy()", () => {
       definition([...Object.values(others), unchanged]),
       ...POLICIES,
     ]);
+  });
+
+  test("gives v1.30, which cannot bind tokens to Nodes, no policy that demands it", () => {
+    const all = policiesOf("nodeAccounts");
+    const names = (version: string) => servedBy(version, all).map(({ metadata }) => metadata.name);
+
+    expect(names("v1.31.0")).toEqual(all.map(({ metadata }) => metadata.name));
+    expect(names("v1.30.14")).toEqual(names("v1.31.0").filter((name) => name !== NODE_TOKENS));
+    expect(names("v1.30.14")).toHaveLength(all.length - 2);
+    expect(leftOutFor("v1.30.14", all)).toEqual([expect.stringContaining(NODE_TOKENS)]);
+    expect(leftOutFor("v1.31.0", all)).toEqual([]);
   });
 
   test("gives earlier ones no admission policies", () => {

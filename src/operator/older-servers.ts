@@ -5,16 +5,20 @@
  *   before v1.28   rules name no `fieldPath`
  *   before v1.30   messages are not computed, no rule goes through the parts of a text, since the server cannot bound their
  *                  number, and there are no admission policies
- *   before v1.31   rules do not read addresses: ip(), cidr() and their kin do not exist
+ *   before v1.31   rules do not read addresses: ip(), cidr() and their kin do not exist. Tokens are not bound to Nodes, so that
+ *                  no policy demands it: no node would get one
  *   before v1.32   rules do not compare CIDRs: the server cannot bound what that costs
  *
  * An API server compiles a new rule with what its predecessor knew, so that it can be rolled back. So each row is one minor
- * later than the function itself. Nothing depends on these rules: whoever reads a resource validates it, and reports it.
+ * later than the function itself. Nothing depends on these rules: whoever reads a resource validates it, and reports it; a
+ * pool whose block size was changed gets no new blocks (ipam/assign/other-blocks.ts).
  */
 
 import { counted } from "../counted.ts";
 import { isServerBefore } from "../kube/server-version.ts";
+import { BLOCK_SIZES } from "../model/block-sizes.ts";
 import { isObject } from "../model/shape.ts";
+import { NODE_TOKENS } from "./admission/node-policies.ts";
 import { ADMISSION_API } from "./admission/policy-objects.ts";
 import type { KubeObject } from "./kube-object.ts";
 
@@ -29,6 +33,7 @@ const FIRST_WITH_MESSAGES = "v1.30.0";
 const FIRST_WITH_PARTS_OF_TEXTS = "v1.30.0";
 const FIRST_WITH_ADDRESSES = "v1.31.0";
 const FIRST_WITH_POLICIES = "v1.30.0";
+const FIRST_WITH_BOUND_TOKENS = "v1.31.0";
 
 const RULES = "x-kubernetes-validations";
 /** The estimate of its cost exceeds the limit there. */
@@ -40,11 +45,21 @@ const HAS_PARTS = /\.(findAll|split)\(/;
 /** `self == oldSelf || …`: without the rest the same value, spelled otherwise, is refused too. */
 const UNCHANGED = /^self == oldSelf \|\| /;
 
+/** The block size of a pool before and after; without the functions for CIDRs, its default is told by the text of the CIDR. */
+const KEEPS_BLOCK_SIZE = /^!isCIDR\(self\.cidr\) \|\| !isCIDR\(oldSelf\.cidr\) \|\| .* == .*$/;
+const SAME_BLOCK_SIZE = (() => {
+  const isDefault = (pool: string) => {
+    const usual = `(self.cidr.contains(':') ? ${BLOCK_SIZES[6].usual} : ${BLOCK_SIZES[4].usual})`;
+    return `${pool}.blockSize == ${usual} || (${pool}.blockSize > ${usual} && self.cidr.endsWith('/' + string(${pool}.blockSize)))`;
+  };
+  return `has(self.blockSize) ? (has(oldSelf.blockSize) ? self.blockSize == oldSelf.blockSize : (${isDefault("self")})) : (!has(oldSelf.blockSize) || ${isDefault("oldSelf")})`;
+})();
+
 /** In the same order; those that the server does not serve at all are not among them. */
 export function servedBy(version: string, objects: readonly KubeObject[]): readonly KubeObject[] {
   if (!isServerBefore(version, FIRST_WITH_EVERYTHING)) return objects;
   return objects
-    .filter(({ apiVersion }) => apiVersion !== ADMISSION_API || servesPolicies(version))
+    .filter((object) => object.apiVersion !== ADMISSION_API || servesPolicy(version, object))
     .map((object) =>
       object.kind === "CustomResourceDefinition" ? { ...object, spec: withRules(object["spec"]) } : object,
     );
@@ -63,6 +78,11 @@ export function servedBy(version: string, objects: readonly KubeObject[]): reado
 
 export function servesPolicies(version: string): boolean {
   return !isServerBefore(version, FIRST_WITH_POLICIES);
+}
+
+function servesPolicy(version: string, { metadata }: KubeObject): boolean {
+  const needsBoundTokens = metadata.name === NODE_TOKENS;
+  return servesPolicies(version) && !(needsBoundTokens && isServerBefore(version, FIRST_WITH_BOUND_TOKENS));
 }
 
 type Rule = Readonly<Record<string, unknown>>;
@@ -84,7 +104,10 @@ function ruleFor(version: string, { messageExpression, fieldPath, ...given }: Ru
 /** As much of it as the server can compile; `undefined` if that is nothing. */
 function expressionFor(version: string, rule: string): string | undefined {
   const isTooNew = isServerBefore(version, FIRST_WITH_ADDRESSES) ? READS_ADDRESSES : COMPARES_CIDRS;
-  if (isTooNew.test(rule)) return UNCHANGED.test(rule) ? "self == oldSelf" : undefined;
+  if (isTooNew.test(rule)) {
+    if (KEEPS_BLOCK_SIZE.test(rule)) return SAME_BLOCK_SIZE;
+    return UNCHANGED.test(rule) ? "self == oldSelf" : undefined;
+  }
   if (!isServerBefore(version, FIRST_WITH_PARTS_OF_TEXTS)) return rule;
   const uncounted = rule.replace(COUNTS_PARENTHESES, "");
   return HAS_PARTS.test(uncounted) ? undefined : uncounted;
@@ -93,20 +116,22 @@ function expressionFor(version: string, rule: string): string | undefined {
 /** What the cluster lacks because of that, for the administrator. None if nothing is left out. */
 export function leftOutFor(version: string, objects: readonly KubeObject[]): readonly string[] {
   const rules = countRules(objects) - countRules(servedBy(version, objects));
-  const policies = servesPolicies(version)
-    ? 0
-    : objects.filter(({ apiVersion }) => apiVersion === ADMISSION_API).length;
-  return [...(rules === 0 ? [] : [rulesNote(version, rules)]), ...(policies === 0 ? [] : [policiesNote(version)])];
+  const policies = objects.filter(({ apiVersion }) => apiVersion === ADMISSION_API);
+  const hasAll = policies.every((policy) => servesPolicy(version, policy));
+  return [...(rules === 0 ? [] : [rulesNote(version, rules)]), ...(hasAll ? [] : [policiesNote(version)])];
 }
 
 function rulesNote(version: string, count: number): string {
   return (
     `The API server, ${version}, cannot compile ${counted(count, "validation rule")} of the definitions, which the definitions do not get. kubectl then accepts ` +
-    "values that the components report and do not use. Run this again when the orchestrator has v1.32 or later."
+    "values that are not valid: a pool with one is not used, which the log of each ADD says; a policy with one denies all traffic of its endpoints. Use vendorctl apply, which refuses them. Run this again when the orchestrator has v1.32 or later."
   );
 }
 
 function policiesNote(version: string): string {
+  if (servesPolicies(version)) {
+    return `The API server, ${version}, cannot bind tokens to Nodes (v1.31 and later): the policy ${NODE_TOKENS} is left out. Run this again when the orchestrator has v1.32 or later.`;
+  }
   return (
     `The API server, ${version}, has no admission policies (v1.30 and later): they are left out. Nothing keeps users from choosing ` +
     "addresses if ipAddrsNoIpam or floatingIPs are enabled, nor the token of one node from writing records of others. Run this again " +

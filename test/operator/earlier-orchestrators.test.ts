@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { manifestFiles } from "../../scripts/deploy/manifests.ts";
 import { API_VERSION, identity } from "../../src/identity.ts";
+import { NODE_TOKENS } from "../../src/operator/admission/node-policies.ts";
 import { type ApiServer, apiServerProblem, type EarlierRelease, startApiServer } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
 import { startOperatorOn } from "../support/operator-site.ts";
@@ -81,6 +82,7 @@ for (const release of Object.keys(RELEASES) as readonly EarlierRelease[]) {
         );
         expect(agents.metadata).toMatchObject({ name: identity.nodeAgent });
         expect(operator.writes.some((write) => write.includes(`/${POLICIES}/`))).toBe(servesPolicies);
+        expect(operator.writes.filter((write) => write.endsWith(`/${NODE_TOKENS}`))).toEqual([]);
         expect(operator.log.some((line) => line.includes("has no admission policies"))).toBe(!servesPolicies);
       } finally {
         await operator.stop();

@@ -6,14 +6,12 @@ import { Backoff } from "../../datastore/replica/clock.ts";
 import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import type { Leadership } from "../../kube/election/leadership.ts";
-import { clusterObjects } from "../../kube/objects.ts";
-import { readServerVersion } from "../../kube/server-version.ts";
-import { servesPolicies } from "../older-servers.ts";
 import { Applier } from "./apply.ts";
 import { FormerSecrets } from "./copied-secrets.ts";
 import { followObjects, type Namespaces } from "./followed-objects.ts";
 import { Reconciler } from "./reconcile.ts";
 import { type OpenPlace, RecordsFollower } from "./records.ts";
+import { ReleaseChanged, ServerRelease } from "./server-release.ts";
 
 export interface OperatorMeans {
   readonly client: Pick<KubeClient, "request" | "watch">;
@@ -50,7 +48,7 @@ const RETRIES = { firstPauseMilliseconds: 500, longestPauseMilliseconds: 30_000 
 
 export class RunningOperator {
   private objects: ReturnType<typeof followObjects> | undefined;
-  private serverVersion = "unknown";
+  private readonly release: ServerRelease;
   private readonly records: RecordsFollower;
   private readonly reconciler: Reconciler;
   private readonly backoff: Backoff;
@@ -69,6 +67,7 @@ export class RunningOperator {
       if (!leadership.isLeading() || signal.aborted) throw new PluginError("try-again-later", "The lease is lost");
     };
     this.backoff = new Backoff(RETRIES, random);
+    this.release = new ServerRelease({ client, signal, wait, random, elapsed, log });
     const clock = { now: elapsed, wait };
     const changed = () => this.wake();
     this.records = new RecordsFollower({ open: means.openDatastore, changed, requireLeading, clock, random, warn });
@@ -77,7 +76,7 @@ export class RunningOperator {
     this.reconciler = new Reconciler({
       client,
       namespaces,
-      serverVersion: () => this.serverVersion,
+      serverVersion: () => this.release.version,
       applier,
       formerSecrets: new FormerSecrets(client),
       records: this.records,
@@ -108,40 +107,13 @@ export class RunningOperator {
 
   private async follow(): Promise<void> {
     const { client, namespaces, signal, wait, random, elapsed, log } = this.means;
-    const serverVersion = await this.untilServerVersion();
+    const serverVersion = await this.release.first();
     if (serverVersion === undefined) return;
-    this.serverVersion = serverVersion;
-    if (!servesPolicies(serverVersion)) {
-      log(
-        `The API server, ${serverVersion}, has no admission policies: they are left out until the operator starts with v1.30 or later`,
-        "WARNING",
-      );
-    }
     const warn = (message: string) => log(message, "WARNING");
     const clock = { now: elapsed, wait };
     this.objects = followObjects({ client, namespaces, serverVersion, signal, clock, random, warn });
     for await (const _ of this.objects.updates(signal)) this.wake();
     this.wake();
-  }
-
-  /** What is followed depends on it. `undefined` if the signal is aborted before. */
-  private async untilServerVersion(): Promise<string | undefined> {
-    const { client, signal, wait, random, log } = this.means;
-    const backoff = new Backoff(RETRIES, random);
-    while (!signal.aborted) {
-      try {
-        return await readServerVersion(clusterObjects(client, signal));
-      } catch (failure) {
-        if (signal.aborted) return undefined;
-        const pause = backoff.next(0);
-        log(
-          `${failure instanceof Error ? failure.message : failure}; trying again in ${Math.round(pause)} ms`,
-          "WARNING",
-        );
-        await wait(pause, signal);
-      }
-    }
-    return undefined;
   }
 
   private async work(): Promise<void> {
@@ -174,11 +146,13 @@ export class RunningOperator {
     if (snapshot === undefined) return PERIOD_MILLISECONDS;
     this.passStartedAt = elapsed();
     try {
+      await this.release.refresh();
       await this.reconciler.reconcile(snapshot);
       this.lastFailure = "";
       return PERIOD_MILLISECONDS;
     } catch (failure) {
       if (this.means.signal.aborted) return 0;
+      if (failure instanceof ReleaseChanged) throw failure;
       this.failures += 1;
       this.lastFailure = failure instanceof Error ? failure.message : String(failure);
       const pause = this.backoff.next(elapsed() - this.failedAt);

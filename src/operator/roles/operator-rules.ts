@@ -17,6 +17,7 @@ import {
   HOLD_LEASE,
   nodeNamespaceRules,
   nodeRules,
+  type PathRule,
   PLUGIN_ACCOUNT,
   pluginRules,
   type Rule,
@@ -91,9 +92,12 @@ const GRANTED: readonly Rule[] = (["kubernetes", "etcd"] as const).flatMap((data
 ]);
 
 /** In the whole cluster. */
-export function operatorRules(): readonly Rule[] {
-  return [...CHANGE_RENDERED, BIND_SECRETS, ...combinedRules([...FOLLOW, ...OWN, ...GRANTED])];
+export function operatorRules(): readonly (Rule | PathRule)[] {
+  return [...CHANGE_RENDERED, BIND_SECRETS, ...combinedRules([...FOLLOW, ...OWN, ...GRANTED]), READ_VERSION];
 }
+
+/** By default everybody may read it, but an administrator may have taken that away. */
+const READ_VERSION: PathRule = { nonResourceURLs: ["/version"], verbs: ["get"] };
 
 /** Those of them that it does not only grant. */
 export function operatorOwnRules(): readonly Rule[] {

@@ -1,6 +1,6 @@
 /** Accounts, roles and their bindings as objects of the orchestrator's API. Pure. */
 import type { KubeObject } from "../kube-object.ts";
-import type { Rule } from "./rules.ts";
+import type { PathRule, Rule } from "./rules.ts";
 
 export const RBAC_GROUP = "rbac.authorization.k8s.io";
 const API_VERSION = `${RBAC_GROUP}/v1`;
@@ -16,7 +16,11 @@ export function accountObject({ name, namespace }: Place): KubeObject {
 }
 
 /** A role of the cluster, and its binding to the account. */
-export function clusterRoleObjects(name: string, rules: readonly Rule[], account: Place): readonly KubeObject[] {
+export function clusterRoleObjects(
+  name: string,
+  rules: readonly (Rule | PathRule)[],
+  account: Place,
+): readonly KubeObject[] {
   return [
     clusterRoleObject(name, rules),
     {
@@ -28,7 +32,7 @@ export function clusterRoleObjects(name: string, rules: readonly Rule[], account
   ];
 }
 
-export function clusterRoleObject(name: string, rules: readonly Rule[]): KubeObject {
+export function clusterRoleObject(name: string, rules: readonly (Rule | PathRule)[]): KubeObject {
   return { apiVersion: API_VERSION, kind: "ClusterRole", metadata: { name }, rules };
 }
 

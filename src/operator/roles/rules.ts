@@ -11,6 +11,12 @@ export interface Rule {
   readonly resourceNames?: readonly string[];
 }
 
+/** Of something that is not a resource. */
+export interface PathRule {
+  readonly nonResourceURLs: readonly string[];
+  readonly verbs: readonly string[];
+}
+
 export type RuleDatastore = "etcd" | "kubernetes";
 
 /** `vendor-cni-plugin`: the account of the plugin in a cluster, whose tokens the node agent requests. */
