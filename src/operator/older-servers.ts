@@ -50,9 +50,15 @@ const KEEPS_BLOCK_SIZE = /^!isCIDR\(self\.cidr\) \|\| !isCIDR\(oldSelf\.cidr\) \
 const SAME_BLOCK_SIZE = (() => {
   const isDefault = (pool: string) => {
     const usual = `(self.cidr.contains(':') ? ${BLOCK_SIZES[6].usual} : ${BLOCK_SIZES[4].usual})`;
-    return `${pool}.blockSize == ${usual} || (${pool}.blockSize > ${usual} && self.cidr.endsWith('/' + string(${pool}.blockSize)))`;
+    // Each by itself: the server cannot bound what comparing with the text of a number costs.
+    const smaller = Object.values(BLOCK_SIZES).flatMap(({ usual: last, longest }) =>
+      Array.from({ length: longest - last }, (_, index) => last + index + 1).map(
+        (length) => `(${pool}.blockSize == ${length} && self.cidr.endsWith('/${length}'))`,
+      ),
+    );
+    return [`${pool}.blockSize == ${usual}`, ...smaller].join(" || ");
   };
-  return `has(self.blockSize) ? (has(oldSelf.blockSize) ? self.blockSize == oldSelf.blockSize : (${isDefault("self")})) : (!has(oldSelf.blockSize) || ${isDefault("oldSelf")})`;
+  return `has(self.blockSize) ? (has(oldSelf.blockSize) ? self.blockSize == oldSelf.blockSize : (${isDefault("self")})) : (!has(oldSelf.blockSize) || (${isDefault("oldSelf")}))`;
 })();
 
 /** In the same order; those that the server does not serve at all are not among them. */

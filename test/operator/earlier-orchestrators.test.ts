@@ -55,16 +55,18 @@ for (const release of Object.keys(RELEASES) as readonly EarlierRelease[]) {
 
       expect([code, stderr]).toEqual([0, expect.stringMatching(/^Note: The API server, v1\.\d+\.\d+, cannot compile/)]);
       expect(stderr.includes("has no admission policies")).toBe(!servesPolicies);
-      const pool = (vxlanMode: string) =>
+      const pool = (vxlanMode: string, blockSize = 26) =>
         JSON.stringify({
           apiVersion: API_VERSION,
           kind: "IPPool",
           metadata: { name: "two-modes" },
-          spec: { cidr: "10.9.0.0/16", ipipMode: "Always", vxlanMode },
+          spec: { cidr: "10.9.0.0/16", ipipMode: "Always", vxlanMode, blockSize },
         });
       await server.apply(pool("Never"));
       const both = server.apply(pool("Always"));
       await (hasRules ? expect(both).rejects.toThrow("ipipMode") : both);
+      const resized = server.apply(pool("Never", 28));
+      await (hasRules ? expect(resized).rejects.toThrow("blockSize") : resized);
       const again = await install(server);
       expect(again.stdout.split("\n").filter((line) => /^CustomResource.*(created|configured)$/.test(line))).toEqual(
         [],
