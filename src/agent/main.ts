@@ -40,12 +40,12 @@ export async function runAgent({ own, signal, wait, watch, callServer, furtherPa
   const { csiPart } = await import("./csi/csi-part.ts");
   const { volumes: ownVolumes, parts: csiParts } = csiPart(own, wait);
   const { syncPart } = await import("./policy-sync/sync-part.ts");
-  const { volumes, part: earlierSidecars } = syncPart(own, ownVolumes, wait);
+  const { volumes, parts: earlierSidecars } = syncPart(own, ownVolumes, wait);
   const parts = [
     callServerPart(callServer, own),
     networkPart({ environment, say, wait, account, routed, watch, volumes }),
     ...csiParts,
-    earlierSidecars,
+    ...earlierSidecars,
     ...(await setupParts({ ...own, wait, ofPod, ofHost, arePodsRouted: () => arePodsRouted() })),
     ...furtherParts,
   ];

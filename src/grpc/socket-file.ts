@@ -19,11 +19,29 @@ export async function listenAt(server: Server, path: string, mode: number): Prom
   await listening(server, hidden, path);
   chmodSync(hidden, mode);
   renameSync(hidden, path);
-  const { ino, dev } = lstatSync(path);
-  return () => {
-    const present = lstatSync(path, { throwIfNoEntry: false });
-    if (present?.ino === ino && present.dev === dev) rmSync(path, { force: true });
-  };
+  const file = new SocketFile(path);
+  return () => file.remove();
+}
+
+/** The file that is at this path now: the kernel does not give its number to another one while the socket is open. */
+export class SocketFile {
+  private readonly device: number;
+  private readonly inode: number;
+
+  constructor(private readonly path: string) {
+    ({ dev: this.device, ino: this.inode } = lstatSync(path));
+  }
+
+  /** And no other in its place. */
+  get isThere(): boolean {
+    const present = lstatSync(this.path, { throwIfNoEntry: false });
+    return present?.ino === this.inode && present.dev === this.device;
+  }
+
+  /** Unless there is another one by now. */
+  remove(): void {
+    if (this.isThere) rmSync(this.path, { force: true });
+  }
 }
 
 function listening(server: Server, hidden: string, path: string): Promise<void> {

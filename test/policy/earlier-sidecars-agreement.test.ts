@@ -121,6 +121,7 @@ async function openSite(program: string): Promise<Site> {
   mkdirSync(volume.directory, { recursive: true });
   const greeted = Promise.withResolvers<FedConnection>();
   const refused: string[] = [];
+  let logOf = () => "";
   let applied = Promise.withResolvers<void>();
   const socket = new PodSocket(volume, {
     version: "2.0.0",
@@ -128,7 +129,8 @@ async function openSite(program: string): Promise<Site> {
     refused: (reason) => refused.push(reason),
     greeted: greeted.resolve,
     applied: () => applied.resolve(),
-    closed: () => applied.reject(new Error(`closed: ${refused.join()}`)),
+    closed: () => applied.reject(new Error(`closed: ${refused.join()}\n${logOf()}`)),
+    report: (problem) => refused.push(problem),
   });
   undo.defer(() => socket.close());
   socket.listen();
@@ -141,6 +143,7 @@ async function openSite(program: string): Promise<Site> {
     },
   });
   undo.defer(daemon.kill);
+  logOf = daemon.log;
   await daemon.ready();
   const connection = await greeted.promise;
   const session = connect("http://localhost", { createConnection: () => connectSocket(authorizer) });
@@ -163,6 +166,8 @@ async function openSite(program: string): Promise<Site> {
   return {
     async feed(state) {
       applied = Promise.withResolvers();
+      // Nobody waits for it if there is nothing to send; it is closed at the end.
+      applied.promise.catch(() => {});
       if (connection.update(state)) await applied.promise;
     },
     async untilSame(asked, expected) {
@@ -173,7 +178,7 @@ async function openSite(program: string): Promise<Site> {
         );
         return Bun.deepEquals(verdicts, expected);
       };
-      await pollUntil(isSame, "the decisions", 2_000).catch(() => expect(verdicts).toEqual(expected));
+      await pollUntil(isSame, "the decisions", 20_000).catch(() => expect(verdicts).toEqual(expected));
     },
     [Symbol.asyncDispose]: () => undo.disposeAsync(),
   };

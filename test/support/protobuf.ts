@@ -29,6 +29,7 @@ export function encodeMap(number: number, map: Readonly<Record<string, string>>)
 export interface Message {
   number(field: number): number;
   text(field: number): string;
+  texts(field: number): readonly string[];
   message(field: number): Message;
   messages(field: number): readonly Message[];
   map(field: number): ReadonlyMap<string, string>;
@@ -52,6 +53,10 @@ export function decodeMessage(bytes: Uint8Array): Message {
       return typeof value === "number" ? value : 0;
     },
     text,
+    texts: (wanted) =>
+      fields.flatMap(([number, value]) =>
+        number === wanted && value instanceof Uint8Array ? [new TextDecoder().decode(value)] : [],
+      ),
     message: (wanted) => nested(wanted).at(-1) ?? decodeMessage(new Uint8Array()),
     messages: nested,
     map: (wanted) => new Map(nested(wanted).map((entry) => [entry.text(1), entry.text(2)])),

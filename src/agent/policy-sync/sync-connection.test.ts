@@ -103,7 +103,12 @@ describe("SyncConnection", () => {
         ...new Array(2).fill(encodeFrame({ type: 0, flags: 0, stream: 1, payload: new Uint8Array(600) })),
       ],
     ],
-    ["sends more frames than a client needs", [PREFACE, ...new Array(20_001).fill(settings())]],
+    ["sends more frames than a client needs", [PREFACE, call(), ...new Array(10_000).fill(settings())]],
+    ["sends frames, and does not call", [PREFACE, ...new Array(101).fill(settings())]],
+    [
+      "confirms another ping than it was sent",
+      [PREFACE, settings(), call(), pingFrame(new TextEncoder().encode("applied!"), FLAG.ack)],
+    ],
   ])("a program that %s is disconnected", async (_, pieces) => {
     const client = await connect();
     client.send(...pieces);

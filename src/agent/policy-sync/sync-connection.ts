@@ -10,7 +10,7 @@
 import type { Socket } from "bun";
 import type { SidecarState } from "../../policy/sidecar-state/sidecar-states.ts";
 import { differenceOf, type SentState } from "../../policy/sidecar-state/state-difference.ts";
-import { Allowance } from "../sidecars/allowance.ts";
+import type { Allowance } from "../sidecars/allowance.ts";
 import type { ConnectionMeans, FedConnection, Refusal } from "../sidecars/sidecar-connection.ts";
 import type { SidecarVolume } from "../sidecars/sidecar-volumes.ts";
 import {
@@ -39,10 +39,14 @@ const CALL_MILLISECONDS = 5_000;
 const APPLY_MILLISECONDS = 10_000;
 /** The request has no fields. */
 const MOST_REQUEST_BYTES = 1_024;
-/** A client confirms what it reads in pieces. */
-const FRAMES = { burst: 20_000, perSecond: 1_000 };
+/** A client confirms what it reads in pieces. Of all connections of a pod. */
+export const FRAMES = { burst: 5_000, perSecond: 1_000 };
+/** Settings, a ping or two, the call. */
+const MOST_FRAMES_BEFORE_CALL = 100;
 /** Of replies that the client does not read. */
 const MOST_UNSENT_BYTES = 64 * 1024;
+const TOO_LARGE =
+  "its policies have too many combinations of rules, networks or ports for a sidecar of an earlier release, which denies everything: use fewer rules that pass, or restart the pod with a sidecar of this release";
 const NOTHING = new Uint8Array(0);
 const PING = new TextEncoder().encode("applied?");
 
@@ -61,18 +65,20 @@ export class SyncConnection implements FedConnection {
   private streamWindow = INITIAL_WINDOW;
   private connectionWindow = INITIAL_WINDOW;
   private requestBytes = 0;
+  private framesBeforeCall = 0;
+  /** What is to be written after all frames that have arrived are read. */
+  private replies: Uint8Array[] | undefined;
   private readonly state: SyncState;
-  private readonly frames: Allowance;
   private readonly reader = new FrameReader();
 
   constructor(
     private readonly socket: Socket<unknown>,
     private readonly means: ConnectionMeans,
     { namespace, pod }: Pick<SidecarVolume, "namespace" | "pod">,
+    private readonly frames: Allowance,
   ) {
     this.deadline = means.elapsed() + CALL_MILLISECONDS;
     this.state = new SyncState(`${namespace}/${pod}`);
-    this.frames = new Allowance(FRAMES, means.elapsed);
     this.write(ownSettings());
   }
 
@@ -88,7 +94,9 @@ export class SyncConnection implements FedConnection {
     const difference = differenceOf(this.sent, state);
     if (difference === undefined) return false;
     this.sent = difference.sent;
+    const wasTooLarge = this.state.isTooLarge;
     const messages = this.state.messagesFor(difference.update, state);
+    if (this.state.isTooLarge && !wasTooLarge) this.means.report(TOO_LARGE);
     if (messages.length === 0) return false;
     this.phase = "busy";
     this.deadline = this.means.elapsed() + APPLY_MILLISECONDS;
@@ -99,8 +107,14 @@ export class SyncConnection implements FedConnection {
 
   receive(bytes: Uint8Array): void {
     if (this.phase === "closed") return;
+    this.replies = [];
     const isExpected = this.reader.read(bytes, (frame) => this.isOpen && this.take(frame));
+    const replies = this.replies;
+    this.replies = undefined;
     if (!isExpected) this.refuse("malformed");
+    if (!this.isOpen) return;
+    if (replies.length > 0) this.write(Buffer.concat(replies));
+    this.sendPending();
   }
 
   drain(): void {
@@ -139,6 +153,8 @@ export class SyncConnection implements FedConnection {
   private take(frame: Frame): boolean {
     const { type, flags, stream, payload } = frame;
     if (!this.frames.take() || this.unsent.length > MOST_UNSENT_BYTES) return false;
+    if (this.phase === "greeting") this.framesBeforeCall += 1;
+    if (this.framesBeforeCall > MOST_FRAMES_BEFORE_CALL) return false;
     switch (type) {
       case FRAME.settings:
         return (flags & FLAG.ack) !== 0 || this.takeSettings(payload);
@@ -170,7 +186,6 @@ export class SyncConnection implements FedConnection {
       this.initialWindow = window;
     }
     this.write(settingsAck());
-    this.sendPending();
     return true;
   }
 
@@ -179,7 +194,7 @@ export class SyncConnection implements FedConnection {
       this.write(pingFrame(payload, FLAG.ack));
       return payload.length === PING.length;
     }
-    if (this.phase !== "busy" || this.pending.length > 0) return false;
+    if (this.phase !== "busy" || this.pending.length > 0 || Buffer.compare(payload, PING) !== 0) return false;
     this.phase = "idle";
     this.reportsIn = true;
     this.means.applied(this);
@@ -209,14 +224,13 @@ export class SyncConnection implements FedConnection {
   private widen(stream: number, increment: number): boolean {
     if (stream === 0) this.connectionWindow += increment;
     else if (stream === this.stream) this.streamWindow += increment;
-    this.sendPending();
     return increment > 0;
   }
 
-  /** As much as the client and the socket take now. */
+  /** As much as the client and the socket take now; after what it has sent is read. */
   private sendPending(): void {
     const { stream } = this;
-    if (stream === undefined || this.pending.length === 0) return;
+    if (stream === undefined || this.pending.length === 0 || this.replies !== undefined) return;
     while (this.pending.length > 0 && this.unsent.length === 0) {
       const most = Math.min(MOST_FRAME_BYTES, this.streamWindow, this.connectionWindow, this.pending.length);
       if (most <= 0) return;
@@ -230,6 +244,10 @@ export class SyncConnection implements FedConnection {
   }
 
   private write(bytes: Uint8Array): void {
+    if (this.replies !== undefined) {
+      this.replies.push(bytes);
+      return;
+    }
     this.unsent = this.unsent.length === 0 ? bytes : Buffer.concat([this.unsent, bytes]);
     this.writeRest();
   }

@@ -3,7 +3,7 @@
  * they are needed. All of these releases have the same messages, and end at one that they do not know. Pure.
  */
 import { delimited, message, varint } from "../../grpc/protobuf.ts";
-import type { FlatPeer, FlatRule } from "./flat-rules.ts";
+import type { FlatPeer, FlatRule, NetList } from "./flat-rules.ts";
 
 /** `address`: networks. `port`: addresses with a port. */
 export type SetKind = "address" | "port";
@@ -31,7 +31,7 @@ export function inSync(): Uint8Array {
   return delimited(FIELD.inSync, message());
 }
 
-/** Replaces the set if there is one. */
+/** A set that is empty, or that no rule uses yet: those with many members arrive in pieces. */
 export function setUpdates(name: string, kind: SetKind, members: readonly string[]): readonly Uint8Array[] {
   const [first, ...others] = piecesOf(members);
   const fields = [delimited(1, name), ...texts(2, first ?? []), varint(3, SET_TYPE[kind])];
@@ -100,18 +100,21 @@ const SOURCE = { nets: 4, ports: 5, sets: 10, notSets: 109 } as const;
 const DESTINATION = { nets: 6, ports: 7, sets: 11, notSets: 110 } as const;
 const TCP = delimited(3, delimited(2, "tcp"));
 
-/** `setOf`: the name of a set of networks. */
-export function encodeRule(
-  { action, source, destination, http }: FlatRule,
-  setOf: (nets: readonly string[]) => string,
-): Uint8Array {
+export interface SetNames {
+  /** The name of a set of these networks. */
+  readonly ofNets: (nets: NetList) => string;
+  /** What the sidecar knows a set of a rule as. */
+  readonly of: (set: string) => string;
+}
+
+export function encodeRule({ action, source, destination, http }: FlatRule, names: SetNames): Uint8Array {
   const [...labels] = source.identities;
   return message(
     delimited(1, action),
     // Requests over UDP are not allowed.
     ...(action === "allow" ? [TCP] : []),
-    ...peerFields(SOURCE, source, setOf),
-    ...peerFields(DESTINATION, destination, setOf),
+    ...peerFields(SOURCE, source, names),
+    ...peerFields(DESTINATION, destination, names),
     ...(labels.length === 0 ? [] : [delimited(120, delimited(1, labels.map((label) => `has(${label})`).join(" && ")))]),
     ...(http === undefined ? [] : [delimited(122, encodeHttp(http))]),
   );
@@ -119,15 +122,14 @@ export function encodeRule(
 
 function peerFields(
   field: typeof SOURCE | typeof DESTINATION,
-  { nets = [], notNets, ports = [], sets, notSets }: FlatPeer,
-  setOf: (nets: readonly string[]) => string,
+  { nets = [], netLists, notNets, ports = [], sets, notSets }: FlatPeer,
+  names: SetNames,
 ): readonly Uint8Array[] {
-  const excluded = notNets.length === 0 ? notSets : [...notSets, setOf(notNets)];
   return [
     ...texts(field.nets, nets),
     ...ports.map(([first, last]) => delimited(field.ports, message(varint(1, BigInt(first)), varint(2, BigInt(last))))),
-    ...texts(field.sets, sets),
-    ...texts(field.notSets, excluded),
+    ...texts(field.sets, [...sets.map(names.of), ...netLists.map(names.ofNets)]),
+    ...texts(field.notSets, [...notSets.map(names.of), ...notNets.map(names.ofNets)]),
   ];
 }
 

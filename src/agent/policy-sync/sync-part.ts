@@ -1,5 +1,6 @@
 /** The part of the node agent that finds the pods with a sidecar of a release before v3.29; they are fed with all others. */
 import { DEFAULT_POLICY_SYNC_DIRECTORY, POLICY_SYNC_DIRECTORY } from "../../config/policy-sync-directory.ts";
+import { quoted } from "../../quote.ts";
 import type { AgentProcess } from "../agent-process.ts";
 import type { SidecarVolume, SidecarVolumes } from "../sidecars/sidecar-volumes.ts";
 import type { AgentPart } from "../supervise.ts";
@@ -8,7 +9,8 @@ import { SyncVolumes } from "./sync-volumes.ts";
 interface SyncPart {
   /** The given ones, and those of earlier releases. */
   readonly volumes: SidecarVolumes;
-  readonly part: AgentPart;
+  /** None if the directory is not a valid one. */
+  readonly parts: readonly AgentPart[];
 }
 
 const LOOK_MILLISECONDS = 250;
@@ -16,15 +18,25 @@ const LOOK_MILLISECONDS = 250;
 const SELDOM_MILLISECONDS = 5_000;
 
 export function syncPart(
-  { environment }: Pick<AgentProcess, "environment">,
+  { environment, say }: Pick<AgentProcess, "environment" | "say">,
   own: SidecarVolumes,
   wait: (milliseconds: number, signal: AbortSignal) => Promise<void>,
 ): SyncPart {
-  const earlier = new SyncVolumes(environment[POLICY_SYNC_DIRECTORY] || DEFAULT_POLICY_SYNC_DIRECTORY);
+  const root = environment[POLICY_SYNC_DIRECTORY] || DEFAULT_POLICY_SYNC_DIRECTORY;
+  if (!root.startsWith("/")) {
+    const remedy = `use an absolute path, such as ${DEFAULT_POLICY_SYNC_DIRECTORY}`;
+    say(
+      `No sidecars of earlier releases are served: ${POLICY_SYNC_DIRECTORY} is ${quoted(root)}; ${remedy}`,
+      {},
+      "ERROR",
+    );
+    return { volumes: own, parts: [] };
+  }
+  const earlier = new SyncVolumes(root, (problem) => say(problem, {}, "WARNING"));
   const run = async (signal: AbortSignal) => {
     while (!signal.aborted) await wait(earlier.refresh() ? LOOK_MILLISECONDS : SELDOM_MILLISECONDS, signal);
   };
-  return { volumes: new BothVolumes(own, earlier), part: { name: "sidecars of earlier releases", run } };
+  return { volumes: new BothVolumes(own, earlier), parts: [{ name: "sidecars of earlier releases", run }] };
 }
 
 class BothVolumes implements SidecarVolumes {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { decodeMessage } from "../../../test/support/protobuf.ts";
 import { Fields } from "../../grpc/protobuf.ts";
 import { SetHistory } from "../../policy/compile/set-history.ts";
 import type { SidecarRule } from "../../policy/requests/sidecar-state.ts";
@@ -55,6 +56,8 @@ function stateOf(
 }
 
 class Conversation {
+  /** The name, what was added and what was removed. */
+  changes: readonly (readonly [string, readonly string[], readonly string[]])[] = [];
   private readonly state = new SyncState("shop/web");
   private sent: SentState | undefined;
 
@@ -63,7 +66,13 @@ class Conversation {
     const difference = differenceOf(this.sent, state);
     if (difference === undefined) return [];
     this.sent = difference.sent;
-    return this.state.messagesFor(difference.update, state).map((bytes) => {
+    const messages = this.state.messagesFor(difference.update, state);
+    this.changes = messages.flatMap((bytes) =>
+      decodeMessage(bytes)
+        .messages(3)
+        .map((change) => [change.text(1), change.texts(2), change.texts(3)] as const),
+    );
+    return messages.map((bytes) => {
       const message = new Fields(bytes);
       const [field = 0, name = ""] = [...NAMES].find(([number]) => message.one(number) !== undefined) ?? [];
       return [name, ...texts(name, message.one(field))];
@@ -73,7 +82,8 @@ class Conversation {
 
 function texts(name: string, message: Fields | undefined): readonly string[] {
   if (message === undefined || !name.startsWith("set")) return [];
-  return message.text(1) === "" ? [] : [message.text(1), String(message.number(3))];
+  if (message.text(1) === "") return [];
+  return [message.text(1), ...(name === "set" ? [String(message.number(3))] : [])];
 }
 
 const kinds = (messages: readonly (readonly string[])[]) => messages.map(([name]) => name);
@@ -114,18 +124,73 @@ describe("SyncState", () => {
     addresses.add("10.0.0.3");
     ports.add("10.0.0.3 6 80");
     expect(conversation.tell(state)).toEqual([
-      ["set change", "s_a", "0"],
+      ["set change", "s_a"],
       ["set", "v_a", "1"],
     ]);
   });
 
-  test("a set with a network that those sidecars do not find is sent as its addresses, and always as a whole", () => {
-    const set = new TestSet("10.0.0.0/30", "10.0.0.1");
+  test("an address that is a member for two reasons goes with the last of them", () => {
+    const set = new TestSet("10.0.0.0/30", "10.0.0.1", "10.0.0.2/32");
     const conversation = new Conversation();
     const state = stateOf({ s_a: set }, [rule({ sets: ["s_a"] })]);
     conversation.tell(state);
     set.drop("10.0.0.1");
+    expect(conversation.tell(state)).toEqual([]);
+    set.drop("10.0.0.0/30");
+    set.add("10.0.0.3");
+    conversation.tell(state);
 
-    expect(conversation.tell(state)).toEqual([["set", "s_a", "2"]]);
+    expect(conversation.changes).toEqual([
+      ["s_a", ["10.0.0.3/32"], []],
+      ["s_a", [], ["10.0.0.0/32", "10.0.0.1/32"]],
+    ]);
+  });
+
+  test("members come before new policies, and go after them", () => {
+    const set = new TestSet("10.0.0.2");
+    const conversation = new Conversation();
+    conversation.tell(stateOf({ s_a: set }, [rule({ sets: ["s_a"] })]));
+    set.add("10.0.0.3");
+    set.drop("10.0.0.2");
+
+    expect(kinds(conversation.tell(stateOf({ s_a: set }, [rule({ sets: ["s_a"] }), rule({})])))).toEqual([
+      ...["set change", "policy", "endpoint", "policy gone", "set change"],
+    ]);
+  });
+
+  test("a set that is in use is never replaced: as a whole it gets another name, in the rules, too", () => {
+    const addresses = (first: number) =>
+      Array.from({ length: 60_000 }, (_, index) => `10.${first + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`);
+    const conversation = new Conversation();
+    const rules: readonly SidecarRule[] = [{ ...rule({ sets: ["s_a"] }), action: "Deny" }];
+    conversation.tell(stateOf({ s_a: new TestSet(...addresses(0)) }, rules));
+    const next = new TestSet(...addresses(1));
+
+    expect(conversation.tell(stateOf({ s_a: next }, rules))).toEqual([
+      ...[["set", "s_a_1", "2"], ["set change", "s_a_1"], ["policy"], ["endpoint"]],
+      ...[["policy gone"], ["set gone", "s_a"]],
+    ]);
+    next.drop("10.1.0.0");
+    expect(conversation.tell(stateOf({ s_a: next }, rules))).toEqual([["set change", "s_a_1"]]);
+    expect(conversation.tell(stateOf({}, []))).toContainEqual(["set gone", "s_a_1"]);
+  });
+
+  test("an account that leaves one set of identities and joins another keeps the other", () => {
+    const conversation = new Conversation();
+    conversation.tell(stateOf({ i_a: new TestSet("shop/web") }, [rule({ identities: "i_a" })]));
+    const told = conversation.tell(stateOf({ i_b: new TestSet("shop/web") }, [rule({ identities: "i_b" })]));
+
+    expect(kinds(told)).toEqual(["account", "policy", "endpoint", "policy gone", "account"]);
+  });
+
+  test("a set of ports that is sent as a whole while it is empty stays one", () => {
+    const conversation = new Conversation();
+    const rules = [rule({ sets: ["v_a"] })];
+    conversation.tell(stateOf({ v_a: new TestSet("10.0.0.3 6 80") }, rules));
+    const next = new TestSet();
+
+    expect(conversation.tell(stateOf({ v_a: next }, rules))).toContainEqual(["set", "v_a_1", "1"]);
+    next.add("10.0.0.3 6 81");
+    expect(conversation.tell(stateOf({ v_a: next }, rules))).toEqual([["set change", "v_a_1"]]);
   });
 });

@@ -4,15 +4,16 @@
  * The sidecar applies each message at once, and ends if a rule names a set that it does not have. So everything that new
  * rules need comes first; one message makes them valid, all at the same moment; what is no longer needed goes afterwards.
  *
- *   sets, accounts, policies ──> endpoint: these policies decide ──> policies, accounts and sets that are gone ──> in sync
+ *   sets, accounts, policies ──> endpoint: these policies decide ──> policies, accounts, sets and members that are gone ──> in sync
  *
  * Policies are named after their content: one that is the same as before is not sent again. Sets of identities are labels of
- * service accounts.
+ * service accounts. A set that rules use gets only changes of its members: if they are not known, it is sent under another
+ * name, which the endpoint's new policies have, because a large one arrives in pieces.
  */
 import { formatPrefix, lastAddress, type Prefix, parsePrefixOrAddress, singlePrefix } from "../../ip/prefix.ts";
 import type { SidecarSet, SidecarSetChange, SidecarUpdate } from "../../policy/requests/sidecar-state.ts";
 import type { SidecarState } from "../../policy/sidecar-state/sidecar-states.ts";
-import { type FlatRule, flatRules } from "./flat-rules.ts";
+import { DENY_EVERYTHING, type FlatRule, flatRules, type NetList } from "./flat-rules.ts";
 import {
   accountRemove,
   accountUpdate,
@@ -32,23 +33,35 @@ const IDENTITIES = "i_";
 /** Clients of gRPC accept messages of at most 4 MB. */
 const MOST_POLICY_BYTES = 1024 * 1024;
 
-interface SentPolicies {
-  /** By name, in order. */
+interface EncodedPolicies {
+  /** By name. */
   readonly policies: ReadonlyMap<string, readonly Uint8Array[]>;
+  /** In order. */
   readonly names: readonly string[];
   /** The sets of networks of their rules, by name. */
-  readonly nets: ReadonlyMap<string, readonly string[]>;
+  readonly nets: ReadonlyMap<string, NetList>;
 }
 
-const NO_POLICIES: SentPolicies = { policies: new Map(), names: [], nets: new Map() };
+/** Before and after the message that makes new policies valid. */
+interface SetMessages {
+  readonly before: readonly Uint8Array[];
+  readonly after: readonly Uint8Array[];
+  /** The rules must name it anew. */
+  readonly isRenamed?: true;
+}
 
 export class SyncState {
-  private policies = NO_POLICIES;
+  /** The policies of the pod are more than a sidecar of an earlier release can get: it denies everything. */
+  isTooLarge = false;
+  private names: readonly string[] = [];
+  private nets: ReadonlySet<string> = new Set();
   private isInSync = false;
   /** Of the sets that have had a member. */
   private readonly kinds = new Map<string, SetKind>();
-  /** Sets with a small network, whose addresses may be members for other reasons, too: they are always sent as a whole. */
+  /** Sets with a network that is sent as addresses: each may be a member for other reasons, too. */
   private readonly overlapping = new Set<string>();
+  /** How often a set was sent under another name. */
+  private readonly renamed = new Map<string, number>();
   /** The sets of identities that an account is in. */
   private readonly labels = new Map<string, Set<string>>();
 
@@ -58,36 +71,61 @@ export class SyncState {
   /** The messages for an update that leads to this state. */
   messagesFor({ evaluation, policies, sets = {} }: SidecarUpdate, state: SidecarState): readonly Uint8Array[] {
     const changes = Object.entries(sets);
-    const gone = changes.flatMap(([name, change]) => (change === null ? [name] : []));
-    const messages = changes.flatMap(([name, change]) =>
-      change === null ? [] : this.setMessages(name, change, state),
-    );
-    if (evaluation !== undefined || policies !== undefined) messages.push(...this.policyMessages(state));
-    messages.push(...gone.flatMap((name) => this.removeSet(name)));
-    if (!this.isInSync) messages.push(inSync());
+    const ofSets = [
+      ...changes.flatMap(([name, change]) => (change === null ? [] : [this.setMessages(name, change, state)])),
+      // Last: what is said then about an account is valid last.
+      ...changes.flatMap(([name, change]) => (change === null ? [this.removeSet(name)] : [])),
+    ];
+    const hasChanged = evaluation !== undefined || policies !== undefined || ofSets.some((each) => each.isRenamed);
+    const messages = [
+      ...ofSets.flatMap(({ before }) => before),
+      ...(hasChanged ? this.policyMessages(state) : []),
+      ...ofSets.flatMap(({ after }) => after),
+      ...(this.isInSync ? [] : [inSync()]),
+    ];
     this.isInSync = true;
     return messages;
   }
 
-  private setMessages(name: string, change: SidecarSet | SidecarSetChange, state: SidecarState): readonly Uint8Array[] {
-    if (name.startsWith(IDENTITIES)) return this.identityMessages(name, change);
-    const known = this.kinds.get(name);
-    const added = "members" in change ? change.members : change.add;
-    if (added.some((member) => memberTexts(member).length > 1)) this.overlapping.add(name);
-    if ("members" in change || known === undefined || this.overlapping.has(name)) {
-      const members = "members" in change ? change.members : [...(state.sets.get(name)?.members() ?? [])];
-      const kind = kindOf(members);
-      if (kind !== undefined) this.kinds.set(name, kind);
-      return setUpdates(name, kind ?? "address", members.flatMap(memberTexts));
-    }
-    return setChanges(name, change.add.flatMap(memberTexts), change.remove.flatMap(memberTexts));
+  private setMessages(name: string, change: SidecarSet | SidecarSetChange, state: SidecarState): SetMessages {
+    if (name.startsWith(IDENTITIES)) return { before: this.identityMessages(name, change), after: [] };
+    const members = () => state.sets.get(name)?.members() ?? [];
+    if ("members" in change) return this.wholeSet(name, change.members);
+    // It was empty.
+    if (!this.kinds.has(name)) return this.wholeSet(name, [...members()]);
+    if (change.add.some(becomesAddresses)) this.overlapping.add(name);
+    const removed = new Set(change.remove.flatMap(memberTexts));
+    if (this.overlapping.has(name) && removed.size > 0) keepMembers(removed, members());
+    return {
+      before: setChanges(this.nameOf(name), change.add.flatMap(memberTexts), []),
+      after: setChanges(this.nameOf(name), [], [...removed]),
+    };
   }
 
-  private removeSet(name: string): readonly Uint8Array[] {
-    if (name.startsWith(IDENTITIES)) return this.identityMessages(name, { members: [] });
+  private wholeSet(name: string, members: readonly string[]): SetMessages {
+    const known = this.kinds.get(name);
+    const kind = kindOf(members) ?? known;
+    if (kind !== undefined) this.kinds.set(name, kind);
+    if (members.some(becomesAddresses)) this.overlapping.add(name);
+    const update = () => setUpdates(this.nameOf(name), kind ?? "address", members.flatMap(memberTexts));
+    if (known === undefined) return { before: update(), after: [] };
+    const after = [setRemove(this.nameOf(name))];
+    this.renamed.set(name, (this.renamed.get(name) ?? 0) + 1);
+    return { before: update(), after, isRenamed: true };
+  }
+
+  private nameOf(set: string): string {
+    const count = this.renamed.get(set);
+    return count === undefined ? set : `${set}_${count}`;
+  }
+
+  private removeSet(name: string): SetMessages {
+    if (name.startsWith(IDENTITIES)) return { before: [], after: this.identityMessages(name, { members: [] }) };
+    const after = [setRemove(this.nameOf(name))];
     this.kinds.delete(name);
     this.overlapping.delete(name);
-    return [setRemove(name)];
+    this.renamed.delete(name);
+    return { before: [], after };
   }
 
   private identityMessages(name: string, change: SidecarSet | SidecarSetChange): readonly Uint8Array[] {
@@ -118,31 +156,38 @@ export class SyncState {
   }
 
   private policyMessages({ evaluation, policies }: SidecarState): readonly Uint8Array[] {
-    const before = this.policies;
-    const now = encodePolicies(flatRules(evaluation, policies));
-    if (this.isInSync && Bun.deepEquals(before.names, now.names)) return [];
-    this.policies = now;
-    const added = <Value>(some: ReadonlyMap<string, Value>, others: ReadonlyMap<string, unknown>) =>
-      [...some].filter(([name]) => !others.has(name));
+    const rules = flatRules(evaluation, policies);
+    this.isTooLarge = rules === undefined;
+    const now = encodePolicies(rules ?? DENY_EVERYTHING, (set) => this.nameOf(set));
+    const [names, nets] = [this.names, this.nets];
+    if (this.isInSync && Bun.deepEquals(names, now.names)) return [];
+    this.names = now.names;
+    this.nets = new Set(now.nets.keys());
+    const before = new Set(names);
+    const gone = [...before].filter((name) => !now.policies.has(name));
     return [
-      ...added(now.nets, before.nets).flatMap(([name, nets]) => setUpdates(name, "address", nets.flatMap(memberTexts))),
-      ...added(now.policies, before.policies).map(([name, rules]) => policyUpdate(name, rules)),
+      ...[...now.nets].flatMap(([name, list]) =>
+        nets.has(name) ? [] : setUpdates(name, "address", list.flatMap(memberTexts)),
+      ),
+      ...[...now.policies].flatMap(([name, encoded]) => (before.has(name) ? [] : [policyUpdate(name, encoded)])),
       endpointUpdate(this.workload, now.names),
-      ...added(before.policies, now.policies).map(([name]) => policyRemove(name)),
-      ...added(before.nets, now.nets).map(([name]) => setRemove(name)),
+      ...gone.map(policyRemove),
+      ...[...nets].filter((name) => !now.nets.has(name)).map(setRemove),
     ];
   }
 }
 
-function encodePolicies(lists: readonly (readonly FlatRule[])[]): SentPolicies {
+function encodePolicies(lists: readonly (readonly FlatRule[])[], nameOf: (set: string) => string): EncodedPolicies {
   const policies = new Map<string, readonly Uint8Array[]>();
-  const nets = new Map<string, readonly string[]>();
-  const setOf = (members: readonly string[]) => {
-    const name = `n_${digestOf(members)}`;
-    nets.set(name, members);
+  const nets = new Map<string, NetList>();
+  const known = new Map<NetList, string>();
+  const ofNets = (list: NetList) => {
+    const name = known.get(list) ?? `n_${digestOf(list)}`;
+    known.set(list, name);
+    nets.set(name, list);
     return name;
   };
-  const pieces = lists.flatMap((rules) => piecesOf(rules.map((rule) => encodeRule(rule, setOf))));
+  const pieces = lists.flatMap((rules) => piecesOf(rules.map((rule) => encodeRule(rule, { ofNets, of: nameOf }))));
   const names = pieces.map((rules) => {
     const name = `p_${digestOf(rules)}`;
     policies.set(name, rules);
@@ -185,6 +230,21 @@ function memberTexts(member: string): readonly string[] {
   if (prefix === undefined)
     throw new Error(`member ${JSON.stringify(member)} of a compiled set is not an address or network`);
   return addressesOf(prefix).map(formatPrefix);
+}
+
+/** Without what these members, or addresses of them, still are. */
+function keepMembers(texts: Set<string>, members: Iterable<string>): void {
+  for (const member of members) {
+    if (!member.includes("/")) texts.delete(`${member}/${member.includes(":") ? 128 : 32}`);
+    else if (becomesAddresses(member)) for (const text of memberTexts(member)) texts.delete(text);
+    else texts.delete(member);
+  }
+}
+
+/** A network that is not found in a set. */
+function becomesAddresses(member: string): boolean {
+  const slash = member.indexOf("/");
+  return slash >= 0 && Number(member.slice(slash + 1)) > SMALLEST[member.includes(":") ? 6 : 4];
 }
 
 /** The last part of an address is a set of single addresses there: networks that are smaller are never found in it. */

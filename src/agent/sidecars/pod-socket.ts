@@ -1,9 +1,10 @@
 /** The socket in the directory of one pod. Only the user of its sidecar may connect, if it is known, and only so often. */
-import { chmodSync, chownSync, lstatSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Socket, UnixSocketListener } from "bun";
+import { SocketFile } from "../../grpc/socket-file.ts";
 import { userOfPeer } from "../../linux/unix-stream.ts";
-import { SyncConnection } from "../policy-sync/sync-connection.ts";
+import { FRAMES, SyncConnection } from "../policy-sync/sync-connection.ts";
 import { Allowance } from "./allowance.ts";
 import { type ConnectionMeans, type FedConnection, SidecarConnection } from "./sidecar-connection.ts";
 import type { SidecarVolume } from "./sidecar-volumes.ts";
@@ -24,8 +25,10 @@ const CONNECTIONS = { burst: 100, perSecond: 20 };
 
 export class PodSocket {
   private listener: UnixSocketListener<FedConnection | undefined> | undefined;
+  private file: SocketFile | undefined;
   private readonly connections = new Set<FedConnection>();
   private readonly allowance: Allowance;
+  private readonly frames: Allowance;
   private readonly path: string;
 
   constructor(
@@ -35,17 +38,19 @@ export class PodSocket {
     const { directory, user } = volume;
     this.path = join(directory, user === undefined ? SYNC_SOCKET_NAME : SOCKET_NAME);
     this.allowance = new Allowance(CONNECTIONS, means.elapsed);
+    this.frames = new Allowance(FRAMES, means.elapsed);
   }
 
-  /** Listens if it does not yet, or if somebody has removed the socket. Throws if that is impossible. */
+  /** Listens if it does not yet, or if somebody has removed or replaced the socket. Throws if that is impossible. */
   listen(): void {
-    if (this.listener !== undefined && this.isThere()) return;
+    if (this.listener !== undefined && this.file?.isThere === true) return;
     this.stopListening();
-    // Of a former agent.
+    // Of a former agent, or of the pod.
     rmSync(this.path, { force: true });
     const { user } = this.volume;
     if (user === undefined) this.listenForAll();
     else this.listenFor(user);
+    this.file = new SocketFile(this.path);
   }
 
   private listenFor(user: number): void {
@@ -62,10 +67,6 @@ export class PodSocket {
     this.listenAt(hidden);
     chmodSync(hidden, EVERYBODY);
     renameSync(hidden, this.path);
-  }
-
-  private isThere(): boolean {
-    return lstatSync(this.path, { throwIfNoEntry: false })?.isSocket() === true;
   }
 
   private listenAt(path: string): void {
@@ -96,7 +97,7 @@ export class PodSocket {
     const { user } = this.volume;
     const connection =
       user === undefined
-        ? new SyncConnection(socket, this.means, this.volume)
+        ? new SyncConnection(socket, this.means, this.volume, this.frames)
         : new SidecarConnection(socket, this.means);
     socket.data = connection;
     this.connections.add(connection);
@@ -117,10 +118,11 @@ export class PodSocket {
 
   private stopListening(): void {
     if (this.listener === undefined) return;
+    // The runtime removes only the name that it was created with.
+    this.file?.remove();
+    this.file = undefined;
     this.listener.stop(false);
     this.listener = undefined;
-    // The runtime removes the name that it was created with.
-    if (this.isThere()) rmSync(this.path, { force: true });
   }
 }
 

@@ -48,6 +48,8 @@ export interface ConnectionMeans {
   readonly greeted: (connection: FedConnection) => void;
   /** The sidecar has applied everything that it was sent. */
   readonly applied: (connection: FedConnection) => void;
+  /** What the sidecar cannot be told. */
+  readonly report: (problem: string) => void;
 }
 
 const LONGEST_LINE = 64 * 1024;

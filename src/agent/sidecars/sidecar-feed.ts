@@ -143,6 +143,7 @@ export class SidecarFeed {
       greeted: (connection) => this.attempt(() => this.greeted(pod, connection)),
       applied: () => this.attempt(() => this.applied(pod)),
       closed: (connection) => this.attempt(() => this.closed(pod, connection)),
+      report: (problem) => this.report(volume, problem),
     });
     const wholeStates = new Allowance(WHOLE_STATES, elapsed);
     const pod: FedPod = { volume, socket, wholeStates, connection: undefined, endpoint: undefined };
@@ -163,9 +164,12 @@ export class SidecarFeed {
     try {
       socket.listen();
     } catch (failure) {
-      const reason = failure instanceof Error ? failure.message : failure;
-      this.means.report(`Cannot serve the sidecar of pod "${volume.namespace}/${volume.pod}": ${reason}`);
+      this.report(volume, failure instanceof Error ? failure.message : String(failure));
     }
+  }
+
+  private report({ namespace, pod }: SidecarVolume, problem: string): void {
+    this.means.report(`Cannot serve the sidecar of pod "${namespace}/${pod}": ${problem}`);
   }
 
   private greeted(pod: FedPod, connection: FedConnection): void {
