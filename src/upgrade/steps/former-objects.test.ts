@@ -67,19 +67,48 @@ describe("the plan to remove former objects", () => {
     expect(notes).toEqual([]);
   });
 
-  test("keeps the driver of the volumes of former sidecars while a pod has one, and says so", async () => {
-    const driver = [daemonSet(CSI, { name: "csi", image: `registry.example/${product}/csi:v3.26.1` }), account(CSI)];
-    const pod = (container: string) => ({
+  describe("the driver of the volumes of former sidecars", () => {
+    const image = `registry.example/${product}/csi:v3.26.1`;
+    const args = ["--kubelet-registration-path=/var/lib/kubelet/plugins/csi.example.org/csi.sock"];
+    const driver = [daemonSet(CSI, { name: "csi", image, args }), account(CSI)];
+    const pod = (container: string, volume: object) => ({
       ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "web", namespace: "shop" } },
-      spec: { containers: [{ name: "web" }, { name: container }] },
+      spec: { containers: [{ name: "web" }, { name: container }], volumes: [{ name: "policy", ...volume }] },
     });
-    const before = await planOf([TYPHA, ...driver, pod("dikastes")]);
+    const csi = (name: string) => ({ csi: { driver: name } });
+    const kept = expect.stringContaining(`DaemonSet kube-system/${CSI}, ServiceAccount kube-system/${CSI}`);
 
-    expect(before.deleted).toEqual([`ServiceAccount kube-system/${product}-typha`]);
-    expect(before.notes).toEqual([
-      expect.stringContaining(`DaemonSet kube-system/${CSI}, ServiceAccount kube-system/${CSI}`),
-    ]);
-    expect((await planOf([...driver, pod(identity.sidecar)])).deleted).toHaveLength(2);
+    test.each<[string, object]>([
+      ["of this driver", pod("other", csi("csi.example.org"))],
+      ["of any driver for the former sidecar", pod("dikastes", csi("csi.elsewhere.example"))],
+    ])("stays while a pod has a volume %s, and the plan says so", async (_, user) => {
+      const { deleted, notes } = await planOf([TYPHA, ...driver, user]);
+
+      expect([deleted, notes]).toEqual([[`ServiceAccount kube-system/${product}-typha`], [kept]]);
+      expect(await planOf([...driver, user])).toEqual({ deleted: [], notes: [kept] });
+    });
+
+    test.each<[string, object]>([
+      ["the volume of this release", pod(identity.sidecar, csi(identity.csiDriver))],
+      ["a volume of another driver", pod("other", csi("csi.elsewhere.example"))],
+      ["a FlexVolume", pod("dikastes", { flexVolume: { driver: "nodeagent/uds" } })],
+    ])("goes while pods have %s", async (_, user) => {
+      expect((await planOf([...driver, user])).deleted).toHaveLength(2);
+    });
+
+    test("stays if a pod with a volume of it was started after the plan was made", async () => {
+      const facts = { namespace: "kube-system", method: { kind: "operator" } as const };
+      const plan = await formerObjectsStep.plan(upgradeSite({ objects: objectTable(driver).objects, facts }));
+      if (plan === undefined) throw new Error("no plan");
+      // A table that refuses writes.
+      const { objects } = objectTable([...driver, pod("dikastes", csi("csi.example.org"))]);
+      const site = upgradeSite({ objects, facts });
+      await formerObjectsStep.act(site, plan);
+
+      expect(plan.changes).toHaveLength(2);
+      expect(await formerObjectsStep.remaining(site, plan)).toEqual([]);
+      expect(site.lines).toContainEqual(expect.stringContaining(`DaemonSet kube-system/${CSI} is kept`));
+    });
   });
 
   test("removes the account of canal beside the DaemonSet, which stays", async () => {

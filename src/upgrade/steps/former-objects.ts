@@ -1,4 +1,5 @@
 /** Rules 6 and 7: what earlier releases consisted of and this one does not is removed, after every node is new. */
+import { identity } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { describeObject, objectPath } from "../../operator/object-kinds.ts";
@@ -54,7 +55,7 @@ export const formerObjectsStep: Step = {
       ? [{ action: "update", what: `APIService ${FORMER_API_SERVER.apiService}: managed by the API server` }]
       : [];
     const changes = [...handedOver, ...deletions, ...removals, ...narrowed];
-    if (changes.length === 0) return undefined;
+    if (changes.length === 0 && needed.length === 0) return undefined;
     return {
       step: NAME,
       changes,
@@ -71,7 +72,8 @@ export const formerObjectsStep: Step = {
 
   async remaining(site, plan) {
     const { objects } = site;
-    const left = await existing(objects, deletionsOf(plan));
+    const needed = await neededNow(objects, plan);
+    const left = (await existing(objects, deletionsOf(plan))).filter(({ what }) => !needed.includes(what));
     const settings = await settingsToRemove(objects);
     const roles = await unwritten(objects, rolesOf(plan));
     return [
@@ -91,14 +93,17 @@ export const formerObjectsStep: Step = {
       await objects.patch(path, { data: Object.fromEntries(keys.map((key) => [key, null])) });
     }
     for (const role of rolesOf(plan)) await writeObject(objects, role);
+    const needed = await neededNow(objects, plan);
+    for (const what of needed) site.progress(`${what} is kept: pods have volumes of it since the plan was made`);
     for (const { path, what } of deletionsOf(plan)) {
+      if (needed.includes(what)) continue;
       const live = await objects.read(path);
       if (live === undefined || fieldsIn(live, "metadata")["deletionTimestamp"] !== undefined) continue;
       const { uid } = fieldsIn(live, "metadata");
       await objects.remove(path, { propagationPolicy: "Background", preconditions: { uid } });
       site.progress(`${what} is deleted`);
     }
-    await untilGone(site, plan);
+    await untilGone(site, plan, needed);
   },
 
   /** The controllers come back without replicas: those of this release still run. */
@@ -122,7 +127,7 @@ interface FoundObjects {
   readonly own: readonly FormerObject[];
   /** They have names of the prune list, but nothing shows that they are the product's. */
   readonly foreign: readonly FormerObject[];
-  /** Pods with the former sidecar have volumes of this driver: without it the kubelet could not delete them. */
+  /** Pods have volumes of this driver: without it the kubelet could not delete them. */
   readonly needed: readonly FormerObject[];
 }
 
@@ -131,9 +136,9 @@ async function findFormer({ objects, facts: { namespace } }: PlanningSite): Prom
   const live = await readObjects(objects, [...listed.map(({ path }) => path), ...provingPaths(namespace)]);
   const found = listed.filter(({ path }) => live.get(path) !== undefined);
   const isOwn = (each: FormerObject) => isOfProduct(each, { namespace, objects: live });
-  const isDriver = ({ path }: FormerObject) => path.endsWith(`/${FORMER_CSI}`);
   const own = found.filter(isOwn);
-  const isNeeded = own.some(isDriver) && (await hasFormerSidecars(objects));
+  const driver = own.find(isDaemonSet);
+  const isNeeded = driver !== undefined && (await isInUse(objects, live.get(driver.path)));
   return {
     own: isNeeded ? own.filter((each) => !isDriver(each)) : own,
     foreign: found.filter((each) => !isOwn(each)),
@@ -141,19 +146,45 @@ async function findFormer({ objects, facts: { namespace } }: PlanningSite): Prom
   };
 }
 
-/** Also in pods that are being deleted. */
-async function hasFormerSidecars(objects: ClusterObjects): Promise<boolean> {
+function isDriver({ path }: { readonly path: string }): boolean {
+  return path.endsWith(`/${FORMER_CSI}`);
+}
+
+function isDaemonSet({ path }: { readonly path: string }): boolean {
+  return path.endsWith(`/daemonsets/${FORMER_CSI}`);
+}
+
+/** What was to be deleted, but pods with its volumes have been started since. */
+async function neededNow(objects: ClusterObjects, plan: StepPlan): Promise<readonly string[]> {
+  const deletions = deletionsOf(plan).filter(isDriver);
+  const path = deletions.find(isDaemonSet)?.path;
+  const daemonSet = path === undefined ? undefined : await objects.read(path);
+  if (daemonSet === undefined || !(await isInUse(objects, daemonSet))) return [];
+  return deletions.map(({ what }) => what);
+}
+
+/**
+ * Whether a pod has a volume of the driver that this DaemonSet runs, also one that is being deleted. The DaemonSet names its
+ * driver in the path of its socket; of pods with the former sidecar any other driver than this release's is it.
+ */
+async function isInUse(objects: ClusterObjects, daemonSet: Fields | undefined): Promise<boolean> {
+  const text = JSON.stringify(daemonSet);
   const pods = await objects.list("/api/v1/pods");
-  return pods.some((pod) =>
-    itemsIn(fieldsIn(pod, "spec"), "containers").some((each) => textIn(each, "name") === FORMER_SIDECAR),
-  );
+  return pods.some((pod) => {
+    const spec = fieldsIn(pod, "spec");
+    const hasSidecar = itemsIn(spec, "containers").some((each) => textIn(each, "name") === FORMER_SIDECAR);
+    return itemsIn(spec, "volumes").some((volume) => {
+      const name = textIn(fieldsIn(volume, "csi"), "driver");
+      return name !== undefined && name !== identity.csiDriver && (hasSidecar || text.includes(`/${name}/`));
+    });
+  });
 }
 
 function neededNotes(needed: readonly FormerObject[]): readonly string[] {
   if (needed.length === 0) return [];
   const what = needed.map((each) => each.what).join(", ");
   return [
-    `kept while pods have the container ${FORMER_SIDECAR}, whose volume the kubelet could not unmount without it: ${what}; plan again when their workloads are restarted`,
+    `kept while pods have volumes of its driver, those of the container ${FORMER_SIDECAR}, which the kubelet could not unmount without it: ${what}; plan again when their workloads are restarted`,
   ];
 }
 
@@ -166,9 +197,10 @@ function stopped(deployment: Fields): Fields {
 }
 
 /** Deletion takes a moment if an object has finalizers or pods. */
-async function untilGone(site: Parameters<Step["act"]>[0], plan: StepPlan): Promise<void> {
+async function untilGone(site: Parameters<Step["act"]>[0], plan: StepPlan, needed: readonly string[]): Promise<void> {
   const limit = site.now().getTime() + site.options.stallSeconds * 1_000;
-  while ((await existing(site.objects, deletionsOf(plan))).length > 0 && site.now().getTime() < limit) {
+  const deleted = deletionsOf(plan).filter(({ what }) => !needed.includes(what));
+  while ((await existing(site.objects, deleted)).length > 0 && site.now().getTime() < limit) {
     site.signal.throwIfAborted();
     await site.wait(500);
   }
