@@ -177,6 +177,7 @@ export const PARTS = {
   "linux-6.1": {
     package: {
       name: "linux-image-6.1.0-50-amd64",
+      version: "6.1.176-1",
       path: "debian/pool/main/l/linux-signed-amd64/linux-image-6.1.0-50-amd64_6.1.176-1_amd64.deb",
       digest: "7b5597492a0a65aee61985a492e6bcc3f2cde830072a0e3b3d8c7e1b90279bd3",
     },
@@ -187,6 +188,7 @@ export const PARTS = {
   "linux-6.12": {
     package: {
       name: "linux-image-6.12.107+deb13-amd64",
+      version: "6.12.107-1",
       path: "debian/pool/main/l/linux-signed-amd64/linux-image-6.12.107+deb13-amd64_6.12.107-1_amd64.deb",
       digest: "7794643cf4560de2a7e3b069e8ca8511ad2a568d652ea285f0fe051f79bc9e99",
     },
