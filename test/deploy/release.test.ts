@@ -9,12 +9,14 @@ import { writeReleaseFiles } from "../../scripts/release/files.ts";
 import { manifestBase } from "../../scripts/release/manifest-base.ts";
 import { sbomOf } from "../../scripts/release/sbom.ts";
 import { identity } from "../../src/identity.ts";
+import { VERSION } from "../../src/version.ts";
 import { helmProblem, makeHelm } from "../support/helm.ts";
 import { program, testNeeding } from "../support/needs.ts";
+import { proofSize } from "../support/proof-size.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const TIME = 1_700_000_000;
-const { operator, product } = identity;
+const { adminTool, operator, product } = identity;
 
 const folder = temporaryDirectory("release-test");
 afterAll(() => folder.remove());
@@ -61,6 +63,31 @@ describe("the files of a release", () => {
     expect(essence(own)).toEqual(essence(theirs));
   });
 });
+
+testNeeding(program("tar"), program("dpkg-deb"), proofSize({ everyDay: "only in `make soak`", soak: undefined }))(
+  "make release builds tools, packages and images for both architectures, and its checksums hold",
+  () => {
+    const out = join(folder.path, "out");
+    succeed(["make", "release", `OUT=${out}`]);
+    const directory = join(out, "release", VERSION);
+
+    succeed(["sha256sum", "--check", "--strict", "--quiet", CHECKSUMS], directory);
+    const names = readFileSync(join(directory, CHECKSUMS), "utf8");
+    for (const architecture of ["amd64", "arm64"]) {
+      expect(names).toContain(`  bin/linux-${architecture}/${adminTool}\n`);
+      expect(names).toContain(`  images/${product}-${VERSION}-linux-${architecture}.tar\n`);
+      expect(names).toMatch(new RegExp(`  packages/\\S+_${architecture}\\.deb\n`));
+    }
+    expect(names).toContain("  sbom.spdx.json\n");
+    expect(readdirSync(join(out, "release"))).toEqual([VERSION]);
+  },
+  1_200_000,
+);
+
+function succeed(command: readonly string[], cwd = "."): void {
+  const { exitCode, stderr } = Bun.spawnSync([...command], { cwd });
+  expect(exitCode, stderr.toString()).toBe(0);
+}
 
 interface Index {
   readonly entries: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>;
