@@ -503,6 +503,16 @@ describe("wantedManifest() of an installation that was changed", () => {
     expect(messages).toContainEqual(expect.stringContaining("spec.template.spec.tolerations"));
     expect(messages).toContainEqual(expect.stringContaining(".resources"));
   });
+
+  test("without any base, what the API server has filled in is not asked about, also if this release has another value", async () => {
+    const edit = (dnsPolicy: string) => editAgent((_, pod) => Object.assign(pod, { dnsPolicy }));
+    const filledIn = await layOut({ ...OWN, edit: edit("ClusterFirst"), isStockKnown: false });
+    const mine = await layOut({ ...OWN, edit: edit("ClusterFirstWithHostNet"), isStockKnown: false });
+
+    expect(filledIn.obstacles).toEqual([]);
+    expect(object(filledIn, "DaemonSet").spec.template.spec.dnsPolicy).toBe("Default");
+    expect(mine.obstacles.map(({ message }) => message)).toEqual([expect.stringContaining(".dnsPolicy")]);
+  });
 });
 
 const MINORS = Array.from(

@@ -135,9 +135,10 @@ export function isPublishedValue({ workload, path, minor }: PublishedPlace, valu
   const name = ofContainer ? path.slice(OWN_CONTAINER.length) : path;
   const table = (ofContainer ? PUBLISHED_CONTAINER_FIELDS : PUBLISHED_POD_FIELDS)[workload];
   const values = table[name] ?? [always(undefined)];
+  const plain = (each: unknown) => withoutDefaults(ofContainer ? "containers" : "spec", { [name]: each });
   return values
     .filter(({ first, last }) => minor === undefined || (minor >= first && minor <= last))
-    .some((each) => isSame(plain(name, each.value), plain(name, value)));
+    .some((each) => isSame(plain(each.value), plain(value)));
 }
 
 /** Before the names of fields of the product's own container. */
@@ -150,11 +151,11 @@ export function isPublishedMount({ name, mountPath }: Readonly<Record<string, un
 export function isPublishedInstallVariable(variable: Readonly<Record<string, unknown>>): boolean {
   const fieldPath = PUBLISHED_INSTALL_VARIABLES[String(variable["name"])];
   const { name: _, ...rest } = variable;
-  return fieldPath !== undefined && isSame(plain("env", rest), { env: { valueFrom: { fieldRef: { fieldPath } } } });
+  return fieldPath !== undefined && isSame(withoutDefaults("env", rest), { valueFrom: { fieldRef: { fieldPath } } });
 }
 
-/** Without the values that the server fills in. */
-function plain(name: string, value: unknown): object {
-  const { metadata: _, ...rest } = withoutServerFields({ [name]: value }, undefined) as Record<string, unknown>;
-  return rest;
+/** Without the values that the server fills in. `parent`: the field that has these, by which they are known. */
+function withoutDefaults(parent: string, fields: object): unknown {
+  // Without anything that was given, the parent itself is left out.
+  return (withoutServerFields({ [parent]: fields }, undefined) as Readonly<Record<string, unknown>>)[parent] ?? {};
 }
