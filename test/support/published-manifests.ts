@@ -4,7 +4,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { identity } from "../../src/identity.ts";
+import { withProductNames } from "../../src/upgrade/stock/stock-manifest.ts";
 import { partIfBuilt } from "../parts/build.ts";
 import type { AnyObject } from "./older-cluster/former-object.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";
@@ -16,14 +16,15 @@ const FORMER_PRODUCT = "calico";
 const FORMER_GROUP = "projectcalico.org";
 const FIRST_WITH_FILES = 24;
 
+/** `title`: without the name of the product. */
 export const PUBLISHED_FILES = [
-  { name: FORMER_PRODUCT, datastore: "kubernetes", network: "own" },
-  { name: `${FORMER_PRODUCT}-typha`, datastore: "kubernetes", network: "own" },
-  { name: `${FORMER_PRODUCT}-vxlan`, datastore: "kubernetes", network: "own" },
-  { name: `${FORMER_PRODUCT}-policy-only`, datastore: "kubernetes", network: "fabric" },
-  { name: "canal", datastore: "kubernetes", network: "other" },
-  { name: `${FORMER_PRODUCT}-etcd`, datastore: "etcd", network: "own" },
-  { name: "canal-etcd", datastore: "etcd", network: "other" },
+  { title: "own", name: FORMER_PRODUCT, datastore: "kubernetes", network: "own" },
+  { title: "own-typha", name: `${FORMER_PRODUCT}-typha`, datastore: "kubernetes", network: "own" },
+  { title: "own-vxlan", name: `${FORMER_PRODUCT}-vxlan`, datastore: "kubernetes", network: "own" },
+  { title: "fabric", name: `${FORMER_PRODUCT}-policy-only`, datastore: "kubernetes", network: "fabric" },
+  { title: "other", name: "canal", datastore: "kubernetes", network: "other" },
+  { title: "etcd-own", name: `${FORMER_PRODUCT}-etcd`, datastore: "etcd", network: "own" },
+  { title: "etcd-other", name: "canal-etcd", datastore: "etcd", network: "other" },
 ] as const;
 
 /** Why they cannot be had; `undefined` if they can. */
@@ -47,11 +48,16 @@ export function publishedTags(first: number, last: number): readonly string[] {
 
 /** Under the names of this product, with an etcd that exists. */
 export function publishedManifest(tag: string, name: string): readonly AnyObject[] {
+  return JSON.parse(withProductNames(JSON.stringify(publishedTemplate(tag, name))));
+}
+
+/** With placeholders for the names of the product, as `withProductNames` fills them in. */
+export function publishedTemplate(tag: string, name: string): readonly AnyObject[] {
   const text = minorOf(tag) >= FIRST_WITH_FILES ? git("show", `${tag}:manifests/${name}.yaml`) : rendered(tag, name);
   const renamed = text
-    .replaceAll(FORMER_GROUP, identity.apiGroup)
-    .replaceAll(FORMER_PRODUCT, identity.product)
-    .replaceAll(`${FORMER_PRODUCT.toUpperCase()}_`, identity.environmentPrefix)
+    .replaceAll(FORMER_GROUP, "(apiGroup)")
+    .replaceAll(FORMER_PRODUCT, "(product)")
+    .replaceAll(`${FORMER_PRODUCT.toUpperCase()}_`, "(PREFIX)")
     .replaceAll("http://<ETCD_IP>:<ETCD_PORT>", "http://10.0.0.1:2379");
   const documents: unknown[] = [Bun.YAML.parse(renamed)];
   return documents.flat(2).filter((each) => each !== null && each !== undefined) as AnyObject[];

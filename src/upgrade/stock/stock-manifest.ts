@@ -54,14 +54,17 @@ export function minorNumber(minor: string): number {
   return Number(minor.split(".")[1]);
 }
 
-/** The names of the product are filled in. */
 function objectsIn(template: string): readonly KubeObject[] {
-  const text = template
+  const documents: unknown = Bun.YAML.parse(withProductNames(template));
+  return documents as readonly KubeObject[];
+}
+
+/** The names of the product are filled in. */
+export function withProductNames(template: string): string {
+  return template
     .replaceAll("(product)", identity.product)
     .replaceAll("(PREFIX)", identity.environmentPrefix)
     .replaceAll("(apiGroup)", identity.apiGroup);
-  const documents: unknown = Bun.YAML.parse(text);
-  return documents as readonly KubeObject[];
 }
 
 type Load = () => Promise<{ readonly default: string }>;
