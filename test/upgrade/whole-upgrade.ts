@@ -56,7 +56,7 @@ export function describeWholeUpgrade(layout: Layout, problem?: string): void {
         // There is no operator of the earlier release here that would render its components again.
         if (layout.method !== "manifest") await saved?.restore();
 
-        const killed = await upgradeKilledAfterEachStep(cluster, tool);
+        const killed = await upgradeKilledAfterEachStep(cluster, tool, layout);
         if (layout.method === "manifest") expect(differencesOf(undisturbed, killed.atLastToUndo)).toEqual([]);
         expect(await runningPods(cluster)).toEqual(pods);
         expect(await writesOf(cluster, () => tool.succeed("apply"))).toEqual([]);
@@ -84,7 +84,11 @@ interface KilledRun {
   readonly atEnd: ClusterState;
 }
 
-async function upgradeKilledAfterEachStep({ objects }: OlderCluster, tool: UpgradeTool): Promise<KilledRun> {
+async function upgradeKilledAfterEachStep(
+  { objects }: OlderCluster,
+  tool: UpgradeTool,
+  { method }: Layout,
+): Promise<KilledRun> {
   await tool.succeed(...PLAN);
   const killedAfter: string[] = [];
   let atLastToUndo: ClusterState = new Map();
@@ -94,6 +98,7 @@ async function upgradeKilledAfterEachStep({ objects }: OlderCluster, tool: Upgra
   }
   const { steps } = JSON.parse(await tool.succeed("status", "-o", "json"));
   const names: readonly string[] = steps.map(({ name }: AnyObject) => name);
+  if (method === "manifest") expect(names).toContain(allPodsStep.name);
   expect(killedAfter.filter(isKilledInTime)).toEqual(names.filter(isKilledInTime));
   await tool.succeed("verify");
   return { atLastToUndo, atEnd: await readClusterState(objects) };
