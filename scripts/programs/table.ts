@@ -24,6 +24,7 @@ const ALWAYS_PRESENT = {
   readlink: "coreutils",
   rm: "coreutils",
   rmdir: "coreutils",
+  sha256sum: "coreutils",
   sleep: "coreutils",
   sort: "coreutils",
   timeout: "coreutils",

@@ -64,7 +64,12 @@ describe("the files of a release", () => {
   });
 });
 
-testNeeding(program("tar"), program("dpkg-deb"), proofSize({ everyDay: "only in `make soak`", soak: undefined }))(
+testNeeding(
+  program("tar"),
+  program("dpkg-deb"),
+  program("sha256sum"),
+  proofSize({ everyDay: "only in `make soak`", soak: undefined }),
+)(
   "make release builds tools, packages and images for both architectures, and its checksums hold",
   () => {
     const out = join(folder.path, "out");
