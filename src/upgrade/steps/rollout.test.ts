@@ -40,6 +40,98 @@ const planOf = (...items: readonly object[]) => rolloutStep.plan(upgradeSite({ o
 const messages = async (...items: readonly object[]) =>
   (await planOf(...items))?.obstacles.map(({ message, remedy }) => `${message}: ${remedy}`);
 
+describe("the plan on an orchestrator with PodSecurityPolicies", () => {
+  const RBAC = "rbac.authorization.k8s.io/v1";
+  const policy = (name: string, spec: object = { privileged: true, hostNetwork: true }) => ({
+    apiVersion: "policy/v1beta1",
+    kind: "PodSecurityPolicy",
+    metadata: { name },
+    spec,
+  });
+  /** A role that may use the policy, bound to the subject. */
+  const permission = (role: string, policyName: string, subject: object) => [
+    {
+      apiVersion: RBAC,
+      kind: "ClusterRole",
+      metadata: { name: role },
+      rules: [
+        { apiGroups: ["policy"], resources: ["podsecuritypolicies"], resourceNames: [policyName], verbs: ["use"] },
+      ],
+    },
+    {
+      apiVersion: RBAC,
+      kind: "ClusterRoleBinding",
+      metadata: { name: role },
+      roleRef: { kind: "ClusterRole", name: role },
+      subjects: [subject],
+    },
+  ];
+  const AGENT = { kind: "ServiceAccount", namespace: "kube-system", name: identity.nodeAgent };
+  const enforced = pod("one", { annotations: { "kubernetes.io/psp": "wide" } });
+  const findings = async (agent: object, items: readonly object[], orchestratorVersion = "v1.24.17") => {
+    const { objects, paths } = objectTable([daemonSet(), node("one"), agent, ...items]);
+    const plan = await rolloutStep.plan(upgradeSite({ objects, facts: { orchestratorVersion } }));
+    return { notes: plan?.notes, obstacles: plan?.obstacles, paths };
+  };
+
+  test("has a note with accounts and command if nothing shows that they are enforced", async () => {
+    const { notes, obstacles } = await findings(pod("one"), [policy("wide")]);
+    const accounts = `ServiceAccount kube-system/${identity.nodeAgent}, ServiceAccount kube-system/${identity.controllers}`;
+
+    expect(obstacles).toEqual([]);
+    expect(notes).toEqual([expect.stringContaining(`permit ${accounts} a privileged one first`)]);
+    expect(notes?.[0]).toContain(
+      `kubectl create clusterrole ${identity.product}-pod-security --verb=use --resource=podsecuritypolicies.policy --resource-name=wide && `,
+    );
+    expect(notes?.[0]).toEndWith(
+      `--serviceaccount=kube-system:${identity.nodeAgent} --serviceaccount=kube-system:${identity.controllers}`,
+    );
+  });
+
+  test.each<[string, readonly object[]]>([
+    ["nothing permits one", []],
+    ["only the role of the earlier release does", permission(identity.nodeAgent, "wide", AGENT)],
+    [
+      "only a restricted one is permitted",
+      permission("all", "narrow", { kind: "Group", name: "system:authenticated" }),
+    ],
+    ["another account may use it", permission("mine", "wide", { ...AGENT, namespace: "shop" })],
+    ["the permitted one is deleted", permission("mine", identity.nodeAgent, AGENT)],
+  ])("has an obstacle if they are enforced and %s", async (_, permitted) => {
+    const policies = [policy("wide"), policy("narrow", { privileged: false }), policy(identity.nodeAgent)];
+    const { notes, obstacles } = await findings(enforced, [...policies, ...permitted]);
+
+    expect(notes).toEqual([]);
+    expect(obstacles).toEqual([
+      {
+        message: expect.stringContaining(
+          `ServiceAccount kube-system/${identity.nodeAgent}: new pods would not be created`,
+        ),
+        remedy: expect.stringContaining("--resource-name=wide && kubectl create clusterrolebinding"),
+      },
+    ]);
+  });
+
+  test.each<[string, readonly object[]]>([
+    ["the account may use a privileged one", permission("mine", "wide", AGENT)],
+    ["all accounts may", permission("mine", "wide", { kind: "Group", name: "system:serviceaccounts" })],
+  ])("has nothing to say if %s", async (_, permitted) => {
+    const { notes, obstacles } = await findings(enforced, [policy("wide"), ...permitted]);
+    expect({ notes, obstacles }).toEqual({ notes: [], obstacles: [] });
+  });
+
+  test("does not look for them where the API has none", async () => {
+    const { paths, notes } = await findings(enforced, [policy("wide")], "v1.25.0");
+    expect(notes).toEqual([]);
+    expect(paths.filter((path) => path.includes("podsecuritypolicies"))).toEqual([]);
+  });
+
+  test("asks for a policy if there is no privileged one that stays", async () => {
+    const { obstacles } = await findings(enforced, [policy(identity.nodeAgent)]);
+    expect(obstacles?.[0]?.remedy).toStartWith("create a privileged PodSecurityPolicy; kubectl create clusterrole");
+  });
+});
+
 describe("the plan of the rolling update", () => {
   test("has no obstacle if all nodes can be updated", async () => {
     expect(await messages(daemonSet(), node("one"), pod("one"))).toEqual([]);

@@ -7,6 +7,7 @@ import { fieldsIn, textIn } from "../manifest/workload.ts";
 import { agentImage, agentsPath, daemonSetPath } from "../rollout/agents.ts";
 import { readFormerNodes } from "../rollout/former-nodes.ts";
 import { type Pace, rolloutPace, rolloutSeconds, SECONDS_PER_NODE } from "../rollout/pace.ts";
+import { podSecurityFindings, readPodPermissions } from "../rollout/pod-security-policies.ts";
 import type { NodeState } from "../rollout/pods.ts";
 import { rolloutNotes, rolloutObstacles } from "../rollout/preflight.ts";
 import { readRollout } from "../rollout/read-view.ts";
@@ -90,7 +91,13 @@ async function preflight(
     path === undefined ? undefined : await readRollout(objects, { path, isPartlyReadyAccepted, now: new Date() });
   if (view === undefined) return { obstacles: [], notes: [] };
   const isBegun = formerTemplate(view.daemonSet, release.version, formerImage) === "";
-  return { obstacles: isBegun ? [] : rolloutObstacles(view), notes: rolloutNotes(view) };
+  const permissions = await readPodPermissions(objects, facts);
+  const security =
+    permissions === undefined ? { obstacles: [], notes: [] } : podSecurityFindings(permissions, facts, view.pods);
+  return {
+    obstacles: isBegun ? [] : [...rolloutObstacles(view), ...security.obstacles],
+    notes: [...rolloutNotes(view), ...security.notes],
+  };
 }
 
 /** The image of an earlier release that is named only by its digest: another one has to take its place. */
