@@ -109,6 +109,19 @@ function inAnyOrder(words: readonly string[]): RegExp {
   return new RegExp(words.map((word) => `(?=[\\s\\S]*${word})`).join(""));
 }
 
+/** Helm prints notes only for a server: a chart that has them as an object. */
+async function chartOfNotes(name: string): Promise<string> {
+  const directory = join(folder.path, `notes-${name}`);
+  const files = {
+    "Chart.yaml": await Bun.file(join(CHART, "Chart.yaml")).text(),
+    "values.yaml": "installation: {enabled: true}\n",
+    "notes.txt": await Bun.file(join(CHART, "templates/NOTES.txt")).text(),
+    "templates/notes.yaml": 'text: |\n{{ tpl (.Files.Get "notes.txt") . | indent 2 }}\n',
+  };
+  await Promise.all(Object.entries(files).map(([file, text]) => Bun.write(join(directory, file), text)));
+  return directory;
+}
+
 /** Helm with another Kubernetes than the tests': it knows none without a server. */
 const OFFLINE = [NAMESPACE, "--kube-version=1.37.0"];
 
@@ -166,6 +179,15 @@ function describeHelm(version: HelmVersion): void {
       },
       60_000,
     );
+
+    testHelm("names the definitions that fit the API server in its notes", async () => {
+      const notes = async (kubeVersion: string) =>
+        helm("template", "net", await chartOfNotes(version), NAMESPACE, `--kube-version=${kubeVersion}`);
+
+      expect(await notes("v1.31.4+k3s1")).toContain("server-side --force-conflicts -f older/operator-crds.yaml\n");
+      expect(await notes("v1.32.0")).toContain("server-side --force-conflicts -f crds/\n");
+      expect(await notes("v1.32.0")).not.toContain("older/");
+    });
 
     if (!INSTALLED.includes(version)) return;
     testServer(

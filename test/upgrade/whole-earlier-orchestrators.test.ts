@@ -1,6 +1,6 @@
 /**
  * Whole upgrades (whole-upgrade.ts) on API servers of earlier releases of the orchestrator: v1.24, the oldest that can be built
- * of its published module and the last that has PodSecurityPolicy, and v1.30, the last that cannot compile all rules.
+ * of its published module and the last that has PodSecurityPolicy, and v1.30, the last that cannot read addresses in rules.
  */
 import { setDefaultTimeout } from "bun:test";
 import { proofSize } from "../support/proof-size.ts";

@@ -7,7 +7,7 @@ import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import { listFollower } from "../../operator/admission/policies.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { operatorObjects } from "../../operator/manifests/operator.ts";
-import { FIRST_SERVER, leftOutFor, servedBy } from "../../operator/older-servers.ts";
+import { FIRST_SERVER, FIRST_WITH_EVERYTHING, leftOutFor, servedBy } from "../../operator/older-servers.ts";
 import { formatYaml } from "../../yaml.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { applyObjects, untilEstablished, versionOf } from "../cluster/apply-objects.ts";
@@ -32,7 +32,8 @@ export const installCommand: Command = {
     "of -f, or what the options say: without any, a default network. Running it again changes only what is different; options then",
     "change only what they name in the Installation that exists, and none of them leave it as it is.",
     "Refuses a cluster that has another network already, or this one from a manifest. With --wait it returns when everything runs, and",
-    "prints each step of a component. With -o yaml or json, or with --dry-run, it prints the objects and applies nothing.",
+    "prints each step of a component. With -o yaml or json, or with --dry-run, it prints the objects and applies nothing. It then asks no",
+    `cluster: the definitions are those for an API server of ${FIRST_WITH_EVERYTHING.replace(/\.0$/, "")} or later.`,
   ].join("\n"),
   options: [
     { ...FILE_OPTION, summary: "File with the Installation (and the one named overlay), or - for standard input" },
@@ -119,7 +120,14 @@ function print({ definitions, operator, installations }: Parts, format: string, 
   const list = { apiVersion: "v1", kind: "List", items: all };
   const asYaml = () => all.map((object) => `---\n${formatYaml(object)}`).join("");
   context.stdout(format === "json" ? `${JSON.stringify(list, undefined, 2)}\n` : asYaml());
+  context.stderr(`Note: ${printedNote()}\n`);
   return EXIT_OK;
+}
+
+/** What is printed does not depend on which cluster can be reached. */
+function printedNote(): string {
+  const first = FIRST_WITH_EVERYTHING.replace(/\.0$/, "");
+  return `The printed definitions are for API servers of ${first} or later; for an earlier one, apply those of older/operator-crds.yaml instead.`;
 }
 
 /** As the API server can serve them; says what it cannot. */

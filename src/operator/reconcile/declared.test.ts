@@ -34,7 +34,14 @@ describe("datastoreProblem()", () => {
 
     expect(datastoreProblem({ default: base })).toBeUndefined();
     expect(datastoreProblem({ default: installation({}), overlay })).toBeUndefined();
-    expect(datastoreProblem({ default: base, overlay })).toMatchObject({ path: "spec.datastore.type", value: "Etcd" });
+    expect(datastoreProblem({ default: base, overlay })).toMatchObject({
+      path: "spec.datastore.type",
+      value: "Etcd",
+      message: expect.stringContaining('remove it from Installation "overlay"'),
+    });
+    expect(
+      datastoreProblem({ default: installation({ datastore: ETCD }, { datastore: { type: "Kubernetes" } }) }),
+    ).toMatchObject({ message: expect.stringContaining('set it to Kubernetes in Installation "default"') });
   });
 });
 

@@ -1,5 +1,5 @@
 /** The Installation and its overlay, and the datastore that they name. Pure. */
-import { OVERLAY_NAME } from "../../model/installation/installation.ts";
+import { DEFAULT_NAME, OVERLAY_NAME } from "../../model/installation/installation.ts";
 import { NETWORK_FIELD } from "../../model/installation/names.ts";
 import type { Problem } from "../../model/problem.ts";
 import { isObject } from "../../model/shape.ts";
@@ -51,6 +51,8 @@ export function datastoreProblem(declared: Declared): Problem | undefined {
   const installed = textAt(declared.default, "status", "computed", "datastore", "type");
   const type = textAt(mergedSpec(declared)["datastore"], "type") || "Kubernetes";
   if (installed === "" || type === installed) return undefined;
-  const message = `cannot change, because addresses in use would be lost: the installed type is ${installed}; remove it from Installation "overlay", or delete the Installations and create them again`;
+  const setBy = textAt(declared.overlay, "spec", "datastore", "type") === "" ? DEFAULT_NAME : OVERLAY_NAME;
+  const remedy = setBy === OVERLAY_NAME ? "remove it from" : `set it to ${installed} in`;
+  const message = `cannot change, because addresses in use would be lost: the installed type is ${installed}; ${remedy} Installation "${setBy}", or delete the Installations and create them again`;
   return { path: "spec.datastore.type", value: type, message };
 }

@@ -1,5 +1,6 @@
 /** The small templates of the chart. */
 import { apiVersionOf, identity, OPERATOR_API } from "../../../identity.ts";
+import { FIRST_WITH_EVERYTHING } from "../../../operator/older-servers.ts";
 import { API_ENDPOINT_CONFIG_MAP } from "../../../operator/render/names.ts";
 
 const { operator, product, title, imageRegistry } = identity;
@@ -98,9 +99,16 @@ It now installs the network on every node. Its progress:
 
 It installs the network when there is an Installation named "default".
 {{- end }}
+{{- if semverCompare "<${FIRST_WITH_EVERYTHING.slice(1)}-0" .Capabilities.KubeVersion.Version }}
+
+This API server, {{ .Capabilities.KubeVersion.Version }}, cannot serve all checks of the chart's CRDs. Before an upgrade of the chart, apply those of the release for it:
+
+  kubectl apply --server-side --force-conflicts -f older/operator-crds.yaml
+{{- else }}
 
 Before an upgrade of the chart, apply its CRDs, which Helm does not change:
 
   kubectl apply --server-side --force-conflicts -f crds/
+{{- end }}
 `;
 }
