@@ -8,7 +8,8 @@
  *   packages/ images/                            Debian packages and OCI archives, for amd64 and arm64
  *   sbom.spdx.json SHA256SUMS
  *
- * The same commit gives the same bytes. Needs the executables of `make dist`.
+ * The same commit gives the same bytes; uncommitted files are refused, unless SOURCE_DATE_EPOCH is set. Needs the executables
+ * of `make dist`.
  *   bun --preload ./scripts/use-identity.ts scripts/release.ts --out dist
  */
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -24,10 +25,10 @@ import { Refused } from "./install/install.ts";
 import { installPrograms } from "./programs/install.ts";
 import { TARGETS } from "./programs/targets.ts";
 import { CHECKSUMS, writeChecksums } from "./release/checksums.ts";
-import { writeReleaseFiles } from "./release/files.ts";
+import { setModes, writeReleaseFiles } from "./release/files.ts";
 import { manifestBase } from "./release/manifest-base.ts";
 import { sbomOf } from "./release/sbom.ts";
-import { sourceTime } from "./source-time.ts";
+import { sourceTime, uncommittedFiles } from "./source-time.ts";
 
 const { values } = parseArgs({
   options: { out: { type: "string", default: "dist" }, maintainer: { type: "string", default: "" } },
@@ -41,6 +42,7 @@ const unfinished = `${directory}.new`;
 await installPrograms(TARGETS["make release"].programs);
 rmSync(unfinished, { recursive: true, force: true });
 try {
+  refuseUncommitted(await uncommittedFiles());
   const time = await sourceTime();
   await writeReleaseFiles(unfinished, time);
   const sbom = sbomOf({ names: identity, version: VERSION, time, lock, debian: IMAGE_PACKAGES });
@@ -51,6 +53,7 @@ try {
     console.log(`built the tool, the package and the image for linux/${architecture}`);
   }
   writeChecksums(unfinished);
+  setModes(unfinished);
   rmSync(directory, { recursive: true, force: true });
   renameSync(unfinished, directory);
   const count = readFileSync(join(directory, CHECKSUMS), "utf8").trim().split("\n").length;
@@ -59,6 +62,15 @@ try {
   if (!(failure instanceof Refused)) throw failure;
   console.error(`make: ${failure.message}`);
   process.exit(1);
+}
+
+/** What is built then is not what the commit says. */
+function refuseUncommitted(files: readonly string[]): void {
+  if (files.length === 0) return;
+  const shown = files.slice(0, 5).join(", ");
+  throw new Refused(
+    `Cannot release: ${files.length} files of the work tree are not committed (${shown}); commit or remove them, or set SOURCE_DATE_EPOCH to release them as they are`,
+  );
 }
 
 interface Build {

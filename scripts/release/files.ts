@@ -2,7 +2,7 @@
  * What `make release` writes beside executables, packages and images: manifests, definitions and templates under the
  * names that the procedure of an upgrade types, and the chart as a repository of Helm has it. Takes about a second.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { chartFiles } from "../../src/admin/install/chart/files.ts";
 import { identity } from "../../src/identity.ts";
@@ -21,6 +21,16 @@ export async function writeReleaseFiles(directory: string, time: number): Promis
   const chart = await packedChart(time);
   writeFile(join(directory, archive), chart);
   writeFile(join(directory, "index.yaml"), repositoryIndex(archive, chart, time));
+}
+
+/** Whatever the umask was, a web server of another user can read the directory, and everything in it. */
+export function setModes(directory: string): void {
+  chmodSync(directory, 0o755);
+  for (const name of readdirSync(directory, { recursive: true, encoding: "utf8" })) {
+    const path = join(directory, name);
+    const { mode } = statSync(path);
+    chmodSync(path, (mode & 0o100) === 0 ? 0o644 : 0o755);
+  }
 }
 
 /** As `helm package` packs it: all files below the name of the chart. */

@@ -1,13 +1,14 @@
 /** What `make release` writes besides executables, packages and images, which have tests of their own. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import lock from "../../package-lock.json";
 import { IMAGE_PACKAGES } from "../../scripts/image/packages.ts";
 import { CHECKSUMS, writeChecksums } from "../../scripts/release/checksums.ts";
-import { writeReleaseFiles } from "../../scripts/release/files.ts";
+import { setModes, writeReleaseFiles } from "../../scripts/release/files.ts";
 import { manifestBase } from "../../scripts/release/manifest-base.ts";
 import { sbomOf } from "../../scripts/release/sbom.ts";
+import { uncommittedFiles } from "../../scripts/source-time.ts";
 import { identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
 import { helmProblem, makeHelm } from "../support/helm.ts";
@@ -36,6 +37,24 @@ describe("the files of a release", () => {
 
     expect(second).toBe(first);
     expect(first.split("\n")).toContainEqual(expect.stringMatching(/^[0-9a-f]{64} {2}operator-crds\.yaml$/));
+  });
+
+  test("can be read by everybody, whatever the umask is", () => {
+    const directory = join(folder.path, "modes");
+    const mask = process.umask(0o077);
+    try {
+      mkdirSync(join(directory, "bin"), { recursive: true });
+      writeFileSync(join(directory, "a.yaml"), "");
+      writeFileSync(join(directory, "bin", adminTool), "", { mode: 0o755 });
+    } finally {
+      process.umask(mask);
+    }
+    setModes(directory);
+
+    const modes = [".", "a.yaml", "bin", `bin/${adminTool}`].map(
+      (name) => statSync(join(directory, name)).mode & 0o777,
+    );
+    expect(modes).toEqual([0o755, 0o644, 0o755, 0o755]);
   });
 
   testNeeding(program("tar"))("are those that the procedure of an upgrade names", async () => {
@@ -73,7 +92,8 @@ testNeeding(
   "make release builds tools, packages and images for both architectures, and its checksums hold",
   () => {
     const out = join(folder.path, "out");
-    succeed(["make", "release", `OUT=${out}`]);
+    // The time is given: the work tree may have uncommitted files.
+    succeed(["env", `SOURCE_DATE_EPOCH=${TIME}`, "make", "release", `OUT=${out}`]);
     const directory = join(out, "release", VERSION);
 
     succeed(["sha256sum", "--check", "--strict", "--quiet", CHECKSUMS], directory);
@@ -103,6 +123,32 @@ async function indexOfHelm(helm: ReturnType<typeof makeHelm>, directory: string)
   await helm("repo", "index", directory);
   return readFileSync(join(directory, "index.yaml"), "utf8");
 }
+
+testNeeding(program("git"))(
+  "uncommittedFiles() are those that the commit lacks, unless the time is given",
+  async () => {
+    const directory = join(folder.path, "repository");
+    mkdirSync(directory);
+    const git = (...args: readonly string[]) => succeed(["git", "-C", directory, ...args]);
+    git("init", "--quiet");
+    writeFileSync(join(directory, "kept"), "one");
+    git("add", "kept");
+    git("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--message=one");
+    const given = process.env["SOURCE_DATE_EPOCH"];
+    try {
+      delete process.env["SOURCE_DATE_EPOCH"];
+      expect(await uncommittedFiles(directory)).toEqual([]);
+      writeFileSync(join(directory, "kept"), "two");
+      writeFileSync(join(directory, "new"), "");
+      expect(await uncommittedFiles(directory)).toEqual(["M kept", "?? new"]);
+      process.env["SOURCE_DATE_EPOCH"] = String(TIME);
+      expect(await uncommittedFiles(directory)).toEqual([]);
+    } finally {
+      if (given === undefined) delete process.env["SOURCE_DATE_EPOCH"];
+      else process.env["SOURCE_DATE_EPOCH"] = given;
+    }
+  },
+);
 
 test("the address of a release has its version", () => {
   expect(manifestBase({ ...identity, releaseBase: "https://a.example/b/" }, "v1.2.3")).toBe(
