@@ -14,7 +14,7 @@ import { part } from "../parts/build.ts";
 import { commandsOfPage } from "../support/docs-page.ts";
 import { helmProblem } from "../support/helm.ts";
 import { apiServerProblem, kubeProgram } from "../support/kube-apiserver.ts";
-import { testNeeding } from "../support/needs.ts";
+import { program, testNeeding } from "../support/needs.ts";
 import { writeFormerChart } from "../support/older-cluster/chart.ts";
 import { layOutManifest } from "../support/older-cluster/manifest.ts";
 import { type OlderCluster, startOlderCluster } from "../support/older-cluster/older-cluster.ts";
@@ -33,7 +33,7 @@ const DEPLOYMENT = `/apis/apps/v1/namespaces/${OPERATOR}/deployments/${OPERATOR}
 const AGENT = `/apis/apps/v1/namespaces/kube-system/daemonsets/${nodeAgent}`;
 const PAST = 1_700_000_000;
 
-const problem = apiServerProblem() ?? helmProblem("helm3");
+const problem = apiServerProblem() ?? helmProblem("helm3") ?? program("curl") ?? program("tar");
 const testCluster = testNeeding(problem);
 const commands = new Map([...commandsOfPage("upgrade.md")].filter(([title]) => title.startsWith(PREFIX)));
 const typed = new Set([`${PREFIX}where the files are`]);
