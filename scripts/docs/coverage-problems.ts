@@ -1,7 +1,7 @@
 /**
  * Checks docs/coverage.md: it has a row for every clause of the specification, in its
  * words, and every row that is "done" or "otherwise" refers to existing code and an
- * existing test with the given title.
+ * existing test with the given title. "otherwise" and "not yet" need a remark.
  */
 import type { Clause } from "./spec-clauses.ts";
 
@@ -51,7 +51,9 @@ function rowProblems(row: Row, files: Files): readonly string[] {
   const tests = quoted(row.test);
   const missing = code.filter((path) => files.read(path) === undefined).map((path) => `no such code: ${path}`);
   const untrue = tests.flatMap((named) => testProblems(named, files));
-  if (row.state === "not yet") return [...missing, ...untrue];
+  if (row.state === "not yet") {
+    return [...(row.remark === "" ? ["not yet, without what is missing"] : []), ...missing, ...untrue];
+  }
   if (row.state !== "done" && row.state !== "otherwise") {
     return [`the state is "${row.state}", none of "done", "otherwise" and "not yet"`];
   }

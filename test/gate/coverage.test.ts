@@ -16,14 +16,15 @@ describe("coverageProblems()", () => {
     `| \`rule-1\` | says so | \`src/a.ts\` | ${TEST} | done | |`,
     `| \`rule-1\` | \`says\` so | \`src/a.ts\` | ${TEST} | done | |`,
     `| \`rule-1\` | says so | \`src/a.ts\` | ${TEST} | otherwise | for a reason |`,
-    "| `rule-1` | says so | | | not yet | |",
+    "| `rule-1` | says so | | | not yet | it is hard |",
   ])("accepts %s", (row) => {
     expect(problemsOf(row)).toEqual([]);
   });
 
   test.each([
     ["a clause without a row", "", "no row"],
-    ["other words than those of the clause", "| `rule-1` | says that | | | not yet | |", 'says "says so"'],
+    ["other words than those of the clause", "| `rule-1` | says that | | | not yet | it is hard |", 'says "says so"'],
+    ["a clause that is not done without a remark", "| `rule-1` | says so | | | not yet | |", "without what is missing"],
     ["a done row without a test", "| `rule-1` | says so | `src/a.ts` | | done | |", "done without a test"],
     ["a done row without code", `| \`rule-1\` | says so | | ${TEST} | done | |`, "done without code"],
     [
@@ -49,12 +50,12 @@ describe("coverageProblems()", () => {
     ["an unknown state", "| `rule-1` | says so | | | soon | |", "none of"],
     [
       "a clause that is not in the specification",
-      "| `rule-1` | says so | | | not yet | |\n| `rule-2` | | | | not yet | |",
+      "| `rule-1` | says so | | | not yet | it is hard |\n| `rule-2` | | | | not yet | it is hard |",
       "no such clause",
     ],
     [
       "a clause that is there twice",
-      "| `rule-1` | says so | | | not yet | |\n| `rule-1` | says so | | | not yet | |",
+      "| `rule-1` | says so | | | not yet | it is hard |\n| `rule-1` | says so | | | not yet | it is hard |",
       "more than one row",
     ],
   ])("reports %s", (_, page, words) => {
