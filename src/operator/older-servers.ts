@@ -15,6 +15,7 @@
  */
 
 import { counted } from "../counted.ts";
+import { identity } from "../identity.ts";
 import { isServerBefore } from "../kube/server-version.ts";
 import { BLOCK_SIZES } from "../model/block-sizes.ts";
 import { isObject } from "../model/shape.ts";
@@ -130,7 +131,7 @@ export function leftOutFor(version: string, objects: readonly KubeObject[]): rea
 function rulesNote(version: string, count: number): string {
   return (
     `The API server, ${version}, cannot compile ${counted(count, "validation rule")} of the definitions, which the definitions do not get. kubectl then accepts ` +
-    "values that are not valid: a pool with one is not used, which the log of each ADD says; a policy with one denies all traffic of its endpoints. Use vendorctl apply, which refuses them. Run this again when the orchestrator has v1.32 or later."
+    `values that are not valid: a pool with one is not used, which the log of each ADD says; a policy with one denies all traffic of its endpoints. Use ${identity.adminTool} apply, which refuses them. Run this again when the orchestrator has v1.32 or later.`
   );
 }
 
