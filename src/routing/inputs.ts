@@ -73,8 +73,9 @@ export class FollowedSettings {
       if (change.kind === "put") this.records.set(change.key, change.value);
       else if (change.kind === "delete") this.records.delete(change.key);
     }
-    const { bgp, routing } = nodeAgentSettings(this.records.values(), this.node);
-    return { settings: { isEnabled: routing === "Enabled", isBgpEnabled: bgp === "Enabled" }, settingRecords };
+    const { bgp, routing, vxlanPort, vxlanVNI } = nodeAgentSettings(this.records.values(), this.node);
+    const vxlan = { port: vxlanPort, id: vxlanVNI };
+    return { settings: { isEnabled: routing === "Enabled", isBgpEnabled: bgp === "Enabled", vxlan }, settingRecords };
   }
 }
 

@@ -361,6 +361,7 @@ export class PolicyCompiler {
     const { failsafeInboundHostPorts: inbound, failsafeOutboundHostPorts: outbound } = settings;
     this.hosts.setFailsafes({ inbound, outbound });
     this.hosts.setPrefixes(prefixes);
+    this.hosts.setVxlanPort(settings.vxlanPort);
     this.unnamed.setPrefixes(prefixes);
   }
 }
@@ -376,6 +377,7 @@ const BASE_CHAIN_NAMES: readonly string[] = workloadBaseChains({
   defaultEndpointToHostAction: "Drop",
   prefixes: [],
   exempt: [],
+  vxlanPort: 0,
 }).map(({ chain }) => chain.name);
 
 function recordOf(

@@ -45,12 +45,14 @@ export interface BaseSettings {
   readonly prefixes: readonly string[];
   /** Interfaces with such a name that are not of workloads. */
   readonly exempt: readonly string[];
+  readonly vxlanPort: number;
 }
 
 export function workloadBaseChains({
   defaultEndpointToHostAction,
   prefixes,
   exempt,
+  vxlanPort,
 }: BaseSettings): readonly DesiredChain[] {
   const withPrefix = (key: InterfaceKey, target: string): readonly DesiredRule[] => [
     ...exempt.map((name) => ({ expressions: [...matchInterface(key, "equal", name), verdict({ kind: "accept" })] })),
@@ -73,7 +75,7 @@ export function workloadBaseChains({
       { expressions: [verdict({ kind: "goto", chain: "from_workload" })] },
     ]),
     chain("from_workload", [
-      ...noTunnels(),
+      ...noTunnels(vxlanPort),
       ...knownConnections(),
       byInterface("iifname", FROM_WORKLOADS),
       drop("unknown workload interface, egress"),
@@ -94,6 +96,6 @@ function jump(target: string) {
  * Otherwise a workload could wrap its packets, and no policy would see them. Before known connections: a workload may
  * also reply to what another host sends from the port of VXLAN.
  */
-function noTunnels(): readonly DesiredRule[] {
-  return TUNNEL_KINDS.map((kind) => drop(`${TUNNEL_TITLES[kind]} of a workload`, matchTunnel(kind)));
+function noTunnels(vxlanPort: number): readonly DesiredRule[] {
+  return TUNNEL_KINDS.map((kind) => drop(`${TUNNEL_TITLES[kind]} of a workload`, matchTunnel(kind, vxlanPort)));
 }

@@ -12,13 +12,18 @@ export function tunnelEndSet(family: Family): string {
   return `tunnel_ends${family}`;
 }
 
+export interface OpenTunnels {
+  readonly kinds: ReadonlySet<TunnelKind>;
+  readonly vxlanPort: number;
+}
+
 /** Between nodes only; policy judges the packets inside. */
-export function acceptTunnels(kinds: ReadonlySet<TunnelKind>, otherEnd: Side): readonly DesiredRule[] {
+export function acceptTunnels({ kinds, vxlanPort }: OpenTunnels, otherEnd: Side): readonly DesiredRule[] {
   return TUNNEL_KINDS.filter((kind) => kinds.has(kind)).flatMap((kind) =>
     (kind === "ipip" ? ([4] as const) : ([4, 6] as const)).map((family) => ({
       expressions: [
         ...matchFamily(family),
-        ...matchTunnel(kind),
+        ...matchTunnel(kind, vxlanPort),
         loadAddress(family, otherEnd, 0),
         { kind: "lookup", set: tunnelEndSet(family), from: 0 },
         { kind: "counter" },

@@ -14,7 +14,7 @@ const ETH0 = interfaceValue("eth0");
 function hostChain(otherInterfaces?: string): DesiredChain {
   const chains = stageChains("input", {
     failsafes: { inbound: [], outbound: [] },
-    tunnels: new Set(),
+    tunnels: { kinds: new Set(), vxlanPort: 4789 },
     prefixes: [identity.interfacePrefix],
     otherInterfaces,
     used: new Set(["input"]),
@@ -40,7 +40,7 @@ describe("verdictWithoutElement()", () => {
 
   test("of the workloads' chain drops", () => {
     const chain = named(
-      workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [] }),
+      workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [], vxlanPort: 4789 }),
       "from_workload",
     );
 

@@ -7,6 +7,7 @@ import { clusterObjects } from "../../kube/objects.ts";
 import { GLOBAL_NETWORK_POLICY, NODE_AGENT_CONFIGURATION, TIER } from "../../model/kinds.ts";
 import { FORMER_UID } from "../former-names.ts";
 import { storageStep } from "../steps/storage.ts";
+import { agentSettings } from "./agent-settings.ts";
 import { duplicates } from "./conversion.ts";
 import { convertIpam } from "./convert-ipam.ts";
 import { convertResources } from "./convert-resources.ts";
@@ -159,6 +160,27 @@ describe("the settings of the node agent on etcd", () => {
       expect.stringContaining('"default": workloadSourceSpoofing "Any" becomes the switch allowedSourcePrefixes'),
       expect.stringContaining('"node.one": workloadSourceSpoofing "Any" is not copied'),
     ]);
+  });
+
+  test("keep the port and the VNI of VXLAN, and what was said about checksum offload", () => {
+    const former = {
+      vxlanPort: 8472,
+      vxlanVNI: 77,
+      featureDetectOverride: "SNATFullyRandom=true,ChecksumOffloadBroken=true",
+    };
+
+    expect(agentSettings("default", former)).toEqual({
+      spec: { vxlanPort: 8472, vxlanVNI: 77, vxlanChecksumOffload: "Off" },
+      notes: [expect.stringContaining("fields that this release does not have are not copied: featureDetectOverride")],
+      problems: [],
+    });
+    expect(
+      agentSettings("node.one", { vxlanPort: 8472, featureDetectOverride: "ChecksumOffloadBroken=false" }),
+    ).toEqual({
+      spec: { vxlanChecksumOffload: "On" },
+      notes: ['FelixConfiguration "node.one": vxlanPort 8472 is not copied: it is the same on all nodes'],
+      problems: [],
+    });
   });
 
   test("are copied beside the former ones, those of an administrator stay, and a rollback removes the copies", async () => {

@@ -1,6 +1,7 @@
 /** The rules of policies and what they refer to, as CEL: what depends on several fields. The messages are those of the model. */
 import { HTTP_BEFORE_ROUTING } from "../../../model/global-network-policy.ts";
 import { HTTP_PATH_MESSAGES } from "../../../model/http-rule.ts";
+import { OF_ALL_NODES_MESSAGE, SETTINGS_OF_ALL_NODES } from "../../../model/node-agent-configuration.ts";
 import { ORCHESTRATOR_POLICY } from "../../../model/orchestrator-policy.ts";
 import { EXCLUDED_BY_SERVICES, RULE_MESSAGES } from "../../../model/policy-rules-check.ts";
 import { DEFAULT_TIER } from "../../../model/tier.ts";
@@ -160,6 +161,13 @@ export const HOST_ENDPOINT_RULES: readonly CelRule[] = [
     fieldPath: ".interfaceName",
     message: 'is not an interface name; use 1 to 15 letters, digits, "_", "." or "-", or "*"',
   },
+];
+
+export const NODE_AGENT_RULES: readonly CelRule[] = [
+  ...SETTINGS_OF_ALL_NODES.map((field) => ({
+    rule: `self.metadata.name == 'default' || !has(self.spec) || !has(self.spec.${field})`,
+    message: `spec.${field}: ${OF_ALL_NODES_MESSAGE}`,
+  })),
 ];
 
 export const NODE_AGENT_NAME_RULES: readonly CelRule[] = [
