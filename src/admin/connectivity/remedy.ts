@@ -41,5 +41,10 @@ function onNode(node: string): string {
 }
 
 function betweenNodes(from: string, to: string): string {
-  return `run "${adminTool} node status" and "${adminTool} node check" on ${from} and ${to}; a firewall between them must let pass UDP port 4789 (VXLAN), protocol 4 (IPIP) or TCP port 179 (BGP), whichever the pools use`;
+  return [
+    `run "${adminTool} node status" and "${adminTool} node check" on ${from} and ${to}, which say what the node agents found out about their tunnels`,
+    "a firewall between them must let pass UDP port 4789 or vxlanPort (VXLAN), protocol 4 (IPIP) or TCP port 179 (BGP), whichever the pools use",
+    'if nothing passes by VXLAN, the network may drop its port, as vSphere does with 4789: set another vxlanPort in NodeAgentConfiguration "default"',
+    "if a ping passes and TCP does not, the network card damages checksums inside of VXLAN: set vxlanChecksumOffload to Off",
+  ].join("; ");
 }

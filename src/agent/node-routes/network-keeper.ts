@@ -8,6 +8,7 @@
  * Only devices with our names and routes with our protocol number are ours. While the plan is partial, nothing is removed
  * as stale.
  */
+import type { Link } from "../../linux/rtnetlink/link.ts";
 import type { NetworkEvent } from "../../linux/rtnetlink/network-monitor.ts";
 import type { PlanChange, RoutePlan, TunnelName } from "../../routing/plan.ts";
 import { type QuietMeans, quietReport } from "../quiet-report.ts";
@@ -72,6 +73,11 @@ export class NetworkKeeper {
   /** What cannot be as planned, for people. */
   get problems(): ReadonlySet<string> {
     return this.known;
+  }
+
+  /** The tunnel devices as of the last comparison. */
+  get devices(): ReadonlyMap<TunnelName, Link> {
+    return this.prepared?.devices ?? new Map();
   }
 
   get routeCount(): number {

@@ -27,7 +27,7 @@ import {
   knownConnections,
   neighbourDiscovery,
 } from "./chain-parts.ts";
-import { acceptTunnels, type OpenTunnels } from "./tunnel-packets.ts";
+import { acceptProbes, acceptTunnels, type OpenTunnels } from "./tunnel-packets.ts";
 
 export const HOST_STAGES = [
   "untracked_in",
@@ -128,6 +128,7 @@ function preludeRules(
   const direction = directionAt(stage);
   const otherEnd = direction === "ingress" ? "source" : "destination";
   const always = [neighbourDiscovery(), ...acceptTunnels(tunnels, otherEnd)];
+  const probes = tunnels.kinds.has("vxlan") ? acceptProbes(direction === "ingress" ? "iifname" : "oifname") : [];
   const own = direction === "ingress" ? inbound : outbound;
   const other = direction === "ingress" ? outbound : inbound;
   switch (stage) {
@@ -143,9 +144,15 @@ function preludeRules(
         ...connectionsAfter("untracked_in", used),
         ...acceptMarked(used),
         ...acceptPorts(inbound, "destination"),
+        ...probes,
       ];
     case "output":
-      return [...always, ...connectionsAfter("untracked_out", used), ...acceptPorts(outbound, "destination")];
+      return [
+        ...always,
+        ...connectionsAfter("untracked_out", used),
+        ...acceptPorts(outbound, "destination"),
+        ...probes,
+      ];
     case "forward_in":
       return [...connectionsAfter("untracked_in", used), ...acceptMarked(used)];
     case "forward_out":

@@ -1,8 +1,19 @@
 /** Packets of tunnels between nodes, before they are unpacked. Pure. */
+import { identity } from "../../identity.ts";
 import type { Family } from "../../ip/address.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
-import { loadAddress, matchFamily, type Side, verdict } from "../../linux/nftables/match.ts";
+import {
+  loadAddress,
+  matchFamily,
+  matchInterface,
+  matchPorts,
+  matchProtocol,
+  type Side,
+  verdict,
+} from "../../linux/nftables/match.ts";
 import { matchTunnel, TUNNEL_KINDS, type TunnelKind } from "../../linux/nftables/tunnel-match.ts";
+import { PROBE_PORT } from "../../model/probe-port.ts";
+import { protocolNumber } from "../../model/protocols.ts";
 import type { DesiredRule } from "../table/desired-table.ts";
 
 export const TUNNEL_TITLES: Readonly<Record<TunnelKind, string>> = { vxlan: "VXLAN", ipip: "IPIP" };
@@ -10,6 +21,21 @@ export const TUNNEL_TITLES: Readonly<Record<TunnelKind, string>> = { vxlan: "VXL
 /** The addresses of all nodes. */
 export function tunnelEndSet(family: Family): string {
   return `tunnel_ends${family}`;
+}
+
+/** Node agents probe their tunnels, and find a broken network card by what is lost: a policy must not look like one. */
+export function acceptProbes(key: "iifname" | "oifname"): readonly DesiredRule[] {
+  return [identity.vxlanDevice, identity.vxlanDeviceIpv6].flatMap((device) =>
+    (["TCP", "UDP"] as const).map((protocol) => ({
+      expressions: [
+        ...matchInterface(key, "equal", device),
+        ...matchProtocol(protocolNumber(protocol) ?? 0),
+        ...matchPorts("destination", PROBE_PORT),
+        verdict({ kind: "accept" }),
+      ],
+      comment: `${protocol} probes of node agents`,
+    })),
+  );
 }
 
 export interface OpenTunnels {

@@ -1,0 +1,116 @@
+import { describe, expect, test } from "bun:test";
+import {
+  choosePeers,
+  decideOffload,
+  describePaths,
+  type OffloadSetting,
+  type OffloadState,
+  type PathResult,
+} from "./tunnel-paths.ts";
+
+const path = (node: string, more: Partial<PathResult> = {}): PathResult => ({
+  ...{ node, small: "passed", large: "passed", tcp: "passed" },
+  ...more,
+});
+const broken = (node: string) => path(node, { tcp: "lost" });
+const unknown = (node: string) => path(node, { tcp: "unknown" });
+const START: OffloadState = { failures: 0 };
+
+/** One round after the other; what was wanted in each. */
+function play(
+  rounds: readonly (readonly PathResult[])[],
+  more: { readonly setting?: OffloadSetting; readonly needsOwnChecksums?: boolean; readonly from?: OffloadState } = {},
+) {
+  const { setting = "Auto", needsOwnChecksums = false } = more;
+  let state = more.from ?? START;
+  const wanted = rounds.map((round) => {
+    const { wanted: now, ...next } = decideOffload(state, { setting, needsOwnChecksums, round });
+    state = next;
+    return now;
+  });
+  return { wanted, state };
+}
+
+describe("choosePeers()", () => {
+  test("takes the next ones by name, around the end, and not the node itself", () => {
+    expect(choosePeers("c", ["d", "a", "c", "b", "e"])).toEqual(["d", "e", "a"]);
+    expect(choosePeers("z", ["a", "b"])).toEqual(["a", "b"]);
+    expect(choosePeers("a", ["a"])).toEqual([]);
+  });
+
+  test("lets every node be probed by as many as it probes", () => {
+    const nodes = Array.from({ length: 50 }, (_, index) => `node-${index}`);
+    const probed = nodes.flatMap((own) => choosePeers(own, nodes));
+    for (const node of nodes) expect(probed.filter((each) => each === node)).toHaveLength(3);
+  });
+});
+
+describe("decideOffload()", () => {
+  test("turns offload off after three rounds in which only TCP failed, to every node that answers", () => {
+    const { wanted, state } = play(Array(3).fill([broken("b"), broken("c"), unknown("d")]));
+    expect(wanted).toEqual([undefined, undefined, "off"]);
+    expect(state.record).toMatchObject({ state: "off", by: "probes", reason: expect.stringContaining('"b", "c"') });
+  });
+
+  test.each([
+    ["one node is reached by TCP: the cards of the others are broken", [broken("b"), path("c")]],
+    ["no agent answers: a former release", [unknown("b"), unknown("c")]],
+    ["large packets are lost too", [path("b", { large: "lost", tcp: "unknown" })]],
+    ["nothing passes", [path("b", { small: "lost", large: "lost", tcp: "unknown" })]],
+    ["there are no other nodes", []],
+  ] as const)("leaves it alone if %s", (_, round) => {
+    expect(play(Array(9).fill(round)).wanted).toEqual(Array(9).fill(undefined));
+  });
+
+  test("begins to count again after a round that passed", () => {
+    const rounds = [[broken("b")], [broken("b")], [path("b")], [broken("b")], [broken("b")]];
+    expect(play(rounds).wanted).toEqual(Array(5).fill(undefined));
+  });
+
+  test("once off it stays off; if it did not help, it is turned on again, and tried no more", () => {
+    const { state: off } = play(Array(3).fill([broken("b")]));
+    expect(play(Array(9).fill([path("b")]), { from: off })).toMatchObject({
+      wanted: Array(9).fill(undefined),
+      state: off,
+    });
+    const { wanted, state } = play(Array(9).fill([broken("b")]), { from: off });
+    expect(wanted).toEqual([undefined, undefined, "on", ...Array(6).fill(undefined)]);
+    expect(state.record?.state).toBe("useless");
+  });
+
+  test("does what the setting says, whatever the probes say, and starts again after it", () => {
+    expect(play([[path("b")]], { setting: "Off" }).wanted).toEqual(["off"]);
+    const { state: off } = play([[path("b")]], { setting: "Off" });
+    expect(play([[path("b")]], { from: off }).wanted).toEqual(["on"]);
+    const { state: found } = play(Array(3).fill([broken("b")]));
+    expect(play([[broken("b")]], { setting: "On", from: found })).toEqual({ wanted: ["on"], state: START });
+  });
+
+  test("keeps it off on a kernel that is known to be wrong", () => {
+    expect(play([[path("b")]], { needsOwnChecksums: true }).wanted).toEqual(["off"]);
+    expect(play([[path("b")]], { needsOwnChecksums: true, setting: "On" }).wanted).toEqual(["on"]);
+  });
+});
+
+describe("describePaths()", () => {
+  const device = { name: "vxlan.x", mtu: 1450, port: 4789 };
+  const lost = (node: string) => path(node, { small: "lost", large: "lost", tcp: "unknown" });
+  const told = (round: readonly PathResult[], isLasting = true) => describePaths(device, START, { round, isLasting });
+
+  test("names the port if nothing passes, only if it lasts and there is no other way", () => {
+    expect(told([lost("b"), lost("c")])).toEqual([
+      expect.stringMatching(/^Nothing passes vxlan\.x to nodes "b", "c": .* UDP port 4789.* set another vxlanPort/),
+    ]);
+    expect([told([lost("b")], false), told([lost("b"), path("c")]), told([])]).toEqual([[], [], []]);
+  });
+
+  test("names the MTU that works", () => {
+    expect(told([path("b", { large: "lost", tcp: "unknown", workingMtu: 1400 })])).toEqual([
+      expect.stringMatching(/^Packets of more than 1400 bytes are lost in vxlan\.x to node "b".*"mtu": 1400/),
+    ]);
+  });
+
+  test("says of a single node that TCP does not pass to it", () => {
+    expect(told([broken("b"), path("c")])).toEqual([expect.stringContaining('TCP does not pass vxlan.x to node "b"')]);
+  });
+});

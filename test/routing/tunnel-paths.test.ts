@@ -1,0 +1,131 @@
+/** What the agents find out about the tunnels between them: a broken card, a small MTU, and a port that the network eats. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { identity } from "../../src/identity.ts";
+import { readChecksumOffload } from "../../src/linux/checksum-offload.ts";
+import { hasEtcd } from "../support/etcd.ts";
+import { hostProblem } from "../support/host.ts";
+import { askTcp, insideNetns } from "../support/namespace-sockets.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
+import { proofSize } from "../support/proof-size.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+import { resource } from "./resource.ts";
+import type { NodeName } from "./routed-network.ts";
+import { openRoutedSite, type RoutedPod, type RoutedSite } from "./routed-site.ts";
+import { startRouterEtcd } from "./router-datastore.ts";
+
+const needs = [hostProblem(), hasEtcd ? undefined : "needs etcd", program("nft")];
+const test = testNeeding(...needs);
+const AGENTS: readonly NodeName[] = ["node-1", "node-3", "node-4"];
+const DEVICE = identity.vxlanDeviceIpv6;
+const CARD = `${import.meta.dir}/broken-card.process.ts`;
+
+describe("the agents probe the tunnels between them, and", () => {
+  let site: RoutedSite;
+  let [from, to]: [RoutedPod | undefined, RoutedPod | undefined] = [undefined, undefined];
+  const undo = new AsyncDisposableStack();
+  beforeAll(async () => {
+    if (needs.some((need) => need !== undefined)) return;
+    site = undo.use(await openRoutedSite({ startDatastore: startRouterEtcd, agents: [] }));
+    await breakCard("node-1");
+    for (const name of AGENTS) site.startAgent(name);
+    from = await site.addPod("node-1/a");
+    to = await site.addPod("node-3/a");
+  }, 60_000);
+  afterAll(() => undo.disposeAsync());
+
+  /** Between the node and its switch. Frames that are to be cut into segments do not pass such a card. */
+  const breakCard = async (name: NodeName) => {
+    const { router, nodes } = site.network;
+    const subnet = site.network.node(name).subnet;
+    for (const { host } of nodes) await host.must(["ip", "link", "set", "eth0", "gso_max_segs", "1"]);
+    await router.must([
+      ...["sh", "-ec"],
+      `ip link add card type veth peer name wire
+       ip link set ${name} nomaster promisc on
+       ip link set wire master ${subnet} up
+       ip link set card promisc on up`,
+    ]);
+    const card = Bun.spawn(["nsenter", `--net=${router.netns}`, process.execPath, CARD, name, "card"], {
+      ...{ stdout: "pipe", stderr: "inherit" },
+    });
+    undo.defer(() => card.kill());
+    await card.stdout.getReader().read();
+  };
+  const offload = (name: NodeName) =>
+    insideNetns(site.network.node(name).host.netns, () => readChecksumOffload(DEVICE));
+  const status = async (name: NodeName) => {
+    const { stdout } = await site.network.node(name).host.run([builtProgram(identity.adminTool), "node", "status"]);
+    return stdout;
+  };
+  const isReached = async () => {
+    if (from === undefined || to === undefined) return false;
+    return (await askTcp(from.netns, to.addresses[1], 80)).startsWith("node-3/a ");
+  };
+  const settings = (spec: object) => site.apply(resource("NodeAgentConfiguration", "default", spec));
+  /** The agents look again when the setting changes. */
+  const lookAgain = async (spec: object = {}) => {
+    await settings({ ...spec, vxlanChecksumOffload: "On" });
+    await settings(spec);
+  };
+
+  test("turn offload off on the node whose card damages TCP, and say why", async () => {
+    await pollUntil(() => !offload("node-1"), "node-1 without checksum offload", 60_000);
+    await pollUntil(isReached, "TCP between the pods");
+    expect([offload("node-3"), offload("node-4")]).toEqual([true, true]);
+    await pollUntil(async () => (await status("node-1")).includes("Checksum offload of"), "the reason", 20_000);
+    expect(await status("node-1")).toContain(
+      `Checksum offload of ${DEVICE} is off: small and large packets without a checksum of the card passed to nodes "node-3", "node-4", and TCP did not`,
+    );
+  }, 90_000);
+
+  if (!proofSize({ everyDay: false, soak: true })) return;
+
+  test("do what the setting says, and start again after it", async () => {
+    await settings({ vxlanChecksumOffload: "Off" });
+    await pollUntil(() => !offload("node-3"), "node-3 without checksum offload");
+    await settings({ vxlanChecksumOffload: "On" });
+    await pollUntil(() => AGENTS.every((name) => offload(name)), "offload everywhere");
+    expect(await isReached()).toBe(false);
+    await settings({});
+    await pollUntil(() => !offload("node-1"), "node-1 without checksum offload", 60_000);
+  }, 90_000);
+
+  test("name the MTU that works", async () => {
+    const { router } = site.network;
+    await router.must([
+      "nft",
+      "add table bridge narrow; add chain bridge narrow forward { type filter hook forward priority 0; }; add rule bridge narrow forward ip length > 1440 drop",
+    ]);
+    await router.must([
+      "nft",
+      "add table ip narrow; add chain ip narrow forward { type filter hook forward priority 0; }; add rule ip narrow forward ip length > 1440 drop",
+    ]);
+    await lookAgain();
+    await pollUntil(async () => (await status("node-3")).includes("bytes are lost"), "the MTU", 60_000);
+    expect(await status("node-3")).toContain(
+      `Packets of more than 1390 bytes are lost in ${identity.vxlanDevice} to node "node-1", whose MTU is 1450`,
+    );
+    await router.must(["nft", "delete table bridge narrow; delete table ip narrow"]);
+  }, 90_000);
+
+  test("name the port if nothing passes; with another one, everything does", async () => {
+    const { router } = site.network;
+    await router.must([
+      "nft",
+      "add table inet eater; add chain inet eater forward { type filter hook forward priority 0; }; add rule inet eater forward udp dport 4789 drop",
+    ]);
+    await router.must([
+      "nft",
+      "add table bridge eater; add chain bridge eater forward { type filter hook forward priority 0; }; add rule bridge eater forward udp dport 4789 drop",
+    ]);
+    await lookAgain();
+    await pollUntil(async () => (await status("node-3")).includes("Nothing passes"), "the port", 60_000);
+    expect(await status("node-3")).toContain(
+      "drops UDP port 4789, as vSphere does with 4789; open it, or set another vxlanPort",
+    );
+    await settings({ vxlanPort: 8472, vxlanVNI: 77 });
+    await pollUntil(isReached, "TCP between the pods by another port", 60_000);
+    await pollUntil(async () => !(await status("node-3")).includes("Nothing passes"), "no problem", 60_000);
+  }, 150_000);
+});
