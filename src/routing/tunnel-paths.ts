@@ -50,7 +50,7 @@ const MOST_PEERS = 3;
 export function choosePeers(own: string, others: readonly string[]): readonly string[] {
   const sorted = others.filter((name) => name !== own).toSorted();
   const next = sorted.findIndex((name) => name > own);
-  const start = next < 0 ? 0 : next;
+  const start = Math.max(next, 0);
   return [...sorted.slice(start), ...sorted.slice(0, start)].slice(0, MOST_PEERS);
 }
 

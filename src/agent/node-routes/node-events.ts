@@ -36,7 +36,7 @@ export function nodeEvents(
 }
 
 /** Pure. The same message within the time that events are kept is the same event. */
-export function eventOf(message: string, { node, now }: { readonly node: string; readonly now: Date }) {
+function eventOf(message: string, { node, now }: { readonly node: string; readonly now: Date }) {
   const digest = new Bun.CryptoHasher("sha256").update(`${node}\n${message}`).digest("hex").slice(0, 16);
   const time = now.toISOString().replace(/\.\d+Z$/, "Z");
   return {
