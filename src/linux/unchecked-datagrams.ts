@@ -20,6 +20,8 @@ const SO_NO_CHECK = 11;
 const [UDP_NO_CHECK6_TX, UDP_NO_CHECK6_RX] = [101, 102];
 /** Never fragmented, and whatever the kernel believes about the path: level, option, value. */
 const DONT_FRAGMENT: Readonly<Record<Family, readonly [number, number, number]>> = { 4: [0, 10, 3], 6: [41, 23, 3] };
+/** Of a connected socket: level, option. */
+const PATH_MTU: Readonly<Record<Family, readonly [number, number]>> = { 4: [0, 14], 6: [41, 24] };
 const LARGEST = 65_536;
 
 const IP_HEADER: Readonly<Record<Family, number>> = { 4: 20, 6: 40 };
@@ -43,12 +45,18 @@ const MESSAGE_BYTES = GREETING.length + NONCE_BYTES;
 /** The smallest size to ask with. */
 export const SMALL_PACKET = 64;
 
+export interface DatagramSocket extends AskingSocket {
+  /** What the kernel believes about the path: after a packet that was too large, what routers said. */
+  mtu(): number;
+}
+
 /** Datagrams without a checksum, to somebody who runs `openAnsweringSocket`. */
-export function openDatagramSocket(remote: Address, port: number): AskingSocket {
+export function openDatagramSocket(remote: Address, port: number): DatagramSocket {
   const fd = openUnchecked(remote.family);
   connect(fd, remote, port);
   let message = new Uint8Array();
   return {
+    mtu: () => readMtu(fd, remote.family),
     ask(size) {
       message = newMessage();
       const packet = new Uint8Array(size - IP_HEADER[remote.family] - HEADER);
@@ -143,6 +151,13 @@ function setOption(fd: number, level: number, option: number, value: number): vo
   const errno = libc.lastErrno();
   closeFile(fd);
   throw new KernelError(`set option ${option} of a socket for probes`, errno);
+}
+
+function readMtu(fd: number, family: Family): number {
+  const value = Int32Array.of(0);
+  const [level, option] = PATH_MTU[family];
+  if (libc.getsockopt(fd, level, option, value, Int32Array.of(4)) === 0) return Math.min(value[0] ?? 0, LARGEST - 1);
+  throw new KernelError("read the MTU of a path", libc.lastErrno());
 }
 
 function connect(fd: number, remote: Address, port: number): void {

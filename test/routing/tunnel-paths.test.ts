@@ -1,5 +1,8 @@
 /** What the agents find out about the tunnels between them: a broken card, a small MTU, and a port that the network eats. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import type { Check } from "../../src/admin/connectivity/checks.ts";
+import { lastRound, probeKey } from "../../src/admin/connectivity/probe.ts";
+import { remedyFor } from "../../src/admin/connectivity/remedy.ts";
 import { identity } from "../../src/identity.ts";
 import { readChecksumOffload } from "../../src/linux/checksum-offload.ts";
 import { hasEtcd } from "../support/etcd.ts";
@@ -32,6 +35,9 @@ describe("the agents probe the tunnels between them, and", () => {
     site = undo.use(await openRoutedSite({ startDatastore: startRouterEtcd, agents: [] }));
     await breakCard("node-1");
     await settings({ vxlanChecksumOffload: "On" });
+    // All ports of the nodes are closed, except those for emergencies: probes pass all the same.
+    const closed = AGENTS.map((node) => resource("HostEndpoint", node, { node, interfaceName: "*" }));
+    await site.apply(...closed);
     for (const name of AGENTS) site.startAgent(name);
     from = await site.addPod("node-1/a");
     to = await site.addPod("node-3/a");
@@ -74,6 +80,25 @@ describe("the agents probe the tunnels between them, and", () => {
     return (await unreachable([{ from, to }])).map((row) => /(?:tcp|icmp)[46]/.exec(row)?.[0]);
   };
   const isReached = async () => (await lost()).length === 0;
+  /** What `connectivity test` says about the two pods by IPv4, and by IPv6. */
+  const remedies = async () => {
+    if (from === undefined || to === undefined) return [];
+    const tool = (netns: string) => ["nsenter", `--net=${netns}`, builtProgram(identity.adminTool), "connectivity"];
+    const probes = to.addresses.map((host) => ({ kind: "echo", host, port: 8080 }) as const);
+    const serving = Bun.spawn([...tool(to.netns), "serve", "8080"], { stderr: "pipe" });
+    await serving.stderr.getReader().read();
+    const trying = Bun.spawn([...tool(from.netns), "probe", JSON.stringify(probes)], {
+      ...{ stdout: "pipe", stderr: "ignore" },
+    });
+    const { value = new Uint8Array() } = await trying.stdout.getReader().read();
+    for (const each of [serving, trying]) each.kill();
+    const { results = {} } = lastRound(new TextDecoder().decode(value)) ?? {};
+    return probes.map((probe) => {
+      const place = { title: "pod to pod", from: "node-1", to: "node-3", family: undefined, client: "" } as const;
+      const check: Check = { ...place, phase: "connections", probe, expected: "open", keepsSource: false };
+      return remedyFor(check, results[probeKey(probe)]);
+    });
+  };
   const settings = (spec: object) => site.apply(resource("NodeAgentConfiguration", "default", spec));
   /** The agents look again when the setting changes. */
   const lookAgain = async (spec: object = {}) => {
@@ -83,6 +108,8 @@ describe("the agents probe the tunnels between them, and", () => {
 
   test("turn offload off on the node whose card damages TCP, and say why", async () => {
     await pollUntil(async () => Bun.deepEquals(await lost(), ONLY_TCP_LOST), "only TCP is lost");
+    const causes = await remedies();
+    expect(causes.map((each) => each.includes("set vxlanChecksumOffload to Off"))).toEqual([true, true]);
     await settings({});
     await pollUntil(() => isOffloadOff("node-1"), "node-1 without checksum offload", 60_000);
     await pollUntil(isReached, "TCP between the pods");
@@ -121,6 +148,8 @@ describe("the agents probe the tunnels between them, and", () => {
     expect(await status("node-3")).toContain(
       `Packets of more than 1390 bytes are lost in ${identity.vxlanDevice} to node "node-1", whose MTU is 1450`,
     );
+    const [cause] = await remedies();
+    expect(cause).toContain('set "mtu": 1390 in the network config');
     await router.must(["nft", "delete table bridge narrow; delete table ip narrow"]);
   }, 90_000);
 
@@ -139,6 +168,8 @@ describe("the agents probe the tunnels between them, and", () => {
     expect(await status("node-3")).toContain(
       "drops UDP port 4789, as vSphere does with 4789; open it, or set another vxlanPort",
     );
+    const causes = await remedies();
+    expect(causes.map((each) => each.includes("set another vxlanPort"))).toEqual([true, true]);
     await settings({ vxlanPort: 8472, vxlanVNI: 77 });
     await pollUntil(isReached, "TCP between the pods by another port", 60_000);
     await pollUntil(async () => !(await status("node-3")).includes("Nothing passes"), "no problem", 60_000);

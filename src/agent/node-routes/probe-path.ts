@@ -8,6 +8,7 @@ import { connect } from "node:net";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import { type ConnectionLimits, LimitedConnections } from "../../limited-connections.ts";
 import { readChecksumOffload, setChecksumOffload } from "../../linux/checksum-offload.ts";
+import { isPassing, largestPassing } from "../../linux/measure-path.ts";
 import {
   type AskingSocket,
   openAnsweringSocket,
@@ -38,14 +39,11 @@ export interface ProbedPath {
 }
 
 const REPLY_MILLISECONDS = 1_000;
-const POLL_MILLISECONDS = 20;
 const ANSWER_MILLISECONDS = 100;
 const TRIES = 3;
 /** As large as segments that are left to the card are; a healthy network needs some milliseconds. */
 const TCP_BYTES = 64 * 1024;
 const TCP_MILLISECONDS = 3_000;
-/** Every network carries such packets. */
-const LEAST_MTU = { 4: 576, 6: 1_280 } as const;
 const LIMITS: ConnectionLimits = { most: 64, requestMilliseconds: 10_000, replyMilliseconds: 2_000 };
 
 export const ownTunnelProbes: TunnelProbes = {
@@ -62,30 +60,15 @@ async function probePath({ node, address, mtu }: ProbedPath, wait: Wait, signal:
     return socket;
   };
   const [echo, datagrams] = [opened(openEchoSocket(address)), opened(openDatagramSocket(address, PROBE_PORT))];
-  const passes = async (socket: AskingSocket, size: number) => {
-    for (let left = TRIES; left > 0 && !signal.aborted; left -= 1) {
-      socket.ask(size);
-      for (let waited = 0; waited < REPLY_MILLISECONDS && !signal.aborted; waited += POLL_MILLISECONDS) {
-        await wait(POLL_MILLISECONDS, signal);
-        if (socket.isAnswered()) return true;
-      }
-    }
-    return false;
-  };
-  const [hasEcho, hasAgent] = await Promise.all([passes(echo, SMALL_PACKET), passes(datagrams, SMALL_PACKET)]);
+  const patience = { tries: TRIES, replyMilliseconds: REPLY_MILLISECONDS, wait, signal };
+  const [hasEcho, hasAgent] = await Promise.all(
+    [echo, datagrams].map((socket) => isPassing(socket, SMALL_PACKET, patience)),
+  );
   if (!hasEcho && !hasAgent) return { node, small: "lost", large: "lost", tcp: "unknown" };
   // An agent answers with a small one: what is lost is lost on the way to it.
   const socket = hasAgent ? datagrams : echo;
-  if (!(await passes(socket, mtu))) {
-    let [works, fails] = [SMALL_PACKET, mtu];
-    if (await passes(socket, LEAST_MTU[address.family])) works = LEAST_MTU[address.family];
-    while (fails - works > 1) {
-      const middle = Math.floor((works + fails) / 2);
-      if (await passes(socket, middle)) works = middle;
-      else fails = middle;
-    }
-    return { node, small: "passed", large: "lost", tcp: "unknown", workingMtu: works };
-  }
+  const largest = await largestPassing(socket, { family: address.family, mtu }, patience);
+  if (largest < mtu) return { node, small: "passed", large: "lost", tcp: "unknown", workingMtu: largest };
   return { node, small: "passed", large: "passed", tcp: hasAgent ? await sendByTcp(address) : "unknown" };
 }
 
