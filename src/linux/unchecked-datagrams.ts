@@ -2,7 +2,7 @@
  * Packets whose checksums no network card computes: echo requests, which the kernel sums up, and datagrams without a
  * checksum. None is fragmented. All sockets are non-blocking, in the current namespace of the thread.
  */
-import { type Address, addressBytes, type Family } from "../ip/address.ts";
+import { type Address, addressBytes, addressFromBytes, type Family } from "../ip/address.ts";
 import { addressOf, systemCall } from "../system-call.ts";
 import { closeFile } from "./files.ts";
 import { KernelError } from "./kernel-error.ts";
@@ -63,7 +63,7 @@ export function openDatagramSocket(remote: Address, port: number): DatagramSocke
       packet.set(message);
       libc.sendto(fd, packet, packet.length, 0);
     },
-    isAnswered: () => received(fd).some((bytes) => Bun.deepEquals(bytes, message)),
+    isAnswered: () => received(fd).some((bytes) => Bun.deepEquals(bytes, replyTo(message))),
     close: () => closeFile(fd),
   };
 }
@@ -102,7 +102,11 @@ export interface AnsweringSocket {
   close(): void;
 }
 
-export function openAnsweringSocket(local: Address, port: number): AnsweringSocket {
+export function openAnsweringSocket(
+  local: Address,
+  port: number,
+  isWanted: (from: Address) => boolean = () => true,
+): AnsweringSocket {
   const fd = openUnchecked(local.family);
   const own = socketAddress(local, port);
   if (libc.bind(fd, own, own.length) < 0) {
@@ -121,8 +125,10 @@ export function openAnsweringSocket(local: Address, port: number): AnsweringSock
         const count = systemCall("recvfrom", fd, buffer, buffer.length, MSG_DONTWAIT, ...at);
         if (count < 0) return;
         const isAsked = count >= MESSAGE_BYTES && GREETING.every((byte, index) => buffer[index] === byte);
-        const reply = buffer.slice(0, MESSAGE_BYTES);
-        if (isAsked) systemCall("sendto", fd, reply, reply.length, MSG_DONTWAIT, addressOf(from), from.length);
+        const reply = replyTo(buffer.slice(0, MESSAGE_BYTES));
+        const sender = addressFromBytes(local.family === 4 ? from.slice(4, 8) : from.slice(8, 24));
+        if (isAsked && sender !== undefined && isWanted(sender))
+          systemCall("sendto", fd, reply, reply.length, MSG_DONTWAIT, addressOf(from), from.length);
       }
     },
     close: () => closeFile(fd),
@@ -130,6 +136,13 @@ export function openAnsweringSocket(local: Address, port: number): AnsweringSock
 }
 
 const MOST_ANSWERS_AT_ONCE = 64;
+
+/** Not a question: two that answer would never end. */
+function replyTo(message: Uint8Array): Uint8Array {
+  const reply = message.slice();
+  reply[GREETING.length - 1] = "!".charCodeAt(0);
+  return reply;
+}
 
 function openUnchecked(family: Family): number {
   const fd = open(family, SOCK_DGRAM, IPPROTO_UDP);

@@ -14,6 +14,7 @@ const path = (node: string, more: Partial<PathResult> = {}): PathResult => ({
 });
 const broken = (node: string) => path(node, { tcp: "lost" });
 const unknown = (node: string) => path(node, { tcp: "unknown" });
+const gone = (node: string) => path(node, { small: "lost", large: "lost", tcp: "unknown" });
 const START: OffloadState = { failures: 0 };
 
 /** One round after the other; what was wanted in each. */
@@ -47,13 +48,14 @@ describe("choosePeers()", () => {
 
 describe("decideOffload()", () => {
   test("turns offload off after three rounds in which only TCP failed, to every node that answers", () => {
-    const { wanted, state } = play(Array(3).fill([broken("b"), broken("c"), unknown("d")]));
+    const { wanted, state } = play(Array(3).fill([broken("b"), broken("c"), gone("d")]));
     expect(wanted).toEqual([undefined, undefined, "off"]);
     expect(state.record).toMatchObject({ state: "off", by: "probes", reason: expect.stringContaining('"b", "c"') });
   });
 
   test.each([
     ["one node is reached by TCP: the cards of the others are broken", [broken("b"), path("c")]],
+    ["an agent does not answer yet: an upgrade", [broken("b"), unknown("c")]],
     ["no agent answers: a former release", [unknown("b"), unknown("c")]],
     ["large packets are lost too", [path("b", { large: "lost", tcp: "unknown" })]],
     ["nothing passes", [path("b", { small: "lost", large: "lost", tcp: "unknown" })]],
@@ -67,15 +69,39 @@ describe("decideOffload()", () => {
     expect(play(rounds).wanted).toEqual(Array(5).fill(undefined));
   });
 
-  test("once off it stays off; if it did not help, it is turned on again, and tried no more", () => {
+  test("once off it stays off, also if it does not help, which is told", () => {
     const { state: off } = play(Array(3).fill([broken("b")]));
-    expect(play(Array(9).fill([path("b")]), { from: off })).toMatchObject({
-      wanted: Array(9).fill(undefined),
-      state: off,
-    });
-    const { wanted, state } = play(Array(9).fill([broken("b")]), { from: off });
-    expect(wanted).toEqual([undefined, undefined, "on", ...Array(6).fill(undefined)]);
-    expect(state.record?.state).toBe("useless");
+    const rounds = [...Array(5).fill([path("b")]), ...Array(5).fill([broken("b")])];
+    const { wanted, state } = play(rounds, { from: off });
+    expect([wanted, state.record]).toEqual([Array(10).fill(undefined), off.record]);
+    const device = { name: "vxlan.x", mtu: 1450, port: 4789 };
+    expect(describePaths(device, state, { round: [broken("b")], isLasting: true })).toContainEqual(
+      expect.stringContaining("without checksum offload of this node either"),
+    );
+  });
+
+  test("if all cards are broken, all are off in the end, in whichever order their agents start", () => {
+    const nodes = ["a", "b", "c", "d", "e", "f"];
+    for (const order of [nodes, nodes.toReversed(), nodes.slice(0, 2)]) {
+      const [states, off] = [new Map<string, OffloadState>(), new Set<string>()];
+      // One more starts every fifth round. TCP passes only if both ends are off.
+      for (let time = 0; time < 80; time += 1) {
+        const started = order.slice(0, 1 + Math.floor(time / 5));
+        for (const own of started) {
+          const round = choosePeers(own, order).map((node) => {
+            if (!started.includes(node)) return unknown(node);
+            return off.has(own) && off.has(node) ? path(node) : broken(node);
+          });
+          const { wanted, ...state } = decideOffload(states.get(own) ?? START, {
+            ...{ setting: "Auto", needsOwnChecksums: false, round },
+          });
+          states.set(own, state);
+          if (wanted === "off") off.add(own);
+          if (wanted === "on") off.delete(own);
+        }
+      }
+      expect([...off].toSorted()).toEqual(order.toSorted());
+    }
   });
 
   test("does what the setting says, whatever the probes say, and starts again after it", () => {

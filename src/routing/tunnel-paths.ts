@@ -25,7 +25,7 @@ export type OffloadSetting = "Auto" | "On" | "Off";
 
 /** Why the offload of a device is as it is. It is kept as long as the device. */
 export interface OffloadRecord {
-  readonly state: "off" | "useless";
+  readonly state: "off";
   readonly by: "setting" | "kernel" | "probes";
   readonly reason: string;
 }
@@ -85,18 +85,22 @@ export function decideOffload(
   const idle = { wanted: record?.by === "setting" ? ("on" as const) : undefined, ...(kept && { record: kept }) };
   if (round === undefined) return { ...idle, failures };
   const now = isOnlyTcpLost(round) ? failures + 1 : 0;
-  if (now < FAILURES_NEEDED || kept?.state === "useless") return { ...idle, failures: now };
-  if (kept === undefined) {
-    return { wanted: "off", failures: 0, record: { state: "off", by: "probes", reason: describeBroken(round) } };
-  }
-  const reason = `TCP did not pass to ${names(round.filter(isTcpLost))} without it either`;
-  return { wanted: "on", failures: 0, record: { state: "useless", by: "probes", reason } };
+  // TCP needs both ends without it, and the other one may follow later: what is off is never turned on again here.
+  if (now < FAILURES_NEEDED || kept !== undefined) return { ...idle, failures: now };
+  return { wanted: "off", failures: 0, record: { state: "off", by: "probes", reason: describeBroken(round) } };
 }
 
-/** A node whose own card is broken cannot answer; if others can, the card of this node is not the cause. */
+/**
+ * A node whose own card is broken cannot answer; if others can, the card of this node is not the cause. As long as an agent
+ * does not answer yet, such as in an upgrade, nobody can say that all others cannot.
+ */
 function isOnlyTcpLost(round: readonly PathResult[]): boolean {
-  const known = round.filter(({ tcp }) => tcp !== "unknown");
-  return known.length > 0 && known.every(isTcpLost);
+  return round.some(isTcpLost) && round.every((path) => path.large === "lost" || isTcpLost(path));
+}
+
+/** Its agent does not answer: one of a former release, or one that starts. */
+export function isUnanswered({ large, tcp }: PathResult): boolean {
+  return large === "passed" && tcp === "unknown";
 }
 
 function isTcpLost({ small, large, tcp }: PathResult): boolean {
@@ -121,13 +125,15 @@ export function describePaths(
     ...(record?.by === "probes" && record.state === "off"
       ? [`Checksum offload of ${name} is off: ${record.reason}. To try it again, set vxlanChecksumOffload to On`]
       : []),
-    ...(record?.state === "useless" ? [`Checksum offload of ${name} is on: ${record.reason}`] : []),
+    ...(record?.by === "probes" && failures >= FAILURES_NEEDED
+      ? [`TCP does not pass ${name} to ${names(round.filter(isTcpLost))} without checksum offload of this node either`]
+      : []),
     ...(isLasting && round.length > 0 && lost.length === round.length
       ? [
           `Nothing passes ${name} to ${names(lost)}: a firewall or the network between the nodes drops UDP port ${port}, as vSphere does with 4789; open it, or set another vxlanPort, such as 8472, in NodeAgentConfiguration "default"`,
         ]
       : []),
-    ...narrow.map(
+    ...(isLasting ? narrow : []).map(
       ({ node, workingMtu }) =>
         `Packets of more than ${workingMtu ?? "some"} bytes are lost in ${name} to ${names([{ node }])}, whose MTU is ${mtu}: the network between the nodes has a smaller one; set "mtu": ${workingMtu ?? "a smaller one"} in the network config`,
     ),

@@ -5,7 +5,7 @@
  * it learns that an agent runs there, and nothing else.
  */
 import { connect } from "node:net";
-import { type Address, formatAddress } from "../../ip/address.ts";
+import { type Address, formatAddress, parseAddress, unmapAddress } from "../../ip/address.ts";
 import { type ConnectionLimits, LimitedConnections } from "../../limited-connections.ts";
 import { readChecksumOffload, setChecksumOffload } from "../../linux/checksum-offload.ts";
 import { isPassing, largestPassing } from "../../linux/measure-path.ts";
@@ -25,9 +25,16 @@ type Wait = (milliseconds: number, signal: AbortSignal) => Promise<void>;
 export interface TunnelProbes {
   probe(path: ProbedPath, wait: Wait, signal: AbortSignal): Promise<PathResult>;
   /** Until the signal is aborted. Throws if the port is taken. */
-  answer(address: Address, wait: Wait, signal: AbortSignal): Promise<void>;
+  answer(answered: Answered, wait: Wait, signal: AbortSignal): Promise<void>;
   isOffloadOn(device: string): boolean;
   setOffload(device: string, state: "on" | "off"): void;
+}
+
+export interface Answered {
+  /** Of the tunnel of this node. */
+  readonly address: Address;
+  /** Of the tunnel of another node. Pods reach the port too, and are not answered. */
+  readonly isPeer: (address: Address) => boolean;
 }
 
 export interface ProbedPath {
@@ -68,6 +75,9 @@ async function probePath({ node, address, mtu }: ProbedPath, wait: Wait, signal:
   // An agent answers with a small one: what is lost is lost on the way to it.
   const socket = hasAgent ? datagrams : echo;
   const largest = await largestPassing(socket, { family: address.family, mtu }, patience);
+  // The other end may have gone meanwhile: then nothing is known about sizes.
+  const isCertain = largest > SMALL_PACKET && (await isPassing(socket, largest, patience));
+  if (largest < mtu && !isCertain) return { node, small: "lost", large: "lost", tcp: "unknown" };
   if (largest < mtu) return { node, small: "passed", large: "lost", tcp: "unknown", workingMtu: largest };
   return { node, small: "passed", large: "passed", tcp: hasAgent ? await sendByTcp(address) : "unknown" };
 }
@@ -87,10 +97,10 @@ async function sendByTcp(address: Address): Promise<PathResult["tcp"]> {
   });
 }
 
-async function answer(address: Address, wait: Wait, signal: AbortSignal): Promise<void> {
-  const datagrams = openAnsweringSocket(address, PROBE_PORT);
+async function answer({ address, isPeer }: Answered, wait: Wait, signal: AbortSignal): Promise<void> {
+  const datagrams = openAnsweringSocket(address, PROBE_PORT, isPeer);
   try {
-    const listener = listen(address);
+    const listener = listen(address, isPeer);
     try {
       while (!signal.aborted) {
         datagrams.answer();
@@ -105,7 +115,7 @@ async function answer(address: Address, wait: Wait, signal: AbortSignal): Promis
 }
 
 /** Responds with one byte to as many as a probe sends, and closes. */
-function listen(address: Address) {
+function listen(address: Address, isPeer: Answered["isPeer"]) {
   type Connection = Bun.Socket<{ bytes: number }>;
   const connections = new LimitedConnections<Connection>(LIMITS, (connection) => connection.terminate());
   return Bun.listen<{ bytes: number }>({
@@ -115,7 +125,9 @@ function listen(address: Address) {
     socket: {
       open(connection) {
         connection.data = { bytes: 0 };
-        if (!connections.admit(connection, connection.remoteAddress)) connection.terminate();
+        const remote = parseAddress(connection.remoteAddress);
+        const isWanted = remote !== undefined && isPeer(unmapAddress(remote));
+        if (!isWanted || !connections.admit(connection, connection.remoteAddress)) connection.terminate();
       },
       data(connection, bytes) {
         connection.data.bytes += bytes.length;

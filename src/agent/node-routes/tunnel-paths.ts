@@ -5,7 +5,7 @@
  */
 import * as v from "valibot";
 import type { Address } from "../../ip/address.ts";
-import { formatAddress } from "../../ip/address.ts";
+import { formatAddress, isSameAddress } from "../../ip/address.ts";
 import type { FileFolder } from "../../linux/file-folder.ts";
 import type { Link } from "../../linux/rtnetlink/link.ts";
 import type { PlannedTunnel, RoutePlan, TunnelName } from "../../routing/plan.ts";
@@ -14,6 +14,7 @@ import {
   decideOffload,
   describePaths,
   isSuspicious,
+  isUnanswered,
   type OffloadSetting,
   type OffloadState,
   type PathResult,
@@ -133,7 +134,9 @@ export class TunnelPaths {
       }),
     );
     await this.tellNews();
-    return Math.min(HEALTHY_MILLISECONDS, ...pauses);
+    // Another program may have the port for a while.
+    const unanswering = this.answering.size < devices.length ? TROUBLED_MILLISECONDS : HEALTHY_MILLISECONDS;
+    return Math.min(unanswering, ...pauses);
   }
 
   private async lookAt(device: Device, signal: AbortSignal): Promise<number> {
@@ -155,8 +158,8 @@ export class TunnelPaths {
     this.known.set(name, { linkIndex, state: next, round, troubled });
     writeKnown(this.means.folder, this.known, this.failures.report);
     if (next.record !== state.record) return SUSPICIOUS_MILLISECONDS;
-    if (troubled === 0) return HEALTHY_MILLISECONDS;
-    return troubled < LASTING_ROUNDS || next.failures > 0 ? SUSPICIOUS_MILLISECONDS : TROUBLED_MILLISECONDS;
+    if (troubled === 0) return round.some(isUnanswered) ? TROUBLED_MILLISECONDS : HEALTHY_MILLISECONDS;
+    return troubled < LASTING_ROUNDS ? SUSPICIOUS_MILLISECONDS : TROUBLED_MILLISECONDS;
   }
 
   private decide({ name }: Device, before: OffloadState, round?: readonly PathResult[]): OffloadState {
@@ -179,10 +182,14 @@ export class TunnelPaths {
       const ending = new AbortController();
       this.answering.set(text, ending);
       probes
-        .answer(address, clock.wait, ending.signal)
+        .answer({ address, isPeer: (other) => this.isPeer(other) }, clock.wait, ending.signal)
         .catch((failure: unknown) => this.failures.report(`Cannot answer the probes of other nodes: ${failure}`))
         .finally(() => this.answering.delete(text));
     }
+  }
+
+  private isPeer(address: Address): boolean {
+    return this.plan?.peers.values().some((peer) => isSameAddress(peer.address, address)) ?? false;
   }
 
   private async tellNews(): Promise<void> {
@@ -229,7 +236,7 @@ const knownFile = v.record(
   v.object({
     linkIndex: v.number(),
     record: v.object({
-      state: v.picklist(["off", "useless"]),
+      state: v.literal("off"),
       by: v.picklist(["setting", "kernel", "probes"]),
       reason: v.string(),
     }),

@@ -39,6 +39,8 @@ export const WORKLOAD_MAPS: readonly NftSet[] = [FROM_WORKLOADS, TO_WORKLOADS].m
   data: "verdict",
 }));
 
+const USUAL_VXLAN_PORT = 4789;
+
 export interface BaseSettings {
   readonly defaultEndpointToHostAction: "Accept" | "Drop" | "Return";
   /** How names of workloads' interfaces begin. */
@@ -97,5 +99,11 @@ function jump(target: string) {
  * also reply to what another host sends from the port of VXLAN.
  */
 function noTunnels(vxlanPort: number): readonly DesiredRule[] {
-  return TUNNEL_KINDS.map((kind) => drop(`${TUNNEL_TITLES[kind]} of a workload`, matchTunnel(kind, vxlanPort)));
+  // Nodes whose agents have not heard of another port yet, or are of a former release, listen at the usual one.
+  const ports = [...new Set([USUAL_VXLAN_PORT, vxlanPort])];
+  return TUNNEL_KINDS.flatMap((kind) =>
+    (kind === "vxlan" ? ports : [vxlanPort]).map((port) =>
+      drop(`${TUNNEL_TITLES[kind]} of a workload`, matchTunnel(kind, port)),
+    ),
+  );
 }

@@ -38,6 +38,16 @@ describe("verdictWithoutElement()", () => {
     expect(verdictWithoutElement(hostChain(otherInterfaces), MAP, interfaceValue(interfaceName))).toEqual(expected);
   });
 
+  test("the workloads' chain drops VXLAN at the port of this cluster and at the usual one", () => {
+    const rulesWith = (vxlanPort: number) =>
+      named(
+        workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [], vxlanPort }),
+        "from_workload",
+      ).rules.filter(({ comment = "" }) => comment.includes("VXLAN"));
+
+    expect([rulesWith(4789).length, rulesWith(8472).length]).toEqual([1, 2]);
+  });
+
   test("of the workloads' chain drops", () => {
     const chain = named(
       workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [], vxlanPort: 4789 }),
