@@ -1,6 +1,6 @@
 /** Which sizes of packets pass a path, found out with packets that need nothing from network cards. */
 import type { Family } from "../ip/address.ts";
-import { type AskingSocket, SMALL_PACKET } from "./unchecked-datagrams.ts";
+import { type AskingSocket, type DatagramSocket, SMALL_PACKET } from "./unchecked-datagrams.ts";
 
 export interface Patience {
   readonly tries: number;
@@ -26,6 +26,20 @@ export async function isPassing(
     }
   }
   return false;
+}
+
+/** A path has few hops that are each narrower than the last. */
+const MOST_HOPS = 8;
+
+/** What the kernel believes about the path when every hop that says that a packet is too large has been heard. */
+export async function knownMtu(socket: DatagramSocket, patience: Patience): Promise<number> {
+  let mtu = socket.mtu();
+  for (let left = MOST_HOPS; left > 0 && !(await isPassing(socket, mtu, patience)); left -= 1) {
+    const heard = socket.mtu();
+    if (heard >= mtu) break;
+    mtu = heard;
+  }
+  return mtu;
 }
 
 /** The size of the largest packet that passes, not more than `mtu`. A small one does. */

@@ -3,7 +3,7 @@ import { Resolver } from "node:dns/promises";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseAddress } from "../../ip/address.ts";
-import { isPassing, largestPassing } from "../../linux/measure-path.ts";
+import { isPassing, knownMtu, largestPassing } from "../../linux/measure-path.ts";
 import { openDatagramSocket, SMALL_PACKET } from "../../linux/unchecked-datagrams.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
@@ -41,9 +41,7 @@ async function measure({ host, port }: { readonly host: string; readonly port: n
         signal: new AbortController().signal,
       };
       if (!(await isPassing(socket, SMALL_PACKET, patience))) return { largest: 0, mtu: socket.mtu() };
-      // The kernel may hear from the way that it is too large.
-      await isPassing(socket, socket.mtu(), patience);
-      const mtu = socket.mtu();
+      const mtu = await knownMtu(socket, patience);
       return { largest: await largestPassing(socket, { family: address.family, mtu }, patience), mtu };
     } finally {
       socket.close();

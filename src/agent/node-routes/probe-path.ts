@@ -66,14 +66,13 @@ async function probePath({ node, address, mtu }: ProbedPath, wait: Wait, signal:
     sockets.defer(() => socket.close());
     return socket;
   };
-  const [echo, datagrams] = [opened(openEchoSocket(address)), opened(openDatagramSocket(address, PROBE_PORT))];
   const patience = { tries: TRIES, replyMilliseconds: REPLY_MILLISECONDS, wait, signal };
-  const [hasEcho, hasAgent] = await Promise.all(
-    [echo, datagrams].map((socket) => isPassing(socket, SMALL_PACKET, patience)),
-  );
-  if (!hasEcho && !hasAgent) return { node, small: "lost", large: "lost", tcp: "unknown" };
-  // An agent answers with a small one: what is lost is lost on the way to it.
-  const socket = hasAgent ? datagrams : echo;
+  const datagrams = opened(openDatagramSocket(address, PROBE_PORT));
+  const hasAgent = await isPassing(datagrams, SMALL_PACKET, patience);
+  // An agent answers with a small one: what is lost is lost on the way to it. Without one, the kernel of the node does.
+  const socket = hasAgent ? datagrams : opened(openEchoSocket(address));
+  if (!hasAgent && !(await isPassing(socket, SMALL_PACKET, patience)))
+    return { node, small: "lost", large: "lost", tcp: "unknown" };
   const largest = await largestPassing(socket, { family: address.family, mtu }, patience);
   // The other end may have gone meanwhile: then nothing is known about sizes.
   const isCertain = largest > SMALL_PACKET && (await isPassing(socket, largest, patience));
