@@ -23,16 +23,31 @@ export function tunnelEndSet(family: Family): string {
   return `tunnel_ends${family}`;
 }
 
-/** Node agents probe their tunnels, and find a broken network card by what is lost: a policy must not look like one. */
+/** The addresses of the VXLAN tunnels of all nodes: to this host, that is its own. */
+export function probedSet(family: Family): string {
+  return `probed${family}`;
+}
+
+const VXLAN_DEVICE: Readonly<Record<Family, string>> = { 4: identity.vxlanDevice, 6: identity.vxlanDeviceIpv6 };
+
+/**
+ * Node agents probe their tunnels, and find a broken network card by what is lost: a policy must not look like one. Only
+ * from one tunnel to another: pods reach the port too, and it may be one of another program at another address.
+ */
 export function acceptProbes(key: "iifname" | "oifname"): readonly DesiredRule[] {
-  return [identity.vxlanDevice, identity.vxlanDeviceIpv6].flatMap((device) =>
+  return ([4, 6] as const).flatMap((family) =>
     (["TCP", "UDP"] as const).map((protocol) => ({
       expressions: [
-        ...matchInterface(key, "equal", device),
+        ...matchInterface(key, "equal", VXLAN_DEVICE[family]),
+        ...matchFamily(family),
         ...matchProtocol(protocolNumber(protocol) ?? 0),
         ...matchPorts("destination", PROBE_PORT),
+        ...(["source", "destination"] as const).flatMap((side) => [
+          loadAddress(family, side, 0),
+          { kind: "lookup" as const, set: probedSet(family), from: 0 as const },
+        ]),
         verdict({ kind: "accept" }),
-      ],
+      ] satisfies Expression[],
       comment: `${protocol} probes of node agents`,
     })),
   );
