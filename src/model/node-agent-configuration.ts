@@ -7,6 +7,7 @@ import { identity, PRODUCT_API } from "../identity.ts";
 import { ipv4DetectionField, ipv6DetectionField } from "./address-detection.ts";
 import { durationField } from "./duration.ts";
 import { interfacePrefixField } from "./interface-prefix.ts";
+import { PROBE_PORT } from "./probe-port.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
@@ -64,7 +65,7 @@ export const nodeAgentConfiguration = defineResource({
   spec: v.optional(specSchema, {}),
   complete: (spec): NodeAgentConfigurationSpec => spec,
   check: (spec, { name }): readonly Problem[] => {
-    if (name === OF_ALL_NODES) return [];
+    if (name === OF_ALL_NODES) return ofProbes(spec);
     if (name.startsWith(OF_ONE_NODE) && name !== OF_ONE_NODE) return ofAllNodes(spec);
     const message = `applies to no node; use "${OF_ALL_NODES}" for all nodes, or "${OF_ONE_NODE}${name}" for the node of that name`;
     return [{ path: "metadata.name", value: name, message }];
@@ -81,6 +82,13 @@ function ofAllNodes(spec: NodeAgentConfigurationSpec): readonly Problem[] {
   return SETTINGS_OF_ALL_NODES.filter((field) => spec[field] !== undefined).map((field) => ({
     ...{ path: `spec.${field}`, value: spec[field], message },
   }));
+}
+
+export const PROBE_PORT_MESSAGE = `is the port at which node agents answer probes (${PROBE_PORT}); use another one, such as 8472`;
+
+function ofProbes({ vxlanPort }: NodeAgentConfigurationSpec): readonly Problem[] {
+  if (vxlanPort !== PROBE_PORT) return [];
+  return [{ path: "spec.vxlanPort", value: vxlanPort, message: PROBE_PORT_MESSAGE }];
 }
 
 export type NodeAgentSettings = Required<NodeAgentConfigurationSpec>;

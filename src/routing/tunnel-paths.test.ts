@@ -16,6 +16,7 @@ const broken = (node: string) => path(node, { tcp: "lost" });
 const unknown = (node: string) => path(node, { tcp: "unknown" });
 const gone = (node: string) => path(node, { small: "lost", large: "lost", tcp: "unknown" });
 const START: OffloadState = { failures: 0 };
+const DEVICE = { name: "vxlan.x", mtu: 1450, headerLength: 50, port: 4789 };
 
 /** One round after the other; what was wanted in each. */
 function play(
@@ -74,8 +75,7 @@ describe("decideOffload()", () => {
     const rounds = [...Array(5).fill([path("b")]), ...Array(5).fill([broken("b")])];
     const { wanted, state } = play(rounds, { from: off });
     expect([wanted, state.record]).toEqual([Array(10).fill(undefined), off.record]);
-    const device = { name: "vxlan.x", mtu: 1450, port: 4789 };
-    expect(describePaths(device, state, { round: [broken("b")], isLasting: true })).toContainEqual(
+    expect(describePaths(DEVICE, state, { round: [broken("b")], isLasting: true })).toContainEqual(
       expect.stringContaining("without checksum offload of this node either"),
     );
   });
@@ -119,20 +119,31 @@ describe("decideOffload()", () => {
 });
 
 describe("describePaths()", () => {
-  const device = { name: "vxlan.x", mtu: 1450, port: 4789 };
-  const lost = (node: string) => path(node, { small: "lost", large: "lost", tcp: "unknown" });
-  const told = (round: readonly PathResult[], isLasting = true) => describePaths(device, START, { round, isLasting });
+  const told = (round: readonly PathResult[], isLasting = true) => describePaths(DEVICE, START, { round, isLasting });
+  const there = (node: string) => ({ ...gone(node), isThere: true });
 
-  test("names the port if nothing passes, only if it lasts and there is no other way", () => {
-    expect(told([lost("b"), lost("c")])).toEqual([
-      expect.stringMatching(/^Nothing passes vxlan\.x to nodes "b", "c": .* UDP port 4789.* set another vxlanPort/),
+  test("names the port if nothing passes to nodes that are there, only if it lasts and there is no other way", () => {
+    expect(told([there("b"), there("c"), gone("d")])).toEqual([
+      expect.stringMatching(
+        /^Nothing passes vxlan\.x to nodes "b", "c", .* drops UDP port 4789.* set another vxlanPort/,
+      ),
     ]);
-    expect([told([lost("b")], false), told([lost("b"), path("c")]), told([])]).toEqual([[], [], []]);
+    expect([told([there("b"), there("c")], false), told([there("b"), there("c"), path("d")]), told([])]).toEqual([
+      ...[[], [], []],
+    ]);
   });
 
-  test("names the MTU that works", () => {
+  test.each([
+    ["a single node", [there("b")]],
+    ["nodes that may be switched off", [gone("b"), gone("c")]],
+    ["nodes of which one may be starting", [gone("b"), there("c")]],
+  ] as const)("does not blame the network for %s", (_, round) => {
+    expect(told(round)).toEqual([expect.stringMatching(/^No answer by vxlan\.x from .*may drop UDP port 4789/)]);
+  });
+
+  test("names the MTU that works, and the one to set below, with which the device has it", () => {
     expect(told([path("b", { large: "lost", tcp: "unknown", workingMtu: 1400 })])).toEqual([
-      expect.stringMatching(/^Packets of more than 1400 bytes are lost in vxlan\.x to node "b".*"mtu": 1400/),
+      expect.stringMatching(/^Packets of more than 1400 bytes are lost in vxlan\.x to node "b".* interfaces to 1450 /),
     ]);
   });
 

@@ -2,7 +2,7 @@
  * What probes between node agents say about the VXLAN tunnels, and whether the checksums of the packets inside are left to
  * the network card. Pure.
  *
- *   nothing passes ──────────────────────▶ the network drops the port of VXLAN
+ *   nothing passes ──────────────────────▶ the network drops the port of VXLAN, if the nodes are there
  *   small packets pass, large ones do not ▶ the network has a smaller MTU
  *   both pass, TCP does not ──────────────▶ the card damages what it computes: offload off, if every node that answers says so
  *
@@ -19,6 +19,8 @@ export interface PathResult {
   readonly tcp: "passed" | "lost" | "unknown";
   /** The largest packet that passes, if large ones are lost. */
   readonly workingMtu?: number;
+  /** If nothing passes: the address of the node answers outside of the tunnel. */
+  readonly isThere?: boolean;
 }
 
 export type OffloadSetting = "Auto" | "On" | "Off";
@@ -45,6 +47,8 @@ export interface OffloadDecision extends OffloadState {
 /** One lost packet, or a node that restarts, is not a broken card. */
 const FAILURES_NEEDED = 3;
 const MOST_PEERS = 3;
+/** A single node that does not answer may be starting. */
+const WITNESSES_NEEDED = 2;
 
 /** The next ones by name: each node is probed by as many as it probes itself, and the choice stays while they do. */
 export function choosePeers(own: string, others: readonly string[]): readonly string[] {
@@ -111,13 +115,21 @@ function describeBroken(round: readonly PathResult[]): string {
   return `small and large packets without a checksum of the card passed to ${names(round.filter(isTcpLost))}, and TCP did not: the network card, or that of the hypervisor, damages checksums inside of VXLAN`;
 }
 
+export interface DescribedDevice {
+  readonly name: string;
+  readonly mtu: number;
+  /** What it adds to each packet. */
+  readonly headerLength: number;
+  readonly port: number;
+}
+
 /** For people, of one device: what is wrong, or was put right. `isLasting`: the last rounds said the same. */
 export function describePaths(
-  device: { readonly name: string; readonly mtu: number; readonly port: number },
+  device: DescribedDevice,
   { record, failures }: OffloadState,
   { round, isLasting }: { readonly round: readonly PathResult[]; readonly isLasting: boolean },
 ): readonly string[] {
-  const { name, mtu, port } = device;
+  const { name } = device;
   const lost = round.filter(({ small }) => small === "lost");
   const narrow = round.filter(({ small, large }) => small === "passed" && large === "lost");
   const elsewhere = failures === 0 && record === undefined ? round.filter(isTcpLost) : [];
@@ -128,19 +140,30 @@ export function describePaths(
     ...(record?.by === "probes" && failures >= FAILURES_NEEDED
       ? [`TCP does not pass ${name} to ${names(round.filter(isTcpLost))} without checksum offload of this node either`]
       : []),
-    ...(isLasting && round.length > 0 && lost.length === round.length
-      ? [
-          `Nothing passes ${name} to ${names(lost)}: a firewall or the network between the nodes drops UDP port ${port}, as vSphere does with 4789; open it, or set another vxlanPort, such as 8472, in NodeAgentConfiguration "default"`,
-        ]
-      : []),
-    ...(isLasting ? narrow : []).map(
-      ({ node, workingMtu }) =>
-        `Packets of more than ${workingMtu ?? "some"} bytes are lost in ${name} to ${names([{ node }])}, whose MTU is ${mtu}: the network between the nodes has a smaller one; set "mtu": ${workingMtu ?? "a smaller one"} in the network config`,
-    ),
+    ...(isLasting && round.length > 0 && lost.length === round.length ? [describeLost(device, lost)] : []),
+    ...(isLasting ? narrow : []).map((path) => describeNarrow(device, path)),
     ...(isLasting && elsewhere.length > 0
       ? [`TCP does not pass ${name} to ${names(elsewhere)}, and passes to other nodes: look at their network cards`]
       : []),
   ];
+}
+
+/** A node that is switched off, or a host endpoint of a former release, does not answer either. */
+function describeLost({ name, port }: DescribedDevice, lost: readonly PathResult[]): string {
+  const there = lost.filter(({ isThere }) => isThere === true);
+  const remedy = 'open it, or set another vxlanPort, such as 8472, in NodeAgentConfiguration "default"';
+  return there.length >= WITNESSES_NEEDED
+    ? `Nothing passes ${name} to ${names(there)}, whose own addresses answer: a firewall or the network between the nodes drops UDP port ${port}, as vSphere does with 4789; ${remedy}`
+    : `No answer by ${name} from ${names(lost)}: if pods there are not reached either, and the node runs, a firewall or the network between the nodes may drop UDP port ${port}; ${remedy}`;
+}
+
+/** The device follows the interface below it, and so do new pods. */
+function describeNarrow(
+  { name, mtu, headerLength }: DescribedDevice,
+  { node, workingMtu }: Pick<PathResult, "node" | "workingMtu">,
+): string {
+  const [size, below] = workingMtu === undefined ? ["some", "a smaller one"] : [workingMtu, workingMtu + headerLength];
+  return `Packets of more than ${size} bytes are lost in ${name} to ${names([{ node }])}, whose MTU is ${mtu}: the network between the nodes carries less than their interfaces say; set the MTU of those interfaces to ${below} on all nodes, which tunnels and new pods follow`;
 }
 
 /** Whether the next round must come soon. */

@@ -314,6 +314,14 @@ export const BAD_POLICIES: readonly BadResource[] = [
     message: 'is the same on all nodes; set it in "default"',
   },
   {
+    what: "the port of probes as that of VXLAN",
+    kind: "NodeAgentConfiguration",
+    name: "default",
+    spec: { vxlanPort: 9089 },
+    path: "spec.vxlanPort",
+    message: "is the port at which node agents answer probes (9089)",
+  },
+  {
     what: "a VXLAN network identifier of more than 24 bits",
     kind: "NodeAgentConfiguration",
     name: "default",

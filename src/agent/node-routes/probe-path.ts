@@ -41,6 +41,8 @@ export interface ProbedPath {
   readonly node: string;
   /** Of its tunnel. */
   readonly address: Address;
+  /** Of the node itself. */
+  readonly remote: Address;
   /** Of the device. */
   readonly mtu: number;
 }
@@ -60,7 +62,11 @@ export const ownTunnelProbes: TunnelProbes = {
   setOffload: setChecksumOffload,
 };
 
-async function probePath({ node, address, mtu }: ProbedPath, wait: Wait, signal: AbortSignal): Promise<PathResult> {
+async function probePath(
+  { node, address, remote, mtu }: ProbedPath,
+  wait: Wait,
+  signal: AbortSignal,
+): Promise<PathResult> {
   using sockets = new DisposableStack();
   const opened = (socket: AskingSocket) => {
     sockets.defer(() => socket.close());
@@ -71,8 +77,10 @@ async function probePath({ node, address, mtu }: ProbedPath, wait: Wait, signal:
   const hasAgent = await isPassing(datagrams, SMALL_PACKET, patience);
   // An agent answers with a small one: what is lost is lost on the way to it. Without one, the kernel of the node does.
   const socket = hasAgent ? datagrams : opened(openEchoSocket(address));
-  if (!hasAgent && !(await isPassing(socket, SMALL_PACKET, patience)))
-    return { node, small: "lost", large: "lost", tcp: "unknown" };
+  if (!hasAgent && !(await isPassing(socket, SMALL_PACKET, patience))) {
+    const isThere = await isPassing(opened(openEchoSocket(remote)), SMALL_PACKET, patience);
+    return { node, small: "lost", large: "lost", tcp: "unknown", isThere };
+  }
   const largest = await largestPassing(socket, { family: address.family, mtu }, patience);
   // The other end may have gone meanwhile: then nothing is known about sizes.
   const isCertain = largest > SMALL_PACKET && (await isPassing(socket, largest, patience));

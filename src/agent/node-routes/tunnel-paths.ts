@@ -8,7 +8,7 @@ import type { Address } from "../../ip/address.ts";
 import { formatAddress, isSameAddress } from "../../ip/address.ts";
 import type { FileFolder } from "../../linux/file-folder.ts";
 import type { Link } from "../../linux/rtnetlink/link.ts";
-import type { PlannedTunnel, RoutePlan, TunnelName } from "../../routing/plan.ts";
+import type { PlannedPeer, PlannedTunnel, RoutePlan, TunnelName } from "../../routing/plan.ts";
 import {
   choosePeers,
   decideOffload,
@@ -84,7 +84,8 @@ export class TunnelPaths {
       if (known === undefined || known.linkIndex !== linkIndex) return [];
       const { state, round, troubled } = known;
       const port = tunnel.vxlan?.port ?? 0;
-      return describePaths({ name, mtu, port }, state, { round, isLasting: troubled >= LASTING_ROUNDS });
+      const { headerLength } = TUNNELS[tunnel.name];
+      return describePaths({ name, mtu, headerLength, port }, state, { round, isLasting: troubled >= LASTING_ROUNDS });
     });
   }
 
@@ -145,11 +146,11 @@ export class TunnelPaths {
     const former = this.known.get(name);
     const isSame = former?.linkIndex === linkIndex;
     const state = this.decide(device, isSame ? former.state : { failures: 0 });
-    const addresses = this.tunnelled(tunnel);
+    const others = this.tunnelled(tunnel);
     const round = await Promise.all(
-      choosePeers(this.means.node, [...addresses.keys()]).flatMap((node) => {
-        const address = addresses.get(node);
-        return address === undefined ? [] : [probes.probe({ node, address, mtu }, clock.wait, signal)];
+      choosePeers(this.means.node, [...others.keys()]).flatMap((node) => {
+        const other = others.get(node);
+        return other === undefined ? [] : [probes.probe({ node, ...other, mtu }, clock.wait, signal)];
       }),
     );
     if (signal.aborted || this.means.devices().get(tunnel.name)?.index !== linkIndex) return SUSPICIOUS_MILLISECONDS;
@@ -208,8 +209,8 @@ export class TunnelPaths {
     });
   }
 
-  /** The addresses of the nodes that are reached by the tunnel, not directly. */
-  private tunnelled({ name }: PlannedTunnel): ReadonlyMap<string, Address> {
+  /** The nodes that are reached by the tunnel, not directly. */
+  private tunnelled({ name }: PlannedTunnel): ReadonlyMap<string, Pick<PlannedPeer, "address" | "remote">> {
     const { routes, peers } = this.plan ?? { routes: new Map(), peers: new Map() };
     const gateways = new Set(
       routes
@@ -219,8 +220,10 @@ export class TunnelPaths {
     return new Map(
       peers
         .entries()
-        .flatMap(([key, { tunnel, address }]) =>
-          tunnel === name && gateways.has(formatAddress(address)) ? [[key.slice(`${name} `.length), address]] : [],
+        .flatMap(([key, { tunnel, address, remote }]) =>
+          tunnel === name && gateways.has(formatAddress(address))
+            ? [[key.slice(`${name} `.length), { address, remote }]]
+            : [],
         ),
     );
   }
