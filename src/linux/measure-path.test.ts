@@ -48,3 +48,16 @@ describe("knownMtu()", () => {
     expect(await knownMtu({ ...path, mtu: () => (believed -= 1) }, patience)).toBeGreaterThan(1400);
   });
 });
+
+describe("largestPassing()", () => {
+  test.each([0, 1, 3, 5])("tells no size if the other end goes after %d packets have passed", async (passing) => {
+    const path = pathOf(1450, [{ mtu: 1400, isSilent: true }]);
+    let left = passing;
+    const isAnswered = () => {
+      if (!path.isAnswered() || left === 0) return false;
+      left -= 1;
+      return true;
+    };
+    expect(await largestPassing({ ...path, isAnswered }, { family: 4, mtu: 1450 }, patience)).toBeUndefined();
+  });
+});

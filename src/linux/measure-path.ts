@@ -42,12 +42,26 @@ export async function knownMtu(socket: DatagramSocket, patience: Patience): Prom
   return mtu;
 }
 
-/** The size of the largest packet that passes, not more than `mtu`. A small one does. */
+export interface MeasuredPath {
+  readonly family: Family;
+  readonly mtu: number;
+}
+
+/**
+ * The size of the largest packet that passes, not more than `mtu`, after a small one has. `undefined`: it passes no more, so
+ * the other end may have gone meanwhile, and nothing is known about sizes.
+ */
 export async function largestPassing(
   socket: AskingSocket,
-  { family, mtu }: { readonly family: Family; readonly mtu: number },
+  path: MeasuredPath,
   patience: Patience,
-): Promise<number> {
+): Promise<number | undefined> {
+  const largest = await searchLargest(socket, path, patience);
+  if (largest === path.mtu) return largest;
+  return largest > SMALL_PACKET && (await isPassing(socket, largest, patience)) ? largest : undefined;
+}
+
+async function searchLargest(socket: AskingSocket, { family, mtu }: MeasuredPath, patience: Patience): Promise<number> {
   if (await isPassing(socket, mtu, patience)) return mtu;
   let [works, fails] = [SMALL_PACKET, mtu];
   const least = LEAST_MTU[family];

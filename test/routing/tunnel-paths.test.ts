@@ -159,7 +159,7 @@ describe("the agents probe the tunnels between them, and", () => {
       "add table ip narrow; add chain ip narrow forward { type filter hook forward priority 0; }; add rule ip narrow forward ip length > 1440 drop",
     ]);
     await lookAgain();
-    await pollUntil(async () => (await status("node-3")).includes("bytes are lost"), "the MTU", 60_000);
+    await pollUntil(async () => (await status("node-3")).includes("bytes are lost"), "the MTU", 120_000);
     expect(await status("node-3")).toContain(
       `Packets of more than 1390 bytes are lost in ${identity.vxlanDevice} to node "node-1", whose MTU is 1450`,
     );
@@ -177,7 +177,7 @@ describe("the agents probe the tunnels between them, and", () => {
     );
     await router.must(["nft", "delete table bridge narrow; delete table ip narrow"]);
     await setMtu(1500);
-  }, 90_000);
+  }, 240_000);
 
   test("name the port if nothing passes; with another one, everything does", async () => {
     const { router } = site.network;

@@ -42,7 +42,7 @@ async function measure({ host, port }: { readonly host: string; readonly port: n
       };
       if (!(await isPassing(socket, SMALL_PACKET, patience))) return { largest: 0, mtu: socket.mtu() };
       const mtu = await knownMtu(socket, patience);
-      return { largest: await largestPassing(socket, { family: address.family, mtu }, patience), mtu };
+      return { largest: (await largestPassing(socket, { family: address.family, mtu }, patience)) ?? 0, mtu };
     } finally {
       socket.close();
     }

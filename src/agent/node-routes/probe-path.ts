@@ -82,9 +82,7 @@ async function probePath(
     return { node, small: "lost", large: "lost", tcp: "unknown", isThere };
   }
   const largest = await largestPassing(socket, { family: address.family, mtu }, patience);
-  // The other end may have gone meanwhile: then nothing is known about sizes.
-  const isCertain = largest > SMALL_PACKET && (await isPassing(socket, largest, patience));
-  if (largest < mtu && !isCertain) return { node, small: "lost", large: "lost", tcp: "unknown" };
+  if (largest === undefined) return { node, small: "lost", large: "lost", tcp: "unknown" };
   if (largest < mtu) return { node, small: "passed", large: "lost", tcp: "unknown", workingMtu: largest };
   return { node, small: "passed", large: "passed", tcp: hasAgent ? await sendByTcp(address) : "unknown" };
 }
