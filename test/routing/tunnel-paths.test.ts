@@ -6,6 +6,7 @@ import { lastRound, probeKey } from "../../src/admin/connectivity/probe.ts";
 import { remedyFor } from "../../src/admin/connectivity/remedy.ts";
 import { identity } from "../../src/identity.ts";
 import { readChecksumOffload } from "../../src/linux/checksum-offload.ts";
+import { PROBE_PORT } from "../../src/model/probe-port.ts";
 import { POD_MTU_FILE } from "../../src/routing/pod-mtu.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
@@ -26,6 +27,8 @@ const AGENTS: readonly NodeName[] = ["node-1", "node-3", "node-4"];
 /** IPv4, IPv6. */
 const DEVICES = [identity.vxlanDevice, identity.vxlanDeviceIpv6] as const;
 const ONLY_TCP_LOST = ["tcp4", "tcp6"];
+/** An agent that is too busy to answer is asked again after 60 to 75 seconds. */
+const PATIENCE = 150_000;
 const CARD = `${import.meta.dir}/broken-card.process.ts`;
 
 describe("the agents probe the tunnels between them, and", () => {
@@ -82,6 +85,12 @@ describe("the agents probe the tunnels between them, and", () => {
         "add table inet tracked; add chain inet tracked input { type filter hook input priority 0; }; add rule inet tracked input ct state new counter",
       ]);
   const knowsMtuOfPods = (name: NodeName) => existsSync(site.network.node(name).host.view(POD_MTU_FILE));
+  /** At the addresses of both tunnels. One that does not is asked again after a minute. */
+  const answersProbes = async (name: NodeName) => {
+    const { stdout } = await site.network.node(name).host.run(["cat", "/proc/net/tcp", "/proc/net/tcp6"]);
+    const port = PROBE_PORT.toString(16).toUpperCase();
+    return stdout.match(new RegExp(`:${port} 0+:0000 0A `, "g"))?.length === DEVICES.length;
+  };
   const offload = (name: NodeName) =>
     insideNetns(site.network.node(name).host.netns, () => DEVICES.map(readChecksumOffload));
   const isOffloadOff = (name: NodeName) => offload(name).every((isOn) => !isOn);
@@ -125,15 +134,16 @@ describe("the agents probe the tunnels between them, and", () => {
     await pollUntil(async () => Bun.deepEquals(await lost(), ONLY_TCP_LOST), "only TCP is lost");
     const causes = await remedies();
     expect(causes.map((each) => each.includes("set vxlanChecksumOffload to Off"))).toEqual([true, true]);
+    for (const name of AGENTS) await pollUntil(() => answersProbes(name), `${name} to answer probes`);
     await settings({});
-    await pollUntil(() => isOffloadOff("node-1"), "node-1 without checksum offload", 60_000);
+    await pollUntil(() => isOffloadOff("node-1"), "node-1 without checksum offload", PATIENCE);
     await pollUntil(isReached, "TCP between the pods");
     expect([offload("node-3"), offload("node-4")].flat()).toEqual([true, true, true, true]);
     for (const device of DEVICES) {
       const reason = `Checksum offload of ${device} is off: small and large packets without a checksum of the card passed to nodes "node-3", "node-4", and TCP did not`;
       await pollUntil(async () => (await status("node-1")).includes(reason), reason, 20_000);
     }
-  }, 90_000);
+  }, 300_000);
 
   if (!proofSize({ everyDay: false, soak: true })) return;
 
@@ -144,9 +154,9 @@ describe("the agents probe the tunnels between them, and", () => {
     await pollUntil(() => AGENTS.every((name) => offload(name).every(Boolean)), "offload everywhere");
     expect(await lost()).toEqual(ONLY_TCP_LOST);
     await settings({});
-    await pollUntil(() => isOffloadOff("node-1"), "node-1 without checksum offload", 60_000);
+    await pollUntil(() => isOffloadOff("node-1"), "node-1 without checksum offload", PATIENCE);
     await pollUntil(isReached, "TCP between the pods");
-  }, 90_000);
+  }, 300_000);
 
   test("name the MTU that works", async () => {
     const { router } = site.network;
