@@ -85,10 +85,11 @@ export function systemCall(
   third = 0,
   fourth = 0,
   fifth = 0,
+  sixth = 0,
 ): number {
   bound ??= bindCall();
   const word = typeof second === "number" ? second : ffi.ptr(second);
-  return Number(bound(SYSTEM_CALLS[call][column], first, word, third, fourth, fifth, 0));
+  return Number(bound(SYSTEM_CALLS[call][column], first, word, third, fourth, fifth, sixth));
 }
 
 /** The error number of the previous call: read it at once. */

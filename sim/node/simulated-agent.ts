@@ -73,6 +73,7 @@ function agentMeansOf(process: SimulatedProcess, means: MachineMeans): AgentMean
     containerAddresses: () => undefined,
     uuid: uuidsOf(process),
     patiently: (work) => work(),
+    tunnelProbes: undefined,
     followerOfBgp: () => ({ isAnnouncing: true, announce: () => {}, run: (_, signal) => aborted(signal) }),
   };
 }

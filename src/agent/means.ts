@@ -27,6 +27,7 @@ import { ownMachine } from "../linux/own-machine.ts";
 import { replaceFile } from "../linux/replace-file.ts";
 import { type BgpMeans, type FollowedBgp, followerOfBgp } from "./bgp/follow-bgp.ts";
 import { readServedCalls } from "./calls/served-calls-file.ts";
+import { ownTunnelProbes, type TunnelProbes } from "./node-routes/probe-path.ts";
 import { type ServeMeans, serveFacts } from "./policy/serve-facts.ts";
 
 export interface AgentMeans {
@@ -45,6 +46,8 @@ export interface AgentMeans {
   patiently<Result>(work: () => Result): Result;
   /** Runs BIRD. */
   followerOfBgp(means: BgpMeans): FollowedBgp;
+  /** `undefined`: of a host without packets. */
+  readonly tunnelProbes: TunnelProbes | undefined;
 }
 
 export interface AgentClock {
@@ -110,6 +113,7 @@ export function ownAgentMeans(environment: Environment, watch: Pick<Watch, "ask"
     containerAddresses,
     uuid: () => crypto.randomUUID(),
     followerOfBgp: (means) => followerOfBgp(environment, means),
+    tunnelProbes: ownTunnelProbes,
   };
 }
 

@@ -9,7 +9,7 @@ import { findTable, listElements, listRuleHeads } from "../linux/nftables/read.t
 import { type NftChange, tableRemoval } from "../linux/nftables/ruleset.ts";
 import {
   GUARDED_TUNNELS,
-  type GuardedTunnel,
+  type GuardedPorts,
   ruleComments,
   senderChanges,
   senderOfElement,
@@ -19,9 +19,8 @@ import {
   tunnelTableChanges,
 } from "./tunnel-table.ts";
 
-export interface GuardedTunnels {
-  /** Without any there is no table. */
-  readonly tunnels: readonly GuardedTunnel[];
+/** Without any tunnels there is no table. */
+export interface GuardedTunnels extends GuardedPorts {
   /** The addresses of all nodes. */
   readonly senders: readonly Address[];
   /** There may be more of both than are known: nothing is removed. */
@@ -48,7 +47,8 @@ function changesFor(socket: NetlinkSocket, wanted: GuardedTunnels): readonly Nft
   );
   const senders = wanted.isPartial ? [...wanted.senders, ...without(present, wanted.senders)] : wanted.senders;
   if (tunnels.length === 0) return findTable(socket, TUNNEL_TABLE) === undefined ? [] : tableRemoval(TUNNEL_TABLE);
-  if (!Bun.deepEquals(comments, ruleComments(tunnels))) return tunnelTableChanges(tunnels, senders);
+  const guardedPorts = { ...wanted, tunnels };
+  if (!Bun.deepEquals(comments, ruleComments(guardedPorts))) return tunnelTableChanges(guardedPorts, senders);
   return senderChanges(without(present, senders), without(senders, present));
 }
 

@@ -22,7 +22,7 @@ import {
   tableRemoval,
 } from "../linux/nftables/ruleset.ts";
 import type { NftElement } from "../linux/nftables/set.ts";
-import { matchTunnel } from "../linux/nftables/tunnel-match.ts";
+import { matchTunnel, VXLAN_PORT } from "../linux/nftables/tunnel-match.ts";
 import { hostNumber } from "../linux/nftables/value.ts";
 
 export const TUNNEL_TABLE: TableReference = { family: "inet", name: identity.tunnelTable };
@@ -38,13 +38,19 @@ const HOOKS = ["input", "postrouting"] as const;
 const PRIORITY = -10;
 const FAMILIES = [4, 6] as const;
 
+export interface GuardedPorts {
+  readonly tunnels: readonly GuardedTunnel[];
+  /** Also that of a device that is about to get another. Absent: the usual one. */
+  readonly vxlanPorts?: readonly number[];
+}
+
 export function senderSet(family: Family): string {
   return `senders${family}`;
 }
 
 /** Of the rules that the table has for these tunnels, in the order in which the kernel lists them. */
-export function ruleComments(tunnels: readonly GuardedTunnel[]): readonly string[] {
-  return rulesOf(tunnels).map(({ comment }) => comment);
+export function ruleComments(guarded: GuardedPorts): readonly string[] {
+  return rulesOf(guarded).map(({ comment }) => comment);
 }
 
 /** Also of a rule of a former release. */
@@ -52,40 +58,40 @@ export function tunnelOfComment(comment: string): GuardedTunnel | undefined {
   return GUARDED_TUNNELS.find((tunnel) => comment.startsWith(`${tunnel}: `));
 }
 
-function tunnelRuleset(tunnels: readonly GuardedTunnel[], senders: readonly Address[]): Ruleset {
+function tunnelRuleset(guarded: GuardedPorts, senders: readonly Address[]): Ruleset {
   return {
     table: TUNNEL_TABLE,
     sets: FAMILIES.map((family) => ({ name: senderSet(family), key: [family === 4 ? "ipv4_addr" : "ipv6_addr"] })),
     chains: HOOKS.map((hook) => ({ name: hook, base: { type: "filter", hook, priority: PRIORITY, policy: "accept" } })),
-    rules: rulesOf(tunnels),
+    rules: rulesOf(guarded),
     elements: elementsOf(senders),
   };
 }
 
 /** The comments change with every change of the rules, so that an upgrade replaces them. */
-function rulesOf(tunnels: readonly GuardedTunnel[]) {
+function rulesOf({ tunnels, vxlanPorts = [VXLAN_PORT] }: GuardedPorts) {
   return HOOKS.flatMap((chain) =>
     tunnels.flatMap((tunnel) => {
       const family = tunnel === "vxlan6" ? 6 : 4;
-      const match = [...matchFamily(family), ...matchTunnel(tunnel === "ipip4" ? "ipip" : "vxlan")];
-      const rule = (judgement: readonly Expression[], title: string) => ({
-        ...{ chain, expressions: [...match, ...judgement, { kind: "counter" } as const, verdict({ kind: "drop" })] },
-        comment: `${tunnel}: ${title}, version 2`,
+      return (tunnel === "ipip4" ? [VXLAN_PORT] : vxlanPorts).flatMap((port) => {
+        const match = [...matchFamily(family), ...matchTunnel(tunnel === "ipip4" ? "ipip" : "vxlan", port)];
+        const place = port === VXLAN_PORT ? "" : ` at port ${port}`;
+        const rule = (judgement: readonly Expression[], title: string) => ({
+          ...{ chain, expressions: [...match, ...judgement, { kind: "counter" } as const, verdict({ kind: "drop" })] },
+          comment: `${tunnel}: ${title}${place}, version 2`,
+        });
+        return [
+          ...(chain === "input" ? [rule(isOfStranger(family), "only from nodes")] : []),
+          rule(IS_TRANSLATED, "not by a Service"),
+        ];
       });
-      return [
-        ...(chain === "input" ? [rule(isOfStranger(family), "only from nodes")] : []),
-        rule(IS_TRANSLATED, "not by a Service"),
-      ];
     }),
   );
 }
 
 /** Replaces the table, whatever it was, in one batch. */
-export function tunnelTableChanges(
-  tunnels: readonly GuardedTunnel[],
-  senders: readonly Address[],
-): readonly NftChange[] {
-  return [...tableRemoval(TUNNEL_TABLE), ...changesOf(tunnelRuleset(tunnels, senders))];
+export function tunnelTableChanges(guarded: GuardedPorts, senders: readonly Address[]): readonly NftChange[] {
+  return [...tableRemoval(TUNNEL_TABLE), ...changesOf(tunnelRuleset(guarded, senders))];
 }
 
 /** Elements to remove and to add, in one batch. */

@@ -7,6 +7,7 @@ import { identity, PRODUCT_API } from "../identity.ts";
 import { ipv4DetectionField, ipv6DetectionField } from "./address-detection.ts";
 import { durationField } from "./duration.ts";
 import { interfacePrefixField } from "./interface-prefix.ts";
+import { PROBE_PORT } from "./probe-port.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
@@ -23,6 +24,9 @@ const limitNumber = v.pipe(
   v.minValue(4, NOT_A_LIMIT),
   v.maxValue(1_000_000, NOT_A_LIMIT),
 );
+
+const NOT_A_VNI = "is not a VXLAN network identifier; use a whole number from 1 to 16777215";
+const vniNumber = v.pipe(v.number(), v.integer(NOT_A_VNI), v.minValue(1, NOT_A_VNI), v.maxValue(16_777_215, NOT_A_VNI));
 
 const specSchema = v.object({
   bgp: v.exactOptional(v.picklist(["Enabled", "Disabled"])),
@@ -43,6 +47,9 @@ const specSchema = v.object({
   prometheusMetricsPort: v.exactOptional(portNumber),
   routing: v.exactOptional(v.picklist(["Enabled", "Disabled"])),
   tablesRefreshInterval: v.exactOptional(durationField("180s")),
+  vxlanChecksumOffload: v.exactOptional(v.picklist(["Auto", "On", "Off"])),
+  vxlanPort: v.exactOptional(portNumber),
+  vxlanVNI: v.exactOptional(vniNumber),
 });
 
 export type NodeAgentConfigurationSpec = Readonly<v.InferOutput<typeof specSchema>>;
@@ -57,12 +64,32 @@ export const nodeAgentConfiguration = defineResource({
   namespaced: false,
   spec: v.optional(specSchema, {}),
   complete: (spec): NodeAgentConfigurationSpec => spec,
-  check: (_, { name }): readonly Problem[] => {
-    if (name === OF_ALL_NODES || (name.startsWith(OF_ONE_NODE) && name !== OF_ONE_NODE)) return [];
+  check: (spec, { name }): readonly Problem[] => {
+    if (name === OF_ALL_NODES) return ofProbes(spec);
+    if (name.startsWith(OF_ONE_NODE) && name !== OF_ONE_NODE) return ofAllNodes(spec);
     const message = `applies to no node; use "${OF_ALL_NODES}" for all nodes, or "${OF_ONE_NODE}${name}" for the node of that name`;
     return [{ path: "metadata.name", value: name, message }];
   },
 });
+
+/** Nodes with different ones would not understand each other. */
+export const SETTINGS_OF_ALL_NODES = ["vxlanPort", "vxlanVNI"] as const;
+
+export const OF_ALL_NODES_MESSAGE = `is the same on all nodes; set it in "${OF_ALL_NODES}"`;
+
+function ofAllNodes(spec: NodeAgentConfigurationSpec): readonly Problem[] {
+  const message = OF_ALL_NODES_MESSAGE;
+  return SETTINGS_OF_ALL_NODES.filter((field) => spec[field] !== undefined).map((field) => ({
+    ...{ path: `spec.${field}`, value: spec[field], message },
+  }));
+}
+
+export const PROBE_PORT_MESSAGE = `is the port at which node agents answer probes (${PROBE_PORT}); use another one, such as 8472`;
+
+function ofProbes({ vxlanPort }: NodeAgentConfigurationSpec): readonly Problem[] {
+  if (vxlanPort !== PROBE_PORT) return [];
+  return [{ path: "spec.vxlanPort", value: vxlanPort, message: PROBE_PORT_MESSAGE }];
+}
 
 export type NodeAgentSettings = Required<NodeAgentConfigurationSpec>;
 
@@ -89,6 +116,9 @@ const DEFAULTS: NodeAgentSettings = {
   prometheusMetricsPort: 9091,
   routing: "Enabled",
   tablesRefreshInterval: "180s",
+  vxlanChecksumOffload: "Auto",
+  vxlanPort: 4789,
+  vxlanVNI: 4096,
 };
 
 /** The names of the records that the settings of a node follow from. */

@@ -154,5 +154,6 @@ describe("nodeAgentSettings()", () => {
       namespacePolicyLists: 4_000,
     });
     expect(settings.failsafeInboundHostPorts).toContainEqual({ protocol: "TCP", port: 22 });
+    expect(settings).toMatchObject({ vxlanPort: 4789, vxlanVNI: 4096, vxlanChecksumOffload: "Auto" });
   });
 });

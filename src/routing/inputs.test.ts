@@ -207,14 +207,12 @@ describe("FollowedSettings", () => {
 
   test("keeps the last readable value, and names only records of this node", () => {
     const settings = new FollowedSettings("n1");
-    expect(settings.facts([]).settings).toEqual({ isEnabled: true, isBgpEnabled: true });
-    expect(settings.facts([disabled("default")]).settings).toEqual({ isEnabled: true, isBgpEnabled: false });
+    const usual = { isEnabled: true, isBgpEnabled: true, vxlan: { port: 4789, id: 4096 } };
+    expect(settings.facts([]).settings).toEqual(usual);
+    expect(settings.facts([disabled("default")]).settings).toEqual({ ...usual, isBgpEnabled: false });
     const { settings: kept, settingRecords } = settings.facts([unreadable("default"), unreadable("node.n2")]);
-    expect(kept).toEqual({ isEnabled: true, isBgpEnabled: false });
+    expect(kept).toEqual({ ...usual, isBgpEnabled: false });
     expect(settingRecords?.map(({ key }) => key)).toEqual([key("default")]);
-    expect(settings.facts([{ kind: "delete", key: key("default"), previous: undefined }]).settings).toEqual({
-      isEnabled: true,
-      isBgpEnabled: true,
-    });
+    expect(settings.facts([{ kind: "delete", key: key("default"), previous: undefined }]).settings).toEqual(usual);
   });
 });

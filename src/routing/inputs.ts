@@ -16,6 +16,7 @@ import type { Node } from "../model/node.ts";
 import {
   configurationNames,
   type NodeAgentConfiguration,
+  type NodeAgentSettings,
   nodeAgentSettings,
 } from "../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
@@ -64,6 +65,7 @@ export function resourceFacts(
 /** The settings of one node, from the records that were readable last. */
 export class FollowedSettings {
   private readonly records = new Map<string, NodeAgentConfiguration>();
+  checksumOffload: NodeAgentSettings["vxlanChecksumOffload"] = "Auto";
 
   constructor(private readonly node: string) {}
 
@@ -74,8 +76,13 @@ export class FollowedSettings {
       if (change.kind === "put") this.records.set(change.key, change.value);
       else if (change.kind === "delete") this.records.delete(change.key);
     }
-    const { bgp, routing } = nodeAgentSettings(this.records.values(), this.node);
-    return { settings: { isEnabled: routing === "Enabled", isBgpEnabled: bgp === "Enabled" }, settingRecords };
+    const { bgp, routing, vxlanPort, vxlanVNI, vxlanChecksumOffload } = nodeAgentSettings(
+      this.records.values(),
+      this.node,
+    );
+    this.checksumOffload = vxlanChecksumOffload;
+    const vxlan = { port: vxlanPort, id: vxlanVNI };
+    return { settings: { isEnabled: routing === "Enabled", isBgpEnabled: bgp === "Enabled", vxlan }, settingRecords };
   }
 }
 

@@ -26,6 +26,15 @@ export interface PlannedTunnel {
   readonly address: Address;
   /** Only of VXLAN. */
   readonly mac?: string;
+  /** Only of VXLAN. */
+  readonly vxlan?: VxlanNumbers;
+}
+
+/** The same on all nodes. */
+export interface VxlanNumbers {
+  readonly port: number;
+  /** The network identifier (VNI). */
+  readonly id: number;
 }
 
 /** The other end of a VXLAN tunnel: a neighbour `address -> mac`, and a forwarding entry `mac -> remote`. */

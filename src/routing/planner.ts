@@ -23,7 +23,15 @@ import {
 } from "./consequences.ts";
 import { addressesOf, type CountedNode, countedNode, NodeTable } from "./counted-nodes.ts";
 import type { AnnouncedEndpoint, RemoteEndpoint, RoutedBlock, RoutedNode, RoutedPool } from "./facts.ts";
-import type { PlanChange, PlannedPeer, PlannedRoute, PlannedTunnel, RoutePlan, TunnelName } from "./plan.ts";
+import type {
+  PlanChange,
+  PlannedPeer,
+  PlannedRoute,
+  PlannedTunnel,
+  RoutePlan,
+  TunnelName,
+  VxlanNumbers,
+} from "./plan.ts";
 import { PlanEntries } from "./plan-entries.ts";
 import { PoolTable } from "./pool-table.ts";
 import { type PlannedTunnels, planTunnels } from "./tunnels.ts";
@@ -35,7 +43,11 @@ export interface RoutingSettings {
   readonly isEnabled: boolean;
   /** Otherwise the network between nodes is flat: nodes of one subnet are the gateways of each other. */
   readonly isBgpEnabled: boolean;
+  /** Absent: the usual ones. */
+  readonly vxlan?: VxlanNumbers;
 }
+
+const USUAL_VXLAN: VxlanNumbers = { port: 4789, id: 4096 };
 
 /** A `RecordChange` of a replica is one. */
 export type FactChange<Value> =
@@ -233,7 +245,7 @@ export class RoutePlanner {
     const formerTunnels = this.ownTunnels;
     if (due.all) {
       this.ownTunnels = this.settings.isEnabled
-        ? planTunnels(this.nodes.get(this.node), this.pools.all())
+        ? planTunnels(this.nodes.get(this.node), this.pools.all(), this.settings.vxlan ?? USUAL_VXLAN)
         : { tunnels: new Map(), problems: [] };
     }
     this.judgeClaims(due);

@@ -2,7 +2,7 @@
 import type { Family } from "../ip/address.ts";
 import type { PoolMode, RoutedNode, RoutedPool } from "./facts.ts";
 import { tunnelName } from "./next-hop.ts";
-import type { PlannedTunnel, TunnelName } from "./plan.ts";
+import type { PlannedTunnel, TunnelName, VxlanNumbers } from "./plan.ts";
 
 export interface PlannedTunnels {
   readonly tunnels: ReadonlyMap<TunnelName, PlannedTunnel>;
@@ -12,7 +12,11 @@ export interface PlannedTunnels {
 type TunnelMode = Exclude<PoolMode["kind"], "unencapsulated">;
 
 /** A device exists as long as there is a pool that needs it and this node has an address for it. */
-export function planTunnels(own: RoutedNode | undefined, pools: readonly RoutedPool[]): PlannedTunnels {
+export function planTunnels(
+  own: RoutedNode | undefined,
+  pools: readonly RoutedPool[],
+  vxlan: VxlanNumbers,
+): PlannedTunnels {
   const tunnels = new Map<TunnelName, PlannedTunnel>();
   const problems: string[] = [];
   for (const { name: pool, mode, prefix } of pools) {
@@ -27,7 +31,7 @@ export function planTunnels(own: RoutedNode | undefined, pools: readonly RoutedP
     if (mode.kind === "unencapsulated") continue;
     const name = tunnelName(mode.kind, family);
     const end = own && ownEnd(own, mode.kind, family);
-    if (end !== undefined) tunnels.set(name, { name, local, ...end });
+    if (end !== undefined) tunnels.set(name, { name, local, ...end, ...(mode.kind === "vxlan" && { vxlan }) });
     else problems.push(`Pool "${pool}" has no tunnel: this node has no ${END_TITLE[name]}`);
   }
   return { tunnels, problems };

@@ -5,6 +5,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+
+import { nodeEvents } from "../../src/agent/node-routes/node-events.ts";
 import { nodeUid, requestAccountToken } from "../../src/agent/node-setup/account-token.ts";
 import { boundNodeUid } from "../../src/agent/node-setup/kubeconfig.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
@@ -406,6 +408,22 @@ describe("the policies of node accounts", () => {
     expect(boundNodeUid(token)).toBe(await nodeUid(client, "node-1", new AbortController().signal));
     await expect(requestAccountToken(client, { ...account, node: "node-2" })).rejects.toThrow("its own Node only");
     await client.close();
+  });
+
+  testServer("let the agent say on its Node what it found out about tunnels", async () => {
+    const logged: string[] = [];
+    const followed = {
+      means: { clock: { now: () => new Date() }, openKubeClient: () => clientOf(tokens["node-1"].agent) },
+      network: { node: "node-1", orchestrator: { agentAccess: {} } },
+      store: { isOrchestratorApi: true },
+      log: (message: string) => void logged.push(message),
+    } as unknown as Parameters<typeof nodeEvents>[0];
+    const tell = nodeEvents(followed, new AbortController().signal);
+    await tell("Checksum offload is off");
+    await tell("Checksum offload is off");
+    expect(logged).toEqual([]);
+    const described = await server.kubectl(["describe", "node", "node-1"]);
+    expect(described).toMatch(/Warning +TunnelPath .*Checksum offload is off/);
   });
 
   testServer("let agents of a former release request unbound tokens for a day, as long as there are any", async () => {

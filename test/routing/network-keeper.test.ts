@@ -191,7 +191,8 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
     const guard = runInNetns(netns, () => openKernelGuard({ openSocket }));
     closing.push(() => guard.close());
 
-    runInNetns(netns, () => guard.apply({ tunnels: new Set(["vxlan4"]), senders: new Map(), isPartial: false }));
+    const guarded = { tunnels: new Set(["vxlan4"] as const), vxlanPorts: [4789] };
+    runInNetns(netns, () => guard.apply({ ...guarded, senders: new Map(), isPartial: false }));
 
     expect(count).toBe(2);
     expect(sh("nft list tables").includes("vendor_tunnel") || guard.isSuspect()).toBe(true);
@@ -309,6 +310,24 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
     sh(`echo 1 > ${filter}`);
     keeper.distrust();
     expect([keeper.look(), sh(`cat ${filter}`)]).toEqual(["settled", "2\n"]);
+  });
+
+  test("another port and another VNI make the devices again, with their entries, and guard the new port", () => {
+    const { update, reports } = open();
+    update(CLUSTER);
+    const index = () => JSON.parse(sh(`ip -j link show ${DEVICE}`))[0].ifindex;
+    const former = index();
+    const settings = { isEnabled: true, isBgpEnabled: false, vxlan: { port: 8472, id: 77 } };
+    expect(update({ settings })).toBe("settled");
+    const { linkinfo } = JSON.parse(sh(`ip -j -d link show ${DEVICE}`))[0];
+    expect(linkinfo.info_data).toMatchObject({ id: 77, port: 8472 });
+    expect([routes(), entries()]).toEqual([ROUTES, ENTRIES]);
+    expect(index()).not.toEqual(former);
+    const rules = sh("nft list table inet vendor_tunnel");
+    expect([rules.includes("udp dport 8472"), rules.includes("4789")]).toEqual([true, false]);
+    expect(update({ settings: { isEnabled: true, isBgpEnabled: false } })).toBe("settled");
+    expect(sh("nft list table inet vendor_tunnel")).not.toContain("8472");
+    expect(reports).not.toContainEqual(expect.stringContaining("Cannot"));
   });
 
   test("checksum offload is turned off if the kernel needs it", () => {

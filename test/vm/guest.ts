@@ -71,7 +71,7 @@ mount -t tmpfs -o size=80% memory /memory
 mkdir /memory/upper /memory/work
 mount -t overlay guest -o lowerdir=/machine,upperdir=/memory/upper,workdir=/memory/work /root
 for each in proc sys dev; do mount --move "/$each" "/root/$each"; done
-for each in tmp run; do mount -t tmpfs guest "/root/$each"; done
+mount -t tmpfs guest /root/run
 mkdir /root/run/guest
 mount -t 9p -o "$options" control /root/run/guest
 exec switch_root /root /bin/sh /run/guest/serve`;

@@ -229,6 +229,22 @@ describe("connectivity test", () => {
     expect(lossy.checks.find(({ result }) => result === "failed")?.remedy).toContain("MTU");
   });
 
+  test.each([
+    [{ largest: 0, mtu: 1450 }, "set another vxlanPort"],
+    [{ largest: 1390, mtu: 1450 }, 'set "mtu": 1390 in the network config'],
+    [{ largest: 1450, mtu: 1450 }, "set vxlanChecksumOffload to Off"],
+  ])("names the cause if TCP between nodes is lost, and of datagrams %p passes", async (datagrams, cause) => {
+    const causes = ["set another vxlanPort", "in the network config", "set vxlanChecksumOffload to Off"];
+    const done = await runTest({
+      network: () => ({ kind: "timeout", message: "no connection", datagrams }),
+    });
+    const of = (to: string) => done.checks.find((each) => each.title === "pod to pod" && each.to === to)?.remedy ?? "";
+
+    expect(of("node-2")).toContain(cause);
+    expect(causes.filter((each) => of("node-2").includes(each))).toHaveLength(1);
+    expect(causes.filter((each) => of("node-1").includes(each))).toEqual([]);
+  });
+
   test("reports a pod that does not start with the reason of its node, and goes on without it", async () => {
     const waiting = { phase: "Pending", conditions: [{ type: "PodScheduled", status: "True" }] };
     const warning = (reason: string, message: string, name = "server-2") => ({

@@ -26,6 +26,8 @@ const probeResult = v.variant("kind", [
   v.object({
     kind: v.picklist(["timeout", "refused", "incomplete", "unresolved", "failed"]),
     message: v.string(),
+    /** If TCP is lost: of datagrams to the same place that need nothing from network cards. `largest`: 0 if all are lost. */
+    datagrams: v.optional(v.object({ largest: v.number(), mtu: v.number() })),
   }),
 ]);
 

@@ -10,6 +10,9 @@ export function remedyFor(check: Check, result: ProbeResult | undefined): string
   if (result === undefined) return `look at the pod and its node: kubectl describe node ${from}`;
   if (phase !== "connections") return policyRemedy(check);
   if (result.kind === "ok") return "look for a masquerade rule of another program on the nodes: nft list ruleset";
+  if (title === "pod to pod" && from !== to && result.datagrams !== undefined) {
+    return causeBetween(check, result.datagrams);
+  }
   if (result.kind === "incomplete") {
     return `small packets pass and large ones are lost: compare the MTU of pods and of the network between the nodes; "${adminTool} get nodeagentconfiguration default -o yaml" shows a fixed one`;
   }
@@ -40,6 +43,21 @@ function onNode(node: string): string {
   return `run "${adminTool} node check" on node ${node}; a GlobalNetworkPolicy may apply to all pods: "${adminTool} get globalnetworkpolicies"`;
 }
 
+/** Datagrams that need nothing from network cards were sent to the place that TCP does not reach. */
+function causeBetween(
+  { from, to }: Check,
+  { largest, mtu }: { readonly largest: number; readonly mtu: number },
+): string {
+  const found = `"${adminTool} node status" on ${from} and ${to} shows what the node agents found out`;
+  if (largest === 0) {
+    return `nothing passes, not even datagrams: ${betweenNodes(from, to)}; if the pools use VXLAN, the network may drop its port, as vSphere does with 4789: set another vxlanPort in NodeAgentConfiguration "default"`;
+  }
+  if (largest < mtu) {
+    return `packets of more than ${largest} bytes are lost, although the MTU is ${mtu}: set "mtu": ${largest} in the network config; ${found}`;
+  }
+  return `datagrams of all sizes pass, and only TCP is lost: the network card of ${from} or ${to}, or that of the hypervisor, damages checksums inside of VXLAN: set vxlanChecksumOffload to Off in NodeAgentConfiguration "default", or "node.${from}" and "node.${to}"; ${found}`;
+}
+
 function betweenNodes(from: string, to: string): string {
-  return `run "${adminTool} node status" and "${adminTool} node check" on ${from} and ${to}; a firewall between them must let pass UDP port 4789 (VXLAN), protocol 4 (IPIP) or TCP port 179 (BGP), whichever the pools use`;
+  return `run "${adminTool} node status" and "${adminTool} node check" on ${from} and ${to}; a firewall between them must let pass UDP port 4789, or vxlanPort (VXLAN), protocol 4 (IPIP) or TCP port 179 (BGP), whichever the pools use`;
 }

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
+import { openAnsweringSocket } from "../../linux/unchecked-datagrams.ts";
 import { EXIT_USAGE } from "../command.ts";
 import { Interruption, STOP_EXIT_CODES } from "../interruption.ts";
 import { startEchoServer } from "./echo-server.ts";
@@ -18,6 +19,19 @@ const means = {
   resolverConfig: "nameserver 127.0.0.1\nsearch default.svc.example.test svc.example.test example.test\n",
 };
 
+/** Responds to datagrams at this port. */
+function openAnswered(port: number) {
+  const socket = openAnsweringSocket({ family: 4, value: 0x7f000001n }, port);
+  const timer = setInterval(() => socket.answer(), 5);
+  return {
+    port,
+    [Symbol.dispose]() {
+      clearInterval(timer);
+      socket.close();
+    },
+  };
+}
+
 describe("runProbe()", () => {
   test.each([
     ["127.0.0.1", "127.0.0.1"],
@@ -31,6 +45,15 @@ describe("runProbe()", () => {
     expect(await runProbe({ kind: "echo", host, port: mute.port }, means)).toMatchObject({ kind: "incomplete" });
     expect(await runProbe({ kind: "connect", host, port: mute.port }, means)).toEqual({ kind: "ok" });
     expect(await runProbe({ kind: "connect", host, port: 1 }, means)).toMatchObject({ kind: "refused" });
+  });
+
+  test("if only TCP is lost, datagrams of all sizes pass; if everything is, none does", async () => {
+    const lost = await runProbe({ kind: "echo", host: "127.0.0.1", port: mute.port }, means);
+    expect(lost).toMatchObject({ kind: "incomplete", datagrams: { largest: 0 } });
+
+    using answered = openAnswered(mute.port);
+    const half = await runProbe({ kind: "echo", host: "127.0.0.1", port: answered.port }, means);
+    expect(half).toMatchObject({ kind: "incomplete", datagrams: { largest: 65_535, mtu: 65_535 } });
   });
 
   test("a name is completed with the domain of the cluster", async () => {

@@ -1,6 +1,10 @@
 /** Tries one probe, on a connection of its own: an earlier one might pass a policy that a new one does not. */
 import { Resolver } from "node:dns/promises";
 import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseAddress } from "../../ip/address.ts";
+import { isPassing, knownMtu, largestPassing } from "../../linux/measure-path.ts";
+import { openDatagramSocket, SMALL_PACKET } from "../../linux/unchecked-datagrams.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
@@ -14,9 +18,37 @@ export interface ProbeMeans {
 /** Larger than any packet, so that packets of full size are needed in both directions. */
 export const PADDING_BYTES = 16_000;
 
-export function runProbe(probe: Probe, means: ProbeMeans): Promise<ProbeResult> {
+const DATAGRAM_PATIENCE = { tries: 3, replyMilliseconds: 300 } as const;
+
+export async function runProbe(probe: Probe, means: ProbeMeans): Promise<ProbeResult> {
   if (probe.kind === "resolve") return resolveName(probe.host, means);
-  return exchange(probe, means.timeoutMilliseconds);
+  const result = await exchange(probe, means.timeoutMilliseconds);
+  const isLost = result.kind === "timeout" || result.kind === "incomplete";
+  const datagrams = isLost && probe.kind === "echo" ? await measure(probe) : undefined;
+  return isLost && datagrams !== undefined ? { ...result, datagrams } : result;
+}
+
+/** `undefined`: this pod has no way to the place. */
+async function measure({ host, port }: { readonly host: string; readonly port: number }) {
+  const address = parseAddress(host);
+  if (address === undefined) return undefined;
+  try {
+    const socket = openDatagramSocket(address, port);
+    try {
+      const patience = {
+        ...DATAGRAM_PATIENCE,
+        wait: (milliseconds: number) => sleep(milliseconds),
+        signal: new AbortController().signal,
+      };
+      if (!(await isPassing(socket, SMALL_PACKET, patience))) return { largest: 0, mtu: socket.mtu() };
+      const mtu = await knownMtu(socket, patience);
+      return { largest: (await largestPassing(socket, { family: address.family, mtu }, patience)) ?? 0, mtu };
+    } finally {
+      socket.close();
+    }
+  } catch {
+    return undefined;
+  }
 }
 
 function exchange({ kind, host, port }: Exclude<Probe, { kind: "resolve" }>, limit: number): Promise<ProbeResult> {

@@ -44,6 +44,7 @@ export function openKernelGuard(kernel: SocketOpener): KernelGuard {
   };
 }
 
-function guardedTunnels({ tunnels, senders, isPartial }: Guarded): GuardedTunnels {
-  return { tunnels: TUNNEL_NAMES.filter((name) => tunnels.has(name)), senders: [...senders.values()], isPartial };
+function guardedTunnels({ tunnels, vxlanPorts, senders, isPartial }: Guarded): GuardedTunnels {
+  const guarded = TUNNEL_NAMES.filter((name) => tunnels.has(name));
+  return { tunnels: guarded, vxlanPorts, senders: [...senders.values()], isPartial };
 }

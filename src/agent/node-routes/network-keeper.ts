@@ -8,6 +8,7 @@
  * Only devices with our names and routes with our protocol number are ours. While the plan is partial, nothing is removed
  * as stale.
  */
+import type { Link } from "../../linux/rtnetlink/link.ts";
 import type { NetworkEvent } from "../../linux/rtnetlink/network-monitor.ts";
 import type { PlanChange, RoutePlan, TunnelName } from "../../routing/plan.ts";
 import { type QuietMeans, quietReport } from "../quiet-report.ts";
@@ -16,6 +17,7 @@ import { correctEntries, removeEntries } from "./correct-entries.ts";
 import { correctRoutes } from "./correct-routes.ts";
 import { describeCorrections, describeRefusals } from "./describe-network.ts";
 import { EventCheck } from "./event-check.ts";
+import type { NetworkKernel } from "./kernel-network.ts";
 import type { RouteLinks } from "./planned-route.ts";
 import { refusalsOf } from "./steps.ts";
 import {
@@ -25,10 +27,12 @@ import {
   prepareDevices,
   type RemovedDevices,
   removeUnplanned,
+  vxlanPorts,
 } from "./tunnel-devices.ts";
 
 export interface Guarded extends Pick<RoutePlan, "senders" | "isPartial"> {
   readonly tunnels: ReadonlySet<TunnelName>;
+  readonly vxlanPorts: readonly number[];
 }
 
 /** Keeps packets of strangers out of the tunnels. */
@@ -52,7 +56,7 @@ export class NetworkKeeper {
   private prepared: PreparedDevices | undefined;
   private check: EventCheck | undefined;
   /** As of the last comparison. */
-  private guarded: ReadonlySet<TunnelName> = new Set();
+  private guarded: Pick<Guarded, "tunnels" | "vxlanPorts"> = { tunnels: new Set(), vxlanPorts: [] };
   private mustCompare = false;
   private known: ReadonlySet<string> = new Set();
   private readonly report: (message: string) => void;
@@ -69,6 +73,11 @@ export class NetworkKeeper {
   /** What cannot be as planned, for people. */
   get problems(): ReadonlySet<string> {
     return this.known;
+  }
+
+  /** The tunnel devices as of the last comparison. */
+  get devices(): ReadonlyMap<TunnelName, Link> {
+    return this.prepared?.devices ?? new Map();
   }
 
   get routeCount(): number {
@@ -125,7 +134,7 @@ export class NetworkKeeper {
   private follow(plan: RoutePlan, change: PlanChange, prepared: PreparedDevices): boolean {
     const isGuarded =
       change.senders.size === 0 ||
-      this.guard(() => this.means.guard.follow({ ...plan, tunnels: this.guarded }, change.senders));
+      this.guard(() => this.means.guard.follow({ ...plan, ...this.guarded }, change.senders));
     const { steps, isComplete } = this.applied.follow(plan, change, linksOf(prepared));
     const isAccepted = refusalsOf(this.means.kernel, steps).length === 0;
     return isAccepted && isComplete && isGuarded === true;
@@ -135,18 +144,19 @@ export class NetworkKeeper {
   private compare(plan: RoutePlan): readonly string[] {
     const { kernel } = this.means;
     const isFirst = this.prepared === undefined;
-    const open = openTunnels(plan, kernel);
+    const open = guardedBy(plan, kernel);
     // Before there is a device that strangers could send to.
-    const guarded = open.size > 0 ? this.applyGuard(plan, open) : true;
+    const guarded = open.tunnels.size > 0 ? this.applyGuard(plan, open) : true;
     const prepared = prepareDevices(plan.tunnels, this.means);
     const links = linksOf(prepared);
     const entries = correctEntries(plan, prepared.devices, kernel);
     const routes = correctRoutes(plan, links, kernel);
     const removedEntries = plan.isPartial ? 0 : removeEntries(entries.stale, kernel);
     const removedDevices = plan.isPartial ? NONE_REMOVED : removeUnplanned(plan.tunnels, kernel);
-    // A rule goes after its device.
-    const stillOpen = openTunnels(plan, kernel);
-    const unguarded = open.size > 0 && stillOpen.size === open.size ? true : this.applyGuard(plan, stillOpen);
+    // A rule goes after its device, or after its port.
+    const stillOpen = guardedBy(plan, kernel);
+    const isSame = open.tunnels.size > 0 && Bun.deepEquals(stillOpen, open);
+    const unguarded = isSame ? true : this.applyGuard(plan, stillOpen);
     const problems = [
       ...[guarded, unguarded].filter((each) => each !== true),
       ...prepared.problems,
@@ -178,9 +188,9 @@ export class NetworkKeeper {
     });
   }
 
-  private applyGuard(plan: RoutePlan, tunnels: ReadonlySet<TunnelName>): true | string {
-    this.guarded = tunnels;
-    return this.guard(() => this.means.guard.apply({ ...plan, tunnels }));
+  private applyGuard(plan: RoutePlan, guarded: Pick<Guarded, "tunnels" | "vxlanPorts">): true | string {
+    this.guarded = guarded;
+    return this.guard(() => this.means.guard.apply({ ...plan, ...guarded }));
   }
 
   /** Tunnels work without the guard too. Returns why there is none. */
@@ -198,6 +208,10 @@ export class NetworkKeeper {
     for (const problem of problems) if (!this.known.has(problem)) this.means.report(problem);
     this.known = new Set(problems);
   }
+}
+
+function guardedBy(plan: RoutePlan, kernel: NetworkKernel): Pick<Guarded, "tunnels" | "vxlanPorts"> {
+  return { tunnels: openTunnels(plan, kernel), vxlanPorts: vxlanPorts(plan, kernel) };
 }
 
 function linksOf({ devices, host }: PreparedDevices): RouteLinks {

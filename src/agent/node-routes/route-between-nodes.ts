@@ -14,8 +14,10 @@ import { followNetwork } from "./follow-network.ts";
 import { openKernelGuard } from "./kernel-guard.ts";
 import { openKernelNetwork } from "./kernel-network.ts";
 import { NetworkKeeper } from "./network-keeper.ts";
+import { nodeEvents } from "./node-events.ts";
 import { ProblemReport } from "./problem-report.ts";
 import { arePodsRouted, type RoutingFacts } from "./routing-facts.ts";
+import { TunnelPaths } from "./tunnel-paths.ts";
 
 export interface BetweenNodes {
   /** An embedded datastore has one node only. */
@@ -56,10 +58,10 @@ async function route(
   const ending = new AbortController();
   const stop = AbortSignal.any([signal, ending.signal]);
   const [kernel, guard] = [openKernelNetwork(host), openKernelGuard(host)];
+  const needsOwnChecksums = sendsWrongVxlanChecksums(files.kernelRelease());
   const keeper = new NetworkKeeper({
-    ...{ kernel, guard, elapsed, report: warn },
+    ...{ kernel, guard, elapsed, report: warn, needsOwnChecksums },
     poolsOf: (tunnel) => poolsWith(tunnel, followed),
-    needsOwnChecksums: sendsWrongVxlanChecksums(files.kernelRelease()),
   });
   const planner = new RoutePlanner(network.node, { isEnabled: true, isBgpEnabled: true });
   const { node, orchestrator } = network;
@@ -80,17 +82,28 @@ async function route(
       }
     },
   });
+  const settings = new FollowedSettings(node);
+  const { tunnelProbes: probes } = means;
+  const paths =
+    probes &&
+    new TunnelPaths({
+      ...{ node, probes, needsOwnChecksums, folder: shown, clock: means.clock, report: warn },
+      setting: () => settings.checksumOffload,
+      devices: () => keeper.devices,
+      tell: nodeEvents(followed, stop),
+    });
   let isPlanned = false;
   const applied = () => {
     // The kernel is also compared before the datastore could be read.
     if (!isPlanned) return;
+    paths?.note(planner.plan);
     const count = planner.plan.problems.length + keeper.problems.size;
     const { isEnabled } = planner;
     note({ isEnabled, routes: keeper.routeCount, peers: keeper.peerCount, problems: count, appliedAt: elapsed() });
     heard();
   };
   const loops = [
-    followNetwork([resources({ network, replica }, stop), blocksOf(blocks.updates(stop))], {
+    followNetwork([resources(replica, { settings, node }, stop), blocksOf(blocks.updates(stop))], {
       ...{ planner, keeper, applied, wait, report: warn, signal: stop },
       events: (until) =>
         watchNetwork({ kernel: host, signal: until, hasNeighbours: (linkIndex) => keeper.hasNeighbours(linkIndex) }),
@@ -102,7 +115,8 @@ async function route(
       },
     }),
     bgp.run(replica.part(KINDS_OF_PARTS.bgp).updates(stop), stop),
-    problems.run(() => planner.plan.problems, { wait, signal: stop }),
+    problems.run(() => [...planner.plan.problems, ...(paths?.problems ?? [])], { wait, signal: stop }),
+    ...(paths === undefined ? [] : [paths.run(stop)]),
   ];
   try {
     await Promise.all(loops.map((loop) => loop.finally(() => ending.abort())));
@@ -114,12 +128,12 @@ async function route(
 }
 
 async function* resources(
-  { network, replica }: Pick<FollowedNetwork, "network" | "replica">,
+  replica: FollowedNetwork["replica"],
+  { settings, node }: { readonly settings: FollowedSettings; readonly node: string },
   signal: AbortSignal,
 ): AsyncGenerator<FactChanges> {
-  const settings = new FollowedSettings(network.node);
   for await (const { changes } of replica.part(KINDS_OF_PARTS.routes).updates(signal)) {
-    yield { ...settings.facts(changes.configurations), ...resourceFacts(changes, network.node) };
+    yield { ...settings.facts(changes.configurations), ...resourceFacts(changes, node) };
   }
 }
 

@@ -14,7 +14,10 @@ const link = (more: Partial<Link>): Link => ({
 });
 const UNDERLYING = link({ index: 2, name: "eth0", mtu: 1500, kind: "veth" });
 const local = address("192.168.5.1");
-const VXLAN: PlannedTunnel = { name: "vxlan4", local, address: address("10.60.0.0"), mac: "66:00:00:00:00:01" };
+const VXLAN: PlannedTunnel = {
+  ...{ name: "vxlan4", local, address: address("10.60.0.0"), mac: "66:00:00:00:00:01" },
+  vxlan: { port: 4789, id: 4096 },
+};
 const IPIP: PlannedTunnel = { name: "ipip4", local, address: address("10.60.0.1") };
 const present = (vxlan: Partial<KnownVxlan> = {}, more: Partial<Link> = {}): LinkWithVxlan => ({
   link: link(more),

@@ -11,13 +11,10 @@ import { identity } from "../../identity.ts";
 import { type Address, formatAddress, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parseMac } from "../../ip/mac.ts";
 import type { NetlinkRequest } from "../../linux/netlink/request.ts";
-import { VXLAN_PORT } from "../../linux/nftables/tunnel-match.ts";
 import { createIpip } from "../../linux/rtnetlink/ipip.ts";
 import { changeLink, deleteLink, type Link } from "../../linux/rtnetlink/link.ts";
 import { changeVxlan, createVxlan, type LinkWithVxlan, type VxlanSettings } from "../../linux/rtnetlink/vxlan.ts";
 import type { PlannedTunnel, TunnelName } from "../../routing/plan.ts";
-
-const VXLAN_ID = 4096;
 
 interface TunnelKind {
   readonly kind: "vxlan" | "ipip";
@@ -82,7 +79,7 @@ function ipipStep({ name, address }: PlannedTunnel, underlying: Link, present: L
 }
 
 function vxlanStep(
-  { name, local, mac: macText = "" }: PlannedTunnel,
+  { name, local, mac: macText = "", vxlan: numbers }: PlannedTunnel,
   underlying: Link,
   present: LinkWithVxlan | undefined,
 ): DeviceStep {
@@ -90,7 +87,8 @@ function vxlanStep(
   const mac = parseMac(macText);
   if (mac === undefined) return { kind: "problem", reason: `"${macText}" is not a MAC address` };
   const mtu = deviceMtu(name, underlying);
-  const wanted: VxlanSettings = { id: VXLAN_ID, local, underlyingIndex: underlying.index, port: VXLAN_PORT };
+  if (numbers === undefined) return { kind: "problem", reason: "it has no port" };
+  const wanted: VxlanSettings = { ...numbers, local, underlyingIndex: underlying.index };
   const create = createVxlan({ ...wanted, name: deviceName, mac, mtu, state: "up" });
   if (present?.vxlan === undefined) return created(create, { deviceName });
   const { link, vxlan } = present;

@@ -57,6 +57,16 @@ export function openTunnels(
   return new Set(TUNNEL_NAMES.filter((name) => tunnels.has(name) || (!isPartial && isOpen(name, kernel))));
 }
 
+/** Those at which VXLAN devices of this host receive packets, or will: of the plan, and of the devices that are there. */
+export function vxlanPorts(
+  { tunnels }: Pick<RoutePlan, "tunnels">,
+  kernel: Pick<NetworkKernel, "device">,
+): readonly number[] {
+  const present = TUNNEL_NAMES.map((name) => kernel.device(TUNNELS[name].deviceName)?.vxlan?.port ?? 0);
+  const planned = Array.from(tunnels.values(), ({ vxlan }) => vxlan?.port ?? 0);
+  return [...new Set([...present, ...planned])].filter((port) => port > 0).toSorted((left, right) => left - right);
+}
+
 function isOpen(name: TunnelName, kernel: Pick<NetworkKernel, "device">): boolean {
   const present = kernel.device(TUNNELS[name].deviceName);
   if (present === undefined || !present.link.isUp) return false;

@@ -9,8 +9,8 @@ export const VXLAN_PORT = 4789;
 export const TUNNEL_KINDS = ["vxlan", "ipip"] as const;
 export type TunnelKind = (typeof TUNNEL_KINDS)[number];
 
-/** Of any family. */
-export function matchTunnel(kind: TunnelKind): readonly Expression[] {
+/** Of any family. `vxlanPort`: the one that the nodes use. */
+export function matchTunnel(kind: TunnelKind, vxlanPort: number): readonly Expression[] {
   if (kind === "ipip") return matchProtocol(PROTOCOL.ipip);
-  return [...matchProtocol(PROTOCOL.udp), ...matchPorts("destination", VXLAN_PORT)];
+  return [...matchProtocol(PROTOCOL.udp), ...matchPorts("destination", vxlanPort)];
 }

@@ -64,8 +64,8 @@ const FOLLOW_POLICY: readonly Rule[] = [
   },
 ];
 
-/** Of policies that are not carried out. */
-const REPORT_POLICIES: Rule = { apiGroups: [CORE], resources: ["events"], verbs: ["create"] };
+/** Of policies that are not carried out, and of tunnels that do not carry everything. */
+const REPORT_FINDINGS: Rule = { apiGroups: [CORE], resources: ["events"], verbs: ["create"] };
 
 /** The kinds of `ROUTED_BLOCK_KINDS`, beside what the plugin's role has; those of `ROUTING_KINDS` are there and below. */
 const FOLLOW_BLOCKS: Rule = { apiGroups: [PRODUCT_API.group], resources: ["ipamblocks"], verbs: ["watch"] };
@@ -179,7 +179,7 @@ export function pluginRules(datastore: RuleDatastore): readonly Rule[] {
 /** What the node agent needs beside the plugin's rules if the orchestrator's API is the datastore. */
 export const NODE_AGENT_RULES: readonly Rule[] = [
   ...FOLLOW_POLICY,
-  REPORT_POLICIES,
+  REPORT_FINDINGS,
   FOLLOW_BLOCKS,
   FOLLOW_BGP,
   ...FOLLOW_SERVICES,

@@ -371,6 +371,7 @@ export class PolicyCompiler {
     const { failsafeInboundHostPorts: inbound, failsafeOutboundHostPorts: outbound } = settings;
     this.hosts.setFailsafes({ inbound, outbound });
     this.hosts.setPrefixes(prefixes);
+    this.hosts.setVxlanPort(settings.vxlanPort);
     this.unnamed.setPrefixes(prefixes);
   }
 }
@@ -384,7 +385,7 @@ function describeExempt(names: readonly string[]): string {
 
 const BASE_CHAIN_NAMES: ReadonlySet<string> = new Set(
   [true, false].flatMap((hasIpvs) =>
-    workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [], hasIpvs }).map(
+    workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [], vxlanPort: 0, hasIpvs }).map(
       ({ chain }) => chain.name,
     ),
   ),

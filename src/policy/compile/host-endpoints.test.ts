@@ -7,6 +7,7 @@ import { hostEndpoint } from "../../model/host-endpoint.ts";
 import { type IPPoolSpec, ipPool } from "../../model/ip-pool.ts";
 import { node } from "../../model/node.ts";
 import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
+import { PROBE_PORT } from "../../model/probe-port.ts";
 import { profile } from "../../model/profile.ts";
 import type { PolicyChanges } from "../inputs.ts";
 import { interpret } from "../interpret/interpret.ts";
@@ -302,7 +303,35 @@ describe("tunnels between nodes", () => {
       change(compiler, { nodes: [{ kind: "delete", key: "there", previous: undefined }] });
       expect(verdicts(compiler, IPIP)).toEqual(["drop", "drop"]);
       withPools(compiler, { kind: "delete", key: "b", previous: undefined });
-      expect([...compiler.table.sets.keys()].filter((name) => name.startsWith("tunnel_ends"))).toEqual([]);
+      expect([...compiler.table.sets.keys()].filter((name) => /^(tunnel_ends|probed)/.test(name))).toEqual([]);
     });
   }
+
+  test("probes of agents pass from one tunnel to another, and nothing else at their port", () => {
+    const [own, other, pod, card] = ["10.60.0.1", "10.60.1.1", "10.60.1.7", "10.0.0.1"] as const;
+    const compiler = compile({ hostEndpoints: [ALL] });
+    withPools(compiler, poolOf("a", { vxlanMode: "Always" }));
+    const tunnelOf = (name: string, ipv4VXLANTunnelAddr: string) => ({
+      ...{ kind: "put" as const, key: name, previous: undefined },
+      value: node.make({ name }, { ipv4VXLANTunnelAddr }),
+    });
+    change(compiler, { nodes: [tunnelOf("here", own), tunnelOf("there", other)] });
+    const judged = (passage: Passage, from: string, to: string, port: number = PROBE_PORT) => {
+      const [source, destination] = [parseAddress(from), parseAddress(to)];
+      if (source === undefined || destination === undefined) throw new RangeError("not an address");
+      return [6, 17].map((protocol) => pass(compiler, passage, { ...packet(port, protocol), source, destination }));
+    };
+    const device = identity.vxlanDevice;
+    expect([judged(toHost(device), other, own), judged(fromHost(device), own, other)].flat()).toEqual(
+      Array(4).fill("accept"),
+    );
+    const others = [
+      ...[judged(toHost(device), pod, own), judged(toHost(device), other, card), judged(toHost("eth0"), other, own)],
+      ...[judged(fromHost(device), own, pod), judged(fromHost("eth0"), own, other)],
+      ...[judged(toHost(device), other, own, 9090), judged(fromHost(device), own, other, 9090)],
+    ];
+    expect(others.flat()).toEqual(Array(14).fill("drop"));
+    change(compiler, { nodes: [{ kind: "delete", key: "there", previous: undefined }] });
+    expect(judged(toHost(device), other, own)).toEqual(["drop", "drop"]);
+  });
 });

@@ -34,6 +34,7 @@ export class HostEndpoints {
   readonly local = new Map<string, HostEndpoint>();
   private interfaces: readonly HostInterface[] = [];
   private prefixes: readonly string[] = [];
+  private vxlanPort = 0;
   private failsafes: Failsafes = { inbound: [], outbound: [] };
   private chains: ReadonlyMap<HostStage, ChainsOfStage> = new Map();
   private isTouched = false;
@@ -59,6 +60,11 @@ export class HostEndpoints {
   /** How names of workloads' interfaces begin. */
   setPrefixes(prefixes: readonly string[]): void {
     this.prefixes = prefixes;
+    this.touch();
+  }
+
+  setVxlanPort(port: number): void {
+    this.vxlanPort = port;
     this.touch();
   }
 
@@ -145,7 +151,7 @@ export class HostEndpoints {
       return;
     }
     const { failsafes, prefixes } = this;
-    const tunnels = this.tunnelEnds.kinds;
+    const tunnels = { kinds: this.tunnelEnds.kinds, vxlanPort: this.vxlanPort };
     const options = { failsafes, tunnels, prefixes, otherInterfaces: chains.get(ALL_INTERFACES), used };
     for (const chain of stageChains(stage, options)) this.builder.putChain(chain);
   }

@@ -60,12 +60,15 @@ export const SOURCE_MAPS: readonly NftSet[] = [
 const BEFORE_IPVS = 97;
 const AFTER_IPVS = 101;
 
+const USUAL_VXLAN_PORT = 4789;
+
 export interface BaseSettings {
   readonly defaultEndpointToHostAction: "Accept" | "Drop" | "Return";
   /** How names of workloads' interfaces begin. */
   readonly prefixes: readonly string[];
   /** Interfaces with such a name that are not of workloads. */
   readonly exempt: readonly string[];
+  readonly vxlanPort: number;
   /** Whether this host has IPVS. */
   readonly hasIpvs: boolean;
 }
@@ -74,6 +77,7 @@ export function workloadBaseChains({
   defaultEndpointToHostAction,
   prefixes,
   exempt,
+  vxlanPort,
   hasIpvs,
 }: BaseSettings): readonly DesiredChain[] {
   const withPrefix = (key: InterfaceKey, target: string): readonly DesiredRule[] => [
@@ -86,7 +90,7 @@ export function workloadBaseChains({
     baseChain("forward_egress", { hook: "forward", priority: 0 }, from("from_workload")),
     baseChain("forward_ingress", { hook: "forward", priority: 1 }, to("to_workload")),
     ...(hasIpvs
-      ? chainsAroundIpvs(from, to)
+      ? chainsAroundIpvs(from, to, vxlanPort)
       : [baseChain("input_egress", { hook: "input", priority: 0 }, from("workload_to_host"))]),
     ...(defaultEndpointToHostAction === "Drop"
       ? [
@@ -101,7 +105,7 @@ export function workloadBaseChains({
       { expressions: [verdict({ kind: "goto", chain: "from_workload" })] },
     ]),
     chain("from_workload", [
-      ...noTunnels(),
+      ...noTunnels(vxlanPort),
       ...knownConnections(),
       byInterface("iifname", FROM_WORKLOADS),
       drop("unknown workload interface, egress"),
@@ -117,7 +121,7 @@ export function workloadBaseChains({
 type RulesByInterface = (target: string) => readonly DesiredRule[];
 
 /** They have names of their own: the kernel cannot change the priority of a chain. */
-function chainsAroundIpvs(from: RulesByInterface, to: RulesByInterface): readonly DesiredChain[] {
+function chainsAroundIpvs(from: RulesByInterface, to: RulesByInterface, vxlanPort: number): readonly DesiredChain[] {
   return [
     baseChain("input_mark", { hook: "input", priority: BEFORE_IPVS }, [
       { expressions: ARRIVED.set },
@@ -132,7 +136,7 @@ function chainsAroundIpvs(from: RulesByInterface, to: RulesByInterface): readonl
       { expressions: [...FROM_WORKLOAD.isSet, jump("from_workload_address")] },
     ]),
     chain("from_workload_address", [
-      ...noTunnels(),
+      ...noTunnels(vxlanPort),
       ...knownConnections(),
       ...([4, 6] as const).map(bySourceAddress),
       drop("unknown workload address, egress"),
@@ -166,6 +170,12 @@ function bySourceAddress(family: 4 | 6): DesiredRule {
  * Otherwise a workload could wrap its packets, and no policy would see them. Before known connections: a workload may
  * also reply to what another host sends from the port of VXLAN.
  */
-function noTunnels(): readonly DesiredRule[] {
-  return TUNNEL_KINDS.map((kind) => drop(`${TUNNEL_TITLES[kind]} of a workload`, matchTunnel(kind)));
+function noTunnels(vxlanPort: number): readonly DesiredRule[] {
+  // Nodes whose agents have not heard of another port yet, or are of a former release, listen at the usual one.
+  const ports = [...new Set([USUAL_VXLAN_PORT, vxlanPort])];
+  return TUNNEL_KINDS.flatMap((kind) =>
+    (kind === "vxlan" ? ports : [vxlanPort]).map((port) =>
+      drop(`${TUNNEL_TITLES[kind]} of a workload`, matchTunnel(kind, port)),
+    ),
+  );
 }

@@ -14,7 +14,6 @@ import type { Expression } from "../../linux/nftables/expression.ts";
 import { loadPort, matchInterface, matchInterfacePrefix, type Side, verdict } from "../../linux/nftables/match.ts";
 import type { BaseChain } from "../../linux/nftables/ruleset.ts";
 import type { NftSet } from "../../linux/nftables/set.ts";
-import type { TunnelKind } from "../../linux/nftables/tunnel-match.ts";
 import { concatenate, portValue, protocolValue } from "../../linux/nftables/value.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import type { Direction } from "../effective-rule.ts";
@@ -28,7 +27,7 @@ import {
   neighbourDiscovery,
 } from "./chain-parts.ts";
 import { ACCEPTED } from "./packet-mark.ts";
-import { acceptTunnels } from "./tunnel-packets.ts";
+import { acceptProbes, acceptTunnels, type OpenTunnels } from "./tunnel-packets.ts";
 
 export const HOST_STAGES = [
   "untracked_in",
@@ -70,7 +69,7 @@ export interface Failsafes {
 export interface StageOptions {
   readonly failsafes: Failsafes;
   /** The tunnels between nodes that pools need: the policies of hosts do not cut them. */
-  readonly tunnels: ReadonlySet<TunnelKind>;
+  readonly tunnels: OpenTunnels;
   /** How names of workloads' interfaces begin. */
   readonly prefixes: readonly string[];
   /** The chain of the host endpoint "*". */
@@ -129,6 +128,7 @@ function preludeRules(
   const direction = directionAt(stage);
   const otherEnd = direction === "ingress" ? "source" : "destination";
   const always = [neighbourDiscovery(), ...acceptTunnels(tunnels, otherEnd)];
+  const probes = tunnels.kinds.has("vxlan") ? acceptProbes(direction === "ingress" ? "iifname" : "oifname") : [];
   const own = direction === "ingress" ? inbound : outbound;
   const other = direction === "ingress" ? outbound : inbound;
   switch (stage) {
@@ -144,9 +144,15 @@ function preludeRules(
         ...connectionsAfter("untracked_in", used),
         ...acceptMarked(used),
         ...acceptPorts(inbound, "destination"),
+        ...probes,
       ];
     case "output":
-      return [...always, ...connectionsAfter("untracked_out", used), ...acceptPorts(outbound, "destination")];
+      return [
+        ...always,
+        ...connectionsAfter("untracked_out", used),
+        ...acceptPorts(outbound, "destination"),
+        ...probes,
+      ];
     case "forward_in":
       return [...connectionsAfter("untracked_in", used), ...acceptMarked(used)];
     case "forward_out":

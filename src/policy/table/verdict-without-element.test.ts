@@ -14,7 +14,7 @@ const ETH0 = interfaceValue("eth0");
 function hostChain(otherInterfaces?: string): DesiredChain {
   const chains = stageChains("input", {
     failsafes: { inbound: [], outbound: [] },
-    tunnels: new Set(),
+    tunnels: { kinds: new Set(), vxlanPort: 4789 },
     prefixes: [identity.interfacePrefix],
     otherInterfaces,
     used: new Set(["input"]),
@@ -38,9 +38,31 @@ describe("verdictWithoutElement()", () => {
     expect(verdictWithoutElement(hostChain(otherInterfaces), MAP, interfaceValue(interfaceName))).toEqual(expected);
   });
 
+  test("the workloads' chain drops VXLAN at the port of this cluster and at the usual one", () => {
+    const rulesWith = (vxlanPort: number) =>
+      named(
+        workloadBaseChains({
+          defaultEndpointToHostAction: "Drop",
+          prefixes: [],
+          exempt: [],
+          vxlanPort,
+          hasIpvs: false,
+        }),
+        "from_workload",
+      ).rules.filter(({ comment = "" }) => comment.includes("VXLAN"));
+
+    expect([rulesWith(4789).length, rulesWith(8472).length]).toEqual([1, 2]);
+  });
+
   test("of the workloads' chain drops", () => {
     const chain = named(
-      workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [], hasIpvs: false }),
+      workloadBaseChains({
+        defaultEndpointToHostAction: "Drop",
+        prefixes: [],
+        exempt: [],
+        vxlanPort: 4789,
+        hasIpvs: false,
+      }),
       "from_workload",
     );
 

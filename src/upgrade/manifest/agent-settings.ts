@@ -12,6 +12,7 @@ import { quoted } from "../../quote.ts";
 import type { Obstacle } from "../facts.ts";
 import { SOURCE_SPOOFING } from "../former-names.ts";
 import { isSame } from "../merge/canonical-json.ts";
+import { translateFeatures } from "../storage/agent-settings.ts";
 import type { UnreadVariable } from "./workload.ts";
 
 export interface TranslatedEnvironment {
@@ -46,6 +47,9 @@ const TABLE: Readonly<Record<string, Translate>> = {
   FELIX_PROMETHEUSMETRICSPORT: (value) => ({ prometheusMetricsPort: Number(value) }),
   FELIX_INTERFACEPREFIX: (value) => ({ interfacePrefix: value }),
   FELIX_IPTABLESREFRESHINTERVAL: refreshInterval,
+  FELIX_VXLANPORT: (value) => ({ vxlanPort: Number(value) }),
+  FELIX_VXLANVNI: (value) => ({ vxlanVNI: Number(value) }),
+  FELIX_FEATUREDETECTOVERRIDE: features,
   FELIX_FAILSAFEINBOUNDHOSTPORTS: (value) => failsafe(value, "failsafeInboundHostPorts"),
   FELIX_FAILSAFEOUTBOUNDHOSTPORTS: (value) => failsafe(value, "failsafeOutboundHostPorts"),
 };
@@ -167,7 +171,9 @@ function obstacle(name: string, value: string, remedy: string): Obstacle {
 
 /** A wrong guess would change which addresses nodes have, where the datastore is, or which ports of hosts stay open. */
 function isReachabilitySetting(name: string): boolean {
-  return /^IP6?(_AUTODETECTION_METHOD)?$|^ETCD_|^FELIX_FAILSAFE|^FELIX_INTERFACEPREFIX$/.test(name);
+  return /^IP6?(_AUTODETECTION_METHOD)?$|^ETCD_|^FELIX_FAILSAFE|^FELIX_INTERFACEPREFIX$|^FELIX_VXLAN(PORT|VNI)$/.test(
+    name,
+  );
 }
 
 function isValid(spec: Partial<NodeAgentConfigurationSpec>): boolean {
@@ -203,6 +209,11 @@ function hostAction(value: string): ReturnType<Translate> {
 
 function truth(value: string, field: "healthEnabled" | "prometheusMetricsEnabled") {
   return { [field]: /^(true|1|yes)$/i.test(value) };
+}
+
+function features(value: string): ReturnType<Translate> {
+  const { vxlanChecksumOffload, others } = translateFeatures(value);
+  return vxlanChecksumOffload === undefined || others !== "" ? undefined : { vxlanChecksumOffload };
 }
 
 function refreshInterval(value: string): ReturnType<Translate> {

@@ -218,6 +218,9 @@ describe("wantedManifest() of an installation that was changed", () => {
     ["FELIX_PROMETHEUSMETRICSENABLED", "true", { prometheusMetricsEnabled: true }],
     ["FELIX_DEFAULTENDPOINTTOHOSTACTION", "RETURN", { defaultEndpointToHostAction: "Return" }],
     ["FELIX_HEALTHPORT", "9199", { healthPort: 9199 }],
+    ["FELIX_VXLANPORT", "8472", { vxlanPort: 8472 }],
+    ["FELIX_VXLANVNI", "77", { vxlanVNI: 77 }],
+    ["FELIX_FEATUREDETECTOVERRIDE", "ChecksumOffloadBroken=true", { vxlanChecksumOffload: "Off" }],
     ["FELIX_INTERFACEPREFIX", "eni", { interfacePrefix: "eni" }],
     [
       "FELIX_FAILSAFEINBOUNDHOSTPORTS",
@@ -240,6 +243,7 @@ describe("wantedManifest() of an installation that was changed", () => {
   test.each([
     ["FELIX_BPFENABLED", "true"],
     ["FELIX_WIREGUARDENABLED", "true"],
+    ["FELIX_VXLANPORT", "vxlan"],
     ["IP_AUTODETECTION_METHOD", "magic"],
     ["IP", "192.0.2.1/24"],
     ["FELIX_FAILSAFEINBOUNDHOSTPORTS", "tcp:10.0.0.0/8:22"],

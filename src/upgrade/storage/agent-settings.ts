@@ -4,10 +4,14 @@
 import type { GenericSchema } from "valibot";
 import type { Fields } from "../../kube/objects.ts";
 import { NODE_AGENT_CONFIGURATION } from "../../model/kinds.ts";
+import { SETTINGS_OF_ALL_NODES } from "../../model/node-agent-configuration.ts";
 import { formatProblems, type Problem } from "../../model/problem.ts";
 import { decodeShape, findUnknownFields, isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
 import { FORMER_AGENT_CONFIGURATION, isSpoofingAllowed, SOURCE_SPOOFING } from "../former-names.ts";
+
+/** What the kernel can do, if it is not found out. */
+const FEATURES = "featureDetectOverride";
 
 export interface AgentSettings {
   readonly spec: Fields;
@@ -39,8 +43,6 @@ const WITHOUT_COUNTERPART: Readonly<Record<string, readonly unknown[]>> = {
   reportingInterval: ["0s", "0"],
   usageReportingEnabled: [false],
   vxlanEnabled: [true],
-  vxlanPort: [4789],
-  vxlanVNI: [4096],
   wireguardEnabled: [false],
   wireguardEnabledV6: [false],
 };
@@ -63,8 +65,13 @@ const FAILSAFE: readonly string[] = ["failsafeInboundHostPorts", "failsafeOutbou
 const WORDS = "defaultEndpointToHostAction";
 
 export function agentSettings(name: string, former: unknown): AgentSettings {
-  const { [SOURCE_SPOOFING.field]: spoofing, ...given }: Fields = isObject(former) ? former : {};
-  const renamed = withPresentNames(given);
+  const { [SOURCE_SPOOFING.field]: spoofing, [FEATURES]: features, ...given }: Fields = isObject(former) ? former : {};
+  const { vxlanChecksumOffload, others } = translateFeatures(features);
+  const renamed: Fields = {
+    ...withPresentNames(name === "default" ? given : without(given, SETTINGS_OF_ALL_NODES)),
+    ...(vxlanChecksumOffload && { vxlanChecksumOffload }),
+    ...(others === "" ? {} : { [FEATURES]: others }),
+  };
   const schema = NODE_AGENT_CONFIGURATION.codec.specSchema;
   const unknown = findUnknownFields(schema, renamed)
     .map(({ path }) => path)
@@ -83,6 +90,7 @@ export function agentSettings(name: string, former: unknown): AgentSettings {
     spec: known.ok && isObject(known.value) ? known.value : {},
     notes: [
       ...spoofingNotes(name, spoofing),
+      ...ofAllNodesNotes(name, given),
       ...listed(
         name,
         "this release does not have",
@@ -120,6 +128,28 @@ function spoofingNotes(name: string, spoofing: unknown): readonly string[] {
     return [`${what} becomes the switch allowedSourcePrefixes; addresses of pools and nodes are excluded all the same`];
   }
   return [`${what} is not copied: the switch allowedSourcePrefixes is one for all nodes`];
+}
+
+/** One of two nodes with different ones would be cut off. */
+function ofAllNodesNotes(name: string, given: Fields): readonly string[] {
+  if (name === "default") return [];
+  return SETTINGS_OF_ALL_NODES.filter((field) => given[field] !== undefined && given[field] !== null).map(
+    (field) =>
+      `${FORMER_AGENT_CONFIGURATION.kind} ${quoted(name)}: ${field} ${quoted(given[field])} is not copied: it is the same on all nodes`,
+  );
+}
+
+/** `ChecksumOffloadBroken=true,Other=false`: the first has a counterpart. `others`: the rest of it. */
+export function translateFeatures(text: unknown): {
+  readonly vxlanChecksumOffload?: "On" | "Off";
+  readonly others: string;
+} {
+  const entries = typeof text === "string" ? text.split(",").map((each) => each.trim()) : [];
+  const offload = entries.map((each) => /^ChecksumOffloadBroken\s*=\s*(true|false)$/i.exec(each)?.[1]?.toLowerCase());
+  const others = entries.filter((each, index) => each !== "" && offload[index] === undefined).join(",");
+  const isBroken = offload.findLast((each) => each !== undefined);
+  if (isBroken === undefined) return { others };
+  return { vxlanChecksumOffload: isBroken === "true" ? "Off" : "On", others };
 }
 
 function listed(name: string, reason: string, fields: string): readonly string[] {

@@ -147,7 +147,7 @@ describe("the settings of the node agent on etcd", () => {
 
   test("are silent about what former agents wrote themselves, and about what this release does anyway", () => {
     const written = { logSeverityScreen: "Info", floatingIPs: "Disabled", reportingInterval: "0s", bpfLogLevel: "" };
-    const usual = { bpfEnabled: false, vxlanVNI: 4096, policySyncPathPrefix: "/var/run/nodeagent", ipipEnabled: true };
+    const usual = { bpfEnabled: false, policySyncPathPrefix: "/var/run/nodeagent", ipipEnabled: true };
 
     expect(agentSettings("default", { ...written, ...usual, healthPort: 9098 })).toEqual({
       spec: { healthPort: 9098 },
@@ -190,6 +190,27 @@ describe("the settings of the node agent on etcd", () => {
       expect.stringContaining('"default": workloadSourceSpoofing "Any" becomes the switch allowedSourcePrefixes'),
       expect.stringContaining('"node.one": workloadSourceSpoofing "Any" is not copied'),
     ]);
+  });
+
+  test("keep the port and the VNI of VXLAN, and what was said about checksum offload", () => {
+    const former = {
+      vxlanPort: 8472,
+      vxlanVNI: 77,
+      featureDetectOverride: "SNATFullyRandom=true,ChecksumOffloadBroken=true",
+    };
+
+    expect(agentSettings("default", former)).toEqual({
+      spec: { vxlanPort: 8472, vxlanVNI: 77, vxlanChecksumOffload: "Off" },
+      notes: [expect.stringContaining("fields that this release does not have are not copied: featureDetectOverride")],
+      problems: [],
+    });
+    expect(
+      agentSettings("node.one", { vxlanPort: 8472, featureDetectOverride: "ChecksumOffloadBroken=false" }),
+    ).toEqual({
+      spec: { vxlanChecksumOffload: "On" },
+      notes: ['FelixConfiguration "node.one": vxlanPort 8472 is not copied: it is the same on all nodes'],
+      problems: [],
+    });
   });
 
   test("are copied beside the former ones, those of an administrator stay, and a rollback removes the copies", async () => {

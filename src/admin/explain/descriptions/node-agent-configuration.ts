@@ -42,5 +42,11 @@ export const NODE_AGENT_CONFIGURATION: KindDescriptions = {
       "Whether the agent sets routes, tunnels and NAT (default: Enabled); Disabled leaves them to another networking plugin or to the network between nodes",
     "spec.tablesRefreshInterval":
       "How often the rules in the kernel are compared with the expected ones (default: 180s; 0s: never)",
+    "spec.vxlanChecksumOffload":
+      "Whether VXLAN devices leave the checksums of the packets inside to the network card (default: Auto); Auto turns it off if agents find that only TCP fails between them, On and Off decide it",
+    "spec.vxlanPort":
+      "UDP port of VXLAN (default: 4789); only in default: it is the same on all nodes, and a change interrupts the tunnels for a moment",
+    "spec.vxlanVNI":
+      "VXLAN network identifier (default: 4096); only in default: it is the same on all nodes, and a change interrupts the tunnels for a moment",
   },
 };

@@ -16,6 +16,7 @@ import {
   HOST_ENDPOINT_RULES,
   HOST_OPTION_RULES,
   NODE_AGENT_NAME_RULES,
+  NODE_AGENT_RULES,
   POLICY_NAME_RULES,
   RESERVED_NAME_RULES,
   rulesOfPolicy,
@@ -113,7 +114,7 @@ const ROWS: Readonly<Record<string, CustomResourceRow>> = {
       { name: "Endpoint To Host", path: ".spec.defaultEndpointToHostAction" },
       { name: "Metrics", path: ".spec.prometheusMetricsEnabled", type: "boolean" },
     ],
-    rules: { "": NODE_AGENT_NAME_RULES },
+    rules: { "": [...NODE_AGENT_NAME_RULES, ...NODE_AGENT_RULES] },
   },
   KubeControllersConfiguration: {
     columns: [{ name: "Auto Host Endpoints", path: ".spec.controllers.node.hostEndpoint.autoCreate" }],

@@ -1,8 +1,14 @@
 /** The rules of policies and what they refer to, as CEL: what depends on several fields. The messages are those of the model. */
 import { HTTP_BEFORE_ROUTING } from "../../../model/global-network-policy.ts";
 import { HTTP_PATH_MESSAGES } from "../../../model/http-rule.ts";
+import {
+  OF_ALL_NODES_MESSAGE,
+  PROBE_PORT_MESSAGE,
+  SETTINGS_OF_ALL_NODES,
+} from "../../../model/node-agent-configuration.ts";
 import { ORCHESTRATOR_POLICY } from "../../../model/orchestrator-policy.ts";
 import { EXCLUDED_BY_SERVICES, RULE_MESSAGES } from "../../../model/policy-rules-check.ts";
+import { PROBE_PORT } from "../../../model/probe-port.ts";
 import { DEFAULT_TIER } from "../../../model/tier.ts";
 import type { CelRule } from "./crd-schema.ts";
 import { formatted } from "./formatted-message.ts";
@@ -160,6 +166,17 @@ export const HOST_ENDPOINT_RULES: readonly CelRule[] = [
     rule: "!has(self.interfaceName) || self.interfaceName == '*' || self.interfaceName.matches('^[a-zA-Z0-9_.-]{1,15}$')",
     fieldPath: ".interfaceName",
     message: 'is not an interface name; use 1 to 15 letters, digits, "_", "." or "-", or "*"',
+  },
+];
+
+export const NODE_AGENT_RULES: readonly CelRule[] = [
+  ...SETTINGS_OF_ALL_NODES.map((field) => ({
+    rule: `self.metadata.name == 'default' || !has(self.spec) || !has(self.spec.${field})`,
+    message: `spec.${field}: ${OF_ALL_NODES_MESSAGE}`,
+  })),
+  {
+    rule: `!has(self.spec) || !has(self.spec.vxlanPort) || self.spec.vxlanPort != ${PROBE_PORT}`,
+    message: `spec.vxlanPort: ${PROBE_PORT_MESSAGE}`,
   },
 ];
 

@@ -1,0 +1,147 @@
+/**
+ * Probes the path through a tunnel to another node, and answers the probes of others.
+ *
+ * An agent answers at the address of its tunnel, with less than it was sent; what it reads has no meaning. So whoever reaches
+ * it learns that an agent runs there, and nothing else.
+ */
+import { connect } from "node:net";
+import { type Address, formatAddress, parseAddress, unmapAddress } from "../../ip/address.ts";
+import { type ConnectionLimits, LimitedConnections } from "../../limited-connections.ts";
+import { readChecksumOffload, setChecksumOffload } from "../../linux/checksum-offload.ts";
+import { isPassing, largestPassing } from "../../linux/measure-path.ts";
+import {
+  type AskingSocket,
+  openAnsweringSocket,
+  openDatagramSocket,
+  openEchoSocket,
+  SMALL_PACKET,
+} from "../../linux/unchecked-datagrams.ts";
+import { PROBE_PORT } from "../../model/probe-port.ts";
+import type { PathResult } from "../../routing/tunnel-paths.ts";
+
+type Wait = (milliseconds: number, signal: AbortSignal) => Promise<void>;
+
+/** What the agent does with tunnels beside routing; a simulated node has no packets. */
+export interface TunnelProbes {
+  probe(path: ProbedPath, wait: Wait, signal: AbortSignal): Promise<PathResult>;
+  /** Until the signal is aborted. Throws if the port is taken. */
+  answer(answered: Answered, wait: Wait, signal: AbortSignal): Promise<void>;
+  isOffloadOn(device: string): boolean;
+  setOffload(device: string, state: "on" | "off"): void;
+}
+
+export interface Answered {
+  /** Of the tunnel of this node. */
+  readonly address: Address;
+  /** Of the tunnel of another node. Pods reach the port too, and are not answered. */
+  readonly isPeer: (address: Address) => boolean;
+}
+
+export interface ProbedPath {
+  readonly node: string;
+  /** Of its tunnel. */
+  readonly address: Address;
+  /** Of the node itself. */
+  readonly remote: Address;
+  /** Of the device. */
+  readonly mtu: number;
+}
+
+const REPLY_MILLISECONDS = 1_000;
+const ANSWER_MILLISECONDS = 100;
+const TRIES = 3;
+/** As large as segments that are left to the card are; a healthy network needs some milliseconds. */
+const TCP_BYTES = 64 * 1024;
+const TCP_MILLISECONDS = 3_000;
+const LIMITS: ConnectionLimits = { most: 64, requestMilliseconds: 10_000, replyMilliseconds: 2_000 };
+
+export const ownTunnelProbes: TunnelProbes = {
+  probe: probePath,
+  answer,
+  isOffloadOn: readChecksumOffload,
+  setOffload: setChecksumOffload,
+};
+
+async function probePath(
+  { node, address, remote, mtu }: ProbedPath,
+  wait: Wait,
+  signal: AbortSignal,
+): Promise<PathResult> {
+  using sockets = new DisposableStack();
+  const opened = (socket: AskingSocket) => {
+    sockets.defer(() => socket.close());
+    return socket;
+  };
+  const patience = { tries: TRIES, replyMilliseconds: REPLY_MILLISECONDS, wait, signal };
+  const datagrams = opened(openDatagramSocket(address, PROBE_PORT));
+  const hasAgent = await isPassing(datagrams, SMALL_PACKET, patience);
+  // An agent answers with a small one: what is lost is lost on the way to it. Without one, the kernel of the node does.
+  const socket = hasAgent ? datagrams : opened(openEchoSocket(address));
+  if (!hasAgent && !(await isPassing(socket, SMALL_PACKET, patience))) {
+    const isThere = await isPassing(opened(openEchoSocket(remote)), SMALL_PACKET, patience);
+    return { node, small: "lost", large: "lost", tcp: "unknown", isThere };
+  }
+  const largest = await largestPassing(socket, { family: address.family, mtu }, patience);
+  if (largest === undefined) return { node, small: "lost", large: "lost", tcp: "unknown" };
+  if (largest < mtu) return { node, small: "passed", large: "lost", tcp: "unknown", workingMtu: largest };
+  return { node, small: "passed", large: "passed", tcp: hasAgent ? await sendByTcp(address) : "unknown" };
+}
+
+/** Only silence means that packets are lost: a refusal has arrived, and an agent of another release may not listen. */
+async function sendByTcp(address: Address): Promise<PathResult["tcp"]> {
+  const { promise, resolve } = Promise.withResolvers<PathResult["tcp"]>();
+  const socket = connect({ host: formatAddress(address), port: PROBE_PORT });
+  const timer = setTimeout(() => resolve("lost"), TCP_MILLISECONDS);
+  socket.once("connect", () => void socket.write(new Uint8Array(TCP_BYTES)));
+  socket.once("data", () => resolve("passed"));
+  socket.once("error", () => resolve("unknown"));
+  socket.once("close", () => resolve("unknown"));
+  return promise.finally(() => {
+    clearTimeout(timer);
+    socket.destroy();
+  });
+}
+
+async function answer({ address, isPeer }: Answered, wait: Wait, signal: AbortSignal): Promise<void> {
+  const datagrams = openAnsweringSocket(address, PROBE_PORT, isPeer);
+  try {
+    const listener = listen(address, isPeer);
+    try {
+      while (!signal.aborted) {
+        datagrams.answer();
+        await wait(ANSWER_MILLISECONDS, signal);
+      }
+    } finally {
+      listener.stop(true);
+    }
+  } finally {
+    datagrams.close();
+  }
+}
+
+/** Responds with one byte to as many as a probe sends, and closes. */
+function listen(address: Address, isPeer: Answered["isPeer"]) {
+  type Connection = Bun.Socket<{ bytes: number }>;
+  const connections = new LimitedConnections<Connection>(LIMITS, (connection) => connection.terminate());
+  return Bun.listen<{ bytes: number }>({
+    hostname: formatAddress(address),
+    port: PROBE_PORT,
+    exclusive: true,
+    socket: {
+      open(connection) {
+        connection.data = { bytes: 0 };
+        const remote = parseAddress(connection.remoteAddress);
+        const isWanted = remote !== undefined && isPeer(unmapAddress(remote));
+        if (!isWanted || !connections.admit(connection, connection.remoteAddress)) connection.terminate();
+      },
+      data(connection, bytes) {
+        connection.data.bytes += bytes.length;
+        if (connection.data.bytes < TCP_BYTES) return;
+        connections.reply(connection);
+        connection.end(Uint8Array.of(1));
+      },
+      close: (connection) => connections.left(connection),
+      error: (connection) => connection.terminate(),
+    },
+  });
+}

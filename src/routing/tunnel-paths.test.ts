@@ -1,0 +1,153 @@
+import { describe, expect, test } from "bun:test";
+import {
+  choosePeers,
+  decideOffload,
+  describePaths,
+  type OffloadSetting,
+  type OffloadState,
+  type PathResult,
+} from "./tunnel-paths.ts";
+
+const path = (node: string, more: Partial<PathResult> = {}): PathResult => ({
+  ...{ node, small: "passed", large: "passed", tcp: "passed" },
+  ...more,
+});
+const broken = (node: string) => path(node, { tcp: "lost" });
+const unknown = (node: string) => path(node, { tcp: "unknown" });
+const gone = (node: string) => path(node, { small: "lost", large: "lost", tcp: "unknown" });
+const START: OffloadState = { failures: 0 };
+const DEVICE = { name: "vxlan.x", mtu: 1450, headerLength: 50, port: 4789 };
+
+/** One round after the other; what was wanted in each. */
+function play(
+  rounds: readonly (readonly PathResult[])[],
+  more: { readonly setting?: OffloadSetting; readonly needsOwnChecksums?: boolean; readonly from?: OffloadState } = {},
+) {
+  const { setting = "Auto", needsOwnChecksums = false } = more;
+  let state = more.from ?? START;
+  const wanted = rounds.map((round) => {
+    const { wanted: now, ...next } = decideOffload(state, { setting, needsOwnChecksums, round });
+    state = next;
+    return now;
+  });
+  return { wanted, state };
+}
+
+describe("choosePeers()", () => {
+  test("takes the next ones by name, around the end, and not the node itself", () => {
+    expect(choosePeers("c", ["d", "a", "c", "b", "e"])).toEqual(["d", "e", "a"]);
+    expect(choosePeers("z", ["a", "b"])).toEqual(["a", "b"]);
+    expect(choosePeers("a", ["a"])).toEqual([]);
+  });
+
+  test("lets every node be probed by as many as it probes", () => {
+    const nodes = Array.from({ length: 50 }, (_, index) => `node-${index}`);
+    const probed = nodes.flatMap((own) => choosePeers(own, nodes));
+    for (const node of nodes) expect(probed.filter((each) => each === node)).toHaveLength(3);
+  });
+});
+
+describe("decideOffload()", () => {
+  test("turns offload off after three rounds in which only TCP failed, to every node that answers", () => {
+    const { wanted, state } = play(Array(3).fill([broken("b"), broken("c"), gone("d")]));
+    expect(wanted).toEqual([undefined, undefined, "off"]);
+    expect(state.record).toMatchObject({ state: "off", by: "probes", reason: expect.stringContaining('"b", "c"') });
+  });
+
+  test.each([
+    ["one node is reached by TCP: the cards of the others are broken", [broken("b"), path("c")]],
+    ["an agent does not answer yet: an upgrade", [broken("b"), unknown("c")]],
+    ["no agent answers: a former release", [unknown("b"), unknown("c")]],
+    ["large packets are lost too", [path("b", { large: "lost", tcp: "unknown" })]],
+    ["nothing passes", [path("b", { small: "lost", large: "lost", tcp: "unknown" })]],
+    ["there are no other nodes", []],
+  ] as const)("leaves it alone if %s", (_, round) => {
+    expect(play(Array(9).fill(round)).wanted).toEqual(Array(9).fill(undefined));
+  });
+
+  test("begins to count again after a round that passed", () => {
+    const rounds = [[broken("b")], [broken("b")], [path("b")], [broken("b")], [broken("b")]];
+    expect(play(rounds).wanted).toEqual(Array(5).fill(undefined));
+  });
+
+  test("once off it stays off, also if it does not help, which is told", () => {
+    const { state: off } = play(Array(3).fill([broken("b")]));
+    const rounds = [...Array(5).fill([path("b")]), ...Array(5).fill([broken("b")])];
+    const { wanted, state } = play(rounds, { from: off });
+    expect([wanted, state.record]).toEqual([Array(10).fill(undefined), off.record]);
+    expect(describePaths(DEVICE, state, { round: [broken("b")], isLasting: true })).toContainEqual(
+      expect.stringContaining("without checksum offload of this node either"),
+    );
+  });
+
+  test("if all cards are broken, all are off in the end, in whichever order their agents start", () => {
+    const nodes = ["a", "b", "c", "d", "e", "f"];
+    for (const order of [nodes, nodes.toReversed(), nodes.slice(0, 2)]) {
+      const [states, off] = [new Map<string, OffloadState>(), new Set<string>()];
+      // One more starts every fifth round. TCP passes only if both ends are off.
+      for (let time = 0; time < 80; time += 1) {
+        const started = order.slice(0, 1 + Math.floor(time / 5));
+        for (const own of started) {
+          const round = choosePeers(own, order).map((node) => {
+            if (!started.includes(node)) return unknown(node);
+            return off.has(own) && off.has(node) ? path(node) : broken(node);
+          });
+          const { wanted, ...state } = decideOffload(states.get(own) ?? START, {
+            ...{ setting: "Auto", needsOwnChecksums: false, round },
+          });
+          states.set(own, state);
+          if (wanted === "off") off.add(own);
+          if (wanted === "on") off.delete(own);
+        }
+      }
+      expect([...off].toSorted()).toEqual(order.toSorted());
+    }
+  });
+
+  test("does what the setting says, whatever the probes say, and starts again after it", () => {
+    expect(play([[path("b")]], { setting: "Off" }).wanted).toEqual(["off"]);
+    const { state: off } = play([[path("b")]], { setting: "Off" });
+    expect(play([[path("b")]], { from: off }).wanted).toEqual(["on"]);
+    const { state: found } = play(Array(3).fill([broken("b")]));
+    expect(play([[broken("b")]], { setting: "On", from: found })).toEqual({ wanted: ["on"], state: START });
+  });
+
+  test("keeps it off on a kernel that is known to be wrong", () => {
+    expect(play([[path("b")]], { needsOwnChecksums: true }).wanted).toEqual(["off"]);
+    expect(play([[path("b")]], { needsOwnChecksums: true, setting: "On" }).wanted).toEqual(["on"]);
+  });
+});
+
+describe("describePaths()", () => {
+  const told = (round: readonly PathResult[], isLasting = true) => describePaths(DEVICE, START, { round, isLasting });
+  const there = (node: string) => ({ ...gone(node), isThere: true });
+
+  test("names the port if nothing passes to nodes that are there, only if it lasts and there is no other way", () => {
+    expect(told([there("b"), there("c"), gone("d")])).toEqual([
+      expect.stringMatching(
+        /^Nothing passes vxlan\.x to nodes "b", "c", .* drops UDP port 4789.* set another vxlanPort/,
+      ),
+    ]);
+    expect([told([there("b"), there("c")], false), told([there("b"), there("c"), path("d")]), told([])]).toEqual([
+      ...[[], [], []],
+    ]);
+  });
+
+  test.each([
+    ["a single node", [there("b")]],
+    ["nodes that may be switched off", [gone("b"), gone("c")]],
+    ["nodes of which one may be starting", [gone("b"), there("c")]],
+  ] as const)("does not blame the network for %s", (_, round) => {
+    expect(told(round)).toEqual([expect.stringMatching(/^No answer by vxlan\.x from .*may drop UDP port 4789/)]);
+  });
+
+  test("names the MTU that works, and the one to set below, with which the device has it", () => {
+    expect(told([path("b", { large: "lost", tcp: "unknown", workingMtu: 1400 })])).toEqual([
+      expect.stringMatching(/^Packets of more than 1400 bytes are lost in vxlan\.x to node "b".* interfaces to 1450 /),
+    ]);
+  });
+
+  test("says of a single node that TCP does not pass to it", () => {
+    expect(told([broken("b"), path("c")])).toEqual([expect.stringContaining('TCP does not pass vxlan.x to node "b"')]);
+  });
+});

@@ -1,0 +1,176 @@
+/**
+ * What probes between node agents say about the VXLAN tunnels, and whether the checksums of the packets inside are left to
+ * the network card. Pure.
+ *
+ *   nothing passes ──────────────────────▶ the network drops the port of VXLAN, if the nodes are there
+ *   small packets pass, large ones do not ▶ the network has a smaller MTU
+ *   both pass, TCP does not ──────────────▶ the card damages what it computes: offload off, if every node that answers says so
+ *
+ * Echo requests and datagrams without a checksum need nothing from the card; TCP leaves its checksum to it.
+ */
+
+/** Of one path: from this node to another. */
+export interface PathResult {
+  readonly node: string;
+  readonly small: "passed" | "lost";
+  /** Of a packet as large as the device allows. */
+  readonly large: "passed" | "lost";
+  /** `unknown`: no agent answers there, such as one of a former release, or packets are lost anyway. */
+  readonly tcp: "passed" | "lost" | "unknown";
+  /** The largest packet that passes, if large ones are lost. */
+  readonly workingMtu?: number;
+  /** If nothing passes: the address of the node answers outside of the tunnel. */
+  readonly isThere?: boolean;
+}
+
+export type OffloadSetting = "Auto" | "On" | "Off";
+
+/** Why the offload of a device is as it is. It is kept as long as the device. */
+export interface OffloadRecord {
+  readonly state: "off";
+  readonly by: "setting" | "kernel" | "probes";
+  readonly reason: string;
+}
+
+/** What is known of a device. */
+export interface OffloadState {
+  readonly record?: OffloadRecord;
+  /** Rounds one after the other in which only TCP failed, on every path that says something about it. */
+  readonly failures: number;
+}
+
+export interface OffloadDecision extends OffloadState {
+  /** `undefined`: it stays as it is. */
+  readonly wanted: "on" | "off" | undefined;
+}
+
+/** One lost packet, or a node that restarts, is not a broken card. */
+const FAILURES_NEEDED = 3;
+const MOST_PEERS = 3;
+/** A single node that does not answer may be starting. */
+const WITNESSES_NEEDED = 2;
+
+/** The next ones by name: each node is probed by as many as it probes itself, and the choice stays while they do. */
+export function choosePeers(own: string, others: readonly string[]): readonly string[] {
+  const sorted = others.filter((name) => name !== own).toSorted();
+  const next = sorted.findIndex((name) => name > own);
+  const start = Math.max(next, 0);
+  return [...sorted.slice(start), ...sorted.slice(0, start)].slice(0, MOST_PEERS);
+}
+
+/** `round`: the results of the last round of probes; `undefined` if there was none since. */
+export function decideOffload(
+  { record, failures }: OffloadState,
+  {
+    setting,
+    needsOwnChecksums,
+    round,
+  }: {
+    readonly setting: OffloadSetting;
+    /** Whether the kernel is known to send wrong checksums. */
+    readonly needsOwnChecksums: boolean;
+    readonly round?: readonly PathResult[];
+  },
+): OffloadDecision {
+  if (setting === "On") return { wanted: "on", failures: 0 };
+  if (setting === "Off") {
+    return {
+      wanted: "off",
+      failures: 0,
+      record: { state: "off", by: "setting", reason: "vxlanChecksumOffload is Off" },
+    };
+  }
+  if (needsOwnChecksums) {
+    const reason = "the kernel is older than 5.8, and sends wrong checksums with it";
+    return { wanted: "off", failures: 0, record: { state: "off", by: "kernel", reason } };
+  }
+  const kept = record?.by === "probes" ? record : undefined;
+  // What a setting turned off is on again; what somebody turned off by hand stays.
+  const idle = { wanted: record?.by === "setting" ? ("on" as const) : undefined, ...(kept && { record: kept }) };
+  if (round === undefined) return { ...idle, failures };
+  const now = isOnlyTcpLost(round) ? failures + 1 : 0;
+  // TCP needs both ends without it, and the other one may follow later: what is off is never turned on again here.
+  if (now < FAILURES_NEEDED || kept !== undefined) return { ...idle, failures: now };
+  return { wanted: "off", failures: 0, record: { state: "off", by: "probes", reason: describeBroken(round) } };
+}
+
+/**
+ * A node whose own card is broken cannot answer; if others can, the card of this node is not the cause. As long as an agent
+ * does not answer yet, such as in an upgrade, nobody can say that all others cannot.
+ */
+function isOnlyTcpLost(round: readonly PathResult[]): boolean {
+  return round.some(isTcpLost) && round.every((path) => path.large === "lost" || isTcpLost(path));
+}
+
+/** Its agent does not answer: one of a former release, or one that starts. */
+export function isUnanswered({ large, tcp }: PathResult): boolean {
+  return large === "passed" && tcp === "unknown";
+}
+
+function isTcpLost({ small, large, tcp }: PathResult): boolean {
+  return small === "passed" && large === "passed" && tcp === "lost";
+}
+
+function describeBroken(round: readonly PathResult[]): string {
+  return `small and large packets without a checksum of the card passed to ${names(round.filter(isTcpLost))}, and TCP did not: the network card, or that of the hypervisor, damages checksums inside of VXLAN`;
+}
+
+export interface DescribedDevice {
+  readonly name: string;
+  readonly mtu: number;
+  /** What it adds to each packet. */
+  readonly headerLength: number;
+  readonly port: number;
+}
+
+/** For people, of one device: what is wrong, or was put right. `isLasting`: the last rounds said the same. */
+export function describePaths(
+  device: DescribedDevice,
+  { record, failures }: OffloadState,
+  { round, isLasting }: { readonly round: readonly PathResult[]; readonly isLasting: boolean },
+): readonly string[] {
+  const { name } = device;
+  const lost = round.filter(({ small }) => small === "lost");
+  const narrow = round.filter(({ small, large }) => small === "passed" && large === "lost");
+  const elsewhere = failures === 0 && record === undefined ? round.filter(isTcpLost) : [];
+  return [
+    ...(record?.by === "probes" && record.state === "off"
+      ? [`Checksum offload of ${name} is off: ${record.reason}. To try it again, set vxlanChecksumOffload to On`]
+      : []),
+    ...(record?.by === "probes" && failures >= FAILURES_NEEDED
+      ? [`TCP does not pass ${name} to ${names(round.filter(isTcpLost))} without checksum offload of this node either`]
+      : []),
+    ...(isLasting && round.length > 0 && lost.length === round.length ? [describeLost(device, lost)] : []),
+    ...(isLasting ? narrow : []).map((path) => describeNarrow(device, path)),
+    ...(isLasting && elsewhere.length > 0
+      ? [`TCP does not pass ${name} to ${names(elsewhere)}, and passes to other nodes: look at their network cards`]
+      : []),
+  ];
+}
+
+/** A node that is switched off, or a host endpoint of a former release, does not answer either. */
+function describeLost({ name, port }: DescribedDevice, lost: readonly PathResult[]): string {
+  const there = lost.filter(({ isThere }) => isThere === true);
+  const remedy = 'open it, or set another vxlanPort, such as 8472, in NodeAgentConfiguration "default"';
+  return there.length >= WITNESSES_NEEDED
+    ? `Nothing passes ${name} to ${names(there)}, whose own addresses answer: a firewall or the network between the nodes drops UDP port ${port}, as vSphere does with 4789; ${remedy}`
+    : `No answer by ${name} from ${names(lost)}: if pods there are not reached either, and the node runs, a firewall or the network between the nodes may drop UDP port ${port}; ${remedy}`;
+}
+
+/** The device follows the interface below it, and so do new pods. */
+function describeNarrow(
+  { name, mtu, headerLength }: DescribedDevice,
+  { node, workingMtu }: Pick<PathResult, "node" | "workingMtu">,
+): string {
+  const [size, below] = workingMtu === undefined ? ["some", "a smaller one"] : [workingMtu, workingMtu + headerLength];
+  return `Packets of more than ${size} bytes are lost in ${name} to ${names([{ node }])}, whose MTU is ${mtu}: the network between the nodes carries less than their interfaces say; set the MTU of those interfaces to ${below} on all nodes, which tunnels and new pods follow`;
+}
+
+/** Whether the next round must come soon. */
+export function isSuspicious({ failures }: OffloadState, round: readonly PathResult[]): boolean {
+  return failures > 0 || round.some(({ small, large }) => small === "lost" || large === "lost");
+}
+
+function names(paths: readonly Pick<PathResult, "node">[]): string {
+  return `${paths.length === 1 ? "node" : "nodes"} ${paths.map(({ node }) => `"${node}"`).join(", ")}`;
+}
