@@ -4,12 +4,12 @@
  * moment can still bind, since TCP sockets may share an address on which nobody
  * listens yet.
  */
-import { type Address, addressBytes, type Family } from "../ip/address.ts";
+import type { Address } from "../ip/address.ts";
 import { errnoOf } from "./errno.ts";
 import { closeFile } from "./files.ts";
 import * as libc from "./libc.ts";
+import { DOMAIN, socketAddress } from "./socket-address.ts";
 
-const DOMAIN = { 4: 2, 6: 10 } as const;
 const SOCKET_TYPE = { tcp: 1, udp: 2 } as const;
 const CLOSE_ON_EXEC = 0x80000;
 const SOL_SOCKET = 1;
@@ -25,18 +25,8 @@ export function isPortInUse(protocol: keyof typeof SOCKET_TYPE, address: Address
   // Connections that have just ended do not count. With UDP, the option would allow to share a port that is in use.
   if (protocol === "tcp") libc.setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, on, on.byteLength);
   if (address.family === 6) libc.setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, on, on.byteLength);
-  const place = socketAddress(address.family, address, port);
+  const place = socketAddress(address, port);
   const isRefused = libc.bind(socket, place, place.length) !== 0 && libc.lastErrno() === errnoOf("EADDRINUSE");
   closeFile(socket);
   return isRefused;
-}
-
-/** `struct sockaddr_in` and `sockaddr_in6`. */
-function socketAddress(family: Family, address: Address, port: number): Uint8Array {
-  const bytes = new Uint8Array(family === 4 ? 16 : 28);
-  const view = new DataView(bytes.buffer);
-  view.setUint16(0, DOMAIN[family], true);
-  view.setUint16(2, port);
-  bytes.set(addressBytes(address), family === 4 ? 4 : 8);
-  return bytes;
 }

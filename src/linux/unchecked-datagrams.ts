@@ -2,13 +2,13 @@
  * Packets whose checksums no network card computes: echo requests, which the kernel sums up, and datagrams without a
  * checksum. None is fragmented. All sockets are non-blocking, in the current namespace of the thread.
  */
-import { type Address, addressBytes, addressFromBytes, type Family } from "../ip/address.ts";
+import { type Address, addressFromBytes, type Family } from "../ip/address.ts";
 import { addressOf, systemCall } from "../system-call.ts";
 import { closeFile } from "./files.ts";
 import { KernelError } from "./kernel-error.ts";
 import * as libc from "./libc.ts";
+import { DOMAIN, socketAddress } from "./socket-address.ts";
 
-const DOMAIN: Readonly<Record<Family, number>> = { 4: 2, 6: 10 };
 const NON_BLOCKING_CLOEXEC = 0x800 | 0x80000;
 const SOCK_DGRAM = 2;
 const SOCK_RAW = 3;
@@ -179,17 +179,6 @@ function connect(fd: number, remote: Address, port: number): void {
   const errno = libc.lastErrno();
   closeFile(fd);
   throw new KernelError("connect a socket for probes", errno);
-}
-
-/** `struct sockaddr_in` or `sockaddr_in6`. */
-function socketAddress(address: Address, port: number): Uint8Array {
-  const { family } = address;
-  const bytes = new Uint8Array(family === 4 ? 16 : 28);
-  const view = new DataView(bytes.buffer);
-  view.setUint16(0, DOMAIN[family], true);
-  view.setUint16(2, port);
-  bytes.set(addressBytes(address), family === 4 ? 4 : 8);
-  return bytes;
 }
 
 function received(fd: number): readonly Uint8Array[] {
