@@ -6,13 +6,13 @@
  * random time first, the longer the more nodes there are: the API refuses all but the first one, until it forgets events,
  * after an hour usually. A node sends one a minute at most, for the namespaces in turn: tenants could make up any number.
  */
-import { API_VERSION, identity } from "../../identity.ts";
-import type { KubeClient, KubeRequest } from "../../kube/api.ts";
+import { API_VERSION } from "../../identity.ts";
 import { nameInKey, parseKey } from "../../model/keys.ts";
 import { ORCHESTRATOR_POLICY } from "../../model/orchestrator-policy.ts";
 import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
 import type { AgentClock } from "../means.ts";
 import type { OnceEach } from "../once-each.ts";
+import { type EventClient, sendEvent, warningEvent } from "../warning-events.ts";
 
 /** A policy of a namespace that applies to pods of this node. */
 export interface ClosedPolicy {
@@ -21,7 +21,7 @@ export interface ClosedPolicy {
 }
 
 export interface PolicyEventMeans {
-  readonly openClient: () => Promise<Pick<KubeClient, "request" | "close">>;
+  readonly openClient: () => Promise<EventClient>;
   readonly clock: AgentClock;
   readonly node: string;
   readonly reports: OnceEach;
@@ -39,8 +39,6 @@ const PACE_MILLISECONDS = 60_000;
 const REPEAT_MILLISECONDS = 65 * 60_000;
 /** Their turn is known. */
 const MOST_NAMESPACES = 1_000;
-const LONGEST_MESSAGE = 1_000;
-const [CONFLICT, FIRST_REFUSAL] = [409, 300];
 
 export class PolicyEvents {
   private closed: readonly ClosedPolicy[] = [];
@@ -114,27 +112,10 @@ export class PolicyEvents {
 
   private async send(policy: ClosedPolicy, signal: AbortSignal): Promise<"sent" | "failed"> {
     const { openClient, clock, node, reports } = this.means;
-    const event = eventOf(policy, { node, now: clock.now() });
-    const path = `/api/v1/namespaces/${encodeURIComponent(event.metadata.namespace)}/events`;
-    const request: KubeRequest = { method: "POST", path, body: JSON.stringify(event), signal };
-    try {
-      const client = await openClient();
-      try {
-        const { status } = await client.request(request);
-        if (status === CONFLICT || status < FIRST_REFUSAL) {
-          reports.forget();
-          return "sent";
-        }
-        // Not what else it says, which can be different for each event.
-        reports.report(`Cannot write events about policies: the API returned status ${status}`);
-      } finally {
-        await client.close();
-      }
-    } catch (failure) {
-      const reason = failure instanceof Error ? failure.message : failure;
-      if (!signal.aborted) reports.report(`Cannot write events about policies: ${reason}`);
-    }
-    return "failed";
+    const failure = await sendEvent(openClient, eventOf(policy, { node, now: clock.now() }), signal);
+    if (failure === undefined) reports.forget();
+    else if (!signal.aborted) reports.report(`Cannot write events about policies: ${failure}`);
+    return failure === undefined ? "sent" : "failed";
   }
 }
 
@@ -149,29 +130,16 @@ function namespaceOf({ key }: ClosedPolicy): string {
 }
 
 /** Pure. */
-export function eventOf(policy: ClosedPolicy, { node, now }: { readonly node: string; readonly now: Date }) {
-  const { key, reason } = policy;
-  const namespace = namespaceOf(policy);
-  const name = nameInKey(key);
+export function eventOf(policy: ClosedPolicy, origin: { readonly node: string; readonly now: Date }) {
+  const name = nameInKey(policy.key);
   const isOfOrchestrator = name.startsWith(ORCHESTRATOR_POLICY);
-  const digest = new Bun.CryptoHasher("sha256").update(identityOf(policy)).digest("hex").slice(0, 16);
-  const time = now.toISOString().replace(/\.\d+Z$/, "Z");
-  return {
-    apiVersion: "v1",
-    kind: "Event",
-    metadata: { namespace, name: `${identity.product}-policy-${digest}` },
-    involvedObject: {
-      apiVersion: isOfOrchestrator ? "networking.k8s.io/v1" : API_VERSION,
-      kind: "NetworkPolicy",
-      namespace,
-      name: isOfOrchestrator ? name.slice(ORCHESTRATOR_POLICY.length) : name,
-    },
-    type: "Warning",
-    reason: "PolicyNotCarriedOut",
-    message: `It denies more than it says: ${reason}`.slice(0, LONGEST_MESSAGE),
-    source: { component: identity.nodeAgent, host: node },
-    firstTimestamp: time,
-    lastTimestamp: time,
-    count: 1,
+  const about = {
+    apiVersion: isOfOrchestrator ? "networking.k8s.io/v1" : API_VERSION,
+    kind: "NetworkPolicy",
+    namespace: namespaceOf(policy),
+    name: isOfOrchestrator ? name.slice(ORCHESTRATOR_POLICY.length) : name,
   };
+  const message = `It denies more than it says: ${policy.reason}`;
+  const warning = { topic: "policy", distinction: identityOf(policy), about, reason: "PolicyNotCarriedOut", message };
+  return warningEvent(warning, origin);
 }
