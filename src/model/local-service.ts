@@ -5,9 +5,8 @@
 import type { Family } from "../ip/address.ts";
 import { type ResourceName, resourceKey, resourcesPrefix } from "./keys.ts";
 import { partOf, textOf } from "./pod-endpoint.ts";
-import type { EndpointSlice } from "./service-endpoints.ts";
-import { SERVICE_LABEL } from "./service-endpoints.ts";
-import { isObject } from "./shape.ts";
+import { type EndpointSlice, SERVICE_LABEL } from "./service-endpoints.ts";
+import { objectsIn } from "./shape.ts";
 import { parseStored } from "./stored.ts";
 
 const SERVICES = "services";
@@ -55,7 +54,7 @@ export function localServiceOf({ metadata, ...service }: ApiObject): LocalServic
     // "None" is not an address.
     clusterIPs: textsOf(spec["clusterIPs"]),
     externalIPs: textsOf(spec["externalIPs"]),
-    loadBalancerIPs: membersOf(partOf(status, "loadBalancer")["ingress"]).flatMap((each) => textOf(each, "ip") ?? []),
+    loadBalancerIPs: objectsIn(partOf(status, "loadBalancer")["ingress"]).flatMap((each) => textOf(each, "ip") ?? []),
   };
 }
 
@@ -64,7 +63,7 @@ export function serviceNodesOf({ metadata, ...slice }: ApiObject): ServiceNodes 
   const service = metadata.labels?.[SERVICE_LABEL];
   const family = FAMILY_OF[String(slice["addressType"])];
   if (service === undefined || service === "" || family === undefined) return undefined;
-  const ready = membersOf(slice["endpoints"]).filter(isReady);
+  const ready = objectsIn(slice["endpoints"]).filter(isReady);
   const nodes = new Set(ready.flatMap((each) => textOf(each, "nodeName") ?? []));
   return { namespace: metadata.namespace ?? "", service, family, nodes: [...nodes].sort() };
 }
@@ -85,10 +84,6 @@ export function readLocalService(text: string, key: string): LocalService {
 /** The text is of `serviceNodesOf()`, in the same process. */
 export function readServiceNodes(text: string, key: string): ServiceNodes {
   return parseStored(text, "EndpointSlice", key) as ServiceNodes;
-}
-
-function membersOf(list: unknown): readonly Fields[] {
-  return Array.isArray(list) ? list.filter(isObject) : [];
 }
 
 function textsOf(list: unknown): readonly string[] {

@@ -8,7 +8,7 @@ import { formatAddress, parseAddress } from "../ip/address.ts";
 import { type ResourceName, resourceKey, resourcesPrefix } from "./keys.ts";
 import { formatProblems } from "./problem.ts";
 import { protocolNumber } from "./protocols.ts";
-import { decodeShape, isObject } from "./shape.ts";
+import { decodeShape, objectsIn } from "./shape.ts";
 import { parseStored } from "./stored.ts";
 
 const PLURAL = "endpointslices";
@@ -47,17 +47,13 @@ export interface EndpointSlice {
 export function serviceEndpointsOf({ metadata, ...slice }: EndpointSlice): ServiceEndpoints | undefined {
   const service = metadata.labels?.[SERVICE_LABEL];
   if (service === undefined || service === "") return undefined;
-  const addresses = membersOf(slice["endpoints"])
+  const addresses = objectsIn(slice["endpoints"])
     .flatMap((endpoint) => (Array.isArray(endpoint["addresses"]) ? endpoint["addresses"] : []))
     .flatMap((text) => parseAddress(String(text)) ?? [])
     .map(formatAddress);
-  const ports = membersOf(slice["ports"]).flatMap(({ protocol, port }) => {
+  const ports = objectsIn(slice["ports"]).flatMap(({ protocol, port }) => {
     const number = protocolNumber(String(protocol ?? "TCP"));
     return number === undefined || typeof port !== "number" ? [] : [{ protocol: number, port }];
   });
   return { namespace: metadata.namespace ?? "", service, addresses: [...new Set(addresses)], ports };
-}
-
-function membersOf(list: unknown): readonly Readonly<Record<string, unknown>>[] {
-  return Array.isArray(list) ? list.filter(isObject) : [];
 }

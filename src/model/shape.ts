@@ -111,6 +111,11 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** What else is in the list is left out; what is not a list has none. */
+export function objectsIn(list: unknown): readonly Readonly<Record<string, unknown>>[] {
+  return Array.isArray(list) ? list.filter(isObject) : [];
+}
+
 function hasWrapped(schema: unknown): schema is { readonly wrapped: unknown } {
   return isObject(schema) && "wrapped" in schema;
 }

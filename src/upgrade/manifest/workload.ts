@@ -1,6 +1,6 @@
 /** Reads the parts of DaemonSets and Deployments that an upgrade looks at. Pure. */
 import type { Fields } from "../../kube/objects.ts";
-import { isObject } from "../../model/shape.ts";
+import { isObject, objectsIn } from "../../model/shape.ts";
 
 export function fieldsIn(value: unknown, ...names: readonly string[]): Fields {
   let found: unknown = value;
@@ -9,8 +9,7 @@ export function fieldsIn(value: unknown, ...names: readonly string[]): Fields {
 }
 
 export function itemsIn(value: unknown, name: string): readonly Fields[] {
-  const list = isObject(value) ? value[name] : undefined;
-  return Array.isArray(list) ? list.filter(isObject) : [];
+  return objectsIn(isObject(value) ? value[name] : undefined);
 }
 
 export function textIn(value: unknown, name: string): string | undefined {
