@@ -11,7 +11,7 @@ import { parseKey, resourceKey } from "../../model/keys.ts";
 import { convertPolicy, ORCHESTRATOR_POLICY } from "../../model/orchestrator-policy.ts";
 import { quoted } from "../../quote.ts";
 import type { ApiObject } from "./api.ts";
-import type { Collection, KindMapping, ObjectRecord } from "./kind-mapping.ts";
+import { type Collection, type KindMapping, type ObjectRecord, readOnly } from "./kind-mapping.ts";
 import { isObjectName } from "./object-names.ts";
 
 const PATH = "/apis/networking.k8s.io/v1";
@@ -32,17 +32,12 @@ export function withDerivedPolicies(own: KindMapping): KindMapping {
 
 /** The orchestrator's policies alone, for whoever copies them. `prefix`: of the kind. */
 export function orchestratorPolicies(prefix: string): KindMapping {
-  const refuse = (key: string): never => {
-    throw new PluginError("internal", `Cannot write ${quoted(key)}: it is a policy of the orchestrator`);
-  };
   return {
     prefix,
     path: derivedPath,
     collections: (wanted) => [derivedCollection(wanted, prefix)],
     record: derivedRecord,
-    create: refuse,
-    update: refuse,
-    remove: refuse,
+    ...readOnly("it is a policy of the orchestrator"),
   };
 }
 

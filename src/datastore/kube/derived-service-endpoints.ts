@@ -1,9 +1,7 @@
 /** The endpoints of services, derived from EndpointSlices on every read. They cannot be written. */
-import { PluginError } from "../../errors.ts";
 import { parseKey } from "../../model/keys.ts";
 import { SERVICE_ENDPOINTS_PREFIX, serviceEndpointsKey, serviceEndpointsOf } from "../../model/service-endpoints.ts";
-import { quoted } from "../../quote.ts";
-import type { KindMapping } from "./kind-mapping.ts";
+import { type KindMapping, readOnly } from "./kind-mapping.ts";
 import { isObjectName } from "./object-names.ts";
 
 const PATH = "/apis/discovery.k8s.io/v1";
@@ -17,9 +15,7 @@ export const derivedServiceEndpoints: KindMapping = {
     const endpoints = serviceEndpointsOf(slice);
     return endpoints === undefined ? { key } : { key, value: JSON.stringify(endpoints) };
   },
-  create: refuse,
-  update: refuse,
-  remove: refuse,
+  ...readOnly("it is derived from an EndpointSlice"),
 };
 
 function pathOf(key: string): string | undefined {
@@ -28,8 +24,4 @@ function pathOf(key: string): string | undefined {
   const { namespace, name } = parts;
   if (!isObjectName(namespace) || !isObjectName(name)) return undefined;
   return `${PATH}/namespaces/${namespace}/endpointslices/${name}`;
-}
-
-function refuse(key: string): never {
-  throw new PluginError("internal", `Cannot write ${quoted(key)}: it is derived from an EndpointSlice`);
 }

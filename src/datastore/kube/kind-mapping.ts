@@ -84,3 +84,11 @@ export function mappingsBelow(
     return mapping.prefix.startsWith(prefix) ? [{ mapping, prefix: mapping.prefix }] : [];
   });
 }
+
+/** Of records that are derived from objects of the orchestrator. `reason`: "it is an object of the orchestrator". */
+export function readOnly(reason: string): Pick<KindMapping, "create" | "update" | "remove"> {
+  const refuse = (key: string): never => {
+    throw new PluginError("internal", `Cannot write ${quoted(key)}: ${reason}`);
+  };
+  return { create: refuse, update: refuse, remove: refuse };
+}

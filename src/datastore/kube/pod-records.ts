@@ -1,9 +1,7 @@
 /** Pods of the orchestrator as records that can only be read. */
-import { PluginError } from "../../errors.ts";
 import { POD_RECORDS_PREFIX, podRecordKey, podRecordOf } from "../../model/pod-record.ts";
-import { quoted } from "../../quote.ts";
 import type { ApiObject } from "./api.ts";
-import type { KindMapping } from "./kind-mapping.ts";
+import { type KindMapping, readOnly } from "./kind-mapping.ts";
 
 /**
  * Those of one node, or all. The agent of a node records them as endpoints if another plugin connects them, with the
@@ -19,16 +17,10 @@ export function podRecords(node?: string): KindMapping {
       key: podRecordKey(pod.metadata),
       value: JSON.stringify(podRecordOf(node === undefined ? pod : withoutAnnotations(pod))),
     }),
-    create: refuse,
-    update: refuse,
-    remove: refuse,
+    ...readOnly("it is an object of the orchestrator"),
   };
 }
 
 function withoutAnnotations(pod: ApiObject): ApiObject {
   return { ...pod, metadata: { ...pod.metadata, annotations: {} } };
-}
-
-function refuse(key: string): never {
-  throw new PluginError("internal", `Cannot write ${quoted(key)}: it is an object of the orchestrator`);
 }

@@ -1,5 +1,4 @@
 /** Services and EndpointSlices of the orchestrator as records that can only be read. */
-import { PluginError } from "../../errors.ts";
 import {
   LOCAL_SERVICES_PREFIX,
   localServiceKey,
@@ -8,18 +7,17 @@ import {
   serviceNodesKey,
   serviceNodesOf,
 } from "../../model/local-service.ts";
-import { quoted } from "../../quote.ts";
 import type { ApiObject } from "./api.ts";
-import type { KindMapping, ObjectRecord } from "./kind-mapping.ts";
+import { type KindMapping, type ObjectRecord, readOnly } from "./kind-mapping.ts";
 
 /** Those with `externalTrafficPolicy: Local`, and where the endpoints of all are. */
 export const SERVICE_RECORDS: readonly KindMapping[] = [
   {
-    ...readOnly(LOCAL_SERVICES_PREFIX, "/api/v1/services"),
+    ...listed(LOCAL_SERVICES_PREFIX, "/api/v1/services"),
     record: (service) => recordOf(localServiceKey(service.metadata), localServiceOf(service)),
   },
   {
-    ...readOnly(SERVICE_NODES_PREFIX, "/apis/discovery.k8s.io/v1/endpointslices"),
+    ...listed(SERVICE_NODES_PREFIX, "/apis/discovery.k8s.io/v1/endpointslices"),
     record: (slice: ApiObject) => recordOf(serviceNodesKey(slice.metadata), serviceNodesOf(slice)),
   },
 ];
@@ -28,17 +26,11 @@ function recordOf(key: string, value: object | undefined): ObjectRecord {
   return value === undefined ? { key } : { key, value: JSON.stringify(value) };
 }
 
-function readOnly(prefix: string, path: string): Omit<KindMapping, "record"> {
+function listed(prefix: string, path: string): Omit<KindMapping, "record"> {
   return {
     prefix,
     path: () => undefined,
     collections: () => [{ path }],
-    create: refuse,
-    update: refuse,
-    remove: refuse,
+    ...readOnly("it is an object of the orchestrator"),
   };
-}
-
-function refuse(key: string): never {
-  throw new PluginError("internal", `Cannot write ${quoted(key)}: it is an object of the orchestrator`);
 }
