@@ -6,7 +6,7 @@ import type { Family } from "../ip/address.ts";
 import { type ResourceName, resourceKey, resourcesPrefix } from "./keys.ts";
 import { partOf, textOf } from "./pod-endpoint.ts";
 import { type EndpointSlice, SERVICE_LABEL } from "./service-endpoints.ts";
-import { objectsIn } from "./shape.ts";
+import { objectsIn, textsIn } from "./shape.ts";
 import { parseStored } from "./stored.ts";
 
 const SERVICES = "services";
@@ -52,8 +52,8 @@ export function localServiceOf({ metadata, ...service }: ApiObject): LocalServic
     namespace: metadata.namespace ?? "",
     name: metadata.name,
     // "None" is not an address.
-    clusterIPs: textsOf(spec["clusterIPs"]),
-    externalIPs: textsOf(spec["externalIPs"]),
+    clusterIPs: textsIn(spec["clusterIPs"]),
+    externalIPs: textsIn(spec["externalIPs"]),
     loadBalancerIPs: objectsIn(partOf(status, "loadBalancer")["ingress"]).flatMap((each) => textOf(each, "ip") ?? []),
   };
 }
@@ -84,8 +84,4 @@ export function readLocalService(text: string, key: string): LocalService {
 /** The text is of `serviceNodesOf()`, in the same process. */
 export function readServiceNodes(text: string, key: string): ServiceNodes {
   return parseStored(text, "EndpointSlice", key) as ServiceNodes;
-}
-
-function textsOf(list: unknown): readonly string[] {
-  return Array.isArray(list) ? list.filter((each) => typeof each === "string") : [];
 }

@@ -116,6 +116,10 @@ export function objectsIn(list: unknown): readonly Readonly<Record<string, unkno
   return Array.isArray(list) ? list.filter(isObject) : [];
 }
 
+export function textsIn(list: unknown): readonly string[] {
+  return Array.isArray(list) ? list.filter((each) => typeof each === "string") : [];
+}
+
 function hasWrapped(schema: unknown): schema is { readonly wrapped: unknown } {
   return isObject(schema) && "wrapped" in schema;
 }

@@ -4,7 +4,7 @@ import { formatMac, parseMac } from "../ip/mac.ts";
 import { type InterfaceAddress, parseInterfaceAddress, parsePrefix } from "../ip/prefix.ts";
 import { parseAsNumber } from "../model/as-number.ts";
 import type { Node } from "../model/node.ts";
-import { isObject } from "../model/shape.ts";
+import { isObject, textsIn } from "../model/shape.ts";
 import type { ByFamily, RoutedNode, VxlanEnd } from "./facts.ts";
 
 export function routedNode({ metadata, spec, status }: Node): RoutedNode {
@@ -33,8 +33,7 @@ export function routedNode({ metadata, spec, status }: Node): RoutedNode {
 
 /** Of what the orchestrator's API adds to the record of a Node (datastore/kube/cluster-nodes.ts). */
 function textsAt(status: unknown, field: string): readonly string[] {
-  const texts = isObject(status) ? status[field] : undefined;
-  return Array.isArray(texts) ? texts.filter((each) => typeof each === "string") : [];
+  return textsIn(isObject(status) ? status[field] : undefined);
 }
 
 function byFamily<Value>(ipv4: Value | undefined, ipv6: Value | undefined): ByFamily<Value> {

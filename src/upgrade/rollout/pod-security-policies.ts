@@ -5,6 +5,7 @@
 import { identity } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isServerBefore } from "../../kube/server-version.ts";
+import { textsIn } from "../../model/shape.ts";
 import { RBAC_GROUP } from "../../operator/roles/role-objects.ts";
 import type { Facts, Obstacle } from "../facts.ts";
 import { formerObjects } from "../former-objects/prune-list.ts";
@@ -136,14 +137,10 @@ function isSubject(subject: Fields, { namespace, name }: Account): boolean {
 
 function mayUse(rule: Fields, policies: ReadonlySet<string>): boolean {
   const has = (field: string, ...wanted: readonly string[]) =>
-    textsOf(rule[field]).some((each) => each === "*" || wanted.includes(each));
-  const names = textsOf(rule["resourceNames"]);
+    textsIn(rule[field]).some((each) => each === "*" || wanted.includes(each));
+  const names = textsIn(rule["resourceNames"]);
   const isOne = names.length === 0 ? policies.size > 0 : names.some((name) => policies.has(name));
   return (
     has("verbs", "use") && has("apiGroups", "policy", "extensions") && has("resources", "podsecuritypolicies") && isOne
   );
-}
-
-function textsOf(list: unknown): readonly string[] {
-  return Array.isArray(list) ? list.filter((each) => typeof each === "string") : [];
 }
