@@ -139,6 +139,30 @@ describe("a sidecar of an earlier release", () => {
     await untilDecides("GET", "/orders", "allowed");
   });
 
+  for (const { title, policies, paths } of [
+    { title: "one message", policies: 1, paths: 5_000 },
+    { title: "many messages", policies: 100, paths: 50 },
+  ]) {
+    test(`gets policies that are larger than its flow control window, in ${title}`, async () => {
+      const path = (policy: number, index: number) => `/${policies}/${policy}/${index}/${"x".repeat(80)}`;
+      await site.setPolicies(
+        Array.from({ length: policies }, (_, policy) => {
+          const all = Array.from({ length: paths }, (_, index) => ({ exact: path(policy, index) }));
+          const ingress = [{ action: "Allow" as const, ...fromClient, http: { methods: ["GET"], paths: all } }];
+          // The first replaces that of the other tests: without any, everything would be allowed.
+          const name = policy === 0 ? "web" : `web${policy}`;
+          return { namespace: "x", name, spec: { order: policy, selector: "app == 'server'", ingress } };
+        }),
+      );
+      await untilDecides("GET", path(policies - 1, paths - 1), "allowed");
+
+      expect(await decides("GET", path(0, 0))).toBe("allowed");
+      expect(await decides("GET", path(policies, 0))).toBe("denied");
+      expect(await decides("POST", path(0, 0))).toBe("denied");
+      await untilConnects("server");
+    });
+  }
+
   test("goes on while no agent is there, and gets what changed meanwhile from the next", async () => {
     await allow({ ...fromClient, http: { methods: ["GET"], paths: [{ prefix: "/public/" }] } });
     await untilDecides("GET", "/public/a", "allowed");
