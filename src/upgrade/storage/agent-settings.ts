@@ -61,6 +61,8 @@ const IRREPLACEABLE: Readonly<Record<string, string>> = {
 const OF_BPF = /^bpf[A-Z]/;
 /** Without one of their fields an entry opens more, and without all entries those of the default are open. */
 const FAILSAFE: readonly string[] = ["failsafeInboundHostPorts", "failsafeOutboundHostPorts"];
+/** Of an entry of them. Former programs write it, empty, into every entry: then it means every network. */
+const NETWORK = "net";
 /** Earlier releases accepted these values in capitals, too. */
 const WORDS = "defaultEndpointToHostAction";
 
@@ -165,9 +167,14 @@ function withPresentNames(given: Fields): Fields {
     const set = before.find((each) => given[each] !== undefined && given[each] !== null);
     if (set !== undefined) fields[now] ??= given[set];
   }
+  for (const name of FAILSAFE) if (Array.isArray(fields[name])) fields[name] = fields[name].map(withoutEmptyNetwork);
   const word = fields[WORDS];
   if (typeof word === "string") fields[WORDS] = `${word.slice(0, 1).toUpperCase()}${word.slice(1).toLowerCase()}`;
   return fields;
+}
+
+function withoutEmptyNetwork(entry: unknown): unknown {
+  return isObject(entry) && entry[NETWORK] === "" ? without(entry, [NETWORK]) : entry;
 }
 
 function problemsOf(schema: GenericSchema, spec: Fields): readonly Problem[] {

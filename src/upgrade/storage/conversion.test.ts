@@ -158,6 +158,17 @@ describe("the settings of the node agent on etcd", () => {
     expect(notes).toEqual([expect.stringMatching(/not copied: logSeverityScreen, reportingInterval$/)]);
   });
 
+  test("keep failsafe ports of every network, which former programs wrote with an empty one", () => {
+    const ports = [{ protocol: "TCP", port: 2222, net: "" }];
+    const kept = [{ protocol: "TCP", port: 2222 }];
+
+    expect(agentSettings("default", { failsafeInboundHostPorts: ports, failsafeOutboundHostPorts: ports })).toEqual({
+      spec: { failsafeInboundHostPorts: kept, failsafeOutboundHostPorts: kept },
+      notes: [],
+      problems: [],
+    });
+  });
+
   test.each(["bpfEnabled", "wireguardEnabled", "wireguardEnabledV6"])(
     "are not copied without %s, which would cut traffic or encryption",
     (field) => {

@@ -6,7 +6,13 @@ import type { ApiObject } from "../../datastore/kube/api.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { Fields } from "../../kube/objects.ts";
-import { CLUSTER_INFORMATION, HOST_ENDPOINT, NODE_AGENT_CONFIGURATION, type PublicKind } from "../../model/kinds.ts";
+import {
+  CLUSTER_INFORMATION,
+  HOST_ENDPOINT,
+  KUBE_CONTROLLERS_CONFIGURATION,
+  NODE_AGENT_CONFIGURATION,
+  type PublicKind,
+} from "../../model/kinds.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { findUnknownFields, isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
@@ -111,7 +117,15 @@ function specOf(
   if (target === (CLUSTER_INFORMATION as PublicKind) && isObject(spec)) {
     return { spec: { ...spec, datastoreReady: false }, notes: [], problems: [] };
   }
+  if (target === (KUBE_CONTROLLERS_CONFIGURATION as PublicKind) && isObject(spec)) {
+    return { spec: withoutUsual(spec), notes: [], problems: [] };
+  }
   return { spec, notes: [], problems: [] };
+}
+
+/** The former controllers wrote both themselves. The period has no meaning on this datastore. */
+function withoutUsual({ etcdV3CompactionPeriod: _, logSeverityScreen, ...spec }: Fields): Fields {
+  return logSeverityScreen === undefined || logSeverityScreen === "Info" ? spec : { ...spec, logSeverityScreen };
 }
 
 function unknownFields({ codec }: PublicKind, spec: unknown, what: string): readonly string[] {

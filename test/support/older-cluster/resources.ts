@@ -183,6 +183,7 @@ function settings(): readonly FormerResource[] {
       },
       healthChecks: "Enabled",
       etcdV3CompactionPeriod: "10m0s",
+      logSeverityScreen: "Info",
       prometheusMetricsPort: 9094,
     }),
   ];
