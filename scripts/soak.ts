@@ -273,7 +273,7 @@ const PROOFS: readonly Proof[] = [
   {
     place: "test/upgrade/whole.test.ts",
     proves:
-      "clusters of v3.15, v3.22, v3.26 and v3.28 by each method are upgraded, killed after every step, and rolled back: pods keep their addresses, the end is that of an undisturbed run",
+      "clusters of v3.15, v3.22, v3.26 and v3.28 by each method, and of unedited manifests of v3.24, v3.25 and v3.27, are upgraded, killed after every step, and rolled back: nothing is asked, pods keep their addresses, the end is that of an undisturbed run",
   },
   {
     place: "test/upgrade/whole-earlier-orchestrators.test.ts",

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import { CLUSTER_INFORMATION } from "../../src/model/kinds.ts";
-import { stockManifest } from "../../src/upgrade/stock/stock-manifest.ts";
+import { comparedManifest, stockManifest } from "../../src/upgrade/stock/stock-manifest.ts";
 import { makeHelm } from "../support/helm.ts";
 import type { EarlierRelease } from "../support/kube-apiserver.ts";
 import { writeFormerChart } from "../support/older-cluster/chart.ts";
@@ -23,6 +23,7 @@ import {
   formerResources,
 } from "../support/older-cluster/resources.ts";
 import { pollUntil } from "../support/poll.ts";
+import { isCompared, withPublishedFacts } from "../support/published-facts.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 import { openEtcdStoreAt } from "../support/test-store.ts";
 import { addAddress } from "./add-address.ts";
@@ -36,6 +37,9 @@ export interface Layout {
   readonly release?: EarlierRelease;
   start(): Promise<OlderCluster>;
 }
+
+/** In `published-facts.jsonl`. */
+type RecordedRelease = "v3.24.0" | "v3.25.2" | "v3.27.5";
 
 const NODES = ["one", "two"];
 /** A virtual kubelet: the user has excluded it from the DaemonSet of the node agents. */
@@ -59,6 +63,26 @@ export function manifestLayout(
         if (objects === undefined) throw new Error(`there is no manifest of ${version}`);
         await createExcludedNode(cluster);
         await cluster.apply(JSON.stringify(listOf(objects.map(servable).map(withoutExcluded))));
+      }),
+  };
+}
+
+/**
+ * As it was published, of a release whose manifest the tool does not have: that of the next one, with what is recorded of this
+ * release at the places that are compared.
+ */
+export function uneditedLayout(release: RecordedRelease, network: "own" | "other" | "fabric"): Layout {
+  const method = "manifest";
+  return {
+    title: `the unedited manifest "${network}" of ${release}`,
+    method,
+    start: () =>
+      laidOut({ version: release, method, release: undefined }, async (cluster) => {
+        const around = await comparedManifest(release, { datastore: "kubernetes", network });
+        if (around === undefined || around.isOwn) throw new Error(`the manifest of ${release} is not a recorded one`);
+        const facts = withPublishedFacts(around.objects, { release, title: network });
+        const others = around.objects.filter((object) => !isCompared(object));
+        await cluster.apply(JSON.stringify(listOf([...others, ...facts].map(servable))));
       }),
   };
 }
@@ -213,7 +237,7 @@ async function runTool(
 }
 
 interface LaidOut extends Pick<Layout, "method" | "datastore"> {
-  readonly version: FormerVersion;
+  readonly version: FormerVersion | RecordedRelease;
   readonly release: EarlierRelease | undefined;
 }
 
