@@ -51,7 +51,7 @@ describe("decideOffload()", () => {
   test("turns offload off after three rounds in which only TCP failed, to every node that answers", () => {
     const { wanted, state } = play(Array(3).fill([broken("b"), broken("c"), gone("d")]));
     expect(wanted).toEqual([undefined, undefined, "off"]);
-    expect(state.record).toMatchObject({ state: "off", by: "probes", reason: expect.stringContaining('"b", "c"') });
+    expect(state.record).toEqual({ by: "probes", reason: expect.stringContaining('"b", "c"') });
   });
 
   test.each([

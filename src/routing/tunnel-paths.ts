@@ -25,9 +25,8 @@ export interface PathResult {
 
 export type OffloadSetting = "Auto" | "On" | "Off";
 
-/** Why the offload of a device is as it is. It is kept as long as the device. */
+/** Why the offload of a device is off. It is kept as long as the device. */
 export interface OffloadRecord {
-  readonly state: "off";
   readonly by: "setting" | "kernel" | "probes";
   readonly reason: string;
 }
@@ -74,15 +73,11 @@ export function decideOffload(
 ): OffloadDecision {
   if (setting === "On") return { wanted: "on", failures: 0 };
   if (setting === "Off") {
-    return {
-      wanted: "off",
-      failures: 0,
-      record: { state: "off", by: "setting", reason: "vxlanChecksumOffload is Off" },
-    };
+    return { wanted: "off", failures: 0, record: { by: "setting", reason: "vxlanChecksumOffload is Off" } };
   }
   if (needsOwnChecksums) {
     const reason = "the kernel is older than 5.8, and sends wrong checksums with it";
-    return { wanted: "off", failures: 0, record: { state: "off", by: "kernel", reason } };
+    return { wanted: "off", failures: 0, record: { by: "kernel", reason } };
   }
   const kept = record?.by === "probes" ? record : undefined;
   // What a setting turned off is on again; what somebody turned off by hand stays.
@@ -91,7 +86,7 @@ export function decideOffload(
   const now = isOnlyTcpLost(round) ? failures + 1 : 0;
   // TCP needs both ends without it, and the other one may follow later: what is off is never turned on again here.
   if (now < FAILURES_NEEDED || kept !== undefined) return { ...idle, failures: now };
-  return { wanted: "off", failures: 0, record: { state: "off", by: "probes", reason: describeBroken(round) } };
+  return { wanted: "off", failures: 0, record: { by: "probes", reason: describeBroken(round) } };
 }
 
 /**
@@ -134,7 +129,7 @@ export function describePaths(
   const narrow = round.filter(({ small, large }) => small === "passed" && large === "lost");
   const elsewhere = failures === 0 && record === undefined ? round.filter(isTcpLost) : [];
   return [
-    ...(record?.by === "probes" && record.state === "off"
+    ...(record?.by === "probes"
       ? [`Checksum offload of ${name} is off: ${record.reason}. To try it again, set vxlanChecksumOffload to On`]
       : []),
     ...(record?.by === "probes" && failures >= FAILURES_NEEDED

@@ -238,11 +238,7 @@ const knownFile = v.record(
   v.string(),
   v.object({
     linkIndex: v.number(),
-    record: v.object({
-      state: v.literal("off"),
-      by: v.picklist(["setting", "kernel", "probes"]),
-      reason: v.string(),
-    }),
+    record: v.object({ by: v.picklist(["setting", "kernel", "probes"]), reason: v.string() }),
   }),
 );
 
