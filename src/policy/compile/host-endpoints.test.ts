@@ -307,31 +307,62 @@ describe("tunnels between nodes", () => {
     });
   }
 
-  test("probes of agents pass from one tunnel to another, and nothing else at their port", () => {
-    const [own, other, pod, card] = ["10.60.0.1", "10.60.1.1", "10.60.1.7", "10.0.0.1"] as const;
-    const compiler = compile({ hostEndpoints: [ALL] });
+  const [OWN, OTHER, POD, CARD] = ["10.60.0.1", "10.60.1.1", "10.60.1.7", "10.0.0.1"] as const;
+  const DEVICE = identity.vxlanDevice;
+  const between = (from: string, to: string) => {
+    const [source, destination] = [parseAddress(from), parseAddress(to)];
+    if (source === undefined || destination === undefined) throw new RangeError("not an address");
+    return { source, destination };
+  };
+  const tunnelsBetweenNodes = (globalNetworkPolicies: PolicyResources["globalNetworkPolicies"]) => {
+    const compiler = compile({ hostEndpoints: [ALL], globalNetworkPolicies });
     withPools(compiler, poolOf("a", { vxlanMode: "Always" }));
     const tunnelOf = (name: string, ipv4VXLANTunnelAddr: string) => ({
       ...{ kind: "put" as const, key: name, previous: undefined },
       value: node.make({ name }, { ipv4VXLANTunnelAddr }),
     });
-    change(compiler, { nodes: [tunnelOf("here", own), tunnelOf("there", other)] });
-    const judged = (passage: Passage, from: string, to: string, port: number = PROBE_PORT) => {
-      const [source, destination] = [parseAddress(from), parseAddress(to)];
-      if (source === undefined || destination === undefined) throw new RangeError("not an address");
-      return [6, 17].map((protocol) => pass(compiler, passage, { ...packet(port, protocol), source, destination }));
-    };
-    const device = identity.vxlanDevice;
-    expect([judged(toHost(device), other, own), judged(fromHost(device), own, other)].flat()).toEqual(
-      Array(4).fill("accept"),
-    );
-    const others = [
-      ...[judged(toHost(device), pod, own), judged(toHost(device), other, card), judged(toHost("eth0"), other, own)],
-      ...[judged(fromHost(device), own, pod), judged(fromHost("eth0"), own, other)],
-      ...[judged(toHost(device), other, own, 9090), judged(fromHost(device), own, other, 9090)],
-    ];
-    expect(others.flat()).toEqual(Array(14).fill("drop"));
-    change(compiler, { nodes: [{ kind: "delete", key: "there", previous: undefined }] });
-    expect(judged(toHost(device), other, own)).toEqual(["drop", "drop"]);
+    change(compiler, { nodes: [tunnelOf("here", OWN), tunnelOf("there", OTHER)] });
+    return compiler;
+  };
+  const PRE_DNAT = globalPolicy("first", {
+    ...{ preDNAT: true, applyOnForward: true, types: ["Ingress"], ingress: [{ action: "Deny" }] },
   });
+
+  for (const [title, globalNetworkPolicies] of [
+    ["without policies", []],
+    ["with a doNotTrack policy that denies everything", [DENY_ALL]],
+    ["with a preDNAT policy that denies everything", [PRE_DNAT]],
+    ["with both", [DENY_ALL, PRE_DNAT]],
+  ] as const) {
+    test(`probes of agents pass from one tunnel to another, and nothing else at their port, ${title}`, () => {
+      const compiler = tunnelsBetweenNodes(globalNetworkPolicies);
+      const judged = (passage: Passage, from: string, to: string, port: number = PROBE_PORT) =>
+        [6, 17].map((protocol) => pass(compiler, passage, { ...packet(port, protocol), ...between(from, to) }));
+      expect([judged(toHost(DEVICE), OTHER, OWN), judged(fromHost(DEVICE), OWN, OTHER)].flat()).toEqual(
+        Array(4).fill("accept"),
+      );
+      const others = [
+        ...[judged(toHost(DEVICE), POD, OWN), judged(toHost(DEVICE), OTHER, CARD), judged(toHost("eth0"), OTHER, OWN)],
+        ...[judged(fromHost(DEVICE), OWN, POD), judged(fromHost("eth0"), OWN, OTHER)],
+        ...[judged(toHost(DEVICE), OTHER, OWN, 9090), judged(fromHost(DEVICE), OWN, OTHER, 9090)],
+      ];
+      expect(others.flat()).toEqual(Array(14).fill("drop"));
+      change(compiler, { nodes: [{ kind: "delete", key: "there", previous: undefined }] });
+      expect(judged(toHost(DEVICE), OTHER, OWN)).toEqual(["drop", "drop"]);
+    });
+
+    test(`so do replies to probes, and neither is untracked, ${title}`, () => {
+      const compiler = tunnelsBetweenNodes(globalNetworkPolicies);
+      const reply = (hook: "prerouting" | "output", from: string, to: string) =>
+        [6, 17].map((protocol) => {
+          const marks = unmarked("established");
+          const bytes = packetBytes({ ...packet(40_000, protocol, PROBE_PORT), ...between(from, to) });
+          const place = hook === "output" ? { hook, oifname: DEVICE } : { hook, iifname: DEVICE };
+          return [interpret(compiler.table, { ...place, packet: bytes }, marks).verdict, marks.state];
+        });
+      expect([reply("prerouting", OTHER, OWN), reply("output", OWN, OTHER)].flat()).toEqual(
+        Array(4).fill(["accept", "established"]),
+      );
+    });
+  }
 });

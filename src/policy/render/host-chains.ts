@@ -128,16 +128,18 @@ function preludeRules(
   const direction = directionAt(stage);
   const otherEnd = direction === "ingress" ? "source" : "destination";
   const always = [neighbourDiscovery(), ...acceptTunnels(tunnels, otherEnd)];
-  const probes = tunnels.kinds.has("vxlan") ? acceptProbes(direction === "ingress" ? "iifname" : "oifname") : [];
+  const key = direction === "ingress" ? "iifname" : "oifname";
+  const probesBy = (answering: Side) => (tunnels.kinds.has("vxlan") ? acceptProbes(key, answering) : []);
+  const [probes, replies] = [probesBy("destination"), probesBy("source")];
   const own = direction === "ingress" ? inbound : outbound;
   const other = direction === "ingress" ? outbound : inbound;
   switch (stage) {
     case "untracked_in":
     case "untracked_out":
       // Replies too: here no packet belongs to a connection yet, and half of one must not be untracked.
-      return [...always, ...acceptPorts(own, "destination"), ...acceptPorts(other, "source")];
+      return [...always, ...acceptPorts(own, "destination"), ...acceptPorts(other, "source"), ...probes, ...replies];
     case "pre_dnat":
-      return [...always, ...connectionsAfter("untracked_in", used), ...acceptPorts(inbound, "destination")];
+      return [...always, ...connectionsAfter("untracked_in", used), ...acceptPorts(inbound, "destination"), ...probes];
     case "input":
       return [
         ...always,

@@ -33,22 +33,23 @@ const VXLAN_DEVICE: Readonly<Record<Family, string>> = { 4: identity.vxlanDevice
 /**
  * Node agents probe their tunnels, and find a broken network card by what is lost: a policy must not look like one. Only
  * from one tunnel to another: pods reach the port too, and it may be one of another program at another address.
+ * `answering`: the end of the packet that has the port, the source of a reply.
  */
-export function acceptProbes(key: "iifname" | "oifname"): readonly DesiredRule[] {
+export function acceptProbes(key: "iifname" | "oifname", answering: Side): readonly DesiredRule[] {
   return ([4, 6] as const).flatMap((family) =>
     (["TCP", "UDP"] as const).map((protocol) => ({
       expressions: [
         ...matchInterface(key, "equal", VXLAN_DEVICE[family]),
         ...matchFamily(family),
         ...matchProtocol(protocolNumber(protocol) ?? 0),
-        ...matchPorts("destination", PROBE_PORT),
+        ...matchPorts(answering, PROBE_PORT),
         ...(["source", "destination"] as const).flatMap((side) => [
           loadAddress(family, side, 0),
           { kind: "lookup" as const, set: probedSet(family), from: 0 as const },
         ]),
         verdict({ kind: "accept" }),
       ] satisfies Expression[],
-      comment: `${protocol} probes of node agents`,
+      comment: `${protocol} ${answering === "source" ? "replies to probes" : "probes"} of node agents`,
     })),
   );
 }
