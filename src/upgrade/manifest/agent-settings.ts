@@ -8,6 +8,7 @@ import {
   nodeAgentConfiguration,
   nodeAgentSettings,
 } from "../../model/node-agent-configuration.ts";
+import { formatProblems } from "../../model/problem.ts";
 import { quoted } from "../../quote.ts";
 import type { Obstacle } from "../facts.ts";
 import { SOURCE_SPOOFING } from "../former-names.ts";
@@ -127,10 +128,11 @@ export function translateEnvironment(
     if (WITHOUT_NOTE.has(name) || STOCK_VALUES[name]?.includes(value)) continue;
     const translated = Object.hasOwn(TABLE, name) ? TABLE[name]?.(value, environment) : undefined;
     const consequence = IRREPLACEABLE[name];
-    if (translated !== undefined && isValid(translated)) settings = { ...settings, ...translated };
+    const wrong = translated === undefined ? "" : problemsOf(translated);
+    if (translated !== undefined && wrong === "") settings = { ...settings, ...translated };
     else if (consequence !== undefined) obstacles.push(obstacle(name, value, consequence));
     else if (isReachabilitySetting(name))
-      obstacles.push(obstacle(name, value, "correct it, or remove it from the DaemonSet"));
+      obstacles.push(obstacle(name, value, `correct it, or remove it from the DaemonSet${wrong && `: ${wrong}`}`));
     else notes.push(`Variable ${name}=${quoted(value)} of the node agent has no counterpart in this release`);
   }
   for (const { name, source } of unread) {
@@ -176,9 +178,11 @@ function isReachabilitySetting(name: string): boolean {
   );
 }
 
-function isValid(spec: Partial<NodeAgentConfigurationSpec>): boolean {
+/** "" if there are none. */
+function problemsOf(spec: Partial<NodeAgentConfigurationSpec>): string {
   const { kind } = nodeAgentConfiguration;
-  return nodeAgentConfiguration.decode({ kind, metadata: { name: "default", uid: "-" }, spec }).ok;
+  const decoded = nodeAgentConfiguration.decode({ kind, metadata: { name: "default", uid: "-" }, spec });
+  return decoded.ok ? "" : formatProblems(decoded.problems);
 }
 
 function backend(value: string): ReturnType<Translate> {

@@ -244,6 +244,8 @@ describe("wantedManifest() of an installation that was changed", () => {
     ["FELIX_BPFENABLED", "true"],
     ["FELIX_WIREGUARDENABLED", "true"],
     ["FELIX_VXLANPORT", "vxlan"],
+    ["FELIX_VXLANPORT", "9089"],
+    ["FELIX_VXLANVNI", "16777216"],
     ["IP_AUTODETECTION_METHOD", "magic"],
     ["IP", "192.0.2.1/24"],
     ["FELIX_FAILSAFEINBOUNDHOSTPORTS", "tcp:10.0.0.0/8:22"],

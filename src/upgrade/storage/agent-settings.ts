@@ -16,7 +16,7 @@ const FEATURES = "featureDetectOverride";
 export interface AgentSettings {
   readonly spec: Fields;
   readonly notes: readonly string[];
-  /** What cannot be expressed, and would open hosts more widely if it were left out. */
+  /** What cannot be expressed, and would open hosts more widely, or cut nodes off, if it were left out. */
   readonly problems: readonly string[];
 }
 
@@ -101,7 +101,7 @@ export function agentSettings(name: string, former: unknown): AgentSettings {
           .toSorted()
           .join(", "),
       ),
-      ...listed(name, "this release does not accept", formatProblems(wrong.filter(({ path }) => !isFailsafe(path)))),
+      ...listed(name, "this release does not accept", formatProblems(wrong.filter(({ path }) => !isNeeded(path)))),
     ],
     problems: [
       ...irreplaceable.map((path) => `${quoted(path)} is true: ${IRREPLACEABLE[path]}`),
@@ -111,7 +111,7 @@ export function agentSettings(name: string, former: unknown): AgentSettings {
           (path) =>
             `this release does not have "${path}", and without it the entry would open the port more widely; remove the entry, or the field from it`,
         ),
-      ...wrong.filter(({ path }) => isFailsafe(path)).map((problem) => formatProblems([problem])),
+      ...wrong.filter(({ path }) => isNeeded(path)).map((problem) => formatProblems([problem])),
     ],
   };
 }
@@ -189,6 +189,11 @@ function topField(path: string): string {
 
 function isFailsafe(path: string): boolean {
   return FAILSAFE.includes(topField(path));
+}
+
+/** With another value hosts would be open more widely, or nodes of the two releases would not reach each other's pods. */
+function isNeeded(path: string): boolean {
+  return isFailsafe(path) || SETTINGS_OF_ALL_NODES.some((field) => field === topField(path));
 }
 
 function without(fields: Fields, names: readonly string[]): Fields {

@@ -5,6 +5,7 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import { GLOBAL_NETWORK_POLICY, NODE_AGENT_CONFIGURATION, TIER } from "../../model/kinds.ts";
+import { PROBE_PORT } from "../../model/probe-port.ts";
 import { FORMER_UID } from "../former-names.ts";
 import { storageStep } from "../steps/storage.ts";
 import { agentSettings } from "./agent-settings.ts";
@@ -143,6 +144,24 @@ describe("the settings of the node agent on etcd", () => {
       expect.stringContaining('FelixConfiguration "node.two" cannot be copied: this release does not have'),
     ]);
     expect((await rejectionOf(() => storageStep.act(site, PLAN))).kind).toBe("resource-invalid");
+  });
+
+  test.each([
+    ["vxlanPort", PROBE_PORT],
+    ["vxlanPort", 0],
+    ["vxlanVNI", 2 ** 24],
+  ])("are not copied with %s %d, which agents cannot use, and another would cut nodes off", async (field, value) => {
+    const store = openMemory();
+    const objects = clusterObjects({ request: async () => ({ status: 404, text: "{}" }) });
+    const site = upgradeSite({ objects, store, facts: { storage: "etcd", datastore: "etcd" } });
+    await store.commit([put("default", { [field]: value })]);
+    const reason = expect.stringMatching(new RegExp(`Configuration "default" cannot be .*${field}.*${value}`));
+
+    expect((await storageStep.plan(site))?.obstacles.map(({ message }) => message)).toEqual([reason]);
+    expect((await rejectionOf(() => storageStep.act(site, PLAN))).kind).toBe("resource-invalid");
+    const kind = { plural: "felixconfigurations", target: NODE_AGENT_CONFIGURATION };
+    const { obstacles } = convertResources(kind, [former("default", { [field]: value })]);
+    expect(obstacles.map(({ message }) => message)).toEqual([reason]);
   });
 
   test("are silent about what former agents wrote themselves, and about what this release does anyway", () => {

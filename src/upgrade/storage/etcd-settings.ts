@@ -4,6 +4,7 @@ import { readAllEntries } from "../../datastore/pages.ts";
 import { PluginError } from "../../errors.ts";
 import { nameInKey, resourcesPrefix } from "../../model/keys.ts";
 import { NODE_AGENT_CONFIGURATION } from "../../model/kinds.ts";
+import { formatProblems } from "../../model/problem.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseStored } from "../../model/stored.ts";
 import { quoted } from "../../quote.ts";
@@ -79,17 +80,21 @@ async function readSettings(store: Datastore): Promise<FormerSettings> {
     notes.push(...settings.notes);
     const what = `${FORMER_AGENT_CONFIGURATION.kind} ${quoted(name)}`;
     const copyKey = NODE_AGENT_CONFIGURATION.key({ name });
-    for (const reason of settings.problems) {
-      const message = `${what} cannot be copied: ${reason}`;
-      obstacles.push({ key: copyKey, message, remedy: "correct it with the admin tool of the earlier release" });
-    }
     const { uid, creationTimestamp } = isObject(metadata) ? metadata : {};
     const copy = {
       apiVersion: codec.apiVersion,
       kind,
-      metadata: { name, uid: crypto.randomUUID(), creationTimestamp, annotations: { [FORMER_UID]: String(uid ?? "") } },
+      metadata: {
+        ...{ name, uid: crypto.randomUUID(), annotations: { [FORMER_UID]: String(uid ?? "") } },
+        ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
+      },
       spec: settings.spec,
     };
+    const decoded = codec.decode(copy);
+    for (const reason of [...settings.problems, ...(decoded.ok ? [] : [formatProblems(decoded.problems)])]) {
+      const message = `${what} cannot be copied: ${reason}`;
+      obstacles.push({ key: copyKey, message, remedy: "correct it with the admin tool of the earlier release" });
+    }
     return [{ key: copyKey, value: JSON.stringify(copy), what: `${kind} ${quoted(name)}` }];
   });
   return { records, notes, obstacles };
