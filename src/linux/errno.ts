@@ -47,6 +47,7 @@ const ERRNO = {
   ENOTCONN: [107, "Transport endpoint is not connected"],
   ETIMEDOUT: [110, "Connection timed out"],
   EHOSTUNREACH: [113, "No route to host"],
+  EINPROGRESS: [115, "Operation now in progress"],
 } as const satisfies Record<string, readonly [number, string]>;
 
 export type ErrnoName = keyof typeof ERRNO;

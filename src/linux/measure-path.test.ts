@@ -19,6 +19,8 @@ function pathOf(own: number, hops: readonly { readonly mtu: number; readonly isS
       if (narrow?.isSilent === false) known = Math.min(known, narrow.mtu);
     },
     isAnswered: () => isAnswered,
+    askMany() {},
+    countAnswers: () => 0,
     close() {},
   };
 }

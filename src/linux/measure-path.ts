@@ -28,6 +28,21 @@ export async function isPassing(
   return false;
 }
 
+/** How many of so many packets, sent at once, pass. */
+export async function countPassing(
+  socket: Pick<DatagramSocket, "askMany" | "countAnswers">,
+  { size, count }: { readonly size: number; readonly count: number },
+  { replyMilliseconds, wait, signal }: Omit<Patience, "tries">,
+): Promise<number> {
+  socket.askMany(size, count);
+  let passed = 0;
+  for (let waited = 0; waited < replyMilliseconds && passed < count && !signal.aborted; waited += POLL_MILLISECONDS) {
+    await wait(POLL_MILLISECONDS, signal);
+    passed = socket.countAnswers();
+  }
+  return passed;
+}
+
 /** A path has few hops that are each narrower than the last. */
 const MOST_HOPS = 8;
 

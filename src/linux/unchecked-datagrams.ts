@@ -17,6 +17,9 @@ const ICMP: Readonly<Record<Family, number>> = { 4: 1, 6: 58 };
 const MSG_DONTWAIT = 0x40;
 const SOL_SOCKET = 1;
 const SO_NO_CHECK = 11;
+const SO_RCVBUF = 8;
+/** Many packets of several askers may wait at once; the kernel gives as much of it as its limits allow. */
+const RECEIVE_BYTES = 1 << 20;
 const [UDP_NO_CHECK6_TX, UDP_NO_CHECK6_RX] = [101, 102];
 /** Never fragmented, and whatever the kernel believes about the path: level, option, value. */
 const DONT_FRAGMENT: Readonly<Record<Family, readonly [number, number, number]>> = { 4: [0, 10, 3], 6: [41, 23, 3] };
@@ -46,6 +49,10 @@ const MESSAGE_BYTES = GREETING.length + NONCE_BYTES;
 export const SMALL_PACKET = 64;
 
 export interface DatagramSocket extends AskingSocket {
+  /** Sends so many packets of this size, one right after the other. */
+  askMany(size: number, count: number): void;
+  /** How many of the last ones have been answered by now. */
+  countAnswers(): number;
   /** What the kernel believes about the path: after a packet that was too large, what routers said. */
   mtu(): number;
 }
@@ -54,18 +61,29 @@ export interface DatagramSocket extends AskingSocket {
 export function openDatagramSocket(remote: Address, port: number): DatagramSocket {
   const fd = openUnchecked(remote.family);
   connect(fd, remote, port);
-  let message = new Uint8Array();
-  return {
+  /** Responses that have not arrived. */
+  let expected = new Set<string>();
+  let asked = 0;
+  const socket: DatagramSocket = {
     mtu: () => readMtu(fd, remote.family),
-    ask(size) {
-      message = newMessage();
-      const packet = new Uint8Array(size - IP_HEADER[remote.family] - HEADER);
-      packet.set(message);
-      libc.sendto(fd, packet, packet.length, 0);
+    ask: (size) => socket.askMany(size, 1),
+    isAnswered: () => socket.countAnswers() > 0,
+    askMany(size, count) {
+      const messages = Array.from({ length: count }, newMessage);
+      [expected, asked] = [new Set(messages.map((message) => replyTo(message).toHex())), count];
+      for (const message of messages) {
+        const packet = new Uint8Array(size - IP_HEADER[remote.family] - HEADER);
+        packet.set(message);
+        libc.sendto(fd, packet, packet.length, 0);
+      }
     },
-    isAnswered: () => received(fd).some((bytes) => Bun.deepEquals(bytes, replyTo(message))),
+    countAnswers() {
+      for (const bytes of received(fd)) expected.delete(bytes.toHex());
+      return asked - expected.size;
+    },
     close: () => closeFile(fd),
   };
+  return socket;
 }
 
 /** Echo requests, which the kernel of every host responds to. Needs the right to open raw sockets. */
@@ -148,12 +166,18 @@ function openUnchecked(family: Family): number {
   const fd = open(family, SOCK_DGRAM, IPPROTO_UDP);
   if (family === 4) setOption(fd, SOL_SOCKET, SO_NO_CHECK, 1);
   else for (const option of [UDP_NO_CHECK6_TX, UDP_NO_CHECK6_RX]) setOption(fd, IPPROTO_UDP, option, 1);
+  setOption(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES);
+  return fd;
+}
+
+export function openSocket(family: Family, type: number, protocol: number): number {
+  const fd = libc.socket(DOMAIN[family], type | NON_BLOCKING_CLOEXEC, protocol);
+  if (fd < 0) throw new KernelError("open a socket for probes", libc.lastErrno());
   return fd;
 }
 
 function open(family: Family, type: number, protocol: number): number {
-  const fd = libc.socket(DOMAIN[family], type | NON_BLOCKING_CLOEXEC, protocol);
-  if (fd < 0) throw new KernelError("open a socket for probes", libc.lastErrno());
+  const fd = openSocket(family, type, protocol);
   const [level, option, value] = DONT_FRAGMENT[family];
   setOption(fd, level, option, value);
   return fd;

@@ -1,8 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import {
+  type ComparedTurn,
   choosePeers,
   decideOffload,
   describePaths,
+  isSuspicious,
+  judgeTcp,
   type OffloadSetting,
   type OffloadState,
   type PathResult,
@@ -13,6 +16,7 @@ const path = (node: string, more: Partial<PathResult> = {}): PathResult => ({
   ...more,
 });
 const broken = (node: string) => path(node, { tcp: "lost" });
+const crawling = (node: string) => path(node, { tcp: "crawling", loss: { tcp: 31, datagrams: 0 } });
 const unknown = (node: string) => path(node, { tcp: "unknown" });
 const gone = (node: string) => path(node, { small: "lost", large: "lost", tcp: "unknown" });
 const START: OffloadState = { failures: 0 };
@@ -47,6 +51,47 @@ describe("choosePeers()", () => {
   });
 });
 
+describe("judgeTcp()", () => {
+  const turn = (repeated: number, lostDatagrams: number, arrived: ComparedTurn["arrived"] = "all") => ({
+    ...{ arrived, segments: 47, repeated, datagrams: 46, lostDatagrams },
+  });
+
+  test.each([
+    ["nothing is lost", [turn(0, 0)], "passed"],
+    ["one packet was lost", [turn(1, 0), turn(0, 0), turn(0, 0), turn(0, 0)], "passed"],
+    ["a third of TCP is lost, and no datagram", Array(4).fill(turn(23, 0)), "crawling"],
+    ["a third of TCP is lost, and some datagrams", Array(4).fill(turn(23, 3)), "crawling"],
+    ["most is lost in the time that it has", Array(4).fill(turn(47, 0, "some")), "crawling"],
+    ["a third of both is lost: the path", Array(4).fill(turn(23, 15)), "passed"],
+    ["more datagrams are lost: a limit of the rate", Array(4).fill(turn(10, 30)), "passed"],
+    ["it is slow, and nothing is lost", Array(4).fill(turn(0, 0, "some")), "passed"],
+    ["nothing arrives, and datagrams do", [turn(3, 1, "nothing")], "lost"],
+    ["nothing arrives, and half of the datagrams: the path", [turn(3, 23, "nothing")], "unknown"],
+  ] as const)("if %s", (_, turns, tcp) => {
+    expect(judgeTcp(turns).tcp).toBe(tcp);
+  });
+
+  test("a path that loses packets at random is a broken card in less than one of 1,000 rounds", () => {
+    let seed = 1;
+    const random = () => {
+      seed = (seed * 48_271) % 2_147_483_647;
+      return seed / 2_147_483_647;
+    };
+    const lostOf = (count: number, share: number) =>
+      Array.from({ length: count }).filter(() => random() < share).length;
+    for (const share of [0.02, 0.05, 0.08, 0.1, 0.3, 0.6]) {
+      const found = Array.from({ length: 2_000 }, () => {
+        const turns = Array.from({ length: 4 }, () => {
+          const sent = Math.round(47 / (1 - share));
+          return { ...turn(0, lostOf(46, share)), repeated: lostOf(sent, share) };
+        });
+        return judgeTcp(turns).tcp;
+      }).filter((tcp) => tcp === "crawling");
+      expect([share, found.length <= 2]).toEqual([share, true]);
+    }
+  });
+});
+
 describe("decideOffload()", () => {
   test("turns offload off after three rounds in which only TCP failed, to every node that answers", () => {
     const { wanted, state } = play(Array(3).fill([broken("b"), broken("c"), gone("d")]));
@@ -54,7 +99,20 @@ describe("decideOffload()", () => {
     expect(state.record).toEqual({ by: "probes", reason: expect.stringContaining('"b", "c"') });
   });
 
+  test("does so if TCP crawls, or does not pass to some of them, and says how much is lost", () => {
+    const { wanted, state } = play([
+      [crawling("b"), broken("c")],
+      [broken("b"), broken("c")],
+      [broken("b"), crawling("c")],
+    ]);
+    expect(wanted).toEqual([undefined, undefined, "off"]);
+    expect(state.record?.reason).toContain(
+      'TCP lost 31 % of its packets to node "c", of datagrams 0 %: the network card',
+    );
+  });
+
   test.each([
+    ["TCP crawls to one node only", [crawling("b"), path("c")]],
     ["one node is reached by TCP: the cards of the others are broken", [broken("b"), path("c")]],
     ["an agent does not answer yet: an upgrade", [broken("b"), unknown("c")]],
     ["no agent answers: a former release", [unknown("b"), unknown("c")]],
@@ -115,6 +173,14 @@ describe("decideOffload()", () => {
   test("keeps it off on a kernel that is known to be wrong", () => {
     expect(play([[path("b")]], { needsOwnChecksums: true }).wanted).toEqual(["off"]);
     expect(play([[path("b")]], { needsOwnChecksums: true, setting: "On" }).wanted).toEqual(["on"]);
+  });
+});
+
+describe("isSuspicious()", () => {
+  test("is true while TCP is lost to a single node, so that what lasts is told", () => {
+    expect(
+      [broken("b"), crawling("b"), path("b"), unknown("b")].map((each) => isSuspicious(START, [each, path("c")])),
+    ).toEqual([true, true, false, false]);
   });
 });
 

@@ -4,7 +4,7 @@
  *
  *   nothing passes ──────────────────────▶ the network drops the port of VXLAN, if the nodes are there
  *   small packets pass, large ones do not ▶ the network has a smaller MTU
- *   both pass, TCP does not ──────────────▶ the card damages what it computes: offload off, if every node that answers says so
+ *   both pass, TCP does not, or crawls ───▶ the card damages what it computes: offload off, if every node that answers says so
  *
  * Echo requests and datagrams without a checksum need nothing from the card; TCP leaves its checksum to it.
  */
@@ -15,12 +15,34 @@ export interface PathResult {
   readonly small: "passed" | "lost";
   /** Of a packet as large as the device allows. */
   readonly large: "passed" | "lost";
-  /** `unknown`: no agent answers there, such as one of a former release, or packets are lost anyway. */
-  readonly tcp: "passed" | "lost" | "unknown";
+  /**
+   * `crawling`: it loses many of its packets, and datagrams of the same size are not lost. `unknown`: no agent answers
+   * there, such as one of a former release, or packets are lost anyway.
+   */
+  readonly tcp: "passed" | "crawling" | "lost" | "unknown";
+  /** Of a crawling path. */
+  readonly loss?: PathLoss;
   /** The largest packet that passes, if large ones are lost. */
   readonly workingMtu?: number;
   /** If nothing passes: the address of the node answers outside of the tunnel. */
   readonly isThere?: boolean;
+}
+
+/** In percent. */
+export interface PathLoss {
+  readonly tcp: number;
+  readonly datagrams: number;
+}
+
+/** Packets by TCP, and then datagrams of the same size, about as many. */
+export interface ComparedTurn {
+  readonly arrived: "all" | "some" | "nothing";
+  /** Segments, each counted once. */
+  readonly segments: number;
+  /** Segments that were lost, so that they were sent again. */
+  readonly repeated: number;
+  readonly datagrams: number;
+  readonly lostDatagrams: number;
 }
 
 export type OffloadSetting = "Auto" | "On" | "Off";
@@ -48,6 +70,24 @@ const FAILURES_NEEDED = 3;
 const MOST_PEERS = 3;
 /** A single node that does not answer may be starting. */
 const WITNESSES_NEEDED = 2;
+
+/** Of what TCP sends: less than this a network may lose, and TCP gets along with. */
+const MUCH = 1 / 10;
+/** A path that loses packets loses both alike: so much less of the datagrams is not chance. */
+const MUCH_LESS = 1 / 4;
+
+/** Only loss counts: a path that is slow is not a broken card. */
+export function judgeTcp(turns: readonly ComparedTurn[]): Pick<PathResult, "tcp" | "loss"> {
+  const sum = (field: Exclude<keyof ComparedTurn, "arrived">) => turns.reduce((all, turn) => all + turn[field], 0);
+  const isLost = turns.some(({ arrived }) => arrived === "nothing");
+  const sent = sum("segments") + sum("repeated");
+  const tcp = isLost ? 1 : sum("repeated") / Math.max(sent, 1);
+  const datagrams = sum("lostDatagrams") / Math.max(sum("datagrams"), 1);
+  const isOnlyTcp = datagrams <= tcp * MUCH_LESS;
+  if (isLost) return { tcp: isOnlyTcp ? "lost" : "unknown" };
+  if (tcp < MUCH || !isOnlyTcp) return { tcp: "passed" };
+  return { tcp: "crawling", loss: { tcp: Math.round(tcp * 100), datagrams: Math.round(datagrams * 100) } };
+}
 
 /** The next ones by name: each node is probed by as many as it probes itself, and the choice stays while they do. */
 export function choosePeers(own: string, others: readonly string[]): readonly string[] {
@@ -103,11 +143,18 @@ export function isUnanswered({ large, tcp }: PathResult): boolean {
 }
 
 function isTcpLost({ small, large, tcp }: PathResult): boolean {
-  return small === "passed" && large === "passed" && tcp === "lost";
+  return small === "passed" && large === "passed" && (tcp === "lost" || tcp === "crawling");
 }
 
 function describeBroken(round: readonly PathResult[]): string {
-  return `small and large packets without a checksum of the card passed to ${names(round.filter(isTcpLost))}, and TCP did not: the network card, or that of the hypervisor, damages checksums inside of VXLAN`;
+  const broken = round.filter(isTcpLost);
+  const shares = broken.flatMap(({ node, loss }) =>
+    loss === undefined
+      ? []
+      : [`${loss.tcp} % of its packets to ${names([{ node }])}, of datagrams ${loss.datagrams} %`],
+  );
+  const tcp = shares.length === 0 ? "TCP did not" : `TCP lost ${shares.join("; ")}`;
+  return `small and large packets without a checksum of the card passed to ${names(broken)}, and ${tcp}: the network card, or that of the hypervisor, damages checksums inside of VXLAN`;
 }
 
 export interface DescribedDevice {
@@ -133,12 +180,16 @@ export function describePaths(
       ? [`Checksum offload of ${name} is off: ${record.reason}. To try it again, set vxlanChecksumOffload to On`]
       : []),
     ...(record?.by === "probes" && failures >= FAILURES_NEEDED
-      ? [`TCP does not pass ${name} to ${names(round.filter(isTcpLost))} without checksum offload of this node either`]
+      ? [
+          `TCP does not pass ${name} to ${names(round.filter(isTcpLost))}, or only slowly, without checksum offload of this node either`,
+        ]
       : []),
     ...(isLasting && round.length > 0 && lost.length === round.length ? [describeLost(device, lost)] : []),
     ...(isLasting ? narrow : []).map((path) => describeNarrow(device, path)),
     ...(isLasting && elsewhere.length > 0
-      ? [`TCP does not pass ${name} to ${names(elsewhere)}, and passes to other nodes: look at their network cards`]
+      ? [
+          `TCP does not pass ${name} to ${names(elsewhere)}, or only slowly, and passes to other nodes: look at their network cards`,
+        ]
       : []),
   ];
 }
@@ -163,7 +214,7 @@ function describeNarrow(
 
 /** Whether the next round must come soon. */
 export function isSuspicious({ failures }: OffloadState, round: readonly PathResult[]): boolean {
-  return failures > 0 || round.some(({ small, large }) => small === "lost" || large === "lost");
+  return failures > 0 || round.some((path) => path.small === "lost" || path.large === "lost" || isTcpLost(path));
 }
 
 function names(paths: readonly Pick<PathResult, "node">[]): string {

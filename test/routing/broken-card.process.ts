@@ -1,7 +1,8 @@
 /**
- * A network card that does not know VXLAN: `bun broken-card.process.ts INSIDE OUTSIDE`. Relays frames between two links of
- * its namespace. What comes from INSIDE asks the card for checksums, as Linux does; those of tunnelled packets are left as
- * they are, which is wrong. All others, and what comes from OUTSIDE, are passed on with what they ask for.
+ * A network card that does not know VXLAN: `bun broken-card.process.ts INSIDE OUTSIDE EVERY`. Relays frames between two links
+ * of its namespace. What comes from INSIDE asks the card for checksums, as Linux does; those of tunnelled packets are left as
+ * they are, which is wrong: of each one if EVERY is 1, of one in three, at random, if it is 3. All others, and what comes from OUTSIDE,
+ * are passed on with what they ask for.
  */
 import * as libc from "../../src/linux/libc.ts";
 import { isReadyWithin, POLL_IN } from "../../src/linux/poll.ts";
@@ -13,19 +14,24 @@ const SOL_PACKET = 263;
 const PACKET_VNET_HDR = 15;
 const PACKET_IGNORE_OUTGOING = 23;
 const MSG_DONTWAIT = 0x40;
+const [SOL_SOCKET, SO_RCVBUFFORCE] = [1, 33];
+/** It loses nothing if many packets come at once. */
+const BUFFER_BYTES = 1 << 24;
 /** `struct virtio_net_hdr`: flags, type and sizes of segments, then where the checksum begins. */
 const [NEEDS_CHECKSUM, CHECKSUM_START] = [1, 6];
 /** Headers of Ethernet, IPv4, UDP, VXLAN, Ethernet and IPv4: the payload of a tunnel begins here, or later with IPv6. */
 const INNER = 84;
 
-const [inside, outside] = process.argv.slice(2).map(openLink);
+const [inside, outside] = process.argv.slice(2, 4).map(openLink);
+const every = Number(process.argv[4]);
 if (inside === undefined || outside === undefined) throw new Error("two links are needed");
 const frame = new Uint8Array(70_000);
 process.stdout.write("ready\n");
 for (;;) {
   relay(inside, outside, (header) => {
     const isTunnelled = header.getUint16(CHECKSUM_START, true) >= INNER;
-    if ((header.getUint8(0) & NEEDS_CHECKSUM) !== 0 && isTunnelled) header.setUint8(0, 0);
+    const isAsked = (header.getUint8(0) & NEEDS_CHECKSUM) !== 0;
+    if (isAsked && isTunnelled && Math.random() * every < 1) header.setUint8(0, 0);
   });
   relay(outside, inside, () => {});
   isReadyWithin(inside, POLL_IN, 1);
@@ -45,6 +51,8 @@ function openLink(name: string): number {
   for (const option of [PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING]) {
     if (libc.setsockopt(socket, SOL_PACKET, option, Int32Array.of(1), 4) < 0) throw new Error(`option ${option}`);
   }
+  if (libc.setsockopt(socket, SOL_SOCKET, SO_RCVBUFFORCE, Int32Array.of(BUFFER_BYTES), 4) < 0)
+    throw new Error("buffer");
   const address = new Uint8Array(20);
   const view = new DataView(address.buffer);
   view.setUint16(0, AF_PACKET, true);

@@ -34,14 +34,20 @@ const CARD = `${import.meta.dir}/broken-card.process.ts`;
 describe("the agents probe the tunnels between them, and", () => {
   let site: RoutedSite;
   let [from, to]: [RoutedPod | undefined, RoutedPod | undefined] = [undefined, undefined];
+  let card: { kill(): void; readonly exited: Promise<number> } | undefined;
   const undo = new AsyncDisposableStack();
   beforeAll(async () => {
     if (needs.some((need) => need !== undefined)) return;
     site = undo.use(await openRoutedSite({ startDatastore: startRouterEtcd, agents: [] }));
     await breakCard("node-1");
     await settings({ vxlanChecksumOffload: "On" });
-    // All ports of the nodes are closed, except those for emergencies: probes pass all the same.
+    // All ports of the nodes are closed, except those for emergencies: probes pass all the same, at each stage.
     await site.apply(...AGENTS.map((node) => resource("HostEndpoint", node, { node, interfaceName: "*" })));
+    const refused = { action: "Deny", protocol: "TCP", destination: { ports: [PROBE_PORT] } };
+    for (const stage of ["doNotTrack", "preDNAT"]) {
+      const spec = { [stage]: true, applyOnForward: true, types: ["Ingress"], ingress: [refused] };
+      await site.apply(resource("GlobalNetworkPolicy", stage.toLowerCase(), spec));
+    }
     for (const name of AGENTS) await trackConnections(name);
     for (const name of AGENTS) site.startAgent(name);
     await pollUntil(() => AGENTS.every(knowsMtuOfPods), "the MTU of pods");
@@ -67,11 +73,17 @@ describe("the agents probe the tunnels between them, and", () => {
        for end in ${name} card; do echo 8 > /proc/sys/net/ipv4/conf/$end/arp_ignore; done`,
     ]);
     for (const { host } of nodes) await host.must(["ip", "neighbour", "flush", "dev", "eth0"]);
-    const card = Bun.spawn(["nsenter", `--net=${router.netns}`, process.execPath, CARD, name, "card"], {
-      ...{ stdout: "pipe", stderr: "inherit" },
-    });
-    undo.defer(() => card.kill());
-    await card.stdout.getReader().read();
+    await startCard(name, 1);
+  };
+  /** Instead of the former one. It damages one in so many of the packets that need it. */
+  const startCard = async (name: NodeName, every: number) => {
+    card?.kill();
+    await card?.exited;
+    const command = ["nsenter", `--net=${site.network.router.netns}`, process.execPath, CARD, name, "card"];
+    const started = Bun.spawn([...command, String(every)], { stdout: "pipe", stderr: "inherit" });
+    card = started;
+    undo.defer(() => started.kill());
+    await started.stdout.getReader().read();
   };
   /**
    * As on a host with Services: otherwise the kernel begins with the table of policies, and a reply of the datastore to what
@@ -155,6 +167,23 @@ describe("the agents probe the tunnels between them, and", () => {
     expect(await lost()).toEqual(ONLY_TCP_LOST);
     await settings({});
     await pollUntil(() => isOffloadOff("node-1"), "node-1 without checksum offload", PATIENCE);
+    await pollUntil(isReached, "TCP between the pods");
+  }, 300_000);
+
+  test("turn it off if TCP passes and loses a third of its packets, and say how much", async () => {
+    await settings({ vxlanChecksumOffload: "On" });
+    await pollUntil(() => AGENTS.every((name) => offload(name).every(Boolean)), "offload everywhere");
+    await startCard("node-1", 3);
+    for (const each of ONLY_TCP_LOST) await pollUntil(async () => !(await lost()).includes(each), `${each} at times`);
+    await settings({});
+    await pollUntil(() => isOffloadOff("node-1"), "node-1 without checksum offload", PATIENCE);
+    expect([offload("node-3"), offload("node-4")].flat()).toEqual([true, true, true, true]);
+    for (const device of DEVICES) {
+      const reason = new RegExp(
+        `Checksum offload of ${device.replaceAll(".", "\\.")} is off: .* TCP lost \\d+ % of its packets to node "node-3", of datagrams 0 %; \\d+ % `,
+      );
+      await pollUntil(async () => reason.test(await status("node-1")), String(reason), 20_000);
+    }
     await pollUntil(isReached, "TCP between the pods");
   }, 300_000);
 

@@ -4,20 +4,21 @@
  * An agent answers at the address of its tunnel, with less than it was sent; what it reads has no meaning. So whoever reaches
  * it learns that an agent runs there, and nothing else.
  */
-import { connect } from "node:net";
 import { type Address, formatAddress, parseAddress, unmapAddress } from "../../ip/address.ts";
 import { type ConnectionLimits, LimitedConnections } from "../../limited-connections.ts";
 import { readChecksumOffload, setChecksumOffload } from "../../linux/checksum-offload.ts";
-import { isPassing, largestPassing } from "../../linux/measure-path.ts";
+import { transfer } from "../../linux/counted-transfer.ts";
+import { countPassing, isPassing, largestPassing, type Patience } from "../../linux/measure-path.ts";
 import {
   type AskingSocket,
+  type DatagramSocket,
   openAnsweringSocket,
   openDatagramSocket,
   openEchoSocket,
   SMALL_PACKET,
 } from "../../linux/unchecked-datagrams.ts";
 import { PROBE_PORT } from "../../model/probe-port.ts";
-import type { PathResult } from "../../routing/tunnel-paths.ts";
+import { type ComparedTurn, judgeTcp, type PathResult } from "../../routing/tunnel-paths.ts";
 
 type Wait = (milliseconds: number, signal: AbortSignal) => Promise<void>;
 
@@ -53,6 +54,8 @@ const TRIES = 3;
 /** As large as segments that are left to the card are; a healthy network needs some milliseconds. */
 const TCP_BYTES = 64 * 1024;
 const TCP_MILLISECONDS = 3_000;
+/** So many are compared, each with as many datagrams after it, if the first one had to send something again. */
+const TURNS = 4;
 const LIMITS: ConnectionLimits = { most: 64, requestMilliseconds: 10_000, replyMilliseconds: 2_000 };
 
 export const ownTunnelProbes: TunnelProbes = {
@@ -68,7 +71,7 @@ async function probePath(
   signal: AbortSignal,
 ): Promise<PathResult> {
   using sockets = new DisposableStack();
-  const opened = (socket: AskingSocket) => {
+  const opened = <Socket extends AskingSocket>(socket: Socket) => {
     sockets.defer(() => socket.close());
     return socket;
   };
@@ -76,7 +79,7 @@ async function probePath(
   const datagrams = opened(openDatagramSocket(address, PROBE_PORT));
   const hasAgent = await isPassing(datagrams, SMALL_PACKET, patience);
   // An agent answers with a small one: what is lost is lost on the way to it. Without one, the kernel of the node does.
-  const socket = hasAgent ? datagrams : opened(openEchoSocket(address));
+  const socket: AskingSocket = hasAgent ? datagrams : opened(openEchoSocket(address));
   if (!hasAgent && !(await isPassing(socket, SMALL_PACKET, patience))) {
     const isThere = await isPassing(opened(openEchoSocket(remote)), SMALL_PACKET, patience);
     return { node, small: "lost", large: "lost", tcp: "unknown", isThere };
@@ -84,22 +87,31 @@ async function probePath(
   const largest = await largestPassing(socket, { family: address.family, mtu }, patience);
   if (largest === undefined) return { node, small: "lost", large: "lost", tcp: "unknown" };
   if (largest < mtu) return { node, small: "passed", large: "lost", tcp: "unknown", workingMtu: largest };
-  return { node, small: "passed", large: "passed", tcp: hasAgent ? await sendByTcp(address) : "unknown" };
+  const result = hasAgent ? await compareWithTcp(datagrams, { address, mtu }, patience) : UNKNOWN;
+  return { node, small: "passed", large: "passed", ...result };
 }
 
-/** Only silence means that packets are lost: a refusal has arrived, and an agent of another release may not listen. */
-async function sendByTcp(address: Address): Promise<PathResult["tcp"]> {
-  const { promise, resolve } = Promise.withResolvers<PathResult["tcp"]>();
-  const socket = connect({ host: formatAddress(address), port: PROBE_PORT });
-  const timer = setTimeout(() => resolve("lost"), TCP_MILLISECONDS);
-  socket.once("connect", () => void socket.write(new Uint8Array(TCP_BYTES)));
-  socket.once("data", () => resolve("passed"));
-  socket.once("error", () => resolve("unknown"));
-  socket.once("close", () => resolve("unknown"));
-  return promise.finally(() => {
-    clearTimeout(timer);
-    socket.destroy();
-  });
+type TcpResult = Pick<PathResult, "tcp" | "loss">;
+const UNKNOWN: TcpResult = { tcp: "unknown" };
+
+/** A connection that is refused has arrived, and an agent of another release may not listen. */
+async function compareWithTcp(
+  datagrams: DatagramSocket,
+  { address, mtu }: Pick<ProbedPath, "address" | "mtu">,
+  patience: Patience,
+): Promise<TcpResult> {
+  const place = { remote: address, port: PROBE_PORT, bytes: TCP_BYTES };
+  const burst = { size: mtu, count: Math.ceil(TCP_BYTES / mtu) };
+  const turns: ComparedTurn[] = [];
+  while (turns.length < TURNS && !patience.signal.aborted) {
+    const sent = await transfer(place, { ...patience, replyMilliseconds: TCP_MILLISECONDS });
+    if (sent === "refused") return UNKNOWN;
+    if (turns.length === 0 && sent.arrived === "all" && sent.repeated === 0) return { tcp: "passed" };
+    const passed = await countPassing(datagrams, burst, patience);
+    turns.push({ ...sent, datagrams: burst.count, lostDatagrams: burst.count - passed });
+    if (sent.arrived === "nothing") break;
+  }
+  return judgeTcp(turns);
 }
 
 async function answer({ address, isPeer }: Answered, wait: Wait, signal: AbortSignal): Promise<void> {
