@@ -8,6 +8,7 @@ import { identity } from "../../src/identity.ts";
 import { readChecksumOffload } from "../../src/linux/checksum-offload.ts";
 import { PROBE_PORT } from "../../src/model/probe-port.ts";
 import { POD_MTU_FILE } from "../../src/routing/pod-mtu.ts";
+import type { PathResult } from "../../src/routing/tunnel-paths.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
@@ -30,6 +31,7 @@ const ONLY_TCP_LOST = ["tcp4", "tcp6"];
 /** An agent that is too busy to answer is asked again after 60 to 75 seconds. */
 const PATIENCE = 150_000;
 const CARD = `${import.meta.dir}/broken-card.process.ts`;
+const PROBE = `${import.meta.dir}/probe-path.process.ts`;
 
 describe("the agents probe the tunnels between them, and", () => {
   let site: RoutedSite;
@@ -156,6 +158,19 @@ describe("the agents probe the tunnels between them, and", () => {
       await pollUntil(async () => (await status("node-1")).includes(reason), reason, 20_000);
     }
   }, 300_000);
+
+  test("pass host endpoints whose policies of every stage deny TCP at the port", async () => {
+    const { netns } = site.network.node("node-3").host;
+    for (const device of DEVICES) {
+      const listed = await site.network.node("node-4").host.must(["ip", "-j", "address", "show", "dev", device]);
+      const address = /"local":"([^"]+)","prefixlen":(?:32|128),"scope":"global"/.exec(listed)?.[1] ?? listed;
+      const probing = Bun.spawn(["nsenter", `--net=${netns}`, process.execPath, PROBE, "probe", address, "1400"], {
+        ...{ stdout: "pipe", stderr: "inherit" },
+      });
+      const result: PathResult = JSON.parse(await new Response(probing.stdout).text());
+      expect([device, result.large, result.tcp]).toEqual([device, "passed", "passed"]);
+    }
+  }, 60_000);
 
   if (!proofSize({ everyDay: false, soak: true })) return;
 
