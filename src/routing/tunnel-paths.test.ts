@@ -107,7 +107,7 @@ describe("decideOffload()", () => {
     ]);
     expect(wanted).toEqual([undefined, undefined, "off"]);
     expect(state.record?.reason).toContain(
-      'TCP lost 31 % of its packets to node "c", of datagrams 0 %: the network card',
+      'TCP lost all of its packets to node "b"; 31 % of its packets to node "c", of datagrams 0 %: the network card',
     );
   });
 

@@ -148,12 +148,11 @@ function isTcpLost({ small, large, tcp }: PathResult): boolean {
 
 function describeBroken(round: readonly PathResult[]): string {
   const broken = round.filter(isTcpLost);
-  const shares = broken.flatMap(({ node, loss }) =>
-    loss === undefined
-      ? []
-      : [`${loss.tcp} % of its packets to ${names([{ node }])}, of datagrams ${loss.datagrams} %`],
-  );
-  const tcp = shares.length === 0 ? "TCP did not" : `TCP lost ${shares.join("; ")}`;
+  const shares = broken.map(({ node, loss }) => {
+    const share = loss === undefined ? "all" : `${loss.tcp} %`;
+    return `${share} of its packets to ${names([{ node }])}${loss === undefined ? "" : `, of datagrams ${loss.datagrams} %`}`;
+  });
+  const tcp = broken.some(({ loss }) => loss !== undefined) ? `TCP lost ${shares.join("; ")}` : "TCP did not";
   return `small and large packets without a checksum of the card passed to ${names(broken)}, and ${tcp}: the network card, or that of the hypervisor, damages checksums inside of VXLAN`;
 }
 

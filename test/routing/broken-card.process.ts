@@ -1,7 +1,7 @@
 /**
  * A network card that does not know VXLAN: `bun broken-card.process.ts INSIDE OUTSIDE EVERY`. Relays frames between two links
  * of its namespace. What comes from INSIDE asks the card for checksums, as Linux does; those of tunnelled packets are left as
- * they are, which is wrong: of each one if EVERY is 1, of one in three, at random, if it is 3. All others, and what comes from OUTSIDE,
+ * they are, which is wrong: of each one if EVERY is 1, of one in five, at random, if it is 5. All others, and what comes from OUTSIDE,
  * are passed on with what they ask for.
  */
 import * as libc from "../../src/linux/libc.ts";

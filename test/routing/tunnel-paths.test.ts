@@ -185,17 +185,17 @@ describe("the agents probe the tunnels between them, and", () => {
     await pollUntil(isReached, "TCP between the pods");
   }, 300_000);
 
-  test("turn it off if TCP passes and loses a third of its packets, and say how much", async () => {
+  test("turn it off if TCP passes and loses a fifth of its packets, and say how much", async () => {
     await settings({ vxlanChecksumOffload: "On" });
     await pollUntil(() => AGENTS.every((name) => offload(name).every(Boolean)), "offload everywhere");
-    await startCard("node-1", 3);
+    await startCard("node-1", 5);
     for (const each of ONLY_TCP_LOST) await pollUntil(async () => !(await lost()).includes(each), `${each} at times`);
     await settings({});
     await pollUntil(() => isOffloadOff("node-1"), "node-1 without checksum offload", PATIENCE);
     expect([offload("node-3"), offload("node-4")].flat()).toEqual([true, true, true, true]);
     for (const device of DEVICES) {
       const reason = new RegExp(
-        `Checksum offload of ${device.replaceAll(".", "\\.")} is off: .* TCP lost \\d+ % of its packets to node "node-3", of datagrams 0 %; \\d+ % `,
+        `Checksum offload of ${device.replaceAll(".", "\\.")} is off: .* TCP lost .*\\d+ % of its packets to node "node-\\d", of datagrams 0 %`,
       );
       await pollUntil(async () => reason.test(await status("node-1")), String(reason), 20_000);
     }
