@@ -329,7 +329,7 @@ const PROOFS: readonly Proof[] = [
   {
     place: "test/vm/power-loss.test.ts",
     proves:
-      "the same kernels: after a shutdown and a power loss under ADD and DEL, files and datastore are whole, and no address is used twice",
+      "the same kernels: after a shutdown and a power loss under ADD and DEL, files and datastore are whole, and no address is lost, leaked or used twice",
   },
   {
     place: "test/bandwidth/rates.test.ts",
