@@ -2,6 +2,7 @@
 
 import type { Host } from "../support/host.ts";
 import { askTcpWithin, askUdpWithin, serveTcp, serveUdp } from "../support/namespace-sockets.ts";
+import { patience as timesAsLong } from "../support/proof-size.ts";
 import { sctpArrives } from "../support/sctp.ts";
 import type { End } from "./policy-site.ts";
 
@@ -17,8 +18,8 @@ export interface Probe {
 export type Outcome = "allow" | "deny";
 
 /** A packet that is dropped is waited for this long; a row that should be allowed and is not, is tried again with patience. */
-const SHORT_MILLISECONDS = 300;
-const LONG_MILLISECONDS = 3_000;
+const SHORT_MILLISECONDS = 300 * timesAsLong;
+const LONG_MILLISECONDS = 3_000 * timesAsLong;
 
 /** Listens on these ports with TCP and UDP, both families. */
 export async function serve({ netns, name }: End, ports: readonly number[]): Promise<readonly Disposable[]> {

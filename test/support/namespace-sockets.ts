@@ -3,12 +3,13 @@
  * namespace it was created in, so servers and clients need no process of their own.
  */
 import { closeNetns, type Netns, openNetns, runInNetns } from "../../src/linux/netns.ts";
+import { patience } from "./proof-size.ts";
 
 /** The outcome of a request. */
 export type Reply = string;
 
 /** How long to wait before reporting silence. */
-const PATIENCE_MILLISECONDS = 1_000;
+const PATIENCE_MILLISECONDS = 1_000 * patience;
 
 /** The caller closes it. */
 export function requireNetns(path: string): Netns {
