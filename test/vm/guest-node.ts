@@ -112,7 +112,7 @@ export function openGuestNode(guest: Guest, { name, endpoint }: NodePlan): Guest
   };
 }
 
-export async function startGuestEtcd(guest: Guest, endpoint: string, directory = "/run/etcd"): Promise<void> {
+async function startGuestEtcd(guest: Guest, endpoint: string, directory = "/run/etcd"): Promise<void> {
   await guest.start(etcdCommand(directory, endpoint), "etcd.log");
   const serves = async () => (await guest.run(["curl", "-sf", "-o", "/dev/null", `${endpoint}/health`])).code === 0;
   await pollUntil(serves, "etcd of the guest to serve", PATIENCE_MILLISECONDS);

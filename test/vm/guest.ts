@@ -25,6 +25,8 @@ export interface GuestPlan {
   readonly disk?: string;
   /** The two ends of a network cable: paths of sockets. The guest has it as its only Ethernet interface. */
   readonly cable?: { readonly own: string; readonly other: string };
+  /** A network of the guest's next Ethernet interface, in which `x.y.z.2` is this machine: what listens on its loopback replies there. */
+  readonly machineNetwork?: `${string}.0/24`;
   readonly memoryMegabytes?: number;
 }
 
@@ -205,6 +207,9 @@ async function packInitramfs(kernel: string, folder: string): Promise<void> {
   if (code !== 0) throw new Error(`Cannot pack the initramfs of a guest: ${complaints}`);
 }
 
+/** A card that the firmware would ask for a system delays each boot. */
+const WITHOUT_BOOT = "romfile=";
+
 function qemuCommand(plan: GuestPlan, kernel: string, folder: string): readonly string[] {
   const share = (tag: string, path: string, more: string) => [
     "-virtfs",
@@ -227,6 +232,8 @@ function qemuCommand(plan: GuestPlan, kernel: string, folder: string): readonly 
     // What the guest has written outlives qemu in this machine's memory: nothing must reach this machine's disk.
     ...(plan.disk === undefined ? [] : ["-drive", `file=${plan.disk},format=raw,if=virtio,cache=unsafe`]),
     ...(plan.cable === undefined ? [] : cableOptions(plan.cable)),
+    ...(plan.machineNetwork === undefined ? [] : ["-netdev", `user,id=machine,net=${plan.machineNetwork}`]),
+    ...(plan.machineNetwork === undefined ? [] : ["-device", `virtio-net-pci,netdev=machine,${WITHOUT_BOOT}`]),
   ];
 }
 
@@ -234,5 +241,6 @@ function cableOptions({ own, other }: NonNullable<GuestPlan["cable"]>): readonly
   // The other end exists from the other's start on; its address is also that of the card.
   const end = `local.type=unix,local.path=${own},remote.type=unix,remote.path=${other}`;
   const last = new Bun.CryptoHasher("sha256").update(own).digest("hex").slice(0, 2);
-  return ["-netdev", `dgram,id=cable,${end}`, "-device", `virtio-net-pci,netdev=cable,mac=02:00:00:00:00:${last}`];
+  const card = `virtio-net-pci,netdev=cable,mac=02:00:00:00:00:${last},${WITHOUT_BOOT}`;
+  return ["-netdev", `dgram,id=cable,${end}`, "-device", card];
 }
