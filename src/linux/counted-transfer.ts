@@ -14,6 +14,10 @@ import { openSocket } from "./unchecked-datagrams.ts";
 const SOCK_STREAM = 1;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
+const SOL_SOCKET = 1;
+const SO_LINGER = 13;
+/** `struct linger`: on, for no time. */
+const LINGER_NOT = Int32Array.of(1, 0);
 /** Do not wait; no signal if the other end is gone. */
 const SEND_FLAGS = 0x40 | 0x4000;
 const RECEIVE_FLAGS = 0x40;
@@ -62,6 +66,8 @@ export async function transfer(
     }
     return counts(socket, "some");
   } finally {
+    // What is not acknowledged is not sent again: it would be counted with what comes next.
+    libc.setsockopt(socket, SOL_SOCKET, SO_LINGER, LINGER_NOT, LINGER_NOT.byteLength);
     closeFile(socket);
   }
 }

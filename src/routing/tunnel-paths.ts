@@ -73,19 +73,28 @@ const WITNESSES_NEEDED = 2;
 
 /** Of what TCP sends: less than this a network may lose, and TCP gets along with. */
 const MUCH = 1 / 10;
+/** With large packets few are sent: so many lost ones are not chance. */
+const MANY = 10;
 /** A path that loses packets loses both alike: so much less of the datagrams is not chance. */
 const MUCH_LESS = 1 / 4;
+/** A connection need not begin on a path that loses packets, but one of two does. */
+const NOTHING_TWICE = 2;
+
+/** One more turn would say the same. */
+export function isNothingArriving(turns: readonly ComparedTurn[]): boolean {
+  return turns.length >= NOTHING_TWICE && turns.every(({ arrived }) => arrived === "nothing");
+}
 
 /** Only loss counts: a path that is slow is not a broken card. */
 export function judgeTcp(turns: readonly ComparedTurn[]): Pick<PathResult, "tcp" | "loss"> {
   const sum = (field: Exclude<keyof ComparedTurn, "arrived">) => turns.reduce((all, turn) => all + turn[field], 0);
-  const isLost = turns.some(({ arrived }) => arrived === "nothing");
+  const isLost = isNothingArriving(turns);
   const sent = sum("segments") + sum("repeated");
   const tcp = isLost ? 1 : sum("repeated") / Math.max(sent, 1);
   const datagrams = sum("lostDatagrams") / Math.max(sum("datagrams"), 1);
   const isOnlyTcp = datagrams <= tcp * MUCH_LESS;
   if (isLost) return { tcp: isOnlyTcp ? "lost" : "unknown" };
-  if (tcp < MUCH || !isOnlyTcp) return { tcp: "passed" };
+  if (tcp < MUCH || sum("repeated") < MANY || !isOnlyTcp) return { tcp: "passed" };
   return { tcp: "crawling", loss: { tcp: Math.round(tcp * 100), datagrams: Math.round(datagrams * 100) } };
 }
 
@@ -173,7 +182,6 @@ export function describePaths(
   const { name } = device;
   const lost = round.filter(({ small }) => small === "lost");
   const narrow = round.filter(({ small, large }) => small === "passed" && large === "lost");
-  const elsewhere = failures === 0 && record === undefined ? round.filter(isTcpLost) : [];
   return [
     ...(record?.by === "probes"
       ? [`Checksum offload of ${name} is off: ${record.reason}. To try it again, set vxlanChecksumOffload to On`]
@@ -185,11 +193,20 @@ export function describePaths(
       : []),
     ...(isLasting && round.length > 0 && lost.length === round.length ? [describeLost(device, lost)] : []),
     ...(isLasting ? narrow : []).map((path) => describeNarrow(device, path)),
-    ...(isLasting && elsewhere.length > 0
-      ? [
-          `TCP does not pass ${name} to ${names(elsewhere)}, or only slowly, and passes to other nodes: look at their network cards`,
-        ]
-      : []),
+    ...(isLasting && failures === 0 && record === undefined ? describeUndecided(name, round) : []),
+  ];
+}
+
+/** Offload is on, by the setting or because some nodes are reached. */
+function describeUndecided(device: string, round: readonly PathResult[]): readonly string[] {
+  const broken = round.filter(isTcpLost);
+  const passing = round.filter(({ tcp }) => tcp === "passed");
+  if (broken.length === 0) return [];
+  const problem = `TCP does not pass ${device} to ${names(broken)}, or only slowly`;
+  if (passing.length > 0)
+    return [`${problem}, and passes to ${names(passing)}: look at the network cards of the former`];
+  return [
+    `${problem}: network cards may damage checksums inside of VXLAN. Set vxlanChecksumOffload to Auto or Off on all of these nodes, and on this one`,
   ];
 }
 

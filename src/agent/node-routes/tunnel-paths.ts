@@ -5,7 +5,7 @@
  */
 import * as v from "valibot";
 import type { Address } from "../../ip/address.ts";
-import { formatAddress, isSameAddress } from "../../ip/address.ts";
+import { formatAddress } from "../../ip/address.ts";
 import type { FileFolder } from "../../linux/file-folder.ts";
 import type { Link } from "../../linux/rtnetlink/link.ts";
 import type { PlannedPeer, PlannedTunnel, RoutePlan, TunnelName } from "../../routing/plan.ts";
@@ -65,6 +65,8 @@ interface Known {
 
 export class TunnelPaths {
   private plan: RoutePlan | undefined;
+  /** Everybody may ask, so it must not take long to find out who does. */
+  private peerAddresses: ReadonlySet<string> = new Set();
   private seen = "";
   private readonly known = new Map<string, Known>();
   private readonly bell = new Bell();
@@ -92,6 +94,7 @@ export class TunnelPaths {
   /** The kernel has been given this plan, or was compared with it. */
   note(plan: RoutePlan): void {
     this.plan = plan;
+    this.peerAddresses = new Set(Array.from(plan.peers.values(), ({ address }) => formatAddress(address)));
     const seen = JSON.stringify([
       this.devices().map(({ name, linkIndex, mtu }) => [name, linkIndex, mtu]),
       this.means.setting(),
@@ -190,7 +193,7 @@ export class TunnelPaths {
   }
 
   private isPeer(address: Address): boolean {
-    return this.plan?.peers.values().some((peer) => isSameAddress(peer.address, address)) ?? false;
+    return this.peerAddresses.has(formatAddress(address));
   }
 
   private async tellNews(): Promise<void> {
