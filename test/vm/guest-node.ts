@@ -84,7 +84,7 @@ export function openGuestNode(guest: Guest, { name, endpoint }: NodePlan): Guest
     async startAgent() {
       const list = JSON.stringify({ cniVersion: "1.0.0", name: "net", plugins: [plugin] });
       await guest.must(
-        ["sh", "-ec", "rm -rf /etc/cni/net.d; mkdir -p /etc/cni/net.d; cat >/etc/cni/net.d/10-net.conflist"],
+        ["sh", "-ec", "rm -rf /etc/cni/net.d; mkdir -p /etc/cni/net.d; cat >/etc/cni/net.d/10-net.conflist; sync"],
         { stdin: list },
       );
       const variables = Object.entries(NODE_ENVIRONMENT).map(([key, value]) => `${key}=${value}`);
