@@ -13,7 +13,8 @@ import { PORTS } from "./served-pod.ts";
 const KILLS = proofSize({ everyDay: 1, soak: 20 });
 const EDITS = proofSize({ everyDay: 2, soak: 40 });
 const EFFECT_MILLISECONDS = 1_000;
-const RECOVERY_MILLISECONDS = 2_000;
+/** Usually less than one second; a busy machine needs more. Without recovery, requests fail until it is over. */
+const RECOVERY_MILLISECONDS = 5_000;
 /** Of each stream, before the disturbance. */
 const REQUESTS_BEFORE = 10;
 
@@ -62,7 +63,7 @@ export function disturbedTests(test: ReturnType<typeof testNeeding>, site: () =>
   });
 
   for (const program of [identity.nodeAgent, identity.sidecar]) {
-    test(`${program} is killed under load: no denied request gets through, allowed ones do within two seconds`, async () => {
+    test(`${program} is killed under load: no denied request gets through, allowed ones soon do again`, async () => {
       const { host } = site().cluster.node;
       const seen = await underLoad(site(), async () => {
         const kills: Kill[] = [];

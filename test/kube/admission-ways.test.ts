@@ -88,6 +88,8 @@ describe("without a list, or with a damaged one", () => {
     if (problem !== undefined) return;
     cluster = await openAdmissionCluster();
     await cluster.kubectl(["create", "clusterrolebinding", "agent", "--clusterrole=plugin", `--user=${AGENT}`]);
+    // Pods of a node that does not exist are deleted after a while.
+    await cluster.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: "node-1" } }));
     await cluster.kubectl(...creation(pod("plain", "elsewhere")));
     const placed = JSON.parse(pod("plain", "placed"));
     await cluster.kubectl(...creation(JSON.stringify({ ...placed, spec: { ...placed.spec, nodeName: "node-1" } })));
