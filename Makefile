@@ -6,6 +6,7 @@ IDENTITY ?= identity/vendor.json
 OUT ?= dist
 PREFIX ?= /usr/local
 CNI_BIN_DIR ?= /opt/cni/bin
+WITH_IDENTITY = IDENTITY="$(IDENTITY)" $(BUN) --preload ./scripts/use-identity.ts
 
 .PHONY: build dist install uninstall deb image release test bare lint fmt generate bench soak vm simulate demo clean
 
@@ -15,22 +16,22 @@ build: node_modules/.installed ## the executable and its names, in $(OUT)/bin
 dist: node_modules/.installed ## linux x64 and arm64
 	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)" --all-targets
 
-install: build ## executable, names, unit and example configs, below $(DESTDIR); EXISTING=backup keeps the plugins of others aside
-	@$(BUN) scripts/install.ts $(INSTALLATION) --out "$(OUT)" --existing "$(or $(EXISTING),refuse)"
+install: build ## executable, names, unit, manual pages and example configs, below $(DESTDIR); EXISTING=backup keeps the plugins of others aside
+	@$(WITH_IDENTITY) scripts/install.ts $(INSTALLATION) --out "$(OUT)" --existing "$(or $(EXISTING),refuse)"
 
-uninstall: node_modules/.installed ## removes what `make install` wrote, with the same DESTDIR and PREFIX
-	@$(BUN) scripts/install.ts --uninstall $(INSTALLATION)
+uninstall: node_modules/.installed ## removes what `make install` wrote, with the same DESTDIR and PREFIX, and the network's tables; FORCE=1 although containers use it
+	@$(WITH_IDENTITY) scripts/install.ts --uninstall $(INSTALLATION) $(if $(filter-out 0,$(FORCE)),--force)
 
-INSTALLATION = --identity "$(IDENTITY)" --destdir "$(DESTDIR)" --prefix "$(PREFIX)" --cni-bin-dir "$(CNI_BIN_DIR)"
+INSTALLATION = --destdir "$(DESTDIR)" --prefix "$(PREFIX)" --cni-bin-dir "$(CNI_BIN_DIR)"
 
 deb: build ## the Debian package, in $(OUT)
-	@$(BUN) scripts/deb.ts --identity "$(IDENTITY)" --out "$(OUT)" --maintainer "$(MAINTAINER)"
+	@$(WITH_IDENTITY) scripts/deb.ts --out "$(OUT)" --maintainer "$(MAINTAINER)"
 
 image: dist ## the OCI images for x64 and arm64, in $(OUT)/image-*.tar: without a container engine, reproducible
 	@$(BUN) scripts/image.ts --identity "$(IDENTITY)" --out "$(OUT)"
 
 release: dist ## everything that is downloaded: manifests, chart, tools, packages and images for both architectures, SBOM and checksums, in $(OUT)/release
-	@IDENTITY="$(IDENTITY)" $(BUN) --preload ./scripts/use-identity.ts scripts/release.ts --out "$(OUT)" --maintainer "$(MAINTAINER)"
+	@$(WITH_IDENTITY) scripts/release.ts --out "$(OUT)" --maintainer "$(MAINTAINER)"
 
 lint: node_modules/.installed ## the one gate: format, lint, types, layers, unused code, generated docs
 	@$(BUN) scripts/lint.ts
@@ -40,7 +41,7 @@ fmt: node_modules/.installed ## format every file and write the generated docs a
 	@$(BUN) scripts/docs.ts --write
 
 generate: node_modules/.installed ## write the generated files: docs pages and deploy/; with IDENTITY=other.json those of deploy/ into $(OUT)
-	@IDENTITY="$(IDENTITY)" $(BUN) --preload ./scripts/use-identity.ts scripts/docs.ts $(GENERATED)
+	@$(WITH_IDENTITY) scripts/docs.ts $(GENERATED)
 
 GENERATED = $(if $(filter identity/vendor.json,$(IDENTITY)),--write,--deploy "$(OUT)")
 

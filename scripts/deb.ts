@@ -1,13 +1,12 @@
 /**
  * `make deb`: the Debian package of the build, for this host's architecture.
- *   bun scripts/deb.ts --identity identity/vendor.json --out dist
+ *   bun --preload ./scripts/use-identity.ts scripts/deb.ts --out dist
  */
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
-import defaultNames from "../identity/vendor.json";
 import { version } from "../package.json";
+import { identity } from "../src/identity.ts";
 import { buildPackage } from "./deb/build-package.ts";
-import { readIdentity } from "./identity.ts";
 import { Refused } from "./install/install.ts";
 import { installPrograms } from "./programs/install.ts";
 import { TARGETS } from "./programs/targets.ts";
@@ -15,21 +14,19 @@ import { sourceTime } from "./source-time.ts";
 
 const { values } = parseArgs({
   options: {
-    identity: { type: "string", default: "identity/vendor.json" },
     out: { type: "string", default: "dist" },
     maintainer: { type: "string", default: "" },
   },
 });
 
-const names = await readIdentity(resolve(values.identity), defaultNames);
 await installPrograms(TARGETS["make deb"].programs);
 try {
   const file = await buildPackage({
-    names,
+    names: identity,
     version,
     architecture: process.arch === "x64" ? "amd64" : process.arch,
-    maintainer: values.maintainer || `${names.title} builders <root@localhost>`,
-    executable: join(values.out, "bin", names.product),
+    maintainer: values.maintainer || identity.maintainer,
+    executable: join(values.out, "bin", identity.product),
     folder: values.out,
     time: await sourceTime(),
   });

@@ -1,24 +1,25 @@
 /**
  * `make install` and `make uninstall`:
  *   bun scripts/install.ts [--uninstall] --out dist --destdir "" --prefix /usr/local --cni-bin-dir /opt/cni/bin --existing refuse
+ * The names are those of the identity file in `IDENTITY` if `scripts/use-identity.ts` is preloaded.
  */
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import defaultNames from "../identity/vendor.json";
+import { identity as names } from "../src/identity.ts";
 import { VERSION } from "../src/version.ts";
-import { readIdentity } from "./identity.ts";
-import { install, Refused, uninstall } from "./install/install.ts";
+import { removeHostNetwork } from "./install/host-network.ts";
+import { install, Refused, requireRecord, uninstall } from "./install/install.ts";
 import { CNI_BIN_DIRECTORY } from "./install/layout.ts";
 
 const { values } = parseArgs({
   options: {
-    identity: { type: "string", default: "identity/vendor.json" },
     out: { type: "string", default: "dist" },
     destdir: { type: "string", default: "" },
     prefix: { type: "string", default: "/usr/local" },
     "cni-bin-dir": { type: "string", default: CNI_BIN_DIRECTORY },
     existing: { type: "string", default: "refuse" },
     uninstall: { type: "boolean", default: false },
+    force: { type: "boolean", default: false },
   },
 });
 
@@ -48,10 +49,13 @@ async function run(): Promise<readonly string[]> {
     if (/^\/\S*$/.test(value)) continue;
     throw new Refused(`Cannot install: ${name} is "${value}"; give an absolute path without spaces`);
   }
-  const names = await readIdentity(resolve(values.identity), defaultNames);
   const root = destdir === "" ? "/" : resolve(destdir);
   const places = { prefix, cniBinDirectory };
-  if (values.uninstall) return [...uninstall({ names, root, places }), `${names.product} is uninstalled`];
+  if (values.uninstall) {
+    const record = requireRecord({ names, root, places });
+    const notes = root === "/" ? await removeHostNetwork(record, { names, force: values.force }) : [];
+    return [...notes, ...uninstall({ names, root, places }), `${names.product} is uninstalled`];
+  }
 
   const executable = resolve(join(values.out, "bin", names.product));
   const notes = install({ names, version: VERSION, executable, root, places, existing });

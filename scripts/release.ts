@@ -35,7 +35,7 @@ const { values } = parseArgs({
 });
 
 const SMALL = 9;
-const { product, title, adminTool } = identity;
+const { product, adminTool } = identity;
 const directory = join(values.out, "release", VERSION);
 const unfinished = `${directory}.new`;
 
@@ -85,7 +85,7 @@ async function addExecutable(executable: string, { architecture, time }: Build):
     names: identity,
     version: VERSION.replace(/^v/, ""),
     architecture,
-    maintainer: values.maintainer || `${title} builders <root@localhost>`,
+    maintainer: values.maintainer || identity.maintainer,
     executable,
     folder: folder("packages"),
     time,

@@ -13,6 +13,7 @@ import { CNI_BIN_DIRECTORY, type Entry, layoutOf } from "../install/layout.ts";
 import { directoriesOf } from "../install/record.ts";
 import { run } from "../run.ts";
 import { controlFiles } from "./control.ts";
+import { packageDocuments } from "./documents.ts";
 
 export interface PackageRequest {
   readonly names: Identity;
@@ -37,7 +38,8 @@ export async function buildPackage(request: PackageRequest): Promise<string> {
   if (hasSetIdBit(executable)) throw new Refused(`Cannot package "${executable}": it has a setuid or setgid bit`);
   const staging = temporaryDirectory("package");
   const root = join(staging.path, "root");
-  const layout = layoutOf(names, { prefix: "/usr", cniBinDirectory: CNI_BIN_DIRECTORY });
+  const places = { prefix: "/usr", cniBinDirectory: CNI_BIN_DIRECTORY };
+  const layout = [...layoutOf(names, places), ...packageDocuments({ names, version, maintainer, time })];
   makeDirectories(root, ["/", "/DEBIAN", ...directoriesOf(layout.map(({ path }) => path))]);
   for (const entry of layout) writeEntry(root, entry, executable);
   const control = controlFiles({ names, version, architecture, maintainer, layout, size: sizeOf(layout, executable) });

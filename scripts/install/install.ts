@@ -33,6 +33,9 @@ export interface Installation {
   readonly existing: "refuse" | "backup";
 }
 
+/** Where something is installed. */
+type Place = Pick<Installation, "names" | "root" | "places">;
+
 /** Installs, also over an earlier installation; returns what a person should know. */
 export function install(installation: Installation): readonly string[] {
   const { names, version, executable, root, places } = installation;
@@ -62,19 +65,22 @@ function has(entries: readonly Entry[], path: string): boolean {
 }
 
 /** Removes what the record names, as far as it is still what was installed. */
-export function uninstall(installation: Pick<Installation, "names" | "root" | "places">): readonly string[] {
+export function uninstall(installation: Place): readonly string[] {
   const { names, root, places } = installation;
-  const record = readRecord(installation);
+  const record = requireRecord(installation);
   const file = join(root, recordPath(names, places.prefix));
-  if (record === undefined) {
-    throw new Refused(
-      `Cannot uninstall: there is no record "${file}"; give the DESTDIR and PREFIX of the installation`,
-    );
-  }
   const notes = record.entries.flatMap((entry) => remove(entry, installation));
   rmSync(file);
   for (const directory of record.directories.toReversed()) removeIfEmpty(join(root, directory));
   return notes;
+}
+
+export function requireRecord(installation: Place): InstallationRecord {
+  const { names, root, places } = installation;
+  const record = readRecord(installation);
+  if (record !== undefined) return record;
+  const file = join(root, recordPath(names, places.prefix));
+  throw new Refused(`Cannot uninstall: there is no record "${file}"; give the DESTDIR and PREFIX of the installation`);
 }
 
 function refuseSetId(executable: string): void {
@@ -129,7 +135,7 @@ function remove({ path, state }: Installed, { names, root }: Pick<Installation, 
   return [`${path} is again the file that was there before`];
 }
 
-function readRecord({ names, root, places }: Pick<Installation, "names" | "root" | "places">) {
+function readRecord({ names, root, places }: Place): InstallationRecord | undefined {
   const file = join(root, recordPath(names, places.prefix));
   if (!existsSync(file)) return undefined;
   try {

@@ -7,10 +7,14 @@
  *   <prefix>/bin/vendorctl          links to those names
  *   <prefix>/sbin/vendor-node
  *   <prefix>/share/vendor/          example network configs: one is copied to /etc/cni/net.d to switch the network on
+ *   <prefix>/share/man/             manual pages
+ *   <prefix>/share/bash-completion/ … completion of the admin tool in bash, zsh and fish
  *   <prefix>/lib/systemd/system/    the unit of the node agent
  *   <configuration directory>/      settings of the admin tool, which belong to the administrator
  */
 import { join } from "node:path";
+import { COMMANDS } from "../../src/admin/commands.ts";
+import { COMPLETION_SHELLS, type CompletionShell, completionScript } from "../../src/admin/completion.ts";
 import { programNames } from "../../src/bin/programs.ts";
 import {
   type InstalledDatastore,
@@ -19,6 +23,7 @@ import {
 } from "../../src/config/installed-network-list.ts";
 import type { Identity } from "../../src/identity.ts";
 import { nodeService } from "../docs/node-service.ts";
+import { compressed, manualPages } from "../man/pages.ts";
 import { adminSettings } from "./admin-settings.ts";
 
 /** Where container runtimes look for plugins, podman included; Debian's own plugins are in another folder. */
@@ -27,7 +32,7 @@ export const CNI_BIN_DIRECTORY = "/opt/cni/bin";
 export type Entry =
   | { readonly kind: "executable"; readonly path: string }
   | { readonly kind: "link"; readonly path: string; readonly target: string }
-  | { readonly kind: "text"; readonly path: string; readonly content: string }
+  | { readonly kind: "text"; readonly path: string; readonly content: string | Uint8Array }
   /** The administrator's: installed if it does not exist, never replaced. */
   | { readonly kind: "configuration"; readonly path: string; readonly content: string };
 
@@ -50,6 +55,16 @@ export function layoutOf(names: Identity, { prefix, cniBinDirectory }: Places): 
     { kind: "link", path: join(prefix, "bin", adminTool), target: join(cniBinDirectory, adminTool) },
     { kind: "link", path: join(prefix, "sbin", nodeAgent), target: join(cniBinDirectory, nodeAgent) },
     ...lists,
+    ...Object.entries(manualPages()).map(([path, text]) => ({
+      kind: "text" as const,
+      path: join(prefix, "share/man", `${path}.gz`),
+      content: compressed(text),
+    })),
+    ...COMPLETION_SHELLS.map((shell) => ({
+      kind: "text" as const,
+      path: join(prefix, "share", completionPath(shell, { prefix, adminTool })),
+      content: completionScript(shell, COMMANDS),
+    })),
     {
       kind: "text",
       path: join(prefix, "lib/systemd/system", `${nodeAgent}.service`),
@@ -57,6 +72,18 @@ export function layoutOf(names: Identity, { prefix, cniBinDirectory }: Places): 
     },
     { kind: "configuration", path: join(configDirectory, `${adminTool}.yaml`), content: adminSettings(names) },
   ];
+}
+
+/** Where each shell looks by itself; Debian's zsh looks elsewhere for what packages bring. */
+function completionPath(shell: CompletionShell, { prefix, adminTool }: { prefix: string; adminTool: string }): string {
+  switch (shell) {
+    case "bash":
+      return `bash-completion/completions/${adminTool}`;
+    case "zsh":
+      return `zsh/${prefix === "/usr" ? "vendor-completions" : "site-functions"}/_${adminTool}`;
+    case "fish":
+      return `fish/vendor_completions.d/${adminTool}.fish`;
+  }
 }
 
 export function networkListText(datastore: InstalledDatastore, names: Identity): string {

@@ -18,7 +18,8 @@ const ETCD_ON_HOST = "test/support/etcd-on-host.ts";
 
 export const TARGETS = {
   "make build": { entry: "scripts/build.ts", programs: [] },
-  "make install": { entry: "scripts/install.ts", programs: [] },
+  // It stops the agent if systemd runs.
+  "make install": { entry: "scripts/install.ts", programs: [], besides: ["scripts/install/host-network.ts"] },
   "make deb": { entry: "scripts/deb.ts", programs: ["dpkg-deb", "tar"] },
   "make image": { entry: "scripts/image.ts", programs: ["dpkg-deb", "tar"] },
   "make release": { entry: "scripts/release.ts", programs: ["dpkg-deb", "tar"] },

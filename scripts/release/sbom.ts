@@ -58,7 +58,7 @@ const RUNTIME = /^@oven\/bun-linux-/;
 export function sbomOf({ names, version, time, lock, debian }: SbomRequest): object {
   const base = manifestBase(names, version);
   const product = packageOf(names.product, version, { downloadLocation: base });
-  const compiled = compiledIn(lock).map(([name, locked]) => npmPackage(name, locked));
+  const compiled = compiledPackages(lock).map(([name, locked]) => npmPackage(name, locked));
   const images = (["amd64", "arm64"] as const).map((architecture) => ({
     image: packageOf(`${names.product}-image-${architecture}`, version, { downloadLocation: `${base}/images` }),
     packages: debian[architecture].map((each) => debianPackage(each, architecture)),
@@ -87,7 +87,7 @@ export function sbomOf({ names, version, time, lock, debian }: SbomRequest): obj
 }
 
 /** The dependencies of the product and theirs, and Bun for each architecture. */
-function compiledIn({ packages }: LockFile): readonly (readonly [string, LockedPackage])[] {
+export function compiledPackages({ packages }: LockFile): readonly (readonly [string, LockedPackage])[] {
   const found = new Map<string, LockedPackage>();
   const add = (name: string) => {
     const locked = packages[`node_modules/${name}`];

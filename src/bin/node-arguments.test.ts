@@ -21,6 +21,8 @@ const CASES: readonly (readonly [string, NodeRequest])[] = [
   ["install --host-namespaces /proc/1/ns", { kind: "install", hostNamespaces: "/proc/1/ns" }],
   ["uninstall", { kind: "uninstall" }],
   ["uninstall --host-namespaces /proc/1/ns --stay", { kind: "uninstall", hostNamespaces: "/proc/1/ns", stays: true }],
+  ["uninstall --keep-files", { kind: "uninstall", keepsFiles: true }],
+  ["install --keep-files", { kind: "wrong", argument: "--keep-files" }],
   ["install --stay", { kind: "wrong", argument: "--stay" }],
   ["--stay", { kind: "wrong", argument: "--stay" }],
   ["install --parent 7", { kind: "wrong", argument: "--parent" }],

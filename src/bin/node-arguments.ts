@@ -6,13 +6,19 @@ export const PARENT = "--parent";
 export const INSTALL = "install";
 export const UNINSTALL = "uninstall";
 export const STAY = "--stay";
+export const KEEP_FILES = "--keep-files";
 
 export type NodeRequest =
   | { readonly kind: "version" | "help" }
   | { readonly kind: "wrong"; readonly argument: string }
   | { readonly kind: "agent" | typeof INSTALL; readonly hostNamespaces?: string }
-  | { readonly kind: typeof UNINSTALL; readonly hostNamespaces?: string; readonly stays?: true }
+  | ({ readonly kind: typeof UNINSTALL; readonly hostNamespaces?: string } & UninstallOptions)
   | { readonly kind: "call server"; readonly parent?: number };
+
+export interface UninstallOptions {
+  readonly stays?: true;
+  readonly keepsFiles?: true;
+}
 
 export function readNodeArguments(args: readonly string[]): NodeRequest {
   const [first] = args;
@@ -23,7 +29,7 @@ export function readNodeArguments(args: readonly string[]): NodeRequest {
   return withOptions({ kind: "agent" }, args);
 }
 
-/** Every option but one has a value: the next argument, or after "=". */
+/** Every option but these two has a value: the next argument, or after "=". */
 function withOptions(
   request: Exclude<NodeRequest, { readonly kind: "version" | "help" | "wrong" }>,
   args: readonly string[],
@@ -31,6 +37,7 @@ function withOptions(
   const [first = "", ...rest] = args;
   if (first === "") return args.length === 0 ? request : { kind: "wrong", argument: first };
   if (first === STAY && request.kind === UNINSTALL) return withOptions({ ...request, stays: true }, rest);
+  if (first === KEEP_FILES && request.kind === UNINSTALL) return withOptions({ ...request, keepsFiles: true }, rest);
   const at = first.indexOf("=");
   const [name, value, others] =
     at < 0 ? [first, rest[0], rest.slice(1)] : [first.slice(0, at), first.slice(at + 1), rest];

@@ -13,17 +13,16 @@ import { enterHost } from "../agent/node-setup/enter-host.ts";
 import { becomeOnlyAgent } from "../agent/only-agent.ts";
 import { StartRefused } from "../agent/supervise.ts";
 import type { Environment } from "../cni/environment.ts";
-import { DEFAULT_POLICY_SYNC_DIRECTORY, POLICY_SYNC_DIRECTORY } from "../config/policy-sync-directory.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { PluginError } from "../errors.ts";
 import { watchOver } from "../health/watchdog.ts";
 import { identity } from "../identity.ts";
 import { nameProcess } from "../linux/own-process.ts";
-import { DEFAULT_KUBELET_DIRECTORY, KUBELET_DIRECTORY, NO_KUBELET } from "../model/kubelet-directory.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
-import { HOST_NAMESPACES, INSTALL, PARENT, readNodeArguments, SERVE_CALLS, STAY, UNINSTALL } from "./node-arguments.ts";
+import { KEEP_FILES, PARENT, readNodeArguments, SERVE_CALLS, STAY, type UninstallOptions } from "./node-arguments.ts";
 import { say, sayRefused } from "./node-log.ts";
+import { nodeUsage } from "./node-usage.ts";
 import { installedNames } from "./programs.ts";
 import { removeUntrustedVariables } from "./trusted-environment.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
@@ -43,10 +42,10 @@ export async function run(args: readonly string[]): Promise<number> {
       console.log(`${identity.nodeAgent} ${VERSION}`);
       return 0;
     case "help":
-      console.log(usage());
+      console.log(nodeUsage());
       return 0;
     case "wrong":
-      console.error(`${identity.nodeAgent}: unknown or invalid argument ${quoted(request.argument)}\n\n${usage()}`);
+      console.error(`${identity.nodeAgent}: unknown or invalid argument ${quoted(request.argument)}\n\n${nodeUsage()}`);
       return 2;
     case "call server":
       return runCallServer(request);
@@ -56,16 +55,23 @@ export async function run(args: readonly string[]): Promise<number> {
       return onHost(request, async (own) => (await import("../agent/node-setup/install-node.ts")).installNode(own));
     case "uninstall":
       return onHost(request, async (own) => {
-        await (await import("../agent/node-setup/uninstall-node.ts")).uninstallNode(own);
+        await uninstall(own, request);
         if (request.stays) await stopped();
       });
   }
 }
 
-interface HostWork {
+interface HostWork extends UninstallOptions {
   readonly kind: string;
   readonly hostNamespaces?: string;
-  readonly stays?: true;
+}
+
+/** Without the files it is part of another program's work, whose output it belongs to. */
+async function uninstall(own: AgentProcess, { keepsFiles }: UninstallOptions): Promise<void> {
+  const { uninstallNode, uninstallWithoutFiles } = await import("../agent/node-setup/uninstall-node.ts");
+  if (!keepsFiles) return uninstallNode(own);
+  const plain = (message: string) => console.error(`${identity.nodeAgent}: ${message}`);
+  return uninstallWithoutFiles({ ...own, say: plain }, stopSignal());
 }
 
 /** The pod of a DaemonSet must not end. */
@@ -76,12 +82,14 @@ async function stopped(): Promise<void> {
 
 /** Work that ends, in the namespaces of the host. A failure leaves the node as it was, or is repaired by the next run. */
 async function onHost(
-  { kind, hostNamespaces, stays }: HostWork,
+  { kind, hostNamespaces, stays, keepsFiles }: HostWork,
   work: (own: AgentProcess) => Promise<void>,
 ): Promise<number> {
   try {
-    if (hostNamespaces !== undefined)
-      throw new Error(enterHost(process.env, hostNamespaces, [kind, ...(stays ? [STAY] : [])]));
+    if (hostNamespaces !== undefined) {
+      const options = [...(stays ? [STAY] : []), ...(keepsFiles ? [KEEP_FILES] : [])];
+      throw new Error(enterHost(process.env, hostNamespaces, [kind, ...options]));
+    }
     nameProcess(identity.nodeAgent);
     removeUntrustedVariables();
     await work(ownProcess(process.env));
@@ -164,30 +172,4 @@ function stopSignal(): AbortSignal {
   const stop = new AbortController();
   for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
   return stop.signal;
-}
-
-function usage(): string {
-  const { nodeAgent, title, environmentPrefix, runDirectory, csiDriver } = identity;
-  return `Usage: ${nodeAgent} [${INSTALL} | ${UNINSTALL} [${STAY}]] [${HOST_NAMESPACES} DIRECTORY] | -v | -h
-
-The node agent of ${title}: enforces network policy on this host, and serves the calls of the CNI plugins, until it is stopped.
-If it does not run, the plugins do their work themselves, and the kernel keeps the last rules of the policies.
-
-  ${INSTALL}                       install the plugins and their network config on this node, and end: for the init
-                                container of the agent's pod
-  ${UNINSTALL}                     remove what was installed, and the tunnels, routes and rules if no pod needs them
-  ${STAY}                        afterwards do not end until stopped, as the pod of a DaemonSet must
-  ${HOST_NAMESPACES} DIRECTORY   run in the mount, network and UTS namespaces in this directory, for example
-                                /proc/1/ns; needed if the agent runs in a container
-  -v                            print the version
-  -h, --help                    print this help
-
-Environment:
-  ${environmentPrefix}RUN_DIRECTORY          directory of the agent's socket, agent/calls.sock (default ${runDirectory})
-  ${KUBELET_DIRECTORY}      directory of the kubelet, where the agent serves the CSI driver ${csiDriver} for the
-                                volumes of sidecars (default ${DEFAULT_KUBELET_DIRECTORY}); ${NO_KUBELET}: no driver
-  ${POLICY_SYNC_DIRECTORY}  directory of the sockets of sidecars of releases before v3.29
-                                (default ${DEFAULT_POLICY_SYNC_DIRECTORY})
-
-Calls are served by a separate process, "${nodeAgent} ${SERVE_CALLS}", which the agent starts and stops.`;
 }

@@ -24,7 +24,7 @@ import { PluginError } from "../errors.ts";
 import { quoted } from "../quote.ts";
 
 export type Placed =
-  | { readonly kind: "text"; readonly text: string; readonly mode: number }
+  | { readonly kind: "text"; readonly text: string | Uint8Array; readonly mode: number }
   | { readonly kind: "copy"; readonly of: string; readonly mode: number }
   | { readonly kind: "link"; readonly target: string };
 

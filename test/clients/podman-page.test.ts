@@ -3,7 +3,6 @@
  * with a gateway that knows no pod. Only the packages and the image are there before.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildPackage } from "../../scripts/deb/build-package.ts";
 import { identity } from "../../src/identity.ts";
@@ -17,7 +16,7 @@ import { podmanProblem } from "../support/podman.ts";
 import { pollUntil } from "../support/poll.ts";
 import { makeRootfs } from "../support/rootfs.ts";
 
-const needs = [podmanProblem(), program("dpkg-deb"), program("curl"), program("tc")];
+const needs = [podmanProblem(), program("dpkg-deb"), program("curl"), program("tc"), program("nft")];
 const testPage = testNeeding(...needs);
 
 const page = openDocsPage("podman.md", { without: /^(apt-get|make|systemctl) .*$/gm });
@@ -78,11 +77,16 @@ describe("the page about podman", () => {
     expect(printed).toContain("labelled");
   });
 
-  testPage("leaves nothing that is in use, and no program", async () => {
+  testPage("leaves nothing that is in use, no program, no table and no directory", async () => {
     const printed = await type("Take it down");
 
     expect(printed).toContain("0 addresses in use, 0 handles: no problems");
-    expect(existsSync(host.view(join(BIN_DIRECTORY, identity.product)))).toBe(false);
+    const { product, runDirectory, stateDirectory, logDirectory, configDirectory } = identity;
+    for (const path of [join(BIN_DIRECTORY, product), runDirectory, stateDirectory, logDirectory, configDirectory]) {
+      expect([path, (await host.run(["sh", "-c", `test -e ${path}`])).code]).toEqual([path, 1]);
+    }
+    const tables = await host.must(["nft", "list", "tables"]);
+    expect(tables.split("\n").filter((line) => line.includes(product))).toEqual([]);
   });
 
   testPage("has no section that is not tried", () => {

@@ -15,11 +15,12 @@ import {
 import { dirname, join } from "node:path";
 import { programNames } from "../../src/bin/programs.ts";
 import { identity } from "../../src/identity.ts";
+import { CONTAINER_COMMANDS, onCopyOfHost } from "../support/copy-of-host.ts";
 import { program, root, testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY } from "../support/network-under-test.ts";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/temporary-directory.ts";
 
-const { product, nodeAgent, adminTool, configDirectory } = identity;
+const { product, nodeAgent, adminTool, configDirectory, stateDirectory, logDirectory } = identity;
 const SCRIPT = join(import.meta.dir, "../../scripts/install.ts");
 const EXECUTABLE = join(BIN_DIRECTORY, product);
 const SETTINGS = join(configDirectory, `${adminTool}.yaml`);
@@ -79,9 +80,15 @@ describe("make install", () => {
       `${SETTINGS} 644`,
       `${EXECUTABLE} 755`,
       `/usr/local/lib/systemd/system/${nodeAgent}.service 644`,
+      `/usr/local/share/bash-completion/completions/${adminTool} 644`,
+      `/usr/local/share/fish/vendor_completions.d/${adminTool}.fish 644`,
+      `/usr/local/share/man/man1/${adminTool}.1.gz 644`,
+      `/usr/local/share/man/man8/${nodeAgent}.8.gz 644`,
+      `/usr/local/share/man/man8/${product}.8.gz 644`,
       `/usr/local/share/${product}/10-${product}-embedded.conflist 644`,
       `/usr/local/share/${product}/10-${product}.conflist 644`,
       `/usr/local/share/${product}/installed.json 644`,
+      `/usr/local/share/zsh/site-functions/_${adminTool} 644`,
     ]);
     expect(statSync(at("/opt")).mode & 0o777).toBe(0o755);
     for (const name of Object.values(programNames(identity))) {
@@ -219,5 +226,36 @@ describe("make uninstall", () => {
     const { make } = openSite();
 
     expect(make("--uninstall")).toMatchObject({ code: 1, printed: expect.stringContaining("PREFIX") });
+  });
+});
+
+describe("make uninstall on the host itself", () => {
+  testNeeding(
+    root,
+    program("ip"),
+    program("nft"),
+    program("systemctl"),
+  )("refuses while a container uses the network, and names it; then leaves no table, and says what is left", () => {
+    const install = `${process.execPath} scripts/install.ts`;
+    const { code, printed } = onCopyOfHost(`${CONTAINER_COMMANDS}
+export PATH=/usr/local/bin:$PATH
+${install} --out dist >/dev/null
+switch_on /usr/local
+attach web 8080
+mkdir -p /run/systemd/system
+if ${install} --uninstall; then exit 1; fi
+test -x ${EXECUTABLE}
+test -n "$(tables)"
+detach web 8080
+rm -r /etc/cni
+${install} --uninstall
+test -z "$(tables)"
+ours | diff /tmp/before - || true
+`);
+
+    expect({ code, printed }).toMatchObject({ code: 0 });
+    expect(printed).toMatch(/^make: .*conflist; delete them.*\n.*1 container uses it: web \(.*; FORCE=1 uninstalls/m);
+    for (const directory of [stateDirectory, logDirectory]) expect(printed).toContain(`\n${directory} is left\n`);
+    expect(printed.match(/^> .*$/gm)).toEqual([`> ${stateDirectory}`, `> ${logDirectory}`]);
   });
 });

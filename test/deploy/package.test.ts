@@ -1,25 +1,29 @@
 /**
  * The Debian package: what it holds, that it is reproducible, and that dpkg
- * installs, upgrades and removes it. For dpkg this host's own root is overlaid
- * by a folder in memory, so that nothing it does is seen outside.
+ * installs, upgrades and removes it, on a copy of this host.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { buildPackage } from "../../scripts/deb/build-package.ts";
 import { programNames } from "../../src/bin/programs.ts";
 import { identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
+import { CONTAINER_COMMANDS, onCopyOfHost } from "../support/copy-of-host.ts";
 import { program, root, testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY } from "../support/network-under-test.ts";
 import { packageRequest } from "../support/package-request.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
-const { product, nodeAgent, adminTool, configDirectory } = identity;
+const { product, nodeAgent, adminTool, configDirectory, stateDirectory, logDirectory, runDirectory } = identity;
+const { guardTable, natTable, hostPortTable } = identity;
 const needs = [program("dpkg-deb"), program("tar")];
 const testPackage = testNeeding(...needs);
 const testInstallation = testNeeding(root, program("dpkg"), program("systemctl"), ...needs);
+
+const testNetwork = testNeeding(root, program("dpkg"), program("systemctl"), program("ip"), program("nft"), ...needs);
 
 const directory = temporaryDirectory("package-test");
 afterAll(() => directory.remove());
@@ -68,6 +72,32 @@ describe("the Debian package", () => {
     for (const name of Object.values(programNames(identity))) expect(modes.has(join(BIN_DIRECTORY, name))).toBe(true);
   });
 
+  testPackage("has manual pages, completion and documents, and names its maintainer", () => {
+    const paths = print("dpkg-deb", "--contents", file).match(/ \.\/\S+$/gm) ?? [];
+    const archive = Bun.spawnSync(["dpkg-deb", "--fsys-tarfile", file]).stdout;
+    const contentOf = (path: string) => Bun.spawnSync(["tar", "-xO", `./${path}`], { stdin: archive }).stdout;
+    for (const path of [
+      `usr/share/doc/${product}/README.md`,
+      `usr/share/doc/${product}/docs/host-install.md`,
+      `usr/share/man/man8/${product}.8.gz`,
+      `usr/share/man/man8/${nodeAgent}.8.gz`,
+      `usr/share/bash-completion/completions/${adminTool}`,
+      `usr/share/zsh/vendor-completions/_${adminTool}`,
+      `usr/share/fish/vendor_completions.d/${adminTool}.fish`,
+    ]) {
+      expect(paths).toContain(` ./${path}`);
+    }
+    expect(print("dpkg-deb", "--field", file, "Maintainer")).toBe("Test <test@example.org>\n");
+    const manual = contentOf(`usr/share/man/man1/${adminTool}.1.gz`);
+    // As `gzip -9n` writes it: no name, no time, the best compression.
+    expect([...manual.subarray(0, 9)]).toEqual([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2]);
+    expect(gunzipSync(manual).toString()).toContain(`.SS "${adminTool} get `);
+    expect(contentOf(`usr/share/doc/${product}/copyright`).toString()).toContain("valibot");
+    const changelog = gunzipSync(contentOf(`usr/share/doc/${product}/changelog.gz`)).toString();
+    expect(changelog).toStartWith(`${product} (1.2.3) `);
+    expect(changelog).toEndWith("\n -- Test <test@example.org>  Tue, 14 Nov 2023 22:13:20 +0000\n");
+  });
+
   testPackage("is the same to the byte if it is built again, elsewhere, later", async () => {
     const folder = join(directory.path, "again");
     mkdirSync(folder);
@@ -89,42 +119,11 @@ describe("the Debian package", () => {
   });
 });
 
-/** Runs a script as root of a copy of this host, with a systemctl that starts and stops nothing, but writes it down. */
-function onCopyOfHost(script: string): { readonly code: number; readonly printed: string } {
-  const setUp = `set -e
-mount -t tmpfs none /mnt
-mkdir /mnt/upper /mnt/work /mnt/root
-mount -t overlay none -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root
-mount --rbind /dev /mnt/root/dev
-mount -t proc proc /mnt/root/proc
-mount -t tmpfs none /mnt/root/run
-rm -rf /mnt/root${BIN_DIRECTORY}
-mkdir /mnt/root/packages
-cp "$1" /mnt/root/packages/first.deb
-cp "$2" /mnt/root/packages/newer.deb
-exec chroot /mnt/root sh -ec "$3" 2>&1
-`;
-  const prelude = `
-rm -f /usr/sbin/policy-rc.d
-: >/tmp/asked
-mv /usr/bin/systemctl /usr/bin/systemctl.real
-cat >/usr/bin/systemctl <<'end'
-#!/bin/sh
-case "$*" in *start*|*stop*|*daemon-reload*) echo "systemctl $*" >>/tmp/asked ;; *) SYSTEMD_OFFLINE=1 exec systemctl.real "$@" ;; esac
-end
-chmod 755 /usr/bin/systemctl
-ours() { find /opt /etc /usr/bin /usr/sbin /usr/lib/systemd /usr/share -maxdepth 3 -name '*${product}*' | sort; }
-ours >/tmp/before
-`;
-  const apart = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"];
-  const command = [...apart, "sh", "-c", setUp, "sh", file, newer, `${prelude}${script}`];
-  const { exitCode, stdout, stderr } = Bun.spawnSync(command, { timeout: 100_000 });
-  return { code: exitCode, printed: `${stdout}${stderr}` };
-}
+const onCopy = (script: string) => onCopyOfHost(script, { "first.deb": file, "newer.deb": newer });
 
 describe("dpkg with the package", () => {
   testInstallation("installs it without systemd; every name works; removing and purging leaves nothing", () => {
-    const { code, printed } = onCopyOfHost(`
+    const { code, printed } = onCopy(`
 rm -rf /opt; mkdir /opt
 dpkg -i /packages/first.deb
 ${adminTool} version
@@ -148,7 +147,7 @@ cat /tmp/asked
   });
 
   testInstallation("starts, restarts and stops the agent where systemd runs", () => {
-    const { code, printed } = onCopyOfHost(`
+    const { code, printed } = onCopy(`
 mkdir -p /run/systemd/system
 for step in "-i /packages/first.deb" "-i /packages/newer.deb" "-r ${product}"; do
   dpkg $step >/dev/null
@@ -164,7 +163,7 @@ done
   });
 
   testInstallation("refuses to overwrite a plugin that belongs to no package, and keeps changed settings", () => {
-    const { code, printed } = onCopyOfHost(`
+    const { code, printed } = onCopy(`
 mkdir -p ${BIN_DIRECTORY}
 echo theirs >${BIN_DIRECTORY}/portmap
 if dpkg -i /packages/first.deb; then exit 1; fi
@@ -183,12 +182,115 @@ cat ${configDirectory}/${adminTool}.yaml
   });
 
   testInstallation("refuses to configure an executable that is setuid", () => {
-    const { code, printed } = onCopyOfHost(`
+    const { code, printed } = onCopy(`
 dpkg-statoverride --add root root 4755 ${BIN_DIRECTORY}/${product}
 if dpkg -i /packages/first.deb; then exit 1; fi
 `);
 
     expect({ code, printed }).toMatchObject({ code: 0 });
     expect(printed).toContain("has a setuid or setgid bit");
+  });
+});
+
+describe("dpkg with a network in use", () => {
+  const INSTALLED = `${CONTAINER_COMMANDS}
+dpkg -i /packages/first.deb >/dev/null
+switch_on /usr
+attach web 8080
+attach db 8081
+tables >/tmp/tables
+cat /tmp/tables
+`;
+  const NOTHING_LEFT = `
+ours >/tmp/after
+diff /tmp/before /tmp/after
+test -z "$(tables)"
+test ! -e ${runDirectory}
+`;
+
+  testNetwork(
+    "an upgrade changes nothing; a removal says who uses it, and a purge after their end leaves nothing",
+    () => {
+      const { code, printed } = onCopy(`${INSTALLED}
+find ${runDirectory}/ ${stateDirectory} | sort >/tmp/files
+dpkg -i /packages/newer.deb >/dev/null
+tables | diff /tmp/tables -
+find ${runDirectory}/ ${stateDirectory} | sort | diff /tmp/files -
+echo "upgraded with $(links) links"
+dpkg -r ${product}
+tables | diff /tmp/tables -
+echo "removed with $(links) links"
+test ! -e ${BIN_DIRECTORY}/${product}
+test -e ${stateDirectory}
+test -e ${logDirectory}
+end_container web
+end_container db
+dpkg -P ${product}
+rm -r /etc/cni
+${NOTHING_LEFT}
+`);
+      const [untilUpgrade = "", afterwards = ""] = printed.split("upgraded with 2 links\n");
+
+      expect({ code, printed }).toMatchObject({ code: 0 });
+      expect(untilUpgrade.match(/^table .*$/gm)).toEqual([
+        `table inet ${guardTable}`,
+        `table inet ${natTable}`,
+        `table ip ${hostPortTable}`,
+      ]);
+      expect(untilUpgrade).not.toContain(`${nodeAgent}:`);
+      expect(afterwards).toContain(`/etc/cni/net.d/10-${product}-embedded.conflist; delete them`);
+      expect(afterwards).toContain("Cannot remove the network of this host: 2 containers use it: db, web (");
+      expect(afterwards).toContain(`once no container uses it, "dpkg --purge ${product}" removes them`);
+      expect(afterwards).toContain("\nremoved with 2 links\n");
+      expect(afterwards).not.toContain("still use the network");
+    },
+  );
+
+  testNetwork(
+    "purges although containers run: they keep their network, and are named; in a chroot it is not touched",
+    () => {
+      const { code, printed } = onCopy(`${INSTALLED}
+mkdir /tmp/other
+mount --rbind / /tmp/other
+cp /var/lib/dpkg/info/${product}.postrm /tmp/postrm
+chroot /tmp/other /var/lib/dpkg/info/${product}.prerm remove
+echo "not in the chroot"
+dpkg -P ${product}
+tables | diff /tmp/tables -
+test -e ${stateDirectory}
+test ! -e ${logDirectory}
+end_container web
+end_container db
+chroot /tmp/other /tmp/postrm purge
+tables | diff /tmp/tables -
+test -e ${runDirectory}
+test ! -e ${stateDirectory}
+`);
+      const [before = "", after = ""] = printed.split("not in the chroot");
+
+      expect({ code, printed }).toMatchObject({ code: 0 });
+      expect(before).not.toContain("use it");
+      expect(after).toContain("2 containers use it: db, web (");
+      expect(after).toMatch(/ still use the network \(\w+ \w+ \/run\/netns\/\w+ \/run\/netns\/\w+\): /);
+    },
+  );
+
+  testNetwork("removes the network that nobody uses, and keeps the datastore until the purge", () => {
+    const { code, printed } = onCopy(`${INSTALLED}
+detach web 8080
+detach db 8081
+rm -r /etc/cni
+test -n "$(tables)"
+dpkg -r ${product}
+test -z "$(tables)"
+test ! -e ${runDirectory}
+test -e ${stateDirectory}
+dpkg -P ${product}
+${NOTHING_LEFT}
+`);
+
+    expect({ code, printed }).toMatchObject({ code: 0 });
+    expect(printed).toContain("Removed tunnels, routes and rules");
+    expect(printed).not.toContain("conflist");
   });
 });

@@ -2,6 +2,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { identity } from "../../src/identity.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { startEtcdOnHost } from "../support/etcd-on-host.ts";
 import { hostProblem, openHost } from "../support/host.ts";
@@ -46,6 +47,9 @@ echo "$0" >/proc/sys/kernel/hostname
 mount --make-rprivate / && mount -t tmpfs none /run
 ip link set lo up && ip address add 192.0.2.1/32 dev lo
 `;
+const NOTHING_LEFT = `echo "what is left:"; nft list tables; find /run -name '*${identity.product}*'; ip -o link show type veth
+echo "end of what is left"
+`;
 /** A node chooses its first block, and with it the first address, by its name. */
 const HOST_NAMES = ["vm", "debian", "localhost", "Node-7.example.org", "a"];
 
@@ -65,14 +69,16 @@ describe("the commands in the README", () => {
     root,
     program("ip"),
     program("ping"),
-  )("connect a container that answers a ping, whatever the name of the host", () => {
+    program("nft"),
+  )("connect a container that answers a ping, whatever the name of the host, and leave nothing on it", () => {
     const addresses = HOST_NAMES.map((name) => {
       const enter = ["unshare", "--net", "--mount", "--uts"];
       type(forAnyUser);
-      const { code, printed } = type(`${PRIVATE_HOST}${forRoot}`, { enter, name });
+      const { code, printed } = type(`${PRIVATE_HOST}${forRoot}${NOTHING_LEFT}`, { enter, name });
 
       expect({ name, code, printed }).toMatchObject({ code: 0 });
       expect(printed).toContain(" 1 received");
+      expect(printed).toContain("\nwhat is left:\nend of what is left\n");
       return /"address":"(10\.66\.0\.\d+)\/32"/.exec(printed)?.[1];
     });
     expect(addresses).not.toContain(undefined);

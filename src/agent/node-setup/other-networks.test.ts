@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { identity } from "../../identity.ts";
-import { hidingConfigs, isFormerConfig, namesBefore } from "./other-networks.ts";
+import { hidingConfigs, isFormerConfig, namesBefore, ownConfigs } from "./other-networks.ts";
 
 describe("namesBefore()", () => {
   test("returns the network configs that runtimes read before ours", () => {
@@ -25,6 +25,21 @@ describe("hidingConfigs()", () => {
       '"/etc/cni/net.d/07-c.conf" (not valid JSON)',
     ]);
     expect(messages[0]).toContain("remove or rename it");
+  });
+});
+
+describe("ownConfigs()", () => {
+  test("returns the network configs that run our plugin or our IPAM plugin", () => {
+    const files = [
+      { name: "30-list.conflist", text: `{"plugins":[{"type":"${identity.product}"},{"type":"portmap"}]}` },
+      { name: "20-bridge.conf", text: `{"type":"bridge","ipam":{"type":"${identity.ipamType}"}}` },
+      { name: "10-flannel.conf", text: `{"type":"flannel","delegate":{"type":"${identity.product}"}}` },
+      { name: "40-other.conflist", text: '{"plugins":[{"type":"bridge"},{"type":"portmap"}]}' },
+      { name: "50-damaged.conf", text: "{" },
+      { name: "kept.conf.former", text: `{"type":"${identity.product}"}` },
+    ];
+
+    expect(ownConfigs(files)).toEqual(["10-flannel.conf", "20-bridge.conf", "30-list.conflist"]);
   });
 });
 

@@ -4,6 +4,7 @@
  */
 import { isJsonObject } from "../../cni/json.ts";
 import { ownEntryOf } from "../../config/own-entry.ts";
+import { identity } from "../../identity.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
 
@@ -25,6 +26,20 @@ export function namesBefore(own: string, names: readonly string[]): readonly str
  */
 export function isFormerConfig({ name, text }: ConfigFile, formerName: string | undefined): boolean {
   return name === formerName && pluginsIn(text).some((entry) => ownEntryOf(entry) !== undefined);
+}
+
+/** The names of those that run our plugin or our IPAM plugin, in the order of runtimes. */
+export function ownConfigs(files: readonly ConfigFile[]): readonly string[] {
+  return files
+    .filter(({ name, text }) => CONFIG_NAME.test(name) && pluginsIn(text).some(isOurs))
+    .map(({ name }) => name)
+    .sort();
+}
+
+function isOurs(entry: unknown): boolean {
+  if (ownEntryOf(entry) !== undefined) return true;
+  const ipam = isJsonObject(entry) ? entry["ipam"] : undefined;
+  return isJsonObject(ipam) && ipam["type"] === identity.ipamType;
 }
 
 /** Runtimes do not read files with other endings. */

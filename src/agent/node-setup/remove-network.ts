@@ -2,7 +2,7 @@
  * Removes from the kernel what the agent and the plugins have set up for all pods: tunnels, routes, nftables tables. Pods
  * that still run need them, so they stay as long as there is one.
  */
-import { identity } from "../../identity.ts";
+import { type Identity, identity } from "../../identity.ts";
 import { isKernelError, type KernelError } from "../../linux/kernel-error.ts";
 import type { NetlinkRequest } from "../../linux/netlink/request.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
@@ -55,20 +55,19 @@ function attempt(kernel: NetworkKernel, requests: readonly NetlinkRequest[]): re
 }
 
 /** Every table that the product has. */
-const TABLES: readonly TableReference[] = [
-  identity.policyTable,
-  identity.natTable,
-  identity.floatingTable,
-  identity.guardTable,
-  identity.tunnelTable,
-  identity.bgpTable,
-]
-  .map((name): TableReference => ({ family: "inet", name }))
-  .concat((["ip", "ip6"] as const).map((family) => ({ family, name: identity.hostPortTable })));
+export function ownTables(names: Identity): readonly TableReference[] {
+  const { policyTable, natTable, floatingTable, guardTable, tunnelTable, bgpTable, hostPortTable } = names;
+  const inet = [policyTable, natTable, floatingTable, guardTable, tunnelTable, bgpTable];
+  return [
+    ...inet.map((name): TableReference => ({ family: "inet", name })),
+    ...(["ip", "ip6"] as const).map((family) => ({ family, name: hostPortTable })),
+  ];
+}
 
 /** Returns why one could not be removed. */
 export function removeTables(socket: NetlinkSocket): readonly string[] {
-  return TABLES.flatMap((table) => tryCommit(socket, [{ kind: "delete-table", table }]))
+  return ownTables(identity)
+    .flatMap((table) => tryCommit(socket, [{ kind: "delete-table", table }]))
     .filter(({ error }) => !isKernelError(error, "ENOENT", "EAFNOSUPPORT"))
     .map(({ error }) => error.message);
 }

@@ -1,14 +1,22 @@
 /**
  * `uninstall`: removes from this node what `install` and the agent have brought, the network config first. The networks of
  * pods that still run stay, with what they need.
+ * `uninstall --keep-files`: for those who remove the files themselves, a package manager for example: only what is in the
+ * kernel and in the run directory, and nothing while a container uses it.
  */
 
-import { existsSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { hostPortsFolder } from "../../chained/portmap/record-file.ts";
+import { runningOwners } from "../../chained/portmap/running-owners.ts";
 import type { Environment } from "../../cni/environment.ts";
 import { DEFAULT_NODE_NAME_FILE } from "../../config/config-files.ts";
 import { runDirectoryOf } from "../../config/run-directory.ts";
-import { PluginError } from "../../errors.ts";
+import type { Entry } from "../../datastore/datastore.ts";
+import { openDatastore } from "../../datastore/open.ts";
+import { describeFailure, PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
+import { openFolder } from "../../linux/file-folder.ts";
 import { lockFile, unlockFile } from "../../linux/flock.ts";
 import { directNetfilter } from "../../linux/netfilter-access.ts";
 import { ownSockets } from "../../linux/netlink-socket.ts";
@@ -22,12 +30,16 @@ import { BIRD_SETTINGS } from "../bgp/bird-settings.ts";
 import { connectBird } from "../bgp/control.ts";
 import { kubeletIn, publishedVolumes } from "../csi/csi-part.ts";
 import { removeDriver } from "../csi/serve-driver.ts";
-import { openKernelNetwork } from "../node-routes/kernel-network.ts";
+import { ownNetworkFiles, readAgentNetwork } from "../network/agent-network.ts";
+import { type NetworkKernel, openKernelNetwork } from "../node-routes/kernel-network.ts";
+import { becomeOnlyAgent } from "../only-agent.ts";
 import { ETCD_FILE_NAMES } from "./etcd-secrets.ts";
 import { isOfNetworkManager } from "./keep-off.ts";
 import { knownEntries } from "./known-entries.ts";
 import type { InstalledEntry } from "./layout.ts";
+import { describeUsers, networkUsers } from "./network-users.ts";
 import { NodeFiles } from "./node-files.ts";
+import { ownConfigs } from "./other-networks.ts";
 import { processesNamed } from "./processes-named.ts";
 import { reloadNetworkManager } from "./reload-network-manager.ts";
 import { podLinks, removeNetwork, removeTables } from "./remove-network.ts";
@@ -37,6 +49,8 @@ const LOCK_MILLISECONDS = 60_000;
 const CLOSE_MILLISECONDS = 5_000;
 /** For the kernel to lose the routes of BIRD. */
 const SCAN_MILLISECONDS = 500;
+/** For the datastore to tell how containers are called. */
+const NAMES_MILLISECONDS = 5_000;
 const LOCK = `${identity.stateDirectory}/install.lock`;
 
 export async function uninstallNode(own: AgentProcess): Promise<void> {
@@ -55,17 +69,98 @@ export async function uninstallNode(own: AgentProcess): Promise<void> {
       );
       return;
     }
-    const protocols = [ROUTE_PROTOCOL.own, ...(await birdProtocols(environment))];
-    const refusals = [
-      ...removeNetwork(kernel, protocols),
-      ...(await directNetfilter.withSocket(async (socket) => removeTables(socket))),
-    ];
-    if (refusals.length > 0) throw new PluginError("kernel-refused", `Cannot uninstall: ${refusals.join("; ")}`);
-    rmSync(runDirectoryOf(environment), { recursive: true, force: true });
-    say("Removed tunnels, routes and rules");
+    await removeFromKernel(kernel, { environment, say });
   } finally {
     kernel.close();
   }
+}
+
+/** Fails, and changes nothing, if a container uses the network or an agent runs. */
+export async function uninstallWithoutFiles(own: AgentProcess, signal: AbortSignal): Promise<void> {
+  const { environment, say } = own;
+  const configs = configsOfOurs(placesIn(environment).configDirectory);
+  if (configs.length > 0) {
+    say(
+      `Network configs still name the plugin: ${configs.join(", ")}; ` +
+        "delete them, or container runtimes report errors about them",
+      {},
+      "WARNING",
+    );
+  }
+  const kernel = openKernelNetwork(ownSockets);
+  try {
+    const owners = runningOwners(openFolder(hostPortsFolder(runDirectoryOf(environment))));
+    const users = networkUsers(kernel.addresses().links, owners);
+    if (users.length > 0) {
+      throw new PluginError(
+        "resource-in-use",
+        `Cannot remove the network of this host: ${describeUsers(users, await endpointsHere(own))}`,
+        { details: "remove these containers first; until then they keep their network" },
+      );
+    }
+    const refused = await becomeOnlyAgent(own, signal);
+    if (refused !== undefined) {
+      const details = `if an agent runs, stop it first: systemctl stop ${identity.nodeAgent}`;
+      throw new PluginError("resource-in-use", `Cannot remove the network of this host: ${refused}`, { details });
+    }
+    await removeFromKernel(kernel, own);
+  } finally {
+    kernel.close();
+  }
+}
+
+function configsOfOurs(directory: string): readonly string[] {
+  const files = filesIn(directory).map((name) => ({ name, text: textOrNothing(`${directory}/${name}`) }));
+  return ownConfigs(files).map((name) => `${directory}/${name}`);
+}
+
+function filesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+function textOrNothing(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** For the names of containers alone: nothing waits for a datastore that cannot be read. */
+async function endpointsHere({ environment, say }: AgentProcess): Promise<readonly Entry[]> {
+  const signal = AbortSignal.timeout(NAMES_MILLISECONDS);
+  try {
+    const network = await readAgentNetwork(() => {}, undefined, ownNetworkFiles(environment));
+    if (network === undefined) return [];
+    const store = await openDatastore(network.settings, { environment, signal, warn: () => {} });
+    try {
+      return [...(await readNodeRecords(store, network.node)).endpoints.values()];
+    } finally {
+      await store.close();
+    }
+  } catch (failure) {
+    say(`Cannot read the names of containers: ${describeFailure(failure)}`, {}, "WARNING");
+    return [];
+  }
+}
+
+/** Tunnels, routes, tables, and the run directory. */
+async function removeFromKernel(
+  kernel: NetworkKernel,
+  { environment, say }: Pick<AgentProcess, "environment" | "say">,
+): Promise<void> {
+  const protocols = [ROUTE_PROTOCOL.own, ...(await birdProtocols(environment))];
+  const refusals = [
+    ...removeNetwork(kernel, protocols),
+    ...(await directNetfilter.withSocket(async (socket) => removeTables(socket))),
+  ];
+  if (refusals.length > 0) throw new PluginError("kernel-refused", `Cannot uninstall: ${refusals.join("; ")}`);
+  rmSync(runDirectoryOf(environment), { recursive: true, force: true });
+  say("Removed tunnels, routes and rules");
 }
 
 /** The kubelet cannot unmount a volume of a driver that is gone: then it does not delete the pod. */
