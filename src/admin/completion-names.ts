@@ -57,7 +57,7 @@ async function offers({ command, given }: Line, current: string, context: Contex
     return names.map((name) => `${kind}/${name}`);
   }
   const [first, ...named] = operands;
-  if (first === undefined) return KIND_WORDS;
+  if (first === undefined) return Array.isArray(command.completes) ? command.completes : KIND_WORDS;
   const isFull = first.includes("/") || (command.completesNames === "one" && named.length > 0);
   if (isFull) return [];
   const names = await namesOf({ ...given, operands: [first] }, context);
