@@ -39,7 +39,7 @@ export const NODE_OPTION: Option = {
 
 /** What the user labels, and how. */
 export interface LabelledContainers {
-  readonly word: (typeof CONTAINER_WORDS)[number];
+  readonly word: ContainerWord;
   readonly name: string;
   readonly change: LabelChange;
 }
@@ -48,13 +48,25 @@ export interface LabelledContainers {
 export function parseContainers(given: Given): LabelledContainers | undefined {
   const [first = "", ...others] = given.operands;
   const [kind = "", ...path] = first.split("/");
-  const word = CONTAINER_WORDS.find((each) => [each, `${each}s`].includes(kind.toLowerCase()));
+  const word = containerWord(kind);
   if (word === undefined) return undefined;
   const [name, ...rest] = path.length === 0 ? others : [path.join("/"), ...others];
   if (!name || /[=/]/.test(name)) throw new UsageError(`The name of the ${word} is required`);
   if (given.values.has("namespace")) throw new UsageError(`A ${word} has no namespace; remove --namespace`);
   if (word === "network") refuseNodeOption(given);
   return { word, name, change: labelChangeOf(rest, given) };
+}
+
+type ContainerWord = (typeof CONTAINER_WORDS)[number];
+
+export function containerWord(text: string): ContainerWord | undefined {
+  return CONTAINER_WORDS.find((each) => [each, `${each}s`].includes(text.toLowerCase()));
+}
+
+/** For completion: the containers of all nodes, or their networks. */
+export async function connectedNames(store: Datastore, word: ContainerWord): Promise<readonly string[]> {
+  const present = (await readContainerEndpoints(store)).flatMap((endpoint) => containerOf(endpoint) ?? []);
+  return [...new Set(present.flatMap((each) => each[word] ?? []))];
 }
 
 export function refuseNodeOption(given: Given): void {
