@@ -65,7 +65,7 @@ function closing(): readonly string[] {
     "- `etcd_endpoints` and `etcd_discovery_srv` are mutually exclusive.",
     "- `etcd_key_file` and `etcd_cert_file` must be set together. All files named in a config must be readable.",
     "- `etcd_scheme` and `etcd_authority` are used only if neither `etcd_endpoints` nor `etcd_discovery_srv` is set.",
-    "- `labels` is an extension of this product, for workloads without an orchestrator ([an example](podman.md#policy)). An endpoint gets them when it is created; later only `vendorctl label` changes them.",
+    "- `labels` is an extension of this product, for workloads without an orchestrator ([an example](podman.md#policy)). An endpoint gets them when it is created; later only `vendorctl label workloadendpoint` changes them. [`ContainerLabels`](resources.md#containerlabels) win over them.",
     "- `datastore_type` `kubernetes` is another spelling of `orchestrator`. `embedded` is an extension of this product.",
     "- `log_file_path` has no default in the program: a config without it logs to stderr only, on hosts and in clusters alike. Every config that we install carries it; remove it there, or",
     "  with the operator set `logging.cni.logFilePath` to `None`, to switch file logging off ([logs.md](logs.md#switching-the-log-file-off)).",

@@ -29,6 +29,9 @@ function introduction(): readonly string[] {
     "policies are refused. `doNotTrack` and `preDNAT` need `applyOnForward` and exclude each other; a `preDNAT` policy has no egress rules. A profile has no `Pass`. The tier `default`",
     "exists always, cannot be deleted and denies what no rule of its policies allows; another tier is deleted only without policies. A stored rule with a field that this release does",
     "not know makes its policy deny everything: the field may be a criterion.",
+    "",
+    "Rules for ContainerLabels: they name either a container and its node, or a network, and at least one label. There is one resource for each container or network. Labels that begin with the",
+    "product's own prefix, `pcns.` or `pcsa.` are refused. They are for containers without a pod, so the kind does not exist with the orchestrator's API as the datastore; there, label the pods.",
   ];
 }
 

@@ -24,6 +24,7 @@ export function policyReader(): (records: Records) => PolicyState {
     unchangedWhileSame([POLICY_KINDS[kind].prefix], POLICY_KINDS[kind].decode);
   const read = {
     endpoints: reading("endpoints"),
+    containerLabels: reading("containerLabels"),
     hostEndpoints: reading("hostEndpoints"),
     profiles: reading("profiles"),
     networkPolicies: reading("networkPolicies"),
@@ -44,6 +45,7 @@ export function policyReader(): (records: Records) => PolicyState {
     seen = records.revision;
     const resources: PolicyResources = {
       endpoints: read.endpoints(records),
+      containerLabels: read.containerLabels(records),
       hostEndpoints: read.hostEndpoints(records),
       profiles: read.profiles(records),
       networkPolicies: read.networkPolicies(records),

@@ -35,7 +35,9 @@ export function scalePage(measured: Measured): string {
   if (largest === undefined) throw new Error("No agent was measured");
   const { size, first, memory, zone } = largest;
   const atLargest = predict(costs, size.nodes);
-  const watches = Object.keys(networkKinds("")).length + Object.keys(ROUTED_BLOCK_KINDS).length;
+  // The orchestrator's API has no labels of containers.
+  const { containerLabels: _, ...watched } = networkKinds("");
+  const watches = Object.keys(watched).length + Object.keys(ROUTED_BLOCK_KINDS).length;
   const { podStartsPerSecond, cores } = ASSUMPTIONS;
   const blockShare =
     1 -

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { runInside } from "../../test/support/admin-context.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { API_VERSION } from "../identity.ts";
+import { NETWORK_ANNOTATION } from "../model/endpoint-labels.ts";
 import { EXIT_OK } from "./command.ts";
 import { NAMES_COMMAND } from "./completion-names.ts";
 import { KIND_WORDS } from "./resources/reference.ts";
@@ -53,6 +54,10 @@ describe("completionNames()", () => {
     [["edit", "pool", "blue", ""], []],
     [["label", "pool", "blue", ""], []],
     [
+      ["label", ""],
+      [...KIND_WORDS, "container", "network"],
+    ],
+    [
       ["get", "ippool/b"],
       ["ippool/blue", "ippool/red"],
     ],
@@ -72,6 +77,19 @@ describe("completionNames()", () => {
     [["nonsense", ""], []],
   ])("%j", async (words, expected) => {
     expect(await offered(...words)).toEqual(expected);
+  });
+
+  test("offers the names of containers and networks to be labelled", async () => {
+    const endpoint = {
+      ...{ apiVersion: API_VERSION, kind: "WorkloadEndpoint" },
+      metadata: { name: "n1-cni-c1-eth0", annotations: { [NETWORK_ANNOTATION]: "net" } },
+      spec: { orchestrator: "cni", node: "n1", workload: "web", containerID: "c1", endpoint: "eth0" },
+    };
+    await runInside(["apply", "-f", "-"], { store, stdin: JSON.stringify(endpoint) });
+
+    expect(await offered("label", "container", "")).toEqual(["web"]);
+    expect(await offered("label", "network", "")).toEqual(["net"]);
+    expect(await offered("label", "container", "web", "")).toEqual([]);
   });
 
   test("is not shown in help", async () => {

@@ -8,6 +8,7 @@ import { type Command, type CommandGroup, type Context, EXIT_OK, type Given, opt
 import { withDatastore } from "./datastore/open.ts";
 import { splitLeadingOptions } from "./leading-options.ts";
 import { searchedNamespace } from "./resources/find.ts";
+import { connectedNames, containerWord } from "./resources/label-containers.ts";
 import { KIND_WORDS, parseSelections } from "./resources/reference.ts";
 import { findAll } from "./resources/stored.ts";
 
@@ -57,10 +58,14 @@ async function offers({ command, given }: Line, current: string, context: Contex
     return names.map((name) => `${kind}/${name}`);
   }
   const [first, ...named] = operands;
-  if (first === undefined) return KIND_WORDS;
+  if (first === undefined) return Array.isArray(command.completes) ? command.completes : KIND_WORDS;
   const isFull = first.includes("/") || (command.completesNames === "one" && named.length > 0);
   if (isFull) return [];
-  const names = await namesOf({ ...given, operands: [first] }, context);
+  const word = command.completes?.includes(first) ? containerWord(first) : undefined;
+  const names =
+    word === undefined
+      ? await namesOf({ ...given, operands: [first] }, context)
+      : await withDatastore(context, given, (store) => connectedNames(store, word));
   return names.filter((name) => !named.includes(name));
 }
 

@@ -13,6 +13,7 @@ import { quoteSequenceNumbers } from "./sequence-numbers.ts";
 const SMALLEST: Readonly<Record<string, object>> = {
   IPPool: { cidr: "10.0.0.0/16" },
   HostEndpoint: { node: "n", interfaceName: "*" },
+  ContainerLabels: { network: "pods", labels: { tier: "a" } },
   BGPPeer: { peerSelector: "has(router)" },
 };
 

@@ -10,6 +10,7 @@ import { type BGPConfiguration, bgpConfiguration } from "./bgp-configuration.ts"
 import { type BGPFilter, bgpFilter } from "./bgp-filter.ts";
 import { type BGPPeer, bgpPeer } from "./bgp-peer.ts";
 import { type ClusterInformation, clusterInformation } from "./cluster-information.ts";
+import { type ContainerLabels, checkSameTarget, containerLabels } from "./container-labels.ts";
 import { type GlobalNetworkPolicy, globalNetworkPolicy } from "./global-network-policy.ts";
 import { type GlobalNetworkSet, globalNetworkSet } from "./global-network-set.ts";
 import { type HostEndpoint, hostEndpoint } from "./host-endpoint.ts";
@@ -93,6 +94,11 @@ export const ENDPOINT: PublicKind<WorkloadEndpoint> = publicKind(workloadEndpoin
   "weps",
 ]);
 
+export const CONTAINER_LABELS: PublicKind<ContainerLabels> = {
+  ...publicKind(containerLabels, "containerlabels", ["cl"]),
+  checkAmong: checkSameTarget,
+};
+
 export const NETWORK_POLICY: PublicKind<NetworkPolicy> = publicKind(networkPolicy, "networkpolicies", ["np"]);
 
 export const GLOBAL_NETWORK_POLICY: PublicKind<GlobalNetworkPolicy> = publicKind(
@@ -140,6 +146,7 @@ export const PUBLIC_KINDS: readonly PublicKind[] = [
   NODE,
   PROFILE,
   ENDPOINT,
+  CONTAINER_LABELS,
   NETWORK_POLICY,
   GLOBAL_NETWORK_POLICY,
   NETWORK_SET,
@@ -165,9 +172,9 @@ export function findKind<Kind extends KindNames>(kinds: readonly Kind[], word: s
   return kinds.find((row) => kindWords(row).includes(wanted));
 }
 
-/** All names of the kind, in lower case. */
+/** All names of the kind, in lower case. A kind may be its own plural. */
 export function kindWords({ kind, plural, shortNames }: KindNames): readonly string[] {
-  return [kind.toLowerCase(), plural, ...shortNames];
+  return [...new Set([kind.toLowerCase(), plural, ...shortNames])];
 }
 
 /** The row of a kind that is stored in the usual format under the usual key. */

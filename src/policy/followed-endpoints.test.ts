@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { containerOf } from "../model/container-labels.ts";
 import { NETWORK_ANNOTATION, WITHOUT_IPAM_ANNOTATION } from "../model/endpoint-labels.ts";
 import { ENDPOINT } from "../model/kinds.ts";
 import { workloadEndpoint } from "../model/workload-endpoint.ts";
@@ -59,6 +60,20 @@ describe("followedEndpoints()", () => {
 
     expect(followed({ [NETWORK_ANNOTATION]: "net" })?.metadata.annotations).toEqual(annotations);
     expect(followed({})?.metadata.annotations).toBeUndefined();
+  });
+
+  test("keeps of containers of other nodes what ContainerLabels can be about", () => {
+    const { key, value, revision } = entry("there", "a");
+    const whole = ENDPOINT.codec.read(value, key);
+    const container = {
+      ...whole,
+      metadata: { ...whole.metadata, annotations: { [NETWORK_ANNOTATION]: "pods" } },
+      spec: { ...whole.spec, orchestrator: "cni", workload: "web" },
+    };
+    const followed = followedEndpoints("here").decode({ key, revision, value: ENDPOINT.codec.write(container) });
+
+    expect(followed && containerOf(followed)).toEqual({ node: "there", container: "web", network: "pods" });
+    expect(followed && workloadEntity(followed).givers).toEqual(workloadEntity(container).givers);
   });
 
   test("gives pods with the same labels and profiles one object for them", () => {

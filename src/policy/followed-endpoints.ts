@@ -5,6 +5,7 @@
  */
 import { type KindSource, sourceOf } from "../datastore/replica/kinds.ts";
 import { withoutClaims } from "../model/claimed-endpoint.ts";
+import { CONTAINER_ORCHESTRATOR, containerOf } from "../model/container-labels.ts";
 import { NETWORK_ANNOTATION, WITHOUT_IPAM_ANNOTATION } from "../model/endpoint-labels.ts";
 import { ENDPOINT } from "../model/kinds.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
@@ -27,16 +28,19 @@ function remoteEndpoint(endpoint: WorkloadEndpoint, shared: SharedValues): Workl
   const { apiVersion, kind, metadata, spec, status } = endpoint;
   const { name, namespace, labels } = metadata;
   const { node, ipNetworks, profiles, ports } = spec;
+  const ofContainer = containerOf(endpoint);
   return {
     ...{ apiVersion, kind },
     metadata: {
       name,
       ...(namespace === undefined ? {} : { namespace: shared.value(namespace) }),
       ...(labels === undefined ? {} : { labels: shared.value(labels) }),
-      ...annotationWithoutIpam(metadata),
+      ...followedAnnotations(metadata, ofContainer?.network),
     },
     spec: {
       ...(node === undefined ? {} : { node: shared.value(node) }),
+      ...(ofContainer === undefined ? {} : { orchestrator: CONTAINER_ORCHESTRATOR }),
+      ...(ofContainer?.container === undefined ? {} : { workload: ofContainer.container }),
       ...(ipNetworks === undefined ? {} : { ipNetworks }),
       ...(profiles === undefined ? {} : { profiles: shared.value(profiles) }),
       ...(ports === undefined ? {} : { ports: shared.value(ports) }),
@@ -45,11 +49,17 @@ function remoteEndpoint(endpoint: WorkloadEndpoint, shared: SharedValues): Workl
   };
 }
 
-/** Few endpoints have one: routes to such addresses follow from no block. Pods of other plugins are not routed here. */
-function annotationWithoutIpam({ annotations = {} }: WorkloadEndpoint["metadata"]) {
+/**
+ * Few endpoints have an address without IPAM: routes to such addresses follow from no block. Pods of other plugins are not
+ * routed here. `labelledNetwork`: ContainerLabels may be about it.
+ */
+function followedAnnotations({ annotations = {} }: WorkloadEndpoint["metadata"], labelledNetwork: string | undefined) {
   const { [NETWORK_ANNOTATION]: network, [WITHOUT_IPAM_ANNOTATION]: addresses } = annotations;
-  if (network === undefined || addresses === undefined) return {};
-  return { annotations: { [WITHOUT_IPAM_ANNOTATION]: addresses } };
+  const kept = {
+    ...(labelledNetwork === undefined ? {} : { [NETWORK_ANNOTATION]: labelledNetwork }),
+    ...(network === undefined || addresses === undefined ? {} : { [WITHOUT_IPAM_ANNOTATION]: addresses }),
+  };
+  return Object.keys(kept).length === 0 ? {} : { annotations: kept };
 }
 
 /** Labels that differ from pod to pod must not be remembered for ever. */

@@ -2,11 +2,13 @@
 import { type KindTable, sourceOf } from "../datastore/replica/kinds.ts";
 import type { RecordChange } from "../datastore/replica/subscription.ts";
 import type { Update } from "../datastore/replica.ts";
+import type { ContainerLabels } from "../model/container-labels.ts";
 import type { GlobalNetworkPolicy } from "../model/global-network-policy.ts";
 import type { GlobalNetworkSet } from "../model/global-network-set.ts";
 import type { HostEndpoint } from "../model/host-endpoint.ts";
 import type { IPPool } from "../model/ip-pool.ts";
 import {
+  CONTAINER_LABELS,
   ENDPOINT,
   GLOBAL_NETWORK_POLICY,
   GLOBAL_NETWORK_SET,
@@ -28,6 +30,8 @@ import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 
 export interface PolicyValues {
   readonly endpoints: WorkloadEndpoint;
+  /** Of containers: the orchestrator's API has only pods. */
+  readonly containerLabels: ContainerLabels;
   readonly hostEndpoints: HostEndpoint;
   readonly profiles: Profile;
   readonly networkPolicies: NetworkPolicy;
@@ -54,6 +58,7 @@ export interface PolicyUpdate {
 
 export const POLICY_KINDS: KindTable<PolicyValues> = {
   endpoints: sourceOf(ENDPOINT),
+  containerLabels: sourceOf(CONTAINER_LABELS),
   hostEndpoints: sourceOf(HOST_ENDPOINT),
   profiles: sourceOf(PROFILE),
   networkPolicies: sourceOf(NETWORK_POLICY),

@@ -31,6 +31,7 @@ export async function readPolicy(store: Datastore): Promise<ReadPolicy> {
   const globalNetworkPolicies = await read("globalNetworkPolicies");
   const resources: PolicyResources = {
     endpoints: (await read("endpoints")).readable,
+    containerLabels: (await read("containerLabels")).readable,
     hostEndpoints: (await read("hostEndpoints")).readable,
     profiles: (await read("profiles")).readable,
     networkSets: (await read("networkSets")).readable,

@@ -30,6 +30,7 @@ export async function slowJudgeOf(cluster: AlpCluster, pod: string): Promise<Slo
     profiles: await read(profile),
     networkPolicies: await read(networkPolicy),
     globalNetworkPolicies: await read(globalNetworkPolicy),
+    containerLabels: [],
     networkSets: [],
     globalNetworkSets: [],
     tiers: await read(tier),

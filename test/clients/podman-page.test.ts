@@ -73,8 +73,10 @@ describe("the page about podman", () => {
     await agent.signal("TERM");
     await agent.ended;
 
-    expect(printed.match(/^(rows|refused)$/gm)).toEqual(["rows", "refused", "rows", "rows", "rows"]);
-    expect(printed).toContain("labelled");
+    expect(printed.match(/^(rows|refused)$/gm)).toEqual(["rows", "refused", "rows", "rows", "rows", "rows"]);
+    expect(printed).toMatch(/^containerlabels\/\S+\.web labelled$/m);
+    expect(printed).toMatch(/^\S+\.web +\S+ +web +role=web /m);
+    expect(printed).toMatch(/^containerlabels\/\S+\.web deleted$/m);
   });
 
   testPage("leaves nothing that is in use, no program, no table and no directory", async () => {

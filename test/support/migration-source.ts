@@ -40,6 +40,7 @@ export async function fillEtcd(store: Datastore, pods = 12): Promise<ReadonlyMap
   await put("networkpolicies", "NetworkPolicy", "knp.default.theirs", { selector: "all()" }, { namespace: "shop" });
   await put("profiles", "Profile", "kns.shop", {});
   await put("profiles", "Profile", "by-hand", {});
+  await put("containerlabels", "ContainerLabels", "network.pods", { network: "pods", labels: { tier: "a" } });
   const allocator = openAllocator(store, means());
   const addresses = new Map<string, string>();
   for (let index = 0; index < pods; index += 1) {

@@ -1,6 +1,7 @@
 /** What a compiler of policies is told if its resources change from one list to another. */
 import type { RecordChange } from "../../src/datastore/replica/subscription.ts";
 import {
+  CONTAINER_LABELS,
   ENDPOINT,
   GLOBAL_NETWORK_POLICY,
   GLOBAL_NETWORK_SET,
@@ -21,6 +22,7 @@ import type { PolicyResources } from "../../src/policy/judge/resources.ts";
 
 export const NO_RESOURCES: PolicyResources = {
   endpoints: [],
+  containerLabels: [],
   hostEndpoints: [],
   profiles: [],
   networkPolicies: [],
@@ -39,6 +41,7 @@ export function changesBetween(
   const configurations = configuration === undefined ? [] : [configuration];
   return {
     endpoints: changesOf(ENDPOINT, before.endpoints, after.endpoints),
+    containerLabels: changesOf(CONTAINER_LABELS, before.containerLabels, after.containerLabels),
     hostEndpoints: changesOf(HOST_ENDPOINT, before.hostEndpoints, after.hostEndpoints),
     profiles: changesOf(PROFILE, before.profiles, after.profiles),
     networkPolicies: changesOf(NETWORK_POLICY, before.networkPolicies, after.networkPolicies),

@@ -2,6 +2,8 @@
 import fc from "fast-check";
 import { identity } from "../../src/identity.ts";
 import { type Address, parseAddress } from "../../src/ip/address.ts";
+import { CONTAINER_ORCHESTRATOR, containerLabels } from "../../src/model/container-labels.ts";
+import { NETWORK_ANNOTATION } from "../../src/model/endpoint-labels.ts";
 import { type GlobalNetworkPolicy, globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
 import { globalNetworkSet } from "../../src/model/global-network-set.ts";
 import { hostEndpoint } from "../../src/model/host-endpoint.ts";
@@ -23,6 +25,8 @@ const INTERFACES = ["eth0", "eth1", "lo", ...["0", "1", "9"].map((index) => iden
 
 const NAMESPACES = ["red", "blue"];
 const ACCOUNTS = ["reader", "writer"];
+const CONTAINERS = ["web", "db"];
+const NETWORKS = ["net", "other"];
 const VALUES = ["a", "b"];
 const TIERS = ["default", "first", "last"];
 const ADDRESSES = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.1.1", "fd00::1", "fd00::2", "fd00::1:1"];
@@ -196,8 +200,9 @@ const endpoint = (index: number, node: string) =>
       addresses: fc.uniqueArray(pick(ADDRESSES), { minLength: 1, maxLength: 2 }),
       ports: some(fc.record({ name: pick(["web", "dns"]), protocol: pick(["TCP", "UDP"]), port: pick(PORTS) }), 2),
       hasSidecar: fc.boolean(),
+      container: rare(fc.record({ workload: optional(pick(CONTAINERS)), network: optional(pick(NETWORKS)) })),
     })
-    .map(({ namespace, account, labels: own, addresses, ports: declared, hasSidecar }) =>
+    .map(({ namespace, account, labels: own, addresses, ports: declared, hasSidecar, container }) =>
       workloadEndpoint.make(
         {
           name: `${node}-k8s-pod${index}-eth0`,
@@ -205,15 +210,19 @@ const endpoint = (index: number, node: string) =>
           labels: {
             ...own,
             [`${identity.labelPrefix}namespace`]: namespace,
-            [`${identity.labelPrefix}orchestrator`]: "k8s",
+            [`${identity.labelPrefix}orchestrator`]: container === undefined ? "k8s" : CONTAINER_ORCHESTRATOR,
             ...(account === undefined ? {} : { [`${identity.labelPrefix}serviceaccount`]: account }),
           },
-          ...(hasSidecar ? { annotations: { [SIDECAR_ANNOTATION]: "1.0.0" } } : {}),
+          annotations: {
+            ...(hasSidecar ? { [SIDECAR_ANNOTATION]: "1.0.0" } : {}),
+            ...(container?.network === undefined ? {} : { [NETWORK_ANNOTATION]: container.network }),
+          },
         },
         {
           node,
-          orchestrator: "k8s",
-          pod: `pod${index}`,
+          ...(container === undefined
+            ? { orchestrator: "k8s", pod: `pod${index}` }
+            : { orchestrator: CONTAINER_ORCHESTRATOR, ...defined({ workload: container.workload }) }),
           endpoint: "eth0",
           ipNetworks: addresses.map((text) => `${text}/${text.includes(":") ? 128 : 32}`),
           profiles: [`kns.${namespace}`, ...(account === undefined ? [] : [`ksa.${namespace}.${account}`])],
@@ -256,6 +265,34 @@ const profiles = fc
     ),
   ]);
 
+/** Also several about the same, and what only a damaged record can say: it is about nobody, or sets what only the product may set. */
+const labelsOfContainers = some(
+  fc.record({
+    target: fc.oneof(
+      { weight: 4, arbitrary: fc.record({ node: pick([LOCAL_NODE, "there"]), container: pick(CONTAINERS) }) },
+      { weight: 4, arbitrary: fc.record({ network: pick(NETWORKS) }) },
+      {
+        weight: 1,
+        arbitrary: pick([
+          { container: "web" },
+          { node: LOCAL_NODE, network: "net" },
+          { container: "web", network: "net" },
+        ]),
+      },
+    ),
+    given: labels,
+    reserved: rare(pick([`${identity.labelPrefix}namespace`, "pcns.app", "pcsa.app"])),
+  }),
+  3,
+).map((all) =>
+  all.map(({ target, given, reserved }, index) =>
+    containerLabels.make(
+      { name: `labels${index}` },
+      { ...target, labels: { ...given, ...(reserved === undefined ? {} : { [reserved]: "a" }) } },
+    ),
+  ),
+);
+
 const hostEndpoints = fc.array(
   fc.record({
     node: pick([LOCAL_NODE, LOCAL_NODE, LOCAL_NODE, "there"]),
@@ -282,6 +319,7 @@ const nameIn = (spec: { readonly tier?: string }, index: number) =>
 export const clusters: fc.Arbitrary<PolicyResources> = fc
   .record({
     endpoints,
+    containerLabels: labelsOfContainers,
     profiles,
     networkPolicies: some(fc.record({ namespace: pick(NAMESPACES), spec: policySpec }), 3),
     globalNetworkPolicies: fc.array(
@@ -297,6 +335,7 @@ export const clusters: fc.Arbitrary<PolicyResources> = fc
   })
   .map((cluster) => ({
     endpoints: cluster.endpoints,
+    containerLabels: cluster.containerLabels,
     hostEndpoints: cluster.hostEndpoints.map(({ labels: own, ...spec }, index) =>
       hostEndpoint.make({ name: `host${index}`, labels: own }, defined(spec) as never),
     ),
@@ -336,6 +375,7 @@ export const histories: fc.Arbitrary<readonly PolicyResources[]> = fc
         kinds: fc.subarray(
           [
             "endpoints",
+            "containerLabels",
             "hostEndpoints",
             "profiles",
             "networkPolicies",

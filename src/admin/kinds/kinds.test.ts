@@ -12,6 +12,7 @@ import { ADMIN_KINDS } from "./kinds.ts";
 const SMALLEST: Readonly<Record<string, object>> = {
   IPPool: { cidr: "10.0.0.0/16" },
   HostEndpoint: { node: "n", interfaceName: "*" },
+  ContainerLabels: { network: "pods", labels: { tier: "a" } },
 };
 
 describe("ADMIN_KINDS", () => {

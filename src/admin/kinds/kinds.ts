@@ -20,6 +20,7 @@ import { describeEndpoint, describeNode } from "../ipam/describe.ts";
 import { releaseNode } from "../resources/delete-node.ts";
 import { usersOfEndpoint, usersOfNode } from "../resources/uses.ts";
 import { BGP_CONFIGURATION_ROW, BGP_FILTER_ROW, BGP_PEER_ROW } from "./bgp.ts";
+import { CONTAINER_LABELS_ROW, describeInherited, labelsOfContainers } from "./container-labels.ts";
 import type { AdminKind } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
 import {
@@ -98,7 +99,11 @@ const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
     { header: "PROFILES", cell: ({ spec }) => (spec.profiles ?? []).join(","), isWide: true },
     { header: "MAC", cell: ({ spec }) => spec.mac ?? "", isWide: true },
   ],
-  describe: describeEndpoint,
+  describe: async (store, endpoint) => [
+    ...(await describeEndpoint(store, endpoint)),
+    ...(await describeInherited(store, endpoint)),
+  ],
+  inheritedLabels: labelsOfContainers,
   usersOf: usersOfEndpoint,
   remedyIfInUse: "end its container, or use --force: the addresses stay allocated until its DEL",
   remedyIfUnreadable: (remove) => `${remove}, then recreate its workload`,
@@ -113,6 +118,7 @@ export const ADMIN_KINDS: readonly AdminKind[] = [
   NODE_ROW,
   PROFILE_ROW,
   ENDPOINT_ROW,
+  CONTAINER_LABELS_ROW,
   NETWORK_POLICY_ROW,
   GLOBAL_NETWORK_POLICY_ROW,
   NETWORK_SET_ROW,

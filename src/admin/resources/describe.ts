@@ -11,7 +11,7 @@ import { ALL_NAMESPACES_OPTION, type Found, findSelected, selectionsOf } from ".
 import { isSelected, SELECTOR_OPTION, selectorOf } from "./label-selector.ts";
 import { KIND_WORDS, NAMESPACE_OPTION } from "./reference.ts";
 import { FILE_OPTIONS } from "./sources.ts";
-import type { Stored } from "./stored.ts";
+import { type Stored, withInheritedLabels } from "./stored.ts";
 
 export const describeCommand: Command = {
   kind: "command",
@@ -33,7 +33,8 @@ export const describeCommand: Command = {
     return withDatastore(context, given, async (store) => {
       const answers: Found[] = [];
       for (const selection of selections) answers.push(await findSelected(store, selection, given));
-      const found = answers.flatMap((answer) => answer.found).filter((each) => isSelected(each, selector));
+      const all = answers.flatMap((answer) => answer.found);
+      const found = (await withInheritedLabels(store, all)).filter((each) => isSelected(each, selector));
       const failures = answers.flatMap((answer) => answer.failures);
       const described: Described[] = [];
       for (const stored of found) described.push(await describe(store, stored));

@@ -11,6 +11,7 @@ import { type Answer, ResourcePrinter, TABLE_OPTIONS } from "./print.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, type Selection } from "./reference.ts";
 import { cellNamed } from "./resource-tables.ts";
 import { FILE_OPTIONS } from "./sources.ts";
+import { withInheritedLabels } from "./stored.ts";
 import { watchResources } from "./watch.ts";
 
 export const getCommand: Command = {
@@ -75,7 +76,8 @@ export const getCommand: Command = {
       const answers: Found[] = [];
       for (const selection of selections)
         answers.push(exportedIf(given, selection, await findSelected(store, selection, given)));
-      const found = answers.flatMap((answer) => answer.found).filter((each) => isSelected(each, selector));
+      const all = answers.flatMap((answer) => answer.found);
+      const found = (await withInheritedLabels(store, all)).filter((each) => isSelected(each, selector));
       const failures = answers.flatMap((answer) => answer.failures);
       if (given.switches.has("watch")) {
         for (const failure of failures) reportError(context, failure);

@@ -10,7 +10,7 @@ import { formatSelectorError, parseSelector } from "../../selector/parse.ts";
 import { type Selector, selects } from "../../selector/selector.ts";
 import { type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";
-import type { Stored } from "./stored.ts";
+import { labelsOfStored, type Stored } from "./stored.ts";
 
 export const SELECTOR_OPTION: Option = {
   name: "selector",
@@ -25,8 +25,8 @@ export function selectorOf(given: Given): Selector | undefined {
   return text === undefined ? undefined : parseLabelSelector(text);
 }
 
-export function isSelected({ resource }: Stored, selector: Selector | undefined): boolean {
-  return selector === undefined || selects(selector, resource.metadata.labels ?? {});
+export function isSelected(stored: Stored, selector: Selector | undefined): boolean {
+  return selector === undefined || selects(selector, labelsOfStored(stored));
 }
 
 export function parseLabelSelector(text: string): Selector {

@@ -1,40 +1,38 @@
+import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
-import type { Resource } from "../../model/resource.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
-import { type Command, type Given, UsageError } from "../command.ts";
+import { type Command, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
 import { forEachResource } from "./for-each-resource.ts";
+import { changedLabels, LABEL_CHANGE_OPTIONS, type LabelChange, type Labels, labelChangeOf } from "./label-change.ts";
+import {
+  CONTAINER_WORDS,
+  labelContainers,
+  NODE_OPTION,
+  parseContainers,
+  refuseNodeOption,
+} from "./label-containers.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
-import { updateResource } from "./update.ts";
-
-type Labels = Readonly<Record<string, string>>;
-
-/** Labels to set, and labels to remove. */
-interface LabelChange {
-  readonly set: ReadonlyMap<string, string>;
-  readonly remove: ReadonlySet<string>;
-}
+import { readOne } from "./stored.ts";
+import { type Target, updateResource } from "./update.ts";
 
 export const labelCommand: Command = {
   kind: "command",
   name: "label",
-  summary: "Add, change or remove labels of a resource",
+  summary: "Add, change or remove labels of a resource, a container or all containers of a network",
   description: [
     "KEY=VALUE sets a label, KEY- removes it, as does KEY with --remove.",
     "An existing label with another value is changed only with --overwrite.",
+    "Labels of a container or a network are written to a ContainerLabels: they apply at once and stay when a container is restarted.",
+    "Labels of a workloadendpoint are those of a running container, and end with it.",
   ].join("\n"),
-  operands: "KIND NAME KEY=VALUE… KEY-…",
-  completes: KIND_WORDS,
+  operands: "KIND NAME KEY=VALUE… KEY-… | container NAME … | network NAME …",
+  completes: [...KIND_WORDS, ...CONTAINER_WORDS],
   completesNames: "one",
-  options: [
-    { name: "overwrite", summary: "Change existing labels that have another value" },
-    { name: "remove", summary: "Remove the labels that are given as KEY" },
-    NAMESPACE_OPTION,
-    DRY_RUN_OPTION,
-  ],
+  options: [...LABEL_CHANGE_OPTIONS, NODE_OPTION, NAMESPACE_OPTION, DRY_RUN_OPTION],
   needsDatastore: true,
   examples: [
     {
@@ -43,25 +41,30 @@ export const labelCommand: Command = {
     },
     { command: "label node n1 rack-", does: "Remove the label" },
     {
-      command: "label workloadendpoint node1-cni-4f2a-eth0 role=web",
-      does: "Set a label of a running container: policies that select it by role apply at once",
+      command: "label container web role=web",
+      does: "Label a container of this host, now and after each restart: policies that select role=web apply at once",
     },
+    { command: "label network databases role=database", does: "Label every container of a network" },
   ],
   async run(context, given) {
+    const containers = parseContainers(given);
+    if (containers !== undefined) return labelContainers(context, given, containers);
+    refuseNodeOption(given);
     const { kind, name, rest } = parseReference(given);
-    const change = given.switches.has("remove") ? parseRemovedLabels(rest, given) : parseLabelChange(rest);
+    const change = labelChangeOf(rest, given);
     if (kind.kind === workloadEndpoint.kind) refuseOwnLabels(change);
-    const mayOverwrite = given.switches.has("overwrite");
-    return withDatastore(context, given, (store) => {
+    return withDatastore(context, given, async (store) => {
       const work = surroundingsOf(given, { store, context });
       return forEachResource(context, given, {
         all: [{ kind, name }],
         act: async (target) => {
+          await refuseInherited(work.store, target, change);
           const done = await updateResource(work.store, target, {
             change: (resource) => {
-              const labelled = withLabels(resource, change, mayOverwrite ? "overwrite" : "keep");
+              const labels = changedLabels(resource.metadata.labels ?? {}, change);
+              const labelled = { ...resource, metadata: { ...resource.metadata, labels } };
               const kept = kind.codec.read(kind.codec.write(labelled), kind.key(name)).metadata.labels ?? {};
-              if (sameLabels(kept, labelled.metadata.labels ?? {})) return labelled;
+              if (sameLabels(kept, labels)) return labelled;
               throw new PluginError("resource-invalid", `Cannot label ${kind.kind}: this kind does not support labels`);
             },
             context: work.context,
@@ -72,35 +75,6 @@ export const labelCommand: Command = {
     });
   },
 };
-
-function parseRemovedLabels(words: readonly string[], { switches }: Given): LabelChange {
-  if (switches.has("overwrite")) throw new UsageError("--remove and --overwrite cannot be combined");
-  const withValue = words.find((word) => word.includes("="));
-  if (withValue !== undefined) {
-    throw new UsageError(`${quoted(withValue)} cannot be given with --remove; give the key of the label alone`);
-  }
-  return parseLabelChange(words.map((word) => (word.endsWith("-") ? word : `${word}-`)));
-}
-
-function parseLabelChange(words: readonly string[]): LabelChange {
-  if (words.length === 0) throw new UsageError("At least one KEY=VALUE or KEY- is required");
-  const set = new Map<string, string>();
-  const remove = new Set<string>();
-  for (const word of words) {
-    const equals = word.indexOf("=");
-    const key = equals < 0 ? word.replace(/-$/, "") : word.slice(0, equals);
-    if (!LABEL_KEY.test(key) || (equals < 0 && !word.endsWith("-"))) {
-      throw new UsageError(
-        `${quoted(word)} is not a valid label; use KEY=VALUE to set a label, KEY- or KEY with --remove to remove one`,
-      );
-    }
-    if (equals < 0) remove.add(key);
-    else set.set(key, word.slice(equals + 1));
-  }
-  const both = [...set.keys()].find((key) => remove.has(key));
-  if (both !== undefined) throw new UsageError(`Label ${quoted(both)} cannot be both set and removed`);
-  return { set, remove };
-}
 
 /** Policies of its namespace select an endpoint by them: without them it would leave its policies. */
 const OWN_LABELS = ["namespace", "orchestrator", "serviceaccount"].map((name) => `${identity.labelPrefix}${name}`);
@@ -113,24 +87,17 @@ function refuseOwnLabels({ set, remove }: LabelChange): void {
   );
 }
 
-/** An optional domain with a slash, then a name. */
-const LABEL_KEY = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
-
-function withLabels(resource: Resource, { set, remove }: LabelChange, existing: "keep" | "overwrite"): Resource {
-  const before = resource.metadata.labels ?? {};
-  for (const [key, value] of set) {
-    const known = Object.hasOwn(before, key) ? before[key] : undefined;
-    if (existing === "overwrite" || known === undefined || known === value) continue;
-    throw new PluginError(
-      "resource-invalid",
-      `Cannot set label ${quoted(key)}: it already has the value ${quoted(known)}`,
-      {
-        details: "use --overwrite to change it",
-      },
-    );
-  }
-  const kept = Object.entries(before).filter(([key]) => !remove.has(key));
-  return { ...resource, metadata: { ...resource.metadata, labels: Object.fromEntries([...kept, ...set]) } };
+/** A value that is inherited wins, and the one that is set would have no effect. */
+async function refuseInherited(store: Datastore, { kind, name }: Target, { set }: LabelChange): Promise<void> {
+  const stored = kind.inheritedLabels === undefined ? undefined : await readOne(store, kind, name);
+  const [inherited = {}] = stored === undefined ? [] : ((await kind.inheritedLabels?.(store, [stored.resource])) ?? []);
+  const lost = Array.from(set.keys()).find((key) => Object.hasOwn(inherited, key) && inherited[key] !== set.get(key));
+  if (lost === undefined) return;
+  throw new PluginError(
+    "resource-invalid",
+    `Cannot set label ${quoted(lost)}: a ContainerLabels gives it the value ${quoted(inherited[lost])}, which wins`,
+    { details: `change it there: ${identity.adminTool} label container NAME ${lost}=${set.get(lost)} --overwrite` },
+  );
 }
 
 function sameLabels(left: Labels, right: Labels): boolean {

@@ -5,7 +5,7 @@ import { formatLabels } from "../kinds/labels.ts";
 import { TableWriter } from "../table.ts";
 import { ageOf } from "./age.ts";
 import { type CustomColumn, customCell, NO_VALUE } from "./custom-columns.ts";
-import type { Stored } from "./stored.ts";
+import { labelsOfStored, type Stored } from "./stored.ts";
 
 export interface TableLayout {
   readonly columns: "usual" | "wide" | readonly CustomColumn[];
@@ -107,5 +107,5 @@ const NAMESPACE_COLUMN: Column = {
 
 const LABELS_COLUMN: Column = {
   header: "LABELS",
-  cell: ({ stored }) => formatLabels(stored.resource.metadata.labels ?? {}) || NO_VALUE,
+  cell: ({ stored }) => formatLabels(labelsOfStored(stored)) || NO_VALUE,
 };

@@ -8,6 +8,31 @@ import { readOrExplain } from "./unreadable-remedy.ts";
 
 export interface Stored extends StoredResource {
   readonly kind: AdminKind;
+  /** Own and inherited; absent: only its own count. */
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+export function labelsOfStored({ labels, resource }: Stored): Readonly<Record<string, string>> {
+  return labels ?? resource.metadata.labels ?? {};
+}
+
+/** For those who look at labels: with the ones that the resources inherit. */
+export async function withInheritedLabels(store: Datastore, all: readonly Stored[]): Promise<readonly Stored[]> {
+  const labels = new Map<Stored, Stored["labels"]>();
+  for (const [kind, own] of Map.groupBy(all, (stored) => stored.kind)) {
+    const inherited = await kind.inheritedLabels?.(
+      store,
+      own.map(({ resource }) => resource),
+    );
+    own.forEach((stored, index) => {
+      const more = inherited?.[index];
+      if (more !== undefined) labels.set(stored, { ...stored.resource.metadata.labels, ...more });
+    });
+  }
+  return all.map((stored) => {
+    const own = labels.get(stored);
+    return own === undefined ? stored : { ...stored, labels: own };
+  });
 }
 
 export async function readOne(store: Datastore, kind: AdminKind, name: ResourceName): Promise<Stored | undefined> {

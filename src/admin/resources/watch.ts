@@ -15,7 +15,7 @@ import { searchedNamespace } from "./find.ts";
 import { isSelected } from "./label-selector.ts";
 import { EVENTS, type ResourcePrinter, type WatchEvent } from "./print.ts";
 import type { Selection } from "./reference.ts";
-import { decodeEntry, type Stored } from "./stored.ts";
+import { decodeEntry, type Stored, withInheritedLabels } from "./stored.ts";
 
 interface Watched {
   readonly selections: readonly Selection[];
@@ -52,10 +52,10 @@ export async function watchResources(store: Datastore, watched: Watched): Promis
     const changed = Object.values(changes).flat();
     const gone = isStarted ? [] : [...shown.keys()].filter((key) => !isHeld(Object.values(snapshot), key));
     const states = new Map<string, Stored | undefined>(gone.map((key) => [key, undefined]));
-    for (const change of changed) {
-      if (change.kind === "unreadable") continue;
-      const isWanted = change.kind === "put" && isSelected(change.value, watched.selector);
-      states.set(change.key, isWanted ? change.value : undefined);
+    const present = changed.flatMap((change) => (change.kind === "put" ? change.value : []));
+    for (const { kind, key } of changed) if (kind === "delete") states.set(key, undefined);
+    for (const stored of await withInheritedLabels(store, present)) {
+      states.set(stored.key, isSelected(stored, watched.selector) ? stored : undefined);
     }
     print(eventsOf(states, shown));
     isStarted = true;

@@ -21,8 +21,15 @@ export function networkKinds(node: string): KindTable<NetworkValues> {
 /** The kinds that each part of the agent needs: one that cannot be listed stops only the parts that need it. */
 export const KINDS_OF_PARTS = {
   policy: [
-    ...(["endpoints", "hostEndpoints", "profiles", "networkPolicies", "globalNetworkPolicies"] as const),
-    ...(["networkSets", "globalNetworkSets", "tiers", "configurations", "serviceEndpoints"] as const),
+    ...(["endpoints", "containerLabels", "hostEndpoints", "profiles", "networkPolicies"] as const),
+    ...([
+      "globalNetworkPolicies",
+      "networkSets",
+      "globalNetworkSets",
+      "tiers",
+      "configurations",
+      "serviceEndpoints",
+    ] as const),
     // Tunnels between nodes are not cut.
     ...(["pools", "nodes"] as const),
   ],

@@ -164,6 +164,7 @@ const CLUSTER_WIDE = ["globalNetworkPolicies", "hostEndpoints", "tiers", "config
 
 const NO_CHANGES: PolicyChanges = {
   endpoints: [],
+  containerLabels: [],
   hostEndpoints: [],
   profiles: [],
   networkPolicies: [],

@@ -30,7 +30,9 @@ const RUNS = proofSize({ everyDay: 150, soak: 10_000 });
 const NAMESPACES = ["red", "blue"];
 
 /** Mostly what tenants write. */
-const TENANTS_KINDS = ["networkPolicies", "endpoints", "networkSets", "profiles", "serviceEndpoints"] as const;
+const TENANTS_KINDS = [
+  ...(["networkPolicies", "endpoints", "containerLabels", "networkSets", "profiles", "serviceEndpoints"] as const),
+];
 const ALL_KINDS = [...TENANTS_KINDS, "globalNetworkPolicies", "hostEndpoints", "globalNetworkSets", "tiers"] as const;
 type Kind = (typeof ALL_KINDS)[number];
 const kinds: fc.Arbitrary<readonly Kind[]> = fc.oneof(

@@ -270,6 +270,33 @@ describe("profiles", () => {
   });
 });
 
+describe("labels of containers", () => {
+  test("do not exist, cost no request, can be followed, and cannot be written", async () => {
+    const [prefix, key] = [resourcesPrefix("containerlabels"), resourceKey("containerlabels", { name: "n1.web" })];
+    const { revision, answers } = await store.read([
+      { kind: "prefix", prefix },
+      { kind: "key", key },
+    ]);
+    const ending = new AbortController();
+    const events: unknown[] = [];
+    for await (const event of store.watch(prefix, revision, ending.signal)) {
+      events.push(event);
+      ending.abort();
+    }
+
+    expect({ answers, events, asked }).toEqual({
+      ...{ answers: [[], []], events: [{ kind: "bookmark", revision }], asked: [] },
+    });
+    expect(await failureOf(store.commit([{ kind: "create", key, value: "{}" }]))).toMatchObject({
+      kind: "resource-invalid",
+      details: "label the pods instead",
+    });
+    await expect(
+      store.watch("/none/", "1", AbortSignal.timeout(60_000))[Symbol.asyncIterator]().next(),
+    ).rejects.toThrow("it is not the prefix of a kind");
+  });
+});
+
 describe("the endpoint of a pod", () => {
   const PODS = "/api/v1/namespaces/red/pods";
   const key = resourceKey("workloadendpoints", { namespace: "red", name: "n--1-k8s-web--0-eth0" });

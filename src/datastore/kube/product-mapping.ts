@@ -1,5 +1,6 @@
 /** Every kind of record of this product, as it is stored in the orchestrator's API. */
 import { identity } from "../../identity.ts";
+import { absentContainerLabels } from "./absent-container-labels.ts";
 import { clusterNodes } from "./cluster-nodes.ts";
 import { customObjects } from "./custom-objects.ts";
 import { withDerivedPolicies } from "./derived-policies.ts";
@@ -40,5 +41,6 @@ export function productMapping(newMark: () => string): readonly KindMapping[] {
     clusterNodes,
     podEndpoints,
     ...derivedProfiles,
+    absentContainerLabels,
   ];
 }

@@ -140,9 +140,16 @@ class KubeDatastore implements Datastore {
     const { api, mappings } = this.means;
     const stop = AbortSignal.any([signal, this.closing.signal]);
     if (stop.aborted) return;
-    const watched = mappingsBelow(mappings, prefix).flatMap((each) =>
+    const below = mappingsBelow(mappings, prefix);
+    const watched = below.flatMap((each) =>
       each.mapping.collections(each.prefix).map((collection) => ({ mapping: each.mapping, collection, prefix })),
     );
+    if (watched.length === 0 && below.length > 0) {
+      // A kind that the API does not have: there will never be one.
+      yield { kind: "bookmark", revision: from };
+      await aborted(stop);
+      return;
+    }
     if (watched.length === 0) {
       throw new PluginError("internal", `Cannot watch ${quoted(prefix)}: it is not the prefix of a kind`);
     }
@@ -300,6 +307,11 @@ class KubeDatastore implements Datastore {
     const { object } = outcome;
     await sendWriting(this.means.api, protection.release(path, object), { path, existing: object });
   }
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
 function writtenOf(key: string, outcome: Outcome): Written {

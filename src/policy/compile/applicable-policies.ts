@@ -3,6 +3,7 @@
  * the answer may have changed.
  */
 import { DEFAULT_TIER, type TierSpec } from "../../model/tier.ts";
+import type { Labels } from "../../selector/selector.ts";
 import type { Direction, EffectiveRule } from "../effective-rule.ts";
 import type { SelectorText } from "../effective-selector.ts";
 import type { EvaluatedTier } from "./evaluations.ts";
@@ -65,6 +66,11 @@ export class ApplicablePolicies {
     this.selection.putParent(name, record?.labels);
     if (Bun.deepEquals(before?.rules, record?.rules)) return;
     for (const [endpoint, profiles] of this.endpoints) if (profiles.includes(name)) this.touch(endpoint);
+  }
+
+  /** Labels that endpoints of containers inherit; `undefined`: they have none any more. */
+  giveLabels(target: string, labels: Labels | undefined): void {
+    this.selection.putParent(target, labels);
   }
 
   /** `undefined`: the tier is gone. */

@@ -2,6 +2,7 @@
  * Resources -> the table that enforces them on this node, one change at a time.
  *
  *   endpoints, network sets ──────────> MemberSets           what selectors of rules select: elements of kernel sets
+ *   labels of containers, by name ────> ContainerTargets     what endpoints inherit from them
  *   policies, tiers, profiles ────────> ApplicablePolicies   which of them apply to a local endpoint
  *   workload and host endpoints here ─> WorkloadEndpoints, HostEndpoints   the verdict maps of their interfaces
  *   sidecars that report ─────────────> SidecarInterfaces    the set of the interfaces that rules with http match
@@ -25,6 +26,7 @@ import { SidecarStates } from "../sidecar-state/sidecar-states.ts";
 import type { DesiredTable, TableDelta } from "../table/desired-table.ts";
 import { TableBuilder } from "../table/table-builder.ts";
 import { ApplicablePolicies } from "./applicable-policies.ts";
+import { ContainerTargets } from "./container-targets.ts";
 import { hostEntity, networkSetEntity, workloadEntity } from "./entity.ts";
 import { Evaluations } from "./evaluations.ts";
 import { HostEndpoints } from "./host-endpoints.ts";
@@ -62,6 +64,7 @@ export class PolicyCompiler {
   private readonly configurations = new Map<string, NodeAgentConfiguration>();
   private readonly problemOf = new PolicyProblems();
   private readonly services = new ServiceSlices();
+  private readonly containers = new ContainerTargets();
   private readonly limits: NamespaceLimits;
   /** Workload endpoints of this node that changed since the last delta, whether or not their interface is known. */
   private readonly changedHere = new Set<string>();
@@ -228,6 +231,7 @@ export class PolicyCompiler {
 
   update(changes: PolicyChanges): void {
     for (const change of changes.profiles) this.changeProfile(change);
+    for (const change of changes.containerLabels) this.changeContainerLabels(change);
     for (const change of changes.tiers) this.changeTier(change);
     for (const change of changes.networkSets) this.changeNetworkSet(change);
     for (const change of changes.globalNetworkSets) this.changeNetworkSet(change);
@@ -273,6 +277,14 @@ export class PolicyCompiler {
     this.sets.putParent(name, record?.labels);
     this.identities.putProfile(name, record?.labels);
     this.policies.changeProfile(name, record);
+  }
+
+  private changeContainerLabels(change: Change<"containerLabels">): void {
+    if (this.problemOf.isKeptUnreadable(change)) return;
+    for (const [target, labels] of this.containers.put(change.key, change.kind === "put" ? change.value : undefined)) {
+      this.sets.putParent(target, labels);
+      this.policies.giveLabels(target, labels);
+    }
   }
 
   private changeTier(change: Change<"tiers">): void {

@@ -34,6 +34,21 @@ describe("LabelIndex", () => {
     expect(log.toSorted()).toEqual(['- one app != "b"', '- one app == "a"']);
   });
 
+  test("labels that are given by name win over own ones, the first giver over the second, and both over parents", () => {
+    const { index, log } = indexWithLog();
+    for (const value of ["own", "parent", "first", "second"]) index.register(`app == "${value}"`);
+    index.put("one", { labels: { app: "own" }, parents: ["parent"], givers: ["first", "second"] });
+    index.putParent("parent", { app: "parent" });
+    for (const giver of ["second", "first"]) index.putParent(giver, { app: giver });
+    for (const giver of ["first", "second"]) index.putParent(giver, undefined);
+
+    const values = ["own", "second", "first", "second", "own"];
+    expect(log.filter((line) => line.startsWith("+"))).toEqual(values.map((value) => `+ one app == "${value}"`));
+    index.delete("one");
+    index.putParent("first", { app: "first" });
+    expect([...index.membersOf('app == "first"')]).toEqual([]);
+  });
+
   test("finds a selector by any of the values that it accepts", () => {
     const { index } = indexWithLog();
     index.register('app in {"a", "b"}');

@@ -5,7 +5,8 @@
  * A selector that requires `label == value`, or one of several values, is filed under it; of several such requirements
  * under the one that the fewest entities meet. Only selectors without any are evaluated for every entity.
  *
- * An entity inherits the labels of its parents (the profiles of its namespace and service account); its own win.
+ * An entity inherits the labels of its parents (the profiles of its namespace and service account); its own win. Labels that
+ * are given to it by name (ContainerLabels) win over its own.
  */
 import { type Labels, type Selector, selects } from "../../selector/selector.ts";
 import { parsed, type SelectorText } from "../effective-selector.ts";
@@ -15,6 +16,8 @@ export interface LabelledEntity {
   readonly labels: Labels;
   /** Names of profiles. */
   readonly parents: readonly string[];
+  /** Parents whose labels win over its own, the first over the others. */
+  readonly givers?: readonly string[] | undefined;
   /** What it adds to the lists that select it. */
   readonly weight?: Weight;
 }
@@ -64,6 +67,7 @@ export interface Requirement {
 }
 
 const NONE: ReadonlySet<string> = new Set();
+const NOBODY: readonly string[] = [];
 
 export class LabelIndex {
   private readonly entities = new Map<string, Entity>();
@@ -116,14 +120,19 @@ export class LabelIndex {
     for (const name of registered.members) removeItem(this.entities.get(name)?.matches ?? [], text);
   }
 
-  put(name: string, { labels, parents, weight }: LabelledEntity): void {
+  put(name: string, { labels, parents, givers, weight }: LabelledEntity): void {
     const before = this.entities.get(name);
     if (before !== undefined) this.unfile(name, before);
-    const effective = this.inherited.effective(labels, parents);
-    const entity: Entity = { labels, parents, effective, matches: before?.matches ?? [], ...(weight && { weight }) };
+    const effective = this.inherited.effective(labels, parents, givers);
+    const entity: Entity = {
+      ...{ labels, parents, effective, matches: before?.matches ?? [] },
+      ...(givers && { givers }),
+      ...(weight && { weight }),
+    };
     this.listener.reweighed?.(before, entity);
     this.entities.set(name, entity);
     for (const parent of parents) addTo(this.children, parent, name);
+    for (const giver of givers ?? []) addTo(this.children, giver, name);
     for (const label of Object.keys(effective)) {
       const names = this.byLabel.get(label);
       if (names !== undefined) addTo(names, effective[label] ?? "", name);
@@ -155,8 +164,9 @@ export class LabelIndex {
     }
   }
 
-  private unfile(name: string, { parents, effective }: Entity): void {
+  private unfile(name: string, { parents, givers, effective }: Entity): void {
     for (const parent of parents) removeFrom(this.children, parent, name);
+    for (const giver of givers ?? []) removeFrom(this.children, giver, name);
     for (const label of Object.keys(effective)) {
       const names = this.byLabel.get(label);
       if (names !== undefined) removeFrom(names, effective[label] ?? "", name);
@@ -232,7 +242,9 @@ class InheritedLabels {
 
   constructor(private readonly labelsOf: (parent: string) => Labels | undefined) {}
 
-  effective(own: Labels, parents: readonly string[]): Labels {
+  effective(own: Labels, parents: readonly string[], givers: readonly string[] = NOBODY): Labels {
+    const given = givers.map(this.labelsOf).filter((labels) => labels !== undefined);
+    if (given.length > 0) return Object.assign({}, this.effective(own, parents), ...given.toReversed());
     const known = this.known.get(own);
     if (known !== undefined && known.parents === parents) return known.effective;
     // Of two parents with the same label the first wins.

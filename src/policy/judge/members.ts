@@ -5,6 +5,7 @@
 import { identity } from "../../identity.ts";
 import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress, parsePrefixOrAddress, prefixContains } from "../../ip/prefix.ts";
+import { inheritedContainerLabels } from "../../model/container-labels.ts";
 import { isFinished } from "../../model/finished-pods.ts";
 import type { EntityRule } from "../../model/policy-rule.ts";
 import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
@@ -17,8 +18,11 @@ const ACCOUNT_LABEL = `${identity.labelPrefix}serviceaccount`;
 const OF_NAMESPACE = "pcns.";
 const OF_ACCOUNT = "pcsa.";
 
-/** Its own labels, and those of its profiles, which alone decide what the labels of its namespace and account are. */
-export function labelsOf(member: AnyMember, { profiles }: PolicyResources): Labels {
+/**
+ * Those that a ContainerLabels gives it, its own labels, and those of its profiles, which alone decide what the labels of its
+ * namespace and account are. The first of these that has a label decides about its value.
+ */
+export function labelsOf(member: AnyMember, { profiles, containerLabels }: PolicyResources): Labels {
   const { namespace, labels = {} } = member.metadata;
   const isSet = member.kind === "NetworkSet" || member.kind === "GlobalNetworkSet";
   const own = isSet && namespace !== undefined ? { ...labels, [NAMESPACE_LABEL]: namespace } : labels;
@@ -28,7 +32,8 @@ export function labelsOf(member: AnyMember, { profiles }: PolicyResources): Labe
     .map((name) => profiles.find(({ metadata }) => metadata.name === name)?.spec.labelsToApply ?? {});
   const isInherited = (label: string) => label.startsWith(OF_NAMESPACE) || label.startsWith(OF_ACCOUNT);
   const trusted = Object.fromEntries(Object.entries(own).filter(([label]) => !isInherited(label)));
-  return Object.assign({}, ...inherited.toReversed(), trusted);
+  const ofContainer = member.kind === "WorkloadEndpoint" ? inheritedContainerLabels(member, containerLabels) : {};
+  return Object.assign({}, ...inherited.toReversed(), trusted, ofContainer);
 }
 
 function profilesOf(member: AnyMember): readonly string[] {

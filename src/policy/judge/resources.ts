@@ -1,4 +1,5 @@
 /** Everything that policy depends on, as plain lists: what the judge reads. */
+import type { ContainerLabels } from "../../model/container-labels.ts";
 import type { GlobalNetworkPolicy } from "../../model/global-network-policy.ts";
 import type { GlobalNetworkSet } from "../../model/global-network-set.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
@@ -12,6 +13,7 @@ import type { PolicyLimits } from "../policy-size.ts";
 
 export interface PolicyResources {
   readonly endpoints: readonly WorkloadEndpoint[];
+  readonly containerLabels: readonly ContainerLabels[];
   readonly hostEndpoints: readonly HostEndpoint[];
   readonly profiles: readonly Profile[];
   readonly networkPolicies: readonly NetworkPolicy[];

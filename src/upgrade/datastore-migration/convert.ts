@@ -1,6 +1,7 @@
 /**
  * What the records of etcd become in the orchestrator's API. Not among them is what the API has already in another form:
- * workload endpoints (pods), profiles (namespaces and accounts) and copies of the orchestrator's own policies. Pure.
+ * workload endpoints (pods), profiles (namespaces and accounts) and copies of the orchestrator's own policies; nor labels of
+ * containers, which are not pods. Pure.
  */
 import type { Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
@@ -8,7 +9,7 @@ import { identity } from "../../identity.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import { affineNode, type IPAMBlock, NODE_ATTRIBUTE, readBlock, writeBlock } from "../../model/ipam-block.ts";
 import { affinityKey, blockKey, borrowedKey, handleKey, parseKey } from "../../model/keys.ts";
-import { CLUSTER_INFORMATION, NODE, type PublicKind } from "../../model/kinds.ts";
+import { CLUSTER_INFORMATION, CONTAINER_LABELS, NODE, PROFILE, type PublicKind } from "../../model/kinds.ts";
 import type { Node } from "../../model/node.ts";
 import { ORCHESTRATOR_POLICY } from "../../model/orchestrator-policy.ts";
 import { ACCOUNT_PROFILE, NAMESPACE_PROFILE } from "../../model/orchestrator-profile.ts";
@@ -176,16 +177,21 @@ function nodeRecord({ metadata, spec }: Node, names: NodeNames, run: string): re
 }
 
 function leftOut(entries: readonly Entry[]): readonly string[] {
-  const profiles = entries.flatMap(({ key }) => {
-    const parts = parseKey(key);
-    return parts?.kind === "resource" && parts.plural === "profiles" ? [parts.name] : [];
-  });
+  const named = (plural: string) =>
+    entries.flatMap(({ key }) => {
+      const parts = parseKey(key);
+      return parts?.kind === "resource" && parts.plural === plural ? [parts.name] : [];
+    });
   const isDerived = (name: string) => name.startsWith(NAMESPACE_PROFILE) || name.startsWith(ACCOUNT_PROFILE);
-  return profiles
-    .filter((name) => !isDerived(name))
-    .map(
+  const profiles = named(PROFILE.plural).filter((name) => !isDerived(name));
+  return [
+    ...profiles.map(
       (name) => `Profile ${quoted(name)} is left out: the orchestrator's API has only those of namespaces and accounts`,
-    );
+    ),
+    ...named(CONTAINER_LABELS.plural).map(
+      (name) => `ContainerLabels ${quoted(name)} is left out: all workloads of the orchestrator's API are pods`,
+    ),
+  ];
 }
 
 /** The controllers copy labels from the orchestrator: only others would be lost. */

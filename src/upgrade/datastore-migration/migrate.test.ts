@@ -72,7 +72,7 @@ describe("an export", () => {
     expect(names).toContain('NodeAgentConfiguration "node.one"');
     expect(names).toContain('IPAMHandle "vxlan-tunnel-addr-one"');
     expect(names.join()).not.toContain("knp.default");
-    expect(names.join()).not.toContain("Profile");
+    expect(names.join()).not.toMatch(/Profile|ContainerLabels/);
     expect(file.nodes.map(({ what }) => what)).toEqual(['Node "one"', 'Node "two"']);
   });
 
@@ -82,6 +82,7 @@ describe("an export", () => {
     await setLock(store, "locked");
     const result = await exportData(store, "run1");
     expect(result.ok && result.notes.join()).toContain('Profile "by-hand"');
+    expect(result.ok && result.notes.join()).toContain('ContainerLabels "network.pods" is left out');
     const key = resourceKey("nodes", { name: "third" });
     await store.commit([{ kind: "create", key, value: resourceValue("Node", "third", {}) }]);
     expect(await exportData(store, "run1")).toMatchObject({

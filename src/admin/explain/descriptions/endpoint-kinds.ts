@@ -29,6 +29,14 @@ export const ENDPOINT_KINDS: KindDescriptions = {
     "spec.allowSpoofedSourcePrefixes":
       "CIDRs that the workload may send from beside its own addresses; written by ADD from the pod's annotation allowedSourcePrefixes",
   },
+  ContainerLabels: {
+    "": "Labels of a container, by its name, or of every container of a network; they outlast its restart",
+    spec: "The containers, and their labels",
+    "spec.node": "Node of the container; needed with container, not allowed with network",
+    "spec.container": "Name of the container, as its runtime says it",
+    "spec.network": "Name of a network: every container of it on every node",
+    "spec.labels": "Labels that the endpoints of the containers get; they win over those in the endpoints",
+  },
   HostEndpoint: {
     "": "An interface of a host, or all of them, that policies apply to",
     spec: "The interface",

@@ -37,11 +37,12 @@ export interface CustomResource extends CustomResourceRow {
   readonly describe: (path: string) => string | undefined;
 }
 
-/** Objects of the orchestrator that stand for a kind, which therefore has no CRD. */
+/** Objects of the orchestrator that stand for a kind, which therefore has no CRD. Labels of pods are those of the pods themselves. */
 export const ORCHESTRATOR_OBJECTS: Readonly<Record<string, string>> = {
   Node: "Node",
   Profile: "Namespace and ServiceAccount",
   WorkloadEndpoint: "Pod",
+  ContainerLabels: "Pod",
 };
 
 const FIXED: CelRule = { rule: "self == oldSelf", message: "cannot be changed: it identifies the record" };

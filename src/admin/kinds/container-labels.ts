@@ -1,0 +1,88 @@
+/** Labels of containers by name, and what the endpoints of containers inherit from them. */
+import type { Datastore } from "../../datastore/datastore.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
+import { readEach } from "../../datastore/read-each.ts";
+import {
+  CONTAINER_ORCHESTRATOR,
+  type ContainerLabels,
+  givenLabels,
+  inheritedContainerLabels,
+  isLabelledBy,
+  labelSourcesOf,
+} from "../../model/container-labels.ts";
+import { CONTAINER_LABELS, ENDPOINT } from "../../model/kinds.ts";
+import type { Problem } from "../../model/problem.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { AdminKind, DescribedSection } from "./kind.ts";
+import { formatLabels } from "./labels.ts";
+
+export const CONTAINER_LABELS_ROW: AdminKind<ContainerLabels> = {
+  ...CONTAINER_LABELS,
+  columns: [
+    { header: "NODE", cell: ({ spec }) => spec.node ?? "" },
+    { header: "CONTAINER", cell: ({ spec }) => spec.container ?? "" },
+    { header: "NETWORK", cell: ({ spec }) => spec.network ?? "" },
+    { header: "LABELS", cell: ({ spec }) => formatLabels(spec.labels) },
+  ],
+  checkWrite: async (store) => refuseForPods(store),
+  describe: describeContainerLabels,
+};
+
+function refuseForPods({ isOrchestratorApi }: Datastore): readonly Problem[] {
+  if (!isOrchestratorApi) return [];
+  const message =
+    "is not supported with the orchestrator's API as the datastore, where all workloads are pods; label the pods instead";
+  return [{ path: "kind", value: CONTAINER_LABELS.kind, message }];
+}
+
+/** Each with its `resourceVersion`; unreadable ones are left out. */
+export async function readContainerLabels(store: Datastore): Promise<readonly ContainerLabels[]> {
+  const entries = await readAllEntries(store, CONTAINER_LABELS.prefix());
+  return readEach(entries, ({ key, value, revision }): ContainerLabels => {
+    const read = CONTAINER_LABELS.codec.read(value, key);
+    return { ...read, metadata: { ...read.metadata, resourceVersion: revision } };
+  }).readable;
+}
+
+/** Of containers, not of pods. */
+export async function readContainerEndpoints(store: Datastore): Promise<readonly WorkloadEndpoint[]> {
+  const entries = await readAllEntries(store, ENDPOINT.prefix());
+  const { readable } = readEach(entries, ({ key, value }) => ENDPOINT.codec.read(value, key));
+  return readable.filter(({ spec }) => spec.orchestrator === CONTAINER_ORCHESTRATOR);
+}
+
+/** For the kind of endpoints. */
+export async function labelsOfContainers(
+  store: Datastore,
+  endpoints: readonly WorkloadEndpoint[],
+): Promise<readonly Readonly<Record<string, string>>[]> {
+  const all = await readContainerLabels(store);
+  return endpoints.map((endpoint) => inheritedContainerLabels(endpoint, all));
+}
+
+export async function describeInherited(
+  store: Datastore,
+  endpoint: WorkloadEndpoint,
+): Promise<readonly DescribedSection[]> {
+  const sources = labelSourcesOf(endpoint, await readContainerLabels(store));
+  const winning = inheritedContainerLabels(endpoint, sources);
+  const rows = Object.entries(winning).map(([label, value]) => {
+    const source = sources.find(({ spec }) => Object.hasOwn(givenLabels(spec), label));
+    return [`${label}=${value}`, `from containerlabels/${source?.metadata.name}`];
+  });
+  return rows.length === 0 ? [] : [{ title: "Labels of the container", rows }];
+}
+
+async function describeContainerLabels(
+  store: Datastore,
+  labels: ContainerLabels,
+): Promise<readonly DescribedSection[]> {
+  const endpoints = (await readContainerEndpoints(store)).filter((endpoint) => isLabelledBy(endpoint, labels));
+  const rows = endpoints.map(({ metadata, spec }) => [
+    spec.workload ?? spec.containerID ?? "",
+    `node ${spec.node ?? "unknown"}`,
+    (spec.ipNetworks ?? []).join(","),
+    metadata.name,
+  ]);
+  return [{ title: "Containers", rows }];
+}

@@ -1,0 +1,203 @@
+/**
+ * `label container NAME` and `label network NAME`: labels that outlast the endpoints of containers. They are in a
+ * ContainerLabels, which is created with the first of them and deleted with the last.
+ */
+import { createHash } from "node:crypto";
+import { isNodeName } from "../../config/node-name.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
+import { containerOf, isSameTarget, type LabelTarget } from "../../model/container-labels.ts";
+import { LONGEST_NAME } from "../../model/longest-name.ts";
+import { isResourceName } from "../../model/metadata.ts";
+import { nearestName } from "../../model/nearest-name.ts";
+import { formatProblems } from "../../model/problem.ts";
+import { quoted } from "../../quote.ts";
+import { type Context, type ExitCode, type Given, UsageError } from "../command.ts";
+import { withDatastore } from "../datastore/open.ts";
+import { CONTAINER_LABELS_ROW, readContainerEndpoints, readContainerLabels } from "../kinds/container-labels.ts";
+import { nameOfNode } from "../node/node-name.ts";
+import type { Option } from "../option.ts";
+import type { ActionResult } from "./action-result.ts";
+import { surroundingsOf } from "./dry-run.ts";
+import { forEachResource } from "./for-each-resource.ts";
+import { changedLabels, type LabelChange, type Labels, labelChangeOf } from "./label-change.ts";
+import { lostRace } from "./lost-race.ts";
+import { givenResource } from "./manifest.ts";
+import { USUAL_NAMESPACE } from "./reference.ts";
+import { updateResource } from "./update.ts";
+import { writeResource } from "./write.ts";
+
+/** What can be labelled, beside kinds. */
+export const CONTAINER_WORDS = ["container", "network"] as const;
+
+export const NODE_OPTION: Option = {
+  name: "node",
+  value: "NAME",
+  summary: "Node of the container (default: this host)",
+};
+
+/** What the user labels, and how. */
+export interface LabelledContainers {
+  readonly word: ContainerWord;
+  readonly name: string;
+  readonly change: LabelChange;
+}
+
+/** `undefined`: the operands are about a kind. */
+export function parseContainers(given: Given): LabelledContainers | undefined {
+  const [first = "", ...others] = given.operands;
+  const [kind = "", ...path] = first.split("/");
+  const word = containerWord(kind);
+  if (word === undefined) return undefined;
+  const [name, ...rest] = path.length === 0 ? others : [path.join("/"), ...others];
+  if (!name || /[=/]/.test(name)) throw new UsageError(`The name of the ${word} is required`);
+  if (given.values.has("namespace")) throw new UsageError(`A ${word} has no namespace; remove --namespace`);
+  if (word === "network") refuseNodeOption(given);
+  return { word, name, change: labelChangeOf(rest, given) };
+}
+
+type ContainerWord = (typeof CONTAINER_WORDS)[number];
+
+export function containerWord(text: string): ContainerWord | undefined {
+  return CONTAINER_WORDS.find((each) => [each, `${each}s`].includes(text.toLowerCase()));
+}
+
+/** For completion: the containers of all nodes, or their networks. */
+export async function connectedNames(store: Datastore, word: ContainerWord): Promise<readonly string[]> {
+  const present = (await readContainerEndpoints(store)).flatMap((endpoint) => containerOf(endpoint) ?? []);
+  return [...new Set(present.flatMap((each) => each[word] ?? []))];
+}
+
+export function refuseNodeOption(given: Given): void {
+  if (!given.values.has(NODE_OPTION.name)) return;
+  throw new UsageError("--node can only be given with container: a network and its labels are the same on every node");
+}
+
+export async function labelContainers(
+  context: Context,
+  given: Given,
+  { word, name, change }: LabelledContainers,
+): Promise<ExitCode> {
+  const target: LabelTarget =
+    word === "network" ? { network: name } : { node: await nodeOf(context, given), container: name };
+  return withDatastore(context, given, async (store) => {
+    const work = surroundingsOf(given, { store, context });
+    const resource = await nameFor(work.store, target);
+    return forEachResource(context, given, {
+      all: [{ kind: CONTAINER_LABELS_ROW, name: { name: resource } }],
+      act: async () => {
+        const done = await label(work.store, { name: resource, target, change }, work.context);
+        if (done.action === "deleted" || done.action === "unchanged") return done;
+        return { ...done, action: "labelled", ...(await noteIfNobody(work.store, target)) };
+      },
+    });
+  });
+}
+
+async function nodeOf(context: Context, given: Given): Promise<string> {
+  const named = given.values.get(NODE_OPTION.name);
+  if (named === undefined) return nameOfNode(context, given);
+  if (named !== "" && isNodeName(named)) return named;
+  throw new UsageError(`"--node" is ${quoted(named)}: not a valid node name`);
+}
+
+/** Of the resource that is about the target, or of the one to create. */
+async function nameFor(store: Datastore, target: LabelTarget): Promise<string> {
+  const all = await readContainerLabels(store);
+  const existing = all.find(({ spec }) => isSameTarget(spec, target));
+  if (existing !== undefined) return existing.metadata.name;
+  const [short, long] = resourceNames(target);
+  return all.some(({ metadata }) => metadata.name === short) ? long : short;
+}
+
+/** The second is for the case that somebody else has the first. Runtimes allow names that a resource cannot have. */
+export function resourceNames({ node, container, network }: LabelTarget): readonly [string, string] {
+  const exact = container === undefined ? `network.${network}` : `${node}.${container}`;
+  const digits = createHash("sha256").update(exact).digest("hex").slice(0, DIGITS);
+  const plain = exact
+    .toLowerCase()
+    .replace(/[^a-z0-9.-]/g, "-")
+    .replace(/[-.]*\.[-.]*/g, ".")
+    .slice(0, LONGEST_NAME - DIGITS - 1)
+    .replace(/^[-.]+|[-.]+$/g, "");
+  const long = plain === "" ? digits : `${plain}-${digits}`;
+  return [isResourceName(exact) ? exact : long, long];
+}
+
+const DIGITS = 8;
+const ATTEMPTS = 5;
+
+interface Labelling {
+  readonly name: string;
+  readonly target: LabelTarget;
+  readonly change: LabelChange;
+}
+
+/** Starts again if somebody else creates or deletes the resource meanwhile. */
+async function label(store: Datastore, labelling: Labelling, context: Context): Promise<ActionResult> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await labelOnce(store, labelling, context);
+    } catch (failure) {
+      const isRaced = failure instanceof PluginError && RACED.includes(failure.kind);
+      if (!isRaced || attempt === ATTEMPTS) throw failure;
+    }
+  }
+}
+
+const RACED: readonly string[] = ["resource-exists", "resource-missing", "resource-changed"];
+
+async function labelOnce(store: Datastore, labelling: Labelling, context: Context): Promise<ActionResult> {
+  const { name, target, change } = labelling;
+  const kind = CONTAINER_LABELS_ROW;
+  const existing = (await readContainerLabels(store)).find(({ metadata }) => metadata.name === name);
+  const labels = changedLabels(existing?.spec.labels ?? {}, change);
+  if (existing === undefined) {
+    if (Object.keys(labels).length === 0) return { action: "unchanged" };
+    const given = givenResource(kind, decoded(name, { ...target, labels }), USUAL_NAMESPACE);
+    return writeResource(store, given, { mode: "create", now: () => context.now(), uuid: () => context.uuid() });
+  }
+  if (Object.keys(labels).length === 0) {
+    const revision = existing.metadata.resourceVersion ?? "";
+    const written = await store.commit([{ kind: "delete", key: kind.key({ name }), revision }]);
+    if (!written.ok) throw lostRace(`Cannot delete containerlabels/${name}`, written.reason);
+    return { action: "deleted", note: "it had no other label" };
+  }
+  return updateResource(
+    store,
+    { kind, name: { name } },
+    {
+      change: (resource) => {
+        const { spec } = kind.codec.readObject(resource, kind.key({ name }));
+        return { ...resource, spec: { ...spec, labels: changedLabels(spec.labels, change) } };
+      },
+      context,
+    },
+  );
+}
+
+function decoded(name: string, spec: LabelTarget & { readonly labels: Labels }) {
+  const kind = CONTAINER_LABELS_ROW;
+  const result = kind.codec.decode({ apiVersion: kind.codec.apiVersion, kind: kind.kind, metadata: { name }, spec });
+  if (result.ok) return result.value;
+  const what = spec.container === undefined ? `network ${quoted(spec.network)}` : `container ${quoted(spec.container)}`;
+  throw new PluginError("resource-invalid", `Cannot label ${what}: ${formatProblems(result.problems)}`);
+}
+
+/** A name that nobody has may be a typing error, or that of a container which is started later. */
+async function noteIfNobody(store: Datastore, target: LabelTarget): Promise<Pick<ActionResult, "note">> {
+  const present = (await readContainerEndpoints(store)).flatMap((endpoint) => containerOf(endpoint) ?? []);
+  const { node, container, network } = target;
+  const here = container === undefined ? present : present.filter((each) => each.node === node);
+  const names = here.flatMap((each) => (container === undefined ? each.network : each.container) ?? []);
+  const wanted = container ?? network ?? "";
+  if (names.includes(wanted)) return {};
+  const what =
+    container === undefined
+      ? `no container is connected to network ${quoted(wanted)}`
+      : `node ${quoted(node)} has no container ${quoted(wanted)}`;
+  const nearest = nearestName(wanted, names);
+  const guess = nearest === undefined ? "" : `; did you mean ${quoted(nearest)}?`;
+  return { note: `${what} in a network of ${identity.product} now: the labels apply when it is started${guess}` };
+}

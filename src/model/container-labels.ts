@@ -1,0 +1,151 @@
+/**
+ * ContainerLabels: labels of a container, by its name, or of every container of a network. The endpoints of containers inherit
+ * them while they exist, so they outlast a restart, which makes another endpoint. Not of pods: the orchestrator labels these.
+ */
+import * as v from "valibot";
+import { identity, PRODUCT_API } from "../identity.ts";
+import { quoted } from "../quote.ts";
+import { NETWORK_ANNOTATION } from "./endpoint-labels.ts";
+import { checkLabels } from "./metadata.ts";
+import { nameMap } from "./name-map.ts";
+import type { Problem } from "./problem.ts";
+import { defineResource, type Resource } from "./resource.ts";
+import type { WorkloadEndpoint } from "./workload-endpoint.ts";
+
+type Labels = Readonly<Record<string, string>>;
+
+const specSchema = v.object({
+  node: v.exactOptional(v.string()),
+  container: v.exactOptional(v.string()),
+  network: v.exactOptional(v.string()),
+  labels: v.optional(nameMap(v.string()), {}),
+});
+
+export type ContainerLabelsSpec = Readonly<v.InferOutput<typeof specSchema>>;
+export type ContainerLabels = Resource<"ContainerLabels", ContainerLabelsSpec>;
+
+export const containerLabels = defineResource({
+  kind: "ContainerLabels",
+  api: PRODUCT_API,
+  namespaced: false,
+  spec: v.optional(specSchema, {}),
+  complete: (spec): ContainerLabelsSpec => spec,
+  check: (spec) => [...checkTarget(spec), ...checkGivenLabels(spec.labels)],
+});
+
+function checkTarget({ node, container, network }: ContainerLabelsSpec): readonly Problem[] {
+  if (container !== undefined && network !== undefined) {
+    const message = "cannot be combined with spec.container; write a resource for each of them";
+    return [{ path: "spec.network", value: network, message }];
+  }
+  if (network !== undefined) {
+    const problems: Problem[] = [];
+    if (network === "") problems.push({ path: "spec.network", value: network, message: "is empty; name a network" });
+    if (node !== undefined) {
+      const message = "cannot be combined with spec.network, which means the network on every node; remove it";
+      problems.push({ path: "spec.node", value: node, message });
+    }
+    return problems;
+  }
+  const problems: Problem[] = [];
+  if (!container) {
+    const message = "is missing, and network too; add the name of a container, or that of a network";
+    problems.push({ path: "spec.container", value: container, message });
+  }
+  if (!node) {
+    const message = "is missing; add the node of the container: names of containers are unique on one host only";
+    problems.push({ path: "spec.node", value: node, message });
+  }
+  return problems;
+}
+
+function checkGivenLabels(labels: Labels): readonly Problem[] {
+  const path = "spec.labels";
+  if (Object.keys(labels).length === 0) {
+    return [{ path, value: labels, message: "is empty; add a label, or delete the resource" }];
+  }
+  const reserved = Object.keys(labels).find(isReserved);
+  if (reserved === undefined) return checkLabels(labels, path);
+  return [
+    { path, value: reserved, message: "is a label that only the product itself sets; use another one" },
+    ...checkLabels(labels, path),
+  ];
+}
+
+/** Labels of namespaces and service accounts, and those by which policies know where an endpoint belongs. */
+const RESERVED = [identity.labelPrefix, "pcns.", "pcsa."];
+
+function isReserved(label: string): boolean {
+  return RESERVED.some((prefix) => label.startsWith(prefix));
+}
+
+/** Of stored labels, those that count. */
+export function givenLabels({ labels }: ContainerLabelsSpec): Labels {
+  if (!Object.keys(labels).some(isReserved)) return labels;
+  return Object.fromEntries(Object.entries(labels).filter(([label]) => !isReserved(label)));
+}
+
+/** A container whose endpoint can inherit labels. */
+export interface NamedContainer {
+  readonly node: string | undefined;
+  /** `undefined`: its runtime did not say. */
+  readonly container: string | undefined;
+  readonly network: string | undefined;
+}
+
+/** `undefined` for the endpoint of a pod. */
+export function containerOf({ metadata, spec }: WorkloadEndpoint): NamedContainer | undefined {
+  if (spec.orchestrator !== CONTAINER_ORCHESTRATOR) return undefined;
+  return { node: spec.node, container: spec.workload, network: metadata.annotations?.[NETWORK_ANNOTATION] };
+}
+
+/** `spec.orchestrator` of an endpoint that belongs to no pod. */
+export const CONTAINER_ORCHESTRATOR = "cni";
+
+/** Whether the endpoint inherits the labels. A stored resource that says something else than checks allow is about nobody. */
+export function isLabelledBy(endpoint: WorkloadEndpoint, { spec }: ContainerLabels): boolean {
+  const found = containerOf(endpoint);
+  const { node, container, network } = spec;
+  if (found === undefined) return false;
+  if (container === undefined) return node === undefined && network !== undefined && network === found.network;
+  return network === undefined && node !== undefined && node === found.node && container === found.container;
+}
+
+/** What an endpoint inherits, most specific first: of its container, then of its network; of the same, by name. */
+export function labelSourcesOf(
+  endpoint: WorkloadEndpoint,
+  all: readonly ContainerLabels[],
+): readonly ContainerLabels[] {
+  const own = all.filter((each) => isLabelledBy(endpoint, each));
+  const rank = ({ spec }: ContainerLabels) => (spec.container === undefined ? 1 : 0);
+  return own.toSorted((left, right) => rank(left) - rank(right) || (left.metadata.name < right.metadata.name ? -1 : 1));
+}
+
+/** The labels that `all` gives the endpoint. They take precedence over those in its record. */
+export function inheritedContainerLabels(endpoint: WorkloadEndpoint, all: readonly ContainerLabels[]): Labels {
+  return Object.assign(
+    {},
+    ...labelSourcesOf(endpoint, all)
+      .toReversed()
+      .map(({ spec }) => givenLabels(spec)),
+  );
+}
+
+/** Two resources about the same container could disagree. */
+export function checkSameTarget(
+  { metadata, spec }: ContainerLabels,
+  all: readonly ContainerLabels[],
+): readonly Problem[] {
+  const other = all.find((each) => each.metadata.name !== metadata.name && isSameTarget(each.spec, spec));
+  if (other === undefined) return [];
+  const message = `has its labels from ContainerLabels ${quoted(other.metadata.name)} already; change that one`;
+  return spec.container === undefined
+    ? [{ path: "spec.network", value: spec.network, message }]
+    : [{ path: "spec.container", value: spec.container, message }];
+}
+
+export type LabelTarget = Pick<ContainerLabelsSpec, "node" | "container" | "network">;
+
+export function isSameTarget(left: LabelTarget, right: LabelTarget): boolean {
+  return left.node === right.node && left.container === right.container && left.network === right.network;
+}
