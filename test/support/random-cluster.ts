@@ -6,6 +6,7 @@ import { type GlobalNetworkPolicy, globalNetworkPolicy } from "../../src/model/g
 import { globalNetworkSet } from "../../src/model/global-network-set.ts";
 import { hostEndpoint } from "../../src/model/host-endpoint.ts";
 import { networkPolicy } from "../../src/model/network-policy.ts";
+import { networkProfileSpec } from "../../src/model/network-profile.ts";
 import { networkSet } from "../../src/model/network-set.ts";
 import { type NodeAgentConfiguration, nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import { DEFAULT_ALLOW_PROFILE, profile } from "../../src/model/profile.ts";
@@ -23,6 +24,8 @@ const INTERFACES = ["eth0", "eth1", "lo", ...["0", "1", "9"].map((index) => iden
 
 const NAMESPACES = ["red", "blue"];
 const ACCOUNTS = ["reader", "writer"];
+/** Their profiles: one as ADD writes it, and one that somebody has edited. */
+const NETWORKS = ["network", "edited"];
 const VALUES = ["a", "b"];
 const TIERS = ["default", "first", "last"];
 const ADDRESSES = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.1.1", "fd00::1", "fd00::2", "fd00::1:1"];
@@ -196,8 +199,9 @@ const endpoint = (index: number, node: string) =>
       addresses: fc.uniqueArray(pick(ADDRESSES), { minLength: 1, maxLength: 2 }),
       ports: some(fc.record({ name: pick(["web", "dns"]), protocol: pick(["TCP", "UDP"]), port: pick(PORTS) }), 2),
       hasSidecar: fc.boolean(),
+      network: rare(pick(NETWORKS)),
     })
-    .map(({ namespace, account, labels: own, addresses, ports: declared, hasSidecar }) =>
+    .map(({ namespace, account, labels: own, addresses, ports: declared, hasSidecar, network }) =>
       workloadEndpoint.make(
         {
           name: `${node}-k8s-pod${index}-eth0`,
@@ -216,7 +220,10 @@ const endpoint = (index: number, node: string) =>
           pod: `pod${index}`,
           endpoint: "eth0",
           ipNetworks: addresses.map((text) => `${text}/${text.includes(":") ? 128 : 32}`),
-          profiles: [`kns.${namespace}`, ...(account === undefined ? [] : [`ksa.${namespace}.${account}`])],
+          profiles:
+            network === undefined
+              ? [`kns.${namespace}`, ...(account === undefined ? [] : [`ksa.${namespace}.${account}`])]
+              : [network],
           interfaceName: `${identity.interfacePrefix}${index}`,
           ports: declared,
         },
@@ -246,6 +253,12 @@ const profiles = fc
         labelsToApply: { ...own, ...prefixed("pcns.", { ...own, [`${identity.labelPrefix}name`]: name }) },
       } as never),
     ),
+    ...NETWORKS.map((name) =>
+      profile.make(
+        { name, ...(name === "edited" ? { annotations: { note: "edited" } } : {}) },
+        networkProfileSpec(name),
+      ),
+    ),
     ...NAMESPACES.flatMap((namespace) =>
       ACCOUNTS.map((account, index) =>
         profile.make(
@@ -262,7 +275,7 @@ const hostEndpoints = fc.array(
     labels,
     interfaceName: optional(pick(["eth0", "eth1", "*", "*", `${identity.interfacePrefix}0`])),
     expectedIPs: fc.uniqueArray(pick(ADDRESSES), { minLength: 1, maxLength: 2 }),
-    profiles: pick([[], ["kns.red"], ["kns.blue", "ksa.red.reader"], [DEFAULT_ALLOW_PROFILE]]),
+    profiles: pick([[], ["kns.red"], ["network"], ["kns.blue", "ksa.red.reader"], [DEFAULT_ALLOW_PROFILE]]),
     ports: some(fc.record({ name: pick(["web", "dns"]), protocol: pick(["TCP", "UDP"]), port: pick(PORTS) }), 1),
   }),
   { minLength: 1, maxLength: 3 },
