@@ -7,6 +7,7 @@ import { type Command, type Given, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
 import { forEachResource } from "./for-each-resource.ts";
+import { withPolicyNotes } from "./policy-notes.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
 import { updateResource } from "./update.ts";
 
@@ -54,21 +55,21 @@ export const labelCommand: Command = {
     const mayOverwrite = given.switches.has("overwrite");
     return withDatastore(context, given, (store) => {
       const work = surroundingsOf(given, { store, context });
-      return forEachResource(context, given, {
-        all: [{ kind, name }],
-        act: async (target) => {
-          const done = await updateResource(work.store, target, {
-            change: (resource) => {
-              const labelled = withLabels(resource, change, mayOverwrite ? "overwrite" : "keep");
-              const kept = kind.codec.read(kind.codec.write(labelled), kind.key(name)).metadata.labels ?? {};
-              if (sameLabels(kept, labelled.metadata.labels ?? {})) return labelled;
-              throw new PluginError("resource-invalid", `Cannot label ${kind.kind}: this kind does not support labels`);
-            },
-            context: work.context,
-          });
-          return { ...done, action: done.action === "unchanged" ? done.action : "labelled" };
-        },
-      });
+      const labelled = (resource: Resource) => {
+        const wanted = withLabels(resource, change, mayOverwrite ? "overwrite" : "keep");
+        const kept = kind.codec.read(kind.codec.write(wanted), kind.key(name)).metadata.labels ?? {};
+        if (sameLabels(kept, wanted.metadata.labels ?? {})) return wanted;
+        throw new PluginError("resource-invalid", `Cannot label ${kind.kind}: this kind does not support labels`);
+      };
+      return withPolicyNotes(work.store, { context, given }, (noted) =>
+        forEachResource(context, given, {
+          all: [{ kind, name }],
+          act: async (target) => {
+            const done = await updateResource(noted, target, { change: labelled, context: work.context });
+            return { ...done, action: done.action === "unchanged" ? done.action : "labelled" };
+          },
+        }),
+      );
     });
   },
 };

@@ -99,7 +99,7 @@ function isOpenBecauseUnedited(profile: Profile, { kind }: AnyEndpoint, directio
   return kind === "WorkloadEndpoint" && direction === "ingress" && isUneditedNetworkProfile(profile);
 }
 
-function profileNamed(name: string, { profiles }: PolicyResources): Profile | undefined {
+export function profileNamed(name: string, { profiles }: PolicyResources): Profile | undefined {
   if (name === DEFAULT_ALLOW_PROFILE) return defaultAllowProfile;
   return profiles.find(({ metadata }) => metadata.name === name);
 }
@@ -175,7 +175,8 @@ export function isBeforeRouting(policy: AnyPolicy): boolean {
   return policy.kind === "GlobalNetworkPolicy" && (policy.spec.doNotTrack || policy.spec.preDNAT);
 }
 
-function scopeOf({ metadata, spec }: AnyPolicy): LabelCriteria {
+/** Whom the policy selects. */
+export function scopeOf({ metadata, spec }: AnyPolicy): LabelCriteria {
   return {
     selector: spec.selector,
     serviceAccountSelector: spec.serviceAccountSelector,
@@ -184,7 +185,7 @@ function scopeOf({ metadata, spec }: AnyPolicy): LabelCriteria {
   };
 }
 
-function comparePolicies(left: AnyPolicy, right: AnyPolicy): number {
+export function comparePolicies(left: AnyPolicy, right: AnyPolicy): number {
   const order = ({ spec }: AnyPolicy) => spec.order ?? Number.MAX_VALUE;
   return order(left) - order(right) || (nameOf(left) < nameOf(right) ? -1 : 1);
 }
@@ -200,7 +201,7 @@ interface JudgedTier {
   readonly defaultAction: "Deny" | "Pass";
 }
 
-function tiersOf(policies: readonly AnyPolicy[], { tiers }: PolicyResources): readonly JudgedTier[] {
+export function tiersOf(policies: readonly AnyPolicy[], { tiers }: PolicyResources): readonly JudgedTier[] {
   return Array.from(Map.groupBy(policies, ({ spec }) => spec.tier))
     .map(([name, members]) => ({
       ...tierWith(
