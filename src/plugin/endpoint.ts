@@ -17,6 +17,7 @@ import {
 } from "../model/endpoint-labels.ts";
 import { resourceKey } from "../model/keys.ts";
 import type { Metadata } from "../model/metadata.ts";
+import { networkProfileSpec } from "../model/network-profile.ts";
 import type { PodEndpoint } from "../model/pod-endpoint.ts";
 import type { Profile } from "../model/profile.ts";
 import type { WorkloadEndpoint, WorkloadEndpointSpec } from "../model/workload-endpoint.ts";
@@ -88,16 +89,12 @@ function placeOf({ metadata, spec }: WorkloadEndpoint): Parameters<typeof endpoi
 export function profileChanges(workload: Workload, held: Entry | undefined, stamp: RecordStamp): readonly Change[] {
   if (held !== undefined) return [];
   const { network, orchestrator } = workload;
-  const from = orchestrator === "k8s" ? {} : { source: { selector: `has(${network})` } };
+  const spec = networkProfileSpec(network);
   const profile: Profile = {
     apiVersion: API_VERSION,
     kind: "Profile",
     metadata: { name: network, ...stamped(stamp) },
-    spec: {
-      egress: [{ action: "Allow" }],
-      ingress: [{ action: "Allow", ...from }],
-      labelsToApply: { [network]: "" },
-    },
+    spec: orchestrator === "k8s" ? { ...spec, ingress: [{ action: "Allow" }] } : spec,
   };
   return [{ kind: "create", key: profileKey(network), value: JSON.stringify(profile) }];
 }

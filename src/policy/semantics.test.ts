@@ -9,6 +9,7 @@ import { encodeBatch } from "../linux/nftables/batch-writer.ts";
 import { globalNetworkSet } from "../model/global-network-set.ts";
 import { GLOBAL_NETWORK_POLICY, NETWORK_POLICY, TIER } from "../model/kinds.ts";
 import { networkPolicy } from "../model/network-policy.ts";
+import { networkProfileSpec } from "../model/network-profile.ts";
 import { networkSet } from "../model/network-set.ts";
 import { profile } from "../model/profile.ts";
 import { tier } from "../model/tier.ts";
@@ -415,6 +416,34 @@ describe("names and selectors", () => {
     const own = comments.filter((comment) => comment.includes("xxx"));
     expect(own.map((comment) => comment.slice(-10))).toEqual([" ingress 0", " ingress 1"]);
     for (const comment of own) expect(comment.length).toBeLessThanOrEqual(128);
+  });
+});
+
+describe("the profile of a network", () => {
+  const { spec, ...container } = SUBJECT;
+  const web = { ...container, spec: { ...spec, profiles: ["pods"] } };
+  const written = profile.make({ name: "pods" }, networkProfileSpec("pods"));
+  const edited = { ...written, metadata: { ...written.metadata, labels: { closed: "yes" } } };
+  const typo = namespaced("typo", { selector: "rol == 'web'", types: ["Ingress"] });
+  const resources = { ...BASE, endpoints: [web], profiles: [written], networkPolicies: [typo] };
+
+  test("as ADD wrote it does not close a container that no policy selects, to the outside either", () => {
+    expect(verdict(resources, packet(), web)).toBe("allow");
+  });
+
+  test("does not open a container that a policy selects", () => {
+    const closed = namespaced("closed", { selector: "all()", types: ["Ingress"] });
+    expect(verdict({ ...resources, networkPolicies: [closed] }, packet(), web)).toBe("deny");
+  });
+
+  test("counts as it is written once somebody has edited it, also if only a label is new", () => {
+    const other = pod("other", { address: "10.0.0.9" });
+    const peer = { ...other, spec: { ...other.spec, profiles: ["pods"] } };
+    expect(verdict({ ...resources, profiles: [edited] }, packet(), web)).toBe("deny");
+    expect(verdict({ ...resources, profiles: [edited], endpoints: [web, peer] }, packet(), web)).toBe("allow");
+    const compiler = compiled(resources);
+    compiler.update(changesBetween(resources, { ...resources, profiles: [edited] }));
+    expect(interpreted(compiler, web)).toBe("deny");
   });
 });
 

@@ -1,9 +1,10 @@
-/** `ipam explain` on a real API server, for pods that the built plugin attaches. */
+/** `ipam explain` and `policy explain` on a real API server, for pods that the built plugin attaches. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { API_VERSION, identity } from "../../src/identity.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { type KubeSite, NAMESPACE, NODE, openKubeSite } from "../support/kube-store-site.ts";
 import { root, testNeeding } from "../support/needs.ts";
+import { builtProgram } from "../support/run-plugin.ts";
 
 const problem = root ?? apiServerProblem();
 const testSite = testNeeding(problem);
@@ -78,5 +79,44 @@ describe("ipam explain on the orchestrator's API", () => {
     ]);
     expect(families[0]?.pools.find(({ passedOver }) => passedOver === undefined)?.name).toBe("other");
     expect(families[0]?.addresses).toEqual([]);
+  });
+});
+
+describe("policy explain on the orchestrator's API", () => {
+  testSite("follows a Service to the pod behind it, whose policies decide", async () => {
+    const pod = await site.makePod("behind");
+    const [address = ""] = await site.add(pod);
+    const service = {
+      ...{ apiVersion: "v1", kind: "Service", metadata: { namespace: NAMESPACE, name: "shop" } },
+      spec: { ports: [{ name: "http", port: 80, targetPort: 8000 }] },
+    };
+    const slice = {
+      ...{ apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", addressType: "IPv4" },
+      metadata: { namespace: NAMESPACE, name: "shop-1", labels: { "kubernetes.io/service-name": "shop" } },
+      ports: [{ name: "http", port: 8000, protocol: "TCP" }],
+      endpoints: [{ addresses: [address.replace(/\/.*/, "")], conditions: { ready: true } }],
+    };
+    for (const object of [service, slice]) await site.server.apply(JSON.stringify(object));
+    const path = ["-n", NAMESPACE, "get", "service", "shop", "-o", "jsonpath={.spec.clusterIP}"];
+    const clusterIp = (await site.server.kubectl(path)).trim();
+    const words = ["policy", "explain", "--from", "198.51.100.7", "--to", clusterIp, "--port", "80", "--output=json"];
+    const [packet] = JSON.parse(await site.admin(words)).packets;
+
+    expect(packet).toMatchObject({
+      verdict: "allow",
+      target: { workload: `${NAMESPACE}/behind`, port: 8000, by: `Service ${NAMESPACE}/shop` },
+    });
+    const policy = {
+      ...{ apiVersion: API_VERSION, kind: "NetworkPolicy", metadata: { namespace: NAMESPACE, name: "closed" } },
+      spec: { selector: "all()", types: ["Ingress"] },
+    };
+    const environment = { DATASTORE_TYPE: "kubernetes", KUBECONFIG: site.server.adminKubeconfig };
+    const applied = await site.host.run([builtProgram(identity.adminTool), "apply", "-f", "-"], {
+      environment,
+      stdin: JSON.stringify(policy),
+    });
+    expect(applied.stderr).toMatch(/^note: closes ingress of \d pods?: red\/behind\b/m);
+    expect(JSON.parse(await site.admin(words)).packets[0].verdict).toBe("deny");
+    await site.del(pod);
   });
 });

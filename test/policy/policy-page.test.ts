@@ -34,7 +34,9 @@ describe("the examples of the page about policy", () => {
     expect(examples.length).toBeGreaterThan(1);
     for (const example of examples) {
       const { exitCode, stderr } = await run("apply -f -", example);
-      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+      // Notes: there are no workloads and no nodes.
+      const others = stderr.split("\n").filter((line) => line !== "" && !line.startsWith("note: "));
+      expect({ exitCode, others }).toEqual({ exitCode: 0, others: [] });
     }
   });
 

@@ -55,6 +55,8 @@ export interface PortHost extends AsyncDisposable {
   makePod(name: string, mappings: readonly PortMappingRequest[]): Promise<Pod>;
   removeNetns(pod: Pod): Promise<void>;
   network(options?: NetworkOptions): Runtime;
+  /** Writes the list where the node agent and the admin tool look for it. */
+  install(options?: NetworkOptions): void;
   /** Runs `vendorctl node restore`, while no node agent runs. */
   restore(): Promise<Finished>;
   /** Where ADDs leave files on the host. */
@@ -129,6 +131,9 @@ export async function openPortHost(): Promise<PortHost> {
     },
     network: (options = {}) =>
       startRuntime({ conflist: conflistOf(site, options), pluginDirectory: BIN_DIRECTORY, run: host.run }),
+    install(options = {}) {
+      host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify(conflistOf(site, options)));
+    },
     restore() {
       const store = ["--datastore-type", "embedded", "--datastore-path", String(site.config()["datastore_path"])];
       return host.run([builtProgram(identity.adminTool), "node", "restore", "--name", "node-1", ...store]);

@@ -8,6 +8,7 @@ import { type GlobalNetworkPolicy, globalNetworkPolicy } from "../../src/model/g
 import { globalNetworkSet } from "../../src/model/global-network-set.ts";
 import { hostEndpoint } from "../../src/model/host-endpoint.ts";
 import { networkPolicy } from "../../src/model/network-policy.ts";
+import { networkProfileSpec } from "../../src/model/network-profile.ts";
 import { networkSet } from "../../src/model/network-set.ts";
 import { type NodeAgentConfiguration, nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import { DEFAULT_ALLOW_PROFILE, profile } from "../../src/model/profile.ts";
@@ -26,7 +27,8 @@ const INTERFACES = ["eth0", "eth1", "lo", ...["0", "1", "9"].map((index) => iden
 const NAMESPACES = ["red", "blue"];
 const ACCOUNTS = ["reader", "writer"];
 const CONTAINERS = ["web", "db"];
-const NETWORKS = ["net", "other"];
+/** Their profiles: one as ADD writes it, and one that somebody has edited. */
+const NETWORKS = ["network", "edited"];
 const VALUES = ["a", "b"];
 const TIERS = ["default", "first", "last"];
 const ADDRESSES = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.1.1", "fd00::1", "fd00::2", "fd00::1:1"];
@@ -200,7 +202,7 @@ const endpoint = (index: number, node: string) =>
       addresses: fc.uniqueArray(pick(ADDRESSES), { minLength: 1, maxLength: 2 }),
       ports: some(fc.record({ name: pick(["web", "dns"]), protocol: pick(["TCP", "UDP"]), port: pick(PORTS) }), 2),
       hasSidecar: fc.boolean(),
-      container: rare(fc.record({ workload: optional(pick(CONTAINERS)), network: optional(pick(NETWORKS)) })),
+      container: rare(fc.record({ workload: optional(pick(CONTAINERS)), network: pick(NETWORKS) })),
     })
     .map(({ namespace, account, labels: own, addresses, ports: declared, hasSidecar, container }) =>
       workloadEndpoint.make(
@@ -225,7 +227,10 @@ const endpoint = (index: number, node: string) =>
             : { orchestrator: CONTAINER_ORCHESTRATOR, ...defined({ workload: container.workload }) }),
           endpoint: "eth0",
           ipNetworks: addresses.map((text) => `${text}/${text.includes(":") ? 128 : 32}`),
-          profiles: [`kns.${namespace}`, ...(account === undefined ? [] : [`ksa.${namespace}.${account}`])],
+          profiles:
+            container === undefined
+              ? [`kns.${namespace}`, ...(account === undefined ? [] : [`ksa.${namespace}.${account}`])]
+              : [container.network],
           interfaceName: `${identity.interfacePrefix}${index}`,
           ports: declared,
         },
@@ -254,6 +259,12 @@ const profiles = fc
         // Without a prefix too: an endpoint's own label of that name wins.
         labelsToApply: { ...own, ...prefixed("pcns.", { ...own, [`${identity.labelPrefix}name`]: name }) },
       } as never),
+    ),
+    ...NETWORKS.map((name) =>
+      profile.make(
+        { name, ...(name === "edited" ? { annotations: { note: "edited" } } : {}) },
+        networkProfileSpec(name),
+      ),
     ),
     ...NAMESPACES.flatMap((namespace) =>
       ACCOUNTS.map((account, index) =>
@@ -299,7 +310,7 @@ const hostEndpoints = fc.array(
     labels,
     interfaceName: optional(pick(["eth0", "eth1", "*", "*", `${identity.interfacePrefix}0`])),
     expectedIPs: fc.uniqueArray(pick(ADDRESSES), { minLength: 1, maxLength: 2 }),
-    profiles: pick([[], ["kns.red"], ["kns.blue", "ksa.red.reader"], [DEFAULT_ALLOW_PROFILE]]),
+    profiles: pick([[], ["kns.red"], ["network"], ["kns.blue", "ksa.red.reader"], [DEFAULT_ALLOW_PROFILE]]),
     ports: some(fc.record({ name: pick(["web", "dns"]), protocol: pick(["TCP", "UDP"]), port: pick(PORTS) }), 1),
   }),
   { minLength: 1, maxLength: 3 },

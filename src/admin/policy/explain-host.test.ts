@@ -71,6 +71,7 @@ describe("policy explain, to a host", () => {
         "From:       198.51.100.7 (not a workload)",
         "To:         192.0.2.1 (node node-1)",
         "Verdict:    allowed",
+        'Note:       published ports of node "node-1" are not followed here; ask on that host, or name the container',
         "",
         "Ingress of host endpoint node-1-eth0 (node node-1, interface eth0): allowed",
         '  Because:    GlobalNetworkPolicy "web", ingress rule 1 (spec.ingress[0]): allow TCP to port 80',

@@ -119,7 +119,7 @@ export function placeIn({ places }: Peer, family: Family): PeerPlace {
   return place;
 }
 
-function placeOf(address: Address, { endpoints, nodes, hostEndpoints }: KnownPeers): PeerPlace {
+export function placeOf(address: Address, { endpoints, nodes, hostEndpoints }: KnownPeers): PeerPlace {
   const endpoint = endpoints.find((each) => addressesOf(each).some((own) => isSameAddress(own, address)));
   const node =
     nodes.find((each) => nodeAddresses(each).some((own) => isSameAddress(own, address)))?.metadata.name ??
@@ -140,7 +140,7 @@ function addressesOf({ spec }: WorkloadEndpoint): readonly Address[] {
   return (spec.ipNetworks ?? []).flatMap((text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? []);
 }
 
-function nodeAddresses({ spec }: Node): readonly Address[] {
+export function nodeAddresses({ spec }: Node): readonly Address[] {
   const { bgp, addresses = [], ipv4VXLANTunnelAddr, ipv6VXLANTunnelAddr } = spec;
   return [
     bgp?.ipv4Address,
@@ -167,6 +167,11 @@ function titlesOf({ metadata, spec }: WorkloadEndpoint): readonly string[] {
   const { pod, workload, containerID } = spec;
   const names = pod === undefined ? [workload, containerID] : [pod];
   return names.flatMap((name) => (name === undefined ? [] : [`${metadata.namespace ?? ""}/${name}`]));
+}
+
+/** As in `titleOf`, without the namespace of a container: podman has none. */
+export function shortTitleOf(endpoint: WorkloadEndpoint): string {
+  return endpoint.spec.pod === undefined ? (endpoint.spec.workload ?? titleOf(endpoint)) : titleOf(endpoint);
 }
 
 function unknownWorkload(word: string, { endpoints }: KnownPeers): PluginError {

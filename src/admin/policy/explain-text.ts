@@ -9,21 +9,34 @@ import { paint } from "../paint.ts";
 import { printable } from "../printable.ts";
 import { formatTable } from "../table.ts";
 import { packetWords, requestWords } from "./explain-packet.ts";
-import { type PeerPlace, titleOf } from "./explain-peer.ts";
+import { type PeerPlace, shortTitleOf, titleOf } from "./explain-peer.ts";
+import { withPort } from "./follow-nat.ts";
 
 export interface ExplainedFamily extends Explanation {
   readonly packet: Packet;
   readonly request?: PacketRequest | undefined;
   readonly from: PeerPlace;
+  /** As the packet is sent. */
   readonly to: PeerPlace;
+  /** Where it arrives, if its destination is rewritten on the way. */
+  readonly target?: ExplainedTarget;
+  /** The pool whose natOutgoing replaces the source address. */
+  readonly masqueradedBy?: string;
   /** What the verdict depends on besides the policies. */
   readonly note?: string;
+}
+
+export interface ExplainedTarget {
+  readonly place: PeerPlace;
+  readonly port: number | undefined;
+  /** What rewrites it, in words. */
+  readonly by: string;
 }
 
 type Line = readonly [title: string, text: string];
 
 export function explanationText(explained: ExplainedFamily, context: Context): string {
-  const { packet, request, from, to, verdict, note, sides } = explained;
+  const { packet, request, from, to, target, verdict, note, sides, masqueradedBy } = explained;
   const { bold, green, red, yellow } = paint(context);
   const colours = { allow: green, deny: red, depends: yellow };
   const outcome = colours[verdict](VERDICTS[verdict]);
@@ -33,6 +46,8 @@ export function explanationText(explained: ExplainedFamily, context: Context): s
       ...(request === undefined ? [] : [["Request", requestWords(request)] as const]),
       ["From", placeText(from)],
       ["To", placeText(to)],
+      ...(target === undefined ? [] : [["Leads to", targetText(packet, target)] as const]),
+      ...(masqueradedBy === undefined ? [] : [["Leaves as", leavingText(from, masqueradedBy)] as const]),
     ]),
     `${"Verdict:".padEnd(12)}${bold(outcome)}\n`,
     linesOf(note === undefined ? [] : [["Note", note]]),
@@ -40,7 +55,7 @@ export function explanationText(explained: ExplainedFamily, context: Context): s
   if (sides.length === 0) {
     return `${head}\nNeither end is a workload or on a node with a host endpoint: no policy applies.\n`;
   }
-  return [head, ...sides.map((side) => sideText(side, { from, to }))].join("\n");
+  return [head, ...sides.map((side) => sideText(side, { from, to: target?.place ?? to }))].join("\n");
 }
 
 const VERDICTS: Readonly<Record<Verdict, string>> = {
@@ -61,6 +76,19 @@ function placeText({ address, endpoint, node, hostEndpoint }: PeerPlace): string
     return `${titleOf(endpoint)} (${[text, ...place].join(", ")})`;
   }
   return node === undefined ? `${text} (not a workload)` : `${text} (node ${node})`;
+}
+
+/** `192.0.2.2:8080 is web:80 (10.0.0.5, published port of this host)`. */
+function targetText({ destination, destinationPort }: Packet, { place, port, by }: ExplainedTarget): string {
+  const { address, endpoint } = place;
+  const sent = withPort(destination, destinationPort);
+  if (endpoint === undefined) return `${sent} is ${withPort(address, port)} (${by})`;
+  const name = `${shortTitleOf(endpoint)}${port === undefined ? "" : `:${port}`}`;
+  return `${sent} is ${name} (${formatAddress(address)}, ${by})`;
+}
+
+function leavingText({ endpoint }: PeerPlace, pool: string): string {
+  return `the address of node ${endpoint?.spec.node ?? ""} (natOutgoing of pool ${pool})`;
 }
 
 function sideText(side: ExplainedSide, ends: Pick<ExplainedFamily, "from" | "to">): string {

@@ -75,17 +75,37 @@ describe("policy explain", () => {
     );
   });
 
-  test("without any policy, notes that what no profile allows passes all the same", async () => {
+  test("without any policy the verdict is what happens: also what no profile allows passes, and the note says why", async () => {
     await put("profiles", "Profile", "kns.default", { egress: [{ action: "Allow" }] });
     const note = "there is no policy";
 
     const { stdout } = await explain(WEB);
-    expect(stdout).toContain("Verdict:    denied\n");
+    expect(stdout).toContain("Verdict:    allowed\n");
     expect(stdout).toContain(`Note:       ${note}`);
-    expect(JSON.parse((await explain(`${WEB} -o json`)).stdout).packets[0].note).toContain(note);
+    expect(stdout).toContain("Ingress of default/web: allowed\n");
+    expect(stdout).toContain(
+      "nothing is enforced; once there is a policy it is denied: no ingress policy applies, and",
+    );
+    expect(JSON.parse((await explain(`${WEB} -o json`)).stdout).packets[0]).toMatchObject({
+      verdict: "allow",
+      note: expect.stringContaining(note),
+    });
 
     await policy("other", { selector: "app == 'other'" });
-    expect((await explain(WEB)).stdout).not.toContain(note);
+    const enforced = (await explain(WEB)).stdout;
+    expect(enforced).toContain("Verdict:    denied\n");
+    expect(enforced).not.toContain(note);
+  });
+
+  test("without any policy, a host whose network config has a policy type enforces profiles", async () => {
+    await put("profiles", "Profile", "kns.default", { egress: [{ action: "Allow" }] });
+    const plugin = { type: identity.product, policy: { type: "k8s" }, ipam: { type: identity.ipamType } };
+    const list = { name: "pods", cniVersion: "1.0.0", plugins: [plugin] };
+    const files = { "/etc/cni/net.d/10.conflist": JSON.stringify(list) };
+
+    const run = await runInside(["policy", "explain", ...WEB.split(" ")], { store, env: EMBEDDED, files });
+
+    expect(run.stdout).toContain("Verdict:    denied\n");
   });
 
   test("names the policy that isolates the destination, and that no rule of it matches", async () => {

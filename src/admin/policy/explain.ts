@@ -1,15 +1,27 @@
-import type { Family } from "../../ip/address.ts";
-import { formatAddress } from "../../ip/address.ts";
+import { findInstalledNetwork } from "../../config/installed-network.ts";
+import { type Address, type Family, formatAddress } from "../../ip/address.ts";
+import type { Node } from "../../model/node.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { explain } from "../../policy/judge/explain.ts";
-import type { PacketRequest } from "../../policy/judge/packet.ts";
+import type { Packet, PacketRequest } from "../../policy/judge/packet.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
-import { type Command, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
-import { withDatastore } from "../datastore/open.ts";
+import { type Command, type Context, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
+import { withDatastoreAndMaybeApi } from "../datastore/open.ts";
 import { reportUnreadable } from "../ipam/report-unreadable.ts";
 import { PACKET_OPTIONS, type PacketShape, packetShape, requestOf, wantedFamily } from "./explain-packet.ts";
-import { commonFamilies, findPeer, type Peer, type PeerPlace, placeIn, titleOf } from "./explain-peer.ts";
-import { type ExplainedFamily, explanationText } from "./explain-text.ts";
+import {
+  commonFamilies,
+  findPeer,
+  nodeAddresses,
+  type Peer,
+  type PeerPlace,
+  placeIn,
+  placeOf,
+  titleOf,
+} from "./explain-peer.ts";
+import { type ExplainedFamily, type ExplainedTarget, explanationText } from "./explain-text.ts";
+import { followDestination, isHere, masqueradedBy } from "./follow-nat.ts";
+import { type NatFacts, readNatFacts, readThisHost, type ThisHost } from "./nat-facts.ts";
 
 export const policyExplain: Command = {
   kind: "command",
@@ -22,7 +34,9 @@ export const policyExplain: Command = {
     "that is given, otherwise of the host endpoint that expects the address; otherwise all host endpoints of the node are shown.",
     "With --method, --path or --principal it also evaluates the policies for an HTTP request over the connection, as the sidecar of its",
     "destination does. Without a sidecar, rules with http match nothing.",
-    "An address that is not that of a workload or a node is outside the network: no policy applies on its side.",
+    "A destination that a published port of this host, a host port of a pod, a Service or a floating IP leads to a workload is followed there.",
+    "Published ports of other hosts are not known here. An address that is not that of a workload or a node is outside the network: no policy",
+    "applies on its side.",
     "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs.",
   ].join("\n"),
   options: [
@@ -57,24 +71,32 @@ export const policyExplain: Command = {
       command: "policy explain --from default/client --to default/web --port 80 --method POST --path /api/orders",
       does: "Does the sidecar of the destination allow the request?",
     },
+    {
+      command: "policy explain --from 198.51.100.7 --to 192.0.2.2 --port 8080",
+      does: "May a client use the published port of a container?",
+    },
     { command: "policy explain --from default/client --to 10.0.0.5 --port 443 -o json", does: "As JSON for a script" },
   ],
   async run(context, given) {
     const [from, to] = [requireValue(given, "from"), requireValue(given, "to")];
     const [shape, request] = [packetShape(given), requestOf(given)];
-    return withDatastore(context, given, async (store) => {
+    return withDatastoreAndMaybeApi(context, given, async (store, _settings, openApi) => {
       const read = await readPolicy(store);
       const { endpoints, hostEndpoints } = read.resources;
       const known = { endpoints, hostEndpoints, nodes: read.nodes };
       const [source, destination] = [findPeer(from, known), findPeer(to, known)];
       const families = commonFamilies(source, destination, wantedFamily(given));
-      const explained = families.map((family) =>
-        noted(explainFamily(family, { source, destination, shape, request, read }), read),
+      const isWorkload = destination.places.every(({ endpoint }) => endpoint !== undefined);
+      const facts = isWorkload ? NO_NAT : await readNatFacts(store, openApi);
+      const here = await readThisHost(context);
+      const explained = families.flatMap((family) =>
+        explainFamily(family, { source, destination, shape, request, read, facts, here }),
       );
+      const enforced = await Promise.all(explained.map((each) => asEnforced(each, read, context)));
       context.stdout(
         wantsJson(given)
-          ? `${JSON.stringify({ packets: explained.map(asJson) }, undefined, 2)}\n`
-          : explained.map((each) => explanationText(each, context)).join("\n"),
+          ? `${JSON.stringify({ packets: enforced.map(asJson) }, undefined, 2)}\n`
+          : enforced.map((each) => explanationText(each, context)).join("\n"),
       );
       return reportUnreadable(context, read.unreadable) || EXIT_OK;
     });
@@ -93,36 +115,115 @@ interface Question {
   readonly shape: PacketShape;
   readonly request: PacketRequest | undefined;
   readonly read: ReadPolicy;
+  readonly here: ThisHost;
+  readonly facts: NatFacts;
 }
 
-function explainFamily(family: Family, question: Question): ExplainedFamily {
-  const { source, destination, shape, request, read } = question;
-  const [from, to] = [placeIn(source, family), placeIn(destination, family)];
+const NO_NAT: NatFacts = { services: [], areHostPortsRecorded: false, pools: [] };
+
+/** More backends of a Service than these are only counted. */
+const MOST_TARGETS = 5;
+
+/** One packet; one for each backend if it is sent to a Service. */
+function explainFamily(family: Family, question: Question): readonly ExplainedFamily[] {
+  const { source, destination, shape, read, facts, here } = question;
+  const placed = (peer: Peer) => onThisHost(placeIn(peer, family), question);
+  const [from, to] = [placed(source), placed(destination)];
   const packet = shape(from.address, to.address);
-  const endOf = ({ endpoint, node, hostEndpoint }: PeerPlace) => ({ workload: endpoint, node, hostEndpoint });
-  const settingsOf = (node: string) => nodeAgentSettings(read.configurations, node);
-  const explained = {
-    ...{ packet, source: endOf(from), destination: endOf(to), settingsOf },
-    ...(request === undefined ? {} : { request }),
-  };
-  const { verdict, sides } = explain(explained, read.resources);
-  return { packet, request, from, to, verdict, sides };
+  const { endpoints, hostEndpoints } = read.resources;
+  const { targets, note } = followDestination(packet, to, { endpoints, facts, here });
+  const sent = { from, to, packet, ...(note === undefined ? {} : { note }) };
+  if (targets.length === 0) return [explainSent(sent, undefined, question)];
+  const more = targets.length - MOST_TARGETS;
+  return targets.slice(0, MOST_TARGETS).map(({ address, port, by }) => {
+    const place = placeOf(address, { endpoints, hostEndpoints, nodes: read.nodes });
+    const count = more > 0 ? `; one of ${targets.length} backends` : "";
+    return explainSent(sent, { place, port, by: `${by}${count}` }, question);
+  });
 }
 
-/** Without any policy there is no policy table, so even what no profile allows passes. */
-function noted(explained: ExplainedFamily, { resources }: ReadPolicy): ExplainedFamily {
-  const nodes = [explained.from, explained.to].map(({ endpoint, node }) => endpoint?.spec.node ?? node);
-  const isEnforced =
+/** The Node of this host may not have all of its addresses. */
+function onThisHost(place: PeerPlace, { here, read }: Question): PeerPlace {
+  if (place.endpoint !== undefined || place.node !== undefined || !isHere(place.address, here)) return place;
+  const isOwn = (node: Node) => nodeAddresses(node).some((address) => isHere(address, here));
+  const published = here.hostPorts.map(({ address }) => formatAddress(address));
+  const ofContainer = read.resources.endpoints.find(({ spec }) =>
+    (spec.ipNetworks ?? []).some((text) => published.includes(text.split("/")[0] ?? "")),
+  );
+  const node = read.nodes.find(isOwn)?.metadata.name ?? ofContainer?.spec.node;
+  return node === undefined ? place : { ...place, node };
+}
+
+type Sent = Pick<ExplainedFamily, "from" | "to" | "packet" | "note">;
+
+function explainSent(sent: Sent, target: ExplainedTarget | undefined, { request, read, facts }: Question) {
+  const { from, to, packet } = sent;
+  const arriving = target === undefined ? packet : rewritten(packet, target);
+  const place = target?.place ?? to;
+  const pool = masqueradedBy(arriving, from, place, facts);
+  const leavesAs = pool === undefined ? undefined : addressOfNode(from, arriving, read);
+  const endOf = ({ endpoint, node, hostEndpoint }: PeerPlace) => ({ workload: endpoint, node, hostEndpoint });
+  const { verdict, sides } = explain(
+    {
+      ...{ packet: arriving, source: endOf(from), destination: endOf(place) },
+      settingsOf: (node) => nodeAgentSettings(read.configurations, node),
+      ...(request === undefined ? {} : { request }),
+      ...(leavesAs === undefined ? {} : { leavesAs }),
+    },
+    read.resources,
+  );
+  return {
+    ...{ ...sent, request, verdict, sides },
+    ...(target === undefined ? {} : { target }),
+    ...(pool === undefined ? {} : { masqueradedBy: pool }),
+  };
+}
+
+function rewritten(packet: Packet, { place, port }: ExplainedTarget): Packet {
+  const { destinationPort: _, ...rest } = packet;
+  const to = port === undefined ? {} : { destinationPort: port };
+  return { ...rest, ...to, destination: place.address, beforeNat: packet };
+}
+
+function addressOfNode({ endpoint }: PeerPlace, { source }: Packet, { nodes }: ReadPolicy): Address | undefined {
+  const node = nodes.find(({ metadata }) => metadata.name === endpoint?.spec.node);
+  return node && nodeAddresses(node).find(({ family }) => family === source.family);
+}
+
+/** Without any policy there is no policy table: what no profile allows passes too, and that is the verdict. */
+async function asEnforced(
+  explained: ExplainedFamily,
+  { resources }: ReadPolicy,
+  context: Context,
+): Promise<ExplainedFamily> {
+  const { verdict, sides, from, to, target, note } = explained;
+  const nodes = [from, target?.place ?? to].map(({ endpoint, node }) => endpoint?.spec.node ?? node);
+  const hasPolicies =
     resources.networkPolicies.length + resources.globalNetworkPolicies.length > 0 ||
     resources.hostEndpoints.some(({ spec }) => nodes.includes(spec.node));
-  if (isEnforced || explained.verdict === "allow") return explained;
-  return { ...explained, note: NOTHING_ENFORCED };
+  if (hasPolicies || verdict === "allow") return explained;
+  if ((await findInstalledNetwork(context))?.decoded.config.policyType !== undefined) return explained;
+  return {
+    ...explained,
+    verdict: "allow",
+    note: [...(note === undefined ? [] : [note]), NOTHING_ENFORCED].join("; "),
+    sides: sides.map((side) =>
+      side.verdict === "allow"
+        ? side
+        : {
+            ...side,
+            verdict: "allow",
+            reason: `nothing is enforced; once there is a policy it is denied: ${side.reason}`,
+          },
+    ),
+  };
 }
 
 const NOTHING_ENFORCED =
-  'there is no policy: nodes without "policy.type" in their network config enforce nothing, and let it pass';
+  'there is no policy, so that nothing is enforced; only a node with "policy.type" in its network config would deny it';
 
-function asJson({ packet, request, from, to, verdict, note, sides }: ExplainedFamily): object {
+function asJson(explained: ExplainedFamily): object {
+  const { packet, request, from, to, target, masqueradedBy: pool, verdict, note, sides } = explained;
   const place = ({ address, endpoint, node, hostEndpoint }: PeerPlace) => ({
     address: formatAddress(address),
     ...(endpoint === undefined ? {} : { workload: titleOf(endpoint), node: endpoint.spec.node }),
@@ -135,6 +236,8 @@ function asJson({ packet, request, from, to, verdict, note, sides }: ExplainedFa
     note,
     from: place(from),
     to: place(to),
+    target: target && { ...place(target.place), port: target.port, by: target.by },
+    masqueradedBy: pool,
     packet: { ipVersion: destination.family, protocol, sourcePort, destinationPort, icmp },
     request,
     sides,

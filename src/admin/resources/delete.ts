@@ -9,6 +9,7 @@ import { ALL_NAMESPACES_OPTION, notFound } from "./find.ts";
 import { forEachResource } from "./for-each-resource.ts";
 import { SELECTOR_OPTION } from "./label-selector.ts";
 import { lostRace } from "./lost-race.ts";
+import { withPolicyNotes } from "./policy-notes.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, referenceText } from "./reference.ts";
 import { FILE_OPTIONS } from "./sources.ts";
 import { findOne } from "./stored.ts";
@@ -25,6 +26,7 @@ export const deleteCommand: Command = {
     "Deleting a node also releases its block claims. Leftover block claims of a deleted node are removed too.",
     "Its empty blocks are deleted; blocks in use stay without a node and are deleted when they are empty and have rested.",
     "With -l or --all, resources of the namespace are deleted, or of all namespaces with -A.",
+    "If deleting policies, profiles, tiers or host endpoints closes or opens workloads, stderr says which.",
     "An unreadable resource is deleted only with --force; whether an unreadable pool is in use is then not checked.",
   ].join("\n"),
   operands: "KIND NAME… | KIND/NAME… | KIND -l SELECTOR | KIND --all",
@@ -54,10 +56,12 @@ export const deleteCommand: Command = {
       const work = surroundingsOf(given, { store, context });
       const all = await search(store);
       if (all.length === 0) context.stderr("No resources found.\n");
-      return forEachResource(context, given, {
-        all,
-        act: (each) => deleteOne(work.store, each, { context: work.context, given }),
-      });
+      return withPolicyNotes(work.store, { context, given }, (noted) =>
+        forEachResource(context, given, {
+          all,
+          act: (each) => deleteOne(noted, each, { context: work.context, given }),
+        }),
+      );
     });
   },
 };

@@ -19,6 +19,7 @@ import { forEachResource } from "./for-each-resource.ts";
 import { conflictsOf, patchBetween } from "./merge-difference.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { parseDocument } from "./parse-document.ts";
+import { withPolicyNotes } from "./policy-notes.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference, referenceText } from "./reference.ts";
 import { readOne } from "./stored.ts";
 import { type Target, updateResource } from "./update.ts";
@@ -46,10 +47,12 @@ export const editCommand: Command = {
     const { kind, name, rest } = parseReference(given);
     if (rest.length > 0) throw new UsageError(`"edit" takes exactly one resource: got also "${rest[0]}"`);
     return withDatastore(context, given, (store) =>
-      forEachResource(context, given, {
-        all: [{ kind, name }],
-        act: (target) => editResource(store, target, context),
-      }),
+      withPolicyNotes(store, { context, given }, (noted) =>
+        forEachResource(context, given, {
+          all: [{ kind, name }],
+          act: (target) => editResource(noted, target, context),
+        }),
+      ),
     );
   },
 };

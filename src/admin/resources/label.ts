@@ -1,6 +1,7 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import type { Resource } from "../../model/resource.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, UsageError } from "../command.ts";
@@ -15,6 +16,7 @@ import {
   parseContainers,
   refuseNodeOption,
 } from "./label-containers.ts";
+import { withPolicyNotes } from "./policy-notes.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
 import { readOne } from "./stored.ts";
 import { type Target, updateResource } from "./update.ts";
@@ -55,23 +57,23 @@ export const labelCommand: Command = {
     if (kind.kind === workloadEndpoint.kind) refuseOwnLabels(change);
     return withDatastore(context, given, async (store) => {
       const work = surroundingsOf(given, { store, context });
-      return forEachResource(context, given, {
-        all: [{ kind, name }],
-        act: async (target) => {
-          await refuseInherited(work.store, target, change);
-          const done = await updateResource(work.store, target, {
-            change: (resource) => {
-              const labels = changedLabels(resource.metadata.labels ?? {}, change);
-              const labelled = { ...resource, metadata: { ...resource.metadata, labels } };
-              const kept = kind.codec.read(kind.codec.write(labelled), kind.key(name)).metadata.labels ?? {};
-              if (sameLabels(kept, labels)) return labelled;
-              throw new PluginError("resource-invalid", `Cannot label ${kind.kind}: this kind does not support labels`);
-            },
-            context: work.context,
-          });
-          return { ...done, action: done.action === "unchanged" ? done.action : "labelled" };
-        },
-      });
+      const labelled = (resource: Resource) => {
+        const labels = changedLabels(resource.metadata.labels ?? {}, change);
+        const wanted = { ...resource, metadata: { ...resource.metadata, labels } };
+        const kept = kind.codec.read(kind.codec.write(wanted), kind.key(name)).metadata.labels ?? {};
+        if (sameLabels(kept, labels)) return wanted;
+        throw new PluginError("resource-invalid", `Cannot label ${kind.kind}: this kind does not support labels`);
+      };
+      return withPolicyNotes(work.store, { context, given }, (noted) =>
+        forEachResource(context, given, {
+          all: [{ kind, name }],
+          act: async (target) => {
+            await refuseInherited(work.store, target, change);
+            const done = await updateResource(noted, target, { change: labelled, context: work.context });
+            return { ...done, action: done.action === "unchanged" ? done.action : "labelled" };
+          },
+        }),
+      );
     });
   },
 };

@@ -8,6 +8,7 @@ import { forEachResource } from "./for-each-resource.ts";
 import { jsonPatch, PatchError } from "./json-patch.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { parseDocument } from "./parse-document.ts";
+import { withPolicyNotes } from "./policy-notes.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
 import { readText } from "./sources.ts";
 import { strategicPatch } from "./strategic-patch.ts";
@@ -62,13 +63,15 @@ export const patchCommand: Command = {
     const change = parsePatch(await patchText(context, given), given.values.get("type") ?? "merge");
     return withDatastore(context, given, (store) => {
       const work = surroundingsOf(given, { store, context });
-      return forEachResource(context, given, {
-        all: [{ kind, name }],
-        act: async (target) => {
-          const done = await updateResource(work.store, target, { change, context: work.context });
-          return { ...done, action: done.action === "unchanged" ? done.action : "patched" };
-        },
-      });
+      return withPolicyNotes(work.store, { context, given }, (noted) =>
+        forEachResource(context, given, {
+          all: [{ kind, name }],
+          act: async (target) => {
+            const done = await updateResource(noted, target, { change, context: work.context });
+            return { ...done, action: done.action === "unchanged" ? done.action : "patched" };
+          },
+        }),
+      );
     });
   },
 };

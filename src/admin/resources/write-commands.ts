@@ -10,6 +10,7 @@ import { DRY_RUN_OPTION, isDryRun, surroundingsOf } from "./dry-run.ts";
 import { forEachResource, isOfOneResource } from "./for-each-resource.ts";
 import type { GivenResource } from "./manifest.ts";
 import { openOverlay } from "./overlay-store.ts";
+import { withPolicyNotes } from "./policy-notes.ts";
 import { NAMESPACE_OPTION } from "./reference.ts";
 import { FILE_OPTIONS, readGivenResources } from "./sources.ts";
 import { DecodedOnce } from "./stored.ts";
@@ -19,6 +20,7 @@ const COMMON_DESCRIPTION = [
   "All documents are validated before anything is written; unknown fields and duplicate keys are errors.",
   "If a resource has a resourceVersion, it is written only if the stored resource still has that version.",
   "Fields that have no effect in this version are reported on stderr.",
+  "So is whom a change of policies, profiles, tiers or endpoints closes or opens; with --dry-run too.",
 ];
 
 const APPLY_DESCRIPTION = [
@@ -95,13 +97,15 @@ async function writeAll(store: Datastore, all: readonly GivenResource[], writing
     const failures = await findFailures(all, (each) => write(overlay, each));
     if (failures.size > 0) return reportFailures(all, failures, writing);
   }
-  return forEachResource(context, given, {
-    all,
-    act: async (each) => ({
-      ...(await unlessExists(given, () => write(target, each))),
-      warnings: withoutEffect(each.kind.kind, each.resource.spec),
+  return withPolicyNotes(target, { context, given }, (noted) =>
+    forEachResource(context, given, {
+      all,
+      act: async (each) => ({
+        ...(await unlessExists(given, () => write(noted, each))),
+        warnings: withoutEffect(each.kind.kind, each.resource.spec),
+      }),
     }),
-  });
+  );
 }
 
 /** With --skip-exists, what exists already is not a failure. */

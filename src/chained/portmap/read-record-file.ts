@@ -52,7 +52,11 @@ export function readRecord(
   { name, id }: { readonly name: string; readonly id: Uint8Array },
 ): ReadRecord | undefined {
   const text = readRecordText(folder, name);
-  if (text === undefined) return undefined;
+  return text === undefined ? undefined : { text, recorded: decodeRecord(text, id) };
+}
+
+/** Throws if it is not a record. */
+export function decodeRecord(text: string, id: Uint8Array): RecordedPorts {
   const { owner, netns, hostNetns, records, loopback } = v.parse(SCHEMA, JSON.parse(text));
   const decoded = records.map((record): PortRecord => {
     const { family } = record.podAddress;
@@ -67,7 +71,7 @@ export function readRecord(
     const ofFamily = decoded.filter((record) => familyOf(record) === family);
     return ofFamily.length === 0 ? [] : [{ family, owner: { id, name: owner }, netns, records: ofFamily }];
   });
-  return { text, recorded: { recordSets, loopback, hostNetns } };
+  return { recordSets, loopback, hostNetns };
 }
 
 function familyOf(record: PortRecord): Family {

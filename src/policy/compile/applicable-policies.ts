@@ -9,7 +9,7 @@ import type { SelectorText } from "../effective-selector.ts";
 import type { EvaluatedTier } from "./evaluations.ts";
 import { LabelIndex, type LabelledEntity } from "./label-index.ts";
 import { comparePolicies, FIRST_TIER, isSameButRules, type PolicyRecord } from "./policy-record.ts";
-import type { ProfileRecord } from "./profile-record.ts";
+import type { EndpointKind, ProfileRecord } from "./profile-record.ts";
 import { addTo, removeFrom } from "./sets-by-key.ts";
 
 const BUILT_IN_DEFAULT_TIER: TierSpec = { order: 1_000_000, defaultAction: "Deny" };
@@ -120,9 +120,9 @@ export class ApplicablePolicies {
   }
 
   /** The rules of the endpoint's profiles, one after the other. */
-  profileRulesOf(endpoint: string, direction: Direction): readonly EffectiveRule[] {
+  profileRulesOf(endpoint: string, direction: Direction, kind: EndpointKind): readonly EffectiveRule[] {
     const [only, ...more] = (this.endpoints.get(endpoint) ?? []).flatMap((name) => {
-      const rules = this.profiles.get(name)?.rules[direction] ?? [];
+      const rules = this.profiles.get(name)?.rules[kind][direction] ?? [];
       return rules.length === 0 ? [] : [rules];
     });
     return only === undefined ? [] : more.length === 0 ? only : [only, ...more].flat();

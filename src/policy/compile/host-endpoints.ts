@@ -123,7 +123,7 @@ export class HostEndpoints {
       direction,
       prelude: preludeName(stage),
       tiers: isBeforeRouting(stage) ? tiers.map((tier) => ({ ...tier, defaultAction: "Pass" as const })) : tiers,
-      profileRules: hasDefaultDrop(stage) ? this.policies.profileRulesOf(endpoint, direction) : [],
+      profileRules: hasDefaultDrop(stage) ? this.policies.profileRulesOf(endpoint, direction, "host") : [],
       otherwise: hasDefaultDrop(stage) ? "drop" : "accept",
       // Also at forwarded packets: the sidecar does not know the policies of the host.
       hasSidecars: false,

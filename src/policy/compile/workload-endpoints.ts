@@ -70,7 +70,7 @@ export class WorkloadEndpoints {
     return {
       direction,
       tiers: this.policies.tiersOf(key, direction, isForWorkloads),
-      profileRules: this.policies.profileRulesOf(key, direction),
+      profileRules: this.policies.profileRulesOf(key, direction, "workload"),
       otherwise: "drop",
       hasSidecars: true,
     };

@@ -4,6 +4,7 @@
  */
 
 import type { NetworkPolicy } from "../../model/network-policy.ts";
+import { workloadProfileSpec } from "../../model/network-profile.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { type PolicyRule, unknownCriterion } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
@@ -11,7 +12,7 @@ import type { Profile } from "../../model/profile.ts";
 import type { Direction } from "../effective-rule.ts";
 import { type PolicySize, policyLimits, problemsOfSizes, sizeOfPolicy } from "../policy-size.ts";
 import { addressesOfPolicies, mostAddresses } from "./list-addresses.ts";
-import type { AnyPolicy, PolicyResources } from "./resources.ts";
+import type { AnyEndpoint, AnyPolicy, PolicyResources } from "./resources.ts";
 
 const DENY_ALL: PolicyRule = { action: "Deny" };
 const BOTH = ["Ingress", "Egress"] as const;
@@ -88,13 +89,14 @@ function problemOfHttp(rules: readonly PolicyRule[], allowed: readonly PolicyRul
   return wrong ? 'a rule has "http" that is not an ingress rule for TCP with action Allow' : undefined;
 }
 
-/** A profile that cannot be carried out allows nothing. */
+/** What a profile says about the endpoint. One that cannot be carried out allows nothing. */
 export function profileRules(
-  { spec }: Profile,
+  profile: Profile,
+  { kind }: AnyEndpoint,
   direction: Direction,
   resources: PolicyResources,
 ): readonly PolicyRule[] {
-  const { ingress = [], egress = [] } = spec;
+  const { ingress = [], egress = [] } = kind === "WorkloadEndpoint" ? workloadProfileSpec(profile) : profile.spec;
   const rules = [...ingress, ...egress];
   const problem = problemOfHttp(rules, []) ?? problemOfRules(rules, undefined, resources);
   return problem === undefined ? { ingress, egress }[direction] : [];

@@ -129,7 +129,7 @@ function deciderOf(reason: Reason): Decider | undefined {
     case "tier default":
       return { kind: "Tier", name: reason.tier };
     case "profile":
-      return { kind: "Profile", name: reason.profile, rule: reason.index };
+      return { kind: "Profile", name: reason.profile, ...(reason.isUnedited ? {} : { rule: reason.index }) };
     case "no profile allows it":
       return undefined;
   }
@@ -152,6 +152,9 @@ function reasonWords(
     case "profile": {
       const before =
         policies.length === 0 ? `no ${direction} policy applies, so the profiles decide` : "all tiers passed";
+      if (reason.isUnedited) {
+        return `${before}: Profile "${reason.profile}" is as ADD wrote it, which closes no container; edit it to make its rules count`;
+      }
       return `${before}: Profile "${reason.profile}", ${ruleTitle(direction, reason.index)}: ${ruleWords(reason.rule, undefined)}`;
     }
     case "no profile allows it": {

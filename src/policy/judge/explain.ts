@@ -2,7 +2,7 @@
  * Who decides about the first packet of a connection, and why: the egress policies of its source, then the ingress
  * policies of its destination; on its way, the host endpoints of the interfaces that it passes. Pure.
  */
-import { isSameAddress } from "../../ip/address.ts";
+import { type Address, isSameAddress } from "../../ip/address.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { policyLimits } from "../policy-size.ts";
@@ -26,6 +26,8 @@ export interface ExplainedPacket {
   readonly settingsOf: (node: string) => NodeAgentSettings;
   /** Over the connection that the packet begins. */
   readonly request?: PacketRequest;
+  /** The source address that the node of the destination sees, if the node of the source masquerades. */
+  readonly leavesAs?: Address;
 }
 
 export interface Explanation {
@@ -38,12 +40,14 @@ export interface Explanation {
 export type Verdict = "allow" | "deny" | "depends";
 
 export function explain(explained: ExplainedPacket, resources: PolicyResources): Explanation {
-  const { packet, source, destination } = explained;
-  if (source.workload !== undefined && isSameAddress(packet.source, packet.destination)) {
+  const { packet, source, destination, leavesAs } = explained;
+  const isRewritten = packet.beforeNat !== undefined;
+  if (source.workload !== undefined && !isRewritten && isSameAddress(packet.source, packet.destination)) {
     const reason = "a packet of a workload to its own address never leaves it";
     return { verdict: "allow", sides: [unjudgedSide("egress", reason)] };
   }
   const { leaving, entering } = hostPassages(explained, resources);
+  const arriving = leavesAs === undefined ? packet : { ...packet, source: leavesAs };
   const enforcedAt = ({ spec }: WorkloadEndpoint): PolicyResources => ({
     ...resources,
     policyLimits: policyLimits(explained.settingsOf(spec.node ?? "")),
@@ -53,7 +57,7 @@ export function explain(explained: ExplainedPacket, resources: PolicyResources):
       ? []
       : [certain(workloadSide(packet, source.workload, "egress", enforcedAt(source.workload)))]),
     ...(leaving === undefined ? [] : [hostStep(leaving, explained, resources)]),
-    ...(entering === undefined ? [] : [hostStep(entering, explained, resources)]),
+    ...(entering === undefined ? [] : [hostStep(entering, { ...explained, packet: arriving }, resources)]),
     ...(isToOwnHost(explained) ? [certain(toOwnHostSide(explained))] : []),
     ...(destination.workload === undefined
       ? []

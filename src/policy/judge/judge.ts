@@ -5,6 +5,7 @@
 import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parsePrefixOrAddress, prefixContains } from "../../ip/prefix.ts";
 import { defaultAllowProfile } from "../../model/default-allow-profile.ts";
+import { isUneditedNetworkProfile } from "../../model/network-profile.ts";
 import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
 import type { Profile } from "../../model/profile.ts";
@@ -39,7 +40,14 @@ export type Reason =
   | DecidingRule
   /** At least one policy of the tier applies, and no rule matches. */
   | { readonly kind: "tier default"; readonly tier: string; readonly policies: readonly AnyPolicy[] }
-  | { readonly kind: "profile"; readonly profile: string; readonly index: number; readonly rule: PolicyRule }
+  | {
+      readonly kind: "profile";
+      readonly profile: string;
+      readonly index: number;
+      readonly rule: PolicyRule;
+      /** The profile of a network as ADD wrote it, which does not close workloads: `rule` is not the one of the record. */
+      readonly isUnedited?: true;
+    }
   | { readonly kind: "no profile allows it" };
 
 /** The policies of one endpoint in one direction, then its profiles. */
@@ -61,7 +69,8 @@ export function judge(
   if (decided !== undefined) return judgement(...decided);
   for (const name of endpoint.spec.profiles ?? []) {
     const profile = profileNamed(name, resources);
-    const rules = profile === undefined ? [] : profileRules(profile, direction, resources);
+    const isOpen = profile !== undefined && isOpenBecauseUnedited(profile, endpoint, direction);
+    const rules = profile === undefined ? [] : profileRules(profile, endpoint, direction, resources);
     for (const [index, rule] of rules.entries()) {
       if (
         rule.action === "Log" ||
@@ -73,13 +82,24 @@ export function judge(
         )
       )
         continue;
-      return judgement(rule.action === "Allow" ? "allow" : "deny", { kind: "profile", profile: name, index, rule });
+      const verdict = rule.action === "Allow" ? "allow" : "deny";
+      return judgement(verdict, {
+        kind: "profile",
+        profile: name,
+        index,
+        rule,
+        ...(isOpen ? { isUnedited: true } : {}),
+      });
     }
   }
   return judgement("deny", { kind: "no profile allows it" });
 }
 
-function profileNamed(name: string, { profiles }: PolicyResources): Profile | undefined {
+function isOpenBecauseUnedited(profile: Profile, { kind }: AnyEndpoint, direction: Direction): boolean {
+  return kind === "WorkloadEndpoint" && direction === "ingress" && isUneditedNetworkProfile(profile);
+}
+
+export function profileNamed(name: string, { profiles }: PolicyResources): Profile | undefined {
   if (name === DEFAULT_ALLOW_PROFILE) return defaultAllowProfile;
   return profiles.find(({ metadata }) => metadata.name === name);
 }
@@ -155,7 +175,8 @@ export function isBeforeRouting(policy: AnyPolicy): boolean {
   return policy.kind === "GlobalNetworkPolicy" && (policy.spec.doNotTrack || policy.spec.preDNAT);
 }
 
-function scopeOf({ metadata, spec }: AnyPolicy): LabelCriteria {
+/** Whom the policy selects. */
+export function scopeOf({ metadata, spec }: AnyPolicy): LabelCriteria {
   return {
     selector: spec.selector,
     serviceAccountSelector: spec.serviceAccountSelector,
@@ -164,7 +185,7 @@ function scopeOf({ metadata, spec }: AnyPolicy): LabelCriteria {
   };
 }
 
-function comparePolicies(left: AnyPolicy, right: AnyPolicy): number {
+export function comparePolicies(left: AnyPolicy, right: AnyPolicy): number {
   const order = ({ spec }: AnyPolicy) => spec.order ?? Number.MAX_VALUE;
   return order(left) - order(right) || (nameOf(left) < nameOf(right) ? -1 : 1);
 }
@@ -180,7 +201,7 @@ interface JudgedTier {
   readonly defaultAction: "Deny" | "Pass";
 }
 
-function tiersOf(policies: readonly AnyPolicy[], { tiers }: PolicyResources): readonly JudgedTier[] {
+export function tiersOf(policies: readonly AnyPolicy[], { tiers }: PolicyResources): readonly JudgedTier[] {
   return Array.from(Map.groupBy(policies, ({ spec }) => spec.tier))
     .map(([name, members]) => ({
       ...tierWith(

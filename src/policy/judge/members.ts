@@ -76,16 +76,27 @@ export interface LabelCriteria {
 
 /** All criteria, on the same member. */
 export function isSelected(member: AnyMember, criteria: LabelCriteria, resources: PolicyResources): boolean {
-  const labels = labelsOf(member, resources);
-  const { selector, namespaceSelector, serviceAccountSelector, serviceAccountNames, namespace } = criteria;
-  const account = Object.hasOwn(labels, ACCOUNT_LABEL) ? labels[ACCOUNT_LABEL] : undefined;
-  return (
-    (!selector?.trim() || selects(parse(selector), labels)) &&
-    (namespace === undefined || labels[NAMESPACE_LABEL] === namespace) &&
-    (!namespaceSelector?.trim() || selectsNamespace(parse(namespaceSelector), labels)) &&
-    (!serviceAccountSelector?.trim() || selectsAccount(parse(serviceAccountSelector), labels)) &&
-    (!serviceAccountNames?.length || (account !== undefined && serviceAccountNames.includes(account)))
-  );
+  return selectionOf(criteria)(labelsOf(member, resources));
+}
+
+/** For many members: the selectors are parsed once. */
+export function selectionOf(criteria: LabelCriteria): (labels: Labels) => boolean {
+  const { serviceAccountNames, namespace } = criteria;
+  const [selector, ofNamespace, ofAccount] = [
+    criteria.selector,
+    criteria.namespaceSelector,
+    criteria.serviceAccountSelector,
+  ].map((text) => (text?.trim() ? parse(text) : undefined));
+  return (labels) => {
+    const account = Object.hasOwn(labels, ACCOUNT_LABEL) ? labels[ACCOUNT_LABEL] : undefined;
+    return (
+      (selector === undefined || selects(selector, labels)) &&
+      (namespace === undefined || labels[NAMESPACE_LABEL] === namespace) &&
+      (ofNamespace === undefined || selectsNamespace(ofNamespace, labels)) &&
+      (ofAccount === undefined || selectsAccount(ofAccount, labels)) &&
+      (!serviceAccountNames?.length || (account !== undefined && serviceAccountNames.includes(account)))
+    );
+  };
 }
 
 /** `undefined`: the rule does not select its peer by labels. */

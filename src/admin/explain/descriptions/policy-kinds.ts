@@ -46,7 +46,7 @@ export const POLICY_KINDS: KindDescriptions = {
       "What happens to packets of endpoints with policies in the tier if no rule of these matches: Pass continues with the next tier",
   },
   Profile: {
-    "": "Labels and rules that endpoints inherit, such as those of their namespace",
+    "": "Labels and rules that endpoints inherit, such as those of their namespace. The profile of a network, which the first container writes, does not close containers as long as nobody has edited it",
     spec: "The profile's labels and rules",
     ...below("spec.ingress", "Rules for packets to the endpoints, in order", RULE_WITHOUT_HTTP),
     ...below("spec.egress", "Rules for packets from the endpoints, in order", RULE_WITHOUT_HTTP),

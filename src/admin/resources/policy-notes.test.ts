@@ -1,0 +1,180 @@
+/** What commands say about connections that they close or open. */
+import { beforeEach, describe, expect, test } from "bun:test";
+import { type AdminRun, runInside } from "../../../test/support/admin-context.ts";
+import { seed } from "../../../test/support/ipam.ts";
+import { storeAround } from "../../../test/support/wrapped-store.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { PluginError } from "../../errors.ts";
+import { API_VERSION, identity } from "../../identity.ts";
+import { resourceKey } from "../../model/keys.ts";
+import { networkProfileSpec } from "../../model/network-profile.ts";
+import { EXIT_OK } from "../command.ts";
+
+let store = openMemory();
+beforeEach(async () => {
+  store = openMemory();
+  await put("nodes", "Node", "newhost", {});
+  await put("profiles", "Profile", "pods", networkProfileSpec("pods"));
+  for (const name of ["web", "db", "cache", "queue", "mail"]) await container(name, { role: name });
+});
+
+function put(plural: string, kind: string, name: string, spec: object, more: object = {}): Promise<void> {
+  const metadata = { name, ...more };
+  const value = JSON.stringify({ apiVersion: API_VERSION, kind, metadata, spec });
+  return seed(store, { kind: "put", key: resourceKey(plural, { name, ...more }), value });
+}
+
+function container(name: string, labels: Readonly<Record<string, string>>): Promise<void> {
+  const metadata = { namespace: "default", labels: { ...labels, [`${identity.labelPrefix}namespace`]: "default" } };
+  return put("workloadendpoints", "WorkloadEndpoint", endpointOf(name), specOf(name), metadata);
+}
+
+const endpointOf = (name: string) => `newhost-cni-${name}-eth0`;
+
+const specOf = (name: string) => ({
+  ...{ orchestrator: "cni", node: "newhost", workload: name, containerID: name, endpoint: "eth0" },
+  ...{ ipNetworks: ["10.0.0.1/32"], profiles: ["pods"], interfaceName: `vend${name}` },
+});
+
+function ctl(words: string, stdin = ""): Promise<AdminRun> {
+  return runInside(words.split(" "), { store, stdin });
+}
+
+const resource = (kind: string, name: string, spec: object, more: object = {}) =>
+  JSON.stringify({ apiVersion: API_VERSION, kind, metadata: { name, ...more }, spec });
+
+const policy = (name: string, spec: object) => resource("NetworkPolicy", name, spec, { namespace: "default" });
+
+/** The notes of a command that must succeed. */
+async function notesOf(words: string, stdin = ""): Promise<readonly string[]> {
+  const { code, stderr } = await ctl(words, stdin);
+  expect(code).toBe(EXIT_OK);
+  return stderr.split("\n").filter((line) => line !== "");
+}
+
+const apply = (...documents: readonly string[]) => notesOf("apply -f -", documents.join("\n---\n"));
+
+describe("a command that closes or opens workloads", () => {
+  test("says whom: a count and three names", async () => {
+    expect(await apply(policy("deny", { selector: "all()", types: ["Ingress"] }))).toEqual([
+      "note: closes ingress of 5 containers: cache, db, mail and 2 more",
+    ]);
+    expect(await notesOf("delete networkpolicy deny")).toEqual([
+      "note: opens ingress of 5 containers: cache, db, mail and 2 more",
+    ]);
+  });
+
+  test("says it for both directions, for each separately if they differ, and not again", async () => {
+    const one = policy("one", { selector: "role == 'web'", types: ["Ingress", "Egress"] });
+    const two = policy("two", { selector: "role == 'db'", types: ["Egress"] });
+
+    expect(await apply(one, two)).toEqual([
+      "note: closes egress of 1 container: db",
+      "note: closes ingress and egress of 1 container: web",
+    ]);
+    expect(await apply(one, two)).toEqual([]);
+  });
+
+  test("a dry run says it too, and writes nothing", async () => {
+    const deny = policy("deny", { selector: "role == 'web'", types: ["Ingress"] });
+
+    expect(await notesOf("apply -f - --dry-run", deny)).toEqual(["note: closes ingress of 1 container: web (dry run)"]);
+    expect((await ctl("get networkpolicies -o name")).stdout).toBe("");
+  });
+
+  test("leaves the output for scripts alone", async () => {
+    const { stdout } = await ctl("apply -f - -o json", policy("deny", { selector: "all()" }));
+
+    expect(JSON.parse(stdout).results).toHaveLength(1);
+    expect(stdout).not.toContain("closes");
+  });
+
+  test("what a policy allows whatever the packet is not closed", async () => {
+    expect(await apply(policy("allow", { selector: "role == 'web'", ingress: [{ action: "Allow" }] }))).toEqual([]);
+  });
+
+  test("one that is restricted in another way is changed, not closed", async () => {
+    await apply(policy("deny", { selector: "role == 'web'", types: ["Ingress"] }));
+    const more = policy("more", { selector: "role == 'web'", ingress: [{ action: "Allow", protocol: "TCP" }] });
+
+    expect(await apply(more)).toEqual(["note: changes ingress of 1 container: web"]);
+  });
+
+  test("a label, a profile and a tier can close and open", async () => {
+    await apply(policy("deny", { selector: "closed == 'yes'", types: ["Ingress"] }));
+    const web = `workloadendpoint ${endpointOf("web")}`;
+    const all = "5 containers: cache, db, mail and 2 more";
+
+    expect(await notesOf(`label ${web} closed=yes`)).toEqual(["note: closes ingress of 1 container: web"]);
+    expect(await notesOf(`label ${web} closed-`)).toEqual(["note: opens ingress of 1 container: web"]);
+    expect(await notesOf("label profile pods edited=yes")).toEqual([`note: closes ingress of ${all}`]);
+    expect(await notesOf(`patch profile pods -p {"metadata":{"labels":{"edited":null}}}`)).toEqual([
+      `note: opens ingress of ${all}`,
+    ]);
+    await apply(
+      resource("Tier", "first", { order: 1, defaultAction: "Pass" }),
+      resource("GlobalNetworkPolicy", "first.none", { tier: "first", types: ["Egress"] }),
+    );
+    expect(await apply(resource("Tier", "first", { order: 1, defaultAction: "Deny" }))).toEqual([
+      `note: closes egress of ${all}`,
+    ]);
+  });
+
+  test("the first policy makes an edited profile count", async () => {
+    await put("profiles", "Profile", "pods", networkProfileSpec("pods"), { labels: { edited: "yes" } });
+
+    expect(await apply(policy("typo", { selector: "rol == 'web'", types: ["Ingress"] }))).toEqual([
+      'note: networkpolicy/default/typo selects nothing now: nothing has the label "rol"; did you mean "role"?',
+      "note: closes ingress of 5 containers: cache, db, mail and 2 more",
+    ]);
+  });
+});
+
+describe("a policy that selects nothing", () => {
+  test("is said, one by one or as a number", async () => {
+    const idle = (name: string) => policy(name, { selector: "role == 'nobody'" });
+
+    expect(await apply(idle("a"))).toEqual(["note: networkpolicy/default/a selects nothing now"]);
+    expect(await apply(...["b", "c", "d", "e"].map(idle))).toEqual([
+      "note: 4 policies select nothing now: networkpolicy/default/b, networkpolicy/default/c, networkpolicy/default/d and 1 more",
+    ]);
+  });
+});
+
+describe("a host endpoint", () => {
+  const host = (node: string, more: object = {}) =>
+    resource("HostEndpoint", "all", { node, interfaceName: "*", ...more });
+
+  test("of an unknown node is said, with the nodes that there are", async () => {
+    expect((await apply(host("newhst")))[0]).toBe(
+      'note: node "newhst" of hostendpoint/all is not known: nodes are newhost; did you mean "newhost"?',
+    );
+  });
+
+  test("that closes its host is said, with what stays open", async () => {
+    expect(await apply(host("newhost"))).toEqual([
+      "note: closes ingress and egress of host newhost (hostendpoint/all): nothing is allowed but failsafe ports (ingress: TCP 22, TCP 179, TCP 2379 and 6 more; egress: TCP 179, TCP 2379, TCP 2380 and 6 more) and what policies allow",
+    ]);
+    expect(await notesOf("delete hostendpoint all")).toEqual([
+      "note: opens ingress and egress of host newhost (hostendpoint/all)",
+    ]);
+  });
+
+  test("with the profile that allows everything closes nothing", async () => {
+    expect(await apply(host("newhost", { profiles: [`${identity.product}-default-allow`] }))).toEqual([]);
+  });
+});
+
+test("a command does not fail if whom it concerns cannot be read", async () => {
+  const reading = storeAround(store, {
+    async read(wanted) {
+      const isAll = wanted.some((each) => each.kind === "prefix" && each.prefix.includes("/workloadendpoints/"));
+      if (isAll) throw new PluginError("api-unavailable", "Cannot list pods");
+      return store.read(wanted);
+    },
+  });
+  const { code, stderr } = await runInside(["apply", "-f", "-"], { store: reading, stdin: policy("deny", {}) });
+
+  expect(code).toBe(EXIT_OK);
+  expect(stderr).toBe("note: whom this closes or opens is not known: Cannot list pods\n");
+});

@@ -1,0 +1,224 @@
+/**
+ * What a command that changes policies, profiles, tiers, endpoints or their labels means for connections, on stderr: whom
+ * it closes or opens, policies that select nothing, hosts that nobody knows or that it closes. The resources are read once,
+ * before the first write; what the command has written since is put on top, so that changes of others are not attributed to it.
+ */
+import { counted } from "../../counted.ts";
+import type { Datastore, OrderedChange } from "../../datastore/datastore.ts";
+import { describeFailure, PluginError } from "../../errors.ts";
+import type { HostEndpoint } from "../../model/host-endpoint.ts";
+import { ENDPOINT, GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, NETWORK_POLICY, PROFILE, TIER } from "../../model/kinds.ts";
+import { nearestName } from "../../model/nearest-name.ts";
+import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import type { Resource } from "../../model/resource.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { Direction } from "../../policy/effective-rule.ts";
+import { POLICY_KINDS } from "../../policy/inputs.ts";
+import { idlePolicies, type PolicyEffect, policyEffects } from "../../policy/judge/policy-effects.ts";
+import type { AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
+import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
+import { quoted } from "../../quote.ts";
+import type { Context, Given } from "../command.ts";
+import { paintStderr } from "../paint.ts";
+import { isDryRun } from "./dry-run.ts";
+import { referenceText } from "./reference.ts";
+
+/** The kinds whose changes close or open connections. Rules that match by labels and network sets are not compared. */
+const KINDS = {
+  endpoints: ENDPOINT,
+  hostEndpoints: HOST_ENDPOINT,
+  profiles: PROFILE,
+  networkPolicies: NETWORK_POLICY,
+  globalNetworkPolicies: GLOBAL_NETWORK_POLICY,
+  tiers: TIER,
+} as const;
+const NAMES = Object.keys(KINDS) as readonly (keyof typeof KINDS)[];
+
+/** Does the work with the store, then says what it has changed. The notes never make a command fail. */
+export async function withPolicyNotes<T>(
+  store: Datastore,
+  { context, given }: { readonly context: Context; readonly given: Given },
+  work: (store: Datastore) => Promise<T>,
+): Promise<T> {
+  const recording = new Recording(store);
+  try {
+    return await work(recording.store());
+  } finally {
+    const run = isDryRun(given) ? " (dry run)" : "";
+    for (const note of await recording.notes())
+      context.stderr(`${paintStderr(context).yellow("note:")} ${note}${run}\n`);
+  }
+}
+
+/** What is written, and the resources as they were right before the first write that policy depends on. */
+class Recording {
+  private readonly written = new Map<string, string | undefined>();
+  private before: ReadPolicy | PluginError | undefined;
+
+  constructor(private readonly target: Datastore) {}
+
+  async notes(): Promise<readonly string[]> {
+    if (this.before === undefined || this.written.size === 0) return [];
+    if (this.before instanceof PluginError) {
+      return [`whom this closes or opens is not known: ${describeFailure(this.before)}`];
+    }
+    return policyNotes(this.before, this.written);
+  }
+
+  store(): Datastore {
+    const { target } = this;
+    return {
+      atomicity: target.atomicity,
+      isOrchestratorApi: target.isOrchestratorApi,
+      read: (wanted, at) => target.read(wanted, at),
+      watch: (prefix, from, signal) => target.watch(prefix, from, signal),
+      close: () => target.close(),
+      commit: async (changes) => {
+        await this.prepare(changes);
+        const outcome = await target.commit(changes);
+        if (outcome.ok) this.record(changes);
+        return outcome;
+      },
+      // Policies and endpoints are not written in this way.
+      transact: (wanted, decide) => target.transact(wanted, decide),
+    };
+  }
+
+  private async prepare(changes: readonly OrderedChange[]): Promise<void> {
+    const isConcerned = changes.some(({ key }) => NAMES.some((name) => key.startsWith(POLICY_KINDS[name].prefix)));
+    if (!isConcerned || this.before !== undefined) return;
+    this.before = await readPolicy(this.target).catch((failure: unknown) => {
+      if (failure instanceof PluginError) return failure;
+      throw failure;
+    });
+  }
+
+  private record(changes: readonly OrderedChange[]): void {
+    for (const change of changes) {
+      if (change.kind === "expect") continue;
+      this.written.set(change.key, change.kind === "delete" ? undefined : change.value);
+    }
+  }
+}
+
+/** `undefined`: deleted. */
+type WrittenRecords = ReadonlyMap<string, string | undefined>;
+
+function policyNotes(before: ReadPolicy, written: WrittenRecords): readonly string[] {
+  const after = withWritten(before.resources, written);
+  const isNew = <R extends Resource>(each: R) => written.get(keyOf(each)) !== undefined;
+  const policies: readonly AnyPolicy[] = [...after.networkPolicies, ...after.globalNetworkPolicies].filter(isNew);
+  const effects = policyEffects(before.resources, after);
+  return [
+    ...idleNotes(policies, after),
+    ...after.hostEndpoints.filter(isNew).flatMap((endpoint) => unknownNodeNotes(endpoint, before)),
+    ...workloadNotes(effects),
+    ...hostNotes(effects, before),
+  ];
+}
+
+function withWritten(before: PolicyResources, written: WrittenRecords): PolicyResources {
+  if (written.size === 0) return before;
+  const replaced = NAMES.map((name) => {
+    const { prefix, decode } = POLICY_KINDS[name];
+    const own = [...written].filter(([key]) => key.startsWith(prefix));
+    if (own.length === 0) return [name, before[name]] as const;
+    const kept = (before[name] as readonly Resource[]).filter((each) => !written.has(keyOf(each)));
+    const made = own.flatMap(([key, value]) => (value === undefined ? [] : [decode({ key, value, revision: "" })]));
+    return [name, [...kept, ...made]] as const;
+  });
+  return { ...before, ...Object.fromEntries(replaced) };
+}
+
+function keyOf({ kind, metadata }: Resource): string {
+  const own = NAMES.find((name) => KINDS[name].kind === kind);
+  return own === undefined ? "" : KINDS[own].key(metadata);
+}
+
+function idleNotes(policies: readonly AnyPolicy[], resources: PolicyResources): readonly string[] {
+  const idle = idlePolicies(policies, resources);
+  if (idle.length > NAMED) {
+    return [`${idle.length} policies select nothing now: ${listed(idle.map(({ policy }) => titleOf(policy)))}`];
+  }
+  return idle.map(({ policy, unknownLabel }) => {
+    const { name, meant } = unknownLabel ?? {};
+    const hint = meant === undefined ? "" : `; did you mean ${quoted(meant)}?`;
+    const reason = name === undefined ? "" : `: nothing has the label ${quoted(name)}${hint}`;
+    return `${titleOf(policy)} selects nothing now${reason}`;
+  });
+}
+
+function unknownNodeNotes({ metadata, spec }: HostEndpoint, { nodes }: ReadPolicy): readonly string[] {
+  const names = nodes.map((node) => node.metadata.name);
+  if (spec.node === undefined || names.includes(spec.node)) return [];
+  const nearest = nearestName(spec.node, names);
+  const hint = nearest === undefined ? "" : `; did you mean ${quoted(nearest)}?`;
+  const known = names.length === 0 ? "there are none" : `nodes are ${listed(names)}`;
+  return [`node ${quoted(spec.node)} of hostendpoint/${metadata.name} is not known: ${known}${hint}`];
+}
+
+const NAMED = 3;
+
+/** `web, db, cache and 2 more`. */
+function listed(names: readonly string[]): string {
+  const more = names.length - NAMED;
+  return `${names.slice(0, NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+function workloadNotes(effects: readonly PolicyEffect[]): readonly string[] {
+  const workloads = effects.flatMap(({ endpoint, ...rest }) =>
+    endpoint.kind === "WorkloadEndpoint" ? [{ ...rest, endpoint }] : [],
+  );
+  return (["closes", "opens", "changes"] as const).flatMap((kind) => {
+    const ways = Map.groupBy(
+      Map.groupBy(
+        workloads.filter((effect) => effect.kind === kind),
+        ({ endpoint }) => endpoint,
+      ),
+      ([, own]) => own.map(({ direction }) => direction).join(" and "),
+    );
+    return Array.from(ways, ([directions, found]) => {
+      const endpoints = found.map(([endpoint]) => endpoint);
+      return `${kind} ${directions} of ${countedWorkloads(endpoints)}: ${listed(endpoints.map(nameOf).toSorted())}`;
+    });
+  });
+}
+
+function countedWorkloads(endpoints: readonly WorkloadEndpoint[]): string {
+  const pods = endpoints.filter(({ spec }) => spec.pod !== undefined).length;
+  return counted(endpoints.length, pods === 0 ? "container" : pods === endpoints.length ? "pod" : "workload");
+}
+
+function nameOf({ metadata, spec }: WorkloadEndpoint): string {
+  if (spec.pod !== undefined) return `${metadata.namespace ?? ""}/${spec.pod}`;
+  return spec.workload ?? spec.containerID?.slice(0, 12) ?? metadata.name;
+}
+
+function hostNotes(effects: readonly PolicyEffect[], { configurations }: ReadPolicy): readonly string[] {
+  const hosts = Map.groupBy(
+    effects.filter(({ endpoint }) => endpoint.kind === "HostEndpoint"),
+    ({ endpoint, kind }) => `${kind} ${endpoint.metadata.name}`,
+  );
+  return Array.from(hosts.values()).flatMap((own) => {
+    const [first] = own;
+    if (first === undefined) return [];
+    const { endpoint, kind } = first;
+    const { node = "" } = endpoint.spec;
+    const directions = own.map(({ direction }) => direction);
+    const what = `${kind} ${directions.join(" and ")} of host ${node} (hostendpoint/${endpoint.metadata.name})`;
+    if (kind !== "closes") return [what];
+    const settings = nodeAgentSettings(configurations, node);
+    const ports = (direction: Direction) => {
+      const { failsafeInboundHostPorts: incoming, failsafeOutboundHostPorts: outgoing } = settings;
+      const open = direction === "ingress" ? incoming : outgoing;
+      return `${direction}: ${open.length === 0 ? "none" : listed(open.map(({ protocol, port }) => `${protocol} ${port}`))}`;
+    };
+    const safe = directions.map(ports).join("; ");
+    return [`${what}: nothing is allowed but failsafe ports (${safe}) and what policies allow`];
+  });
+}
+
+function titleOf(policy: AnyPolicy): string {
+  const kind = policy.kind === "NetworkPolicy" ? NETWORK_POLICY : GLOBAL_NETWORK_POLICY;
+  return referenceText(kind, policy.metadata);
+}

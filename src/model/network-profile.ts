@@ -1,0 +1,32 @@
+/**
+ * The profile of a network: written by the first ADD of a container without a pod, and never changed by the plugin.
+ *
+ * Its ingress rule admits the network itself. Nobody has asked for that rule, so policy does not close a container by it:
+ * as long as the record is as ADD wrote it, a container that no policy selects stays open, as a pod of a namespace does.
+ * An edited record counts as it is written. Pure, and without schemas: the plugin imports it.
+ */
+import type { Profile } from "./profile.ts";
+
+/** What ADD writes for containers that are not pods. */
+export function networkProfileSpec(network: string): Profile["spec"] {
+  return {
+    egress: [{ action: "Allow" }],
+    ingress: [{ action: "Allow", source: { selector: `has(${network})` } }],
+    labelsToApply: { [network]: "" },
+  };
+}
+
+/** Whether the record is one that ADD wrote and nobody edited: neither its rules nor its labels and annotations. */
+export function isUneditedNetworkProfile({ metadata, spec }: Profile): boolean {
+  const { name, uid: _, creationTimestamp: __, resourceVersion: ___, ...others } = metadata;
+  return Object.values(others).every(isEmpty) && Bun.deepEquals(spec, networkProfileSpec(name));
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === undefined || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
+}
+
+/** What the profile says about endpoints of workloads. Host endpoints that name it have chosen its rules. */
+export function workloadProfileSpec(profile: Profile): Profile["spec"] {
+  return isUneditedNetworkProfile(profile) ? { ...profile.spec, ingress: [{ action: "Allow" }] } : profile.spec;
+}

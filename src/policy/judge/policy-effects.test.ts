@@ -1,0 +1,82 @@
+/** What is said to be open, the judge allows, whatever the packet; and the other way round where no packet can tell. */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { globalPolicy } from "../../../test/support/global-policy.ts";
+import { proofSize } from "../../../test/support/proof-size.ts";
+import { histories, packets } from "../../../test/support/random-cluster.ts";
+import { judge } from "./judge.ts";
+import { type PolicyEffect, policyEffects } from "./policy-effects.ts";
+import type { PolicyResources } from "./resources.ts";
+
+const RUNS = proofSize({ everyDay: 60, soak: 5_000 });
+
+describe("policyEffects()", () => {
+  test("what it calls open before or after a change, the judge allows for every packet", () => {
+    fc.assert(
+      fc.property(histories, fc.array(packets, { minLength: 10, maxLength: 10 }), (history, some) => {
+        for (const [index, after] of history.entries()) {
+          const before = history[index - 1];
+          if (before === undefined) continue;
+          for (const effect of policyEffects(before, after)) {
+            if (effect.endpoint.kind === "HostEndpoint" || effect.kind === "changes") continue;
+            const open = effect.kind === "closes" ? before : after;
+            const verdicts = some.map((packet) => verdictIn(open, effect, packet));
+            expect(new Set(verdicts)).toEqual(new Set(["allow"]));
+          }
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test("a change and its reverse have opposite effects on the same endpoints", () => {
+    const opposite = { closes: "opens", opens: "closes", changes: "changes" } as const;
+    const texts = (effects: readonly PolicyEffect[], kindOf: (kind: PolicyEffect["kind"]) => string) =>
+      effects
+        .map(
+          ({ endpoint, direction, kind }) => `${kindOf(kind)} ${direction} ${endpoint.kind} ${endpoint.metadata.name}`,
+        )
+        .toSorted();
+    fc.assert(
+      fc.property(histories, (history) => {
+        const [before, after] = history;
+        if (before === undefined || after === undefined) return;
+        expect(texts(policyEffects(after, before), (kind) => kind)).toEqual(
+          texts(policyEffects(before, after), (kind) => opposite[kind]),
+        );
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test("a policy that denies everything closes whom it selects, one that is evaluated before routing closes no workload", () => {
+    fc.assert(
+      fc.property(histories, ([first]) => {
+        if (first === undefined) return;
+        const open = {
+          ...first,
+          networkPolicies: [],
+          globalNetworkPolicies: [globalPolicy("x", { selector: "!all()" })],
+        };
+        const deny = { selector: "all()", types: ["Ingress"], ingress: [{ action: "Deny" }] };
+        const closing = { ...open, globalNetworkPolicies: [globalPolicy("y", deny), ...open.globalNetworkPolicies] };
+        const early = globalPolicy("y", { ...deny, preDNAT: true, applyOnForward: true });
+        const before = policyEffects(open, { ...open, globalNetworkPolicies: [early, ...open.globalNetworkPolicies] });
+
+        expect(before).toEqual([]);
+        expect(
+          policyEffects(open, closing).every(({ kind, direction }) => kind !== "opens" && direction === "ingress"),
+        ).toBe(true);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+function verdictIn(resources: PolicyResources, effect: PolicyEffect, packet: Parameters<typeof judge>[0]): string {
+  const { endpoint, direction } = effect;
+  const own = resources.endpoints.find(
+    ({ metadata }) => metadata.name === endpoint.metadata.name && metadata.namespace === endpoint.metadata.namespace,
+  );
+  return own === undefined ? "none" : judge(packet, own, direction, resources).verdict;
+}

@@ -1,0 +1,257 @@
+/**
+ * Whom a change of policies, profiles, tiers or labels closes or opens: which endpoints were open in a direction, whatever
+ * the packet, and are not any more, or the other way round. Compares what applies to an endpoint, not packets. Pure.
+ */
+import { isFinished } from "../../model/finished-pods.ts";
+import { nearestName } from "../../model/nearest-name.ts";
+import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
+import { typesOf } from "../../model/policy-spec.ts";
+import { parseSelector } from "../../selector/parse.ts";
+import type { Labels, Selector } from "../../selector/selector.ts";
+import type { Direction } from "../effective-rule.ts";
+import { enforcedPolicy, profileRules } from "./enforced-policy.ts";
+import { comparePolicies, isBeforeRouting, profileNamed, scopeOf, tiersOf } from "./judge.ts";
+import { labelsOf, selectionOf } from "./members.ts";
+import type { AnyEndpoint, AnyPolicy, PolicyResources } from "./resources.ts";
+
+export interface PolicyEffect {
+  readonly endpoint: AnyEndpoint;
+  readonly direction: Direction;
+  /** `changes`: it was restricted, and is restricted in another way. */
+  readonly kind: "closes" | "opens" | "changes";
+}
+
+/** What is the same in both must be the same object. A workload that only one of them has is not compared. */
+export function policyEffects(before: PolicyResources, after: PolicyResources): readonly PolicyEffect[] {
+  const former = new AppliedPolicies(before);
+  const present = new AppliedPolicies(after, former);
+  const isConcerned = concernedBy(former, present);
+  const workloads = pairsOf(before.endpoints, after.endpoints).filter(
+    ([left, right]) => left !== undefined && right !== undefined && !isFinished(right),
+  );
+  const hosts = pairsOf(before.hostEndpoints, after.hostEndpoints);
+  return [...workloads, ...hosts]
+    .filter(([left, right]) => left !== right || isConcerned(left))
+    .flatMap(([left, right]) =>
+      (["ingress", "egress"] as const).flatMap((direction): readonly PolicyEffect[] => {
+        const endpoint = right ?? left;
+        if (endpoint === undefined) return [];
+        const kind = effectBetween(former.at(left, direction), present.at(right, direction));
+        return kind === undefined ? [] : [{ endpoint, direction, kind }];
+      }),
+    );
+}
+
+export interface IdlePolicy {
+  readonly policy: AnyPolicy;
+  /** A label that its selector names and no endpoint has; `meant`: one that endpoints have and that looks like it. */
+  readonly unknownLabel?: { readonly name: string; readonly meant?: string };
+}
+
+/** Those that select nothing, neither a workload nor a host. */
+export function idlePolicies(policies: readonly AnyPolicy[], resources: PolicyResources): readonly IdlePolicy[] {
+  if (policies.length === 0) return [];
+  const running = resources.endpoints.filter((endpoint) => !isFinished(endpoint));
+  const all = [...running, ...resources.hostEndpoints].map((endpoint) => labelsOf(endpoint, resources));
+  const known = [...new Set(all.flatMap((labels) => Object.keys(labels)))];
+  return policies
+    .filter((policy) => !all.some(selectionOf(scopeOf(policy))))
+    .map((policy) => {
+      const parsed = parseSelector(policy.spec.selector ?? "");
+      const name = parsed.ok ? labelNamesIn(parsed.selector).find((label) => !known.includes(label)) : undefined;
+      if (name === undefined) return { policy };
+      const meant = nearestName(name, known);
+      return { policy, unknownLabel: { name, ...(meant === undefined ? {} : { meant }) } };
+    });
+}
+
+function labelNamesIn(selector: Selector): readonly string[] {
+  switch (selector.kind) {
+    case "all":
+    case "global":
+      return [];
+    case "not":
+      return labelNamesIn(selector.operand);
+    case "and":
+    case "or":
+      return selector.operands.flatMap(labelNamesIn);
+    default:
+      return [selector.label];
+  }
+}
+
+type Pair = readonly [AnyEndpoint | undefined, AnyEndpoint | undefined];
+
+function pairsOf(before: readonly AnyEndpoint[], after: readonly AnyEndpoint[]): readonly Pair[] {
+  const nameOf = ({ metadata }: AnyEndpoint) => `${metadata.namespace ?? ""}/${metadata.name}`;
+  const former = new Map(before.map((endpoint) => [nameOf(endpoint), endpoint]));
+  const present = new Map(after.map((endpoint) => [nameOf(endpoint), endpoint]));
+  const gone = before.filter((endpoint) => !present.has(nameOf(endpoint)));
+  return [
+    ...after.map((endpoint): Pair => [former.get(nameOf(endpoint)), endpoint]),
+    ...gone.map((endpoint): Pair => [endpoint, undefined]),
+  ];
+}
+
+/** What decides in one direction of an endpoint. */
+interface Applied {
+  readonly isOpen: boolean;
+  readonly deciders: readonly unknown[];
+}
+
+function effectBetween(before: Applied, after: Applied): PolicyEffect["kind"] | undefined {
+  if (before.isOpen) return after.isOpen ? undefined : "closes";
+  if (after.isOpen) return "opens";
+  const isSame =
+    before.deciders.length === after.deciders.length &&
+    before.deciders.every((decider, index) => decider === after.deciders[index]);
+  return isSame ? undefined : "changes";
+}
+
+/** Whether an endpoint that is itself unchanged may be judged in another way. */
+function concernedBy(before: AppliedPolicies, after: AppliedPolicies): (endpoint: AnyEndpoint | undefined) => boolean {
+  const [left, right] = [before.resources, after.resources];
+  const isTierChanged = differences(left.tiers, right.tiers).size > 0;
+  const profiles = new Set(Array.from(differences(left.profiles, right.profiles), ({ metadata }) => metadata.name));
+  const changed = [
+    ...differences(left.networkPolicies, right.networkPolicies),
+    ...differences(left.globalNetworkPolicies, right.globalNetworkPolicies),
+  ].map((policy) => selectionOf(scopeOf(policy)));
+  // The limits of a namespace can close policies that nobody has changed.
+  const isClosedElsewhere = before.closedCount !== after.closedCount;
+  return (endpoint) => {
+    if (endpoint === undefined) return false;
+    if (isTierChanged || isClosedElsewhere) return true;
+    if (before.isEnforcedFor(endpoint) !== after.isEnforcedFor(endpoint)) return true;
+    if ((endpoint.spec.profiles ?? []).some((name) => profiles.has(name))) return true;
+    const labels = changed.length === 0 ? {} : before.labelsOf(endpoint);
+    return changed.some((selects) => selects(labels));
+  };
+}
+
+function differences<T>(left: readonly T[], right: readonly T[]): ReadonlySet<T> {
+  return new Set(left).symmetricDifference(new Set(right));
+}
+
+/** Which policies apply to an endpoint, for many endpoints. */
+class AppliedPolicies {
+  readonly closedCount: number;
+  private readonly policies: readonly AppliedPolicy[];
+  /** Those that the former state does not have. */
+  private readonly others: readonly AppliedPolicy[];
+  private readonly isAnywhere: boolean;
+  private readonly byStored: ReadonlyMap<AnyPolicy, AppliedPolicy>;
+  private readonly placed = new Map<AnyEndpoint, readonly AppliedPolicy[]>();
+  /** Many workloads have the same labels. */
+  private readonly selectingLabels = new Map<string, readonly AppliedPolicy[]>();
+  private readonly nodes: ReadonlySet<string | undefined>;
+
+  /** `former`: another state with most of the same policies; which of them select what is found out once. */
+  constructor(
+    readonly resources: PolicyResources,
+    private readonly former?: AppliedPolicies,
+  ) {
+    const { networkPolicies, globalNetworkPolicies, hostEndpoints } = resources;
+    const stored: readonly AnyPolicy[] = [...networkPolicies, ...globalNetworkPolicies];
+    const enforced = stored.map((policy) => ({ stored: policy, policy: enforcedPolicy(policy, resources) }));
+    this.closedCount = enforced.filter((each) => each.policy !== each.stored).length;
+    this.policies = enforced
+      .filter(({ policy }) => !isBeforeRouting(policy))
+      .toSorted((left, right) => comparePolicies(left.policy, right.policy))
+      .map(({ stored, policy }) => {
+        const known = former?.policyOf(stored);
+        if (known?.policy === policy) return known;
+        return { stored, policy, types: typesOf(policy.spec), selects: selectionOf(scopeOf(policy)) };
+      });
+    this.byStored = new Map(this.policies.map((each) => [each.stored, each]));
+    this.others = this.policies.filter((each) => former?.policyOf(each.stored) !== each);
+    this.isAnywhere = stored.length > 0;
+    this.nodes = new Set(hostEndpoints.map(({ spec }) => spec.node));
+  }
+
+  /** Without any policy and host endpoint there is no table, so that profiles do not count either. */
+  isEnforcedFor({ kind, spec }: AnyEndpoint): boolean {
+    return kind === "HostEndpoint" || this.isAnywhere || this.nodes.has(spec.node);
+  }
+
+  labelsOf(endpoint: AnyEndpoint): Labels {
+    return labelsOf(endpoint, this.resources);
+  }
+
+  /** Without an endpoint nothing is restricted. */
+  at(endpoint: AnyEndpoint | undefined, direction: Direction): Applied {
+    if (endpoint === undefined || !this.isEnforcedFor(endpoint)) return { isOpen: true, deciders: [] };
+    const type = direction === "ingress" ? "Ingress" : "Egress";
+    const selecting = this.placed.get(endpoint) ?? this.selecting(this.labelsOf(endpoint));
+    this.placed.set(endpoint, selecting);
+    const applying = selecting.filter(({ types }) => types.includes(type));
+    const profiles = (endpoint.spec.profiles ?? []).flatMap((name) => profileNamed(name, this.resources) ?? []);
+    const ofTiers = this.opennessOfTiers(
+      applying.map(({ policy }) => policy),
+      direction,
+    );
+    const rules = profiles.flatMap((profile) => profileRules(profile, endpoint, direction, this.resources));
+    return {
+      isOpen: ofTiers === "passed" ? opennessOf(rules) === "open" : ofTiers === "open",
+      deciders: [...applying.map(({ stored }) => stored), ...(ofTiers === "passed" ? profiles : [])],
+    };
+  }
+
+  private policyOf(stored: AnyPolicy): AppliedPolicy | undefined {
+    return this.byStored.get(stored);
+  }
+
+  private selecting(labels: Labels): readonly AppliedPolicy[] {
+    const text = JSON.stringify(labels);
+    const known = this.selectingLabels.get(text) ?? this.derived(labels, this.former?.selectingLabels.get(text));
+    const found = known ?? this.policies.filter(({ selects }) => selects(labels));
+    this.selectingLabels.set(text, found);
+    return found;
+  }
+
+  private derived(labels: Labels, before: readonly AppliedPolicy[] | undefined): readonly AppliedPolicy[] | undefined {
+    if (before === undefined) return undefined;
+    const kept = before.filter((each) => this.policyOf(each.stored) === each);
+    const more = this.others.filter(({ selects }) => selects(labels));
+    return [...kept, ...more].toSorted((left, right) => comparePolicies(left.policy, right.policy));
+  }
+
+  private opennessOfTiers(policies: readonly AnyPolicy[], direction: Direction): Openness {
+    for (const { policies: members, defaultAction } of tiersOf(policies, this.resources)) {
+      const openness = opennessOf(members.flatMap(({ spec }) => spec[direction] ?? []));
+      if (openness === "undecided" && defaultAction === "Deny") return "restricted";
+      if (openness === "open" || openness === "restricted") return openness;
+    }
+    return "passed";
+  }
+}
+
+interface AppliedPolicy {
+  readonly stored: AnyPolicy;
+  readonly policy: AnyPolicy;
+  readonly types: readonly string[];
+  readonly selects: (labels: Labels) => boolean;
+}
+
+/** `passed`: to the next tier or the profiles, whatever the packet. `undecided`: there is no rule. */
+type Openness = "open" | "restricted" | "passed" | "undecided";
+
+/** The first rule decides about every packet, or some packets are judged by others. */
+function opennessOf(rules: readonly PolicyRule[]): Openness {
+  const first = rules.find(({ action }) => action !== "Log");
+  if (first === undefined) return "undecided";
+  if (!matchesEverything(first)) return "restricted";
+  return first.action === "Allow" ? "open" : first.action === "Pass" ? "passed" : "restricted";
+}
+
+function matchesEverything({ action: _, metadata: __, source, destination, ...criteria }: PolicyRule): boolean {
+  return Object.values(criteria).every((value) => value === undefined) && isAny(source) && isAny(destination);
+}
+
+function isAny(entity: EntityRule = {}): boolean {
+  return Object.values(entity).every((value) => value === undefined || value === "" || isEmptyList(value));
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
