@@ -251,6 +251,7 @@ describe("config check", () => {
 
     expect(code).toBe(EXIT_OK);
     expect(stdout).not.toContain("MARK");
+    expect(stdout).not.toContain("token");
     expect(effective).toMatchObject({ datastore_type: "etcdv3", num_queues: 1, ipam: { assign_ipv4: "true" } });
     expect(JSON.parse((await check(text, "--effective", "-o", "json")).stdout).files[0].effective).toEqual(effective);
   });
