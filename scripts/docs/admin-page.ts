@@ -39,8 +39,9 @@ export function adminPage(): string {
     "a file does not hide the environment. A variable may also have the prefix " +
       `\`${identity.environmentPrefix}\`, and then takes precedence over the one without. An unknown field of the file is an error.`,
     "If none of them selects a datastore, it is that of the first network config in",
-    `\`${NETWORK_CONFIG_DIRECTORY}\` that runs the plugin \`${identity.product}\`, and stderr says so. If there is none, it is etcd at`,
-    "`http://127.0.0.1:2379`.",
+    `\`${NETWORK_CONFIG_DIRECTORY}\` that runs the plugin \`${identity.product}\`. If there is none, it is etcd at \`http://127.0.0.1:2379\`.`,
+    "Which network config it is from is said on stderr if it matters: when the command creates the datastore, before an error, by `datastore check`, and",
+    "with `--log-level debug`.",
     "",
     ...datastoreTable(),
     "",

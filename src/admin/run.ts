@@ -14,6 +14,7 @@ import {
   UsageError,
 } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
+import { DatastoreNotice } from "./datastore/notice.ts";
 import { helpText, type Page } from "./help.ts";
 import { interruptible } from "./interruptible.ts";
 import { Interruption, isInterruption } from "./interruption.ts";
@@ -24,8 +25,9 @@ import { withRequestLog } from "./request-log.ts";
 import { unknownCommand } from "./unknown-command.ts";
 import { checkingVersion } from "./version/version-check.ts";
 
-export async function runAdmin(args: readonly string[], context: Context): Promise<ExitCode> {
+export async function runAdmin(args: readonly string[], surroundings: Context): Promise<ExitCode> {
   const tool = [identity.adminTool];
+  const context = { ...surroundings, datastoreNotice: new DatastoreNotice((text) => surroundings.stderr(text)) };
   try {
     return await runIn(COMMANDS, tool, args, interruptible(context));
   } catch (failure) {

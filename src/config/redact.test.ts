@@ -32,7 +32,9 @@ describe("redactValue()", () => {
 
 describe("redactAll()", () => {
   test("hides a secret, and does not invent one where there is none", () => {
-    expect(redactAll({ token: "t", password: undefined, secret: null, passphrase: "", credential: { user: "u" } })).toEqual({
+    expect(
+      redactAll({ token: "t", password: undefined, secret: null, passphrase: "", credential: { user: "u" } }),
+    ).toEqual({
       token: "[redacted]",
       password: undefined,
       secret: null,
