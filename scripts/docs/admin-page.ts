@@ -23,6 +23,7 @@ export function adminPage(): string {
     "- Results go to stdout; errors, notes and progress go to stderr.",
     "- With `-o json`, a resource that could not be written has `reason` (`resource-exists`, `resource-missing`, `resource-changed` and others, listed in",
     "  [errors.md](errors.md)) and `retry`.",
+    "- If etcd does not answer for 2 seconds, a line on stderr says so and how long the command still waits: at most 16 seconds in all.",
     "- Colours are used only on a terminal, and never if `NO_COLOR` is set.",
     "- Secrets are never printed: user names and passwords in URLs, tokens and keys are replaced by `[redacted]`.",
     "",
