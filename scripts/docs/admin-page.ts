@@ -24,6 +24,8 @@ export function adminPage(): string {
     "- With `-o json`, a resource that could not be written has `reason` (`resource-exists`, `resource-missing`, `resource-changed` and others, listed in",
     "  [errors.md](errors.md)) and `retry`.",
     "- If etcd does not answer for 2 seconds, a line on stderr says so and how long the command still waits: at most 16 seconds in all.",
+    "- Tables fit the terminal: long names are shortened in the middle (`…`), sentences in the last column are wrapped, and on a narrow terminal the last columns",
+    "  are left out, which the header shows with `…`. `-o wide`, `--show-labels`, custom columns, and output to a file or a pipe are never shortened.",
     "- Colours are used only on a terminal, and never if `NO_COLOR` is set.",
     "- Secrets are never printed: user names and passwords in URLs, tokens and keys are replaced by `[redacted]`.",
     "",
