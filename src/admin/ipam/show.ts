@@ -1,4 +1,5 @@
 import type { Datastore } from "../../datastore/datastore.ts";
+import { createPoolCommand } from "../../ipam/pools.ts";
 import { DEFAULT_IPAM_CONFIGURATION, ipamConfiguration } from "../../model/ipam-configuration.ts";
 import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
@@ -87,7 +88,7 @@ async function showPools(store: Datastore, context: Context, given: Given): Prom
   } else if (usages.length > 0) {
     const noPool = pools.unreadable.length === 0 ? "(no pool)" : "(no readable pool)";
     context.stdout(table(usages, { context, showsBlocks, noPool }));
-  } else if (unreadable.length === 0) context.stderr("No pools found.\n");
+  } else if (unreadable.length === 0) context.stderr(`No pools found; create one: ${createPoolCommand(4)}\n`);
   return reportUnreadable(context, unreadable);
 }
 
