@@ -16,6 +16,7 @@ import type { Expression } from "../linux/nftables/expression.ts";
 import type { RuleCount } from "../linux/nftables/rule-counts.ts";
 import type { Tracer } from "../linux/nftables/trace.ts";
 import type { HostAddress } from "../linux/rtnetlink/host-addresses.ts";
+import type { CniHost } from "./cni-host.ts";
 import type { DatastoreNotice } from "./datastore/notice.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
@@ -119,6 +120,8 @@ export interface Context {
   readonly containerAddresses: () => Promise<ReadonlySet<string> | undefined>;
   /** Identity of the machine that the tool runs on; an ID is generated if it has none. */
   machineIdentity(): Promise<string>;
+  /** The container runtimes and the plugins of this host. */
+  readCniHost(): Promise<CniHost>;
   /** Opens the text in an editor, and returns it when the editor has ended. */
   editText(text: string, editor: string): Promise<EditedText>;
   openDatastore(settings: DatastoreSettings): Promise<Datastore>;

@@ -69,6 +69,7 @@ export async function run(args: readonly string[]): Promise<number> {
     containerAddresses: async () => (await import("../linux/container-addresses.ts")).containerAddresses(),
     machineIdentity: async () =>
       (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
+    readCniHost: async () => (await import("../admin/host/read-cni-host.ts")).readCniHost(environment),
     editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),
     openDatastore: (settings) => openDatastore(settings, { environment, warn, onSilence: reportSilence }),
     openKubeClient: async (access) => {
