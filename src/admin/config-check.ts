@@ -53,7 +53,12 @@ export const configCheck: Command = {
 async function hostOf(context: Context): Promise<ConfigHost> {
   return {
     ...(await context.readCniHost()),
-    isDirectory: async (path) => (await context.listFolder(path)) !== undefined,
+    // What does not exist, or cannot be looked at, is not known to be one.
+    isDirectory: (path) =>
+      context.listFolder(path).then(
+        (names) => names !== undefined,
+        () => false,
+      ),
     readPools: (decoded) => readPools(context, decoded),
   };
 }

@@ -42,7 +42,15 @@ describe("the admin tool", () => {
     const file = await fileOf("right.conf", JSON.stringify(MINIMAL));
 
     expect(run(["config", "check", file])).toEqual({ code: 0, stdout: `${file}: ok\n`, stderr: "" });
-    expect(run(["config", "check", "-"], JSON.stringify(MINIMAL)).code).toBe(0);
+    const logged = { ...MINIMAL, log_file_path: join(folder, "no/such/directory/cni.log") };
+    expect(run(["config", "check", "-"], JSON.stringify(logged))).toEqual({
+      code: 0,
+      stdout: "stdin: ok\n",
+      stderr: "",
+    });
+    expect(run(["config", "check", "-"], JSON.stringify({ ...MINIMAL, log_file_path: folder })).stdout).toContain(
+      "a directory",
+    );
   });
 
   test("reports every invalid input with its position: exit code 1", async () => {
