@@ -27,6 +27,12 @@ describe("redact()", () => {
     ["an assignment", `API_KEY=${SECRET}`],
     ["a YAML line", `password: ${SECRET}`],
     ["a YAML line with a token", `token: ${SECRET}`],
+    ["the value of a key that ends like a path", `"example.org/token": "${SECRET}"`],
+    ["the value of a key that is a path", `"/etc/passwd": ${SECRET} more`],
+    ["the quoted value of a key that is a path", `{"/run/token": "${SECRET}"}`],
+    ["an assignment after a path", `/run/token=${SECRET}`],
+    ["what follows a path without a space", `/run/token:${SECRET}`],
+    ["a password in a URL that ends like a path", `https://root:${SECRET}@h/token: it failed`],
   ])("hides %s", (_, text) => {
     expect(redact(text)).not.toContain(SECRET);
     expect(redact(text)).toContain("[redacted]");
@@ -38,6 +44,10 @@ describe("redact()", () => {
     'Cannot use pool "blue": no such pool',
     "token_file=/var/run/secrets/token",
     "the link 3: eth0@if4 is up",
+    'Cannot open datastore "/etc/passwd": it is not a SQLite database',
+    'Cannot read "/run/secrets/token": no such file or directory',
+    "Cannot read /run/secrets/.token: it is a directory",
+    'Cannot read "../my-secret": ENOENT',
     "http://host:80/path@version",
     "2026-11-15 03:22:14.123 [INFO][12] ipam: assigned 10.0.0.1/26",
     "image busybox@sha256:0123",
@@ -49,6 +59,14 @@ describe("redact()", () => {
     expect(redact(`GET https://root:${SECRET}@host:1/x failed`)).toBe("GET https://[redacted]@host:1/x failed");
     expect(redact(`{"token":"${SECRET}","a":1}`)).toBe('{"token":"[redacted]","a":1}');
   });
+
+  test.each(["password: hunter", '"password": correct horse', "my/password: correct horse", '"/a/password": hunter'])(
+    "hides a password that is a plain word: %s",
+    (text) => {
+      expect(redact(text)).toContain("[redacted]");
+      expect(redact(text)).not.toMatch(/hunter|correct/);
+    },
+  );
 
   test("changes nothing when applied twice", () => {
     const pieces = fc.constantFrom(
@@ -74,7 +92,19 @@ describe("redact()", () => {
     );
   });
 
-  test.each(["a", "a:", "://", "token", "eyJ", "-----BEGIN A-----", "a@", "://a:b/", " token"])(
+  test.each([
+    "a",
+    "a:",
+    "://",
+    "token",
+    "eyJ",
+    "-----BEGIN A-----",
+    "a@",
+    "://a:b/",
+    " token",
+    "/token: a ",
+    '"/token": ',
+  ])(
     "takes time in proportion to the length: %s again and again",
     (piece) => {
       const long = piece.repeat(Math.ceil(200_000 / piece.length));

@@ -60,13 +60,46 @@ const NAMED_VALUE = new RegExp(
   "gi",
 );
 
+type NamedMatch = readonly [
+  whole: string,
+  name: string,
+  quote: string,
+  separator: string,
+  value: string,
+  offset: number,
+  text: string,
+];
+
 /** Messages have the form "action token: state": a plain word after a colon and a space is prose, not a value. */
-function hideNamedValue(whole: string, name: string, quote: string, separator: string, value: string): string {
+function hideNamedValue(...match: NamedMatch): string {
+  const [whole, name, quote, separator, value] = match;
   const isProse =
     quote === "" && /:\s/.test(separator) && !/passw|passphrase/i.test(name) && /^[A-Za-z-]+$/.test(value);
-  if (isProse || !isSecretName(name) || value.startsWith("[redacted")) return whole;
+  if (isProse || isStateOfFile(match) || !isSecretName(name) || value.startsWith("[redacted")) return whole;
   const mark = /^\\?["']/.exec(value)?.[0] ?? "";
   return `${name}${quote}${separator}${mark}${HIDDEN}${mark}`;
+}
+
+/**
+ * A file may be called `passwd` or `token`, and what follows its path is prose: `Cannot open "/etc/passwd": it is not a
+ * database`. Only several words, or the code of a system error, after a path that begins with a slash are taken for it.
+ */
+function isStateOfFile([whole, , , separator, value, offset, text]: NamedMatch): boolean {
+  if (!/:\s/.test(separator) || !isAfterDirectories(text, offset)) return false;
+  const after = text.slice(offset + whole.length, offset + whole.length + 2);
+  return /^E[A-Z0-9]{2,12}:?$/.test(value) || (/^[A-Za-z-]+$/.test(value) && /^ [A-Za-z]/.test(after));
+}
+
+/** The directories before a name: they begin with a slash, after a quote, a space or nothing. */
+const DIRECTORIES = /^\.{0,2}\/(?:.*\/)?\.?$/;
+const ENDS_PATH = /[\s"'(:@=]/;
+/** As long as a path of Linux can be; a limit keeps the search linear. */
+const LONGEST_PATH = 4096;
+
+function isAfterDirectories(text: string, offset: number): boolean {
+  let start = offset;
+  while (start > 0 && offset - start <= LONGEST_PATH && !ENDS_PATH.test(text[start - 1] ?? "")) start -= 1;
+  return !/[:@=]/.test(text[start - 1] ?? "") && DIRECTORIES.test(text.slice(start, offset));
 }
 
 interface Rule {

@@ -45,7 +45,9 @@ function introduction(): readonly string[] {
     "```",
     "",
     `\`${identity.adminTool} config check FILE\` reports everything that is wrong with a config, with line and column;`,
-    "`--effective` prints the config with all defaults filled in.",
+    "`--effective` prints the config with all defaults filled in. It compares the config with the host too: the CNI versions that podman, containerd and",
+    "CRI-O accept ([how](decisions/runtime-versions-from-executables.md)), the plugins in their plugin directories, and the files and pools that the config",
+    "names; `--skip-files` leaves this out, for the config of another machine.",
   ];
 }
 

@@ -9,7 +9,7 @@ const PORTMAP = { type: "portmap", capabilities: { portMappings: true } };
 const BANDWIDTH = { type: "bandwidth", capabilities: { bandwidth: true } };
 
 async function check(file: object): Promise<readonly string[]> {
-  const { findings } = await checkNetworkFile(JSON.stringify(file), { looksForFiles: false });
+  const { findings } = await checkNetworkFile(JSON.stringify(file), {});
   return findings.map(({ severity, path, message }) => `${severity} ${path}: ${message}`);
 }
 

@@ -16,6 +16,8 @@ import type { Expression } from "../linux/nftables/expression.ts";
 import type { RuleCount } from "../linux/nftables/rule-counts.ts";
 import type { Tracer } from "../linux/nftables/trace.ts";
 import type { HostAddress } from "../linux/rtnetlink/host-addresses.ts";
+import type { CniHost } from "./cni-host.ts";
+import type { DatastoreNotice } from "./datastore/notice.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
 import { LOG_LEVEL_OPTION } from "./log-level-option.ts";
@@ -118,9 +120,13 @@ export interface Context {
   readonly containerAddresses: () => Promise<ReadonlySet<string> | undefined>;
   /** Identity of the machine that the tool runs on; an ID is generated if it has none. */
   machineIdentity(): Promise<string>;
+  /** The container runtimes and the plugins of this host. */
+  readCniHost(): Promise<CniHost>;
   /** Opens the text in an editor, and returns it when the editor has ended. */
   editText(text: string, editor: string): Promise<EditedText>;
   openDatastore(settings: DatastoreSettings): Promise<Datastore>;
+  /** Of the run of one command, which sets it. */
+  readonly datastoreNotice?: DatastoreNotice;
   /** Of the orchestrator's API, for what is not a record of the datastore. */
   openKubeClient(access: KubeAccess): Promise<KubeClient>;
   /** Runs a program of the host for at most half a minute; `undefined` if the host does not have it. */

@@ -1,6 +1,10 @@
 import { reasonOf } from "../config/config-files.ts";
+import { describeFailure } from "../errors.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, UsageError, wantsJson } from "./command.ts";
-import { checkNetworkFile, type FileReport } from "./network-file.ts";
+import { datastoreOf } from "./datastore/choice.ts";
+import { requireFile } from "./datastore/open.ts";
+import { findPools } from "./ipam/pools.ts";
+import { type CheckOptions, type ConfigHost, checkNetworkFile, type FileReport } from "./network-file.ts";
 import { paint } from "./paint.ts";
 
 interface CheckedFile extends FileReport {
@@ -14,13 +18,15 @@ export const configCheck: Command = {
   description: [
     "FILE is a network configuration or a network configuration list (conflist); - reads standard input.",
     "The plugins of a list are checked together: their order, their capabilities, and the options of portmap, bandwidth",
-    "and host-local. The exit code is 1 if there is any error, and 0 if there are only warnings and notes.",
+    "and host-local. Then the config is compared with this host: the CNI versions that podman, containerd and CRI-O accept, the",
+    "plugins in their plugin directories and in CNI_PATH, the files and the pools that it names. --skip-files leaves this out.",
+    "The exit code is 1 if there is any error, and 0 if there are only warnings and notes.",
   ].join("\n"),
   operands: "FILE…",
   completes: "files",
   options: [
     { name: "effective", summary: "Also print the configuration with all defaults filled in" },
-    { name: "skip-files", summary: "Do not check that the key, certificate and kubeconfig files exist" },
+    { name: "skip-files", summary: "Do not look at this host: its files, plugins, container runtimes and datastore" },
   ],
   examples: [
     { command: "config check /etc/cni/net.d/10-pods.conflist", does: "Check a file" },
@@ -33,7 +39,7 @@ export const configCheck: Command = {
   async run(context, given) {
     if (given.operands.length === 0)
       throw new UsageError('"config check" requires at least one FILE, or - for standard input');
-    const options = { looksForFiles: !given.switches.has("skip-files") };
+    const options = given.switches.has("skip-files") ? {} : { host: await hostOf(context) };
     const files: CheckedFile[] = [];
     for (const file of given.operands) files.push(await check(file, context, options));
 
@@ -44,11 +50,45 @@ export const configCheck: Command = {
   },
 };
 
-async function check(
-  file: string,
+async function hostOf(context: Context): Promise<ConfigHost> {
+  return {
+    ...(await context.readCniHost()),
+    // What does not exist, or cannot be looked at, is not known to be one.
+    isDirectory: (path) =>
+      context.listFolder(path).then(
+        (names) => names !== undefined,
+        () => false,
+      ),
+    readPools: (decoded) => readPools(context, decoded),
+  };
+}
+
+/** Longer than a datastore that answers takes; one that does not is only a note. */
+const LONGEST_READ_MILLISECONDS = 1_500;
+
+async function readPools(
   context: Context,
-  options: { readonly looksForFiles: boolean },
-): Promise<CheckedFile> {
+  decoded: Parameters<ConfigHost["readPools"]>[0],
+): ReturnType<ConfigHost["readPools"]> {
+  try {
+    const { settings } = datastoreOf(decoded);
+    await requireFile(settings);
+    const store = await context.openDatastore(settings);
+    const done = new AbortController();
+    try {
+      const limit = context.clock.wait(LONGEST_READ_MILLISECONDS, done.signal);
+      return await Promise.race([findPools(store), limit.then(() => ({ reason: "it does not answer" }))]);
+    } finally {
+      done.abort();
+      await store.close();
+    }
+  } catch (failure) {
+    context.signal.throwIfAborted();
+    return { reason: describeFailure(failure) };
+  }
+}
+
+async function check(file: string, context: Context, options: CheckOptions): Promise<CheckedFile> {
   try {
     const text = file === "-" ? await context.readStdin() : await context.readFile(file);
     return { file: file === "-" ? "stdin" : file, ...(await checkNetworkFile(text, options)) };

@@ -2,14 +2,7 @@
 import { COMMON_OPTIONS, type Command, type CommandGroup, commonOptionsOf, visibleCommands } from "./command.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Option } from "./option.ts";
-import type { Paint } from "./paint.ts";
-
-/** The terminal or file that help is printed to. */
-export interface Page {
-  readonly paint: Paint;
-  /** In columns. */
-  readonly width: number;
-}
+import { type Page, wrapped } from "./page.ts";
 
 /** `words`: the command line that leads to the subject, starting with the tool's name. */
 export function helpText(subject: Command | CommandGroup, words: readonly string[], page: Page): string {
@@ -85,17 +78,4 @@ function columns(rows: readonly (readonly [string, string])[], width: number): r
       index === 0 ? `  ${left.padEnd(first)}  ${line}` : `${indent}${line}`,
     ),
   );
-}
-
-/** Breaks text between words if it is too long for one line. */
-function wrapped(text: string, width: number): readonly string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    if (line !== "" && line.length + 1 + word.length > width) {
-      lines.push(line);
-      line = word;
-    } else line = line === "" ? word : `${line} ${word}`;
-  }
-  return [...lines, line];
 }

@@ -31,17 +31,18 @@ interface Node {
 const NO_MEMBERS: ReadonlyMap<string, Node> = new Map();
 
 export function locateJson(text: string): JsonPositions {
+  const positionAt = positionsIn(text);
   try {
     const scanner = new Scanner(text);
     const root = scanner.document();
     return {
       ok: true,
-      find: (path) => positionAt(text, offsetOf(root, path)),
-      repeated: scanner.repeated.map(({ path, offset }) => ({ path, position: positionAt(text, offset) })),
+      find: (path) => positionAt(offsetOf(root, path)),
+      repeated: scanner.repeated.map(({ path, offset }) => ({ path, position: positionAt(offset) })),
     };
   } catch (failure) {
     if (!(failure instanceof JsonSyntaxError)) throw failure;
-    return { ok: false, position: positionAt(text, failure.offset), reason: failure.message };
+    return { ok: false, position: positionAt(failure.offset), reason: failure.message };
   }
 }
 
@@ -62,9 +63,19 @@ function inAnyCase(node: Node, name: string): Node | undefined {
   return undefined;
 }
 
-function positionAt(text: string, offset: number): Position {
-  const before = text.slice(0, offset);
-  return { line: before.split("\n").length, column: offset - before.lastIndexOf("\n") };
+/** A file can have many problems: the beginnings of its lines are found once, with the first. */
+function positionsIn(text: string): (offset: number) => Position {
+  let starts: readonly number[] | undefined;
+  return (offset) => {
+    starts ??= [0, ...text.matchAll(/\n/g).map(({ index }) => index + 1)];
+    let [low, high] = [0, starts.length];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if ((starts[middle] ?? 0) <= offset) low = middle;
+      else high = middle;
+    }
+    return { line: low + 1, column: offset - (starts[low] ?? 0) + 1 };
+  };
 }
 
 class JsonSyntaxError extends Error {

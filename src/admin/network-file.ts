@@ -12,12 +12,19 @@ import { unreadableFiles } from "../config/config-files.ts";
 import { type DecodedConfig, decodeNetworkConfig } from "../config/decode.ts";
 import { effectiveConfig } from "../config/effective.ts";
 import { kubeAccess, policyAccessProblem } from "../config/kube-access.ts";
-import { type ConfigPath, type ConfigProblem, pathText } from "../config/problem.ts";
+import type { NetworkConfig } from "../config/network-config.ts";
+import { type ConfigPath, type ConfigProblem, pathText, shownValue } from "../config/problem.ts";
 import { redactAll, redactValue } from "../config/redact.ts";
 import { unknownKeyText } from "../config/unknown-key.ts";
+import type { ReadEach } from "../datastore/read-each.ts";
+import { describeFailure, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
-import { checkChain } from "./chain-check.ts";
-import { type ConfigFinding, error, type Severity, warning } from "./config-finding.ts";
+import type { Family } from "../ip/address.ts";
+import { choosePools, type Pool } from "../ipam/pools.ts";
+import { redact } from "../redaction.ts";
+import { type Chain, checkChain } from "./chain-check.ts";
+import { type CniHost, checkPlugins, checkVersions } from "./cni-host.ts";
+import { type ConfigFinding, error, note, type Severity, warning } from "./config-finding.ts";
 import { locateJson, type Position } from "./json-positions.ts";
 
 export interface FileFinding extends Position {
@@ -35,8 +42,15 @@ export interface FileReport {
 }
 
 export interface CheckOptions {
-  /** Whether to check that the key, certificate and kubeconfig files of a config exist. */
-  readonly looksForFiles: boolean;
+  /** What a config refers to is looked for here; absent: nowhere, as the config is for another host. */
+  readonly host?: ConfigHost;
+}
+
+/** The host that a config is for. */
+export interface ConfigHost extends CniHost {
+  isDirectory(path: string): Promise<boolean>;
+  /** The pools in the datastore of the config; a reason if they cannot be read. */
+  readPools(decoded: Extract<DecodedConfig, { ok: true }>): Promise<ReadEach<Pool> | { readonly reason: string }>;
 }
 
 export async function checkNetworkFile(text: string, options: CheckOptions): Promise<FileReport> {
@@ -71,20 +85,46 @@ function repetition(path: ConfigPath, position: Position): FileFinding {
 async function checkNetwork(raw: JsonObject, options: CheckOptions): Promise<readonly ConfigFinding[]> {
   const found = structure(raw);
   const cniVersion = isCniVersion(raw["cniVersion"]) ? raw["cniVersion"] : undefined;
+  const { host } = options;
+  const versions = merged(found, checkVersions(raw, host));
   if (!isList(raw)) {
-    const chain = checkChain({ entries: [raw], cniVersion, placeOf: () => [] });
-    return [...(isOurs(raw) ? merged(await checkConfig(raw, [], options), found) : found), ...chain];
+    const chain = checkEntries([raw], { cniVersion, host, placeOf: () => [] });
+    const own = isOurs(raw) ? merged(await checkConfig(raw, [], options), versions) : versions;
+    return [...own, ...chain, ...(await checkLogPath(raw, [], host))];
   }
 
   const entries = entriesOf(raw);
+  const logPaths = await Promise.all(entries.map((entry, index) => checkLogPath(entry, ["plugins", index], host)));
   const ours = await Promise.all(
     entries.map((entry, index) => (isOurs(entry) ? checkConfig(asCalled(entry), ["plugins", index], options) : [])),
   );
-  const chain = checkChain({ entries, cniVersion, placeOf: (index) => ["plugins", index] });
+  const chain = checkEntries(entries, { cniVersion, host, placeOf: (index) => ["plugins", index] });
   const notOurs = entries.some(isOurs)
     ? []
     : [warning(["plugins"], `No plugin in the list has the type "${identity.product}"`)];
-  return [...merged(found, ours.flat()), ...chain.map(withPlace), ...notOurs];
+  return [...merged(versions, ours.flat()), ...[...chain, ...logPaths.flat()].map(withPlace), ...notOurs];
+}
+
+/** What is in no plugin directory is not also an unknown type. */
+function checkEntries(
+  entries: readonly unknown[],
+  { host, ...chain }: Omit<Chain, "entries"> & { readonly host: ConfigHost | undefined },
+): readonly ConfigFinding[] {
+  const placed = entries.map((entry, index) => ({ entry, place: chain.placeOf(index) }));
+  return merged(host === undefined ? [] : checkPlugins(placed, host), checkChain({ entries, ...chain }));
+}
+
+/** The plugins go on without a log file, which nobody notices until the log is needed. */
+async function checkLogPath(
+  entry: unknown,
+  place: ConfigPath,
+  host: ConfigHost | undefined,
+): Promise<readonly ConfigFinding[]> {
+  const path = isJsonObject(entry) ? entry["log_file_path"] : undefined;
+  if (typeof path !== "string" || !path.startsWith("/") || !(await host?.isDirectory(path))) return [];
+  const fix = `name a file in it, such as "${redactValue(path).replace(/\/+$/, "")}/cni.log"`;
+  const message = `"log_file_path" is ${shownValue(path)}, which is a directory, so nothing is written to a file: ${fix}`;
+  return [warning([...place, "log_file_path"], message)];
 }
 
 /** The message begins with the place of the plugin: `plugins[1]: `. */
@@ -101,17 +141,75 @@ function merged(first: readonly ConfigFinding[], second: readonly ConfigFinding[
 async function checkConfig(
   config: JsonObject,
   place: ConfigPath,
-  { looksForFiles }: CheckOptions,
+  { host }: CheckOptions,
 ): Promise<readonly ConfigFinding[]> {
   const decoded = decodeNetworkConfig(config);
-  const missingFiles = looksForFiles ? await unreadableFiles(decoded.files) : [];
+  const missingFiles = host === undefined ? [] : await unreadableFiles(decoded.files);
   const problems = [...(decoded.ok ? [] : decoded.problems), ...accessProblems(decoded), ...missingFiles];
   const prefix = place.length === 0 ? "" : `${pathText(place)}: `;
+  const uses = decoded.ok ? [...checkMtu(decoded.config), ...(await checkPools(decoded, host))] : [];
   return [
+    ...uses.map((each) => ({ ...each, path: [...place, ...each.path], message: `${prefix}${each.message}` })),
     ...problems.map(({ path, message }) => error([...place, ...path], `${prefix}${message}`)),
     ...decoded.warnings.map(({ path, message }) => warning([...place, ...path], `${prefix}${message}`)),
     ...decoded.unknownKeys.map((path) => warning([...place, ...path], `${prefix}${unknownKeyText(path)}`)),
   ];
+}
+
+/** The kernel has no IPv6 on a link below this MTU. */
+const LEAST_IPV6_MTU = 1280;
+/** What every host must accept; IPv4 itself allows less. */
+const LEAST_USUAL_MTU = 576;
+
+function checkMtu({ mtu, ipam }: NetworkConfig): readonly ConfigFinding[] {
+  if (mtu === undefined) return [];
+  if (ipam.assignIpv6 && mtu < LEAST_IPV6_MTU) {
+    const fix = `use ${LEAST_IPV6_MTU} or more, or remove "ipam.assign_ipv6"`;
+    return [
+      error(["mtu"], `"mtu" is ${mtu}, but IPv6 addresses are assigned, which need at least ${LEAST_IPV6_MTU}: ${fix}`),
+    ];
+  }
+  if (mtu >= LEAST_USUAL_MTU) return [];
+  const state = `"mtu" is ${mtu}, less than the ${LEAST_USUAL_MTU} bytes that programs expect of every IPv4 network`;
+  return [warning(["mtu"], `${state}: use ${LEAST_USUAL_MTU} or more`)];
+}
+
+/** A pool that does not exist fails every ADD. */
+async function checkPools(
+  decoded: Extract<DecodedConfig, { ok: true }>,
+  host: ConfigHost | undefined,
+): Promise<readonly ConfigFinding[]> {
+  const { type, ipv4Pools = [], ipv6Pools = [] } = decoded.config.ipam;
+  const asked = [
+    ...ipv4Pools.map((text, index) => ({ text, family: 4 as const, path: ["ipam", "ipv4_pools", index] })),
+    ...ipv6Pools.map((text, index) => ({ text, family: 6 as const, path: ["ipam", "ipv6_pools", index] })),
+  ];
+  const [first] = asked;
+  if (host === undefined || first === undefined || type !== identity.ipamType) return [];
+  const pools = await host.readPools(decoded);
+  if ("reason" in pools) {
+    return [
+      note(
+        first.path,
+        `Whether the pools exist is not checked, because the datastore cannot be read: ${redact(pools.reason)}`,
+      ),
+    ];
+  }
+  return asked.flatMap(({ text, family, path }) => {
+    const problem = poolProblem(pools, text, family);
+    return problem === undefined ? [] : [error(path, redact(problem))];
+  });
+}
+
+/** In the words of the plugin. */
+function poolProblem({ readable, unreadable }: ReadEach<Pool>, text: string, family: Family): string | undefined {
+  try {
+    choosePools(readable, { family, asked: [text], unreadable, intendedUse: "Workload", node: "", labels: {} });
+    return undefined;
+  } catch (failure) {
+    if (failure instanceof PluginError) return describeFailure(failure);
+    throw failure;
+  }
 }
 
 /**

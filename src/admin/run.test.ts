@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../test/support/admin-context.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
-import { identity } from "../identity.ts";
+import { API_VERSION, identity } from "../identity.ts";
 import { VERSION } from "../version.ts";
 import { type Command, type CommandGroup, EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
@@ -251,6 +251,7 @@ describe("config check", () => {
 
     expect(code).toBe(EXIT_OK);
     expect(stdout).not.toContain("MARK");
+    expect(stdout).not.toContain("token");
     expect(effective).toMatchObject({ datastore_type: "etcdv3", num_queues: 1, ipam: { assign_ipv4: "true" } });
     expect(JSON.parse((await check(text, "--effective", "-o", "json")).stdout).files[0].effective).toEqual(effective);
   });
@@ -261,6 +262,19 @@ describe("config check", () => {
 
     expect(twice.ok).toBe(true);
     expect(twice.effective).toEqual(once);
+  });
+
+  test("reads the pools of the config's datastore, and closes it", async () => {
+    const store = openMemory();
+    const pool = { apiVersion: API_VERSION, kind: "IPPool", metadata: { name: "blue" }, spec: { cidr: "10.0.0.0/16" } };
+    await runInside(["apply", "-f", "-"], { store, stdin: JSON.stringify(pool) });
+    const ipam = { type: identity.ipamType, ipv4_pools: ["blue", "red"] };
+    const file = JSON.stringify({ name: "a", cniVersion: "1.0.0", type: identity.product, ipam });
+    const { code, stdout } = await runInside(["config", "check", "-"], { store, stdin: file });
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stdout.match(/error: .*/g)).toEqual([expect.stringContaining('Cannot use pool "red": no such pool')]);
+    expect((await runInside(["config", "check", "--skip-files", "-"], { store, stdin: file })).code).toBe(EXIT_OK);
   });
 
   test("reports a missing file", async () => {

@@ -14,18 +14,20 @@ import {
   UsageError,
 } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
-import { helpText, type Page } from "./help.ts";
+import { DatastoreNotice } from "./datastore/notice.ts";
+import { helpText } from "./help.ts";
 import { interruptible } from "./interruptible.ts";
 import { Interruption, isInterruption } from "./interruption.ts";
 import { splitLeadingOptions } from "./leading-options.ts";
-import { type Paint, paint, paintStderr } from "./paint.ts";
+import { stderrPage, stdoutPage } from "./page.ts";
 import { reportError } from "./report-error.ts";
 import { withRequestLog } from "./request-log.ts";
 import { unknownCommand } from "./unknown-command.ts";
 import { checkingVersion } from "./version/version-check.ts";
 
-export async function runAdmin(args: readonly string[], context: Context): Promise<ExitCode> {
+export async function runAdmin(args: readonly string[], surroundings: Context): Promise<ExitCode> {
   const tool = [identity.adminTool];
+  const context = { ...surroundings, datastoreNotice: new DatastoreNotice((text) => surroundings.stderr(text)) };
   try {
     return await runIn(COMMANDS, tool, args, interruptible(context));
   } catch (failure) {
@@ -82,11 +84,11 @@ async function runIn(
   const rest = [...leading, ...after, ...(isVersionWord ? ["--client"] : [])];
   if (first !== undefined && HELP_WORDS.has(first)) {
     const asked = after.filter((word) => !HELP_WORDS.has(word));
-    context.stdout(helpText(descend(group, asked), [...words, ...asked], pageOf(context, paint(context))));
+    context.stdout(helpText(descend(group, asked), [...words, ...asked], stdoutPage(context)));
     return EXIT_OK;
   }
   if (first === undefined) {
-    context.stderr(helpText(group, words, pageOf(context, paintStderr(context))));
+    context.stderr(helpText(group, words, stderrPage(context)));
     return EXIT_USAGE;
   }
   const chosen = memberNamed(group, isVersionWord ? "version" : first);
@@ -102,7 +104,7 @@ async function runCommand(
 ): Promise<ExitCode> {
   const given = parseArguments(args, optionsOf(command));
   if (given.switches.has("help")) {
-    context.stdout(helpText(command, words, pageOf(context, paint(context))));
+    context.stdout(helpText(command, words, stdoutPage(context)));
     return EXIT_OK;
   }
   const [unwanted] = given.operands;
@@ -110,10 +112,6 @@ async function runCommand(
     throw new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got ${quoted(unwanted)}`);
   }
   return command.run(withRequestLog(checkingVersion(context, given, command), given), given);
-}
-
-function pageOf({ terminalWidth }: Context, paint: Paint): Page {
-  return { paint, width: terminalWidth || Number.POSITIVE_INFINITY };
 }
 
 /** `help config check` is the same as `config check --help`. */

@@ -1,5 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { formatTable } from "./table.ts";
+import fc from "fast-check";
+import { paint } from "./paint.ts";
+import { fitColumns, formatTable, TableWriter } from "./table.ts";
+
+const PLAIN = paint({ env: {}, isTerminal: false });
+const at = (width: number) => ({ paint: PLAIN, width });
 
 describe("formatTable()", () => {
   test("makes each column as wide as its widest cell, without trailing spaces", () => {
@@ -17,6 +22,80 @@ describe("formatTable()", () => {
   test("escapes line breaks and control characters", () => {
     expect(formatTable(["A", "B"], [["a\nb\tc", "\u001b[31m\u009bé"]])).toBe(
       "A         B\na\\nb\\tc   \\u001b[31m\\u009bé\n",
+    );
+  });
+
+  test("paints the header, and nothing else", () => {
+    const page = { paint: paint({ env: {}, isTerminal: true }), width: 80 };
+
+    expect(formatTable(["A"], [["b"]], page)).toBe("\u001b[1mA\u001b[0m\nb\n");
+  });
+});
+
+describe("a table on a terminal", () => {
+  const endpoint = `host1-cni-${"0123456789abcdef".repeat(4)}-eth0`;
+  const header = ["NAMESPACE", "NAME", "WORKLOAD", "NODE", "NETWORKS", "INTERFACE"];
+  const rows = [["default", endpoint, "web", "host1", "10.66.0.132/32", "vend0123456789a"]];
+
+  test("is whole if it fits", () => {
+    expect(formatTable(header, rows, at(200))).toBe(formatTable(header, rows));
+  });
+
+  test("shortens the longest cells in the middle", () => {
+    expect(formatTable(header, rows, at(80))).toBe(
+      [
+        "NAMESPACE   NAME             WORKLOAD   NODE    NETWORKS         INTERFACE",
+        "default     host1-c…f-eth0   web        host1   10.66.0.132/32   vend0123456789a",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  test("leaves out the last columns if that is not enough, and says so", () => {
+    expect(formatTable(header, rows, at(40))).toBe(
+      ["NAMESPACE   NAME              WORKLOAD …", "default     host1-c…ef-eth0   web", ""].join("\n"),
+    );
+  });
+
+  test("wraps a last column of sentences between words", () => {
+    const problem = "the address 10.0.0.1 belongs to a container that does not exist any more";
+
+    expect(formatTable(["STEP", "PROBLEM"], [["one", problem]], at(40))).toBe(
+      [
+        "STEP   PROBLEM",
+        "one    the address 10.0.0.1 belongs to a",
+        "       container that does not exist any",
+        "       more",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  test("keeps the columns of the first part in the next", () => {
+    const table = new TableWriter(["NAME", "NODE"], { page: at(20) });
+
+    expect(table.write([["web", "h"]])).toBe("NAME   NODE\nweb    h\n");
+    expect(table.write([["a".repeat(30), "h"]])).toBe("aaaaaa…aaaaaa   h\n");
+    expect(table.write([["web", "h"]])).toBe("web             h\n");
+  });
+});
+
+describe("fitColumns()", () => {
+  test("never exceeds the page, and keeps a first column", () => {
+    const column = fc.nat(100).chain((width) => fc.record({ width: fc.constant(width), least: fc.nat(width) }));
+    fc.assert(
+      fc.property(
+        fc.array(column, { minLength: 1, maxLength: 8 }),
+        fc.integer({ min: 5, max: 200 }),
+        (columns, page) => {
+          const widths = fitColumns(columns, page);
+          const more = widths.length < columns.length ? 2 : 0;
+
+          expect(widths.length).toBeGreaterThan(0);
+          expect(widths.reduce((sum, width) => sum + width, 3 * (widths.length - 1)) + more).toBeLessThanOrEqual(page);
+          for (const [index, width] of widths.entries()) expect(width).toBeLessThanOrEqual(columns[index]?.width ?? 0);
+        },
+      ),
     );
   });
 });

@@ -1,23 +1,44 @@
+/**
+ * Text in columns. On a terminal a table is never wider than it: long cells are shortened in the middle, a last column of
+ * sentences is wrapped, and if that is not enough the last columns are left out, with "…" in the header. In a file or a
+ * pipe everything is whole.
+ */
+import { type Page, WITHOUT_LIMIT, wrapped } from "./page.ts";
 import { printable } from "./printable.ts";
 
 type Row = readonly string[];
 
-/** Text in columns: a header and rows, each column as wide as its widest cell. */
-export function formatTable(header: Row, rows: readonly Row[]): string {
-  return new TableWriter(header).write(rows);
+/** A header and rows, each column as wide as its widest cell. */
+export function formatTable(header: Row, rows: readonly Row[], page?: Page): string {
+  return new TableWriter(header, page === undefined ? {} : { page }).write(rows);
 }
 
-/** Writes a table in parts: a column never gets narrower than it was in an earlier part. */
+export interface TableOptions {
+  readonly hasHeader?: boolean;
+  /** Absent: the table is as wide as it is, and nothing is painted. */
+  readonly page?: Page;
+}
+
+const GAP = "   ";
+/** Follows the header if columns are left out. */
+const MORE = " …";
+
+/** Writes a table in parts: a column never gets narrower than its widest cell so far, except to fit the page. */
 export class TableWriter {
   private readonly widths: number[];
+  private readonly isProse: boolean[];
   private isHeaderDue: boolean;
+  private shownColumns: number;
 
   constructor(
     private readonly header: Row,
-    { hasHeader = true }: { readonly hasHeader?: boolean } = {},
+    private readonly options: TableOptions = {},
   ) {
+    const { hasHeader = true } = options;
     this.widths = header.map((title) => (hasHeader ? title.length : 0));
+    this.isProse = header.map(() => false);
     this.isHeaderDue = hasHeader;
+    this.shownColumns = header.length;
   }
 
   /** The first part begins with the header. */
@@ -26,17 +47,100 @@ export class TableWriter {
     for (const row of cells) {
       for (const [column, cell] of row.entries()) {
         this.widths[column] = Math.max(this.widths[column] ?? 0, cell.length);
+        this.isProse[column] ||= cell.includes(" ");
       }
     }
-    const lines = this.isHeaderDue ? [this.header, ...cells] : cells;
+    const layout = this.fitted();
+    // Later parts have the columns of the first.
+    this.shownColumns = layout.widths.length;
+    const lines = [
+      ...(this.isHeaderDue ? [this.headerLine(layout)] : []),
+      ...cells.flatMap((row) => linesOf(row, layout)),
+    ];
     this.isHeaderDue = false;
-    return lines.map((line) => `${this.format(line)}\n`).join("");
+    return lines.map((line) => `${line}\n`).join("");
   }
 
-  private format(line: Row): string {
-    return line
-      .map((cell, column) => cell.padEnd(this.widths[column] ?? 0))
-      .join("   ")
-      .trimEnd();
+  private headerLine(layout: Layout): string {
+    const { page } = this.options;
+    const isWhole = layout.widths.length === this.header.length;
+    const line = `${lineOf(this.header, layout.widths)}${isWhole ? "" : MORE}`;
+    return page === undefined ? line : page.paint.bold(line);
   }
+
+  private fitted(): Layout {
+    const columns = this.widths.slice(0, this.shownColumns).map((width, column) => {
+      const isProse = this.isProse[column] === true && column === this.header.length - 1;
+      const least = Math.max(this.header[column]?.length ?? 0, isProse ? LEAST_PROSE : LEAST_NAME);
+      return { width, least: Math.min(width, least) };
+    });
+    const widths = fitColumns(columns, this.options.page?.width ?? WITHOUT_LIMIT);
+    const last = widths.length - 1;
+    return { widths, wrapsLast: last === this.header.length - 1 && this.isProse[last] === true };
+  }
+}
+
+interface Layout {
+  /** Of the columns that are shown. */
+  readonly widths: readonly number[];
+  readonly wrapsLast: boolean;
+}
+
+interface Column {
+  readonly width: number;
+  /** It is left out rather than made narrower. */
+  readonly least: number;
+}
+
+/** Enough for the beginning and the end of a name. */
+const LEAST_NAME = 12;
+const LEAST_PROSE = 24;
+
+/** The widths of the columns that fit: all, or those before the first that does not. The widest are shortened first. */
+export function fitColumns(columns: readonly Column[], available: number): readonly number[] {
+  const sum = (values: readonly number[]) =>
+    values.reduce((total, value) => total + value, GAP.length * (values.length - 1));
+  const roomFor = (count: number) => available - (count < columns.length ? MORE.length : 0);
+  let count = columns.length;
+  while (count > 1 && sum(columns.slice(0, count).map(({ least }) => least)) > roomFor(count)) count -= 1;
+
+  const shown = columns.slice(0, count);
+  const widths = shown.map(({ width }) => width);
+  let excess = sum(widths) - roomFor(count);
+  const widestFirst = shown
+    .map((column, index) => ({ ...column, index }))
+    .sort((left, right) => right.width - left.width || right.index - left.index);
+  for (const { index, width, least } of widestFirst) {
+    if (excess <= 0) break;
+    const isOnly = count === 1;
+    const cut = Math.min(excess, width - (isOnly ? 1 : least));
+    widths[index] = width - cut;
+    excess -= cut;
+  }
+  return widths;
+}
+
+function linesOf(row: Row, { widths, wrapsLast }: Layout): readonly string[] {
+  const last = widths.length - 1;
+  const cell = row[last] ?? "";
+  const width = widths[last] ?? 0;
+  if (!wrapsLast || cell.length <= width) return [lineOf(row, widths)];
+  const [first = "", ...others] = wrapped(cell, width);
+  const beside = [...row.slice(0, last), first];
+  const below = row.map(() => "");
+  return [beside, ...others.map((text) => below.with(last, text))].map((line) => lineOf(line, widths));
+}
+
+function lineOf(row: Row, widths: readonly number[]): string {
+  return widths
+    .map((width, column) => shortened(row[column] ?? "", width).padEnd(width))
+    .join(GAP)
+    .trimEnd();
+}
+
+/** The beginning and the end: names of the same kind often differ in either. */
+function shortened(text: string, width: number): string {
+  if (text.length <= width) return text;
+  const end = Math.floor((width - 1) / 2);
+  return `${text.slice(0, width - 1 - end)}…${text.slice(text.length - end)}`;
 }

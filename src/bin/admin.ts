@@ -36,6 +36,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const stopping = stopOnSignals();
   const environment = removeUntrustedVariables();
   const warn = (message: string) => stderr(`Warning: ${message}\n`);
+  const reportSilence = (url: string, left: number) =>
+    stderr(`etcd at ${url} does not answer; waiting up to ${Math.ceil(left / 1_000)} s more\n`);
   const context: Context = {
     signal: stopping.signal,
     env: environment,
@@ -67,8 +69,9 @@ export async function run(args: readonly string[]): Promise<number> {
     containerAddresses: async () => (await import("../linux/container-addresses.ts")).containerAddresses(),
     machineIdentity: async () =>
       (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
+    readCniHost: async () => (await import("../admin/host/read-cni-host.ts")).readCniHost(environment),
     editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),
-    openDatastore: (settings) => openDatastore(settings, { environment, warn }),
+    openDatastore: (settings) => openDatastore(settings, { environment, warn, onSilence: reportSilence }),
     openKubeClient: async (access) => {
       const means = { environment, warn, now: () => new Date(), elapsed: () => performance.now() };
       return (await import("../kube/client.ts")).openKubeClient(access, { ...means, program: identity.adminTool });

@@ -13,6 +13,9 @@ describe("redactValue()", () => {
     ["https://u:p@a,https://b", "https://[redacted]@a,https://b"],
     ["http://a:1/path", "http://a:1/path"],
     ['http://u:with "quotes" and space@a', "http://[redacted]@a"],
+    ["/var/log/user@host/cni.log", "/var/log/user@host/cni.log"],
+    ["/u:p@host", "[redacted]@host"],
+    ["/u p@host", "[redacted]@host"],
   ])("%s", (value, hidden) => {
     expect(redactValue(value)).toBe(hidden);
   });
@@ -24,6 +27,20 @@ describe("redactValue()", () => {
         expect(redactValue(`https://user:${noise}${MARK}${noise}@host:2379`)).toBe("https://[redacted]@host:2379");
       }),
     );
+  });
+});
+
+describe("redactAll()", () => {
+  test("hides a secret, and does not invent one where there is none", () => {
+    expect(
+      redactAll({ token: "t", password: undefined, secret: null, passphrase: "", credential: { user: "u" } }),
+    ).toEqual({
+      token: "[redacted]",
+      password: undefined,
+      secret: null,
+      passphrase: "",
+      credential: "[redacted]",
+    });
   });
 });
 

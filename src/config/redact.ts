@@ -1,16 +1,20 @@
 /** Removes secrets from config values; `src/redaction.ts` does it for free text. */
-import { isSecretName, redact } from "../redaction.ts";
+import { HIDDEN, isSecretName, redact } from "../redaction.ts";
 
 /**
  * Redacts one value, such as a URL or a list of URLs. Unlike in free text, a
- * password may contain white space or quotes: everything before an `@` is removed.
+ * password may contain white space or quotes: everything before an `@` is removed, except in the path of a file.
  */
 export function redactValue(value: string): string {
+  if (FILE_PATH.test(value)) return redact(value);
   return value
     .split(/,(?=\s*https?:\/\/)/i)
     .map((part) => redact(part.replace(/^(\s*[a-z][a-z0-9+.-]*:\/\/)?[\s\S]*@/i, "$1[redacted]@")))
     .join(",");
 }
+
+/** Without a colon it contains neither a URL nor a user with a password. */
+const FILE_PATH = /^\/[^:\s"',]*$/;
 
 /** Redacts every string in a plain value, and the values of keys with secret names. */
 export function redactAll(value: unknown): unknown {
@@ -20,7 +24,12 @@ export function redactAll(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       redactValue(key),
-      isSecretName(key) ? "[redacted]" : redactAll(inner),
+      isSecretName(key) && !isAbsent(inner) ? HIDDEN : redactAll(inner),
     ]),
   );
+}
+
+/** There is no secret to hide, and one must not be invented. */
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || value === "";
 }

@@ -13,6 +13,8 @@ declare const FAULTS: boolean | undefined;
 export interface OpenOptions extends KubeOpenOptions {
   /** Spreads the processes of a cluster over the members of etcd: a number from 0 up to 1. */
   readonly random?: () => number;
+  /** Told if etcd does not respond for 2 seconds, with the time that is left for retries. */
+  readonly onSilence?: (url: string, leftMilliseconds: number) => void;
   /** Closes the datastore, which ends every attempt and watch. */
   readonly signal?: AbortSignal;
 }
@@ -20,7 +22,7 @@ export interface OpenOptions extends KubeOpenOptions {
 export type OpenDatastore = (settings: DatastoreSettings, options?: OpenOptions) => Promise<Datastore>;
 
 export type EtcdSettings = Extract<DatastoreSettings, { kind: "etcd" }>;
-export type EtcdOpenOptions = Pick<OpenOptions, "random">;
+export type EtcdOpenOptions = Pick<OpenOptions, "random" | "onSilence">;
 export type OrchestratorSettings = Extract<DatastoreSettings, { kind: "orchestrator" }>;
 
 /** How a datastore of each kind is opened. */
@@ -74,12 +76,15 @@ async function atTestedLevel(store: Datastore): Promise<Datastore> {
 }
 
 async function openKind(settings: DatastoreSettings, openers: Openers, options: OpenOptions): Promise<Datastore> {
-  const { random } = options;
+  const { random, onSilence } = options;
   switch (settings.kind) {
     case "embedded":
       return openers.embedded(settings.path);
     case "etcd":
-      return openers.etcd(settings, random === undefined ? {} : { random });
+      return openers.etcd(settings, {
+        ...(random === undefined ? {} : { random }),
+        ...(onSilence === undefined ? {} : { onSilence }),
+      });
     case "orchestrator":
       return openers.orchestrator(settings, options);
   }

@@ -42,6 +42,26 @@ describe("choosePools()", () => {
   });
 
   test.each([
+    [
+      "no pool of the family",
+      [pool("six", "fd00::/64")],
+      /create one: echo '\{.*kind: IPPool.*10\.66\.0\.0\/16.*\}' \| \S+ create -f -$/,
+    ],
+    [
+      "only disabled ones",
+      [pool("off", "10.3.0.0/16", { disabled: true })],
+      /enable one: \S+ patch ippool off -p '.*'$/,
+    ],
+    [
+      "only pools of other nodes",
+      [pool("far", "10.9.0.0/16", { nodeSelector: "a == 'b'", selects: () => false })],
+      /label node "n"/,
+    ],
+  ])("tells how to get a pool if there is %s", (_, pools, told) => {
+    expect(thrownBy(() => choosePools(pools, wish())).details).toMatch(told);
+  });
+
+  test.each([
     ["every enabled pool of the family that selects the node and allows the use", {}, ["blue"]],
     ["pools by their selector", { labels: { rack: "2" } }, ["blue", "elsewhere"]],
     ["pools of the other family for the other family", { family: 6 }, ["six"]],

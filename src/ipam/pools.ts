@@ -8,6 +8,7 @@
  */
 import type { Unreadable } from "../datastore/read-each.ts";
 import { PluginError } from "../errors.ts";
+import { API_VERSION, identity } from "../identity.ts";
 import { type Address, type Family, formatAddress } from "../ip/address.ts";
 import { formatPrefix, isSamePrefix, type Prefix, parsePrefix, prefixContains, prefixCovers } from "../ip/prefix.ts";
 import type { PoolAnnouncing } from "../model/pool-announcement.ts";
@@ -60,8 +61,30 @@ export function choosePools(pools: readonly Pool[], wish: PoolWish): readonly Po
   const usable = chosen.filter((pool) => whyNotAllowed(pool, wish) === undefined);
   if (usable.length > 0) return usable;
   throw new PluginError("addresses-exhausted", `Cannot assign an IPv${wish.family} address: ${whyNone(chosen, wish)}`, {
-    details: [describePools(pools), ...unreadable.map(({ failure }) => failure.message)].join("; "),
+    details: [
+      describePools(pools),
+      ...unreadable.map(({ failure }) => failure.message),
+      ...(asked.length === 0 && chosen.length === 0 ? [howToGetOne(pools, wish)] : []),
+    ].join("; "),
   });
+}
+
+/** What makes a pool usable on the node if none are requested. */
+function howToGetOne(pools: readonly Pool[], { family, node }: PoolWish): string {
+  const ofFamily = pools.filter(({ cidr }) => cidr.network.family === family);
+  const [first] = ofFamily;
+  if (first === undefined) return `create one: ${createPoolCommand(family)}`;
+  if (ofFamily.every(({ disabled }) => disabled)) {
+    return `enable one: ${identity.adminTool} patch ippool ${first.name} -p '{"spec":{"disabled":false}}'`;
+  }
+  return `label node ${quoted(node)} so that the node selector of a pool matches it, or create a pool that selects all nodes`;
+}
+
+/** A command that creates a pool of the family, as an example to change. */
+export function createPoolCommand(family: Family): string {
+  const cidr = family === 4 ? "10.66.0.0/16" : "fd00:66::/64";
+  const pool = `{apiVersion: ${API_VERSION}, kind: IPPool, metadata: {name: pods-ipv${family}}, spec: {cidr: "${cidr}", natOutgoing: true}}`;
+  return `echo '${pool}' | ${identity.adminTool} create -f -`;
 }
 
 /** The enabled pool that contains the address; throws if there is none, or if it is not one of those `asked` for. */

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import { API_VERSION } from "../identity.ts";
 import { formatPrefix } from "../ip/prefix.ts";
-import { checkPoolOverlap, checkPoolUpdate, type IPPool, ipPool, poolPrefix } from "./ip-pool.ts";
+import { checkPoolOverlap, checkPoolOverlaps, checkPoolUpdate, type IPPool, ipPool, poolPrefix } from "./ip-pool.ts";
 import { formatProblem } from "./problem.ts";
 
 const pool = (spec: object, more: object = {}) => ({
@@ -170,6 +171,22 @@ describe("checkPoolOverlap()", () => {
     const problems = checkPoolOverlap(decoded({ cidr }), others);
 
     expect(problems.map((problem) => problem.message.match(/pool "(\w+)"/)?.[1])).toEqual(["inner", "outer"]);
+  });
+});
+
+describe("checkPoolOverlaps()", () => {
+  test("reports for each pool what checkPoolOverlap() reports, in the same order", () => {
+    const cidrs = fc.constantFrom(
+      ...["10.0.0.0/16", "10.0.0.0/17", "10.0.128.0/17", "10.0.0.0/8", "10.1.0.0/16", "10.0.0.0/24", "10.0.1.0/24"],
+      ...["fd00::/48", "fd00::/64", "fd00:0:1::/48"],
+    );
+    fc.assert(
+      fc.property(fc.array(fc.tuple(cidrs, fc.constantFrom("a", "b", "c", "d", "e")), { maxLength: 12 }), (given) => {
+        const pools = given.map(([cidr, name]) => decoded({ cidr }, name));
+        const found = checkPoolOverlaps(pools);
+        for (const pool of pools) expect(found.get(pool)).toEqual([...checkPoolOverlap(pool, pools)]);
+      }),
+    );
   });
 });
 

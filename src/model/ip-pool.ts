@@ -4,7 +4,14 @@
  */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
-import { formatPrefix, type Prefix, parsePrefix, prefixesOverlap } from "../ip/prefix.ts";
+import {
+  comparePrefixes,
+  formatPrefix,
+  type Prefix,
+  parsePrefix,
+  prefixCovers,
+  prefixesOverlap,
+} from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
 import { defaultBlockSize } from "./block-sizes.ts";
 import { prefixField, selectorField } from "./fields.ts";
@@ -61,11 +68,41 @@ export function checkPoolOverlap(pool: IPPool, all: readonly IPPool[]): readonly
   return all
     .filter((other) => other.metadata.name !== pool.metadata.name)
     .filter((other) => prefixesOverlap(poolPrefix(pool), poolPrefix(other)))
-    .map((other) => ({
-      path: "spec.cidr",
-      value: pool.spec.cidr,
-      message: `overlaps pool "${other.metadata.name}" (${other.spec.cidr}); use a CIDR that does not overlap it`,
-    }));
+    .map((other) => overlap(pool, other));
+}
+
+/**
+ * The overlaps of many pools, each in the order of the pools. Sorted by network, a pool follows all that cover it, and
+ * the covering ones follow each other: the search costs as much as sorting, and as there are overlaps.
+ */
+export function checkPoolOverlaps(all: readonly IPPool[]): ReadonlyMap<IPPool, readonly Problem[]> {
+  const placed = all.map((pool, index) => ({ pool, index, prefix: poolPrefix(pool), overlapping: [] as number[] }));
+  const covering: typeof placed = [];
+  for (const each of placed.toSorted((left, right) => comparePrefixes(left.prefix, right.prefix))) {
+    for (let last = covering.at(-1); last && !prefixCovers(last.prefix, each.prefix); last = covering.at(-1)) {
+      covering.pop();
+    }
+    for (const other of covering) {
+      if (other.pool.metadata.name === each.pool.metadata.name) continue;
+      other.overlapping.push(each.index);
+      each.overlapping.push(other.index);
+    }
+    covering.push(each);
+  }
+  return new Map(
+    placed.map(({ pool, overlapping }) => {
+      const others = overlapping.toSorted((left, right) => left - right).flatMap((index) => all[index] ?? []);
+      return [pool, others.map((other) => overlap(pool, other))];
+    }),
+  );
+}
+
+function overlap(pool: IPPool, other: IPPool): Problem {
+  return {
+    path: "spec.cidr",
+    value: pool.spec.cidr,
+    message: `overlaps pool "${other.metadata.name}" (${other.spec.cidr}); use a CIDR that does not overlap it`,
+  };
 }
 
 function completeSpec(spec: v.InferOutput<typeof specSchema>): IPPoolSpec {

@@ -15,7 +15,7 @@ import { type GlobalNetworkPolicy, globalNetworkPolicy } from "./global-network-
 import { type GlobalNetworkSet, globalNetworkSet } from "./global-network-set.ts";
 import { type HostEndpoint, hostEndpoint } from "./host-endpoint.ts";
 import { affinitySchema, blockSchema, handleSchema } from "./internal-kinds.ts";
-import { checkPoolOverlap, checkPoolUpdate, type IPPool, ipPool } from "./ip-pool.ts";
+import { checkPoolOverlap, checkPoolOverlaps, checkPoolUpdate, type IPPool, ipPool } from "./ip-pool.ts";
 import { type IPReservation, ipReservation } from "./ip-reservation.ts";
 import { type IPAMConfiguration, ipamConfiguration } from "./ipam-configuration.ts";
 import { type Keys, PRODUCT_KEYS, type ResourceName } from "./keys.ts";
@@ -50,6 +50,8 @@ export interface PublicKind<R extends Resource = Resource> extends KindNames {
   checkUpdate?(before: R, after: R): readonly Problem[];
   /** Checks the resource against all others of the kind. */
   checkAmong?(resource: R, all: readonly R[]): readonly Problem[];
+  /** As `checkAmong` for each of the resources, in time that does not grow with the square of their number. */
+  checkAll?(all: readonly R[]): ReadonlyMap<R, readonly Problem[]>;
 }
 
 /** A kind that only the product itself writes; in the orchestrator's datastore it is a custom resource too. */
@@ -63,6 +65,7 @@ export const POOL: PublicKind<IPPool> = {
   ...publicKind(ipPool, "ippools", ["pool", "pools", "ipp"]),
   checkUpdate: checkPoolUpdate,
   checkAmong: checkPoolOverlap,
+  checkAll: checkPoolOverlaps,
 };
 
 export const RESERVATION: PublicKind<IPReservation> = publicKind(ipReservation, "ipreservations", [

@@ -117,7 +117,12 @@ for (const [name, missing, start] of SITES) {
         return;
       }
       expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "node/small created\n" });
-      expect(stderr.trim().split("\n")).toEqual([
+      // On a busy machine etcd may take so long for them that the tool says that it waits.
+      const errors = stderr
+        .trim()
+        .split("\n")
+        .filter((line) => !line.includes("does not answer; waiting"));
+      expect(errors).toEqual([
         expect.stringMatching(
           /Cannot write node\/large: it is too large.*1600\d{3} bytes.*1\.5 MiB.*max-request-bytes/,
         ),

@@ -1,6 +1,6 @@
 /** The admin tool as users run it: the built executable, real files, real shells. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { API_VERSION, identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
 import { BAD_INPUTS } from "../support/bad-inputs.ts";
@@ -13,7 +13,9 @@ const folder = directory.path;
 afterAll(() => directory.remove());
 
 function run(args: readonly string[], stdin = ""): { code: number; stdout: string; stderr: string } {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([TOOL, ...args], { env: {}, stdin: Buffer.from(stdin) });
+  // The plugins of this build are installed, whatever else the host has.
+  const env = { CNI_PATH: resolve("dist/bin") };
+  const { exitCode, stdout, stderr } = Bun.spawnSync([TOOL, ...args], { env, stdin: Buffer.from(stdin) });
   return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
 }
 
@@ -40,7 +42,15 @@ describe("the admin tool", () => {
     const file = await fileOf("right.conf", JSON.stringify(MINIMAL));
 
     expect(run(["config", "check", file])).toEqual({ code: 0, stdout: `${file}: ok\n`, stderr: "" });
-    expect(run(["config", "check", "-"], JSON.stringify(MINIMAL)).code).toBe(0);
+    const logged = { ...MINIMAL, log_file_path: join(folder, "no/such/directory/cni.log") };
+    expect(run(["config", "check", "-"], JSON.stringify(logged))).toEqual({
+      code: 0,
+      stdout: "stdin: ok\n",
+      stderr: "",
+    });
+    expect(run(["config", "check", "-"], JSON.stringify({ ...MINIMAL, log_file_path: folder })).stdout).toContain(
+      "a directory",
+    );
   });
 
   test("reports every invalid input with its position: exit code 1", async () => {
@@ -51,6 +61,25 @@ describe("the admin tool", () => {
     expect(stderr).toBe("");
     expect(stdout).not.toContain("secret");
     for (const file of files) expect(stdout).toMatch(new RegExp(`${file}:\\d+:\\d+: error: `));
+  });
+
+  test("refuses what the runtimes and the plugin directories of this host do not have", async () => {
+    const list = { name: "pods", cniVersion: "1.0.0", plugins: [MINIMAL, { type: "no-such-plugin" }] };
+    const file = await fileOf("host.conflist", JSON.stringify(list));
+
+    expect(run(["config", "check", file]).stdout).toContain(
+      'error: plugins[1]: "no-such-plugin" is in no plugin directory (',
+    );
+    expect(run(["config", "check", "--skip-files", file]).code).toBe(0);
+  });
+
+  test("names a file called passwd in its error, and the line of a mistake in YAML", async () => {
+    const path = await fileOf("passwd", "root:x:0:0\n".repeat(100));
+    const { stderr } = run(["get", "pools", "--datastore-type", "embedded", "--datastore-path", path]);
+    expect(stderr).toContain(`${path}": it is not a SQLite database`);
+
+    const pool = `apiVersion: ${API_VERSION}\nkind: IPPool\nmetadata: {name: a}\nspec:\n  cidr: 10.0.0.0/33\n`;
+    expect(run(["validate", "-f", "-"], pool).stderr).toContain('stdin:5: spec.cidr: "10.0.0.0/33"');
   });
 
   test("reports wrong usage: exit code 2", () => {

@@ -39,7 +39,6 @@ describe("the page about podman", () => {
   testPage("switches the network on, and a container reaches the gateway", async () => {
     const printed = await type("Switch the network on");
 
-    expect(printed).toContain('Using the embedded datastore of network config "/etc/cni/net.d/');
     expect(printed).toMatch(/^node\/\S+ created$/m);
     expect(printed).toMatch(new RegExp(`^\\w+ +pods +${identity.product}$`, "m"));
     expect(printed).toContain(" 1 packets received");

@@ -1,4 +1,5 @@
 /** Runs the admin tool inside the test: files are a table, output is text. */
+import type { CniHost } from "../../src/admin/cni-host.ts";
 import type { Context } from "../../src/admin/command.ts";
 import type { HostFacts } from "../../src/admin/node/host-facts.ts";
 import type { KernelFeatures } from "../../src/admin/node/kernel-features.ts";
@@ -57,6 +58,7 @@ export interface AdminSurroundings {
   readonly hostAddresses?: readonly HostAddress[];
   readonly sourceTowards?: Context["sourceTowards"];
   readonly machineIdentity?: string;
+  readonly cniHost?: CniHost;
   readonly hostLinks?: Partial<HostLinks>;
   readonly containerAddresses?: ReadonlySet<string>;
   readonly readFile?: Context["readFile"];
@@ -120,6 +122,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     }),
     containerAddresses: async () => surroundings.containerAddresses,
     machineIdentity: async () => surroundings.machineIdentity ?? "this-machine",
+    readCniHost: async () => surroundings.cniHost ?? { runtimes: [], pluginDirectories: [], plugins: new Set() },
     editText: async (text, editor) => ({
       text: (await surroundings.edit?.(text, editor)) ?? text,
       path: "/tmp/edited.yaml",

@@ -27,7 +27,7 @@ export function differenceText(before: Rendered, after: Rendered): string {
 
 /** What `config check` finds in a network configuration list. */
 export function findingsIn(text: string): Promise<FileReport> {
-  return checkNetworkFile(text, { looksForFiles: false });
+  return checkNetworkFile(text, {});
 }
 
 /** The network configuration list in the ConfigMap, as text. */

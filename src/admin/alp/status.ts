@@ -5,6 +5,7 @@ import { readMeshPods, readOwners } from "../../upgrade/sidecars/read-mesh-pods.
 import { formatYaml } from "../../yaml.ts";
 import { withCluster } from "../cluster/access.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError } from "../command.ts";
+import { type Page, stdoutPage, WITHOUT_LIMIT } from "../page.ts";
 import { paint } from "../paint.ts";
 import { ALL_NAMESPACES_OPTION } from "../resources/find.ts";
 import { NAMESPACE_OPTION, namespaceOf, USUAL_NAMESPACE } from "../resources/reference.ts";
@@ -53,7 +54,7 @@ export const alpStatus: Command = {
     if (format === "json") context.stdout(`${JSON.stringify(report, undefined, 2)}\n`);
     else if (format === "yaml") context.stdout(formatYaml(report));
     else {
-      context.stdout(tableOf(workloads, { isWide: format === "wide", namespace }));
+      context.stdout(tableOf(workloads, { isWide: format === "wide", namespace, page: stdoutPage(context) }));
       if (workloads.length + findings.length > 0) context.stdout(findingLines(findings, paint(context)).join(""));
     }
     return report.ok ? EXIT_OK : EXIT_FAILED;
@@ -116,9 +117,10 @@ async function policiesOrProblem(
 interface TableForm {
   readonly isWide: boolean;
   readonly namespace: string | undefined;
+  readonly page: Page;
 }
 
-function tableOf(workloads: readonly SidecarWorkload[], { isWide, namespace }: TableForm): string {
+function tableOf(workloads: readonly SidecarWorkload[], { isWide, namespace, page }: TableForm): string {
   if (workloads.length === 0) {
     const [place, hint] =
       namespace === undefined ? ["the cluster", ""] : [`namespace ${namespace}`, "; -A shows all namespaces"];
@@ -140,7 +142,7 @@ function tableOf(workloads: readonly SidecarWorkload[], { isWide, namespace }: T
     ],
     ...(isWide ? [each.policies.join(", ") || "none", each.images.join(", ") || "none"] : []),
   ]);
-  return formatTable(header, rows);
+  return formatTable(header, rows, isWide ? { ...page, width: WITHOUT_LIMIT } : page);
 }
 
 const STATE_WORDS = {

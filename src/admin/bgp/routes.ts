@@ -2,6 +2,7 @@ import type { BirdRoute } from "../../routing/bird/routes-status.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
 import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
 import type { RoutingFacts } from "../node/routing-facts.ts";
+import { stdoutPage } from "../page.ts";
 import { formatTable } from "../table.ts";
 
 export const bgpRoutes: Command = {
@@ -33,6 +34,7 @@ export const bgpRoutes: Command = {
             learnedFrom,
             inFib ? "yes" : "no",
           ]),
+          stdoutPage(context),
         ),
       );
     }

@@ -1,16 +1,17 @@
 /** The results of a connectivity test as text. Pure. */
-import type { Paint } from "../paint.ts";
+import type { Page } from "../page.ts";
 import { formatTable } from "../table.ts";
 import type { CheckResult } from "./judge.ts";
 
 /** A table with one row per pair, and below it each failure with its reason and what to do. */
-export function reportText(results: readonly CheckResult[], { red, green, yellow }: Paint): string {
+export function reportText(results: readonly CheckResult[], page: Page): string {
+  const { red, green, yellow } = page.paint;
   const groups = [...Map.groupBy(results, ({ title, from, to }) => [title, from, to].join("\n")).values()];
   const rows = groups.flatMap((group) => {
     const [first] = group;
     return first === undefined ? [] : [[first.title, first.from, first.to, resultWords(group)]];
   });
-  const table = formatTable(["CHECK", "FROM", "TO", "RESULT"], rows);
+  const table = formatTable(["CHECK", "FROM", "TO", "RESULT"], rows, page);
   const coloured = table
     .replaceAll(/FAILED/g, (word) => red(word))
     .replaceAll(/skipped(?=[^\n]*\n)/g, (word) => yellow(word));

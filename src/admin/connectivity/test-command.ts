@@ -9,7 +9,7 @@ import { hasNoHostPorts } from "../cluster/installation.ts";
 import { defaultImage, findInstalledImage } from "../cluster/installed-image.ts";
 import { clusterNodes } from "../cluster/nodes.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
-import { paint } from "../paint.ts";
+import { stdoutPage } from "../page.ts";
 import { chooseTestNodes } from "./choose-nodes.ts";
 import type { CheckResult } from "./judge.ts";
 import { parsePort } from "./port.ts";
@@ -66,7 +66,7 @@ export const connectivityTest: Command = {
     const results = await withCluster(context, given, (client) => testIn(client, context, settings));
     const ok = !results.some(isFailed);
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ ok, checks: results }, undefined, 2)}\n`);
-    else context.stdout(reportText(results, paint(context)));
+    else context.stdout(reportText(results, stdoutPage(context)));
     return ok ? EXIT_OK : EXIT_FAILED;
   },
 };

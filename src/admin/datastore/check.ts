@@ -57,6 +57,7 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
   let choice: DatastoreChoice | undefined;
   try {
     choice = await choiceOf(context, given);
+    context.datastoreNotice?.print();
     const { settings, files } = choice;
     yield { stage, ok: true, message: describe(settings) };
     stage = "files";

@@ -196,7 +196,7 @@ describe("which datastore", () => {
       });
     const embedded = { datastore_type: "embedded", datastore_path: "/x/y.db" };
 
-    test("is that of the installed network config, which is named on stderr", async () => {
+    test("is that of the installed network config, which is named on stderr when the datastore is created", async () => {
       const found = await opened("", {
         files: { [FILE]: list(embedded), [CONFIG_FILE]: "# nothing\n" },
         env: { KUBECONFIG: "/a" },
@@ -204,6 +204,40 @@ describe("which datastore", () => {
 
       expect(found).toMatchObject({ code: EXIT_OK, settings: { kind: "embedded", path: "/x/y.db" } });
       expect(found.stderr).toBe(`Using the embedded datastore of network config "${FILE}"\n`);
+    });
+
+    describe("and exists already, is named on stderr only if it matters", () => {
+      const notice = `Using the embedded datastore of network config "${FILE}"\n`;
+      const run = async (command: string, openDatastore = async () => openMemory()) => {
+        const directory = temporaryDirectory("choice");
+        const path = join(directory.path, "y.db");
+        writeFileSync(path, "");
+        const files = { [FILE]: list({ ...embedded, datastore_path: path }) };
+        return await runInside(command.split(" "), { files, openDatastore });
+      };
+      const unreadable = async () => {
+        throw new PluginError("datastore-unavailable", "Cannot use the datastore");
+      };
+
+      test.each(["get ippools", "datastore init", "get ippools -o json"])("not by %s", async (command) => {
+        expect((await run(command)).stderr).not.toContain("Using");
+      });
+
+      test.each(["datastore check", "get ippools --log-level debug"])("by %s", async (command) => {
+        expect((await run(command)).stderr).toStartWith(notice);
+      });
+
+      test("before an error of the command or of one resource, and once", async () => {
+        for (const failed of [await run("get ippools", unreadable), await run("delete ippool a b")]) {
+          expect(failed.code).toBe(EXIT_FAILED);
+          expect(failed.stderr).toStartWith(`${notice}error: `);
+          expect(failed.stderr.split("Using")).toHaveLength(2);
+        }
+      });
+
+      test("not before the error of a wrong call", async () => {
+        expect((await run("get nonsense")).stderr).not.toContain("Using");
+      });
     });
 
     test("is used with the kubeconfig of the caller, if one is given", async () => {
@@ -214,10 +248,10 @@ describe("which datastore", () => {
       };
       const files = { [FILE]: list(plugin) };
       const using = (...kubeconfigs: readonly string[]) => ({ kind: "orchestrator", access: { kubeconfigs } }) as const;
-      const asAdmin = await opened("", { files, env: { KUBECONFIG: "/admin:/more" } });
+      const asAdmin = await opened("--log-level debug", { files, env: { KUBECONFIG: "/admin:/more" } });
 
       expect(asAdmin.settings).toEqual(using("/admin", "/more"));
-      expect(asAdmin.stderr).toBe(
+      expect(asAdmin.stderr).toStartWith(
         `Using the orchestrator datastore of network config "${FILE}" with the kubeconfig of KUBECONFIG\n`,
       );
       expect((await opened("--kubeconfig /other", { files, env: { KUBECONFIG: "/a" } })).settings).toEqual(

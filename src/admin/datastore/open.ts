@@ -6,10 +6,12 @@ import { type KubeAccess, kubeAccess } from "../../config/kube-access.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { PluginError } from "../../errors.ts";
+import { statusAt } from "../../file-status.ts";
 import { identity } from "../../identity.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
+import { LOG_LEVEL_OPTION } from "../log-level-option.ts";
 import { paintStderr } from "../paint.ts";
 import { parseDocument } from "../resources/parse-document.ts";
 import {
@@ -38,7 +40,10 @@ export async function withDatastore<T>(context: Context, given: Given, work: Wor
 
 /** For a command that may be the first to write: creates an embedded datastore if it does not exist. */
 export async function withNewDatastore<T>(context: Context, given: Given, work: Work<T>): Promise<T> {
-  return withChosen(await choiceOf(context, given), context, work);
+  const choice = await choiceOf(context, given);
+  const { settings } = choice;
+  if (settings.kind === "embedded" && statusAt(settings.path) === undefined) context.datastoreNotice?.print();
+  return withChosen(choice, context, work);
 }
 
 /** Opening an embedded datastore creates it, and a misspelt path must not become a new one. */
@@ -177,7 +182,9 @@ export async function choiceOf(context: Context, given: Given, needs: OtherNeeds
 
   const { choice, source } = withGivenKubeconfig(datastoreOf(installed.decoded), layers, needs);
   const credentials = source === undefined ? "" : ` with the kubeconfig of ${source}`;
-  context.stderr(`Using the ${choice.settings.kind} datastore of network config "${installed.file}"${credentials}\n`);
+  const notice = `Using the ${choice.settings.kind} datastore of network config "${installed.file}"${credentials}`;
+  context.datastoreNotice?.keep(notice);
+  if (given.values.get(LOG_LEVEL_OPTION.name) === "debug") context.datastoreNotice?.print();
   return choice;
 }
 

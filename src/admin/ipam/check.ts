@@ -7,6 +7,7 @@ import { type HostLeaks, searchHost } from "../../upkeep/host-leaks.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { nameOfNode } from "../node/node-name.ts";
+import { stdoutPage } from "../page.ts";
 import { paint, paintStderr } from "../paint.ts";
 import { openProgress } from "../progress.ts";
 import { formatTable } from "../table.ts";
@@ -228,7 +229,7 @@ function print({ counts, findings, allocations, note, young }: Report, context: 
   }
   if (addresses.length > 0) {
     const rows = addresses.map(({ address, state, owner }) => [address, state, owner]);
-    context.stdout(`${formatTable(["ADDRESS", "STATE", "OWNER"], rows)}\n`);
+    context.stdout(`${formatTable(["ADDRESS", "STATE", "OWNER"], rows, stdoutPage(context))}\n`);
   }
   const { pools, blocks, handles } = counts;
   const checked = [

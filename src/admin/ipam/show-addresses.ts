@@ -4,6 +4,7 @@ import { type Address, formatAddress } from "../../ip/address.ts";
 import { formatPrefix, prefixContains } from "../../ip/prefix.ts";
 import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { type Context, type ExitCode, type Given, wantsJson } from "../command.ts";
+import { stdoutPage } from "../page.ts";
 import { formatTable } from "../table.ts";
 import { type Allocation, allocationsOf, findBlocks } from "./blocks.ts";
 import { findPools } from "./pools.ts";
@@ -39,7 +40,7 @@ export async function showAddresses(
   if (wantsJson(given)) {
     const reported = unreadable.length === 0 ? {} : { unreadable: unreadable.map(describeUnreadable) };
     context.stdout(`${JSON.stringify({ addresses, ...reported }, undefined, 2)}\n`);
-  } else if (addresses.length > 0) context.stdout(formatTable(HEADER, addresses.map(rowOf)));
+  } else if (addresses.length > 0) context.stdout(formatTable(HEADER, addresses.map(rowOf), stdoutPage(context)));
   else if (unreadable.length === 0) context.stderr("No addresses are in use.\n");
   return reportUnreadable(context, unreadable);
 }

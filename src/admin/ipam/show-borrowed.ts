@@ -5,6 +5,7 @@ import { comparePrefixes, formatPrefix } from "../../ip/prefix.ts";
 import { affineNode, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
 import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { type Context, type ExitCode, type Given, wantsJson } from "../command.ts";
+import { stdoutPage } from "../page.ts";
 import { formatTable } from "../table.ts";
 import { type Allocation, allocationsOf, findBlocks } from "./blocks.ts";
 import { reportUnreadable } from "./report-unreadable.ts";
@@ -32,7 +33,9 @@ export async function showBorrowed(
       each.type,
       each.allocatedTo,
     ]);
-    context.stdout(formatTable(["IP", "BORROWING NODE", "BLOCK", "BLOCK OWNER", "TYPE", "ALLOCATED TO"], rows));
+    context.stdout(
+      formatTable(["IP", "BORROWING NODE", "BLOCK", "BLOCK OWNER", "TYPE", "ALLOCATED TO"], rows, stdoutPage(context)),
+    );
   } else if (unreadable.length === 0) context.stderr("No addresses are borrowed.\n");
   return reportUnreadable(context, unreadable);
 }

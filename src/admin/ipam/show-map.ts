@@ -1,5 +1,6 @@
 /** `ipam show --map`: the blocks of the pools as a map in the terminal. */
 import type { Datastore } from "../../datastore/datastore.ts";
+import { createPoolCommand } from "../../ipam/pools.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import type { Option } from "../option.ts";
@@ -42,7 +43,7 @@ export async function showMap(
   const page = { paint: paint(context), width: context.terminalWidth || USUAL_WIDTH };
   for (const map of maps) context.stdout(`${drawMap(map, style, page)}\n`);
   if (maps.some(({ blocks: count }) => count > 0)) context.stdout(drawLegend(style, page));
-  if (maps.length === 0) context.stderr("No pools found.\n");
+  if (maps.length === 0) context.stderr(`No pools found; create one: ${createPoolCommand(4)}\n`);
   return reportUnreadable(
     context,
     [pools, reserved, blocks].flatMap((each) => each.unreadable),

@@ -1,9 +1,10 @@
 import type { Datastore } from "../../datastore/datastore.ts";
+import { createPoolCommand } from "../../ipam/pools.ts";
 import { DEFAULT_IPAM_CONFIGURATION, ipamConfiguration } from "../../model/ipam-configuration.ts";
 import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { paint } from "../paint.ts";
+import { stdoutPage } from "../page.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
 import { formatTable } from "../table.ts";
 import { blockAt, findBlocks } from "./blocks.ts";
@@ -87,7 +88,7 @@ async function showPools(store: Datastore, context: Context, given: Given): Prom
   } else if (usages.length > 0) {
     const noPool = pools.unreadable.length === 0 ? "(no pool)" : "(no readable pool)";
     context.stdout(table(usages, { context, showsBlocks, noPool }));
-  } else if (unreadable.length === 0) context.stderr("No pools found.\n");
+  } else if (unreadable.length === 0) context.stderr(`No pools found; create one: ${createPoolCommand(4)}\n`);
   return reportUnreadable(context, unreadable);
 }
 
@@ -116,8 +117,7 @@ function table(usages: readonly PoolUsage[], { context, showsBlocks, noPool }: T
   ]);
   const columns = showsBlocks ? HEADER : HEADER.filter((title) => title !== "NODE");
   const kept = showsBlocks ? rows : rows.map((row) => row.filter((_, column) => HEADER[column] !== "NODE"));
-  const [header = "", ...lines] = formatTable(columns, kept).split("\n");
-  return [paint(context).bold(header), ...lines].join("\n");
+  return formatTable(columns, kept, stdoutPage(context));
 }
 
 function blockRows({ blocks, unreadableBlocks }: PoolUsage): readonly (readonly string[])[] {
@@ -179,6 +179,7 @@ async function showConfiguration(store: Datastore, context: Context, given: Give
       formatTable(
         ["SETTING", "VALUE"],
         Object.entries(spec).map(([name, value]) => [name, `${value}`]),
+        stdoutPage(context),
       ),
     );
   return EXIT_OK;

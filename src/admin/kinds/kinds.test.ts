@@ -44,9 +44,10 @@ describe("ResourcePrinter", () => {
   });
   const sample: AdminKind = { ...publicKind(codec, "samples", []), columns: [] };
   const pool = ADMIN_KINDS.find(({ kind }) => kind === "IPPool");
+  const PAPER = { env: {}, isTerminal: false, terminalWidth: undefined, now: () => new Date() };
   const asJson = (kinds: readonly AdminKind[]): unknown =>
     JSON.parse(
-      new ResourcePrinter({ kind: "json" }, NOTHING_GIVEN, () => new Date()).list({
+      new ResourcePrinter({ kind: "json" }, NOTHING_GIVEN, PAPER).list({
         kinds,
         found: [],
         isSingle: false,

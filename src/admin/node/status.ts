@@ -3,6 +3,7 @@ import { identity } from "../../identity.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
+import { type Page, stdoutPage } from "../page.ts";
 import { formatTable } from "../table.ts";
 import type { KernelRoute, RoutingFacts } from "./routing-facts.ts";
 
@@ -71,7 +72,9 @@ function limitProblem({ name, peer }: SessionStatus): string {
   return `${peer} has sent more routes than are accepted, and some are missing; when it sends fewer, begin the session again: ${restart}`;
 }
 
-function print(facts: RoutingFacts, { stdout, now }: Context): void {
+function print(facts: RoutingFacts, context: Context): void {
+  const { stdout, now } = context;
+  const page = stdoutPage(context);
   const { isAgentRunning, state, bird, kernelRoutes, refusedClaims, routingProblems, policyProblems, datastore } =
     facts;
   const { nodeAgent } = identity;
@@ -82,7 +85,7 @@ function print(facts: RoutingFacts, { stdout, now }: Context): void {
   for (const family of [4, 6] as const) {
     const sessions = (bird?.sessions ?? []).filter(({ address }) => address.includes(":") === (family === 6));
     stdout(`\nIPv${family} BGP status\n`);
-    stdout(sessions.length === 0 ? `No IPv${family} peers found.\n` : sessionTable(sessions));
+    stdout(sessions.length === 0 ? `No IPv${family} peers found.\n` : sessionTable(sessions, page));
   }
   stdout("\nRoutes\n");
   const summary = summaryOf(kernelRoutes);
@@ -92,6 +95,7 @@ function print(facts: RoutingFacts, { stdout, now }: Context): void {
       : formatTable(
           ["FAMILY", "MADE BY", "WAY", "ROUTES"],
           summary.map(({ family, madeBy, way, routes }) => [family, madeBy, way, String(routes)]),
+          page,
         ),
   );
   for (const problem of routingProblems) stdout(`Problem: ${problem}\n`);
@@ -102,7 +106,7 @@ function print(facts: RoutingFacts, { stdout, now }: Context): void {
   const rows = refusedClaims.flatMap(({ namespace, pod, refused }) =>
     refused.map((each) => [`${namespace}/${pod}`, each]),
   );
-  stdout(formatTable(["POD", "CLAIM"], rows));
+  stdout(formatTable(["POD", "CLAIM"], rows, page));
 }
 
 function ageOf({ knownAt }: KnownStatus, now: Date): number {
@@ -130,7 +134,7 @@ function birdLine({ isAgentRunning, state, bird }: RoutingFacts): string {
   return `BIRD is not running: it has ended, and ${starter}`;
 }
 
-function sessionTable(sessions: readonly SessionStatus[]): string {
+function sessionTable(sessions: readonly SessionStatus[], page: Page): string {
   return formatTable(
     ["PEER ADDRESS", "PEER TYPE", "STATE", "SINCE", "INFO", "PEER", "RECEIVED", "SENT"],
     sessions.map(({ address, type, state, since, info, peer, routes }) => [
@@ -143,6 +147,7 @@ function sessionTable(sessions: readonly SessionStatus[]): string {
       String(routes.imported),
       String(routes.exported),
     ]),
+    page,
   );
 }
 

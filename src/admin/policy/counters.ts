@@ -3,6 +3,7 @@ import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
 import { originWords, readRuleComment } from "../../policy/table/rule-comment.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, EXIT_FAILED, EXIT_OK, UsageError, wantsJson } from "../command.ts";
+import { type Page, stdoutPage } from "../page.ts";
 import { formatTable } from "../table.ts";
 
 export const policyCounters: Command = {
@@ -39,7 +40,7 @@ export const policyCounters: Command = {
       (row) => (wanted === undefined || row.policy === wanted) && !(given.switches.has("dropped") && !isDrop(row)),
     );
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ rules: rows }, undefined, 2)}\n`);
-    else if (rows.length > 0) context.stdout(tableOf(rows));
+    else if (rows.length > 0) context.stdout(tableOf(rows, stdoutPage(context)));
     if (rows.length === 0 && wanted !== undefined && !given.switches.has("dropped")) {
       context.stderr(
         `No rule of policy ${quoted(wanted)} is in the kernel: it selects no workload of this node, or does not exist\n`,
@@ -96,7 +97,7 @@ function isDrop({ action, packets }: CountedRule): boolean {
   return action === "Deny" && packets > 0;
 }
 
-function tableOf(rows: readonly CountedRule[]): string {
+function tableOf(rows: readonly CountedRule[], page: Page): string {
   return formatTable(
     ["POLICY", "DIRECTION", "RULE", "ACTION", "PACKETS", "BYTES"],
     rows.map(({ policy, direction = "", rule, decidedBy, action, packets, bytes }) => [
@@ -107,5 +108,6 @@ function tableOf(rows: readonly CountedRule[]): string {
       String(packets),
       String(bytes),
     ]),
+    page,
   );
 }

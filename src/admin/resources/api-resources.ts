@@ -2,6 +2,7 @@ import { type Command, EXIT_OK, type Given } from "../command.ts";
 import { aliasesOf } from "../kinds/aliases.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
+import { type Page, stdoutPage } from "../page.ts";
 import { TableWriter } from "../table.ts";
 
 const FORMATS = ["text", "name", "json"] as const;
@@ -25,17 +26,18 @@ export const apiResourcesCommand: Command = {
     { command: "api-resources -o name", does: "List only their names" },
   ],
   async run(context, given) {
-    context.stdout(format(given));
+    context.stdout(format(given, stdoutPage(context)));
     return EXIT_OK;
   },
 };
 
-function format(given: Given): string {
+function format(given: Given, page: Page): string {
   const output = given.values.get("output");
   if (output === "json") return `${JSON.stringify({ resources: ADMIN_KINDS.map(describe) }, undefined, 2)}\n`;
   if (output === "name") return ADMIN_KINDS.map(({ plural, codec }) => `${plural}.${codec.api.group}\n`).join("");
   const table = new TableWriter(["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"], {
     hasHeader: !given.switches.has("no-headers"),
+    page,
   });
   return table.write(
     ADMIN_KINDS.map(describe).map(({ name, shortNames, apiVersion, namespaced, kind }) => [

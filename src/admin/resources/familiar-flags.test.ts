@@ -144,7 +144,7 @@ describe("validate", () => {
     const { code, stderr } = await ctl("validate -f -", { stdin, ...offline });
 
     expect(code).toBe(EXIT_FAILED);
-    expect(stderr).toContain("stdin: spec.cidr");
+    expect(stderr).toContain("stdin:1: spec.cidr");
     expect(stderr).toContain("spec.colour");
   });
 

@@ -48,6 +48,24 @@ describe("get", () => {
     expect(await printed("pools", "--no-headers", "-o", "name")).toBe("ippool/blue\nippool/red\n");
   });
 
+  test.each([80, 40])(
+    "fits a terminal of %d columns, with a bold header; -o wide and a pipe are whole",
+    async (width) => {
+      await apply(resource("IPPool", `a-pool-with-a-${"very-".repeat(20)}long-name`, { cidr: "10.0.2.0/24" }));
+      const onTerminal = { isTerminal: true, terminalWidth: width };
+      const { stdout } = await ctl(["get", "pools"], onTerminal);
+      const lines = Bun.stripANSI(stdout).trimEnd().split("\n");
+      const [header = ""] = stdout.split("\n");
+
+      expect(lines).toHaveLength(4);
+      for (const line of lines) expect(line.length).toBeLessThanOrEqual(width);
+      expect(stdout).toContain("…");
+      expect(header).toBe(`\u001b[1m${Bun.stripANSI(header)}\u001b[0m`);
+      expect((await ctl(["get", "pools", "-o", "wide"], onTerminal)).stdout).not.toContain("…");
+      expect(await printed("pools")).not.toContain("…");
+    },
+  );
+
   test("--show-labels adds the labels", async () => {
     const [header, blue, red] = (await printed("pools", "--show-labels")).split("\n");
 

@@ -71,7 +71,7 @@ export const getCommand: Command = {
       format,
       selections.map(({ kind }) => kind),
     );
-    const printer = new ResourcePrinter(format, given, () => context.now());
+    const printer = new ResourcePrinter(format, given, context);
     return withDatastore(context, given, async (store) => {
       const answers: Found[] = [];
       for (const selection of selections)

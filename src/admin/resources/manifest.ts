@@ -4,12 +4,13 @@
  * together, and nothing is done if there is any.
  */
 
+import type { ConfigPath } from "../../config/problem.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import { findKind } from "../../model/kinds.ts";
 import { nearestName } from "../../model/nearest-name.ts";
-import { formatProblem } from "../../model/problem.ts";
+import { formatProblem, type Problem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
@@ -43,11 +44,17 @@ export function decodeManifests(manifests: readonly Manifest[], namespace?: stri
 }
 
 function decodeManifest(manifest: Manifest, namespace: string | undefined): readonly Decoded[] {
-  return parseManifest(manifest).map((each) => (each.ok ? decodeDocument(each.value, each.place, namespace) : each));
+  return parseManifest(manifest).map((each) => (each.ok ? decodeDocument(each, namespace) : each));
 }
 
 type Parsed =
-  | { readonly ok: true; readonly place: string; readonly value: unknown }
+  | {
+      readonly ok: true;
+      readonly place: string;
+      readonly value: unknown;
+      /** As `place`, with the line of a field: `pools.yaml:12 (document 2)`. */
+      placeOf(path: string): string;
+    }
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** The documents of a text and the members of their lists, not decoded. */
@@ -61,8 +68,17 @@ export function parseManifest({ place, text }: Manifest): readonly Parsed[] {
       ok: true,
       place: placeText(place, path === "" ? part : [...part, path]),
       value,
+      placeOf: (field) => {
+        const line = parsed.lineOf([...stepsOf(path), ...stepsOf(field)]);
+        return placeText(`${place}:${line}`, path === "" ? part : [...part, path]);
+      },
     }));
   });
+}
+
+/** `spec.ingress[0].action`: the names and numbers in it. */
+function stepsOf(path: string): ConfigPath {
+  return path.match(/[^.[\]]+/g) ?? [];
 }
 
 /** `pools.yaml`, or `pools.yaml (document 2, items[3])`. */
@@ -89,33 +105,38 @@ type Decoded =
   | { readonly ok: true; readonly given: GivenResource }
   | { readonly ok: false; readonly problems: readonly string[] };
 
-function decodeDocument(document: unknown, place: string, namespace: string | undefined): Decoded {
-  const refuse = (...problems: readonly string[]): Decoded => refusal(place, problems);
-  if (!isObject(document)) return refuse("it is not an object");
+function decodeDocument(
+  { value: document, placeOf }: Extract<Parsed, { ok: true }>,
+  namespace: string | undefined,
+): Decoded {
+  const refuse = (problems: readonly Problem[], hint = ""): Decoded => ({
+    ok: false,
+    problems: problems.map((problem) => `${placeOf(problem.path)}: ${formatProblem(problem)}${hint}`),
+  });
+  const at = (path: string, message: string): Problem => ({ path, value: undefined, message });
+  if (!isObject(document)) return refuse([at("", "it is not an object")]);
   const word = document["kind"];
-  if (typeof word !== "string") return refuse("kind: is required");
+  if (typeof word !== "string") return refuse([at("kind", "is required")]);
   const kind = findKind(ADMIN_KINDS, word);
-  if (!kind) return refuse(`kind: ${unknownKind(word)}`);
+  if (!kind) return refuse([at("kind", unknownKind(word))]);
 
   const decoded = kind.codec.decode(document);
   const { apiVersion } = document;
   const missing = apiVersion === undefined || apiVersion === null || apiVersion === "";
   if (missing) {
-    const others = decoded.ok
-      ? []
-      : decoded.problems.map(formatProblem).filter((text) => !text.startsWith("apiVersion"));
-    return refuse(`apiVersion: is missing; write "${kind.codec.apiVersion}"`, ...others);
+    const others = decoded.ok ? [] : decoded.problems.filter(({ path }) => !path.startsWith("apiVersion"));
+    return refuse([at("apiVersion", `is missing; write "${kind.codec.apiVersion}"`), ...others]);
   }
   if (!decoded.ok) {
     // A resource of another program may have any fields.
     const foreign = decoded.problems.filter(({ path }) => path === "apiVersion");
     const hint = foreign.length > 0 && ORCHESTRATOR_POLICY.has(apiVersion) ? CONVERT_HINT : "";
-    return refuse(...(foreign.length > 0 ? foreign : decoded.problems).map((each) => `${formatProblem(each)}${hint}`));
+    return refuse(foreign.length > 0 ? foreign : decoded.problems, hint);
   }
   const { namespace: own } = decoded.value.metadata;
   if (own !== undefined && namespace !== undefined && own !== namespace) {
     const message = `does not match --namespace ${namespace}; use --namespace ${own}, or leave it out`;
-    return refuse(formatProblem({ path: "metadata.namespace", value: own, message }));
+    return refuse([{ path: "metadata.namespace", value: own, message }]);
   }
   return { ok: true, given: givenResource(kind, decoded.value, namespace ?? USUAL_NAMESPACE) };
 }

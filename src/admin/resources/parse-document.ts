@@ -4,10 +4,15 @@ import { isNestedTooDeep, MAXIMUM_NESTING } from "../../parse-json.ts";
 import { locateJson } from "../json-positions.ts";
 import { locateYamlError, type YamlError } from "../yaml-error.ts";
 import type { Document } from "./documents.ts";
-import { findRepeatedKeys } from "./repeated-keys.ts";
+import { findRepeatedKeys, locateYaml } from "./repeated-keys.ts";
 
 export type ParsedDocument =
-  | { readonly ok: true; readonly value: unknown }
+  | {
+      readonly ok: true;
+      readonly value: unknown;
+      /** The line of its file, for messages; of what contains the value if it does not exist. */
+      lineOf(path: ConfigPath): number;
+    }
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** `line`: where the document begins in its file, for messages. */
@@ -18,10 +23,19 @@ export function parseDocument({ text, line }: Pick<Document, "text" | "line">): 
   const places = /^\s*[{[]/.test(body) ? locateJson(body) : undefined;
   if (places?.ok) {
     const repeated = places.repeated.map(({ path, position }) => ({ path, line: position.line }));
-    return unlessRepeated(repeated, toFile) ?? { ok: true, value: JSON.parse(body) };
+    const lineOf = (path: ConfigPath) => toFile(places.find(path).line);
+    return unlessRepeated(repeated, toFile) ?? { ok: true, value: JSON.parse(body), lineOf };
   }
   const yaml = tryYaml(text);
-  if (yaml.ok) return unlessRepeated(findRepeatedKeys(text), toFile) ?? yaml;
+  if (yaml.ok) {
+    // Only for messages, and once for all of them.
+    let find: ((path: ConfigPath) => number) | undefined;
+    const lineOf = (path: ConfigPath) => {
+      find ??= locateYaml(text);
+      return toFile(find(path));
+    };
+    return unlessRepeated(findRepeatedKeys(text), toFile) ?? { ...yaml, lineOf };
+  }
   const { line: lineOfError, column, reason } = places ? { ...places.position, reason: places.reason } : yaml.error;
   const place = `line ${toFile(lineOfError)}, column ${column}`;
   return { ok: false, problems: [`it is not valid ${places ? "JSON" : "YAML"}: ${place}: ${reason}`] };

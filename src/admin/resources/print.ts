@@ -1,10 +1,11 @@
 /** Formats resources for stdout, in the requested format. */
 
 import { formatYaml } from "../../yaml.ts";
-import type { Given } from "../command.ts";
+import type { Context, Given } from "../command.ts";
 import { printTemplate } from "../jsonpath/print.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import type { Option } from "../option.ts";
+import { stdoutPage } from "../page.ts";
 import type { OutputFormat } from "./output-format.ts";
 import { referenceText } from "./reference.ts";
 import { ResourceTables, type TableRow } from "./resource-tables.ts";
@@ -35,7 +36,7 @@ export class ResourcePrinter {
   constructor(
     private readonly format: OutputFormat,
     { switches }: Given,
-    now: () => Date,
+    context: Pick<Context, "env" | "isTerminal" | "terminalWidth" | "now">,
   ) {
     this.showsEvent = switches.has("output-watch-events");
     const layout = {
@@ -43,6 +44,7 @@ export class ResourcePrinter {
       showsLabels: switches.has("show-labels"),
       hasHeader: !switches.has("no-headers"),
       showsEvent: this.showsEvent,
+      page: stdoutPage(context),
     };
     const columns =
       format.kind === "custom-columns"
@@ -50,7 +52,7 @@ export class ResourcePrinter {
         : format.kind === "wide"
           ? ("wide" as const)
           : ("usual" as const);
-    this.tables = new ResourceTables({ ...layout, columns }, now);
+    this.tables = new ResourceTables({ ...layout, columns }, () => context.now());
   }
 
   /** Whether nothing is printed if nothing was found. */

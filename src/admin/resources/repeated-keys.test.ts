@@ -1,10 +1,52 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { findRepeatedKeys } from "./repeated-keys.ts";
+import { findRepeatedKeys, locateYaml } from "./repeated-keys.ts";
 
 function found(...lines: readonly string[]): readonly string[] {
   return findRepeatedKeys(lines.join("\n")).map(({ path, line }) => `${path.join(".")} in line ${line}`);
 }
+
+describe("locateYaml()", () => {
+  const text = [
+    "# a policy",
+    "kind: NetworkPolicy",
+    "metadata: {name: a, labels: {x: y}}",
+    "spec:",
+    "  ingress:",
+    "  - action: Allow",
+    "    source:",
+    "      nets: [10.0.0.0/8]",
+    "  - destination:",
+    "      ports:",
+    "      - 80",
+    "    action: Deny",
+    '  "order": 5',
+    "  note: |",
+    "    action: none",
+  ].join("\n");
+  const find = locateYaml(text);
+
+  test.each([
+    [[], 2],
+    [["kind"], 2],
+    [["metadata", "labels", "x"], 3],
+    [["spec", "ingress", 0, "action"], 6],
+    [["spec", "ingress", 0, "source", "nets", 0], 8],
+    [["spec", "ingress", 1], 9],
+    [["spec", "ingress", 1, "destination", "ports", 0], 10],
+    [["spec", "ingress", 1, "action"], 12],
+    [["spec", "order"], 13],
+    [["spec", "ingress", 7, "action"], 5],
+    [["spec", "missing"], 4],
+    [["nothing"], 2],
+  ])("%j is on line %d", (path, line) => {
+    expect(find(path)).toBe(line);
+  });
+
+  test("is the first line with content if the text cannot be parsed", () => {
+    expect(locateYaml("---\n# x\na: [\n")(["a"])).toBe(3);
+  });
+});
 
 describe("findRepeatedKeys()", () => {
   test.each([

@@ -1,6 +1,6 @@
 /**
- * Finds keys that occur twice in one map of a YAML document; the parser silently
- * keeps the last.
+ * The lines of keys in a YAML document, which the parser does not report, and keys that occur twice in one map, of which it
+ * silently keeps the last.
  *
  * Lines that look like keys of the same map are only candidates: the parser
  * decides. Each candidate is renamed to a unique name, and only candidates that
@@ -16,8 +16,65 @@ export interface RepeatedKey {
   readonly line: number;
 }
 
+/** Finds the line of the value at a path, or of what contains it if it does not exist; lines start at 1. */
+export function locateYaml(text: string): (path: ConfigPath) => number {
+  const names = new Map<string, Candidate>();
+  const start = firstLine(text);
+  try {
+    const all = new Map<number, Candidate>();
+    const marked = withUniqueNames(
+      text,
+      candidatesIn(text, () => new EveryKey(all), all),
+      names,
+    );
+    const root: unknown = Bun.YAML.parse(marked);
+    return (path) => lineIn(root, path, names) ?? start;
+  } catch {
+    return () => start;
+  }
+}
+
+function lineIn(root: unknown, path: ConfigPath, names: ReadonlyMap<string, Candidate>): number | undefined {
+  let value = root;
+  let line: number | undefined;
+  for (const step of path) {
+    const found = memberAt(value, String(step), names);
+    if (found === undefined) return line;
+    line = names.get(found.name)?.line ?? firstKeyLine(found.value, names) ?? line;
+    value = found.value;
+  }
+  return line;
+}
+
+function memberAt(value: unknown, step: string, names: ReadonlyMap<string, Candidate>) {
+  if (typeof value !== "object" || value === null) return undefined;
+  if (Array.isArray(value))
+    return Object.hasOwn(value, step) ? { name: step, value: value[Number(step)] as unknown } : undefined;
+  const members: readonly [string, unknown][] = Object.entries(value);
+  const found = members.find(([name]) => (names.get(name)?.key ?? name) === step);
+  return found && { name: found[0], value: found[1] };
+}
+
+/** A member of a list begins with its first key. */
+function firstKeyLine(value: unknown, names: ReadonlyMap<string, Candidate>): number | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  return names.get(Object.keys(value)[0] ?? "")?.line;
+}
+
+/** The first line with content. */
+function firstLine(text: string): number {
+  const lines = text.split("\n");
+  return (
+    Math.max(
+      0,
+      lines.findIndex((line) => !/^\s*(?:#|---|%|$)/.test(line)),
+    ) + 1
+  );
+}
+
 export function findRepeatedKeys(text: string): readonly RepeatedKey[] {
-  const candidates = candidatesIn(text);
+  const repeated = new Map<number, Candidate>();
+  const candidates = candidatesIn(text, () => new RepeatedKeys(repeated), repeated);
   if (candidates.length === 0) return [];
   const names = new Map<string, Candidate>();
   const marked = withUniqueNames(text, candidates, names);
@@ -38,7 +95,19 @@ interface Candidate {
 }
 
 /** The candidates in what seems to be one map. */
-class Keys {
+interface Keys {
+  add(place: Candidate): void;
+}
+
+class EveryKey implements Keys {
+  constructor(private readonly candidates: Map<number, Candidate>) {}
+
+  add(place: Candidate): void {
+    this.candidates.set(place.start, place);
+  }
+}
+
+class RepeatedKeys implements Keys {
   private readonly last = new Map<string, Candidate>();
 
   constructor(private readonly candidates: Map<number, Candidate>) {}
@@ -51,10 +120,13 @@ class Keys {
 }
 
 /** In the order of the text. */
-function candidatesIn(text: string): readonly Candidate[] {
-  const candidates = new Map<number, Candidate>();
-  findInBlocks(text, candidates);
-  findInBraces(text, candidates);
+function candidatesIn(
+  text: string,
+  openMap: () => Keys,
+  candidates: ReadonlyMap<number, Candidate>,
+): readonly Candidate[] {
+  findInBlocks(text, openMap);
+  findInBraces(text, openMap);
   return [...candidates.values()].sort((left, right) => left.start - right.start);
 }
 
@@ -65,7 +137,7 @@ const ITEM = /^( *)-(\s|$)/;
 /** Merges other maps into this one, and may occur more than once. */
 const MERGE = "<<";
 
-function findInBlocks(text: string, candidates: Map<number, Candidate>): void {
+function findInBlocks(text: string, openMap: () => Keys): void {
   const open: { readonly column: number; readonly keys: Keys }[] = [];
   const closeBehind = (column: number) => {
     while ((open.at(-1)?.column ?? -1) > column) open.pop();
@@ -79,7 +151,7 @@ function findInBlocks(text: string, candidates: Map<number, Candidate>): void {
     if (written !== MERGE) {
       const column = indent.length + dashes.length;
       closeBehind(column);
-      if (open.at(-1)?.column !== column) open.push({ column, keys: new Keys(candidates) });
+      if (open.at(-1)?.column !== column) open.push({ column, keys: openMap() });
       open.at(-1)?.keys.add(candidateAt(written, offset + column, index + 1));
     }
     offset += line.length + 1;
@@ -93,12 +165,12 @@ const BRACES_KEY = new RegExp(
   "y",
 );
 
-function findInBraces(text: string, candidates: Map<number, Candidate>): void {
+function findInBraces(text: string, openMap: () => Keys): void {
   /** A list has no keys. */
   const open: (Keys | undefined)[] = [];
   let line = 1;
   for (const { 0: sign, index } of text.matchAll(BRACES)) {
-    if (sign === "{") open.push(new Keys(candidates));
+    if (sign === "{") open.push(openMap());
     else if (sign === "[") open.push(undefined);
     else if (sign === "}" || sign === "]") open.pop();
     else if (sign !== ",") line += sign.split("\n").length - 1;

@@ -2,6 +2,7 @@
 import type { Resource } from "../../model/resource.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { formatLabels } from "../kinds/labels.ts";
+import { type Page, WITHOUT_LIMIT } from "../page.ts";
 import { TableWriter } from "../table.ts";
 import { ageOf } from "./age.ts";
 import { type CustomColumn, customCell, NO_VALUE } from "./custom-columns.ts";
@@ -15,6 +16,7 @@ export interface TableLayout {
   readonly hasHeader: boolean;
   /** The first column is the event of a watch. */
   readonly showsEvent: boolean;
+  readonly page: Page;
 }
 
 export interface TableRow {
@@ -56,15 +58,20 @@ export class ResourceTables {
 
   private open(name: AdminKind | "custom", kind: AdminKind) {
     const columns = columnsOf(kind, this.layout, this.now);
-    const { hasHeader } = this.layout;
+    const { hasHeader, page } = this.layout;
     const writer = new TableWriter(
       columns.map(({ header }) => header),
-      { hasHeader },
+      { hasHeader, page: isAskedFor(this.layout) ? { ...page, width: WITHOUT_LIMIT } : page },
     );
     const table = { columns, writer };
     this.tables.set(name, table);
     return table;
   }
+}
+
+/** Columns that the user named are not shortened or left out. */
+function isAskedFor({ columns, showsLabels }: TableLayout): boolean {
+  return columns !== "usual" || showsLabels;
 }
 
 function columnsOf(kind: AdminKind, layout: TableLayout, now: () => Date): readonly Column[] {

@@ -91,7 +91,7 @@ describe("apply", () => {
 
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain('d/a.yaml: it is not valid YAML: line 1, column 4: "}" closes no bracket');
-    expect(stderr).toContain('d/c.yaml: kind: "Nonsense" is not a known kind');
+    expect(stderr).toContain('d/c.yaml:1: kind: "Nonsense" is not a known kind');
     expect((await ctl("get pools")).stderr).toBe("No resources found.\n");
   });
 
@@ -102,11 +102,11 @@ describe("apply", () => {
     const single = await ctl("apply -f -", { stdin: JSON.stringify({ kind: "List", items: [BLUE, {}] }) });
 
     expect(stderr.match(/stdin.*?\): /g)).toEqual([
-      "stdin (document 2, items[2].items[0]): ",
-      "stdin (document 3, [0]): ",
+      "stdin:5 (document 2, items[2].items[0]): ",
+      "stdin:7 (document 3, [0]): ",
       "stdin (document 4): ",
     ]);
-    expect(single.stderr).toContain("stdin (items[1]): ");
+    expect(single.stderr).toContain("stdin:1 (items[1]): ");
   });
 
   test("refuses a duplicate key in an object, with its path and line", async () => {
@@ -140,7 +140,9 @@ describe("apply", () => {
     const { code, stderr } = await give("apply", BLUE, bad, { kind: "IPPol" });
 
     expect(code).toBe(EXIT_FAILED);
-    expect(stderr).toContain('stdin (document 2): spec.natOutging: is not a known field; did you mean "natOutgoing"?');
+    expect(stderr).toContain(
+      'stdin:3 (document 2): spec.natOutging: is not a known field; did you mean "natOutgoing"?',
+    );
     expect(stderr).toContain("host bits");
     expect(stderr).toContain('did you mean "IPPool"?');
     expect((await ctl("get pools -o name")).stdout).toBe("");
@@ -199,7 +201,7 @@ describe("apply", () => {
     });
 
     expect(code).toBe(EXIT_FAILED);
-    expect(stderr).toContain(`stdin: apiVersion: is missing; write "${API_VERSION}"`);
+    expect(stderr).toContain(`stdin:1: apiVersion: is missing; write "${API_VERSION}"`);
     expect(stderr).toContain("spec.a: is not a known field");
   });
 

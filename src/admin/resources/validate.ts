@@ -26,34 +26,42 @@ export const validateCommand: Command = {
   ],
   async run(context, given) {
     const all = await readGivenResources(context, given);
-    return forEachResource(context, given, { all, act: async (each) => validate(each, all) });
+    const problems = problemsAmong(all);
+    return forEachResource(context, given, { all, act: async (each) => judge(each, problems.get(each) ?? []) });
   },
 };
 
-function validate(given: GivenResource, all: readonly GivenResource[]): ActionResult {
-  const { kind, resource } = given;
-  const others = all.filter((other) => other.kind.kind === kind.kind);
-  const isRepeated = others.some((other) => other !== given && sameName(other, given));
-  const problems = [
-    ...(isRepeated ? ["the same resource is given more than once"] : []),
-    ...[
-      kind.checkAmong?.(
-        resource,
-        others.map((other) => other.resource),
-      ) ?? [],
-    ]
-      .filter((found) => found.length > 0)
-      .map(formatProblems),
-  ];
+function judge({ kind, name, resource }: GivenResource, problems: readonly string[]): ActionResult {
   if (problems.length > 0) {
-    throw new PluginError(
-      "resource-invalid",
-      `${referenceText(kind, given.name)} is not valid: ${problems.join("; ")}`,
-    );
+    throw new PluginError("resource-invalid", `${referenceText(kind, name)} is not valid: ${problems.join("; ")}`);
   }
   return { action: "valid", warnings: withoutEffect(kind.kind, resource.spec) };
 }
 
-function sameName({ name: left }: GivenResource, { name: right }: GivenResource): boolean {
-  return left.name === right.name && left.namespace === right.namespace;
+/** What the resources make wrong together, by resource. A file may have tens of thousands: none is compared with all others. */
+export function problemsAmong(all: readonly GivenResource[]): ReadonlyMap<GivenResource, readonly string[]> {
+  const times = new Map<string, number>();
+  for (const each of all) times.set(identityOf(each), (times.get(identityOf(each)) ?? 0) + 1);
+  const ofKinds = Map.groupBy(all, ({ kind }) => kind);
+  const conflicts = new Map(
+    [...ofKinds].flatMap(([kind, given]) => [...(kind.checkAll?.(given.map(({ resource }) => resource)) ?? [])]),
+  );
+  return new Map(
+    all.map((each) => {
+      const conflict = conflicts.get(each.resource) ?? [];
+      const isRepeated = (times.get(identityOf(each)) ?? 0) > 1;
+      return [
+        each,
+        [
+          ...(isRepeated ? ["the same resource is given more than once"] : []),
+          ...(conflict.length === 0 ? [] : [formatProblems(conflict)]),
+        ],
+      ];
+    }),
+  );
+}
+
+/** No name contains a slash. */
+function identityOf({ kind, name }: GivenResource): string {
+  return `${kind.kind}/${name.namespace ?? ""}/${name.name}`;
 }

@@ -17,7 +17,7 @@ import { DecodedOnce } from "./stored.ts";
 import { type WriteMode, writeResource } from "./write.ts";
 
 const COMMON_DESCRIPTION = [
-  "All documents are validated before anything is written; unknown fields and duplicate keys are errors.",
+  "All documents are validated before anything is written; unknown fields and duplicate keys are errors. A problem names its file and line.",
   "If a resource has a resourceVersion, it is written only if the stored resource still has that version.",
   "Fields that have no effect in this version are reported on stderr.",
   "So is whom a change of policies, profiles, tiers or endpoints closes or opens; with --dry-run too.",

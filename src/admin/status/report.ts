@@ -1,25 +1,26 @@
 /** The status of a cluster as text and as JSON. Pure. */
 import { identity } from "../../identity.ts";
+import type { Page } from "../page.ts";
 import type { Paint } from "../paint.ts";
 import { formatTable } from "../table.ts";
 import type { AgentPod, Condition, StatusFacts, Workload } from "./facts.ts";
 import { isFailure, type StatusFinding } from "./findings.ts";
 
-export function statusText(facts: StatusFacts, findings: readonly StatusFinding[], colors: Paint): string {
+export function statusText(facts: StatusFacts, findings: readonly StatusFinding[], page: Page): string {
   const { datastore, toolVersion } = facts;
   return [
     `Installed:   ${installedBy(facts)}\n`,
     `Versions:    cluster ${datastore.clusterVersion ?? "unknown"}, ${identity.adminTool} ${toolVersion}\n`,
     `Datastore:   ${datastore.kind}\n`,
-    section(["COMPONENT", "STATE", "READY", "IMAGE", "MESSAGE"], componentRows(facts)),
-    section(["NODE", "READY", "AGENT", "VERSION", "RESTARTS", "ADDRESSES"], nodeRows(facts)),
-    section(["POOL", "CIDR", "SIZE", "USED", "FREE", "STATE"], poolRows(facts)),
-    ...findingLines(findings, colors),
+    section(["COMPONENT", "STATE", "READY", "IMAGE", "MESSAGE"], componentRows(facts), page),
+    section(["NODE", "READY", "AGENT", "VERSION", "RESTARTS", "ADDRESSES"], nodeRows(facts), page),
+    section(["POOL", "CIDR", "SIZE", "USED", "FREE", "STATE"], poolRows(facts), page),
+    ...findingLines(findings, page.paint),
   ].join("");
 }
 
-function section(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  return rows.length === 0 ? "" : `\n${formatTable(header, rows)}`;
+function section(header: readonly string[], rows: readonly (readonly string[])[], page: Page): string {
+  return rows.length === 0 ? "" : `\n${formatTable(header, rows, page)}`;
 }
 
 function installedBy({ installation, agents }: StatusFacts): string {

@@ -3,7 +3,7 @@ import { clusterObjects } from "../../kube/objects.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withCluster } from "../cluster/access.ts";
 import { type Command, EXIT_FAILED, EXIT_OK } from "../command.ts";
-import { paint } from "../paint.ts";
+import { stdoutPage } from "../page.ts";
 import { datastoreOfCluster } from "./datastore-of-cluster.ts";
 import { findingsOf, isFailure } from "./findings.ts";
 import { readStatusFacts } from "./read-facts.ts";
@@ -40,7 +40,7 @@ export const statusCommand: Command = {
     });
     const findings = findingsOf(facts);
     const format = given.values.get("output") ?? "text";
-    if (format === "text") context.stdout(statusText(facts, findings, paint(context)));
+    if (format === "text") context.stdout(statusText(facts, findings, stdoutPage(context)));
     else {
       const report = statusJson(facts, findings);
       context.stdout(format === "json" ? `${JSON.stringify(report, undefined, 2)}\n` : formatYaml(report));

@@ -1,6 +1,6 @@
 import { detectFacts } from "../../upgrade/detect/detect.ts";
 import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
-import { paint } from "../paint.ts";
+import { stdoutPage } from "../page.ts";
 import { detectionText } from "./detection-text.ts";
 import { CONTEXT_OPTION, DETECTION_OPTIONS, detectionRequest } from "./options.ts";
 import { withUpgradeSite } from "./site.ts";
@@ -31,7 +31,7 @@ export const upgradeDetect: Command = {
       const obstacles = detection.kind === "found" ? [] : detection.obstacles;
       const facts = detection.kind === "found" ? detection.facts : detection.partial;
       const json = () => `${JSON.stringify({ ...facts, obstacles }, undefined, 2)}\n`;
-      context.stdout(wantsJson(given) ? json() : detectionText(facts, obstacles, paint(context)));
+      context.stdout(wantsJson(given) ? json() : detectionText(facts, obstacles, stdoutPage(context)));
       return obstacles.length === 0 ? EXIT_OK : EXIT_FAILED;
     }),
 };

@@ -4,10 +4,11 @@ import { apiVersionOf, PRODUCT_API } from "../../identity.ts";
 import type { Facts, InstallMethod, Obstacle, Storage } from "../../upgrade/facts.ts";
 import { FORMER_API } from "../../upgrade/former-names.ts";
 import { NETWORK_TITLES } from "../../upgrade/network-titles.ts";
+import type { Page } from "../page.ts";
 import type { Paint } from "../paint.ts";
 import { formatTable } from "../table.ts";
 
-export function detectionText(facts: Partial<Facts>, obstacles: readonly Obstacle[], colors: Paint): string {
+export function detectionText(facts: Partial<Facts>, obstacles: readonly Obstacle[], page: Page): string {
   const rows = [
     ["Installed by:", facts.method === undefined ? UNCLEAR : methodText(facts.method)],
     ["Datastore:", facts.datastore === undefined ? UNCLEAR : datastoreText(facts.datastore, facts.storage)],
@@ -19,8 +20,8 @@ export function detectionText(facts: Partial<Facts>, obstacles: readonly Obstacl
   const parts = (facts.parts ?? []).map(({ part, version = "unknown" }) => [part, version]);
   return [
     ...rows.map(([title = "", value = ""]) => `${title.padEnd(WIDTH)}${value}\n`),
-    parts.length === 0 ? "" : `\n${formatTable(["PART", "RELEASE"], parts)}`,
-    ...obstacleLines(obstacles, colors),
+    parts.length === 0 ? "" : `\n${formatTable(["PART", "RELEASE"], parts, page)}`,
+    ...obstacleLines(obstacles, page.paint),
   ].join("");
 }
 

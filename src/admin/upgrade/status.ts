@@ -4,6 +4,7 @@ import { adviceOf, type Ledger, LedgerStore, UPGRADE_NAME, UPGRADE_NAMESPACE } f
 import { leftNodesText, lockedByUpgrade, lockText } from "../../upgrade/lock-text.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { type Command, EXIT_OK, wantsJson } from "../command.ts";
+import { type Page, stdoutPage } from "../page.ts";
 import { formatTable } from "../table.ts";
 
 export const upgradeStatus: Command = {
@@ -28,7 +29,7 @@ export const upgradeStatus: Command = {
     } else if (ledger === undefined) context.stdout("There is no upgrade in this cluster.\n");
     else {
       const lines = [lockText(ledger, context.now()), leftNodesText(ledger)].filter((line) => line !== "");
-      context.stdout(statusText(ledger, { holder, lines }));
+      context.stdout(statusText(ledger, { holder, lines, page: stdoutPage(context) }));
     }
     return EXIT_OK;
   },
@@ -72,7 +73,11 @@ function holderText({ identity: name, secondsSince, limitSeconds }: Holder): str
 
 function statusText(
   ledger: Ledger,
-  { holder, lines }: { readonly holder: Holder | undefined; readonly lines: readonly string[] },
+  {
+    holder,
+    lines,
+    page,
+  }: { readonly holder: Holder | undefined; readonly lines: readonly string[]; readonly page: Page },
 ): string {
   const { run, from, to, startedAt, endedAt, steps } = ledger;
   const rows = steps.map((step) => [step.name, step.state, step.endedAt ?? step.startedAt ?? "", step.problem ?? ""]);
@@ -84,6 +89,6 @@ function statusText(
     ...lines,
     `Started ${startedAt}${endedAt === undefined ? "" : `, ended ${endedAt}`}`,
     "",
-    formatTable(["STEP", "STATE", "SINCE", "PROBLEM"], rows),
+    formatTable(["STEP", "STATE", "SINCE", "PROBLEM"], rows, page),
   ].join("\n");
 }

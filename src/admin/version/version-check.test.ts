@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { fakeCluster } from "../../../test/support/fake-cluster.ts";
 import { storeAround } from "../../../test/support/wrapped-store.ts";
+import { EtcdFailure, failureOfConnection } from "../../datastore/etcd/failure.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { resourceKey } from "../../model/keys.ts";
@@ -121,6 +122,22 @@ describe("a version that cannot be read", () => {
     const openDatastore = () => Promise.reject(new PluginError("datastore-unavailable", "Cannot reach etcd"));
     const { code, stderr } = await runInside(["get", "ippools"], { openDatastore });
     expect([code, stderr]).toEqual([EXIT_FAILED, expect.stringContaining("Cannot reach etcd")]);
+  });
+
+  test.each([
+    ["has no route", new EtcdFailure({ stage: "connect", effect: "none", cure: "moment", advice: "" }, "EHOSTUNREACH")],
+    ["is silent", failureOfConnection(new DOMException("The operation timed out.", "TimeoutError"))],
+  ])("is not read a second time from an etcd that %s", async (_, cause) => {
+    let reads = 0;
+    const unreached = storeAround(openMemory(), {
+      read: () => {
+        reads += 1;
+        return Promise.reject(new PluginError("datastore-unavailable", "Cannot reach etcd", { cause }));
+      },
+    });
+
+    expect((await runInside(["get", "ippools"], { store: unreached })).code).toBe(EXIT_FAILED);
+    expect(reads).toBe(1);
   });
 });
 

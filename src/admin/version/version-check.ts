@@ -3,6 +3,7 @@
  * the version is read with the first thing that the command reads. A version that cannot be read blocks nothing.
  */
 import type { Datastore, Snapshot, Wanted } from "../../datastore/datastore.ts";
+import { EtcdFailure, isSilence } from "../../datastore/etcd/failure.ts";
 import { transactOn } from "../../datastore/transact.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION } from "../../identity.ts";
@@ -96,7 +97,7 @@ function checkedStore(store: Datastore, judge: (value: string | undefined) => vo
   return checked;
 }
 
-/** If the read fails with the version in it, whatever the reason is, it is made as the command asked for it. */
+/** If the read fails with the version in it, it is made as the command asked for it; but not if the server was not reached. */
 async function readBoth(
   store: Datastore,
   wanted: readonly Wanted[],
@@ -105,9 +106,16 @@ async function readBoth(
   try {
     const { revision, answers } = await store.read([...wanted, WANTED_CLUSTER], at);
     return { value: answers.at(-1)?.[0]?.value, snapshot: { revision, answers: answers.slice(0, -1) } };
-  } catch {
+  } catch (failure) {
+    if (isUnreached(failure)) throw failure;
     return { value: undefined, snapshot: await store.read(wanted, at) };
   }
+}
+
+/** Then the same read would wait as long again. */
+function isUnreached(failure: unknown): boolean {
+  const cause = failure instanceof PluginError ? failure.cause : undefined;
+  return cause instanceof EtcdFailure && (cause.diagnosis.stage === "connect" || isSilence(cause));
 }
 
 async function readOrNothing(store: Datastore): Promise<Snapshot | undefined> {

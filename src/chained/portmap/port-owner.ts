@@ -11,8 +11,13 @@ import type { Attachment } from "../../cni/attachments.ts";
 
 export interface Owner {
   readonly id: Uint8Array;
-  /** For people: `network/container/interface`. */
+  /** For people: `network/container/interface`, with the name of the container if the runtime gives it. */
   readonly name: string;
+}
+
+/** CNI_ARGS, if the caller has them: `K8S_POD_NAME` is the name of the pod, or of the container of a single host. */
+interface Owning extends Attachment {
+  readonly args?: string;
 }
 
 const NETWORK = { start: 0, end: 5 } as const;
@@ -21,12 +26,24 @@ const INTERFACE = { start: 13, end: 16 } as const;
 
 export const OWNER_LENGTH = INTERFACE.end;
 
-export function ownerOf(network: string, { containerId, ifname }: Attachment): Owner {
+export function ownerOf(network: string, { containerId, ifname, args = "" }: Owning): Owner {
   const id = new Uint8Array(OWNER_LENGTH);
   fill(id, NETWORK, `network ${network}`);
   fill(id, CONTAINER, `container ${containerId}`);
   fill(id, INTERFACE, `interface ${ifname}`);
-  return { id, name: `${network}/${containerId}/${ifname}` };
+  return { id, name: `${network}/${nameIn(args) ?? shortId(containerId)}/${ifname}` };
+}
+
+/** `web`, or `red/web` for a pod. podman gives the name of the container as its namespace too. */
+function nameIn(args: string): string | undefined {
+  const argument = (key: string) => new RegExp(`(?:^|;)${key}=([^;=]+)`).exec(args)?.[1];
+  const [namespace, name] = [argument("K8S_POD_NAMESPACE"), argument("K8S_POD_NAME")];
+  return namespace === undefined || namespace === name ? name : name && `${namespace}/${name}`;
+}
+
+/** As runtimes show it. */
+function shortId(containerId: string): string {
+  return /^[0-9a-f]{64}$/.test(containerId) ? containerId.slice(0, 12) : containerId;
 }
 
 export function isSameNetwork(left: Uint8Array, right: Uint8Array): boolean {

@@ -25,8 +25,12 @@ export class OutcomeUnknown extends Error {
 /** Whether an attempt that may have taken effect is retried, or reported to the caller. */
 export type Repeat = "any failure" | "harmless failures";
 
+/** Told once for an operation to which etcd has not responded for a while, and which is tried again. */
+export type OnSilence = (url: string, leftMilliseconds: number) => void;
+
 export interface ClientOptions {
   readonly limits: Limits;
+  readonly onSilence?: OnSilence;
   readonly upgradesToGrpc?: true;
   /** Instead of the JSON gateway. */
   readonly transport?: Transport;
@@ -80,6 +84,7 @@ export class EtcdClient {
         const failure = failureOfConnection(error);
         // The final timeout says less than the failure before it.
         if (!seen.has(endpoint) || !isSilence(failure)) seen.set(endpoint, failure);
+        if (isSilence(failure)) retries.noticeSilence((left) => this.options.onSilence?.(endpoint.url, left));
         const isRoundOver = this.ring.giveUp(endpoint) === "round over";
         if (failure.diagnosis.effect === "unknown" && repeat === "harmless failures") throw new OutcomeUnknown(seen);
         if (!this.mayRetry(seen, retries)) throw unavailable(seen);

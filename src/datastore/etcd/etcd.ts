@@ -22,7 +22,7 @@ import { asOneTransaction } from "../ordered-changes.ts";
 import { MOST_IN_ONE_REQUEST } from "../preconditions.ts";
 import { transactOn } from "../transact.ts";
 import type { CachingDatastore } from "./caching-datastore.ts";
-import { type ClientOptions, EtcdClient, OutcomeUnknown, unavailable } from "./client.ts";
+import { type ClientOptions, EtcdClient, type OnSilence, OutcomeUnknown, unavailable } from "./client.ts";
 import { findOwnCommit, guardsItself, type OwnCommit } from "./commit-outcome.ts";
 import { EndpointRing, parseEndpoint } from "./endpoints.ts";
 import { EtcdFailure, isCompacted, isFuture } from "./failure.ts";
@@ -50,6 +50,8 @@ export interface EtcdOptions {
   /** Spreads the processes of a cluster over its members: a number from 0 up to 1. */
   readonly random?: () => number;
   readonly limits?: Partial<Limits>;
+  /** For a program that a person waits for. */
+  readonly onSilence?: OnSilence;
   readonly watchLimits?: Partial<WatchLimits>;
   /** For a long-running process: caches what a call read and wrote, so that the next call can commit without reading first. */
   readonly cachesReads?: true;

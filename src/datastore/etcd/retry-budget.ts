@@ -11,6 +11,8 @@ export interface Limits {
   readonly wholeMilliseconds: number;
   /** All attempts, while no endpoint accepts a connection: long enough for a restart. */
   readonly briefMilliseconds: number;
+  /** When an operation without a response is worth a word to a person who waits for it. */
+  readonly noticeMilliseconds: number;
 }
 
 export const LIMITS: Limits = {
@@ -18,6 +20,7 @@ export const LIMITS: Limits = {
   longestAttemptMilliseconds: 5_000,
   wholeMilliseconds: 15_000,
   briefMilliseconds: 2_000,
+  noticeMilliseconds: 2_000,
 };
 
 const FIRST_PAUSE_MILLISECONDS = 50;
@@ -28,6 +31,7 @@ export class RetryBudget {
   private wholeTimeout: Timeout | undefined;
   private wholeLimit: AbortSignal | undefined;
   private briefLimit: Timeout | undefined;
+  private cancelNotice: (() => void) | undefined;
   private attemptMilliseconds: number;
   private pauseMilliseconds = FIRST_PAUSE_MILLISECONDS;
 
@@ -68,8 +72,19 @@ export class RetryBudget {
     return this.briefLimit.signal;
   }
 
+  /**
+   * After the first attempt without a response: calls `tell` once, with the time that is left for retries, if the
+   * operation is not over by then.
+   */
+  noticeSilence(tell: (leftMilliseconds: number) => void): void {
+    const { noticeMilliseconds, firstAttemptMilliseconds, wholeMilliseconds } = this.limits;
+    const delay = Math.max(0, noticeMilliseconds - firstAttemptMilliseconds);
+    this.cancelNotice ??= this.timers.after(delay, () => tell(wholeMilliseconds - delay));
+  }
+
   /** The operation is over: nothing of its limits is left. */
   end(): void {
+    this.cancelNotice?.();
     for (const limit of [this.attemptLimit, this.wholeTimeout, this.briefLimit]) limit?.cancel();
   }
 

@@ -1,0 +1,89 @@
+import { describe, expect, test } from "bun:test";
+import { identity } from "../identity.ts";
+import { type CniHost, type CniRuntime, checkPlugins, checkVersions } from "./cni-host.ts";
+
+const OLD: CniRuntime = { name: "podman", readsSeveralVersions: false, newestVersion: "1.0.0" };
+const NEW: CniRuntime = { name: "containerd", readsSeveralVersions: true, newestVersion: "1.1.0" };
+const host = (...runtimes: readonly CniRuntime[]): CniHost => ({ runtimes, pluginDirectories: [], plugins: new Set() });
+const PLUGINS = [{ type: identity.product }, { type: "portmap" }];
+const BOTH = ["1.0.0", "1.1.0"];
+
+describe("checkVersions()", () => {
+  test.each([
+    ["a version that the runtime knows", { cniVersion: "1.0.0", cniVersions: BOTH }, host(OLD, NEW), []],
+    ["several versions for a runtime that reads them", { cniVersion: "9.0.0", cniVersions: BOTH }, host(NEW), []],
+    ["an unknown version beside known ones", { cniVersion: "9.0.0", cniVersions: BOTH }, host(OLD), ["error"]],
+    [
+      "the same, with a runtime that accepts it",
+      { cniVersion: "9.0.0", cniVersions: BOTH },
+      host(OLD, NEW),
+      ["warning"],
+    ],
+    ["the same, on an unknown host", { cniVersion: "9.0.0", cniVersions: BOTH }, undefined, ["warning"]],
+    ["no version beside known ones", { cniVersions: BOTH, plugins: PLUGINS }, host(OLD), ["error"]],
+    ["no version for one plugin", { cniVersions: BOTH, plugins: PLUGINS.slice(0, 1) }, host(OLD), []],
+    ["a version that is too new", { cniVersion: "1.1.0" }, host(OLD), ["error"]],
+    ["a version that may be too new, on an unknown host", { cniVersion: "1.1.0" }, undefined, []],
+    ["an unknown version alone, which is reported elsewhere", { cniVersion: "9.0.0" }, host(OLD), []],
+  ])("%s", (_, raw, where, severities) => {
+    const findings = checkVersions(raw, where);
+
+    expect(findings.map(({ severity }) => severity)).toEqual(severities as never);
+    for (const { path, message } of findings) {
+      expect(path).toEqual(["cniVersion"]);
+      expect(message).toEndWith('set "cniVersion" to "1.0.0"');
+    }
+  });
+
+  test("names the runtimes that refuse it", () => {
+    const [found] = checkVersions({ cniVersion: "9.0.0", cniVersions: BOTH }, host(OLD, NEW));
+
+    expect(found?.message).toStartWith("podman of this host refuses the network: ");
+  });
+});
+
+describe("checkPlugins()", () => {
+  const installed: CniHost = {
+    runtimes: [],
+    pluginDirectories: ["/opt/cni/bin", "/usr/lib/cni"],
+    plugins: new Set([identity.product, "portmap", "bandwidth", "host-local", "dhcp"]),
+  };
+  const check = (where: CniHost, ...entries: readonly object[]) =>
+    checkPlugins(
+      entries.map((entry, index) => ({ entry, place: ["plugins", index] })),
+      where,
+    ).map(({ severity, path, message }) => `${severity} ${path.slice(2).join(".")} ${message}`);
+  const ours = (ipam: string) => ({ type: identity.product, ipam: { type: ipam } });
+
+  test("accepts what is installed, and IPAM that the plugin serves itself", () => {
+    expect(check(installed, ours(identity.ipamType), { type: "portmap" }, { type: "bandwidth" })).toEqual([]);
+    expect(check(installed, ours("dhcp"))).toEqual([]);
+  });
+
+  test("refuses a misspelt IPAM plugin and a misspelt chained plugin", () => {
+    const [ipam, chained] = check(installed, ours(`${identity.ipamType}x`), { type: "bandwith" });
+
+    expect(ipam).toBe(
+      `error ipam.type "${identity.ipamType}x" is in no plugin directory (/opt/cni/bin, /usr/lib/cni), so every ADD fails: did you mean "${identity.ipamType}"?`,
+    );
+    expect(chained).toEndWith('did you mean "bandwidth"?');
+  });
+
+  test("refuses a plugin of another project that is not installed", () => {
+    expect(check(installed, ours(identity.ipamType), { type: "tuning" })).toEqual([
+      expect.stringMatching(/^error type "tuning" .* install it, or correct the type$/),
+    ]);
+  });
+
+  test("warns once if the product is not installed", () => {
+    const without = { ...installed, plugins: new Set(["dhcp"]) };
+
+    expect(check(without, ours(identity.ipamType), { type: "portmap" })).toEqual([
+      expect.stringMatching(/^warning type .* not installed on this host$/),
+    ]);
+  });
+
+  test("says nothing on a host without plugin directories", () => {
+    expect(check({ ...installed, pluginDirectories: [], plugins: new Set() }, ours("nothing"))).toEqual([]);
+  });
+});

@@ -1,0 +1,129 @@
+/**
+ * Checks a network config against the host that it is for: the CNI versions that the container runtimes there accept, and
+ * the plugins that they find. Pure; `host/read-cni-host.ts` looks at the host.
+ */
+import { isJsonObject, type JsonObject } from "../cni/json.ts";
+import {
+  CNI_VERSIONS,
+  type CniVersion,
+  FIRST_CHAINING_VERSION,
+  isAtLeast,
+  isCniVersion,
+  VERSION_WHEN_ABSENT,
+} from "../cni/version.ts";
+import { type ConfigPath, shownValue } from "../config/problem.ts";
+import { identity } from "../identity.ts";
+import { nearestName } from "../model/nearest-name.ts";
+import { type ConfigFinding, error, warning } from "./config-finding.ts";
+
+export interface CniHost {
+  readonly runtimes: readonly CniRuntime[];
+  /** Those that exist, in the order in which they are searched. */
+  readonly pluginDirectories: readonly string[];
+  /** The names of all programs in them. */
+  readonly plugins: ReadonlySet<string>;
+}
+
+export interface CniRuntime {
+  readonly name: string;
+  /** Whether it chooses one of `cniVersions`; others know only `cniVersion`. */
+  readonly readsSeveralVersions: boolean;
+  readonly newestVersion: CniVersion;
+}
+
+/** Before version 1.2 of CNI's library; podman 4 and containerd 1 contain it. */
+const OLDER_RUNTIME: CniRuntime = {
+  name: "a runtime",
+  readsSeveralVersions: false,
+  newestVersion: "1.0.0",
+};
+
+/** `undefined`: the host is not known. What every older runtime refuses is a warning then. */
+export function checkVersions(raw: JsonObject, host: CniHost | undefined): readonly ConfigFinding[] {
+  const runtimes = host?.runtimes ?? [];
+  if (runtimes.length === 0) {
+    const reason = isUnknownToOlder(raw) ? whyRefused(raw, OLDER_RUNTIME) : undefined;
+    const who = 'Runtimes that ignore "cniVersions" (podman 4, containerd 1) refuse the network';
+    return reason === undefined ? [] : [warning(["cniVersion"], `${who}: ${reason}; ${fixFor(raw, [OLDER_RUNTIME])}`)];
+  }
+  const refusing = runtimes.filter((runtime) => whyRefused(raw, runtime) !== undefined);
+  const [first] = refusing;
+  if (first === undefined) return [];
+  const names = refusing.map(({ name }) => name).join(" and ");
+  const message = `${names} of this host ${refusing.length === 1 ? "refuses" : "refuse"} the network: ${whyRefused(raw, first)}; ${fixFor(raw, refusing)}`;
+  return [(refusing.length === runtimes.length ? error : warning)(["cniVersion"], message)];
+}
+
+/** A `cniVersion` that is missing or unknown, which only `cniVersions` makes acceptable. */
+function isUnknownToOlder(raw: JsonObject): boolean {
+  return versionsIn(raw).length > 0 && !isCniVersion(raw["cniVersion"]);
+}
+
+function whyRefused(raw: JsonObject, { readsSeveralVersions, newestVersion }: CniRuntime): string | undefined {
+  const single = raw["cniVersion"] ?? "";
+  if (readsSeveralVersions || typeof single !== "string") return undefined;
+  if (isCniVersion(single)) {
+    return isAtLeast(newestVersion, single)
+      ? undefined
+      : `"cniVersion" is ${single}, but it knows only ${newestVersion} and earlier`;
+  }
+  // Without `cniVersions`, this is a mistake of the file that every runtime refuses.
+  if (versionsIn(raw).length === 0) return undefined;
+  const ignored = 'it does not read "cniVersions"';
+  if (single !== "") return `${ignored}, and "cniVersion" is ${shownValue(single)}, which it does not know`;
+  const plugins = Array.isArray(raw["plugins"]) ? raw["plugins"] : [];
+  if (plugins.length < 2) return undefined;
+  return `${ignored}, and without "cniVersion" it assumes ${VERSION_WHEN_ABSENT}; lists of plugins need ${FIRST_CHAINING_VERSION}`;
+}
+
+function versionsIn(raw: JsonObject): readonly CniVersion[] {
+  const several = raw["cniVersions"];
+  return Array.isArray(several) ? several.filter(isCniVersion) : [];
+}
+
+/** The newest version that the file offers and they all know, otherwise the newest that they know. */
+function fixFor(raw: JsonObject, runtimes: readonly CniRuntime[]): string {
+  const known = CNI_VERSIONS.filter((version) =>
+    runtimes.every(({ newestVersion }) => isAtLeast(newestVersion, version)),
+  );
+  const offered = known.findLast((version) => versionsIn(raw).includes(version));
+  return `set "cniVersion" to "${offered ?? known.at(-1)}"`;
+}
+
+interface Placed {
+  readonly entry: unknown;
+  readonly place: ConfigPath;
+}
+
+/** Types that a runtime, or the plugin for its IPAM, cannot start. */
+export function checkPlugins(entries: readonly Placed[], host: CniHost): readonly ConfigFinding[] {
+  if (host.pluginDirectories.length === 0) return [];
+  return entries.flatMap(({ entry, place }) => {
+    if (!isJsonObject(entry)) return [];
+    const { type, ipam } = entry;
+    const ipamType = isJsonObject(ipam) ? ipam["type"] : undefined;
+    const isServedInside = type === identity.product && OWN_IPAM_TYPES.includes(String(ipamType));
+    return [
+      ...checkInstalled(type, [...place, "type"], host),
+      ...(isServedInside ? [] : checkInstalled(ipamType, [...place, "ipam", "type"], host)),
+    ];
+  });
+}
+
+const OWN_IPAM_TYPES = [identity.ipamType, "host-local"];
+const OWN_TYPES = [identity.product, "portmap", "bandwidth"];
+
+function checkInstalled(type: unknown, path: ConfigPath, host: CniHost): readonly ConfigFinding[] {
+  if (typeof type !== "string" || type === "" || type.includes("/") || host.plugins.has(type)) return [];
+  const state = `${shownValue(type)} is in no plugin directory (${host.pluginDirectories.join(", ")})`;
+  if (OWN_TYPES.includes(type) && !host.plugins.has(identity.product)) {
+    const advice = `${identity.title} is not installed on this host`;
+    return type === identity.product ? [warning(path, `${state}: ${advice}`)] : [];
+  }
+  const meant = nearestName(
+    type,
+    path.includes("ipam") ? [...OWN_IPAM_TYPES, ...host.plugins] : [...OWN_TYPES, ...host.plugins],
+  );
+  const fix = meant === undefined ? "install it, or correct the type" : `did you mean "${meant}"?`;
+  return [error(path, `${state}, so every ADD fails: ${fix}`)];
+}

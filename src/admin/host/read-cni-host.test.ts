@@ -1,0 +1,66 @@
+import { describe, expect, test } from "bun:test";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { temporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { readCniHost } from "./read-cni-host.ts";
+
+const LIBRARY = "\0github.com/containernetworking/cni/libcni\0";
+
+/** A directory tree with these files, all of them programs. */
+function rootWith(files: Readonly<Record<string, string>>): string {
+  const { path } = temporaryDirectory("cni-host");
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(path, name)), { recursive: true });
+    writeFileSync(join(path, name), text);
+    chmodSync(join(path, name), 0o755);
+  }
+  return path;
+}
+
+describe("readCniHost()", () => {
+  test("finds in a runtime which CNI versions it knows", () => {
+    const root = rootWith({
+      "usr/bin/podman": `${LIBRARY}github.com/containernetworking/cni/pkg/types/100\0`,
+      "usr/bin/containerd": `${LIBRARY}github.com/containernetworking/cni/pkg/types/100\0"cniVersions"`,
+      "usr/bin/crio": LIBRARY,
+    });
+
+    expect(readCniHost({}, root).runtimes).toEqual([
+      { name: "podman", readsSeveralVersions: false, newestVersion: "1.0.0" },
+      { name: "containerd", readsSeveralVersions: true, newestVersion: "1.1.0" },
+      { name: "crio", readsSeveralVersions: false, newestVersion: "0.4.0" },
+    ]);
+  });
+
+  test("ignores a runtime that does not use CNI", () => {
+    expect(readCniHost({}, rootWith({ "usr/bin/podman": "netavark" })).runtimes).toEqual([]);
+  });
+
+  test("finds plugins in CNI_PATH, in the directories that runtimes are configured with, and in the usual ones", () => {
+    const root = rootWith({
+      "etc/containers/containers.conf.d/10-cni.conf":
+        '[network]\nnetwork_backend = "cni"\ncni_plugin_dirs = ["/srv/podman"]\n',
+      "etc/containerd/config.toml":
+        'version = 2\n[plugins."io.containerd.grpc.v1.cri".cni]\n  bin_dir = "/srv/containerd"\n  conf_dir = "/etc/cni/net.d"\n',
+      "etc/crio/crio.conf": "not [ TOML",
+      "srv/podman/a": "",
+      "srv/containerd/b": "",
+      "own/c": "",
+      "opt/cni/bin/d": "",
+      "usr/lib/other/e": "",
+    });
+    const { pluginDirectories, plugins } = readCniHost({ CNI_PATH: "/own:/no/such" }, root);
+
+    expect(pluginDirectories).toEqual(["/own", "/srv/podman", "/srv/containerd", "/opt/cni/bin"]);
+    expect([...plugins].sort()).toEqual(["a", "b", "c", "d"]);
+  });
+
+  const podman = Bun.spawnSync(["sh", "-c", "podman --version"]).stdout.toString();
+  test.if(podman.includes("podman version 4."))("knows the real podman 4: no cniVersions, and not 1.1.0", () => {
+    expect(readCniHost(process.env).runtimes).toContainEqual({
+      name: "podman",
+      readsSeveralVersions: false,
+      newestVersion: "1.0.0",
+    });
+  });
+});

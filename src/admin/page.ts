@@ -1,0 +1,37 @@
+/** The terminal or file that text is printed to. */
+import type { Context } from "./command.ts";
+import { type Paint, paint, paintStderr } from "./paint.ts";
+
+export interface Page {
+  readonly paint: Paint;
+  /** In columns; without a limit if it is not a terminal. */
+  readonly width: number;
+}
+
+/** What is not a terminal, and what the user asked for in full (`-o wide`). */
+export const WITHOUT_LIMIT = Number.POSITIVE_INFINITY;
+
+export function stdoutPage(context: Pick<Context, "env" | "isTerminal" | "terminalWidth">): Page {
+  return { paint: paint(context), width: widthOf(context) };
+}
+
+export function stderrPage(context: Pick<Context, "env" | "showsProgress" | "terminalWidth">): Page {
+  return { paint: paintStderr(context), width: widthOf(context) };
+}
+
+function widthOf({ terminalWidth }: Pick<Context, "terminalWidth">): number {
+  return terminalWidth || WITHOUT_LIMIT;
+}
+
+/** Breaks text between words if it is too long for one line. */
+export function wrapped(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else line = line === "" ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
+}

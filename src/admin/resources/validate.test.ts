@@ -1,0 +1,55 @@
+import { describe, expect, test } from "bun:test";
+import { API_VERSION } from "../../identity.ts";
+import { decodeManifests, type GivenResource } from "./manifest.ts";
+import { problemsAmong } from "./validate.ts";
+
+function pools(...given: readonly (readonly [name: string, cidr: string])[]): readonly GivenResource[] {
+  const documents = given.map(([name, cidr]) => ({
+    apiVersion: API_VERSION,
+    kind: "IPPool",
+    metadata: { name },
+    spec: { cidr },
+  }));
+  return decodeManifests([{ place: "stdin", text: JSON.stringify(documents) }]);
+}
+
+describe("problemsAmong()", () => {
+  test("reports a resource that is given twice, and pools that overlap", () => {
+    const all = pools(["a", "10.0.0.0/16"], ["b", "10.1.0.0/16"], ["b", "10.1.0.0/16"], ["c", "10.0.1.0/24"]);
+    const found = problemsAmong(all);
+    const texts = all.map((each) => found.get(each)?.join("; ") ?? "");
+
+    expect(texts[0]).toContain('overlaps pool "c"');
+    expect(texts[1]).toBe("the same resource is given more than once");
+    expect(texts[2]).toBe("the same resource is given more than once");
+    expect(texts[3]).toContain('overlaps pool "a"');
+  });
+
+  test("looks at each resource a few times, however many there are", () => {
+    expect(looksFor(2_000)).toBeLessThan(looksFor(200) * 11);
+  });
+
+  /** How often the kind, the name and the content of the resources are read. */
+  function looksFor(count: number): number {
+    const names = Array.from(
+      { length: count },
+      (_, index) => [`p${index}`, `10.${index >> 8}.${index & 255}.0/24`] as const,
+    );
+    let looks = 0;
+    const all = pools(...names).map((each) => {
+      const resource = counting(each.resource, () => (looks += 1));
+      return counting({ ...each, resource }, () => (looks += 1));
+    });
+    problemsAmong(all);
+    return looks;
+  }
+
+  function counting<T extends object>(value: T, look: () => void): T {
+    return new Proxy(value, {
+      get(target, name, receiver) {
+        look();
+        return Reflect.get(target, name, receiver);
+      },
+    });
+  }
+});

@@ -1,0 +1,22 @@
+import { describe, expect, test } from "bun:test";
+import { ownerOf } from "./port-owner.ts";
+
+const ID = "d05921e6aaea".padEnd(64, "0");
+
+describe("ownerOf()", () => {
+  test.each([
+    ["the name that podman gives", ID, "IgnoreUnknown=1;K8S_POD_NAMESPACE=web;K8S_POD_NAME=web", "pods/web/eth0"],
+    ["the pod", ID, "K8S_POD_NAMESPACE=red;K8S_POD_NAME=web;K8S_POD_UID=1", "pods/red/web/eth0"],
+    ["the beginning of a long ID", ID, "", "pods/d05921e6aaea/eth0"],
+    ["an ID that somebody chose", "two", "IP=10.0.0.1", "pods/two/eth0"],
+    ["the ID if the name is empty", "two", "K8S_POD_NAME=;K8S_POD_NAMESPACE=red", "pods/two/eth0"],
+  ])("is called by %s", (_, containerId, args, name) => {
+    expect(ownerOf("pods", { containerId, ifname: "eth0", args }).name).toBe(name);
+  });
+
+  test("is the same with and without a name: a DEL may come without CNI_ARGS", () => {
+    const attachment = { containerId: ID, ifname: "eth0" };
+
+    expect(ownerOf("pods", { ...attachment, args: "K8S_POD_NAME=web" }).id).toEqual(ownerOf("pods", attachment).id);
+  });
+});

@@ -1,0 +1,13 @@
+/** A host for `config check` that has nothing, or what a test gives it. */
+import type { ConfigHost } from "../../src/admin/network-file.ts";
+
+export function configHost(given: Partial<ConfigHost> = {}): ConfigHost {
+  return {
+    runtimes: [],
+    pluginDirectories: [],
+    plugins: new Set(),
+    isDirectory: async () => false,
+    readPools: async () => ({ readable: [], unreadable: [] }),
+    ...given,
+  };
+}
