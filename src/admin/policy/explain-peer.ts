@@ -136,11 +136,11 @@ function isAddress(text: string, address: Address): boolean {
   return parsed !== undefined && isSameAddress(parsed, address);
 }
 
-function addressesOf({ spec }: WorkloadEndpoint): readonly Address[] {
+export function addressesOf({ spec }: WorkloadEndpoint): readonly Address[] {
   return (spec.ipNetworks ?? []).flatMap((text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? []);
 }
 
-function nodeAddresses({ spec }: Node): readonly Address[] {
+export function nodeAddresses({ spec }: Node): readonly Address[] {
   const { bgp, addresses = [], ipv4VXLANTunnelAddr, ipv6VXLANTunnelAddr } = spec;
   return [
     bgp?.ipv4Address,
