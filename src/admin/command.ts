@@ -12,8 +12,8 @@ import type { Clock } from "../datastore/replica/clock.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { HostLinks } from "../ipam/leaks/host-links.ts";
 import type { KubeClient } from "../kube/api.ts";
+import type { GroupListener } from "../linux/log-group.ts";
 import type { Expression } from "../linux/nftables/expression.ts";
-import type { RuleCount } from "../linux/nftables/rule-counts.ts";
 import type { Tracer } from "../linux/nftables/trace.ts";
 import type { HostAddress } from "../linux/rtnetlink/host-addresses.ts";
 import type { CniHost } from "./cni-host.ts";
@@ -25,6 +25,7 @@ import type { HostFacts } from "./node/host-facts.ts";
 import type { KernelFeatures } from "./node/kernel-features.ts";
 import type { RoutingFacts } from "./node/routing-facts.ts";
 import type { Option } from "./option.ts";
+import type { PolicyCounts } from "./policy/chain-interfaces.ts";
 
 export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILED | typeof EXIT_USAGE | Interruption["exitCode"];
 export const EXIT_OK = 0;
@@ -142,7 +143,9 @@ export interface Context {
   /** Sessions of BGP, and routes between nodes. */
   readRoutingFacts(): Promise<RoutingFacts>;
   /** The counters of the policy table of the host; `undefined` if it has no such table. */
-  readPolicyCounts(): Promise<readonly RuleCount[] | undefined>;
+  readPolicyCounts(): Promise<PolicyCounts | undefined>;
+  /** Follows the packets that policy drops on this host, until it is closed; `undefined` if the host has no policy table. */
+  openDropLog(): Promise<GroupListener | undefined>;
   /** Watches packets of the host that meet one of the lists of conditions, until it is closed. */
   openTracer(alternatives: readonly (readonly Expression[])[]): Promise<Tracer>;
   /** Writes the nftables tables that all pods of the host share; returns the names of those that were not up to date. */

@@ -84,6 +84,7 @@ export async function run(args: readonly string[]): Promise<number> {
     readRoutingFacts: async () =>
       (await import("../admin/host/routing-facts.ts")).readRoutingFacts(environment, process.getuid?.() === 0),
     readPolicyCounts: async () => (await import("../admin/host/policy-kernel.ts")).readPolicyCounts(),
+    openDropLog: async () => (await import("../admin/host/policy-kernel.ts")).openDropLog(),
     openTracer: async (alternatives) =>
       (await import("../admin/host/policy-kernel.ts")).openTracer(alternatives, process.pid),
     restoreTables: async (wanted, warn) => {

@@ -6,6 +6,9 @@ import type { TableReference } from "../linux/nftables/ruleset.ts";
 
 export const POLICY_TABLE: TableReference = { family: "inet", name: identity.policyTable };
 
+/** The log group (NFLOG) of the kernel to which rules of the table report the packets that they drop. Costs nothing while nobody listens. */
+export const DROP_GROUP = 30_308;
+
 export async function hasPolicyTable(netfilter: NetfilterAccess): Promise<boolean> {
   return (await netfilter.withSocket((socket) => findTable(socket, POLICY_TABLE))) !== undefined;
 }

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type KernelTable, openKernelTable } from "../../src/agent/policy/kernel-table.ts";
 import { TableKeeper } from "../../src/agent/policy/table-keeper.ts";
-import { POLICY_TABLE } from "../../src/firewall/policy-table.ts";
+import { DROP_GROUP, POLICY_TABLE } from "../../src/firewall/policy-table.ts";
 import { identity } from "../../src/identity.ts";
 import {
   closeNetlinkSocket,
@@ -17,6 +17,7 @@ import { nodeAgentConfiguration } from "../../src/model/node-agent-configuration
 import { type WorkloadEndpoint, workloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
 import type { PolicyResources } from "../../src/policy/judge/resources.ts";
+import type { DesiredTable } from "../../src/policy/table/desired-table.ts";
 import { tableBatches } from "../../src/policy/table/table-changes.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { changesBetween, NO_RESOURCES } from "../support/policy-changes.ts";
@@ -176,6 +177,24 @@ describe.skipIf(floodProblem !== undefined)(
       });
     });
 
+    test("nor while agents take over from those of an earlier release, without reports of drops and limits of Log", async () => {
+      const logged = ingress({ ...allow(toOpen), action: "Log" }, allow(toOpen));
+      const [before, now] = [undefined, DROP_GROUP].map((dropGroup) => {
+        const compiler = new PolicyCompiler({ node: NODE, dropGroup });
+        compiler.update(changesBetween(NO_RESOURCES, { ...NO_RESOURCES, ...withPolicies(logged) }));
+        return compiler.table;
+      });
+      if (before === undefined || now === undefined) throw new Error("no tables");
+      const tables = [withoutLimits(before), now];
+      let round = 0;
+      insideNetns(site.host.path, () => kernel.replace(withoutLimits(before)));
+
+      await expectNoGap(() => {
+        const table = tables[++round % tables.length] ?? now;
+        expect(insideNetns(site.host.path, () => kernel.adopt(table))).toBeDefined();
+      });
+    });
+
     test("nor while agent after agent takes over the table, each with other networks in a network set", async () => {
       const tables = Array.from(
         { length: 6 },
@@ -233,3 +252,16 @@ describe.skipIf(floodProblem !== undefined)(
     });
   },
 );
+
+/** As an earlier release wrote it: rules with the action Log have neither a counter nor a limit. */
+function withoutLimits(table: DesiredTable): DesiredTable {
+  const chains = Array.from(table.chains, ([name, { chain, rules }]) => {
+    const former = rules.map((rule) =>
+      rule.expressions.at(-1)?.kind === "log"
+        ? { ...rule, expressions: rule.expressions.filter(({ kind }) => kind !== "counter" && kind !== "limit") }
+        : rule,
+    );
+    return [name, { chain, rules: former }] as const;
+  });
+  return { chains: new Map(chains), sets: table.sets };
+}

@@ -4,12 +4,12 @@ import type { Context } from "../../src/admin/command.ts";
 import type { HostFacts } from "../../src/admin/node/host-facts.ts";
 import type { KernelFeatures } from "../../src/admin/node/kernel-features.ts";
 import type { RoutingFacts } from "../../src/admin/node/routing-facts.ts";
+import type { PolicyCounts } from "../../src/admin/policy/chain-interfaces.ts";
 import { runAdmin } from "../../src/admin/run.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { type Clock, SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
 import type { HostLinks } from "../../src/ipam/leaks/host-links.ts";
-import type { RuleCount } from "../../src/linux/nftables/rule-counts.ts";
 import type { HostAddress } from "../../src/linux/rtnetlink/host-addresses.ts";
 import { VERSION } from "../../src/version.ts";
 import { storeAround } from "./wrapped-store.ts";
@@ -49,8 +49,9 @@ export interface AdminSurroundings {
   readonly wait?: Context["wait"];
   readonly hostName?: string;
   readonly version?: string;
-  readonly policyCounts?: readonly RuleCount[];
+  readonly policyCounts?: PolicyCounts;
   readonly openTracer?: Context["openTracer"];
+  readonly openDropLog?: Context["openDropLog"];
   readonly uplinkMtu?: number;
   readonly replaceFile?: Context["replaceFile"];
   readonly replacePrivateFile?: Context["replacePrivateFile"];
@@ -137,6 +138,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     isAgentRunning: async () => surroundings.isAgentRunning ?? false,
     readRoutingFacts: async () => surroundings.routingFacts ?? WITHOUT_ROUTES,
     readPolicyCounts: async () => surroundings.policyCounts,
+    openDropLog: surroundings.openDropLog ?? (async () => undefined),
     openTracer: surroundings.openTracer ?? (() => Promise.reject(new Error("nothing can be traced"))),
     restoreTables: surroundings.restoreTables ?? (async () => []),
     forgetConnections: surroundings.forgetConnections ?? (async () => {}),

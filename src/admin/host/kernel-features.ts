@@ -149,12 +149,13 @@ const ATTEMPTS: readonly Attempt[] = [
   },
   {
     name: "log and limit in rules",
-    neededBy: "policies with the action Log",
+    neededBy: 'policies with the action Log, and "policy trace --dropped"',
     need: "sometimes",
     module: "nft_log",
     attempt: () =>
       nft(FILTER, [
-        { kind: "limit", rate: 10n, per: "second", burst: 5 },
+        { kind: "limit", rate: 10n, per: "second", burst: 50 },
+        { kind: "log", prefix: "check " },
         { kind: "log", prefix: "check ", group: 1 },
       ]),
   },

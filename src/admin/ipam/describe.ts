@@ -7,6 +7,7 @@ import { affineNode } from "../../model/ipam-block.ts";
 import type { Node } from "../../model/node.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
+import { describeAppliedPolicies } from "../policy/describe-policies.ts";
 import { allocationAt, blocksOf } from "./address-blocks.ts";
 import { blockAt, blocksWithin, findBlocks } from "./blocks.ts";
 import { findPools, findReserved } from "./pools.ts";
@@ -45,8 +46,9 @@ export async function describeNode(store: Datastore, { metadata }: Node): Promis
 
 export async function describeEndpoint(
   store: Datastore,
-  { spec }: WorkloadEndpoint,
+  endpoint: WorkloadEndpoint,
 ): Promise<readonly DescribedSection[]> {
+  const { spec } = endpoint;
   const pools = (await findPools(store)).readable;
   const rows: string[][] = [];
   for (const text of spec.ipNetworks ?? []) {
@@ -59,7 +61,7 @@ export async function describeEndpoint(
     const state = allocation ? `handle ${allocation.handle ?? "none"}` : "not assigned";
     rows.push([text, `pool ${pool}`, block ? `block ${formatPrefix(block.cidr)}` : "no block", state]);
   }
-  return [{ title: "Addresses", rows }];
+  return [{ title: "Addresses", rows }, ...(await describeAppliedPolicies(store, endpoint))];
 }
 
 function blockRows(blocks: readonly BlockUsage[]): readonly (readonly string[])[] {

@@ -42,6 +42,8 @@ export interface Deletion {
 /** A part of `describe`: rows of cells below a title. */
 export interface DescribedSection {
   readonly title: string;
+  /** In the line of the title. */
+  readonly summary?: string;
   readonly rows: readonly (readonly string[])[];
 }
 

@@ -17,6 +17,7 @@ import type { NodeAgentConfiguration } from "../../model/node-agent-configuratio
 import { typesOf } from "../../model/policy-spec.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { Tier } from "../../model/tier.ts";
+import { describeAppliedPolicies, describePolicy } from "../policy/describe-policies.ts";
 import { deleteTier } from "../resources/delete-tier.ts";
 import { checkPolicyReferences } from "../resources/policy-references.ts";
 import type { AdminKind, Column } from "./kind.ts";
@@ -37,6 +38,7 @@ const REMEDY = (remove: string) =>
 export const NETWORK_POLICY_ROW: AdminKind<NetworkPolicy> = {
   ...NETWORK_POLICY,
   columns: POLICY_COLUMNS,
+  describe: describePolicy,
   checkWrite: checkPolicyReferences,
   remedyIfUnreadable: REMEDY,
 };
@@ -48,6 +50,7 @@ export const GLOBAL_NETWORK_POLICY_ROW: AdminKind<GlobalNetworkPolicy> = {
     { header: "NAMESPACES", cell: ({ spec }) => spec.namespaceSelector ?? "", isWide: true },
     { header: "HOSTS", cell: ({ spec }) => hostOptions(spec), isWide: true },
   ],
+  describe: describePolicy,
   checkWrite: checkPolicyReferences,
   remedyIfUnreadable: REMEDY,
 };
@@ -76,6 +79,7 @@ export const TIER_ROW: AdminKind<Tier> = {
 
 export const HOST_ENDPOINT_ROW: AdminKind<HostEndpoint> = {
   ...HOST_ENDPOINT,
+  describe: describeAppliedPolicies,
   columns: [
     { header: "NODE", cell: ({ spec }) => spec.node ?? "" },
     { header: "INTERFACE", cell: ({ spec }) => spec.interfaceName ?? "" },

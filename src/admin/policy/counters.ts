@@ -2,54 +2,84 @@ import { identity } from "../../identity.ts";
 import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
 import { originWords, readRuleComment } from "../../policy/table/rule-comment.ts";
 import { quoted } from "../../quote.ts";
-import { type Command, EXIT_FAILED, EXIT_OK, UsageError, wantsJson } from "../command.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, UsageError, wantsJson } from "../command.ts";
 import { type Page, stdoutPage } from "../page.ts";
 import { formatTable } from "../table.ts";
+import type { InterfacesOfChains, PolicyCounts } from "./chain-interfaces.ts";
+import { withPeerNames } from "./peer-names.ts";
 
 export const policyCounters: Command = {
   kind: "command",
   name: "counters",
-  summary: "Show how many packets each rule of the policies allowed or dropped on this node",
+  summary: "Show how many packets each rule of the policies allowed, logged or dropped on this node",
   description: [
-    "Runs on the node, as root. Reads the counters of the rules in the kernel. Counted are the packets that a rule decides about: the first",
-    "of a connection, and those that are dropped; later packets of an allowed connection pass before all rules.",
+    "Runs on the node, as root. Reads the counters of the rules in the kernel. Counted are the packets that a rule decides about or logs: the",
+    "first of a connection, and those that are dropped; later packets of an allowed connection pass before all rules.",
+    "Shows the rules of policies, and what else has decided about a packet; --all shows the rest. The column ENDPOINTS names the containers",
+    "and host endpoints of this node that the rule is evaluated for.",
     "A counter continues when the agent writes its rule again, also after a restart of the agent. It begins at 0 when the policy is created,",
     "when the first workload that it selects starts on this node, and after a reboot. The lines about the end of a tier and about profiles",
     "begin at 0 also when the list of policies that apply to a workload changes; the metrics of the agent do not.",
   ].join("\n"),
   operands: "[POLICY]",
-  options: [{ name: "dropped", summary: "Show only rules that dropped packets" }],
+  options: [
+    { name: "dropped", summary: "Show only rules that dropped packets" },
+    { name: "all", summary: "Show also rules of the product itself that have decided about no packet" },
+  ],
+  needsDatastore: true,
   examples: [
     { command: "policy counters", does: "Which rules match, and how often?" },
     { command: "policy counters shop/db", does: "The rules of one policy: NAMESPACE/NAME, or NAME of a global policy" },
-    { command: "policy counters --dropped", does: "What is dropped on this node?" },
+    { command: "policy counters --dropped", does: "What is dropped on this node, and for which containers?" },
     { command: "policy counters -o json", does: "As JSON for a script" },
   ],
   async run(context, given) {
     const [wanted, ...more] = given.operands;
     if (more.length > 0) throw new UsageError(`Give one policy at most: got ${given.operands.map(quoted).join(", ")}`);
-    const counts = await context.readPolicyCounts();
-    if (counts === undefined) {
-      const agent = identity.nodeAgent;
-      context.stderr(
-        `This host has no policy table: there is no policy, or ${agent} does not run (systemctl status ${agent})\n`,
-      );
+    const read = await context.readPolicyCounts();
+    if (read === undefined) {
+      context.stderr(noPolicyTable());
       return EXIT_FAILED;
     }
-    const rows = countedRules(counts).filter(
-      (row) => (wanted === undefined || row.policy === wanted) && !(given.switches.has("dropped") && !isDrop(row)),
-    );
+    const hasDropped = given.switches.has("dropped");
+    const isWanted = (row: CountedRule) =>
+      (wanted === undefined || row.policy === wanted) && (hasDropped ? isDrop(row) : matters(row, given.switches));
+    const nameOf = await endpointNames(context, given, read);
+    const rows = countedRules(read, nameOf).filter(isWanted);
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ rules: rows }, undefined, 2)}\n`);
     else if (rows.length > 0) context.stdout(tableOf(rows, stdoutPage(context)));
-    if (rows.length === 0 && wanted !== undefined && !given.switches.has("dropped")) {
-      context.stderr(
-        `No rule of policy ${quoted(wanted)} is in the kernel: it selects no workload of this node, or does not exist\n`,
-      );
-      return EXIT_FAILED;
+    if (rows.length > 0) return EXIT_OK;
+    if (wanted === undefined || hasDropped) {
+      if (!wantsJson(given))
+        context.stderr(hasDropped ? "No packet was dropped.\n" : "No rule has counted a packet.\n");
+      return EXIT_OK;
     }
-    return EXIT_OK;
+    context.stderr(
+      `No rule of policy ${quoted(wanted)} is in the kernel: it selects no workload of this node, or does not exist\n`,
+    );
+    return EXIT_FAILED;
   },
 };
+
+export function noPolicyTable(): string {
+  const agent = identity.nodeAgent;
+  return `This host has no policy table: there is no policy, or ${agent} does not run (systemctl status ${agent})\n`;
+}
+
+/** By interface; the name of the interface itself if it is of no known endpoint. */
+async function endpointNames(
+  context: Context,
+  given: Parameters<Command["run"]>[1],
+  { interfacesOf }: PolicyCounts,
+): Promise<(interfaceName: string) => string> {
+  if (interfacesOf.size === 0) return (name) => name;
+  const hostName = await context.hostName();
+  return withPeerNames({ context, given, isNeeded: false }, async (names) => {
+    const all = new Set(Array.from(interfacesOf.values()).flat());
+    const known = new Map(Array.from(all, (name) => [name, names.ofInterface(name, hostName) ?? `interface ${name}`]));
+    return (name) => known.get(name) ?? name;
+  });
+}
 
 /** A rule of a policy, or another one that decides; both families together. */
 interface CountedRule {
@@ -59,6 +89,8 @@ interface CountedRule {
   readonly rule?: number;
   readonly decidedBy: string;
   readonly action: string;
+  /** Of this node: those that it is evaluated for. */
+  readonly endpoints: readonly string[];
   readonly packets: number;
   readonly bytes: number;
 }
@@ -66,16 +98,23 @@ interface CountedRule {
 const ACTION: Readonly<Record<string, string | undefined>> = { accept: "Allow", drop: "Deny", goto: "Pass" };
 
 /** In the order of the policies' names and of their rules. */
-function countedRules(counts: readonly RuleCount[]): readonly CountedRule[] {
+function countedRules(
+  { counts, interfacesOf }: PolicyCounts,
+  nameOf: (interfaceName: string) => string,
+): readonly CountedRule[] {
   const rules = new Map<string, CountedRule>();
-  for (const { comment = "", verdict = "", packets, bytes } of counts) {
+  for (const count of counts) {
+    const { comment = "", verdict = "", packets, bytes } = count;
     const origin = readRuleComment(comment);
-    const key = `${comment} ${verdict}`;
+    const endpoints = namesAt(count, interfacesOf, nameOf);
+    // The end of a tier is another one for each list of policies.
+    const key = `${comment} ${verdict} ${origin.kind === "policy" ? "" : endpoints.join()}`;
     const before = rules.get(key);
     rules.set(key, {
       ...(origin.kind === "policy" ? { policy: origin.policy, direction: origin.direction, rule: origin.rule } : {}),
       decidedBy: originWords(origin),
-      action: ACTION[verdict] ?? "Continue",
+      action: ACTION[verdict] ?? "Log",
+      endpoints: [...new Set([...(before?.endpoints ?? []), ...endpoints])].sort(),
       packets: packets + (before?.packets ?? 0),
       bytes: bytes + (before?.bytes ?? 0),
     });
@@ -83,9 +122,17 @@ function countedRules(counts: readonly RuleCount[]): readonly CountedRule[] {
   return [...rules.values()].toSorted((left, right) => compareTexts(sortKey(left), sortKey(right)));
 }
 
+function namesAt(
+  { chain }: RuleCount,
+  interfacesOf: InterfacesOfChains,
+  nameOf: (interfaceName: string) => string,
+): readonly string[] {
+  return (interfacesOf.get(chain) ?? []).map(nameOf).sort();
+}
+
 /** Policies first. */
-function sortKey({ policy, direction = "", rule = 0, decidedBy }: CountedRule): string {
-  if (policy === undefined) return `1 ${decidedBy}`;
+function sortKey({ policy, direction = "", rule = 0, decidedBy, endpoints }: CountedRule): string {
+  if (policy === undefined) return `1 ${decidedBy} ${endpoints.join()}`;
   return `0 ${policy} ${direction} ${String(rule).padStart(6, "0")}`;
 }
 
@@ -97,17 +144,29 @@ function isDrop({ action, packets }: CountedRule): boolean {
   return action === "Deny" && packets > 0;
 }
 
+function matters({ policy, packets }: CountedRule, switches: ReadonlySet<string>): boolean {
+  return policy !== undefined || packets > 0 || switches.has("all");
+}
+
+const MOST_NAMED = 3;
+
 function tableOf(rows: readonly CountedRule[], page: Page): string {
   return formatTable(
-    ["POLICY", "DIRECTION", "RULE", "ACTION", "PACKETS", "BYTES"],
-    rows.map(({ policy, direction = "", rule, decidedBy, action, packets, bytes }) => [
+    ["POLICY", "DIRECTION", "RULE", "ACTION", "PACKETS", "BYTES", "ENDPOINTS"],
+    rows.map(({ policy, direction = "", rule, decidedBy, action, packets, bytes, endpoints }) => [
       policy ?? decidedBy,
       direction,
       rule === undefined ? "" : String(rule + 1),
       action,
       String(packets),
       String(bytes),
+      endpointWords(endpoints),
     ]),
     page,
   );
+}
+
+function endpointWords(endpoints: readonly string[]): string {
+  const named = endpoints.slice(0, MOST_NAMED).join(", ");
+  return endpoints.length > MOST_NAMED ? `${named} and ${endpoints.length - MOST_NAMED} more` : named;
 }

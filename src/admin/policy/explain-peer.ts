@@ -136,7 +136,7 @@ function isAddress(text: string, address: Address): boolean {
   return parsed !== undefined && isSameAddress(parsed, address);
 }
 
-function addressesOf({ spec }: WorkloadEndpoint): readonly Address[] {
+export function addressesOf({ spec }: WorkloadEndpoint): readonly Address[] {
   return (spec.ipNetworks ?? []).flatMap((text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? []);
 }
 

@@ -35,6 +35,17 @@ export function decisionWords({ table, chain, handle, verdict }: Decision, rules
   return { by: `${what}${note}, which belongs to another program`, owner: "other", see };
 }
 
+/** `prefix`: what the rule of the policy table that dropped the packet reports. */
+export function droppedBy(prefix: string): DecisionWords {
+  return { by: originWords(readRuleComment(prefix)), owner: "policy" };
+}
+
+const OF_KNOWN_CONNECTION = "connection tracking: it belongs to a connection that was allowed before";
+
+export function isOfKnownConnection({ by }: DecisionWords): boolean {
+  return by === OF_KNOWN_CONNECTION;
+}
+
 function ruleWords(position: number, handle: bigint): string {
   return position < 0 ? `a rule (handle ${handle}, gone meanwhile)` : `rule ${position + 1} (handle ${handle})`;
 }
@@ -42,9 +53,7 @@ function ruleWords(position: number, handle: bigint): string {
 function policyWords(chain: string, rule: KnownRule | undefined, verdict: Decision["verdict"]): string {
   if (rule?.comment !== undefined) return originWords(readRuleComment(rule.comment));
   if (rule?.expressions[0]?.kind === "ct") {
-    return verdict === "accept"
-      ? "connection tracking: it belongs to a connection that was allowed before"
-      : "connection tracking: it belongs to no connection (state invalid)";
+    return verdict === "accept" ? OF_KNOWN_CONNECTION : originWords({ kind: "invalid" });
   }
   return `chain "${chain}" of the policy table`;
 }

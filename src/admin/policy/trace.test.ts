@@ -1,9 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
 import { identity } from "../../identity.ts";
+import type { GroupListener, GroupPacket } from "../../linux/log-group.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import type { TraceEvent } from "../../linux/nftables/trace.ts";
+import { ENDPOINT } from "../../model/kinds.ts";
+import { workloadEndpoint } from "../../model/workload-endpoint.ts";
+import { verdictElement } from "../../policy/render/verdict-element.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { Interruption } from "../interruption.ts";
+import { interfacesOfChains, type PolicyCounts } from "./chain-interfaces.ts";
 
 const MARKING = { family: "inet", name: "marking" } as const;
 const IPV4 = Uint8Array.fromHex("4500003c000040004006000a0a0000050a000006");
@@ -22,27 +29,44 @@ function tracing(events: readonly TraceEvent[]) {
         left = [];
         return { events: now, hasLost: false };
       },
-      rulesOf: (_, chain) => [{ chain, handle: 9n, expressions: [], comment: "shop/db ingress 0" }],
+      rulesOf: (_, chain) => [
+        { chain, handle: 9n, expressions: [], comment: "shop/db ingress 0" },
+        { chain, handle: 8n, expressions: [{ kind: "ct", key: "state", to: 0 }] },
+      ],
       close: () => {
         isClosed = true;
       },
     };
   };
-  const run = (words: string) => runInside(words.split(" "), { openTracer });
+  const run = (words: string, more: AdminSurroundings = {}) => runInside(words.split(" "), { openTracer, ...more });
   return { run, opened, isClosed: () => isClosed };
 }
 
-const DROPPED: readonly TraceEvent[] = [
-  { packet: 1, kind: "rule", table: MARKING, chain: "prerouting", handle: 4n, networkHeader: IPV4 },
-  {
-    packet: 1,
-    kind: "rule",
-    table: { family: "inet", name: identity.policyTable },
-    chain: "pi_x",
-    handle: 9n,
-    verdict: "drop",
-  },
+const POLICY = { family: "inet", name: identity.policyTable } as const;
+const DROPPED_AS = (packet: number): readonly TraceEvent[] => [
+  { packet, kind: "rule", table: MARKING, chain: "prerouting", handle: 4n, networkHeader: IPV4 },
+  { packet, kind: "rule", table: POLICY, chain: "pi_x", handle: 9n, verdict: "drop" },
 ];
+const DROPPED = DROPPED_AS(1);
+
+const linesOf = (stdout: string) =>
+  stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+
+/** A datastore with the pod "shop/web" at 10.0.0.5, by the interface vend1. */
+async function named() {
+  const store = openMemory();
+  const metadata = { namespace: "shop", name: "here-k8s-web-eth0" };
+  const spec = {
+    ...{ orchestrator: "k8s", node: "here", pod: "web", endpoint: "eth0", containerID: "c" },
+    ...{ ipNetworks: ["10.0.0.5/32"], interfaceName: "vend1" },
+  };
+  const value = workloadEndpoint.write(workloadEndpoint.make(metadata, spec));
+  await store.commit([{ kind: "put", key: ENDPOINT.key(metadata), value }]);
+  return store;
+}
 
 describe("policy trace", () => {
   test("prints the packet and the rule that dropped it, and removes its table", async () => {
@@ -69,8 +93,62 @@ describe("policy trace", () => {
     expect(opened.map((alternatives) => alternatives.length)).toEqual([1, 1]);
   });
 
+  const PASSED = (packet: number, comment: "rule" | "ct"): readonly TraceEvent[] => [
+    { packet, kind: "rule", table: MARKING, chain: "prerouting", handle: 4n, networkHeader: IPV4 },
+    { packet, kind: "rule", table: POLICY, chain: "pi_x", handle: comment === "rule" ? 9n : 8n, verdict: "accept" },
+  ];
+
+  test("an allowed connection is shown once: its later packets do not use up --count", async () => {
+    const { run } = tracing([...PASSED(1, "rule"), ...PASSED(2, "ct"), ...PASSED(3, "ct"), ...DROPPED_AS(4)]);
+    const { code, stdout, stderr } = await run("policy trace --to 10.0.0.6 --timeout 1 --count 3 -o json");
+    expect([code, ...linesOf(stdout).map(({ outcome }) => outcome)]).toEqual([EXIT_OK, "dropped", "passed"]);
+    expect(stderr).toContain("Not shown: 2 later packets of the connections that passed");
+  });
+
+  test("tells the time in JSON, and both ends with their names", async () => {
+    const { stdout } = await tracing(DROPPED).run("policy trace --to 10.0.0.6 --timeout 1 -o json", {
+      store: await named(),
+    });
+    expect(linesOf(stdout)[0]).toMatchObject({
+      time: "2026-01-02T03:04:05.000Z",
+      packet: "TCP 10.0.0.5 -> 10.0.0.6",
+      source: { address: "10.0.0.5", name: "shop/web" },
+      destination: { address: "10.0.0.6" },
+    });
+  });
+
+  test("shows names, and what the datastore cannot tell is not needed", async () => {
+    const withNames = await tracing(DROPPED).run("policy trace --to 10.0.0.6 --timeout 1", { store: await named() });
+    expect(withNames.stdout).toContain("TCP 10.0.0.5 (shop/web) -> 10.0.0.6: dropped");
+    const openDatastore = () => Promise.reject(new Error("no answer"));
+    const without = await tracing(DROPPED).run("policy trace --to 10.0.0.6 --timeout 1", { openDatastore });
+    expect([without.code, without.stderr]).toEqual([
+      EXIT_OK,
+      expect.stringContaining("names are not shown: no answer"),
+    ]);
+    expect((await tracing([]).run("policy trace --to shop/web", { openDatastore })).code).toBe(EXIT_FAILED);
+  });
+
+  test("Ctrl-C ends it without an error, also if it saw nothing", async () => {
+    for (const [events, words] of [
+      [DROPPED, "policy trace --to 10.0.0.6 --count 5"],
+      [[], "policy trace --to 10.0.0.6"],
+    ] as const) {
+      const user = new AbortController();
+      const { run, isClosed } = tracing(events);
+      let rounds = 0;
+      const wait = async () => {
+        rounds += 1;
+        if (rounds === 3) user.abort(new Interruption("SIGINT"));
+      };
+      const { code, stderr } = await run(words, { wait, signal: user.signal });
+      expect([code, stderr]).toEqual([EXIT_OK, expect.not.stringContaining("error")]);
+      expect(isClosed()).toBe(true);
+    }
+  });
+
   test.each([
-    ["policy trace", '"--from" or "--to" is missing'],
+    ["policy trace", '"--from", "--to" or "--dropped" is missing'],
     ["policy trace --from 10.0.0.1 --to fd00::1", "no addresses of the same IP version"],
     ["policy trace --to 10.0.0.1 --protocol icmp --port 80", "--protocol tcp, udp or sctp"],
     ["policy trace --to 10.0.0.1 --port http", '"--port" is "http"'],
@@ -81,19 +159,115 @@ describe("policy trace", () => {
   });
 });
 
-describe("policy counters", () => {
-  const count = (comment: string, verdict: "accept" | "drop", packets: number) => {
-    return { chain: "c", comment, verdict, packets, bytes: packets * 60 };
+describe("policy trace --dropped", () => {
+  const UDP = Uint8Array.fromHex("4500002000004000401100000a000005c00002630035138800000000");
+  const drop = (prefix: string, bytes = UDP): GroupPacket => ({ prefix, bytes });
+
+  /** Reports these packets, one list in each round. */
+  const dropping = (...rounds: readonly (readonly GroupPacket[])[]) => {
+    const calls: string[] = [];
+    const left = [...rounds];
+    const log: GroupListener = {
+      read: () => ({ packets: left.shift() ?? [], hasLost: false }),
+      pause: () => void calls.push("pause"),
+      resume: () => void calls.push("resume"),
+      close: () => void calls.push("close"),
+    };
+    const run = (words: string, more: AdminSurroundings = {}) =>
+      runInside(["policy", "trace", "--dropped", ...words.split(" ").filter(Boolean)], {
+        openDropLog: async () => log,
+        ...more,
+      });
+    return { run, calls };
   };
-  const policyCounts = [
-    count("tier default ingress default", "drop", 2),
+
+  test("shows what policy drops, with time, names, port and the rule or end", async () => {
+    const { run, calls } = dropping([
+      drop("shop/web egress 1"),
+      drop("tier default egress default"),
+      drop("state invalid"),
+    ]);
+    const { code, stdout } = await run("--timeout 1", { store: await named() });
+    expect([code, stdout]).toEqual([
+      EXIT_OK,
+      [
+        "03:04:05.000 UDP 10.0.0.5:53 (shop/web) -> 192.0.2.99:5000: dropped",
+        '  by NetworkPolicy "shop/web", egress rule 2 (spec.egress[1])',
+        "03:04:05.000 UDP 10.0.0.5:53 (shop/web) -> 192.0.2.99:5000: dropped",
+        '  by the end of tier "default": no egress rule of its policies matches',
+        "03:04:05.000 UDP 10.0.0.5:53 (shop/web) -> 192.0.2.99:5000: dropped",
+        "  by connection tracking: it belongs to no connection (state invalid)\n",
+      ].join("\n"),
+    ]);
+    expect(calls.at(-1)).toBe("close");
+  });
+
+  test("stops at --count, and shows only the wanted protocol and port", async () => {
+    const two = [drop("a ingress 0"), drop("b ingress 0")];
+    expect(linesOf((await dropping(two).run("--count 1 -o json")).stdout)).toHaveLength(1);
+    const shown = async (words: string) => (await dropping(two).run(`--timeout 1 -o json ${words}`)).code;
+    expect(await shown("--protocol udp --port 5000")).toBe(EXIT_OK);
+    expect(await shown("--port 5000")).toBe(EXIT_FAILED);
+    expect(await shown("--protocol udp --port 53")).toBe(EXIT_FAILED);
+    expect(await shown("--ip-version 6")).toBe(EXIT_FAILED);
+  });
+
+  test("asks the kernel for no more in a second with too many", async () => {
+    const flood = Array.from({ length: 101 }, () => drop("a ingress 0"));
+    const { run, calls } = dropping(flood);
+    const { stderr } = await run("--timeout 2");
+    expect(stderr.split("\n").filter((line) => line.startsWith("Warning: there are more packets"))).toHaveLength(1);
+    expect(calls).toEqual(["pause", "resume", "close"]);
+  });
+
+  test("runs until Ctrl-C, which is no error", async () => {
+    const user = new AbortController();
+    let rounds = 0;
+    const wait = async () => {
+      rounds += 1;
+      if (rounds === 5_000) user.abort(new Interruption("SIGINT"));
+    };
+    const { run, calls } = dropping();
+    const { code, stderr } = await run("", { wait, signal: user.signal });
+    expect([code, stderr, calls.at(-1)]).toEqual([EXIT_OK, expect.stringContaining("until Ctrl-C"), "close"]);
+  });
+
+  test("with an end it shows the dropped packets of the flow, whoever drops them", async () => {
+    const { run } = tracing([...DROPPED_AS(1)]);
+    expect((await run("policy trace --dropped --to 10.0.0.6 --timeout 1")).stdout).toContain(": dropped");
+    const { code, stderr } = await tracing([]).run("policy trace --dropped --to 10.0.0.6 --timeout 1");
+    expect([code, stderr]).toEqual([EXIT_FAILED, expect.stringContaining("No packet was dropped within 1 s")]);
+  });
+
+  test("fails on a host without the policy table", async () => {
+    const { code, stderr } = await runInside(["policy", "trace", "--dropped"]);
+    expect([code, stderr]).toEqual([EXIT_FAILED, expect.stringContaining("This host has no policy table")]);
+  });
+});
+
+describe("policy counters", () => {
+  const count = (comment: string, verdict: "accept" | "drop" | undefined, packets: number, chain = "c") => {
+    return { chain, comment, ...(verdict === undefined ? {} : { verdict }), packets, bytes: packets * 60 };
+  };
+  const counts = [
+    count("tier default ingress default", "drop", 2, "one"),
+    count("tier default ingress default", "drop", 7, "other"),
+    count("IPIP of a workload", "drop", 0),
     count("shop/db ingress 10", "drop", 0),
-    count("shop/db ingress 2", "accept", 1),
-    count("shop/db ingress 2", "accept", 3),
+    count("shop/db ingress 1", undefined, 6),
+    count("shop/db ingress 2", "accept", 1, "one"),
+    count("shop/db ingress 2", "accept", 3, "other"),
     count("global egress 0", "drop", 5),
   ];
+  const policyCounts: PolicyCounts = {
+    counts,
+    interfacesOf: new Map([
+      ["one", ["vend1"]],
+      ["other", ["vend2", "vend3", "vend4", "vend5"]],
+    ]),
+  };
   const rowsOf = async (words: string) => {
-    const { code, stdout } = await runInside(words.split(" "), { policyCounts });
+    const { code, stdout } = await runInside(words.split(" "), { policyCounts, store: await named() });
     return [
       code,
       ...stdout
@@ -103,20 +277,25 @@ describe("policy counters", () => {
     ];
   };
 
-  test("lists the rules of policies in order, then what else was dropped, both families together", async () => {
+  const END = 'the end of tier "default": no ingress rule of its policies matches';
+
+  test("lists the rules of policies in order, then what else was dropped and for whom, both families together", async () => {
     expect(await rowsOf("policy counters")).toEqual([
       EXIT_OK,
-      ["POLICY", "DIRECTION", "RULE", "ACTION", "PACKETS", "BYTES"],
+      ["POLICY", "DIRECTION", "RULE", "ACTION", "PACKETS", "BYTES", "ENDPOINTS"],
       ["global", "egress", "1", "Deny", "5", "300"],
-      ["shop/db", "ingress", "3", "Allow", "4", "240"],
+      ["shop/db", "ingress", "2", "Log", "6", "360"],
+      ["shop/db", "ingress", "3", "Allow", "4", "240", "interface vend2, interface vend3, interface vend4 and 2 more"],
       ["shop/db", "ingress", "11", "Deny", "0", "0"],
-      ['the end of tier "default": no ingress rule of its policies matches', "Deny", "2", "120"],
+      [END, "Deny", "7", "420", "interface vend2, interface vend3, interface vend4 and 1 more"],
+      [END, "Deny", "2", "120", "shop/web"],
     ]);
   });
 
-  test("shows one policy, or only what was dropped", async () => {
-    expect((await rowsOf("policy counters shop/db")).slice(2)).toHaveLength(2);
-    expect((await rowsOf("policy counters --dropped")).slice(2)).toHaveLength(2);
+  test("shows one policy, only what was dropped, or also what has decided nothing", async () => {
+    expect((await rowsOf("policy counters shop/db")).slice(2)).toHaveLength(3);
+    expect((await rowsOf("policy counters --dropped")).slice(2)).toHaveLength(3);
+    expect((await rowsOf("policy counters --all")).slice(2)).toContainEqual(["IPIP of a workload", "Deny", "0", "0"]);
   });
 
   test("fails for a policy without rules here, and for a host without the table", async () => {
@@ -126,5 +305,32 @@ describe("policy counters", () => {
       EXIT_FAILED,
       expect.stringContaining(`${identity.nodeAgent} does not run`),
     ]);
+  });
+});
+
+describe("interfacesOfChains()", () => {
+  const goto = (chain: string, ...targets: readonly string[]) =>
+    targets.map((target) => ({
+      chain,
+      expressions: [{ kind: "verdict" as const, verdict: { kind: "goto" as const, chain: target } }],
+    }));
+
+  test("follows maps and rules from an interface to every chain that its packets can reach", () => {
+    const elements = [
+      verdictElement("vend1", "first"),
+      verdictElement("vend2", "shared"),
+      verdictElement("eth0", "host"),
+    ];
+    const rules = [...goto("first", "policy", "shared"), ...goto("shared", "ending"), ...goto("host_input", "others")];
+    expect(interfacesOfChains(elements, rules)).toEqual(
+      new Map([
+        ["first", ["vend1"]],
+        ["policy", ["vend1"]],
+        ["shared", ["vend1", "vend2"]],
+        ["ending", ["vend1", "vend2"]],
+        ["host", ["eth0"]],
+        ["others", ["*"]],
+      ]),
+    );
   });
 });

@@ -1,37 +1,65 @@
 import type { KnownRule } from "../../linux/nftables/read.ts";
 import type { Tracer } from "../../linux/nftables/trace.ts";
-import { readPolicy } from "../../policy/read-resources.ts";
 import { quoted } from "../../quote.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
-import { withDatastore } from "../datastore/open.ts";
+import {
+  type Command,
+  type Context,
+  EXIT_FAILED,
+  EXIT_OK,
+  type ExitCode,
+  type Given,
+  UsageError,
+  wantsJson,
+} from "../command.ts";
+import { isInterruption } from "../interruption.ts";
 import { paint } from "../paint.ts";
-import { findPeer, type Peer } from "./explain-peer.ts";
+import { noPolicyTable } from "./counters.ts";
+import { findPeer, type KnownPeers, type Peer } from "./explain-peer.ts";
+import { headFields, headWords, isOfFlow, type NameOf, type PacketHead, readWholeHead } from "./packet-head.ts";
+import { type PeerNames, withPeerNames } from "./peer-names.ts";
 import { addressPeer, FLOW_OPTIONS, type Flow, flowConditions, flowsOf, flowWords } from "./trace-flow.ts";
-import { type DecisionWords, decisionWords } from "./trace-words.ts";
+import { type DecisionWords, decisionWords, droppedBy, isOfKnownConnection } from "./trace-words.ts";
 import { type Decision, type TracedPacket, TracedPackets } from "./traced-packets.ts";
 
 const DEFAULT_SECONDS = 30;
 const DEFAULT_COUNT = 10;
 const ROUND_MILLISECONDS = 50;
+/** Beyond this many dropped packets the kernel is not asked for more until the second is over. */
+const MOST_DROPS_PER_SECOND = 100;
 
 export const policyTrace: Command = {
   kind: "command",
   name: "trace",
-  summary: "Watch packets of a flow on this node, and show which rule drops or allows each of them",
+  summary: "Watch packets on this node, and show which rule drops or allows each of them",
   description: [
-    "Runs on the node of the sender or of the receiver, as root, while the packets are sent. Shows the decision of the kernel itself: a rule",
-    "of a policy, the spoofing guard, or a chain of another program (firewalld, ufw, Docker …), which is named with table, chain and rule.",
-    "Packets that are sent by a workload of another node and dropped there do not arrive here: run it there. Replies are the flow from",
-    "the destination to the source. At most 50 packets a second are watched.",
-    "Ends after --count packets or --timeout seconds; the exit code is 1 if no packet was seen. Leaves nothing in the kernel, even if it is killed.",
+    "With --dropped and neither --from nor --to: shows the packets that policy drops on this node, whoever sends them, until Ctrl-C. Only",
+    "dropped packets are looked at; after 100 a second the rest of the second is left out, and a warning says so.",
+    "With --from or --to: shows the decision of the kernel itself about packets of a flow: a rule of a policy, the spoofing guard, or a chain",
+    "of another program (firewalld, ufw, Docker …), which is named with table, chain and rule. Of an allowed connection only the first packet",
+    "is shown. At most 50 packets a second are watched.",
+    "Runs on the node of the sender or of the receiver, as root, while the packets are sent. Packets that are sent by a workload of another",
+    "node and dropped there do not arrive here: run it there. Replies are the flow from the destination to the source.",
+    "Ends after --count packets, --timeout seconds or Ctrl-C; the exit code is 1 if --timeout ended it and no packet was shown. Leaves nothing",
+    "in the kernel, even if it is killed.",
   ].join("\n"),
   options: [
+    { name: "dropped", summary: "Show only packets that are dropped; without --from and --to all that policy drops" },
     ...FLOW_OPTIONS,
-    { name: "timeout", value: "SECONDS", summary: `How long to wait for packets (default ${DEFAULT_SECONDS})` },
-    { name: "count", value: "NUMBER", summary: `How many packets to show (default ${DEFAULT_COUNT})` },
+    {
+      name: "timeout",
+      value: "SECONDS",
+      summary: `How long to wait for packets (default ${DEFAULT_SECONDS}; all dropped packets: no limit)`,
+    },
+    {
+      name: "count",
+      value: "NUMBER",
+      summary: `How many packets to show (default ${DEFAULT_COUNT}; all dropped packets: no limit)`,
+    },
   ],
   needsDatastore: true,
   examples: [
+    { command: "policy trace --dropped", does: "What does policy block on this host now?" },
+    { command: "policy trace --dropped --port 5432", does: "The same for one destination port" },
     {
       command: "policy trace --from default/client --to default/web --port 80",
       does: "Which rule drops the packets between two pods?",
@@ -43,73 +71,191 @@ export const policyTrace: Command = {
     { command: "policy trace --from default/client -o json", does: "All packets of a pod, one JSON object per line" },
   ],
   async run(context, given) {
-    const seconds = readPositive(given, "timeout", DEFAULT_SECONDS);
-    const count = readPositive(given, "count", DEFAULT_COUNT);
-    const flows = flowsOf(given, await endsOf(context, given));
-    const tracer = await context.openTracer(flows.map(flowConditions));
-    try {
-      context.stderr(`Waiting ${seconds} s for packets: ${flows.map(flowWords).join("; ")}\n`);
-      const shown = await follow(tracer, { context, given, seconds, count });
-      if (shown > 0) return EXIT_OK;
-      context.stderr(nothingSeen(seconds, flows));
-      return EXIT_FAILED;
-    } finally {
-      tracer.close();
-    }
+    const words = [given.values.get("from"), given.values.get("to")].filter((word) => word !== undefined);
+    const isOfAll = words.length === 0;
+    if (isOfAll && !given.switches.has("dropped"))
+      throw new UsageError(
+        `"--from", "--to" or "--dropped" is missing: give NAMESPACE/POD, a container, hostendpoint/NAME or an address; --dropped alone shows everything that policy drops`,
+      );
+    const limits = {
+      seconds: readPositive(given, "timeout") ?? (isOfAll ? Number.POSITIVE_INFINITY : DEFAULT_SECONDS),
+      count: readPositive(given, "count") ?? (isOfAll ? Number.POSITIVE_INFINITY : DEFAULT_COUNT),
+    };
+    const isNeeded = words.some((word) => addressPeer(word) === undefined);
+    if (!isNeeded) flowsOf(given, endsOf(given, undefined));
+    return withPeerNames({ context, given, isNeeded }, (names) => {
+      const flows = flowsOf(given, endsOf(given, names.known));
+      const tracing = { context, given, names, flows, ...limits };
+      return isOfAll ? traceDrops(tracing) : traceFlows(tracing);
+    });
   },
 };
 
-async function endsOf(context: Context, given: Given): Promise<{ readonly from?: Peer; readonly to?: Peer }> {
-  const [from, to] = [given.values.get("from"), given.values.get("to")];
-  if (from === undefined && to === undefined)
-    throw new UsageError(
-      `"--from" or "--to" is missing: give NAMESPACE/POD, a container, hostendpoint/NAME or an address`,
-    );
-  const words = [from, to].filter((word) => word !== undefined);
-  const peers = new Map(words.map((word) => [word, addressPeer(word)]));
-  if ([...peers.values()].includes(undefined)) {
-    await withDatastore(context, given, async (store) => {
-      const { resources, nodes } = await readPolicy(store);
-      const known = { endpoints: resources.endpoints, hostEndpoints: resources.hostEndpoints, nodes };
-      for (const word of words) peers.set(word, findPeer(word, known));
-    });
-  }
-  const peer = (word: string | undefined) => (word === undefined ? undefined : peers.get(word));
-  const [source, destination] = [peer(from), peer(to)];
-  return {
-    ...(source === undefined ? {} : { from: source }),
-    ...(destination === undefined ? {} : { to: destination }),
-  };
+/** `known`: absent if both ends are addresses. */
+function endsOf({ values }: Given, known: KnownPeers | undefined): { readonly from?: Peer; readonly to?: Peer } {
+  const peer = (word: string) => addressPeer(word) ?? (known && findPeer(word, known));
+  const [from, to] = [values.get("from"), values.get("to")].map((word) =>
+    word === undefined ? undefined : peer(word),
+  );
+  return { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
 }
 
-interface FollowMeans {
+interface Tracing {
   readonly context: Context;
   readonly given: Given;
+  readonly names: PeerNames;
+  readonly flows: readonly Flow[];
   readonly seconds: number;
   readonly count: number;
 }
 
-/** Returns how many packets were shown. */
-async function follow(tracer: Tracer, { context, given, seconds, count }: FollowMeans): Promise<number> {
-  const packets = new TracedPackets(tracer.table);
-  const words = new DecisionReader(tracer);
-  let shown = 0;
-  const show = (decided: readonly TracedPacket[]) => {
-    for (const packet of decided) {
-      if (shown === count) return;
-      shown += 1;
-      context.stdout(wantsJson(given) ? jsonOf(packet, words) : textOf(packet, words, context));
-    }
-  };
-  for (let waited = 0; waited < seconds * 1_000 && shown < count; waited += ROUND_MILLISECONDS) {
-    await context.wait(ROUND_MILLISECONDS);
-    if (context.signal.aborted || context.outputClosed.aborted) break;
-    const { events, hasLost } = tracer.read();
-    if (hasLost) context.stderr("Warning: there are more packets than can be read; some are not shown\n");
-    show(packets.round(events));
+/** What is printed of a packet. */
+interface ShownPacket {
+  readonly head: PacketHead | undefined;
+  readonly outcome: TracedPacket["outcome"];
+  readonly decisions: readonly DecisionWords[];
+  /** Where it was dropped; absent if the kernel names only the rule. */
+  readonly at?: Pick<Decision, "table" | "chain"> | undefined;
+}
+
+/** Everything that policy drops. */
+async function traceDrops(tracing: Tracing): Promise<ExitCode> {
+  const { context, flows, seconds } = tracing;
+  const log = await context.openDropLog();
+  if (log === undefined) {
+    context.stderr(noPolicyTable());
+    return EXIT_FAILED;
   }
-  show(packets.rest());
-  return shown;
+  const printer = new Printer(tracing);
+  const perSecond = 1_000 / ROUND_MILLISECONDS;
+  try {
+    const limit = Number.isFinite(seconds) ? `for ${seconds} s` : "until Ctrl-C";
+    context.stderr(`Watching ${limit} what policy drops on this host${filterWords(tracing)}\n`);
+    let [inSecond, round, isPaused] = [0, 0, false];
+    const isStopped = await forRounds(tracing, printer, async () => {
+      round += 1;
+      if (round % perSecond === 0) {
+        inSecond = 0;
+        if (isPaused) log.resume();
+        isPaused = false;
+      }
+      const { packets, hasLost } = log.read();
+      const shown = packets.slice(0, MOST_DROPS_PER_SECOND - inSecond);
+      inSecond += shown.length;
+      if (!isPaused && (hasLost || shown.length < packets.length)) {
+        printer.warnOfLoss();
+        log.pause();
+        isPaused = true;
+      }
+      for (const { prefix, bytes } of shown) {
+        const head = readWholeHead(bytes);
+        if (head === undefined || !flows.some((flow) => isOfFlow(head, flow))) continue;
+        await printer.print({ head, outcome: "dropped", decisions: [droppedBy(prefix)] });
+      }
+    });
+    if (printer.printed > 0 || isStopped) return EXIT_OK;
+    context.stderr(`Policy dropped no packet within ${seconds} s${filterWords(tracing)}\n`);
+    return EXIT_FAILED;
+  } finally {
+    log.close();
+  }
+}
+
+/** Nothing if it is about all packets. */
+function filterWords({ flows }: Tracing): string {
+  const isAll =
+    flows.length === 2 && flows.every(({ protocol, port, sourcePort }) => !(protocol ?? port ?? sourcePort));
+  return isAll ? "" : `: ${flows.map(flowWords).join("; ")}`;
+}
+
+/** The packets of a flow, through all chains of the host. */
+async function traceFlows(tracing: Tracing): Promise<ExitCode> {
+  const { context, given, flows, seconds } = tracing;
+  const tracer = await context.openTracer(flows.map(flowConditions));
+  try {
+    context.stderr(`Waiting ${seconds} s for packets: ${flows.map(flowWords).join("; ")}\n`);
+    const packets = new TracedPackets(tracer.table);
+    const reader = new DecisionReader(tracer);
+    const printer = new Printer(tracing);
+    const isWanted = ({ outcome }: TracedPacket) => outcome === "dropped" || !given.switches.has("dropped");
+    const show = async (decided: readonly TracedPacket[]) => {
+      for (const packet of decided.filter(isWanted)) await printer.print(reader.shown(packet));
+    };
+    const isStopped = await forRounds(tracing, printer, async () => {
+      const { events, hasLost } = tracer.read();
+      if (hasLost) printer.warnOfLoss();
+      await show(packets.round(events));
+    });
+    await show(packets.rest());
+    printer.noteLaterPackets();
+    if (printer.printed > 0 || isStopped) return EXIT_OK;
+    context.stderr(nothingSeen(tracing));
+    return EXIT_FAILED;
+  } finally {
+    tracer.close();
+  }
+}
+
+/** Returns whether the user stopped it, by a signal or by closing its output: the usual end of something that runs on. */
+async function forRounds(
+  { context, seconds, count }: Tracing,
+  printer: Printer,
+  round: () => Promise<void>,
+): Promise<boolean> {
+  try {
+    for (let waited = 0; waited < seconds * 1_000 && printer.printed < count; waited += ROUND_MILLISECONDS) {
+      await context.wait(ROUND_MILLISECONDS);
+      if (context.signal.aborted || context.outputClosed.aborted) return true;
+      await round();
+    }
+    return false;
+  } catch (failure) {
+    if (context.signal.aborted && isInterruption(failure, context.signal)) return true;
+    throw failure;
+  }
+}
+
+class Printer {
+  printed = 0;
+  /** Connections whose first packet passed. */
+  private readonly passed = new Set<string>();
+  private laterPackets = 0;
+  private hasWarned = false;
+
+  constructor(private readonly tracing: Tracing) {}
+
+  async print(packet: ShownPacket): Promise<void> {
+    const { context, given, names, count } = this.tracing;
+    if (this.printed >= count || this.isLaterPacket(packet)) return;
+    this.printed += 1;
+    const { head } = packet;
+    if (head !== undefined) await names.lookFor([head.source.address, head.destination.address]);
+    const time = context.now().toISOString();
+    context.stdout(wantsJson(given) ? jsonOf(packet, time, names.nameOf) : textOf(packet, { time, context, names }));
+  }
+
+  /** Once: it goes on while the load does. */
+  warnOfLoss(): void {
+    if (this.hasWarned) return;
+    this.hasWarned = true;
+    this.tracing.context.stderr("Warning: there are more packets than can be shown; some are left out\n");
+  }
+
+  noteLaterPackets(): void {
+    const { context } = this.tracing;
+    if (this.laterPackets > 0)
+      context.stderr(`Not shown: ${this.laterPackets} later packets of the connections that passed\n`);
+  }
+
+  /** Of a connection that is shown already: nothing is decided about it again. */
+  private isLaterPacket({ head, outcome, decisions }: ShownPacket): boolean {
+    if (outcome === "dropped") return false;
+    const connection = headWords(head);
+    const isLater = this.passed.has(connection) && decisions.every(isOfKnownConnection);
+    this.passed.add(connection);
+    if (isLater) this.laterPackets += 1;
+    return isLater;
+  }
 }
 
 /** Rules are read once: a chain that was written again meanwhile has rules with other handles. */
@@ -118,7 +264,16 @@ class DecisionReader {
 
   constructor(private readonly tracer: Tracer) {}
 
-  read(decision: Decision): DecisionWords {
+  /** For a packet that passed: what policies said. */
+  shown({ head, outcome, decisions }: TracedPacket): ShownPacket {
+    const last = decisions.at(-1);
+    if (outcome === "dropped")
+      return { head, outcome, at: last, decisions: last === undefined ? [] : [this.read(last)] };
+    const words = decisions.map((decision) => this.read(decision)).filter(({ owner }) => owner === "policy");
+    return { head, outcome, decisions: words };
+  }
+
+  private read(decision: Decision): DecisionWords {
     const key = `${decision.table.family} ${decision.table.name} ${decision.chain}`;
     const { handle } = decision;
     let rules = this.chains.get(key) ?? [];
@@ -130,40 +285,34 @@ class DecisionReader {
   }
 }
 
-/** For a packet that passed: what policies said. */
-function decisionsToShow({ outcome, decisions }: TracedPacket, words: DecisionReader): readonly DecisionWords[] {
-  const last = decisions.at(-1);
-  if (outcome === "dropped") return last === undefined ? [] : [words.read(last)];
-  return decisions.map((decision) => words.read(decision)).filter(({ owner }) => owner === "policy");
+interface TextMeans {
+  readonly time: string;
+  readonly context: Context;
+  readonly names: PeerNames;
 }
 
-function textOf(packet: TracedPacket, words: DecisionReader, context: Context): string {
+function textOf({ head, outcome, decisions }: ShownPacket, { time, context, names }: TextMeans): string {
   const { green, red } = paint(context);
-  const time = context.now().toISOString().slice(11, 23);
-  const color = packet.outcome === "dropped" ? red : green;
-  const shown = decisionsToShow(packet, words);
-  const lines = shown.flatMap(({ by, see }) => [`by ${by}`, ...(see === undefined ? [] : [`see: ${see}`])]);
-  const none = packet.outcome === "passed" && lines.length === 0 ? ["no policy of this node applies to it"] : [];
-  return `${time} ${packet.title}: ${color(packet.outcome === "dropped" ? "dropped" : "passed")}\n${[...lines, ...none].map((line) => `  ${line}\n`).join("")}`;
+  const color = outcome === "dropped" ? red : green;
+  const lines = decisions.flatMap(({ by, see }) => [`by ${by}`, ...(see === undefined ? [] : [`see: ${see}`])]);
+  const none = outcome === "passed" && lines.length === 0 ? ["no policy of this node applies to it"] : [];
+  const more = [...lines, ...none].map((line) => `  ${line}\n`).join("");
+  return `${time.slice(11, 23)} ${headWords(head, names.nameOf)}: ${color(outcome)}\n${more}`;
 }
 
-function jsonOf(packet: TracedPacket, words: DecisionReader): string {
-  const { title, outcome } = packet;
-  const last = packet.decisions.at(-1);
-  const at =
-    outcome === "dropped" && last !== undefined
-      ? { table: `${last.table.family} ${last.table.name}`, chain: last.chain }
-      : {};
-  return `${JSON.stringify({ packet: title, outcome, ...at, decisions: decisionsToShow(packet, words) })}\n`;
+function jsonOf({ head, outcome, decisions, at }: ShownPacket, time: string, nameOf: NameOf): string {
+  const place = at === undefined ? {} : { table: `${at.table.family} ${at.table.name}`, chain: at.chain };
+  return `${JSON.stringify({ time, packet: headWords(head), ...headFields(head, nameOf), outcome, ...place, decisions })}\n`;
 }
 
-function nothingSeen(seconds: number, flows: readonly Flow[]): string {
-  return `No packet was seen within ${seconds} s (${flows.map(flowWords).join("; ")}): is it sent, and does it pass this node?\n`;
+function nothingSeen({ given, seconds, flows }: Tracing): string {
+  const what = given.switches.has("dropped") ? "No packet was dropped" : "No packet was seen";
+  return `${what} within ${seconds} s (${flows.map(flowWords).join("; ")}): is it sent, and does it pass this node?\n`;
 }
 
-function readPositive({ values }: Given, name: string, otherwise: number): number {
+function readPositive({ values }: Given, name: string): number | undefined {
   const text = values.get(name);
-  if (text === undefined) return otherwise;
+  if (text === undefined) return undefined;
   const number = /^\d{1,6}$/.test(text) ? Number(text) : 0;
   if (number > 0) return number;
   throw new UsageError(`"--${name}" is ${quoted(text)}: must be a number greater than 0`);

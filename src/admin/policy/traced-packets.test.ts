@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { identity } from "../../identity.ts";
 import type { KnownRule } from "../../linux/nftables/read.ts";
 import type { TraceEvent } from "../../linux/nftables/trace.ts";
+import { headWords } from "./packet-head.ts";
 import { decisionWords } from "./trace-words.ts";
 import { TracedPackets } from "./traced-packets.ts";
 
@@ -43,7 +44,8 @@ describe("TracedPackets", () => {
       rule(1, "accept"),
       rule(1, "drop"),
     ]);
-    expect(packet).toMatchObject({ title: "TCP 10.0.0.5:40000 -> 10.0.0.6:80", outcome: "dropped" });
+    expect(headWords(packet?.head)).toBe("TCP 10.0.0.5:40000 -> 10.0.0.6:80");
+    expect(packet?.outcome).toBe("dropped");
     expect(packet?.decisions.at(-1)).toEqual({ table: SITE, chain: "FORWARD", handle: 7n, verdict: "drop" });
     expect(more).toEqual([]);
   });
@@ -80,7 +82,7 @@ describe("TracedPackets", () => {
     );
     const packets = new TracedPackets(MARKING);
     packets.round(begin(1, { networkHeader }));
-    expect(packets.rest()[0]?.title).toBe("ICMPv6 fd50::5 -> fd50::6");
+    expect(headWords(packets.rest()[0]?.head)).toBe("ICMPv6 fd50::5 -> fd50::6");
   });
 });
 

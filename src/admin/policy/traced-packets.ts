@@ -1,12 +1,11 @@
 /** Joins what the kernel reports about packets: who decided about each of them. Pure. */
-import { addressFromBytes, formatAddress } from "../../ip/address.ts";
 import type { TableReference } from "../../linux/nftables/ruleset.ts";
 import type { TraceEvent } from "../../linux/nftables/trace.ts";
-import { protocolWords } from "../../policy/judge/rule-words.ts";
+import { type PacketHead, readHead } from "./packet-head.ts";
 
 export interface TracedPacket {
-  /** `TCP 10.0.0.5:40000 -> 10.0.0.6:80`: as it arrived at this host. */
-  readonly title: string;
+  /** As it arrived at this host; absent if it is not an IP packet. */
+  readonly head: PacketHead | undefined;
   readonly outcome: "dropped" | "passed";
   /** The rules and policies of chains that accepted or dropped it, in order; the last one dropped it if it was. */
   readonly decisions: readonly Decision[];
@@ -21,7 +20,7 @@ export interface Decision {
 }
 
 interface OpenPacket {
-  readonly title: string;
+  readonly head: PacketHead | undefined;
   readonly markedIn: string;
   readonly decisions: Decision[];
   isDropped: boolean;
@@ -68,45 +67,21 @@ export class TracedPackets {
   }
 
   private begin(event: TraceEvent): void {
-    const { packet: id, chain } = event;
+    const { packet: id, chain, networkHeader, transportHeader } = event;
     const known = this.open.get(id);
     // A packet of the host to itself is marked twice: where it leaves, and where it arrives.
     if (known !== undefined && known.markedIn !== chain) return;
     // The kernel may use the number of an earlier packet again.
     this.finish(id);
-    this.open.set(id, { title: titleOf(event), markedIn: chain, decisions: [], isDropped: false, quietRounds: 0 });
+    const head = networkHeader && readHead(networkHeader, transportHeader);
+    this.open.set(id, { head, markedIn: chain, decisions: [], isDropped: false, quietRounds: 0 });
   }
 
   private finish(id: number): void {
     const packet = this.open.get(id);
     if (packet === undefined) return;
     this.open.delete(id);
-    const { title, decisions, isDropped } = packet;
-    this.done.push({ title, outcome: isDropped ? "dropped" : "passed", decisions });
+    const { head, decisions, isDropped } = packet;
+    this.done.push({ head, outcome: isDropped ? "dropped" : "passed", decisions });
   }
-}
-
-const WITH_PORTS: ReadonlySet<number> = new Set([6, 17, 132, 136]);
-const PLACES = {
-  4: { protocol: 9, source: 12, destination: 16, length: 4 },
-  6: { protocol: 6, source: 8, destination: 24, length: 16 },
-} as const;
-
-function titleOf({ networkHeader: network, transportHeader: transport }: TraceEvent): string {
-  const family = network === undefined ? undefined : (network[0] ?? 0) >> 4;
-  if (network === undefined || (family !== 4 && family !== 6)) return "packet";
-  const places = PLACES[family];
-  const protocol = network[places.protocol] ?? 0;
-  const ports = transport !== undefined && transport.length >= 4 && WITH_PORTS.has(protocol) ? portsOf(transport) : [];
-  const end = (start: number, port: number | undefined) => {
-    const address = addressFromBytes(network.slice(start, start + places.length));
-    const text = address === undefined ? "?" : formatAddress(address);
-    return port === undefined ? text : family === 6 ? `[${text}]:${port}` : `${text}:${port}`;
-  };
-  return `${protocolWords(protocol)} ${end(places.source, ports[0])} -> ${end(places.destination, ports[1])}`;
-}
-
-function portsOf(transport: Uint8Array): readonly number[] {
-  const view = new DataView(transport.buffer, transport.byteOffset, transport.length);
-  return [view.getUint16(0), view.getUint16(2)];
 }

@@ -17,7 +17,10 @@ export const describeCommand: Command = {
   kind: "command",
   name: "describe",
   summary: "Show resources in detail, with related information",
-  description: "A pool with its usage and blocks, a node with its blocks, a workload endpoint with its addresses.",
+  description: [
+    "A pool with its usage and blocks, a node with its blocks, a policy with the endpoints that it selects, a workload endpoint with its",
+    "addresses and the policies that apply to it in their order, a host endpoint with the policies that apply to it.",
+  ].join("\n"),
   operands: "KIND [NAME…] | KIND/NAME…",
   completes: KIND_WORDS,
   completesNames: "many",
@@ -26,6 +29,7 @@ export const describeCommand: Command = {
   examples: [
     { command: "describe ippool blue", does: "Show a pool, its usage and its blocks" },
     { command: "describe nodes -l rack=a", does: "Show the nodes with a label, and their blocks" },
+    { command: "describe networkpolicy db -n shop", does: "Show a policy, and whom it selects" },
   ],
   async run(context, given) {
     const selections = await selectionsOf(context, given);
@@ -76,12 +80,19 @@ function formatDescribed(resource: Stored["resource"], related: readonly Describ
     ["UID", uid === undefined ? [] : [uid]],
   ];
   const sections = [
-    { title: "Spec", lines: formatYaml(resource.spec).trimEnd().split("\n") },
-    ...related.map(({ title, rows }) => ({ title, lines: columnsOf(rows) })),
+    { title: "Spec", summary: undefined, lines: formatYaml(resource.spec).trimEnd().split("\n") },
+    ...related.map(({ title, summary, rows }) => ({
+      title,
+      summary,
+      lines: summary !== undefined && rows.length === 0 ? [] : columnsOf(rows),
+    })),
   ];
   return [
     ...lines.flatMap(([title, values]) => fieldLines(title, values)),
-    ...sections.flatMap(({ title, lines: inner }) => [`${title}:`, ...inner.map((line) => `  ${line}`)]),
+    ...sections.flatMap(({ title, summary, lines: inner }) => [
+      summary === undefined ? `${title}:` : `${`${title}:`.padEnd(TITLE_WIDTH)}${printable(summary)}`,
+      ...inner.map((line) => `  ${line}`),
+    ]),
     "",
   ].join("\n");
 }

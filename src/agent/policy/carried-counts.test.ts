@@ -56,6 +56,7 @@ describe("sumTraffic()", () => {
       count("a/p ingress 0", "drop", 2),
       count("a/p egress 0", "accept", 4),
       count("profile ingress", "accept", 7),
+      { chain: "c", comment: "a/p ingress 3", packets: 6, bytes: 600 },
       count("tier default ingress default", "drop", 3),
       ...departed.all(),
     ];
@@ -63,6 +64,7 @@ describe("sumTraffic()", () => {
       policies: [
         { policy: "a/p", direction: "ingress", action: "deny", packets: 8, bytes: 800 },
         { policy: "a/p", direction: "egress", action: "allow", packets: 4, bytes: 400 },
+        { policy: "a/p", direction: "ingress", action: "log", packets: 6, bytes: 600 },
       ],
       drops: [{ reason: 'the end of tier "default": no ingress rule of its policies matches', packets: 3, bytes: 300 }],
     });

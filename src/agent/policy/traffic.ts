@@ -11,7 +11,7 @@ export interface PolicyTraffic extends Traffic {
   /** `NAMESPACE/NAME`, or `NAME` of a global policy. */
   readonly policy: string;
   readonly direction: "ingress" | "egress";
-  readonly action: "allow" | "deny" | "pass";
+  readonly action: "allow" | "deny" | "pass" | "log";
 }
 
 export interface OtherDrops extends Traffic {
@@ -23,6 +23,8 @@ const ACTION: Readonly<Record<string, PolicyTraffic["action"] | undefined>> = {
   accept: "allow",
   drop: "deny",
   goto: "pass",
+  // Log decides nothing.
+  "": "log",
 };
 
 export interface SummedTraffic {

@@ -43,13 +43,21 @@ import { type LocalEndpoint, WorkloadEndpoints } from "./workload-endpoints.ts";
 /** "all" also includes those that are not known yet. */
 export type AffectedNamespaces = ReadonlySet<string> | "all";
 
+export interface CompilerOptions {
+  readonly node: string;
+  /** Those of the datastore; otherwise a policy that matches one denies everything. */
+  readonly hasServices?: boolean | undefined;
+  /** The log group of the kernel that rules report dropped packets to; absent if they do not. */
+  readonly dropGroup?: number | undefined;
+}
+
 type Change<Kind extends keyof PolicyValues> = PolicyChanges[Kind][number];
 
 export class PolicyCompiler {
   /** What the sidecars of this node's pods must know. */
   readonly sidecarStates: SidecarStates;
   private readonly node: string;
-  private readonly builder = new TableBuilder();
+  private readonly builder: TableBuilder;
   private readonly sets: MemberSets;
   private readonly evaluations: Evaluations;
   private readonly policies: ApplicablePolicies;
@@ -70,9 +78,9 @@ export class PolicyCompiler {
   private readonly changedHere = new Set<string>();
   private readonly options: { readonly hasServices: boolean };
 
-  /** `hasServices`: those of the datastore; otherwise a policy that matches one denies everything. */
-  constructor({ node, hasServices = false }: { readonly node: string; readonly hasServices?: boolean | undefined }) {
+  constructor({ node, hasServices = false, dropGroup }: CompilerOptions) {
     this.node = node;
+    this.builder = new TableBuilder(dropGroup);
     this.options = { hasServices };
     this.policies = new ApplicablePolicies((key) => this.touch(key));
     this.sets = new MemberSets(this.builder, {

@@ -10,6 +10,7 @@
  *
  * Every chain but a policy's ends with a verdict. A chain exists while something refers to it.
  */
+import { identity } from "../../identity.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import { verdict } from "../../linux/nftables/match.ts";
 import type { Direction, EffectiveRule, SetReference } from "../effective-rule.ts";
@@ -176,7 +177,8 @@ export class Evaluations {
     if (evaluation === undefined) return;
     const { profileRules, otherwise, direction } = evaluation;
     const title = `profile ${direction}`;
-    const context = { rest: name, logPrefix: `${title} `, onAllow: [], comment: title, sidecars: undefined };
+    const logPrefix = logPrefixOf(`${title} rule`);
+    const context = { rest: name, logPrefix, onAllow: [], comment: title, sidecars: undefined };
     const rules = this.renderRules(name, profileRules, () => context);
     const end = endRule(otherwise, `no profile allows it, ${direction}`);
     this.table.putChain({ chain: { name }, rules: [...rules, end] });
@@ -227,13 +229,13 @@ export class Evaluations {
     const context = {
       rest,
       sidecars: isWithoutHttp ? undefined : SIDECARS,
-      logPrefix: `${title.slice(0, LONGEST_LOG_PREFIX)} `,
       onAllow: ON_ALLOW[policy?.stage ?? "normal"],
     };
     this.table.putChain({
       chain: { name, comment: title.slice(0, LONGEST_COMMENT) },
       rules: this.renderRules(name, rules, (index) => ({
         ...context,
+        logPrefix: logPrefixOf(`${title} rule ${index + 1}`),
         comment: `${title} ${index}`.slice(-LONGEST_COMMENT),
       })),
     });
@@ -288,6 +290,11 @@ const ON_ALLOW: Readonly<Record<PolicyStage, readonly Expression[]>> = {
 const LONGEST_COMMENT = 120;
 const LONGEST_TIER = 100;
 const LONGEST_LOG_PREFIX = 100;
+
+/** `vendor shop/db ingress rule 2: `. A very long name lacks its beginning, like in comments. */
+function logPrefixOf(title: string): string {
+  return `${identity.product} ${title.slice(-LONGEST_LOG_PREFIX)}: `;
+}
 
 function passes(policy: PolicyRecord, direction: Direction): boolean {
   return (policy.rules[direction] ?? []).some(({ action }) => action === "Pass");

@@ -170,6 +170,12 @@ export function policiesOf(
     .toSorted(comparePolicies);
 }
 
+/** In any direction that it has. */
+export function selectsEndpoint(policy: AnyPolicy, endpoint: AnyEndpoint, resources: PolicyResources): boolean {
+  if (endpoint.kind === "WorkloadEndpoint" && isBeforeRouting(policy)) return false;
+  return isSelected(endpoint, scopeOf(policy), resources);
+}
+
 /** Such policies concern hosts only, and decide only what their rules match. */
 export function isBeforeRouting(policy: AnyPolicy): boolean {
   return policy.kind === "GlobalNetworkPolicy" && (policy.spec.doNotTrack || policy.spec.preDNAT);

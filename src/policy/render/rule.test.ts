@@ -123,7 +123,12 @@ describe("renderRule()", () => {
     expect(verdicts(render({ action: "Deny" }, { onAllow: [{ kind: "notrack" }] }))).toEqual([
       [{ kind: "counter" }, { kind: "verdict", verdict: { kind: "drop" } }],
     ]);
-    expect(verdicts(render({ action: "Log" }))).toEqual([[{ kind: "log", prefix: "red/x " }]]);
+  });
+
+  test("counts what Log matches, and writes at most ten lines a second of it", () => {
+    expect(render({ action: "Log" }).map(({ expressions }) => expressions)).toEqual([
+      [{ kind: "counter" }, { kind: "limit", rate: 10n, per: "second", burst: 50 }, { kind: "log", prefix: "red/x " }],
+    ]);
   });
 
   test("rules do not share what is appended to them", () => {

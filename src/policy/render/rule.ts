@@ -25,7 +25,7 @@ export interface RuleContext {
   /** The chain where Pass continues. */
   readonly rest: string;
   readonly comment: string;
-  /** The prefix of what Log writes. */
+  /** What each line of Log in the kernel log begins with. */
   readonly logPrefix: string;
   /** The set of interfaces whose sidecar decides about requests. Absent: rules with `http` match nothing. */
   readonly sidecars: string | undefined;
@@ -51,6 +51,8 @@ const OUTGOING: Expression = { kind: "meta", key: "oifname", to: 0 };
 const COUNTER: Expression = { kind: "counter" };
 const ACCEPT = verdict({ kind: "accept" });
 const DROP = verdict({ kind: "drop" });
+/** A workload must not fill the kernel log of its host. Per rule of the kernel. */
+const LOG_LIMIT: Expression = { kind: "limit", rate: 10n, per: "second", burst: 50 };
 
 export function renderRule(rule: EffectiveRule, context: RuleContext): readonly DesiredRule[] {
   return familiesOf(rule).flatMap((family) => {
@@ -288,6 +290,6 @@ function actionOf(action: EffectiveRule["action"], { rest, logPrefix, onAllow }:
     case "Pass":
       return [COUNTER, verdict({ kind: "goto", chain: rest })];
     case "Log":
-      return [{ kind: "log", prefix: logPrefix }];
+      return [COUNTER, LOG_LIMIT, { kind: "log", prefix: logPrefix }];
   }
 }

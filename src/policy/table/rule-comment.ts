@@ -11,8 +11,13 @@ export type RuleOrigin =
   | { readonly kind: "tier"; readonly tier: string; readonly direction: Direction }
   | { readonly kind: "profile"; readonly direction: Direction }
   | { readonly kind: "no profile"; readonly direction: Direction }
+  /** It belongs to no connection, and cannot begin one. */
+  | { readonly kind: "invalid" }
   /** In words. */
   | { readonly kind: "other"; readonly text: string };
+
+/** Stands for the comment of the rules that drop packets of no connection, which have none. */
+export const INVALID_STATE = "state invalid";
 
 const OF_POLICY = /^(\S+) (ingress|egress) (\d+)$/;
 const OF_TIER = /^tier (\S+) (ingress|egress) default$/;
@@ -20,6 +25,7 @@ const OF_PROFILE = /^profile (ingress|egress)$/;
 const NO_PROFILE = /^no profile allows it, (ingress|egress)$/;
 
 export function readRuleComment(comment: string): RuleOrigin {
+  if (comment === INVALID_STATE) return { kind: "invalid" };
   const [, policy, ofPolicy, rule] = OF_POLICY.exec(comment) ?? [];
   if (policy !== undefined) return { kind: "policy", policy, direction: directionOf(ofPolicy), rule: Number(rule) };
   const [, tier, ofTier] = OF_TIER.exec(comment) ?? [];
@@ -46,6 +52,8 @@ export function originWords(origin: RuleOrigin): string {
       return `an ${origin.direction} rule of a profile`;
     case "no profile":
       return `the end of the profiles: no ${origin.direction} rule of them allows it`;
+    case "invalid":
+      return "connection tracking: it belongs to no connection (state invalid)";
     case "other":
       return origin.text;
   }

@@ -96,4 +96,28 @@ describe("TableBuilder", () => {
     builder.deleteChain("chain");
     expect([...builder.takeDelta().chains]).toEqual([["chain", "deleted"]]);
   });
+
+  test("rules that drop report it first, to the group of the kernel that reports drops, and no other rule does", () => {
+    const [accept, drop] = (["accept", "drop"] as const).map(
+      (kind) => ({ kind: "verdict", verdict: { kind } }) as const,
+    );
+    if (accept === undefined || drop === undefined) throw new Error("no verdicts");
+    const rules = [
+      { expressions: [accept] },
+      { expressions: [drop], comment: "shop/db ingress 0" },
+      { expressions: [drop] },
+    ];
+    const put = { chain: { name: "chain" }, rules };
+    const built = (dropGroup?: number) => {
+      const builder = new TableBuilder(dropGroup);
+      builder.putChain(put);
+      return builder.chains.get("chain")?.rules.map(({ expressions }) => expressions);
+    };
+    expect(built()).toEqual(rules.map(({ expressions }) => expressions));
+    expect(built(7)).toEqual([
+      [accept],
+      [{ kind: "log", prefix: "shop/db ingress 0", group: 7 }, drop],
+      [{ kind: "log", prefix: "state invalid", group: 7 }, drop],
+    ]);
+  });
 });

@@ -1,6 +1,8 @@
 /** A desired table under construction, which remembers what changed since the last delta. */
+import type { Expression } from "../../linux/nftables/expression.ts";
 import type { NftElement, NftSet } from "../../linux/nftables/set.ts";
-import type { DesiredChain, DesiredTable, ElementChanges, TableDelta } from "./desired-table.ts";
+import type { DesiredChain, DesiredRule, DesiredTable, ElementChanges, TableDelta } from "./desired-table.ts";
+import { INVALID_STATE } from "./rule-comment.ts";
 
 interface BuiltSet {
   readonly set: NftSet;
@@ -15,10 +17,13 @@ export class TableBuilder implements DesiredTable {
   private readonly setsBefore = new Map<string, BuiltSet | undefined>();
   private readonly elementsBefore = new Map<BuiltSet, Map<string, NftElement | undefined>>();
 
+  /** `dropGroup`: where every rule that drops packets reports them first; absent if the kernel cannot. */
+  constructor(private readonly dropGroup?: number) {}
+
   putChain(chain: DesiredChain): void {
     const { name } = chain.chain;
     remember(this.chainsBefore, name, this.chains.get(name));
-    this.chains.set(name, chain);
+    this.chains.set(name, this.dropGroup === undefined ? chain : withReports(chain, this.dropGroup));
   }
 
   deleteChain(name: string): void {
@@ -139,4 +144,15 @@ function compare(set: BuiltSet, touched: ReadonlyMap<string, NftElement | undefi
 
 function remember<Key, Value>(before: Map<Key, Value>, key: Key, value: Value): void {
   if (!before.has(key)) before.set(key, value);
+}
+
+/** The report of a dropped packet has the comment of the rule. Only one kind of rule drops without a comment. */
+function withReports(chain: DesiredChain, group: number): DesiredChain {
+  const rules = chain.rules.map((rule): DesiredRule => {
+    const last = rule.expressions.at(-1);
+    if (last?.kind !== "verdict" || last.verdict.kind !== "drop") return rule;
+    const report: Expression = { kind: "log", prefix: rule.comment ?? INVALID_STATE, group };
+    return { ...rule, expressions: [...rule.expressions.slice(0, -1), report, last] };
+  });
+  return { ...chain, rules };
 }

@@ -3,7 +3,7 @@ import { globalNetworkPolicy } from "../../model/global-network-policy.ts";
 import { draftPolicy } from "./draft-policy.ts";
 import { parseLogLine } from "./log-lines.ts";
 
-const OWN = "Nov 16 22:01:02 host-1 kernel: [ 7.1] allow-all-upgrade ingress ";
+const OWN = "Nov 16 22:01:02 host-1 kernel: [ 7.1] vendor allow-all-upgrade ingress rule 1: ";
 const FORMER = "Nov 16 22:01:02 host-1 kernel: [ 7.1] vendor-packet: ";
 const TCP_IN = (source: string, port: number) =>
   `IN=eth0 OUT= MAC=aa:bb SRC=${source} DST=10.0.0.1 LEN=60 TOS=0x00 TTL=64 ID=1 DF PROTO=TCP SPT=40000 DPT=${port} SYN`;

@@ -17,8 +17,8 @@ export interface LoggedPacket {
   readonly icmpCode?: number;
 }
 
-/** Earlier releases wrote the same prefix for all policies, this one the policy and the direction. */
-const OWN_LINE = new RegExp(`(?:default\\.)?${UPGRADE_POLICY} (?:ingress|egress) (IN=.*)`);
+/** Earlier releases wrote the same prefix for all policies, this one the policy, the direction and the rule (first builds: no rule). */
+const OWN_LINE = new RegExp(`(?:default\\.)?${UPGRADE_POLICY} (?:ingress|egress) (?:rule \\d+: )?(IN=.*)`);
 const FORMER_LINE = new RegExp(`${identity.product}-packet:? *(IN=.*)`);
 
 /** `undefined`: not a line about a packet of the host itself. */

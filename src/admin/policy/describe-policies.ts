@@ -1,0 +1,122 @@
+/** What `describe` shows about policies: whom a policy selects, and which policies apply to an endpoint in which order. */
+import type { Datastore } from "../../datastore/datastore.ts";
+import { identity } from "../../identity.ts";
+import { isFinished } from "../../model/finished-pods.ts";
+import type { HostEndpoint } from "../../model/host-endpoint.ts";
+import { typesOf } from "../../model/policy-spec.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { Direction } from "../../policy/effective-rule.ts";
+import { enforcedPolicy } from "../../policy/judge/enforced-policy.ts";
+import { inOrder, isBeforeRouting, policiesOf, selectsEndpoint } from "../../policy/judge/judge.ts";
+import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
+import { readPolicy } from "../../policy/read-resources.ts";
+import type { DescribedSection } from "../kinds/kind.ts";
+import { titleOf } from "./explain-peer.ts";
+
+const MOST_LISTED = 50;
+
+export async function describePolicy(store: Datastore, policy: AnyPolicy): Promise<readonly DescribedSection[]> {
+  const resources = await resourcesIn(store);
+  const selected = endpointsOf(policy, resources);
+  const types = typesOf(policy.spec).join(" and ").toLowerCase();
+  if (selected.length === 0) return [{ title: "Selects", summary: `none: ${whyNone(policy)}`, rows: [] }];
+  const more = selected.length - MOST_LISTED;
+  return [
+    {
+      title: "Selects",
+      summary: `${countWords(selected)}, for ${types}`,
+      rows: [
+        ...selected.slice(0, MOST_LISTED).map((endpoint) => [nameOf(endpoint), `node ${endpoint.spec.node ?? ""}`]),
+        ...(more > 0 ? [[`and ${more} more`]] : []),
+      ],
+    },
+  ];
+}
+
+export async function describeAppliedPolicies(
+  store: Datastore,
+  endpoint: AnyEndpoint,
+): Promise<readonly DescribedSection[]> {
+  const resources = await resourcesIn(store);
+  return (["ingress", "egress"] as const).map((direction) => directionSection(endpoint, direction, resources));
+}
+
+/** Several resources of one command are described with what was read once. */
+const readings = new WeakMap<Datastore, Promise<PolicyResources>>();
+
+function resourcesIn(store: Datastore): Promise<PolicyResources> {
+  const known = readings.get(store);
+  if (known !== undefined) return known;
+  const reading = readPolicy(store).then(({ resources }) => resources);
+  readings.set(store, reading);
+  return reading;
+}
+
+function endpointsOf(policy: AnyPolicy, resources: PolicyResources): readonly AnyEndpoint[] {
+  const { endpoints, hostEndpoints } = resources;
+  const enforced = enforcedPolicy(policy, resources);
+  const all: readonly AnyEndpoint[] = [...endpoints.filter((endpoint) => !isFinished(endpoint)), ...hostEndpoints];
+  return all.filter((endpoint) => selectsEndpoint(enforced, endpoint, resources));
+}
+
+function whyNone({ kind, metadata, spec }: AnyPolicy): string {
+  const selector = spec.selector?.trim() || "all()";
+  const where = metadata.namespace === undefined ? "no endpoint" : `no endpoint of namespace "${metadata.namespace}"`;
+  const show = metadata.namespace === undefined ? "-A" : `-n ${metadata.namespace}`;
+  const labels = `${identity.adminTool} get workloadendpoints ${show} --show-labels`;
+  const hosts = kind === "GlobalNetworkPolicy" ? `, "${identity.adminTool} get hostendpoints --show-labels"` : "";
+  return `${where} matches ${selector}; see "${labels}"${hosts}`;
+}
+
+function countWords(endpoints: readonly AnyEndpoint[]): string {
+  const hosts = endpoints.filter(({ kind }) => kind === "HostEndpoint").length;
+  const parts = [...plural(endpoints.length - hosts, "workload endpoint"), ...plural(hosts, "host endpoint")];
+  return parts.join(" and ");
+}
+
+function plural(count: number, noun: string): readonly string[] {
+  return count === 0 ? [] : [`${count} ${noun}${count === 1 ? "" : "s"}`];
+}
+
+function nameOf(endpoint: WorkloadEndpoint | HostEndpoint): string {
+  return endpoint.kind === "WorkloadEndpoint" ? titleOf(endpoint) : `hostendpoint/${endpoint.metadata.name}`;
+}
+
+const TITLE = { ingress: "Ingress", egress: "Egress" } as const;
+
+function directionSection(endpoint: AnyEndpoint, direction: Direction, resources: PolicyResources): DescribedSection {
+  const applying = policiesOf(endpoint, direction, resources).filter((policy) =>
+    selectsEndpoint(policy, endpoint, resources),
+  );
+  const title = TITLE[direction];
+  const { profiles = [] } = endpoint.spec;
+  const profileWords = profiles.length === 0 ? "it has no profiles" : `its profiles decide: ${profiles.join(", ")}`;
+  if (applying.length === 0) return { title, summary: `no policy applies, ${profileWords}`, rows: [] };
+  const stages = Map.groupBy(applying, stageOf);
+  const ordered = STAGES.flatMap((stage) =>
+    inOrder(stages.get(stage) ?? [], resources).map((policy) => ({ policy, stage })),
+  );
+  const rows = ordered.map(({ policy, stage }, index) => [
+    `${index + 1}.`,
+    `tier ${policy.spec.tier}`,
+    `${policy.kind} ${policyName(policy)}`,
+    ...(stage === "" ? [] : [stage]),
+  ]);
+  return {
+    title,
+    summary: `${ordered.length === 1 ? "1 policy applies" : `${ordered.length} policies apply, in this order`}`,
+    rows,
+  };
+}
+
+/** In the order of their evaluation. */
+const STAGES = ["doNotTrack", "preDNAT", ""] as const;
+
+function stageOf(policy: AnyPolicy): (typeof STAGES)[number] {
+  if (policy.kind !== "GlobalNetworkPolicy" || !isBeforeRouting(policy)) return "";
+  return policy.spec.doNotTrack ? "doNotTrack" : "preDNAT";
+}
+
+function policyName({ metadata: { name, namespace } }: AnyPolicy): string {
+  return namespace === undefined ? name : `${namespace}/${name}`;
+}

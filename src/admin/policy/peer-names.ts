@@ -1,0 +1,97 @@
+/** The names of what has an address or an interface: containers, pods and nodes. Read from the datastore, as far as it can be reached. */
+import type { Datastore } from "../../datastore/datastore.ts";
+import { type Address, formatAddress } from "../../ip/address.ts";
+import { isFinished } from "../../model/finished-pods.ts";
+import type { AnyEndpoint } from "../../policy/judge/resources.ts";
+import { readPolicy } from "../../policy/read-resources.ts";
+import type { Context, Given } from "../command.ts";
+import { withDatastore } from "../datastore/open.ts";
+import { paintStderr } from "../paint.ts";
+import { addressesOf, type KnownPeers, nodeAddresses, titleOf } from "./explain-peer.ts";
+
+const NOBODY: KnownPeers = { endpoints: [], hostEndpoints: [], nodes: [] };
+/** New containers are looked up not more often than that. */
+const REFRESH_MILLISECONDS = 10_000;
+const PATIENCE_MILLISECONDS = 1_000;
+
+/**
+ * Does the work with the names of the datastore. A datastore that cannot be read is reported, and the work done without names: what
+ * the kernel drops matters then, too. `isNeeded`: otherwise it fails.
+ */
+export async function withPeerNames<Result>(
+  { context, given, isNeeded }: { readonly context: Context; readonly given: Given; readonly isNeeded: boolean },
+  work: (names: PeerNames) => Promise<Result>,
+): Promise<Result> {
+  let isBegun = false;
+  try {
+    return await withDatastore(context, given, async (store) => {
+      const names = new PeerNames(context, store);
+      await names.read();
+      isBegun = true;
+      return work(names);
+    });
+  } catch (failure) {
+    if (isBegun || isNeeded || context.signal.aborted || !(failure instanceof Error)) throw failure;
+    context.stderr(`${paintStderr(context).yellow("warning:")} names are not shown: ${failure.message}\n`);
+    return work(new PeerNames(context));
+  }
+}
+
+export class PeerNames {
+  known = NOBODY;
+  private byAddress: ReadonlyMap<string, string> = new Map();
+  private readAt = 0;
+
+  constructor(
+    private readonly context: Pick<Context, "now" | "wait" | "signal">,
+    private readonly store?: Datastore,
+  ) {}
+
+  readonly nameOf = (address: Address): string | undefined => this.byAddress.get(formatAddress(address));
+
+  /** The workload or host endpoint of this host that has the interface. */
+  ofInterface(interfaceName: string, hostName: string): string | undefined {
+    const { endpoints, hostEndpoints } = this.known;
+    const workload = oneOf(endpoints, interfaceName, hostName);
+    if (workload !== undefined) return titleOf(workload);
+    const host = oneOf(hostEndpoints, interfaceName, hostName);
+    return host && `hostendpoint/${host.metadata.name}`;
+  }
+
+  /** A container may be younger than what was read: reads again if none of these addresses is known. */
+  async lookFor(addresses: readonly Address[]): Promise<void> {
+    const { now, wait, signal } = this.context;
+    const isOld = now().getTime() - this.readAt >= REFRESH_MILLISECONDS;
+    if (!isOld || signal.aborted || addresses.some((address) => this.nameOf(address) !== undefined)) return;
+    this.readAt = now().getTime();
+    // Without an answer of the datastore the names of before are good enough.
+    const reading = this.read().catch(() => {});
+    await Promise.race([reading, wait(PATIENCE_MILLISECONDS)]);
+  }
+
+  async read(): Promise<void> {
+    if (this.store === undefined) return;
+    const { resources, nodes } = await readPolicy(this.store);
+    this.known = { endpoints: resources.endpoints, hostEndpoints: resources.hostEndpoints, nodes };
+    this.byAddress = new Map([
+      ...nodes.flatMap((node) =>
+        nodeAddresses(node).map((own) => [formatAddress(own), `node ${node.metadata.name}`] as const),
+      ),
+      ...resources.endpoints
+        .filter((endpoint) => !isFinished(endpoint))
+        .flatMap((endpoint) => addressesOf(endpoint).map((own) => [formatAddress(own), titleOf(endpoint)] as const)),
+    ]);
+    this.readAt = this.context.now().getTime();
+  }
+}
+
+/** Interfaces of two hosts may have the same name. */
+function oneOf<Endpoint extends AnyEndpoint>(
+  endpoints: readonly Endpoint[],
+  interfaceName: string,
+  hostName: string,
+): Endpoint | undefined {
+  const found = endpoints.filter(({ spec }) => spec.interfaceName === interfaceName);
+  const [only, ...more] = found;
+  return more.length === 0 ? only : found.find(({ spec }) => spec.node?.toLowerCase() === hostName.toLowerCase());
+}

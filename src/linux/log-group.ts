@@ -1,0 +1,125 @@
+/**
+ * Packets that rules send to a log group of the kernel (nfnetlink_log), with the text that the rule gives them. The kernel copies
+ * packets only while somebody listens, as many as fit into the buffer of the socket, and forgets the listener with the socket, however
+ * the process ends. A group has one listener.
+ */
+import { readFileSync } from "node:fs";
+import type { MessageCursor } from "./netlink/message-reader.ts";
+import type { NetlinkRequest } from "./netlink/request.ts";
+import { drain } from "./netlink-group.ts";
+import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket, perform } from "./netlink-socket.ts";
+
+const SUBSYSTEM = 4 << 8;
+const MESSAGE = { packet: SUBSYSTEM | 0, config: SUBSYSTEM | 1 } as const;
+/** `struct nfgenmsg`: family, version, and the group. */
+const HEADER_LENGTH = 4;
+const CONFIG = { command: 1, mode: 2, flushTimeout: 4 } as const;
+const PACKET = { payload: 9, prefix: 10 } as const;
+const BIND = 1;
+const COPY_PACKET = 2;
+/** The headers; a longer packet is cut. */
+const COPIED_BYTES = 128;
+/** Hundredths of a second: packets wait for each other so long before they are sent together. */
+const FLUSH_TIMEOUT = 5;
+/** Some hundred packets. */
+const BUFFER_BYTES = 256 * 1024;
+
+export interface GroupPacket {
+  /** Of the rule. */
+  readonly prefix: string;
+  /** The first bytes, from the IP header on. */
+  readonly bytes: Uint8Array;
+}
+
+export interface GroupReading {
+  readonly packets: readonly GroupPacket[];
+  /** Some did not fit into the buffer. */
+  readonly hasLost: boolean;
+}
+
+export interface GroupListener {
+  /** What has arrived since the last call. */
+  read(): GroupReading;
+  /** Until `resume`, the kernel does nothing for the group. */
+  pause(): void;
+  resume(): void;
+  close(): void;
+}
+
+export function listenToGroup(group: number): GroupListener {
+  let socket: NetlinkSocket | undefined;
+  const close = () => {
+    if (socket !== undefined) closeNetlinkSocket(socket);
+    socket = undefined;
+  };
+  const resume = () => {
+    socket ??= boundTo(group);
+  };
+  resume();
+  return {
+    read: () => (socket === undefined ? { packets: [], hasLost: false } : readFrom(socket)),
+    pause: close,
+    resume,
+    close,
+  };
+}
+
+/** Whether a process of this network namespace listens to the group. */
+export function hasListener(group: number): boolean {
+  try {
+    const lines = readFileSync("/proc/net/netfilter/nfnetlink_log", "utf8").split("\n");
+    return lines.some((line) => line.trim().split(/\s+/)[0] === String(group));
+  } catch {
+    // The module is not loaded, so nobody does.
+    return false;
+  }
+}
+
+function boundTo(group: number): NetlinkSocket {
+  const socket = openNetlinkSocket("netfilter");
+  try {
+    socket.channel.enlarge(BUFFER_BYTES);
+    perform(socket, [bindRequest(group)]);
+    return socket;
+  } catch (failure) {
+    closeNetlinkSocket(socket);
+    throw failure;
+  }
+}
+
+function bindRequest(group: number): NetlinkRequest {
+  return {
+    action: `listen to log group ${group}`,
+    type: MESSAGE.config,
+    flags: 0,
+    write(writer) {
+      writer.raw(Uint8Array.of(0, 0, group >> 8, group & 0xff));
+      writer.u8(CONFIG.command, BIND);
+      const mode = new Uint8Array(6);
+      new DataView(mode.buffer).setUint32(0, COPIED_BYTES);
+      mode[4] = COPY_PACKET;
+      writer.bytes(CONFIG.mode, mode);
+      writer.u32Big(CONFIG.flushTimeout, FLUSH_TIMEOUT);
+    },
+  };
+}
+
+function readFrom(socket: NetlinkSocket): GroupReading {
+  const packets: GroupPacket[] = [];
+  const outcome = drain(socket, (message) => {
+    const packet = readPacket(message);
+    if (packet !== undefined) packets.push(packet);
+  });
+  return { packets, hasLost: outcome === "lost" };
+}
+
+function readPacket(message: MessageCursor): GroupPacket | undefined {
+  if (message.type !== MESSAGE.packet) return undefined;
+  let [prefix, bytes]: [string, Uint8Array | undefined] = ["", undefined];
+  const attributes = message.attributes(HEADER_LENGTH);
+  while (attributes.next()) {
+    if (attributes.type === PACKET.prefix) prefix = attributes.text();
+    else if (attributes.type === PACKET.payload) bytes = attributes.copy();
+  }
+  return bytes && { prefix, bytes };
+}
