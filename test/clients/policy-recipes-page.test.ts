@@ -97,7 +97,10 @@ describe("the page of policy recipes", () => {
   );
 
   testPage("isolates a network", async () => {
-    expect(answers(await type("Isolate a network or a namespace"))).toEqual(["rows", "no answer"]);
+    const printed = await type("Isolate a network or a namespace");
+
+    expect(answers(printed)).toEqual(["rows", "no answer"]);
+    expect(printed).toMatch(/^ +Policies: +1\. +NetworkPolicy default\/isolated .*no rule matches$/m);
   });
 
   testPage("opens a published port to some addresses only", async () => {
