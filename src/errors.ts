@@ -199,7 +199,7 @@ export const ERROR_TABLE = {
   "api-unavailable": {
     code: 119,
     retry: "later",
-    meaning: "The orchestrator's API is unreachable, or refused the request",
+    meaning: "The Kubernetes API is unreachable, or refused the request",
     remedy: "Fix the stage named in the message: the server, the certificates, the credentials or the role",
   },
   "host-port-taken": {

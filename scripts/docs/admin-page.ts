@@ -38,8 +38,8 @@ export function adminPage(): string {
     "## Datastore options",
     "",
     `Each setting is taken from its option, otherwise from its environment variable, otherwise from the configuration file \`${CONFIG_FILE}\``,
-    `(\`-c\` or \`--config\` selects another file; without it \`${OTHER_CONFIG_FILE}\` is used if the usual file does not exist). Each setting on its own:`,
-    "a file does not hide the environment. A variable may also have the prefix " +
+    `(\`-c\` or \`--config\` selects another file; without it \`${OTHER_CONFIG_FILE}\` is used if the usual file does not exist).`,
+    "Settings are merged one by one: file and environment combine. A variable may also have the prefix " +
       `\`${identity.environmentPrefix}\`, and then takes precedence over the one without. An unknown field of the file is an error.`,
     "If none of them selects a datastore, it is that of the first network config in",
     `\`${NETWORK_CONFIG_DIRECTORY}\` that runs the plugin \`${identity.product}\`. If there is none, it is etcd at \`http://127.0.0.1:2379\`.`,

@@ -10,7 +10,7 @@ export function annotationsPage(): string {
     "",
     "<!-- The table is written by `make fmt` from src/plugin/annotations.ts, the text from scripts/docs/annotations-page.ts. Do not edit. -->",
     "",
-    "Annotations of a pod, or of its namespace, choose the pod's addresses. They are read at ADD if the network config says how to reach the orchestrator's API",
+    "Annotations of a pod, or of its namespace, choose the pod's addresses. They are read at ADD if the network config says how to reach the Kubernetes API",
     "(`kubernetes.kubeconfig` or `kubernetes.k8s_api_root`), whatever `policy.type` is. DEL does not read them. A running pod keeps its addresses if they change.",
     "",
     "| Annotation | On | Value | Example | Effect | Switch in the network config |",

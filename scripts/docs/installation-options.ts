@@ -109,7 +109,7 @@ export const INSTALLATION_OPTIONS: Readonly<Record<string, OptionRow>> = {
   mtu: ofNetwork("mtu", 1400, 1400),
   policy_setup_timeout_seconds: ofNetwork("linuxPolicySetupTimeoutSeconds", 10, 10),
   endpoint_status_dir: { reason: "the directory that the node agent writes; both programs are of one release" },
-  labels: { reason: "for workloads without an orchestrator: pods have labels" },
+  labels: { reason: "for workloads without Kubernetes: pods have labels" },
   include_default_routes: { reason: "for `routes` of `host-local`, which the operator does not write" },
   portmap: ofNetwork("hostPorts", "Disabled", undefined),
   "portmap.snat": ofNetwork("hostPortsSNAT", "Disabled", false),

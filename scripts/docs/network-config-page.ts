@@ -67,7 +67,7 @@ function closing(): readonly string[] {
     "- `etcd_endpoints` and `etcd_discovery_srv` are mutually exclusive.",
     "- `etcd_key_file` and `etcd_cert_file` must be set together. All files named in a config must be readable.",
     "- `etcd_scheme` and `etcd_authority` are used only if neither `etcd_endpoints` nor `etcd_discovery_srv` is set.",
-    "- `labels` is an extension of this product, for workloads without an orchestrator ([an example](podman.md#policy)). An endpoint gets them when it is created; later only `vendorctl label workloadendpoint` changes them. [`ContainerLabels`](resources.md#containerlabels) win over them.",
+    "- `labels` is an extension of this product, for workloads without Kubernetes ([an example](podman.md#policy)). An endpoint gets them when it is created; later only `vendorctl label workloadendpoint` changes them. [`ContainerLabels`](resources.md#containerlabels) win over them.",
     "- `datastore_type` `kubernetes` is another spelling of `orchestrator`. `embedded` is an extension of this product.",
     "- `log_file_path` has no default in the program: a config without it logs to stderr only, on hosts and in clusters alike. Every config that we install carries it; remove it there, or",
     "  with the operator set `logging.cni.logFilePath` to `None`, to switch file logging off ([logs.md](logs.md#switching-the-log-file-off)).",
@@ -86,9 +86,9 @@ function closing(): readonly string[] {
     "|---|---|---|",
     "| the policy table of a node | exists from the first policy or HostEndpoint on; until then all traffic passes | exists before any policy, and profiles count at once |",
     "| ADD while the kernel has no policy table (after a reboot) | succeeds | fails with code 11, and the runtime tries again: no pod starts unprotected |",
-    "| etcd: the pod's endpoint | has the profile of its network, and none of the pod's labels and ports: NetworkPolicies of the orchestrator do not select the pod | has the pod's labels, ports, service account and the profiles of its namespace and service account; the [controllers](controllers.md) keep them and copy the NetworkPolicies |",
-    "| etcd: access to the orchestrator's API | not needed | required: `kubernetes.kubeconfig` or `kubernetes.k8s_api_root`; without it ADD of a pod fails with code 7, STATUS with 50, and `config check` reports an error. Of its role only `get` on pods is required ([kubernetes-access.md](kubernetes-access.md#permissions)) |",
-    "| the orchestrator's API as the datastore | NetworkPolicies, Namespaces and ServiceAccounts are read directly and enforced all the same: the endpoint is the pod itself | the same, with the first two rows |",
+    "| etcd: the pod's endpoint | has the profile of its network, and none of the pod's labels and ports: Kubernetes NetworkPolicies do not select the pod | has the pod's labels, ports, service account and the profiles of its namespace and service account; the [controllers](controllers.md) keep them and copy the NetworkPolicies |",
+    "| etcd: access to the Kubernetes API | not needed | required: `kubernetes.kubeconfig` or `kubernetes.k8s_api_root`; without it ADD of a pod fails with code 7, STATUS with 50, and `config check` reports an error. Of its role only `get` on pods is required ([kubernetes-access.md](kubernetes-access.md#permissions)) |",
+    "| the Kubernetes API as the datastore | NetworkPolicies, Namespaces and ServiceAccounts are read directly and enforced anyway: the endpoint is the pod itself | the same, with the first two rows |",
     "| embedded | policies of this product are enforced by the endpoints' `labels` | the first two rows; pods need the API as with etcd |",
   ];
 }

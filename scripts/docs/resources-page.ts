@@ -25,13 +25,13 @@ function introduction(): readonly string[] {
     "`ipipMode` and `vxlanMode` may differ from `Never`, and IPIP is not supported for IPv6.",
     "",
     "Rules for policies: a policy in another tier than `default` is named `TIER.NAME`, and the tier must exist. `ports` and `notPorts` need the protocol TCP, UDP or SCTP; `icmp` and `notICMP` need",
-    "ICMP or ICMPv6, and a type. `services` excludes all other criteria of its side, needs a namespace in a global policy, and needs the orchestrator's API as the datastore. `http` and staged",
+    "ICMP or ICMPv6, and a type. `services` excludes all other criteria of its side, needs a namespace in a global policy, and needs the Kubernetes API as the datastore. `http` and staged",
     "policies are refused. `doNotTrack` and `preDNAT` need `applyOnForward` and exclude each other; a `preDNAT` policy has no egress rules. A profile has no `Pass`. The tier `default`",
     "exists always, cannot be deleted and denies what no rule of its policies allows; another tier is deleted only without policies. A stored rule with a field that this release does",
     "not know makes its policy deny everything: the field may be a criterion.",
     "",
     "Rules for ContainerLabels: they name either a container and its node, or a network, and at least one label. There is one resource for each container or network. Labels that begin with the",
-    "product's own prefix, `pcns.` or `pcsa.` are refused. They are for containers without a pod, so the kind does not exist with the orchestrator's API as the datastore; there, label the pods.",
+    "product's own prefix, `pcns.` or `pcsa.` are refused. They are for containers without a pod, so the kind does not exist with the Kubernetes API as the datastore; there, label the pods.",
   ];
 }
 

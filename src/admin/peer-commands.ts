@@ -23,8 +23,7 @@ export const PEER_COMMANDS: readonly PeerCommand[] = [
   {
     theirs: "-c FILE, --config FILE",
     ours: "get --config FILE, get -c FILE",
-    differs:
-      "a file does not hide the environment: each setting is taken from its option, then its variable, then the file",
+    differs: "file and environment combine: each setting is taken from its option, then its variable, then the file",
   },
   {
     theirs: "--allow-version-mismatch",

@@ -171,7 +171,7 @@ function smallSections() {
     container_settings: section("Settings of the container's namespace", {
       allow_ip_forwarding: defaulting("Enable IP forwarding inside the container's namespace", flag, false),
     }),
-    kubernetes: section("Access to the orchestrator's API", {
+    kubernetes: section("Access to the Kubernetes API", {
       kubeconfig: optional("kubeconfig file (recommended)", filePath),
       k8s_api_root: optional(
         "URL of the API, as an alternative to a kubeconfig; with a kubeconfig it replaces the server of its cluster",
@@ -196,9 +196,9 @@ function smallSections() {
 }
 
 function policySection() {
-  return section("Network policy, and access to the orchestrator's API as older configs have it", {
+  return section("Network policy, and access to the Kubernetes API as older configs have it", {
     type: optional(
-      "Policy of the orchestrator from the first pod on: see below; for pods it needs access to the orchestrator's API",
+      "Kubernetes policy from the first pod on: see below; for pods it needs access to the Kubernetes API",
       oneOf(["k8s"]),
     ),
     k8s_api_root: optional("URL of the API; `kubernetes.k8s_api_root` takes precedence", httpUrl),
@@ -228,7 +228,7 @@ function interfaceFields() {
       `${identity.runDirectory}/endpoint-status`,
     ),
     labels: optional(
-      "Labels of the endpoints of this network, for selectors of policies; pods of an orchestrator have their own",
+      "Labels of the endpoints of this network, for selectors of policies; Kubernetes pods have their own",
       labelMap,
     ),
     include_default_routes: defaulting("Add the default routes even if `host-local` has its own `routes`", flag, false),

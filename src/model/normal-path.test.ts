@@ -1,4 +1,4 @@
-/** The cases of docs/policy.md. */
+/** The cases of docs/http-rules.md. */
 import { describe, expect, test } from "bun:test";
 import { normalPath, normalPathOfRule } from "./normal-path.ts";
 

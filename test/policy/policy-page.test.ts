@@ -1,4 +1,4 @@
-/** The examples of docs/policy.md: the built tool accepts the resources, and explains the host endpoint as the page says. */
+/** The examples of docs/policy.md and docs/http-rules.md: the built tool accepts the resources, and explains the host endpoint as the page says. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,8 +8,10 @@ import { limitsOfOne, policyLimits } from "../../src/policy/policy-size.ts";
 import { builtProgram, runPlugin } from "../support/run-plugin.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
-const page = readFileSync(join(import.meta.dir, "../../docs/policy.md"), "utf8");
-const examples = [...page.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, text = ""]) => text);
+const [page = "", httpRules = ""] = ["policy.md", "http-rules.md"].map((file) =>
+  readFileSync(join(import.meta.dir, "../../docs", file), "utf8"),
+);
+const examplesOf = (text: string) => [...text.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, yaml = ""]) => yaml);
 
 test("the page about policy names the limits of a policy and of a namespace", () => {
   const ofNamespace = policyLimits(nodeAgentSettings([], ""));
@@ -31,8 +33,9 @@ describe("the examples of the page about policy", () => {
   });
 
   test("are accepted", async () => {
-    expect(examples.length).toBeGreaterThan(1);
-    for (const example of examples) {
+    expect(examplesOf(page).length).toBeGreaterThan(1);
+    expect(examplesOf(httpRules)).not.toEqual([]);
+    for (const example of [...examplesOf(page), ...examplesOf(httpRules)]) {
       const { exitCode, stderr } = await run("apply -f -", example);
       // Notes: there are no workloads and no nodes.
       const others = stderr.split("\n").filter((line) => line !== "" && !line.startsWith("note: "));

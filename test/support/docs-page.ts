@@ -47,23 +47,33 @@ export function commandsOfPage(
   file: string,
   { without }: { readonly without?: RegExp | undefined } = {},
 ): ReadonlyMap<string, string> {
-  return sectionsOf(readFileSync(join(import.meta.dir, "../../docs", file), "utf8"), without);
+  const sections = blocksOfPage(file, "sh").map(([title, blocks]) => {
+    const all = blocks.join("");
+    return [title, without === undefined ? all : all.replaceAll(without, "")] as const;
+  });
+  return new Map(sections);
 }
 
-/** The commands below each heading, in their order. */
-function sectionsOf(page: string, without: RegExp | undefined): ReadonlyMap<string, string> {
-  const sections = page.split(/^## /m).slice(1);
-  return new Map(
-    sections.map((section) => {
-      const blocks = [...section.matchAll(/^( *)```sh\n([\s\S]*?)^ *```$/gm)];
-      const commands = blocks.map(([, indent = "", script = ""]) =>
-        script.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
+/** The YAML documents of a page, by the title of their section; sections without any are left out. */
+export function documentsOfPage(file: string): ReadonlyMap<string, string> {
+  const sections = blocksOfPage(file, "yaml").filter(([, blocks]) => blocks.length > 0);
+  return new Map(sections.map(([title, blocks]) => [title, blocks.join("---\n")]));
+}
+
+/** The blocks of a language below each heading, in their order. */
+function blocksOfPage(
+  file: string,
+  language: string,
+): readonly (readonly [title: string, blocks: readonly string[]])[] {
+  const page = readFileSync(join(import.meta.dir, "../../docs", file), "utf8");
+  const fence = new RegExp(`^( *)\`\`\`${language}\\n([\\s\\S]*?)^ *\`\`\`$`, "gm");
+  return page
+    .split(/^## /m)
+    .slice(1)
+    .map((section) => {
+      const blocks = [...section.matchAll(fence)].map(([, indent = "", text = ""]) =>
+        text.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
       );
-      const all = commands.join("");
-      return [
-        section.slice(0, section.indexOf("\n")),
-        without === undefined ? all : all.replaceAll(without, ""),
-      ] as const;
-    }),
-  );
+      return [section.slice(0, section.indexOf("\n")), blocks];
+    });
 }

@@ -13,7 +13,13 @@ export const IMAGE = "vt.invalid/busybox:1";
 /** Runs until it is killed, as the sandbox of a pod needs. */
 const PAUSE = ["/bin/sleep", "1000000"];
 
-const APPLETS = ["sh", "ip", "ping", "ping6", "httpd", "nc", "cat", "sleep", "true", "mkdir", "hostname", "wget"];
+const APPLETS = ["sh", "ip", "ping", "ping6", "httpd", "nc", "nslookup", "wget"].concat([
+  "cat",
+  "sleep",
+  "true",
+  "mkdir",
+  "hostname",
+]);
 
 /** Why the root file system cannot be created; undefined if it can. */
 export function rootfsProblem(): string | undefined {

@@ -15,10 +15,10 @@ import { type Conversion, convertFormer, isFormerKind } from "./former-kinds.ts"
 export const convertCommand: Command = {
   kind: "command",
   name: "convert",
-  summary: "Convert resources of the v1 API, or NetworkPolicies of the orchestrator, to v3",
+  summary: "Convert resources of the v1 API, or Kubernetes NetworkPolicies, to v3",
   description: [
-    "Reads ipPool, node, bgpPeer, hostEndpoint, workloadEndpoint, profile and policy of the v1 API, and NetworkPolicies of the",
-    "orchestrator (networking.k8s.io/v1, extensions/v1beta1), and prints them as resources of this release. Resources of v3 are",
+    "Reads ipPool, node, bgpPeer, hostEndpoint, workloadEndpoint, profile and policy of the v1 API, and Kubernetes",
+    "NetworkPolicies (networking.k8s.io/v1, extensions/v1beta1), and prints them as resources of this release. Resources of v3 are",
     "printed as they are. No datastore is needed, and nothing is written.",
     "Names that v3 does not allow are changed, with a hash of the original. A field that would be lost, and a resource that is not",
     "valid, are errors, unless --ignore-validation is given: then they are reported on stderr.",
@@ -37,7 +37,7 @@ export const convertCommand: Command = {
   ],
   examples: [
     { command: "convert -f v1-policies.yaml > policies.yaml", does: "Convert resources of v1" },
-    { command: "convert -f networkpolicy.yaml -o json", does: "Convert a NetworkPolicy of the orchestrator" },
+    { command: "convert -f networkpolicy.yaml -o json", does: "Convert a Kubernetes NetworkPolicy" },
   ],
   async run(context, given) {
     const documents = await readGivenDocuments(context, given);

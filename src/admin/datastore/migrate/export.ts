@@ -8,9 +8,9 @@ import { withDatastore } from "../open.ts";
 export const migrateExport: Command = {
   kind: "command",
   name: "export",
-  summary: "Print everything that the orchestrator's API has to contain instead of etcd",
+  summary: "Print everything that the Kubernetes API has to contain instead of etcd",
   description: [
-    "The datastore must be etcd, and locked. Nodes get the names that they have in the orchestrator, and everything that refers to them.",
+    "The datastore must be etcd, and locked. Nodes get the names that they have in Kubernetes, and everything that refers to them.",
     "Left out is what the API has itself: workload endpoints, profiles of namespaces and accounts, copies of its network policies.",
     "What a person should know goes to stderr. docs/datastore-migration.md describes the file.",
   ].join("\n"),

@@ -8,6 +8,6 @@ import { migrateUnlock } from "./unlock.ts";
 export const MIGRATE_COMMANDS: CommandGroup = {
   kind: "group",
   name: "migrate",
-  summary: "Move the data of a cluster from etcd to the orchestrator's API",
+  summary: "Move the data of a cluster from etcd to the Kubernetes API",
   commands: [migrateLock, migrateExport, migrateImport, migrateCheck, migrateUnlock],
 };

@@ -25,7 +25,7 @@ function informationOf({ records }: ExportFile): Entry | undefined {
 export const migrateImport: Command = {
   kind: "command",
   name: "import",
-  summary: "Write an export to the orchestrator's API, which stays locked",
+  summary: "Write an export to the Kubernetes API, which stays locked",
   description: [
     "Applies the custom resource definitions, writes the records, and compares them. If it is interrupted, the same call goes on where it",
     "was; once it is done, the same call writes nothing. Refused if the datastore has other data, or is unlocked already.",

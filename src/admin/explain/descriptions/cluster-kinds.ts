@@ -27,7 +27,7 @@ export const CLUSTER_KINDS: KindDescriptions = {
     "spec.vxlanTunnelMACAddrV6": "MAC address of the node's IPv6 VXLAN tunnel",
     "spec.podCIDRs": "Networks of the node's pods, if they get their addresses from host-local with usePodCidr",
     "spec.orchRefs": "The node as orchestrators know it",
-    "spec.orchRefs.nodeName": "Name of the node in the orchestrator",
+    "spec.orchRefs.nodeName": "Name of the node in Kubernetes",
     "spec.orchRefs.orchestrator": "The orchestrator",
     "spec.wireguard": "WireGuard of the node",
     "spec.wireguard.interfaceIPv4Address": "IPv4 address of the node's WireGuard interface",

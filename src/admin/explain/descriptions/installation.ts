@@ -36,7 +36,7 @@ const POOL: Descriptions = {
 
 const DETECTION: Descriptions = {
   firstFound: "Use the first valid address of the first valid interface",
-  kubernetes: "Use the InternalIP of the orchestrator's Node",
+  kubernetes: "Use the InternalIP of the Kubernetes Node",
   interface: "Use an interface whose name matches one of these regular expressions, separated by commas",
   skipInterface: "Use an interface whose name matches none of these regular expressions, separated by commas",
   canReach: "Use the address that the node reaches this address or host name with",
@@ -119,7 +119,7 @@ const SPEC: Descriptions = {
   kubernetesProvider: "Platform of the cluster, which some defaults depend on. Default: none in particular",
   datastore: "Where the network keeps its resources",
   "datastore.type":
-    "Kubernetes: in the orchestrator's API. Etcd: in an etcd of your own. Default: Kubernetes; cannot be changed",
+    "Kubernetes: in the Kubernetes API. Etcd: in an etcd of your own. Default: Kubernetes; cannot be changed",
   "datastore.etcd": "The etcd servers; only with type Etcd",
   "datastore.etcd.endpoints": "URLs of the etcd servers",
   "datastore.etcd.discoverySrv": "Domain whose SRV records list the etcd servers, instead of endpoints",

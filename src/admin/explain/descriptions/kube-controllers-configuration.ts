@@ -12,7 +12,7 @@ export const KUBE_CONTROLLERS_CONFIGURATION: KindDescriptions = {
     "spec.healthChecks": "Serve /liveness and /readiness (default: Enabled)",
     "spec.prometheusMetricsPort": "Port to serve metrics for Prometheus at (default: 9094; 0: none)",
     "spec.controllers": "The controllers that run: those that have a section here; without it all of them",
-    ...below("spec.controllers.policy", "Copies the orchestrator's NetworkPolicies (etcd only)", PERIOD),
+    ...below("spec.controllers.policy", "Copies the Kubernetes NetworkPolicies (etcd only)", PERIOD),
     ...below("spec.controllers.namespace", "Makes a profile of each namespace (etcd only)", PERIOD),
     ...below("spec.controllers.serviceAccount", "Makes a profile of each service account (etcd only)", PERIOD),
     ...below(
@@ -22,7 +22,7 @@ export const KUBE_CONTROLLERS_CONFIGURATION: KindDescriptions = {
     ),
     ...below("spec.controllers.node", "Follows nodes: labels, deletion, leaked addresses, host endpoints", {
       ...PERIOD,
-      syncLabels: "Copy the labels of the orchestrator's nodes (default: Enabled; etcd only)",
+      syncLabels: "Copy the labels of the Kubernetes nodes (default: Enabled; etcd only)",
       leakGracePeriod:
         "How long an address of an existing node must be unused until it is released (default: 15m; 0s: never)",
       hostEndpoint: "Host endpoints of nodes",

@@ -11,13 +11,13 @@ const METADATA: Descriptions = {
   annotations: "Additional data of users and tools",
   generateName: "Prefix of a generated name; kept, but names are not generated",
   resourceVersion: "Revision in the datastore; a write that contains it fails if the resource has changed since",
-  generation: "Number of changes of the spec, counted by the orchestrator",
+  generation: "Number of changes of the spec, counted by Kubernetes",
   finalizers: "What must be done before the resource may be deleted",
   ownerReferences: "Resources that this one belongs to",
   deletionTimestamp: "When the deletion was requested",
   deletionGracePeriodSeconds: "How long the deletion may take",
-  managedFields: "Which tool set which field, kept by the orchestrator",
-  selfLink: "Path of the resource in the orchestrator's API; deprecated",
+  managedFields: "Which tool set which field, kept by Kubernetes",
+  selfLink: "Path of the resource in the Kubernetes API; deprecated",
 };
 
 export const ALL_KINDS: Descriptions = {
