@@ -98,6 +98,10 @@ const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
     { header: "PROFILES", cell: ({ spec }) => (spec.profiles ?? []).join(","), isWide: true },
     { header: "MAC", cell: ({ spec }) => spec.mac ?? "", isWide: true },
   ],
+  otherNames: ({ spec: { pod, workload, containerID } }) => ({
+    names: [pod, workload].filter((name) => name !== undefined),
+    ids: containerID === undefined ? [] : [containerID],
+  }),
   describe: describeEndpoint,
   usersOf: usersOfEndpoint,
   remedyIfInUse: "end its container, or use --force: the addresses stay allocated until its DEL",

@@ -38,10 +38,19 @@ export function findPeer(word: string, known: KnownPeers): Peer {
   if (address !== undefined) return { word, places: [placeOf(address, known)] };
   const host = findHostEndpoint(word, known);
   if (host !== undefined) return host;
-  const found = known.endpoints.filter((endpoint) => isNamed(endpoint, word));
+  const named = known.endpoints.filter((endpoint) => isNamed(endpoint, word));
+  const found = named.length > 0 ? named : onlyPod(word, known);
   const places = found.flatMap((endpoint) => addressesOf(endpoint).map((own) => ({ address: own, endpoint })));
   if (found.length === 0) throw unknownWorkload(word, known);
   return oneAddressEach({ word, places });
+}
+
+/** A pod's name without its namespace is enough if no other namespace has such a pod. */
+function onlyPod(word: string, { endpoints }: KnownPeers): readonly WorkloadEndpoint[] {
+  const pods = endpoints.filter(({ spec }) => spec.pod === word);
+  const titles = [...new Set(pods.map(titleOf))];
+  if (titles.length > 1) throw new UsageError(`${quoted(word)} names several pods; give one of ${titles.join(", ")}`);
+  return pods;
 }
 
 function oneAddressEach({ word, places }: Peer): Peer {
@@ -172,8 +181,7 @@ function titlesOf({ metadata, spec }: WorkloadEndpoint): readonly string[] {
 function unknownWorkload(word: string, { endpoints }: KnownPeers): PluginError {
   const titles = endpoints.map(titleOf);
   const candidates = word.includes("/") ? titles : titles.map((title) => title.slice(title.indexOf("/") + 1));
-  const isOnlyPod = titles.find((title) => !word.includes("/") && title.endsWith(`/${word}`));
-  const nearest = isOnlyPod ?? nearestName(word, candidates);
+  const nearest = nearestName(word, candidates);
   const details =
     nearest === undefined
       ? "use NAMESPACE/POD, the ID or name of a container, hostendpoint/NAME, or an address; an endpoint exists while the workload is attached to the network"

@@ -20,6 +20,7 @@ import { conflictsOf, patchBetween } from "./merge-difference.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { parseDocument } from "./parse-document.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference, referenceText } from "./reference.ts";
+import { resolveName } from "./resolve-name.ts";
 import { readOne } from "./stored.ts";
 import { type Target, updateResource } from "./update.ts";
 
@@ -45,9 +46,9 @@ export const editCommand: Command = {
   async run(context, given) {
     const { kind, name, rest } = parseReference(given);
     if (rest.length > 0) throw new UsageError(`"edit" takes exactly one resource: got also "${rest[0]}"`);
-    return withDatastore(context, given, (store) =>
+    return withDatastore(context, given, async (store) =>
       forEachResource(context, given, {
-        all: [{ kind, name }],
+        all: [{ kind, name: await resolveName(store, kind, name) }],
         act: (target) => editResource(store, target, context),
       }),
     );

@@ -8,6 +8,7 @@ import { withDatastore } from "../datastore/open.ts";
 import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
 import { forEachResource } from "./for-each-resource.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
+import { resolveName } from "./resolve-name.ts";
 import { updateResource } from "./update.ts";
 
 type Labels = Readonly<Record<string, string>>;
@@ -43,7 +44,7 @@ export const labelCommand: Command = {
     },
     { command: "label node n1 rack-", does: "Remove the label" },
     {
-      command: "label workloadendpoint node1-cni-4f2a-eth0 role=web",
+      command: "label workloadendpoint web role=web",
       does: "Set a label of a running container: policies that select it by role apply at once",
     },
   ],
@@ -52,15 +53,15 @@ export const labelCommand: Command = {
     const change = given.switches.has("remove") ? parseRemovedLabels(rest, given) : parseLabelChange(rest);
     if (kind.kind === workloadEndpoint.kind) refuseOwnLabels(change);
     const mayOverwrite = given.switches.has("overwrite");
-    return withDatastore(context, given, (store) => {
+    return withDatastore(context, given, async (store) => {
       const work = surroundingsOf(given, { store, context });
       return forEachResource(context, given, {
-        all: [{ kind, name }],
+        all: [{ kind, name: await resolveName(store, kind, name) }],
         act: async (target) => {
           const done = await updateResource(work.store, target, {
             change: (resource) => {
               const labelled = withLabels(resource, change, mayOverwrite ? "overwrite" : "keep");
-              const kept = kind.codec.read(kind.codec.write(labelled), kind.key(name)).metadata.labels ?? {};
+              const kept = kind.codec.read(kind.codec.write(labelled), kind.key(target.name)).metadata.labels ?? {};
               if (sameLabels(kept, labelled.metadata.labels ?? {})) return labelled;
               throw new PluginError("resource-invalid", `Cannot label ${kind.kind}: this kind does not support labels`);
             },

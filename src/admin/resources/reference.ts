@@ -1,4 +1,4 @@
-/** How users name kinds and resources: `ippool blue`, `pools/blue`, `wep/prod/name`, `pools,nodes`. */
+/** How users name kinds and resources: `ippool blue`, `pools/blue`, `wep prod/name`, `wep/prod/name`, `pools,nodes`. */
 import type { ResourceName } from "../../model/keys.ts";
 import { findKind, kindWords, type PublicKind } from "../../model/kinds.ts";
 import { isResourceName } from "../../model/metadata.ts";
@@ -60,7 +60,7 @@ export function parseSelections(given: Given): readonly Selection[] {
   }
   const kinds = first.split(",").map(kindNamed);
   if (kinds.length > 1 && names.length > 0) throw new UsageError("Names can be given for only one kind at a time");
-  return kinds.map((kind) => ({ kind, names: names.map((name) => nameIn(kind, [name], namespace)) }));
+  return kinds.map((kind) => ({ kind, names: names.map((name) => nameIn(kind, name.split("/"), namespace)) }));
 }
 
 /** One `KIND NAME` or `KIND/NAME`; also returns the arguments after it. */
@@ -73,7 +73,7 @@ export function parseReference(given: Given): { kind: AdminKind; name: ResourceN
   if (path.length > 0) return { kind, name: nameIn(kind, path, namespace), rest };
   const [name, ...more] = rest;
   if (name === undefined) throw new UsageError(`The name of the ${kind.kind} is required`);
-  return { kind, name: nameIn(kind, [name], namespace), rest: more };
+  return { kind, name: nameIn(kind, name.split("/"), namespace), rest: more };
 }
 
 /** `ippool/blue`, as `parseSelections` accepts it. */
