@@ -13,8 +13,10 @@ import { formatProblem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
+import { OTHER_GROUP_HINT, otherGroupOf } from "../convert/other-group.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
+import { kubectlHint } from "../kinds/kubernetes-kinds.ts";
 import { splitDocuments } from "./documents.ts";
 import { parseDocument } from "./parse-document.ts";
 import { USUAL_NAMESPACE } from "./reference.ts";
@@ -95,7 +97,8 @@ function decodeDocument(document: unknown, place: string, namespace: string | un
   const word = document["kind"];
   if (typeof word !== "string") return refuse("kind: is required");
   const kind = findKind(ADMIN_KINDS, word);
-  if (!kind) return refuse(`kind: ${unknownKind(word)}`);
+  const otherGroupHint = otherGroupOf(document) === undefined ? "" : OTHER_GROUP_HINT;
+  if (!kind) return refuse(`kind: ${unknownKind(word)}${otherGroupHint}`);
 
   const decoded = kind.codec.decode(document);
   const { apiVersion } = document;
@@ -109,7 +112,8 @@ function decodeDocument(document: unknown, place: string, namespace: string | un
   if (!decoded.ok) {
     // A resource of another program may have any fields.
     const foreign = decoded.problems.filter(({ path }) => path === "apiVersion");
-    const hint = foreign.length > 0 && ORCHESTRATOR_POLICY.has(apiVersion) ? CONVERT_HINT : "";
+    const ownHint = ORCHESTRATOR_POLICY.has(apiVersion) ? CONVERT_HINT : otherGroupHint;
+    const hint = foreign.length > 0 ? ownHint : "";
     return refuse(...(foreign.length > 0 ? foreign : decoded.problems).map((each) => `${formatProblem(each)}${hint}`));
   }
   const { namespace: own } = decoded.value.metadata;
@@ -145,6 +149,8 @@ const STAGED = /^staged(kubernetes|global)?networkpolicy$/i;
 function unknownKind(word: string): string {
   if (STAGED.test(word))
     return `${quoted(word)} is not supported: staged policies are not enforced; use NetworkPolicy or GlobalNetworkPolicy`;
+  const hint = kubectlHint(word);
+  if (hint !== undefined) return `${quoted(word)} is not a kind of this tool: ${hint}`;
   const kinds = ADMIN_KINDS.map(({ kind }) => kind);
   const nearest = nearestName(word, kinds);
   return `${quoted(word)} is not a known kind; ${nearest === undefined ? `use ${kinds.join(", ")}` : `did you mean "${nearest}"?`}`;

@@ -8,6 +8,7 @@ import { type Given, UsageError } from "../command.ts";
 import { aliasesOf, kindWithAlias } from "../kinds/aliases.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
+import { kubectlHint } from "../kinds/kubernetes-kinds.ts";
 import type { Option } from "../option.ts";
 
 export const USUAL_NAMESPACE = "default";
@@ -31,13 +32,17 @@ export interface Selection {
 export function kindNamed(word: string): AdminKind {
   const found = findKind(ADMIN_KINDS, word) ?? kindWithAlias(word);
   if (found) return found;
+  const other = MANIFEST.test(word) ? `did you mean "-f ${word}"?` : kubectlHint(word);
   const nearest = nearestName(
     word,
     ADMIN_KINDS.flatMap((row) => [...kindWords(row), ...aliasesOf(row)]),
   );
   const hint = nearest === undefined ? `available kinds: ${KIND_WORDS.join(", ")}` : `did you mean "${nearest}"?`;
-  throw new UsageError(`Unknown kind ${quoted(word)}; ${hint}`);
+  throw new UsageError(`Unknown kind ${quoted(word)}; ${other ?? hint}`);
 }
+
+/** The files that `-f` reads in a directory. */
+export const MANIFEST = /\.(ya?ml|json)$/;
 
 /** The namespace given with `--namespace`; `undefined` if absent. */
 export function namespaceOf(given: Given): string | undefined {

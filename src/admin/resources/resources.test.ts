@@ -37,7 +37,7 @@ describe("apply", () => {
     expect(await give("apply", BLUE)).toEqual({ code: EXIT_OK, stdout: "ippool/blue created\n", stderr: "" });
     expect((await give("apply", BLUE)).stdout).toBe("ippool/blue unchanged\n");
     const changed = resource("IPPool", "blue", { cidr: "10.0.0.0/24", blockSize: 28, natOutgoing: true });
-    expect((await give("apply", changed)).stdout).toBe("ippool/blue replaced\n");
+    expect((await give("apply", changed)).stdout).toBe("ippool/blue configured\n");
     expect(await json("get pool blue")).toMatchObject({
       metadata: { uid: expect.any(String), creationTimestamp: "2026-01-02T03:04:05.000Z" },
       spec: { natOutgoing: true },
@@ -93,6 +93,16 @@ describe("apply", () => {
     expect(stderr).toContain('d/a.yaml: it is not valid YAML: line 1, column 4: "}" closes no bracket');
     expect(stderr).toContain('d/c.yaml: kind: "Nonsense" is not a known kind');
     expect((await ctl("get pools")).stderr).toBe("No resources found.\n");
+  });
+
+  test.each([
+    ["apply -f p.yaml", 'p.yaml: kind: "Pod" is not a kind of this tool: it is a kind of Kubernetes: use kubectl'],
+    ["apply p.yaml", '"apply" does not take arguments: got "p.yaml"; did you mean "-f p.yaml"?'],
+    ["delete p.yaml", 'Unknown kind "p.yaml"; did you mean "-f p.yaml"?'],
+  ])("names what was meant: %s", async (line, expected) => {
+    const files = { "p.yaml": JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata: { name: "p" } }) };
+
+    expect((await ctl(line, { files })).stderr).toContain(expected);
   });
 
   test("reports the document in a file and the path in a list of each problem", async () => {
@@ -179,7 +189,7 @@ describe("apply", () => {
     await give("apply", labelled({ rack: "a", disk: "ssd" }, { note: "x" }));
     const bare = resource("Node", "n1", {}, { labels: { disk: "hdd" } });
 
-    expect((await give("apply", bare)).stdout).toBe("node/n1 replaced\n");
+    expect((await give("apply", bare)).stdout).toBe("node/n1 configured\n");
     expect((await json("get node n1")).metadata).toMatchObject({
       labels: { rack: "a", disk: "hdd" },
       annotations: { note: "x" },
