@@ -36,6 +36,7 @@ import { nodeStatus } from "./node/status.ts";
 import { policyCounters } from "./policy/counters.ts";
 import { policyExplain } from "./policy/explain.ts";
 import { policyTrace } from "./policy/trace.ts";
+import { annotateCommand } from "./resources/annotate.ts";
 import { apiResourcesCommand } from "./resources/api-resources.ts";
 import { deleteCommand } from "./resources/delete.ts";
 import { describeCommand } from "./resources/describe.ts";
@@ -72,6 +73,7 @@ export const COMMANDS: CommandGroup = {
     editCommand,
     patchCommand,
     labelCommand,
+    annotateCommand,
     deleteCommand,
     {
       kind: "group",

@@ -9,12 +9,13 @@ import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
 import { forEachResource } from "./for-each-resource.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
 import { resolveName } from "./resolve-name.ts";
-import { updateResource } from "./update.ts";
+import { type Target, updateResource } from "./update.ts";
 
-type Labels = Readonly<Record<string, string>>;
+type Pairs = Readonly<Record<string, string>>;
+type Noun = "label" | "annotation";
 
-/** Labels to set, and labels to remove. */
-interface LabelChange {
+/** Labels or annotations to set, and those to remove. */
+export interface KeyChange {
   readonly set: ReadonlyMap<string, string>;
   readonly remove: ReadonlySet<string>;
 }
@@ -50,7 +51,7 @@ export const labelCommand: Command = {
   ],
   async run(context, given) {
     const { kind, name, rest } = parseReference(given);
-    const change = given.switches.has("remove") ? parseRemovedLabels(rest, given) : parseLabelChange(rest);
+    const change = given.switches.has("remove") ? parseRemovedLabels(rest, given) : parseKeyChange(rest, "label");
     if (kind.kind === workloadEndpoint.kind) refuseOwnLabels(change);
     const mayOverwrite = given.switches.has("overwrite");
     return withDatastore(context, given, async (store) => {
@@ -60,10 +61,9 @@ export const labelCommand: Command = {
         act: async (target) => {
           const done = await updateResource(work.store, target, {
             change: (resource) => {
-              const labelled = withLabels(resource, change, mayOverwrite ? "overwrite" : "keep");
-              const kept = kind.codec.read(kind.codec.write(labelled), kind.key(target.name)).metadata.labels ?? {};
-              if (sameLabels(kept, labelled.metadata.labels ?? {})) return labelled;
-              throw new PluginError("resource-invalid", `Cannot label ${kind.kind}: this kind does not support labels`);
+              const existing = mayOverwrite ? "overwrite" : "keep";
+              const labels = changedPairs(resource.metadata.labels ?? {}, change, { existing, noun: "label" });
+              return withPairs(target, resource, { labels });
             },
             context: work.context,
           });
@@ -74,39 +74,41 @@ export const labelCommand: Command = {
   },
 };
 
-function parseRemovedLabels(words: readonly string[], { switches }: Given): LabelChange {
+function parseRemovedLabels(words: readonly string[], { switches }: Given): KeyChange {
   if (switches.has("overwrite")) throw new UsageError("--remove and --overwrite cannot be combined");
   const withValue = words.find((word) => word.includes("="));
   if (withValue !== undefined) {
     throw new UsageError(`${quoted(withValue)} cannot be given with --remove; give the key of the label alone`);
   }
-  return parseLabelChange(words.map((word) => (word.endsWith("-") ? word : `${word}-`)));
+  return parseKeyChange(
+    words.map((word) => (word.endsWith("-") ? word : `${word}-`)),
+    "label",
+  );
 }
 
-function parseLabelChange(words: readonly string[]): LabelChange {
+export function parseKeyChange(words: readonly string[], noun: Noun): KeyChange {
   if (words.length === 0) throw new UsageError("At least one KEY=VALUE or KEY- is required");
   const set = new Map<string, string>();
   const remove = new Set<string>();
   for (const word of words) {
     const equals = word.indexOf("=");
     const key = equals < 0 ? word.replace(/-$/, "") : word.slice(0, equals);
-    if (!LABEL_KEY.test(key) || (equals < 0 && !word.endsWith("-"))) {
-      throw new UsageError(
-        `${quoted(word)} is not a valid label; use KEY=VALUE to set a label, KEY- or KEY with --remove to remove one`,
-      );
+    if (!KEY.test(key) || (equals < 0 && !word.endsWith("-"))) {
+      const removal = noun === "label" ? "KEY- or KEY with --remove" : "KEY-";
+      throw new UsageError(`${quoted(word)} is not a valid ${noun}; use KEY=VALUE to set it, ${removal} to remove it`);
     }
     if (equals < 0) remove.add(key);
     else set.set(key, word.slice(equals + 1));
   }
   const both = [...set.keys()].find((key) => remove.has(key));
-  if (both !== undefined) throw new UsageError(`Label ${quoted(both)} cannot be both set and removed`);
+  if (both !== undefined) throw new UsageError(`The ${noun} ${quoted(both)} cannot be both set and removed`);
   return { set, remove };
 }
 
 /** Policies of its namespace select an endpoint by them: without them it would leave its policies. */
 const OWN_LABELS = ["namespace", "orchestrator", "serviceaccount"].map((name) => `${identity.labelPrefix}${name}`);
 
-function refuseOwnLabels({ set, remove }: LabelChange): void {
+function refuseOwnLabels({ set, remove }: KeyChange): void {
   const own = OWN_LABELS.find((label) => set.has(label) || remove.has(label));
   if (own === undefined) return;
   throw new UsageError(
@@ -115,26 +117,38 @@ function refuseOwnLabels({ set, remove }: LabelChange): void {
 }
 
 /** An optional domain with a slash, then a name. */
-const LABEL_KEY = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+const KEY = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 
-function withLabels(resource: Resource, { set, remove }: LabelChange, existing: "keep" | "overwrite"): Resource {
-  const before = resource.metadata.labels ?? {};
+export function changedPairs(
+  before: Pairs,
+  { set, remove }: KeyChange,
+  { existing, noun }: { readonly existing: "keep" | "overwrite"; readonly noun: Noun },
+): Pairs {
   for (const [key, value] of set) {
     const known = Object.hasOwn(before, key) ? before[key] : undefined;
     if (existing === "overwrite" || known === undefined || known === value) continue;
-    throw new PluginError(
-      "resource-invalid",
-      `Cannot set label ${quoted(key)}: it already has the value ${quoted(known)}`,
-      {
-        details: "use --overwrite to change it",
-      },
-    );
+    const message = `Cannot set ${noun} ${quoted(key)}: it already has the value ${quoted(known)}`;
+    throw new PluginError("resource-invalid", message, { details: "use --overwrite to change it" });
   }
   const kept = Object.entries(before).filter(([key]) => !remove.has(key));
-  return { ...resource, metadata: { ...resource.metadata, labels: Object.fromEntries([...kept, ...set]) } };
+  return Object.fromEntries([...kept, ...set]);
 }
 
-function sameLabels(left: Labels, right: Labels): boolean {
+/** Some kinds are stored without them. */
+export function withPairs(
+  { kind, name }: Target,
+  resource: Resource,
+  pairs: { readonly labels: Pairs } | { readonly annotations: Pairs },
+): Resource {
+  const changed: Resource = { ...resource, metadata: { ...resource.metadata, ...pairs } };
+  const field = "labels" in pairs ? "labels" : "annotations";
+  const kept = kind.codec.read(kind.codec.write(changed), kind.key(name)).metadata[field] ?? {};
+  if (samePairs(kept, changed.metadata[field] ?? {})) return changed;
+  const verb = field === "labels" ? "label" : "annotate";
+  throw new PluginError("resource-invalid", `Cannot ${verb} ${kind.kind}: this kind does not support ${field}`);
+}
+
+function samePairs(left: Pairs, right: Pairs): boolean {
   const keys = Object.keys(left);
   return keys.length === Object.keys(right).length && keys.every((key) => left[key] === right[key]);
 }

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { letRest, means, prefix, request } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
-import { API_VERSION } from "../../identity.ts";
+import { API_VERSION, identity } from "../../identity.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { affinityKey, blocksPrefix } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
@@ -360,6 +360,35 @@ describe("patch", () => {
 
     expect(runs.map(({ code }) => code)).toEqual(keys.map(() => EXIT_OK));
     expect(Object.keys((await json("get node n1")).metadata.labels).sort()).toEqual(keys);
+  });
+});
+
+describe("annotate", () => {
+  test("sets, changes with --overwrite and removes annotations, as kubectl does", async () => {
+    await give("apply", resource("Node", "n1"));
+
+    expect((await ctl("annotate node n1 note=a vendor.org/x=y=z")).stdout).toBe("node/n1 annotated\n");
+    expect((await ctl("annotate node n1 note=a")).stdout).toBe("node/n1 unchanged\n");
+    expect((await ctl("annotate node n1 note=b")).stderr).toContain(
+      'Cannot set annotation "note": it already has the value "a" (use --overwrite to change it)',
+    );
+    expect((await ctl("annotate node n1 note=b vendor.org/x- --overwrite")).code).toBe(EXIT_OK);
+    expect((await json("get node n1")).metadata.annotations).toEqual({ note: "b" });
+    expect((await ctl("annotate node n1 note")).stderr).toContain("use KEY=VALUE to set it, KEY- to remove it");
+    expect((await ctl("annotate node n1")).code).toBe(EXIT_USAGE);
+  });
+
+  test("refuses a kind that does not support annotations", async () => {
+    await give("apply", resource("IPAMConfiguration", "default", { strictAffinity: true }));
+
+    expect((await ctl("annotate ipamconfig default a=b")).code).toBe(EXIT_FAILED);
+  });
+
+  test("keeps what the plugin recorded of an endpoint", async () => {
+    const { code, stderr } = await ctl(`annotate wep any ${identity.labelPrefix}network-`);
+
+    expect(code).toBe(EXIT_USAGE);
+    expect(stderr).toContain("records how the workload was connected");
   });
 });
 
