@@ -18,6 +18,7 @@ import { MIGRATE_COMMANDS } from "./datastore/migrate/group.ts";
 import { clusterDiags } from "./diags/cluster-diags.ts";
 import { nodeDiags } from "./diags/node-diags.ts";
 import { explainCommand } from "./explain/explain.ts";
+import { optionsCommand } from "./help.ts";
 import { installCommand } from "./install/install.ts";
 import { uninstallCommand } from "./install/uninstall.ts";
 import { ipamCheck } from "./ipam/check.ts";
@@ -129,6 +130,7 @@ export const COMMANDS: CommandGroup = {
       summary: "Check CNI network configuration files",
       commands: [configCheck],
     },
+    optionsCommand,
     completionCommand(() => COMMANDS),
     completionNames(() => COMMANDS),
     versionCommand,

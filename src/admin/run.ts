@@ -14,11 +14,11 @@ import {
   UsageError,
 } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
-import { helpText, type Page } from "./help.ts";
+import { helpText, pageOf } from "./help.ts";
 import { interruptible } from "./interruptible.ts";
 import { Interruption, isInterruption } from "./interruption.ts";
 import { splitLeadingOptions } from "./leading-options.ts";
-import { type Paint, paint, paintStderr } from "./paint.ts";
+import { paint, paintStderr } from "./paint.ts";
 import { reportError } from "./report-error.ts";
 import { withRequestLog } from "./request-log.ts";
 import { FILE_OPTION } from "./resources/sources.ts";
@@ -112,10 +112,6 @@ async function runCommand(
     throw new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got ${quoted(unwanted)}${hint}`);
   }
   return command.run(withRequestLog(checkingVersion(context, given, command), given), given);
-}
-
-function pageOf({ terminalWidth }: Context, paint: Paint): Page {
-  return { paint, width: terminalWidth || Number.POSITIVE_INFINITY };
 }
 
 /** `help config check` is the same as `config check --help`. */
