@@ -52,7 +52,7 @@ function floatingFinding({ tables }: Facts): Finding {
   return {
     check,
     state: "ok",
-    message: isPresent ? "lead to pods of this node" : "no table: they lead to no pod here",
+    message: isPresent ? "lead to pods of this node" : "none configured on this host",
   };
 }
 
