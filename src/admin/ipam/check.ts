@@ -196,7 +196,7 @@ async function judgeHost(
 }
 
 /** A single check may report operations in progress, since it reads the datastore in pages. */
-async function checkTwice(store: Datastore, context: Context, graceMilliseconds: number): Promise<Checked> {
+export async function checkTwice(store: Datastore, context: Context, graceMilliseconds: number): Promise<Checked> {
   const first = await checkOnce(store, { now: context.now(), graceMilliseconds });
   if (first.findings.length === 0) return first;
   await context.wait(RECHECK_DELAY_MILLISECONDS);

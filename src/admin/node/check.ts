@@ -1,4 +1,4 @@
-import { findInstalledNetwork, type InstalledNetwork } from "../../config/installed-network.ts";
+import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { kubeAccess } from "../../config/kube-access.ts";
 import { counted } from "../../counted.ts";
 import { describeFailure, PluginError } from "../../errors.ts";
@@ -6,8 +6,7 @@ import { describeDrop, describePartialDrop, remedyOf } from "../../firewall/forw
 import type { Family } from "../../ip/address.ts";
 import { readPolicy } from "../../policy/read-resources.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
-import { environmentLayer, isDatastoreSelected, optionLayer } from "../datastore/choice.ts";
-import { withDatastore } from "../datastore/open.ts";
+import { choiceOf, withDatastore } from "../datastore/open.ts";
 import { paint } from "../paint.ts";
 import { type AgentCircumstances, agentFindings, NO_DEMAND, policyDemand } from "./agent-findings.ts";
 import type { Finding } from "./finding.ts";
@@ -41,25 +40,47 @@ export const nodeCheck: Command = {
   },
 };
 
-export async function checkNode(context: Context, given: Given): Promise<readonly Finding[]> {
+async function checkNode(context: Context, given: Given): Promise<readonly Finding[]> {
   const facts = await context.readHostFacts();
-  // One that cannot be read is reported by `config check`.
-  const network = await findInstalledNetwork(context).catch(() => undefined);
-  const config = network?.decoded.config;
-  const switches = config === undefined ? {} : { allowsFurtherSources: config.features.allowedSourcePrefixes };
-  const isInPod = config !== undefined && kubeAccess(config) !== undefined;
-  const findings = agentFindings(facts, {
-    isPolicyRequired: config?.policyType !== undefined,
-    demand:
-      facts.hasPolicyTable || !isDatastoreKnown(network, context, given) ? NO_DEMAND : await readDemand(context, given),
-    ...(isInPod ? { podOfNode: await nameOfNode(context, given) } : {}),
+  const circumstances = await circumstancesOf(context, given);
+  const isDemandKnown = facts.hasPolicyTable || !circumstances.isDatastoreKnown;
+  return checkFacts(facts, {
+    ...circumstances,
+    demand: isDemandKnown ? NO_DEMAND : await readDemand(context, given),
   });
-  return [...findingsOf({ ...facts, ...switches }), ...findings];
 }
 
-/** Otherwise it would be the usual etcd, which nobody has named. */
-function isDatastoreKnown(network: InstalledNetwork | undefined, context: Context, given: Given): boolean {
-  return network !== undefined || isDatastoreSelected([optionLayer(given), environmentLayer(context.env)]);
+/** All findings about a host. */
+export function checkFacts(facts: HostFacts, circumstances: AgentCircumstances & SwitchFacts): readonly Finding[] {
+  const { allowsFurtherSources } = circumstances;
+  const switches = allowsFurtherSources === undefined ? {} : { allowsFurtherSources };
+  return [...findingsOf({ ...facts, ...switches }), ...agentFindings(facts, circumstances)];
+}
+
+interface Circumstances extends Omit<AgentCircumstances, "demand">, SwitchFacts {
+  /** Otherwise it would be the usual etcd, which nobody has named. */
+  readonly isDatastoreKnown: boolean;
+}
+
+/** What the installed network config says; one that cannot be read is reported by `config check`. */
+export async function circumstancesOf(context: Context, given: Given): Promise<Circumstances> {
+  const network = await findInstalledNetwork(context).catch(() => undefined);
+  if (network === undefined)
+    return { isPolicyRequired: false, isDatastoreKnown: await isDatastoreChosen(context, given) };
+  const { config } = network.decoded;
+  return {
+    isPolicyRequired: config.policyType !== undefined,
+    allowsFurtherSources: config.features.allowedSourcePrefixes,
+    isDatastoreKnown: true,
+    ...(kubeAccess(config) === undefined ? {} : { podOfNode: await nameOfNode(context, given) }),
+  };
+}
+
+async function isDatastoreChosen(context: Context, given: Given): Promise<boolean> {
+  return choiceOf(context, given).then(
+    ({ isDefault }) => !isDefault,
+    () => true,
+  );
 }
 
 async function readDemand(context: Context, given: Given): Promise<AgentCircumstances["demand"]> {
