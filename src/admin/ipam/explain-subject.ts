@@ -11,7 +11,7 @@ export type Subject =
   | { readonly kind: "pod"; readonly namespace: string; readonly name: string }
   | { readonly kind: "container"; readonly word: string };
 
-/** `default/web`, or the ID of a container, its beginning, or its name. */
+/** `default/web`, or the ID of a container, its beginning, or its name; `resolveSubject` also finds a pod by its name. */
 export function subjectOf(operands: readonly string[]): Subject {
   const [operand, ...more] = operands;
   if (operand === undefined || operand === "" || more.length > 0) {
@@ -28,16 +28,32 @@ export function describeSubject(subject: Subject): string {
   return subject.kind === "pod" ? `pod "${subject.namespace}/${subject.name}"` : `container ${quoted(subject.word)}`;
 }
 
+/** A pod's name without its namespace is enough if no other namespace has such a pod, and no container the name. */
+export async function resolveSubject(store: Datastore, subject: Subject): Promise<Subject> {
+  if (subject.kind === "pod") return subject;
+  const { readable } = await readEndpoints(store);
+  const pods = readable.filter(({ spec }) => spec.pod === subject.word);
+  if (pods.length === 0 || readable.some((endpoint) => belongsTo(endpoint, subject))) return subject;
+  const [namespace = "", ...others] = new Set(pods.map(({ metadata }) => metadata.namespace ?? ""));
+  if (others.length === 0) return { kind: "pod", namespace, name: subject.word };
+  const titles = [namespace, ...others].map((each) => `${each}/${subject.word}`).join(", ");
+  throw new UsageError(`${quoted(subject.word)} names several pods; give one of ${titles}`);
+}
+
 export async function findEndpoints(store: Datastore, subject: Subject): Promise<ReadEach<WorkloadEndpoint>> {
   const namespace = subject.kind === "pod" ? subject.namespace : undefined;
-  const entries = await readAllEntries(store, resourcesPrefix("workloadendpoints", namespace));
-  const { readable, unreadable } = readEach(entries, ({ value, key }) => workloadEndpoint.read(value, key));
+  const { readable, unreadable } = await readEndpoints(store, namespace);
   const found = readable.filter((endpoint) => belongsTo(endpoint, subject));
   const containers = new Set(found.map(({ spec }) => spec.containerID));
   if (subject.kind === "pod" || containers.size < 2) return { readable: found, unreadable };
   throw new UsageError(
     `${quoted(subject.word)} is not the name of one container; use one of the IDs ${[...containers].join(", ")}`,
   );
+}
+
+async function readEndpoints(store: Datastore, namespace?: string): Promise<ReadEach<WorkloadEndpoint>> {
+  const entries = await readAllEntries(store, resourcesPrefix("workloadendpoints", namespace));
+  return readEach(entries, ({ value, key }) => workloadEndpoint.read(value, key));
 }
 
 function belongsTo({ spec }: WorkloadEndpoint, subject: Subject): boolean {
