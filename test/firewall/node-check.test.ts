@@ -107,7 +107,8 @@ describe("the check and the status of a host", () => {
       const start = `systemctl start ${identity.nodeAgent}`;
       expect(await failed()).toEqual([`network policy: ${start}`]);
       const agent = launchAgent(site.host);
-      await pollUntil(async () => (await failed()).length === 0, "the agent to enforce it");
+      await pollUntil(async () => (await tool("node", "check")).code === 0, "the agent to enforce it");
+      expect(await failed()).toEqual([]);
       await agent.signal("TERM");
       await agent.ended;
       expect(await failed()).toEqual([`node agent: ${start}`]);

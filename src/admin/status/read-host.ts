@@ -122,7 +122,8 @@ async function readHost(context: Context, circumstances: Parameters<typeof check
   }
 }
 
+/** An agent that has just started is still listing. */
 function ageText({ state, failure }: KnownStatus): readonly string[] {
-  if (state === "in sync") return [];
-  return [`what it knows of the datastore is old: ${failure ?? `its state is "${state}"`}`];
+  if (state !== "stale") return [];
+  return [`what it knows of the datastore is old${failure === undefined ? "" : `: ${failure}`}`];
 }
