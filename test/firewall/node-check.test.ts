@@ -16,13 +16,17 @@ describe("the check of a node", () => {
   testNeeding(hostProblem(), program("setpriv"))("and the agent ask another user to run them as root", async () => {
     await using host = await openHost();
     await host.must(["mkdir", "-p", identity.runDirectory]);
-    const asUser = async (...command: readonly string[]) =>
-      (await host.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ...command])).stderr;
+    const run = (...command: readonly string[]) =>
+      host.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ...command]);
+    const asUser = async (...command: readonly string[]) => (await run(...command)).stderr;
 
     expect(await asUser(builtProgram(identity.adminTool), "node", "check")).toContain(
       "permission denied (run it as root)",
     );
     expect(await asUser(builtProgram(identity.nodeAgent))).toContain("(run it as root)");
+    // It shows the rest.
+    const { stdout } = await run("env", "HOME=/", builtProgram(identity.adminTool), "status");
+    expect(stdout).toContain("warning: this host: Cannot check this host: permission denied (run it as root)\n");
   });
 
   testNeeding(hostProblem(), program("nft"))(

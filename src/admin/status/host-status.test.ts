@@ -131,7 +131,7 @@ describe("status of a host without Kubernetes", () => {
     expect(code).toBe(EXIT_FAILED);
   });
 
-  test("warns a user who may not look at the host, and of what the agent cannot carry out", async () => {
+  test("warns of what the agent cannot carry out, and of old data", async () => {
     const routingFacts = {
       ...{ isAgentRunning: true, state: undefined, bird: undefined, kernelRoutes: [], refusedClaims: [] },
       ...{ routingProblems: [], policyProblems: ['policy "x" denies'] },
