@@ -18,6 +18,8 @@ export interface PolicyDemand {
 }
 
 export interface AgentCircumstances {
+  /** Whether a network config on this host runs the plugin. */
+  readonly hasNetwork: boolean;
   /** The installed network config has `policy.type`. */
   readonly isPolicyRequired: boolean;
   /** `unknown`: why it could not be read. */
@@ -44,18 +46,21 @@ export function policyDemand(resources: PolicyResources, node: string): PolicyDe
   };
 }
 
-type Facts = Pick<HostFacts, "agent" | "hasPolicyTable">;
+type Facts = Pick<HostFacts, "agent" | "hasPolicyTable" | "podLinks">;
 
 export function agentFindings(facts: Facts, circumstances: AgentCircumstances): readonly Finding[] {
   return [agentFinding(facts, circumstances), policyFinding(facts, circumstances)];
 }
 
-function agentFinding({ agent, hasPolicyTable }: Facts, circumstances: AgentCircumstances): Finding {
+function agentFinding({ agent, hasPolicyTable, podLinks }: Facts, circumstances: AgentCircumstances): Finding {
   const check = "node agent";
   if (agent === "running") return { check, state: "ok", message: "running" };
   // Only it writes the policy table.
   if (agent === "not used" && !hasPolicyTable) {
     return { check, state: "ok", message: "not used: it has not run since this host was started" };
+  }
+  if (!circumstances.hasNetwork && podLinks.length === 0 && !hasPolicyTable) {
+    return { check, state: "ok", message: "not running, and not needed: this host has no network and no containers" };
   }
   const lost = "changed policies and pools have no effect here, and flushed tables are not restored";
   return {

@@ -70,7 +70,10 @@ describe("node check", () => {
     const { stdout } = await runInside(["node", "check", "-o", "json"], { hostFacts: well });
     expect(JSON.parse(stdout)).toEqual({
       ok: true,
-      findings: [...findingsOf(well), ...agentFindings(well, { isPolicyRequired: false, demand: NO_DEMAND })],
+      findings: [
+        ...findingsOf(well),
+        ...agentFindings(well, { hasNetwork: false, isPolicyRequired: false, demand: NO_DEMAND }),
+      ],
     });
   });
 
@@ -104,7 +107,7 @@ describe("node check", () => {
   test.each(POLICY_CASES)(
     "agent %s, policy table %p, policy.type %p, policies %j: the agent is %s, policy is %s",
     (agent, hasPolicyTable, isPolicyRequired, demand, ofAgent, ofPolicy, message) => {
-      const found = agentFindings({ agent, hasPolicyTable }, { isPolicyRequired, demand });
+      const found = agentFindings({ ...well, agent, hasPolicyTable }, { hasNetwork: true, isPolicyRequired, demand });
 
       expect(found.map(({ state }) => `${state}`)).toEqual([ofAgent, ofPolicy]);
       expect(found[1]?.message).toContain(message);
@@ -112,11 +115,22 @@ describe("node check", () => {
     },
   );
 
+  test.each([
+    ["a network", true, [], "failed"],
+    ["containers", false, [link], "failed"],
+    ["neither", false, [], "ok"],
+  ] as const)("a stopped agent matters on a host with %s", (_, hasNetwork, podLinks, state) => {
+    const facts = { agent: "stopped", hasPolicyTable: false, podLinks } as const;
+
+    expect(agentFindings(facts, { hasNetwork, isPolicyRequired: false, demand: NO_DEMAND })[0]?.state).toBe(state);
+  });
+
   test("says what to start, with systemd or in a cluster", () => {
     const remedies = (more: object, agent: AgentState = "stopped") =>
-      agentFindings({ agent, hasPolicyTable: false }, { isPolicyRequired: false, demand: db, ...more }).map(
-        ({ remedy }) => remedy,
-      );
+      agentFindings(
+        { ...well, agent, hasPolicyTable: false },
+        { hasNetwork: true, isPolicyRequired: false, demand: db, ...more },
+      ).map(({ remedy }) => remedy);
 
     expect(remedies({})).toEqual([`systemctl start ${identity.nodeAgent}`, `systemctl start ${identity.nodeAgent}`]);
     expect(remedies({}, "running")).toEqual([undefined, `journalctl --unit ${identity.nodeAgent}`]);

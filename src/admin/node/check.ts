@@ -66,9 +66,10 @@ interface Circumstances extends Omit<AgentCircumstances, "demand">, SwitchFacts 
 export async function circumstancesOf(context: Context, given: Given): Promise<Circumstances> {
   const network = await findInstalledNetwork(context).catch(() => undefined);
   if (network === undefined)
-    return { isPolicyRequired: false, isDatastoreKnown: await isDatastoreChosen(context, given) };
+    return { hasNetwork: false, isPolicyRequired: false, isDatastoreKnown: await isDatastoreChosen(context, given) };
   const { config } = network.decoded;
   return {
+    hasNetwork: true,
     isPolicyRequired: config.policyType !== undefined,
     allowsFurtherSources: config.features.allowedSourcePrefixes,
     isDatastoreKnown: true,
