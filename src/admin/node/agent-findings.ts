@@ -23,7 +23,7 @@ export interface AgentCircumstances {
   /** The installed network config has `policy.type`. */
   readonly isPolicyRequired: boolean;
   /** `unknown`: why it could not be read. */
-  readonly demand: PolicyDemand | { readonly unknown: string };
+  readonly demand: PolicyDemand | { readonly unknown: string; readonly remedy?: string };
   /** The node of Kubernetes that the agent is a pod of; absent: systemd starts it. */
   readonly podOfNode?: string;
 }
@@ -82,7 +82,7 @@ function policyFinding({ agent, hasPolicyTable }: Facts, circumstances: AgentCir
   }
   if ("unknown" in demand) {
     const message = `no table; whether a policy selects containers of this host is unknown: ${demand.unknown}`;
-    return { check, state: "warning", message, remedy: `${identity.adminTool} datastore check` };
+    return { check, state: "warning", message, remedy: demand.remedy ?? `${identity.adminTool} datastore check` };
   }
   const [message] = demandText(demand);
   if (message !== undefined) return { check, state: "failed", message, remedy };

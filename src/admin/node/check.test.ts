@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
 import { seed } from "../../../test/support/ipam.ts";
-import type { Change } from "../../datastore/datastore.ts";
+import type { Change, Datastore } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
-import { resourceKey } from "../../model/keys.ts";
+import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { agentFindings, NO_DEMAND, type PolicyDemand } from "./agent-findings.ts";
 import { findingsOf } from "./check.ts";
 import type { AgentState, HostFacts, PodLinkFacts } from "./host-facts.ts";
@@ -196,6 +196,64 @@ describe("node check", () => {
 
       expect(code).toBe(0);
       expect(stdout).toMatch(/^warning +network policy +.*is unknown: Cannot open it/m);
+    });
+
+    const configured = (more: object) => ({
+      "/etc/cni/net.d/10-net.conf": JSON.stringify({
+        ...{ name: "pods", cniVersion: "1.0.0", type: identity.product, ipam: { type: identity.ipamType } },
+        ...{ datastore_type: "embedded", datastore_path: import.meta.path, ...more },
+      }),
+    });
+    const withConfig = (more: object, facts: Partial<HostFacts> = {}) =>
+      runInside(["node", "check"], {
+        ...{ files: configured(more), hostName: "here", store: openMemory() },
+        hostFacts: { ...well, agent: "not used", hasPolicyTable: false, ...facts },
+      });
+    const ABSENT_FILE = `${import.meta.dir}/absent`;
+
+    test.each([
+      ["the datastore's file, with containers", { datastore_path: ABSENT_FILE }, [link], "warning", ABSENT_FILE],
+      ["the datastore's file, without containers", { datastore_path: ABSENT_FILE }, [], "ok", "nothing to enforce"],
+      ["the file of the node's name", { nodename_file: ABSENT_FILE }, [], "warning", ABSENT_FILE],
+    ] as const)("if it lacks %s", async (_, more, podLinks, state, message) => {
+      const { stdout } = await withConfig(more, { podLinks });
+
+      expect(stdout).toMatch(new RegExp(`^${state} +network policy .*${message}`, "m"));
+    });
+
+    test("a record that cannot be read is a warning", async () => {
+      const broken = { kind: "put" as const, key: resourceKey("hostendpoints", { name: "eth0" }), value: "{" };
+      const { code, stdout } = await run({}, broken);
+
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^warning +network policy +.*is unknown: .*eth0/m);
+    });
+
+    test("works on a node of Kubernetes whose name cannot be read", async () => {
+      const kubernetes = { datastore_type: "kubernetes", kubernetes: { kubeconfig: "/k" } };
+      const { code, stdout } = await withConfig({ ...kubernetes, nodename_file: ABSENT_FILE }, { agent: "stopped" });
+
+      expect(code).toBe(1);
+      expect(stdout).toContain("--field-selector spec.nodeName=here");
+    });
+
+    test.each([
+      ["nothing if policy is required anyway", { policy: { type: "k8s" } }, []],
+      ["no endpoints if there are no policies", {}, ["networkpolicies", "globalnetworkpolicies", "hostendpoints"]],
+    ])("%s", async (_, more, kinds) => {
+      const store: Datastore = openMemory();
+      const prefixes: string[] = [];
+      const original = store.read.bind(store);
+      const read: Datastore["read"] = (wanted, at) => {
+        for (const each of wanted) if (each.kind === "prefix") prefixes.push(each.prefix);
+        return original(wanted, at);
+      };
+      await runInside(["node", "check"], {
+        ...{ files: configured(more), hostName: "here", store: Object.assign(store, { read }) },
+        hostFacts: { ...well, hasPolicyTable: false },
+      });
+
+      expect(prefixes).toEqual(kinds.map((plural) => resourcesPrefix(plural)));
     });
   });
 

@@ -1,17 +1,20 @@
 import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { kubeAccess } from "../../config/kube-access.ts";
 import { counted } from "../../counted.ts";
-import { describeFailure, PluginError } from "../../errors.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
+import { describeFailure } from "../../errors.ts";
 import { describeDrop, describePartialDrop, remedyOf } from "../../firewall/forward-chains.ts";
 import type { Family } from "../../ip/address.ts";
-import { readPolicy } from "../../policy/read-resources.ts";
+import { hasPolicies, readPolicy } from "../../policy/read-resources.ts";
+import { redact } from "../../redaction.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
-import { choiceOf, withDatastore } from "../datastore/open.ts";
+import { choiceOf, withDatastore, withDatastoreIfAny } from "../datastore/open.ts";
 import { paint } from "../paint.ts";
+import { remedyFor } from "../resources/unreadable-remedy.ts";
 import { type AgentCircumstances, agentFindings, NO_DEMAND, policyDemand } from "./agent-findings.ts";
 import type { Finding } from "./finding.ts";
 import type { HostFacts } from "./host-facts.ts";
-import { nameOfNode } from "./node-name.ts";
+import { nameOfNode, nodeOrHostName } from "./node-name.ts";
 import { ownTableFindings, type SwitchFacts } from "./own-table-findings.ts";
 
 export const nodeCheck: Command = {
@@ -22,7 +25,7 @@ export const nodeCheck: Command = {
     "Runs on the node, as root. Checks IP forwarding, looks for firewall chains that drop forwarded packets, and checks whether",
     "the product's own tables (NAT, floating IPs, spoofing, host ports, policy) and the reverse path filters of pods are in place.",
     "A node agent that no longer runs is a failure, and so is a policy that selects containers of this host while nothing enforces it;",
-    "the datastore is read for that only if this host has no policy table.",
+    "the datastore is read for that only if this host has no policy table and its network config does not require one.",
     "Reports each problem with the commands that fix it; changes nothing. The exit code is 1 if a check has failed.",
   ].join("\n"),
   needsDatastore: true,
@@ -43,10 +46,11 @@ export const nodeCheck: Command = {
 async function checkNode(context: Context, given: Given): Promise<readonly Finding[]> {
   const facts = await context.readHostFacts();
   const circumstances = await circumstancesOf(context, given);
-  const isDemandKnown = facts.hasPolicyTable || !circumstances.isDatastoreKnown;
+  // With a table, or if policy is required, the finding does not depend on it.
+  const isDecided = facts.hasPolicyTable || circumstances.isPolicyRequired || !circumstances.isDatastoreKnown;
   return checkFacts(facts, {
     ...circumstances,
-    demand: isDemandKnown ? NO_DEMAND : await readDemand(context, given),
+    demand: isDecided ? NO_DEMAND : await readDemand(context, given, facts),
   });
 }
 
@@ -73,7 +77,7 @@ export async function circumstancesOf(context: Context, given: Given): Promise<C
     isPolicyRequired: config.policyType !== undefined,
     allowsFurtherSources: config.features.allowedSourcePrefixes,
     isDatastoreKnown: true,
-    ...(kubeAccess(config) === undefined ? {} : { podOfNode: await nameOfNode(context, given) }),
+    ...(kubeAccess(config) === undefined ? {} : { podOfNode: await nodeOrHostName(context, given) }),
   };
 }
 
@@ -84,22 +88,27 @@ async function isDatastoreChosen(context: Context, given: Given): Promise<boolea
   );
 }
 
-async function readDemand(context: Context, given: Given): Promise<AgentCircumstances["demand"]> {
+type Demand = AgentCircumstances["demand"];
+
+async function readDemand(context: Context, given: Given, { podLinks }: HostFacts): Promise<Demand> {
+  // A host that has never had a container has no embedded datastore either.
+  const open = podLinks.length === 0 ? withDatastoreIfAny : withDatastore;
   try {
     const node = await nameOfNode(context, given);
-    return await withDatastore(context, given, async (store) =>
-      policyDemand((await readPolicy(store)).resources, node),
-    );
+    return (await open(context, given, (store) => demandIn(store, node))) ?? NO_DEMAND;
   } catch (failure) {
     context.signal.throwIfAborted();
-    // The embedded datastore of a host without any record.
-    if (failure instanceof PluginError && isAbsence(failure.cause)) return NO_DEMAND;
-    return { unknown: describeFailure(failure) };
+    return { unknown: redact(describeFailure(failure)) };
   }
 }
 
-function isAbsence(cause: unknown): boolean {
-  return cause instanceof Error && "code" in cause && cause.code === "ENOENT";
+async function demandIn(store: Datastore, node: string): Promise<Demand> {
+  if (!(await hasPolicies(store))) return NO_DEMAND;
+  const { resources, unreadable } = await readPolicy(store);
+  const demand = policyDemand(resources, node);
+  const [first] = unreadable;
+  if (first === undefined || demand.workloads.length + demand.hostEndpoints.length > 0) return demand;
+  return { unknown: describeFailure(first.failure), remedy: remedyFor(first.key) };
 }
 
 export function findingsOf(facts: HostFacts & SwitchFacts): readonly Finding[] {

@@ -15,7 +15,7 @@ import { USUAL_GRACE_MILLISECONDS } from "../ipam/endpoint-problems.ts";
 import type { Finding as IpamFinding } from "../ipam/findings.ts";
 import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
 import { checkFacts, circumstancesOf } from "../node/check.ts";
-import { nameOfNode } from "../node/node-name.ts";
+import { nodeOrHostName } from "../node/node-name.ts";
 import type { DatastoreState } from "./facts.ts";
 import { containerStates, type HostStatusFacts, policyStates } from "./host-facts.ts";
 import { readDatastoreState } from "./read-datastore.ts";
@@ -23,7 +23,7 @@ import { readDatastoreState } from "./read-datastore.ts";
 export async function readHostStatus(context: Context, given: Given): Promise<HostStatusFacts> {
   const network = await readNetwork(context);
   const hostName = await context.hostName();
-  const node = await nameOfNode(context, given).catch(() => hostName.toLowerCase());
+  const node = await nodeOrHostName(context, given);
   const circumstances = await circumstancesOf(context, given);
   const records = circumstances.isDatastoreKnown ? await readRecords(context, given) : NO_RECORDS;
   const { policy } = records;
