@@ -253,6 +253,45 @@ describe("convert", () => {
     });
   });
 
+  test("decodes the labels and the name of a policy as former releases stored it", async () => {
+    const hidden = { labels: { role: "db", "example.org/zone": "a" }, annotations: { note: "kept" }, uid: "u" };
+    const metadata = {
+      ...{ name: "default.web", namespace: "shop" },
+      annotations: { "example.org/metadata": JSON.stringify(hidden), "cni.example.org/a": "b" },
+    };
+    const spec = { tier: "default", selector: "role == 'db'" };
+
+    const resource = await converted({ apiVersion: "crd.example.org/v1", kind: "NetworkPolicy", metadata, spec });
+    expect(resource).toEqual({
+      ...{ apiVersion: API_VERSION, kind: "NetworkPolicy", spec },
+      metadata: {
+        ...{ name: "web", namespace: "shop" },
+        labels: { role: "db", [`${identity.labelPrefix}zone`]: "a" },
+        annotations: { note: "kept", [`cni.${identity.labelPrefix}a`]: "b" },
+      },
+    });
+  });
+
+  test("renames only keys of labels, annotations and selectors that are in the other group", async () => {
+    const paths = [{ exact: "/example.org/x" }];
+    const owner = { apiVersion: "example.org/v3", kind: "Tier", name: "t", uid: "u" };
+    const labels = { "example.org/a": "example.org/b", "myexample.org/c": "d", selector: "example.org/e" };
+    const document = (own: string) => ({
+      selector: `myexample.org/role == "example.org/a" && has(pcns.${own}name) && ${own}b in {'cni.example.org/c'}`,
+      ingress: [{ action: "Allow", protocol: "TCP", source: { notSelector: `!has(${own}x)` }, http: { paths } }],
+    });
+    const resource = await converted({
+      ...{ apiVersion: "example.org/v3", kind: "GlobalNetworkPolicy", spec: document("example.org/") },
+      metadata: { name: "p", ownerReferences: [owner], labels },
+    });
+
+    const { "example.org/a": renamed, ...others } = labels;
+    expect(resource).toEqual({
+      ...{ apiVersion: API_VERSION, kind: "GlobalNetworkPolicy", spec: document(identity.labelPrefix) },
+      metadata: { name: "p", labels: { [`${identity.labelPrefix}a`]: renamed, ...others } },
+    });
+  });
+
   test.each(["GlobalNetworkPolicy", "FelixConfiguration"])("apply of such a %s names the command", async (kind) => {
     const stdin = JSON.stringify({ apiVersion: "example.org/v3", kind, metadata: { name: "default" }, spec: {} });
     const { code, stderr } = await runInside(["apply", "-f", "-"], { stdin });

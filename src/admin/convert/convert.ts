@@ -23,7 +23,7 @@ export const convertCommand: Command = {
   description: [
     "Reads ipPool, node, bgpPeer, hostEndpoint, workloadEndpoint, profile and policy of the v1 API, and NetworkPolicies of the",
     "orchestrator (networking.k8s.io/v1, extensions/v1beta1), and prints them as resources of this release. Resources of v3 are",
-    "printed as they are; those of another API group (GROUP/v3, crd.GROUP/v1) get this product's, in selectors and annotations too.",
+    "printed as they are; those of another API group (GROUP/v3, crd.GROUP/v1) get this product's, in labels, annotations and selectors too.",
     "No datastore is needed, and nothing is written.",
     "Names that v3 does not allow are changed, with a hash of the original. A field that would be lost, and a resource that is not",
     "valid, are errors, unless --ignore-validation is given: then they are reported on stderr.",
