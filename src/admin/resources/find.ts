@@ -91,15 +91,22 @@ export async function notFound(
   });
 }
 
-/** A name identifies a resource in one namespace: those of others with this name, for `NAMESPACE/NAME`. */
+/**
+ * Resources of other namespaces with this name, as `NAMESPACE/NAME`. Only of kinds with other names: podman's users type
+ * them without a namespace. If they cannot be listed, nothing is suggested.
+ */
 async function namesElsewhere(
   store: Datastore,
   { kind, name }: { kind: Selection["kind"]; name: Selection["names"][number] },
 ): Promise<string | undefined> {
-  if (name.namespace === undefined) return undefined;
-  const { readable } = await findAll(store, kind);
-  const same = readable.filter(({ resource }) =>
-    [resource.metadata.name, ...(kind.otherNames?.(resource).names ?? [])].includes(name.name),
+  const { otherNames } = kind;
+  if (name.namespace === undefined || otherNames === undefined) return undefined;
+  const all = await findAll(store, kind).catch((failure: unknown) => {
+    if (failure instanceof PluginError) return undefined;
+    throw failure;
+  });
+  const same = (all?.readable ?? []).filter(({ resource }) =>
+    [resource.metadata.name, ...otherNames(resource).names].includes(name.name),
   );
   const titles = [...new Set(same.map(({ resource }) => `${resource.metadata.namespace}/${name.name}`))];
   const [only, ...others] = titles;

@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { storeAround } from "../../../test/support/wrapped-store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
+import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
@@ -174,6 +176,32 @@ describe("get", () => {
       await apply();
 
       expect((await ctl(["get", "wep", "db"])).stderr).toContain("it is in another namespace: use prod/db");
+    });
+
+    const lists: string[] = [];
+    const closed = () =>
+      storeAround(store, {
+        read: (wanted) => {
+          const [everywhere] = wanted.flatMap((each) => (each.kind === "prefix" ? [each.prefix] : []));
+          if (everywhere !== undefined) lists.push(everywhere);
+          if (everywhere === undefined || everywhere.endsWith("/default/")) return store.read(wanted);
+          return Promise.reject(new PluginError("datastore-unavailable", "workloadendpoints is forbidden"));
+        },
+      });
+
+    test("one who may not list other namespaces is told that it does not exist", async () => {
+      await apply();
+      const { stderr } = await runInside(["get", "wep", "dbb"], { store: closed() });
+
+      expect(stderr).toContain("workloadendpoint/default/dbb: it does not exist");
+      expect(stderr).not.toContain("forbidden");
+    });
+
+    test("other namespaces are not searched for kinds that have one name only", async () => {
+      lists.length = 0;
+      await runInside(["get", "networkpolicy", "dbb"], { store: closed() });
+
+      expect(lists.filter((prefix) => !prefix.endsWith("/default/"))).toEqual([]);
     });
   });
 
