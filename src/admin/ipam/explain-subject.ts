@@ -6,6 +6,7 @@ import { resourcesPrefix } from "../../model/keys.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
 import { UsageError } from "../command.ts";
+import { namedBy, workloadNames } from "../workload-names.ts";
 
 export type Subject =
   | { readonly kind: "pod"; readonly namespace: string; readonly name: string }
@@ -28,22 +29,30 @@ export function describeSubject(subject: Subject): string {
   return subject.kind === "pod" ? `pod "${subject.namespace}/${subject.name}"` : `container ${quoted(subject.word)}`;
 }
 
-/** A pod's name without its namespace is enough if no other namespace has such a pod, and no container the name. */
+/** A pod's name without its namespace is enough if no other pod and no container has the name. */
 export async function resolveSubject(store: Datastore, subject: Subject): Promise<Subject> {
   if (subject.kind === "pod") return subject;
   const { readable } = await readEndpoints(store);
-  const pods = readable.filter(({ spec }) => spec.pod === subject.word);
-  if (pods.length === 0 || readable.some((endpoint) => belongsTo(endpoint, subject))) return subject;
+  const named = namedBy(subject.word, readable, workloadNames);
+  const pods = named.filter(({ spec }) => spec.pod === subject.word);
+  if (pods.length === 0) return subject;
+  const containers = named.filter(({ spec }) => spec.pod !== subject.word);
   const [namespace = "", ...others] = new Set(pods.map(({ metadata }) => metadata.namespace ?? ""));
-  if (others.length === 0) return { kind: "pod", namespace, name: subject.word };
-  const titles = [namespace, ...others].map((each) => `${each}/${subject.word}`).join(", ");
-  throw new UsageError(`${quoted(subject.word)} names several pods; give one of ${titles}`);
+  if (others.length + containers.length === 0) return { kind: "pod", namespace, name: subject.word };
+  const titles = [
+    ...[namespace, ...others].map((each) => `${each}/${subject.word}`),
+    ...new Set(containers.map(({ spec }) => `the container ID ${spec.containerID ?? ""}`)),
+  ];
+  throw new UsageError(`${quoted(subject.word)} names several workloads; give one of ${titles.join(", ")}`);
 }
 
 export async function findEndpoints(store: Datastore, subject: Subject): Promise<ReadEach<WorkloadEndpoint>> {
   const namespace = subject.kind === "pod" ? subject.namespace : undefined;
   const { readable, unreadable } = await readEndpoints(store, namespace);
-  const found = readable.filter((endpoint) => belongsTo(endpoint, subject));
+  const found =
+    subject.kind === "pod"
+      ? readable.filter(({ spec }) => spec.pod === subject.name)
+      : namedBy(subject.word, readable, workloadNames);
   const containers = new Set(found.map(({ spec }) => spec.containerID));
   if (subject.kind === "pod" || containers.size < 2) return { readable: found, unreadable };
   throw new UsageError(
@@ -54,10 +63,4 @@ export async function findEndpoints(store: Datastore, subject: Subject): Promise
 async function readEndpoints(store: Datastore, namespace?: string): Promise<ReadEach<WorkloadEndpoint>> {
   const entries = await readAllEntries(store, resourcesPrefix("workloadendpoints", namespace));
   return readEach(entries, ({ value, key }) => workloadEndpoint.read(value, key));
-}
-
-function belongsTo({ spec }: WorkloadEndpoint, subject: Subject): boolean {
-  if (subject.kind === "pod") return spec.pod === subject.name;
-  const { containerID = "", workload } = spec;
-  return containerID.startsWith(subject.word) || (spec.pod === undefined && workload === subject.word);
 }

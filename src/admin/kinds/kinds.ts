@@ -19,6 +19,7 @@ import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { describeEndpoint, describeNode } from "../ipam/describe.ts";
 import { releaseNode } from "../resources/delete-node.ts";
 import { usersOfEndpoint, usersOfNode } from "../resources/uses.ts";
+import { workloadNames } from "../workload-names.ts";
 import { BGP_CONFIGURATION_ROW, BGP_FILTER_ROW, BGP_PEER_ROW } from "./bgp.ts";
 import type { AdminKind } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
@@ -98,10 +99,7 @@ const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
     { header: "PROFILES", cell: ({ spec }) => (spec.profiles ?? []).join(","), isWide: true },
     { header: "MAC", cell: ({ spec }) => spec.mac ?? "", isWide: true },
   ],
-  otherNames: ({ spec: { pod, workload, containerID } }) => ({
-    names: [pod, workload].filter((name) => name !== undefined),
-    ids: containerID === undefined ? [] : [containerID],
-  }),
+  otherNames: workloadNames,
   describe: describeEndpoint,
   usersOf: usersOfEndpoint,
   remedyIfInUse: "end its container, or use --force: the addresses stay allocated until its DEL",

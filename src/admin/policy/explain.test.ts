@@ -243,7 +243,7 @@ describe("policy explain", () => {
     const { code, stderr } = await explain(words);
 
     expect(code).toBe(EXIT_USAGE);
-    expect(stderr).toContain('"web" names several pods; give one of default/web, prod/web');
+    expect(stderr).toContain('"web" names several workloads; give one of default/web, prod/web');
   });
 
   test.each([

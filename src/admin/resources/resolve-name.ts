@@ -7,16 +7,18 @@ import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import { quoted } from "../../quote.ts";
 import type { AdminKind } from "../kinds/kind.ts";
+import { namedBy } from "../workload-names.ts";
 import { referenceText, type Selection } from "./reference.ts";
-import { findAll, findOne, type Stored } from "./stored.ts";
+import { findAll, findOne } from "./stored.ts";
 
 /** A name that means nothing stays as it is: the command then reports it. */
 export async function resolveName(store: Datastore, kind: AdminKind, name: ResourceName): Promise<ResourceName> {
-  if (kind.otherNames === undefined) return name;
+  const { otherNames } = kind;
+  if (otherNames === undefined) return name;
   const own = await findOne(store, kind, name);
   if (own.readable.length + own.unreadable.length > 0) return name;
   const { readable } = await findAll(store, kind, name.namespace);
-  const [only, ...others] = namedBy(name.name, readable);
+  const [only, ...others] = namedBy(name.name, readable, ({ resource }) => otherNames(resource));
   if (only === undefined) return name;
   if (others.length === 0) return { ...name, name: only.resource.metadata.name };
   const all = [only, ...others].map(({ resource }) => referenceText(kind, { ...name, name: resource.metadata.name }));
@@ -37,14 +39,3 @@ export async function resolveSelections(
   }
   return resolved;
 }
-
-/** Whole names first: the beginning of an ID may be the name of another container. */
-function namedBy(word: string, all: readonly Stored[]): readonly Stored[] {
-  const namesOf = ({ kind, resource }: Stored) => kind.otherNames?.(resource) ?? { names: [], ids: [] };
-  const byName = all.filter((stored) => namesOf(stored).names.includes(word));
-  if (byName.length > 0 || word.length < SHORTEST_ID) return byName;
-  return all.filter((stored) => namesOf(stored).ids.some((id) => id.startsWith(word)));
-}
-
-/** Characters of an ID that are enough to name a container, as podman prints 12 of them. */
-const SHORTEST_ID = 4;
