@@ -3,7 +3,7 @@
 import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import { isFinished } from "../../model/finished-pods.ts";
-import { isBeforeRouting, policiesOf } from "../../policy/judge/judge.ts";
+import { enforcedPoliciesOf } from "../../policy/judge/judge.ts";
 import type { PolicyResources } from "../../policy/judge/resources.ts";
 import { titleOf } from "../policy/explain-peer.ts";
 import type { Finding } from "./finding.ts";
@@ -31,13 +31,8 @@ export interface AgentCircumstances {
 export const NO_DEMAND: PolicyDemand = { workloads: [], hostEndpoints: [] };
 
 export function policyDemand(resources: PolicyResources, node: string): PolicyDemand {
-  const directions = ["ingress", "egress"] as const;
   const local = resources.endpoints.filter((endpoint) => endpoint.spec.node === node && !isFinished(endpoint));
-  const selected = local.filter((endpoint) =>
-    directions.some((direction) =>
-      policiesOf(endpoint, direction, resources).some((policy) => !isBeforeRouting(policy)),
-    ),
-  );
+  const selected = local.filter((endpoint) => enforcedPoliciesOf(endpoint, resources).length > 0);
   return {
     workloads: selected.map(titleOf),
     hostEndpoints: resources.hostEndpoints

@@ -3,7 +3,7 @@ import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Unreadable } from "../../datastore/read-each.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { isFinished } from "../../model/finished-pods.ts";
-import { policiesOf } from "../../policy/judge/judge.ts";
+import { enforcedPoliciesOf } from "../../policy/judge/judge.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import type { Finding as IpamFinding } from "../ipam/findings.ts";
 import type { Finding as NodeFinding } from "../node/finding.ts";
@@ -89,8 +89,7 @@ export function policyStates(resources: PolicyResources, node: string): readonly
 }
 
 function policyNames(endpoint: AnyEndpoint, resources: PolicyResources): readonly string[] {
-  const all = (["ingress", "egress"] as const).flatMap((direction) => policiesOf(endpoint, direction, resources));
-  return [...new Set(all.map(policyName))];
+  return [...new Set(enforcedPoliciesOf(endpoint, resources).map(policyName))];
 }
 
 function policyName({ kind, metadata: { name, namespace } }: AnyPolicy): string {

@@ -81,6 +81,17 @@ describe("status of a host without Kubernetes", () => {
     expect(code).toBe(EXIT_FAILED);
   });
 
+  test.each(["preDNAT", "doNotTrack"])("a policy with %s concerns host endpoints alone", async (field) => {
+    const spec = { selector: "all()", types: ["Ingress"], applyOnForward: true, [field]: true };
+    await seed(store, container("db", "here", "10.0.0.1"));
+    await seed(store, put("hostendpoints", "HostEndpoint", "uplink", { node: "here", interfaceName: "eth0" }));
+    await seed(store, put("globalnetworkpolicies", "GlobalNetworkPolicy", "early", spec));
+    const { stdout } = await status();
+
+    expect(stdout).toMatch(/^default\/db +pods +10\.0\.0\.1 +venddb +0$/m);
+    expect(stdout).toMatch(/^globalnetworkpolicy\/early +default +host endpoint uplink$/m);
+  });
+
   test.each<[string, AdminSurroundings, readonly Change[], readonly string[]]>([
     [
       "a policy that nothing enforces",

@@ -150,6 +150,12 @@ export function policiesOf(
     .toSorted(comparePolicies);
 }
 
+/** Those of both directions that are enforced on the endpoint. */
+export function enforcedPoliciesOf(endpoint: AnyEndpoint, resources: PolicyResources): readonly AnyPolicy[] {
+  const all = (["ingress", "egress"] as const).flatMap((direction) => policiesOf(endpoint, direction, resources));
+  return endpoint.kind === "WorkloadEndpoint" ? all.filter((policy) => !isBeforeRouting(policy)) : all;
+}
+
 /** Such policies concern hosts only, and decide only what their rules match. */
 export function isBeforeRouting(policy: AnyPolicy): boolean {
   return policy.kind === "GlobalNetworkPolicy" && (policy.spec.doNotTrack || policy.spec.preDNAT);
