@@ -13,6 +13,7 @@ import { readFloatingState, readGuardState, readNatState } from "../../firewall/
 import { identity } from "../../identity.ts";
 import { addressBits } from "../../ip/address.ts";
 import { readText } from "../../linux/files.ts";
+import { isLocked } from "../../linux/flock.ts";
 import { isKernelError } from "../../linux/kernel-error.ts";
 import { directNetfilter } from "../../linux/netfilter-access.ts";
 import { ownSockets } from "../../linux/netlink-socket.ts";
@@ -64,10 +65,12 @@ async function readFacts(environment: Environment): Promise<HostFacts> {
   };
 }
 
-/** Its lock stays until the host is switched off. */
-function agentState(environment: Environment): AgentState {
+/** The file of its lock stays until the host is switched off. It holds the lock before it serves calls. */
+export function agentState(environment: Environment): AgentState {
   if (isAgentRunning(environment)) return "running";
-  return existsSync(agentLockPath(environment)) ? "stopped" : "not used";
+  const lock = agentLockPath(environment);
+  if (!existsSync(lock)) return "not used";
+  return isLocked(lock) ? "running" : "stopped";
 }
 
 function readPodLinks(allowed: readonly AllowedSource[]): readonly PodLinkFacts[] {

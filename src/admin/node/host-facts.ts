@@ -25,7 +25,7 @@ export interface HostFacts {
   readonly knowsClusterSources: boolean;
 }
 
-/** "stopped": it has run since the host was started. */
+/** "running": or starting; "stopped": it has run since the host was started. */
 export type AgentState = "running" | "stopped" | "not used";
 
 /** The host's end of the link to a pod. */
