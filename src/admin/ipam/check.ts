@@ -72,6 +72,16 @@ export const ipamCheck: Command = {
   },
 };
 
+/** What it finds, for `status`: changes nothing. */
+export async function findIpamProblems(
+  store: Datastore,
+  where: { readonly context: Context; readonly given: Given; readonly isEmbedded: boolean },
+): Promise<readonly Pick<Finding, "severity" | "message">[]> {
+  const host = await searchHostIfKnown(store, where);
+  const options = { host, fixes: false, graceMilliseconds: USUAL_GRACE_MILLISECONDS };
+  return (await examine(store, where.context, options)).findings;
+}
+
 interface Report {
   readonly counts: {
     readonly pools: number;
@@ -196,7 +206,7 @@ async function judgeHost(
 }
 
 /** A single check may report operations in progress, since it reads the datastore in pages. */
-export async function checkTwice(store: Datastore, context: Context, graceMilliseconds: number): Promise<Checked> {
+async function checkTwice(store: Datastore, context: Context, graceMilliseconds: number): Promise<Checked> {
   const first = await checkOnce(store, { now: context.now(), graceMilliseconds });
   if (first.findings.length === 0) return first;
   await context.wait(RECHECK_DELAY_MILLISECONDS);

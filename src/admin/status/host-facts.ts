@@ -49,7 +49,8 @@ export interface HostStatusFacts {
   readonly policies: readonly PolicyState[];
   /** Those of the check of a node; `problem`: why it could not be checked. */
   readonly nodeCheck: readonly NodeFinding[] | { readonly problem: string };
-  readonly ipam: readonly IpamFinding[];
+  /** Those of `ipam check`. */
+  readonly ipam: readonly Pick<IpamFinding, "severity" | "message">[];
   readonly unreadable: readonly Unreadable[];
   /** What the node agent cannot carry out, in its own words. */
   readonly agentProblems: readonly string[];

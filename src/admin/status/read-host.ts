@@ -10,9 +10,7 @@ import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { redact } from "../../redaction.ts";
 import type { Context, Given } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { checkTwice } from "../ipam/check.ts";
-import { USUAL_GRACE_MILLISECONDS } from "../ipam/endpoint-problems.ts";
-import type { Finding as IpamFinding } from "../ipam/findings.ts";
+import { findIpamProblems } from "../ipam/check.ts";
 import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
 import { checkFacts, circumstancesOf } from "../node/check.ts";
 import { nodeOrHostName } from "../node/node-name.ts";
@@ -58,7 +56,7 @@ async function readNetwork(context: Context): Promise<HostStatusFacts["network"]
 interface Records {
   readonly datastore: HostStatusFacts["datastore"];
   readonly policy?: ReadPolicy;
-  readonly ipam: readonly IpamFinding[];
+  readonly ipam: HostStatusFacts["ipam"];
 }
 
 /** Neither a network config nor a setting names a datastore. */
@@ -72,7 +70,7 @@ async function readRecords(context: Context, given: Given): Promise<Records> {
     return await withDatastore(context, given, async (store, settings) => {
       place = placeOf(settings);
       state = { ...state, kind: settings.kind };
-      return await readAll(store, { context, settings });
+      return await readAll(store, { context, given, settings });
     });
   } catch (failure) {
     context.signal.throwIfAborted();
@@ -82,12 +80,13 @@ async function readRecords(context: Context, given: Given): Promise<Records> {
 
 async function readAll(
   store: Datastore,
-  { context, settings }: { readonly context: Context; readonly settings: DatastoreSettings },
+  sources: { readonly context: Context; readonly given: Given; readonly settings: DatastoreSettings },
 ): Promise<Records> {
+  const { settings } = sources;
   const state = await readDatastoreState(store, settings.kind);
   const policy = await readPolicy(store);
-  const { findings } = await checkTwice(store, context, USUAL_GRACE_MILLISECONDS);
-  return { datastore: { ...state, place: placeOf(settings) }, policy, ipam: findings };
+  const ipam = await findIpamProblems(store, { ...sources, isEmbedded: settings.kind === "embedded" });
+  return { datastore: { ...state, place: placeOf(settings) }, policy, ipam };
 }
 
 function placeOf(settings: DatastoreSettings): string {
