@@ -23,15 +23,15 @@ const KINDS: ReadonlyMap<string, readonly string[]> = new Map([
 
 const CONTAINER_WORDS: ReadonlySet<string> = new Set(["container", "containers"]);
 
-/** What to do instead; `undefined` if the word does not name one of these kinds. */
-export function kubectlHint(word: string): string | undefined {
+/** What to do instead; `undefined` if the word does not name one of these kinds. `command`: if absent, it lists them. */
+export function kubectlHint(word: string, command?: string): string | undefined {
   const wanted = word.toLowerCase();
   if (CONTAINER_WORDS.has(wanted)) return `containers are those of the runtime (podman ps); ${ENDPOINTS_HINT}`;
   const [kind] = [...KINDS].find(([name, short]) => wordsOf(name, short).includes(wanted)) ?? [];
   if (kind === undefined) return undefined;
-  const plural = pluralOf(kind.toLowerCase());
+  const instead = command ?? `get ${pluralOf(kind.toLowerCase())}`;
   const endpoints = kind === "Pod" ? `; ${ENDPOINTS_HINT}` : "";
-  return `it is a kind of Kubernetes: use kubectl (kubectl get ${plural})${endpoints}`;
+  return `it is a kind of Kubernetes: use kubectl (kubectl ${instead})${endpoints}`;
 }
 
 const ENDPOINTS_HINT = "their endpoints in the network are workloadendpoints";

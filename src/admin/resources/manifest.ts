@@ -149,7 +149,7 @@ const STAGED = /^staged(kubernetes|global)?networkpolicy$/i;
 function unknownKind(word: string): string {
   if (STAGED.test(word))
     return `${quoted(word)} is not supported: staged policies are not enforced; use NetworkPolicy or GlobalNetworkPolicy`;
-  const hint = kubectlHint(word);
+  const hint = kubectlHint(word, "apply -f FILE");
   if (hint !== undefined) return `${quoted(word)} is not a kind of this tool: ${hint}`;
   const kinds = ADMIN_KINDS.map(({ kind }) => kind);
   const nearest = nearestName(word, kinds);

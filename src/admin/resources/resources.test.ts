@@ -96,7 +96,10 @@ describe("apply", () => {
   });
 
   test.each([
-    ["apply -f p.yaml", 'p.yaml: kind: "Pod" is not a kind of this tool: it is a kind of Kubernetes: use kubectl'],
+    [
+      "apply -f p.yaml",
+      'p.yaml: kind: "Pod" is not a kind of this tool: it is a kind of Kubernetes: use kubectl (kubectl apply -f FILE)',
+    ],
     ["apply p.yaml", '"apply" does not take arguments: got "p.yaml"; did you mean "-f p.yaml"?'],
     ["delete p.yaml", 'Unknown kind "p.yaml"; did you mean "-f p.yaml"?'],
   ])("names what was meant: %s", async (line, expected) => {
