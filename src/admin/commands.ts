@@ -18,6 +18,7 @@ import { MIGRATE_COMMANDS } from "./datastore/migrate/group.ts";
 import { clusterDiags } from "./diags/cluster-diags.ts";
 import { nodeDiags } from "./diags/node-diags.ts";
 import { explainCommand } from "./explain/explain.ts";
+import { optionsCommand } from "./help.ts";
 import { installCommand } from "./install/install.ts";
 import { uninstallCommand } from "./install/uninstall.ts";
 import { ipamCheck } from "./ipam/check.ts";
@@ -36,6 +37,7 @@ import { nodeStatus } from "./node/status.ts";
 import { policyCounters } from "./policy/counters.ts";
 import { policyExplain } from "./policy/explain.ts";
 import { policyTrace } from "./policy/trace.ts";
+import { annotateCommand } from "./resources/annotate.ts";
 import { apiResourcesCommand } from "./resources/api-resources.ts";
 import { deleteCommand } from "./resources/delete.ts";
 import { describeCommand } from "./resources/describe.ts";
@@ -72,6 +74,7 @@ export const COMMANDS: CommandGroup = {
     editCommand,
     patchCommand,
     labelCommand,
+    annotateCommand,
     deleteCommand,
     {
       kind: "group",
@@ -127,6 +130,7 @@ export const COMMANDS: CommandGroup = {
       summary: "Check CNI network configuration files",
       commands: [configCheck],
     },
+    optionsCommand,
     completionCommand(() => COMMANDS),
     completionNames(() => COMMANDS),
     versionCommand,

@@ -16,7 +16,7 @@ beforeEach(async () => {
     resource("IPPool", "blue", {}, { cidr: "10.0.0.0/24" }),
     resource("IPPool", "red", {}, { cidr: "10.0.1.0/24" }),
     resource("WorkloadEndpoint", "here"),
-    resource("WorkloadEndpoint", "there", { namespace: "prod" }),
+    resource("WorkloadEndpoint", "there", { namespace: "prod" }, { workload: "web" }),
   ];
   await runInside(["apply", "-f", "-"], { store, stdin: documents.join("\n---\n") });
 });
@@ -66,10 +66,13 @@ describe("completionNames()", () => {
       ["ippool/blue", "ippool/red"],
     ],
     [["get", "wep", ""], ["here"]],
-    [["get", "wep", "-n", "prod", ""], ["there"]],
+    [
+      ["get", "wep", "-n", "prod", ""],
+      ["web", "there"],
+    ],
     [
       ["get", "wep", "-A", ""],
-      ["here", "there"],
+      ["here", "web", "there"],
     ],
     [["get", "pools,nodes", ""], []],
     [["explain", ""], []],

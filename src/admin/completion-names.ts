@@ -74,6 +74,7 @@ async function namesOf(given: Given, context: Context): Promise<readonly string[
   if (selection === undefined || others.length > 0) return [];
   return withDatastore(context, given, async (store) => {
     const { readable } = await findAll(store, selection.kind, searchedNamespace(selection, given));
-    return readable.map(({ resource }) => resource.metadata.name);
+    const { kind } = selection;
+    return readable.flatMap(({ resource }) => [...(kind.otherNames?.(resource).names ?? []), resource.metadata.name]);
   });
 }

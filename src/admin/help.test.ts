@@ -22,6 +22,21 @@ describe("helpText()", () => {
     }
   });
 
+  test("names the command that lists the options of the datastore, and does not repeat them", async () => {
+    const text = await help("get");
+    const { code, stdout } = await runInside(["options"]);
+
+    expect(text).toContain('Run "vendorctl options" for the options that select the datastore.\n');
+    expect(text).not.toContain("--etcd-endpoints");
+    expect(await help("config check")).not.toContain("vendorctl options");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/--datastore-type TYPE +Datastore type: etcdv3 \(default\), embedded, or orchestrator/);
+    expect(stdout).toContain("--etcd-endpoints URLS");
+    expect(stdout).toContain("-o, --output FORMAT");
+    const json = JSON.parse((await runInside(["options", "-o", "json"])).stdout);
+    expect(json.datastore.map(({ name }: { name: string }) => name)).toContain("etcd-endpoints");
+  });
+
   test("keeps the second column aligned", async () => {
     expect(await help("get", 80)).toContain(
       [

@@ -1,8 +1,16 @@
 /** The help text of a command or a group, generated from its description. */
-import { COMMON_OPTIONS, type Command, type CommandGroup, commonOptionsOf, visibleCommands } from "./command.ts";
+import {
+  COMMON_OPTIONS,
+  type Command,
+  type CommandGroup,
+  commonOptionsOf,
+  EXIT_OK,
+  visibleCommands,
+  wantsJson,
+} from "./command.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Option } from "./option.ts";
-import { type Page, wrapped } from "./page.ts";
+import { type Page, stdoutPage, wrapped } from "./page.ts";
 
 /** `words`: the command line that leads to the subject, starting with the tool's name. */
 export function helpText(subject: Command | CommandGroup, words: readonly string[], page: Page): string {
@@ -41,12 +49,46 @@ function commandHelp(command: Command, words: readonly string[], { paint, width 
     paint.bold("Options:"),
     ...columns(options, width),
     ...(command.needsDatastore
-      ? ["", paint.bold("Datastore options:"), ...columns(DATASTORE_OPTIONS.map(optionRow), width)]
+      ? ["", ...wrapped(`Run "${tool} ${OPTIONS_COMMAND}" for the options that select the datastore.`, width)]
       : []),
     "",
     paint.bold("Examples:"),
     ...command.examples.flatMap(({ command: line, does }) => [`  # ${does}`, `  ${tool} ${line}`]),
   ];
+}
+
+const OPTIONS_COMMAND = "options";
+
+export const optionsCommand: Command = {
+  kind: "command",
+  name: OPTIONS_COMMAND,
+  summary: "List the options that commands share: those of the datastore, and those of all commands",
+  versionCheck: "none",
+  examples: [{ command: OPTIONS_COMMAND, does: "List them" }],
+  async run(context, given) {
+    if (wantsJson(given))
+      context.stdout(`${JSON.stringify({ common: COMMON_OPTIONS, datastore: DATASTORE_OPTIONS }, undefined, 2)}\n`);
+    else context.stdout(sharedOptionsText(stdoutPage(context)));
+    return EXIT_OK;
+  },
+};
+
+/** What the help of every single command would repeat. */
+function sharedOptionsText({ paint, width }: Page): string {
+  return [
+    paint.bold("Options of every command:"),
+    ...columns(COMMON_OPTIONS.map(optionRow), width),
+    "",
+    paint.bold("Options of every command that uses the datastore:"),
+    ...columns(DATASTORE_OPTIONS.map(optionRow), width),
+    "",
+    ...wrapped(
+      "An option takes precedence over its environment variable, and that over the configuration file. If none of them " +
+        "selects a datastore, it is that of the network that is installed on this host.",
+      width,
+    ),
+    "",
+  ].join("\n");
 }
 
 /** ` FILE`, or `[=WHERE]` if the value may be left out. */

@@ -22,6 +22,7 @@ import { splitLeadingOptions } from "./leading-options.ts";
 import { stderrPage, stdoutPage } from "./page.ts";
 import { reportError } from "./report-error.ts";
 import { withRequestLog } from "./request-log.ts";
+import { FILE_OPTION } from "./resources/sources.ts";
 import { unknownCommand } from "./unknown-command.ts";
 import { checkingVersion } from "./version/version-check.ts";
 
@@ -109,7 +110,8 @@ async function runCommand(
   }
   const [unwanted] = given.operands;
   if (command.operands === undefined && unwanted !== undefined) {
-    throw new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got ${quoted(unwanted)}`);
+    const hint = command.options?.includes(FILE_OPTION) ? `; did you mean "-f ${unwanted}"?` : "";
+    throw new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got ${quoted(unwanted)}${hint}`);
   }
   return command.run(withRequestLog(checkingVersion(context, given, command), given), given);
 }

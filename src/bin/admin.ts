@@ -78,7 +78,7 @@ export async function run(args: readonly string[]): Promise<number> {
     },
     runProgram: (command) => runProgram(command, stopping.signal),
     writeArchive: writeNewFile,
-    readHostFacts: async () => (await import("../admin/host/host-facts.ts")).readHostFacts(),
+    readHostFacts: async () => (await import("../admin/host/host-facts.ts")).readHostFacts(environment),
     readKernelFeatures: async () => (await import("../admin/host/kernel-features.ts")).readKernelFeatures(),
     isAgentRunning: async () => (await import("../admin/host/routing-facts.ts")).isAgentRunning(environment),
     readRoutingFacts: async () =>

@@ -49,6 +49,15 @@ export async function readPolicy(store: Datastore): Promise<ReadPolicy> {
   return { resources, nodes: nodes.readable, configurations, unreadable: [...unreadable, ...nodes.unreadable] };
 }
 
+/** Whether there may be anything to enforce: without policies and host endpoints, no other record matters. */
+export async function hasPolicies(store: Datastore): Promise<boolean> {
+  for (const kind of ["networkPolicies", "globalNetworkPolicies", "hostEndpoints"] as const) {
+    const { answers } = await store.read([{ kind: "prefix", prefix: POLICY_KINDS[kind].prefix, limit: 1 }]);
+    if (answers.flat().length > 0) return true;
+  }
+  return false;
+}
+
 /** An unreadable policy denies everything that it could concern, before all others. */
 const CLOSED = (): NetworkPolicy["spec"] => ({
   tier: DEFAULT_TIER,

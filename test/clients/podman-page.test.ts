@@ -50,6 +50,10 @@ describe("the page about podman", () => {
     expect(answers).toHaveLength(2);
     expect(printed).toMatch(/^default +\S+-eth0 +web +\S+ +10\.66\.0\.\d+/m);
     expect(printed).toMatch(/^Container: +web$/m);
+    expect(printed).toMatch(/^ {2}workload: web$/m);
+    expect(printed).toMatch(/^Host: +\S/m);
+    expect(printed).toMatch(/^default\/web +pods +10\.66\.0\.\d+ +\S+ +0$/m);
+    expect(printed).toContain("\nEverything is well.\n");
   });
 
   testPage("gives the address that is asked for, once", async () => {

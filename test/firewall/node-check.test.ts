@@ -1,6 +1,6 @@
 /** `node check` on a host with pods: it says whether the product's own tables are in place, and after whose flush they are not. */
 import { describe, expect } from "bun:test";
-import { identity } from "../../src/identity.ts";
+import { API_VERSION, identity } from "../../src/identity.ts";
 import { launchAgent } from "../agent/agent.ts";
 import { hostProblem, openHost } from "../support/host.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
@@ -16,13 +16,17 @@ describe("the check of a node", () => {
   testNeeding(hostProblem(), program("setpriv"))("and the agent ask another user to run them as root", async () => {
     await using host = await openHost();
     await host.must(["mkdir", "-p", identity.runDirectory]);
-    const asUser = async (...command: readonly string[]) =>
-      (await host.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ...command])).stderr;
+    const run = (...command: readonly string[]) =>
+      host.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ...command]);
+    const asUser = async (...command: readonly string[]) => (await run(...command)).stderr;
 
     expect(await asUser(builtProgram(identity.adminTool), "node", "check")).toContain(
       "permission denied (run it as root)",
     );
     expect(await asUser(builtProgram(identity.nodeAgent))).toContain("(run it as root)");
+    // It shows the rest.
+    const { stdout } = await run("env", "HOME=/", builtProgram(identity.adminTool), "status");
+    expect(stdout).toContain("warning: this host: Cannot check this host: permission denied (run it as root)\n");
   });
 
   testNeeding(hostProblem(), program("nft"))(
@@ -67,6 +71,55 @@ describe("the check of a node", () => {
       expect(await states()).toEqual([1, "ok", `failed: ${tool}`, "ok", "failed: sysctl"]);
       await site.add(pod, { config });
       expect(await states()).toEqual([0, "ok", "ok", "ok", "ok"]);
+    },
+  );
+});
+
+const POLICY = {
+  apiVersion: API_VERSION,
+  kind: "GlobalNetworkPolicy",
+  metadata: { name: "closed" },
+  spec: { selector: "all()", types: ["Ingress"] },
+};
+
+describe("the check and the status of a host", () => {
+  testNeeding(hostProblem(), program("nft"))(
+    "fail while nothing enforces a policy, and say what to start",
+    async () => {
+      await using site = await openPluginSite("embedded", POOLS);
+      const { name, cniVersion, ...plugin } = site.config({ ipam: { type: identity.ipamType } });
+      site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+      site.host.writeFile("/tmp/policy.json", JSON.stringify(POLICY));
+      const tool = (...args: readonly string[]) => site.host.run([builtProgram(identity.adminTool), ...args]);
+      /** The checks that are not ok, and whether the two commands fail for the same reasons. */
+      const failed = async () => {
+        const check = await tool("node", "check", "-o", "json");
+        const status = await tool("status", "-o", "json");
+        const findings: readonly Readonly<Record<string, string>>[] = JSON.parse(check.stdout).findings;
+        const wrong = findings
+          .filter(({ state }) => state !== "ok")
+          .map((each) => `${each["check"]}: ${each["remedy"]}`);
+        const shown: readonly Readonly<Record<string, string>>[] = JSON.parse(status.stdout).findings;
+        expect(shown.map((each) => `${each["subject"]}: ${each["remedy"]}`)).toEqual(wrong);
+        expect([check.code, status.code]).toEqual(wrong.length === 0 ? [0, 0] : [1, 1]);
+        return wrong;
+      };
+      await site.add(await site.makePod(), { config: { name, cniVersion, ...plugin } });
+      expect(await failed()).toEqual([]);
+
+      await tool("apply", "-f", "/tmp/policy.json");
+      const start = `systemctl start ${identity.nodeAgent}`;
+      expect(await failed()).toEqual([`network policy: ${start}`]);
+      const agent = launchAgent(site.host);
+      await pollUntil(async () => (await tool("node", "check")).code === 0, "the agent to enforce it");
+      expect(await failed()).toEqual([]);
+      await agent.signal("TERM");
+      await agent.ended;
+      expect(await failed()).toEqual([`node agent: ${start}`]);
+      await site.host.must(["nft", `delete table inet ${identity.policyTable}`]);
+      expect(await failed()).toEqual([`node agent: ${start}`, `network policy: ${start}`]);
+      await tool("delete", "gnp", "closed");
+      expect(await failed()).toEqual([`node agent: ${start}`]);
     },
   );
 });

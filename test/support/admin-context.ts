@@ -156,6 +156,7 @@ export const WELL: HostFacts = {
   droppingChains: [],
   partlyDroppingChains: [],
   tables: { nat: "missing", floating: "missing", guard: "missing", hostPorts: "missing" },
+  agent: "not used",
   hasPolicyTable: false,
   podLinks: [],
   knowsClusterSources: true,

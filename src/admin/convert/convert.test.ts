@@ -235,6 +235,98 @@ describe("convert", () => {
     expect((await convert(document, "--ignore-validation")).code).toBe(EXIT_OK);
   });
 
+  test.each([
+    ["example.org/v3", "NodeAgentConfiguration", "NodeAgentConfiguration"],
+    ["crd.example.org/v1", "FelixConfiguration", "NodeAgentConfiguration"],
+    ["example.org/v3", "GlobalNetworkPolicy", "GlobalNetworkPolicy"],
+  ])("gives a resource of %s, a %s, the group of this product", async (apiVersion, kind, wanted) => {
+    const metadata = { name: "default", resourceVersion: "7", uid: "u", annotations: { "cni.example.org/a": "b" } };
+    const spec =
+      wanted === kind && kind !== "NodeAgentConfiguration" ? { selector: "example.org/namespace == 'a'" } : {};
+    const group = API_VERSION.split("/")[0];
+
+    expect(await converted({ apiVersion, kind, metadata, spec })).toMatchObject({
+      apiVersion: API_VERSION,
+      kind: wanted,
+      metadata: { name: "default", annotations: { [`cni.${group}/a`]: "b" } },
+      spec: JSON.parse(JSON.stringify(spec).replace("example.org", String(group))),
+    });
+  });
+
+  test("decodes the labels and the name of a policy as former releases stored it", async () => {
+    const hidden = { labels: { role: "db", "example.org/zone": "a" }, annotations: { note: "kept" }, uid: "u" };
+    const metadata = {
+      ...{ name: "default.web", namespace: "shop" },
+      annotations: { "example.org/metadata": JSON.stringify(hidden), "cni.example.org/a": "b" },
+    };
+    const spec = { tier: "default", selector: "role == 'db'" };
+
+    const resource = await converted({ apiVersion: "crd.example.org/v1", kind: "NetworkPolicy", metadata, spec });
+    expect(resource).toEqual({
+      ...{ apiVersion: API_VERSION, kind: "NetworkPolicy", spec },
+      metadata: {
+        ...{ name: "web", namespace: "shop" },
+        labels: { role: "db", [`${identity.labelPrefix}zone`]: "a" },
+        annotations: { note: "kept", [`cni.${identity.labelPrefix}a`]: "b" },
+      },
+    });
+  });
+
+  test("renames only keys of labels, annotations and selectors that are in the other group", async () => {
+    const paths = [{ exact: "/example.org/x" }];
+    const owner = { apiVersion: "example.org/v3", kind: "Tier", name: "t", uid: "u" };
+    const labels = { "example.org/a": "example.org/b", "myexample.org/c": "d", selector: "example.org/e" };
+    const document = (own: string) => ({
+      selector: `myexample.org/role == "example.org/a" && has(pcns.${own}name) && ${own}b in {'cni.example.org/c'}`,
+      ingress: [{ action: "Allow", protocol: "TCP", source: { notSelector: `!has(${own}x)` }, http: { paths } }],
+    });
+    const resource = await converted({
+      ...{ apiVersion: "example.org/v3", kind: "GlobalNetworkPolicy", spec: document("example.org/") },
+      metadata: { name: "p", ownerReferences: [owner], labels },
+    });
+
+    const { "example.org/a": renamed, ...others } = labels;
+    expect(resource).toEqual({
+      ...{ apiVersion: API_VERSION, kind: "GlobalNetworkPolicy", spec: document(identity.labelPrefix) },
+      metadata: { name: "p", labels: { [`${identity.labelPrefix}a`]: renamed, ...others } },
+    });
+  });
+
+  test.each(["GlobalNetworkPolicy", "FelixConfiguration"])("apply of such a %s names the command", async (kind) => {
+    const stdin = JSON.stringify({ apiVersion: "example.org/v3", kind, metadata: { name: "default" }, spec: {} });
+    const { code, stderr } = await runInside(["apply", "-f", "-"], { stdin });
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain(`can be converted: ${identity.adminTool} convert`);
+  });
+
+  const POLICY = {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: { name: "web" },
+    spec: { podSelector: {} },
+  };
+  const config = (more: object) =>
+    JSON.stringify({
+      name: "net",
+      cniVersion: "1.0.0",
+      type: identity.product,
+      ipam: { type: identity.ipamType },
+      ...more,
+    });
+
+  test.each([
+    ["without Kubernetes", config({ datastore_type: "embedded" }), true],
+    ["with Kubernetes", config({ datastore_type: "kubernetes", kubernetes: { kubeconfig: "/k" } }), false],
+    ["without a network", undefined, false],
+  ])("says on a host %s whether a converted policy selects anything", async (_, text, isSaid) => {
+    const files = text === undefined ? {} : { "/etc/cni/net.d/10-net.conf": text };
+    const { code, stderr } = await runInside(["convert", "-f", "-"], { stdin: JSON.stringify(POLICY), files });
+
+    expect(code).toBe(EXIT_OK);
+    expect(stderr.includes("selects only pods of Kubernetes")).toBe(isSaid);
+  });
+
   test("reports a rule of a NetworkPolicy that is left out", async () => {
     const { code, stderr } = await convert({
       apiVersion: "networking.k8s.io/v1",

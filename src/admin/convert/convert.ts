@@ -1,25 +1,30 @@
+import { findInstalledNetwork } from "../../config/installed-network.ts";
+import { kubeAccess } from "../../config/kube-access.ts";
 import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
 import { findKind } from "../../model/kinds.ts";
 import { convertPolicy, NOT_CONVERTED_ANNOTATION, ORCHESTRATOR_POLICY } from "../../model/orchestrator-policy.ts";
 import { formatProblem } from "../../model/problem.ts";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
 import { formatYaml } from "../../yaml.ts";
-import { type Command, EXIT_OK, type Given } from "../command.ts";
+import { type Command, type Context, EXIT_OK, type Given } from "../command.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import { paintStderr } from "../paint.ts";
 import { FILE_OPTIONS, type GivenDocument, readGivenDocuments } from "../resources/sources.ts";
 import type { Fields } from "./field-reader.ts";
 import { type Conversion, convertFormer, isFormerKind } from "./former-kinds.ts";
+import { convertOtherGroup, otherGroupOf } from "./other-group.ts";
 
 export const convertCommand: Command = {
   kind: "command",
   name: "convert",
-  summary: "Convert resources of the v1 API, or Kubernetes NetworkPolicies, to v3",
+  summary: "Convert resources of the v1 API or of another API group, or Kubernetes NetworkPolicies, to v3",
   description: [
     "Reads ipPool, node, bgpPeer, hostEndpoint, workloadEndpoint, profile and policy of the v1 API, and Kubernetes",
     "NetworkPolicies (networking.k8s.io/v1, extensions/v1beta1), and prints them as resources of this release. Resources of v3 are",
-    "printed as they are. No datastore is needed, and nothing is written.",
+    "printed as they are; those of another API group (GROUP/v3, crd.GROUP/v1) get this product's, in labels, annotations and selectors too.",
+    "No datastore is needed, and nothing is written.",
     "Names that v3 does not allow are changed, with a hash of the original. A field that would be lost, and a resource that is not",
     "valid, are errors, unless --ignore-validation is given: then they are reported on stderr.",
     "A rule of a NetworkPolicy that cannot be converted is left out, so that the policy allows less, and reported on stderr.",
@@ -50,6 +55,7 @@ export const convertCommand: Command = {
     }
     const { yellow } = paintStderr(context);
     const notes = converted.flatMap(({ place, notes: own }) => own.map((note) => `${place}: ${note}`));
+    if (documents.some(isOrchestratorPolicy) && (await hasContainersOnly(context))) notes.push(PODS_ONLY);
     for (const note of [...problems, ...notes]) context.stderr(`${yellow("warning:")} ${note}\n`);
     if (converted.length > 0)
       context.stdout(
@@ -76,9 +82,28 @@ function convert({ value }: GivenDocument): ConvertedDocument {
     const { resource, problems } = convertFormer(value);
     return { resource, problems: [...problems, ...validate(resource)], notes: [] };
   }
-  if (POLICY_VERSIONS.has(apiVersion) && kind === "NetworkPolicy") return convertOrchestratorPolicy(value);
+  if (isOrchestratorPolicy({ value })) return convertOrchestratorPolicy(value);
+  const group = otherGroupOf(value);
+  if (group !== undefined) {
+    const resource = convertOtherGroup(value, group);
+    return { resource, problems: validate(resource), notes: [] };
+  }
   return { resource: value, problems: validate(value), notes: [] };
 }
+
+function isOrchestratorPolicy({ value }: Pick<GivenDocument, "value">): boolean {
+  return isObject(value) && POLICY_VERSIONS.has(value["apiVersion"]) && value["kind"] === "NetworkPolicy";
+}
+
+/** Whether the network of this host has containers and no pods; a host without one may be anybody's. */
+async function hasContainersOnly(context: Context): Promise<boolean> {
+  const installed = await findInstalledNetwork(context).catch(() => undefined);
+  return installed !== undefined && kubeAccess(installed.decoded.config) === undefined;
+}
+
+const PODS_ONLY =
+  "a converted NetworkPolicy selects only pods of Kubernetes, and this host's network has none: " +
+  `to select containers, remove "${identity.labelPrefix}orchestrator == 'k8s'" from its selectors`;
 
 function convertOrchestratorPolicy(value: Fields): ConvertedDocument {
   const metadata = isObject(value["metadata"]) ? value["metadata"] : {};

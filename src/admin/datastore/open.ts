@@ -38,6 +38,23 @@ export async function withDatastore<T>(context: Context, given: Given, work: Wor
   return withChosen(choice, context, work);
 }
 
+/** For a command that can do without records: `undefined` if the file of an embedded datastore does not exist. */
+export async function withDatastoreIfAny<T>(context: Context, given: Given, work: Work<T>): Promise<T | undefined> {
+  const choice = await choiceOf(context, given);
+  const { settings } = choice;
+  if (settings.kind === "embedded" && (await isFileAbsent(settings.path))) return undefined;
+  return withChosen(choice, context, work);
+}
+
+async function isFileAbsent(path: string): Promise<boolean> {
+  return Bun.file(path)
+    .stat()
+    .then(
+      () => false,
+      (cause: unknown) => codeOf(cause) === "ENOENT",
+    );
+}
+
 /** For a command that may be the first to write: creates an embedded datastore if it does not exist. */
 export async function withNewDatastore<T>(context: Context, given: Given, work: Work<T>): Promise<T> {
   const choice = await choiceOf(context, given);
@@ -60,12 +77,16 @@ export async function requireFile(settings: DatastoreSettings): Promise<void> {
 
 /** Only what is known not to exist is to be created: to others the directory may just be closed. */
 function explainAbsence(cause: unknown): { readonly reason: string; readonly details: string } {
-  const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+  const code = codeOf(cause);
   if (code === "ENOENT") {
     return { reason: "the file does not exist", details: `"${identity.adminTool} datastore init" creates it` };
   }
   const details = code === "EACCES" ? "run it as root" : "check the path";
   return { reason: reasonOf(cause), details };
+}
+
+function codeOf(cause: unknown): unknown {
+  return cause instanceof Error && "code" in cause ? cause.code : undefined;
 }
 
 /** For a command that uses the orchestrator's API too, whatever the datastore is. */

@@ -32,7 +32,7 @@ export const DATASTORE_SETTINGS: readonly DatastoreSetting[] = [
       name: "datastore-type",
       value: "TYPE",
       oneOf: ["etcdv3", "embedded", "orchestrator", "kubernetes"],
-      summary: "Datastore type (default: etcdv3)",
+      summary: "Datastore type: etcdv3 (default), embedded, or orchestrator (also: kubernetes)",
     },
     variable: "DATASTORE_TYPE",
     field: "datastoreType",

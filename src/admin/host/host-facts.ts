@@ -1,6 +1,9 @@
 /** Reads the facts about this host for the admin tool. Loaded only by the commands that need them. */
 
+import { existsSync } from "node:fs";
 import { readHostPortState } from "../../chained/portmap/read-table.ts";
+import type { Environment } from "../../cni/environment.ts";
+import { agentLockPath } from "../../config/run-directory.ts";
 import { PluginError } from "../../errors.ts";
 import { type AllowedSource, familiesOf } from "../../firewall/allowed-sources.ts";
 import { findAllDrops, findPartialDrops } from "../../firewall/forward-chains.ts";
@@ -8,22 +11,26 @@ import { POLICY_TABLE } from "../../firewall/policy-table.ts";
 import { knowsClusterSources, readAllowedSources } from "../../firewall/source-prefixes.ts";
 import { readFloatingState, readGuardState, readNatState } from "../../firewall/table-states.ts";
 import { identity } from "../../identity.ts";
+import { addressBits } from "../../ip/address.ts";
 import { readText } from "../../linux/files.ts";
+import { isLocked } from "../../linux/flock.ts";
 import { isKernelError } from "../../linux/kernel-error.ts";
 import { directNetfilter } from "../../linux/netfilter-access.ts";
 import { ownSockets } from "../../linux/netlink-socket.ts";
 import { findTable } from "../../linux/nftables/read.ts";
 import { type Link, listLinks } from "../../linux/rtnetlink/link.ts";
 import { ALLOWED_SOURCES_GROUP } from "../../linux/rtnetlink/own-devices.ts";
+import { listRoutes, MAIN_TABLE, type Route } from "../../linux/rtnetlink/route.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import { readSysctl } from "../../linux/sysctl.ts";
-import type { HostFacts, PodLinkFacts } from "../node/host-facts.ts";
+import type { AgentState, HostFacts, PodLinkFacts } from "../node/host-facts.ts";
+import { isAgentRunning } from "./routing-facts.ts";
 
 const LEGACY_TABLES = ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"];
 
-export async function readHostFacts(): Promise<HostFacts> {
+export async function readHostFacts(environment: Environment): Promise<HostFacts> {
   try {
-    return await readFacts();
+    return await readFacts(environment);
   } catch (cause) {
     if (!isKernelError(cause, "EACCES", "EPERM")) throw cause;
     throw new PluginError("kernel-refused", "Cannot check this host: permission denied", {
@@ -34,8 +41,9 @@ export async function readHostFacts(): Promise<HostFacts> {
 }
 
 /** Netfilter first: its refusal is the one that tells a missing permission. */
-async function readFacts(): Promise<HostFacts> {
+async function readFacts(environment: Environment): Promise<HostFacts> {
   return {
+    agent: agentState(environment),
     forwarding: {
       ipv4: readSysctl("net/ipv4/ip_forward") === "1",
       ipv6: readSysctl("net/ipv6/conf/all/forwarding") === "1",
@@ -57,18 +65,39 @@ async function readFacts(): Promise<HostFacts> {
   };
 }
 
+/** The file of its lock stays until the host is switched off. It holds the lock before it serves calls. */
+export function agentState(environment: Environment): AgentState {
+  if (isAgentRunning(environment)) return "running";
+  const lock = agentLockPath(environment);
+  if (!existsSync(lock)) return "not used";
+  return isLocked(lock) ? "running" : "stopped";
+}
+
 function readPodLinks(allowed: readonly AllowedSource[]): readonly PodLinkFacts[] {
-  return withRouteSocket(ownSockets, listLinks)
-    .filter(({ name, kind }) => kind === "veth" && name.startsWith(identity.interfacePrefix))
-    .map((link) => podLinkFacts(link, allowed));
+  return withRouteSocket(ownSockets, (socket) => {
+    const routes = listRoutes(socket).filter(({ table }) => table === MAIN_TABLE);
+    return listLinks(socket)
+      .filter(({ name, kind }) => kind === "veth" && name.startsWith(identity.interfacePrefix))
+      .map((link) => podLinkFacts(link, allowed, routes));
+  });
 }
 
 /** The larger value of a link and of all links takes effect. */
-function podLinkFacts({ name, index, group }: Link, allowed: readonly AllowedSource[]): PodLinkFacts {
+function podLinkFacts(
+  { name, index, group }: Link,
+  allowed: readonly AllowedSource[],
+  routes: readonly Route[],
+): PodLinkFacts {
   const reversePaths = [name, "all"].map((each) => Number(readSysctl(`net/ipv4/conf/${each}/rp_filter`) ?? 0));
   const servesLoopback = readSysctl(`net/ipv4/conf/${name}/route_localnet`) === "1";
+  const routed = routes.filter(({ linkIndex, destination: { length, network } }) => {
+    return linkIndex === index && length === addressBits(network.family);
+  });
   return {
     name,
+    families: ([4, 6] as const).filter((family) =>
+      routed.some(({ destination }) => destination.network.family === family),
+    ),
     reversePath: Math.max(...reversePaths),
     servesLoopback,
     allowsSources: group === ALLOWED_SOURCES_GROUP,

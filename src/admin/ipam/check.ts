@@ -73,6 +73,16 @@ export const ipamCheck: Command = {
   },
 };
 
+/** What it finds, for `status`: changes nothing. */
+export async function findIpamProblems(
+  store: Datastore,
+  where: { readonly context: Context; readonly given: Given; readonly isEmbedded: boolean },
+): Promise<readonly Pick<Finding, "severity" | "message">[]> {
+  const host = await searchHostIfKnown(store, where);
+  const options = { host, fixes: false, graceMilliseconds: USUAL_GRACE_MILLISECONDS };
+  return (await examine(store, where.context, options)).findings;
+}
+
 interface Report {
   readonly counts: {
     readonly pools: number;

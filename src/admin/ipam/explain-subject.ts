@@ -6,12 +6,13 @@ import { resourcesPrefix } from "../../model/keys.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
 import { UsageError } from "../command.ts";
+import { namedBy, workloadNames } from "../workload-names.ts";
 
 export type Subject =
   | { readonly kind: "pod"; readonly namespace: string; readonly name: string }
   | { readonly kind: "container"; readonly word: string };
 
-/** `default/web`, or the ID of a container, its beginning, or its name. */
+/** `default/web`, or the ID of a container, its beginning, or its name; `resolveSubject` also finds a pod by its name. */
 export function subjectOf(operands: readonly string[]): Subject {
   const [operand, ...more] = operands;
   if (operand === undefined || operand === "" || more.length > 0) {
@@ -28,11 +29,30 @@ export function describeSubject(subject: Subject): string {
   return subject.kind === "pod" ? `pod "${subject.namespace}/${subject.name}"` : `container ${quoted(subject.word)}`;
 }
 
+/** A pod's name without its namespace is enough if no other pod and no container has the name. */
+export async function resolveSubject(store: Datastore, subject: Subject): Promise<Subject> {
+  if (subject.kind === "pod") return subject;
+  const { readable } = await readEndpoints(store);
+  const named = namedBy(subject.word, readable, workloadNames);
+  const pods = named.filter(({ spec }) => spec.pod === subject.word);
+  if (pods.length === 0) return subject;
+  const containers = named.filter(({ spec }) => spec.pod !== subject.word);
+  const [namespace = "", ...others] = new Set(pods.map(({ metadata }) => metadata.namespace ?? ""));
+  if (others.length + containers.length === 0) return { kind: "pod", namespace, name: subject.word };
+  const titles = [
+    ...[namespace, ...others].map((each) => `${each}/${subject.word}`),
+    ...new Set(containers.map(({ spec }) => `the container ID ${spec.containerID ?? ""}`)),
+  ];
+  throw new UsageError(`${quoted(subject.word)} names several workloads; give one of ${titles.join(", ")}`);
+}
+
 export async function findEndpoints(store: Datastore, subject: Subject): Promise<ReadEach<WorkloadEndpoint>> {
   const namespace = subject.kind === "pod" ? subject.namespace : undefined;
-  const entries = await readAllEntries(store, resourcesPrefix("workloadendpoints", namespace));
-  const { readable, unreadable } = readEach(entries, ({ value, key }) => workloadEndpoint.read(value, key));
-  const found = readable.filter((endpoint) => belongsTo(endpoint, subject));
+  const { readable, unreadable } = await readEndpoints(store, namespace);
+  const found =
+    subject.kind === "pod"
+      ? readable.filter(({ spec }) => spec.pod === subject.name)
+      : namedBy(subject.word, readable, workloadNames);
   const containers = new Set(found.map(({ spec }) => spec.containerID));
   if (subject.kind === "pod" || containers.size < 2) return { readable: found, unreadable };
   throw new UsageError(
@@ -40,8 +60,7 @@ export async function findEndpoints(store: Datastore, subject: Subject): Promise
   );
 }
 
-function belongsTo({ spec }: WorkloadEndpoint, subject: Subject): boolean {
-  if (subject.kind === "pod") return spec.pod === subject.name;
-  const { containerID = "", workload } = spec;
-  return containerID.startsWith(subject.word) || (spec.pod === undefined && workload === subject.word);
+async function readEndpoints(store: Datastore, namespace?: string): Promise<ReadEach<WorkloadEndpoint>> {
+  const entries = await readAllEntries(store, resourcesPrefix("workloadendpoints", namespace));
+  return readEach(entries, ({ value, key }) => workloadEndpoint.read(value, key));
 }

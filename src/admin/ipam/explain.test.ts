@@ -304,6 +304,14 @@ describe("ipam explain", () => {
     expect([ofProxy.code, ofProxy.stderr]).toEqual([EXIT_FAILED, expect.stringContaining("403 Forbidden")]);
   });
 
+  test("finds a pod without its namespace", async () => {
+    await attach("c1", { pod: "web" });
+
+    const { code, stdout } = await explain("web", {});
+
+    expect({ code, stdout }).toEqual({ code: EXIT_OK, stdout: (await explain("default/web", {})).stdout });
+  });
+
   test("says what it does not know", async () => {
     await attach("c1", { pod: "web" });
 

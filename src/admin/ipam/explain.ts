@@ -6,7 +6,7 @@ import { type Command, EXIT_OK, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { gatherFacts } from "./explain-facts.ts";
 import { explainAddresses } from "./explain-report.ts";
-import { describeSubject, subjectOf } from "./explain-subject.ts";
+import { describeSubject, resolveSubject, subjectOf } from "./explain-subject.ts";
 import { explanationText } from "./explain-text.ts";
 import { reportUnreadable } from "./report-unreadable.ts";
 
@@ -39,15 +39,16 @@ export const ipamExplain: Command = {
     { command: "ipam explain default/web-0 -o json", does: "As JSON for a script" },
   ],
   async run(context, given) {
-    const subject = subjectOf(given.operands);
+    const wanted = subjectOf(given.operands);
     const file = given.values.get("network-config");
     const network = file === undefined ? await findInstalledNetwork(context) : await readNetworkConfig(file, context);
     const ipamType = network?.decoded.config.ipam.type ?? identity.ipamType;
     if (ipamType !== identity.ipamType) {
       const state = `its addresses come from IPAM plugin ${quoted(ipamType)}, which has no pools`;
-      throw new PluginError("field-unsupported", `Cannot explain ${describeSubject(subject)}: ${state}`);
+      throw new PluginError("field-unsupported", `Cannot explain ${describeSubject(wanted)}: ${state}`);
     }
     return withDatastore(context, given, async (store, settings) => {
+      const subject = await resolveSubject(store, wanted);
       const { facts, notes, unreadable } = await gatherFacts(subject, { store, settings, network, context });
       const explanation = explainAddresses(facts);
       const place = { workload: describeSubject(subject), node: facts.node, network: network?.decoded.config.name };

@@ -218,6 +218,12 @@ describe("ipam gc", () => {
     );
     const elsewhere = await runInside(["ipam", "check"], { ...here, hostName: "node-2" });
     expect(elsewhere.stdout).not.toContain("container-gone");
+    const config = { name: "net", cniVersion: "1.0.0", type: identity.product, ipam: { type: identity.ipamType } };
+    const embedded = { ...config, datastore_type: "embedded", datastore_path: import.meta.path };
+    const files = { "/etc/cni/net.d/10-net.conf": JSON.stringify(embedded) };
+    const status = await runInside(["status"], { ...here, files });
+    expect(status.stdout).toContain(`for example: Address ${address} (container "gone"`);
+    expect(await handles()).toEqual(["net.gone"]);
 
     expect((await check("--fix")).code).toBe(EXIT_OK);
     expect([await handles(), await hasEndpoint("node-1", "gone")]).toEqual([[], false]);

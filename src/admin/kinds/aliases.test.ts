@@ -17,7 +17,7 @@ const OF_PEER: Readonly<Record<string, string>> = {
   IPPool: "ipp pool pools ippool IPPOOLS",
   IPReservation: "reservation reservations ipreservation",
   KubeControllersConfiguration: "kubecontrollersconfig kubecontrollersconfigs",
-  NetworkPolicy: "np policy pol pols Policies networkpolicy",
+  NetworkPolicy: "np netpol policy pol pols Policies networkpolicy",
   NetworkSet: "netsets networkset",
   Node: "no nos node nodes",
   Profile: "pro pros profile profiles",
@@ -26,8 +26,28 @@ const OF_PEER: Readonly<Record<string, string>> = {
 };
 
 describe("kindNamed()", () => {
-  test.each(Object.entries(OF_PEER))("%s has the names of the peer's tool: %s", (kind, words) => {
+  test.each(Object.entries(OF_PEER))("%s has the names of the peer's tool and of kubectl: %s", (kind, words) => {
     expect(words.split(" ").map((word) => kindNamed(word).kind)).toEqual(words.split(" ").map(() => kind));
+  });
+
+  test.each([
+    [
+      "pods",
+      "it is a kind of Kubernetes: use kubectl (kubectl get pods); their endpoints in the network are workloadendpoints",
+    ],
+    ["po", "it is a kind of Kubernetes: use kubectl (kubectl get pods)"],
+    ["Service", "it is a kind of Kubernetes: use kubectl (kubectl get services)"],
+    ["ing", "it is a kind of Kubernetes: use kubectl (kubectl get ingresses)"],
+    ["ep", "it is a kind of Kubernetes: use kubectl (kubectl get endpoints)"],
+    [
+      "containers",
+      "containers are those of the runtime (podman ps); their endpoints in the network are workloadendpoints",
+    ],
+    ["p2.yaml", 'did you mean "-f p2.yaml"?'],
+    ["netpoll", 'did you mean "netpol"?'],
+    ["nodess", 'did you mean "nodes"?'],
+  ])("says what to use instead of %s", (word, hint) => {
+    expect(() => kindNamed(word)).toThrow(`Unknown kind "${word}"; ${hint}`);
   });
 
   test("each name is that of one kind", () => {

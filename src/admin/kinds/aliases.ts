@@ -1,6 +1,6 @@
 /**
  * More names of kinds on the command line: those that users of the peer's tool
- * type. Not short names of the custom resource definitions, since some of them
+ * and of kubectl type. Not short names of the custom resource definitions, since some of them
  * (`no`, `policy`) mean other resources to kubectl.
  */
 import {
@@ -20,7 +20,7 @@ import { ADMIN_KINDS } from "./kinds.ts";
 const ALIASES: ReadonlyMap<string, readonly string[]> = new Map([
   [NODE.kind, ["nos"]],
   [PROFILE.kind, ["pros"]],
-  [NETWORK_POLICY.kind, ["nps", "policy", "policies", "pol", "pols"]],
+  [NETWORK_POLICY.kind, ["netpol", "nps", "policy", "policies", "pol", "pols"]],
   [GLOBAL_NETWORK_POLICY.kind, ["gnps"]],
   [GLOBAL_NETWORK_SET.kind, ["gnetset", "gnetsets"]],
   [BGP_PEER.kind, ["bgpps", "bp", "bps"]],

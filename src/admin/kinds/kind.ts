@@ -68,8 +68,17 @@ export interface KindHooks<R extends Resource = Resource> {
   afterDelete?(store: Datastore, name: ResourceName, context: Context): Promise<Pick<ActionResult, "note">>;
 }
 
+/** What names a resource on the command line besides its own name. */
+export interface OtherNames {
+  readonly names: readonly string[];
+  /** Their beginning is enough. */
+  readonly ids: readonly string[];
+}
+
 export interface AdminKind<R extends Resource = Resource> extends PublicKind<R>, KindHooks<R> {
   readonly columns: readonly Column<R>[];
+  /** Absent: only its own name names a resource. */
+  otherNames?(resource: R): OtherNames;
   /** Why a resource of this name is not in the datastore, and need not be; `undefined` for any other name. */
   absenceOf?(name: string): string | undefined;
   /** Note for the user after an unreadable resource was deleted. */

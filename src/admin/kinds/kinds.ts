@@ -19,6 +19,7 @@ import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { describeEndpoint, describeNode } from "../ipam/describe.ts";
 import { releaseNode } from "../resources/delete-node.ts";
 import { usersOfEndpoint, usersOfNode } from "../resources/uses.ts";
+import { workloadNames } from "../workload-names.ts";
 import { BGP_CONFIGURATION_ROW, BGP_FILTER_ROW, BGP_PEER_ROW } from "./bgp.ts";
 import { CONTAINER_LABELS_ROW, describeInherited, labelsOfContainers } from "./container-labels.ts";
 import type { AdminKind } from "./kind.ts";
@@ -99,6 +100,7 @@ const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
     { header: "PROFILES", cell: ({ spec }) => (spec.profiles ?? []).join(","), isWide: true },
     { header: "MAC", cell: ({ spec }) => spec.mac ?? "", isWide: true },
   ],
+  otherNames: workloadNames,
   describe: async (store, endpoint) => [
     ...(await describeEndpoint(store, endpoint)),
     ...(await describeInherited(store, endpoint)),

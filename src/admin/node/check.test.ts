@@ -1,11 +1,19 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
-import { findingsOf, policyFinding } from "./check.ts";
-import type { HostFacts, PodLinkFacts } from "./host-facts.ts";
+import { seed } from "../../../test/support/ipam.ts";
+import type { Change, Datastore } from "../../datastore/datastore.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { PluginError } from "../../errors.ts";
+import { API_VERSION, identity } from "../../identity.ts";
+import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { agentFindings, NO_DEMAND, type PolicyDemand } from "./agent-findings.ts";
+import { findingsOf } from "./check.ts";
+import type { AgentState, HostFacts, PodLinkFacts } from "./host-facts.ts";
 import type { SwitchFacts } from "./own-table-findings.ts";
 
 const link: PodLinkFacts = {
   name: "vend1",
+  families: [4],
   reversePath: 1,
   servesLoopback: false,
   allowsSources: false,
@@ -21,6 +29,7 @@ const well: HostFacts = {
   tables: { nat: "intact", guard: "intact", hostPorts: "intact", floating: "intact" },
   podLinks: [link],
   knowsClusterSources: true,
+  agent: "running",
   hasPolicyTable: true,
 };
 const docker = { table: { family: "ip", name: "filter" }, chain: "FORWARD" } as const;
@@ -43,9 +52,9 @@ describe("node check", () => {
   });
 
   test("only warns of what does not stop packets by itself", async () => {
-    const hostFacts = { ...well, forwarding: { ipv4: false, ipv6: true }, hasLegacyFilter: true };
+    const hostFacts = { ...well, hasLegacyFilter: true };
     const states = findingsOf(hostFacts).map(({ state }) => state);
-    expect(states).toEqual(["warning", "ok", "ok", "warning", "ok", "ok", "ok", "ok", "ok"]);
+    expect(states).toEqual(["ok", "ok", "ok", "warning", "ok", "ok", "ok", "ok", "ok"]);
     expect((await runInside(["node", "check"], { hostFacts })).code).toBe(0);
   });
 
@@ -59,17 +68,193 @@ describe("node check", () => {
 
   test("prints JSON for scripts", async () => {
     const { stdout } = await runInside(["node", "check", "-o", "json"], { hostFacts: well });
-    expect(JSON.parse(stdout)).toEqual({ ok: true, findings: [...findingsOf(well), policyFinding(well, false)] });
+    expect(JSON.parse(stdout)).toEqual({
+      ok: true,
+      findings: [
+        ...findingsOf(well),
+        ...agentFindings(well, { hasNetwork: false, isPolicyRequired: false, demand: NO_DEMAND }),
+      ],
+    });
   });
 
   test.each([
-    [true, true, "ok", "the node agent has set its rules"],
-    [false, false, "ok", "no table: no policy is enforced on this host"],
-    [false, true, "failed", "the node agent has not set its rules: pods are not added"],
-  ])("with a policy table %p and policy.type %p: %s", (hasPolicyTable, isRequired, state, message) => {
-    const finding = policyFinding({ hasPolicyTable }, isRequired);
-    expect(finding.state).toBe(state as "ok");
-    expect(finding.message).toContain(message);
+    ["off without such containers", { ipv4: true, ipv6: false }, [link], "ok", "off, and not needed"],
+    ["off without containers", { ipv4: true, ipv6: false }, [], "ok", "off, and not needed"],
+    ["off with one", { ipv4: true, ipv6: false }, [{ ...link, families: [6] as const }], "failed", "of 1 container"],
+    ["on", { ipv4: true, ipv6: true }, [link], "ok", "on"],
+  ] as const)("IPv6 forwarding is %s", (_, forwarding, podLinks, state, message) => {
+    const found = findingsOf({ ...well, forwarding, podLinks }).find(({ check }) => check === "IPv6 forwarding");
+
+    expect(found).toMatchObject({ state, message: expect.stringContaining(message) });
+  });
+
+  type Demand = PolicyDemand | { readonly unknown: string };
+  const db: PolicyDemand = { workloads: ["default/db"], hostEndpoints: [] };
+  const POLICY_CASES: readonly (readonly [AgentState, boolean, boolean, Demand, string, string, string])[] = [
+    ["running", true, true, NO_DEMAND, "ok", "ok", "in place"],
+    ["running", false, false, NO_DEMAND, "ok", "ok", "nothing to enforce"],
+    ["running", false, true, NO_DEMAND, "ok", "failed", "policy.type"],
+    ["running", false, false, db, "ok", "failed", "policies select 1 container of this host (default/db), and nothing"],
+    ["stopped", true, false, db, "failed", "ok", "in place"],
+    ["stopped", false, false, db, "failed", "failed", "nothing enforces them"],
+    ["stopped", false, false, NO_DEMAND, "failed", "ok", "nothing to enforce"],
+    ["not used", false, false, NO_DEMAND, "ok", "ok", "nothing to enforce"],
+    ["not used", false, false, db, "ok", "failed", "nothing enforces them"],
+    ["not used", true, false, db, "failed", "ok", "in place"],
+    ["not used", false, false, { workloads: [], hostEndpoints: ["eth0"] }, "ok", "failed", 'host endpoint "eth0"'],
+    ["not used", false, false, { unknown: "etcd is down" }, "ok", "warning", "unknown: etcd is down"],
+  ];
+  test.each(POLICY_CASES)(
+    "agent %s, policy table %p, policy.type %p, policies %j: the agent is %s, policy is %s",
+    (agent, hasPolicyTable, isPolicyRequired, demand, ofAgent, ofPolicy, message) => {
+      const found = agentFindings({ ...well, agent, hasPolicyTable }, { hasNetwork: true, isPolicyRequired, demand });
+
+      expect(found.map(({ state }) => `${state}`)).toEqual([ofAgent, ofPolicy]);
+      expect(found[1]?.message).toContain(message);
+      for (const { state, remedy } of found) expect(remedy === undefined).toBe(state === "ok");
+    },
+  );
+
+  test.each([
+    ["a network", true, [], "failed"],
+    ["containers", false, [link], "failed"],
+    ["neither", false, [], "ok"],
+  ] as const)("a stopped agent matters on a host with %s", (_, hasNetwork, podLinks, state) => {
+    const facts = { agent: "stopped", hasPolicyTable: false, podLinks } as const;
+
+    expect(agentFindings(facts, { hasNetwork, isPolicyRequired: false, demand: NO_DEMAND })[0]?.state).toBe(state);
+  });
+
+  test("says what to start, with systemd or in a cluster", () => {
+    const remedies = (more: object, agent: AgentState = "stopped") =>
+      agentFindings(
+        { ...well, agent, hasPolicyTable: false },
+        { hasNetwork: true, isPolicyRequired: false, demand: db, ...more },
+      ).map(({ remedy }) => remedy);
+
+    expect(remedies({})).toEqual([`systemctl start ${identity.nodeAgent}`, `systemctl start ${identity.nodeAgent}`]);
+    expect(remedies({}, "running")).toEqual([undefined, `journalctl --unit ${identity.nodeAgent}`]);
+    expect(remedies({ podOfNode: "n1" })[0]).toContain("--field-selector spec.nodeName=n1");
+  });
+
+  describe("reads the policies of the datastore", () => {
+    const files = {
+      "/etc/cni/net.d/10-net.conf": JSON.stringify({
+        ...{ name: "pods", cniVersion: "1.0.0", type: identity.product, ipam: { type: identity.ipamType } },
+        ...{ datastore_type: "embedded", datastore_path: import.meta.path },
+      }),
+    };
+    const put = (plural: string, kind: string, name: string, spec: object, more: object = {}) => ({
+      kind: "put" as const,
+      key: resourceKey(plural, { name, ...more }),
+      value: JSON.stringify({ apiVersion: API_VERSION, kind, metadata: { name, ...more }, spec }),
+    });
+    const endpoint = (workload: string, node: string, role: string) =>
+      put(
+        "workloadendpoints",
+        "WorkloadEndpoint",
+        `${node}-cni-${workload}1-eth0`,
+        { orchestrator: "cni", node, workload, containerID: `${workload}1`, endpoint: "eth0" },
+        { namespace: "default", labels: { role, [`${identity.labelPrefix}namespace`]: "default" } },
+      );
+    const policy = (selector: string) =>
+      put("networkpolicies", "NetworkPolicy", "only", { selector, types: ["Ingress"] }, { namespace: "default" });
+    const run = async (facts: Partial<HostFacts>, ...changes: readonly Change[]) => {
+      const store = openMemory();
+      await seed(store, endpoint("db", "here", "db"), endpoint("web", "there", "web"), ...changes);
+      const hostFacts = { ...well, agent: "not used" as const, hasPolicyTable: false, ...facts };
+      return runInside(["node", "check"], { hostFacts, store, files, hostName: "here" });
+    };
+
+    test("one that selects a container of this host is not enforced without a table", async () => {
+      const { code, stdout } = await run({}, policy("role == 'db'"));
+
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/^failed +network policy +policies select 1 container of this host \(default\/db\)/m);
+    });
+
+    test.each([
+      ["of another host", policy("role == 'web'")],
+      ["of nobody", policy("rol == 'db'")],
+    ])("one that selects containers %s is no failure", async (_, change) => {
+      expect((await run({}, change)).code).toBe(0);
+    });
+
+    test("a host endpoint of this host is not enforced without a table", async () => {
+      const hostEndpoint = (node: string) =>
+        put("hostendpoints", "HostEndpoint", "eth0", { node, interfaceName: "eth0" });
+
+      expect((await run({}, hostEndpoint("here"))).code).toBe(1);
+      expect((await run({}, hostEndpoint("there"))).code).toBe(0);
+    });
+
+    test("one that cannot be read is a warning", async () => {
+      const { code, stdout } = await runInside(["node", "check"], {
+        ...{ files, hostName: "here", hostFacts: { ...well, hasPolicyTable: false } },
+        openDatastore: () => Promise.reject(new PluginError("datastore-unavailable", "Cannot open it")),
+      });
+
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^warning +network policy +.*is unknown: Cannot open it/m);
+    });
+
+    const configured = (more: object) => ({
+      "/etc/cni/net.d/10-net.conf": JSON.stringify({
+        ...{ name: "pods", cniVersion: "1.0.0", type: identity.product, ipam: { type: identity.ipamType } },
+        ...{ datastore_type: "embedded", datastore_path: import.meta.path, ...more },
+      }),
+    });
+    const withConfig = (more: object, facts: Partial<HostFacts> = {}) =>
+      runInside(["node", "check"], {
+        ...{ files: configured(more), hostName: "here", store: openMemory() },
+        hostFacts: { ...well, agent: "not used", hasPolicyTable: false, ...facts },
+      });
+    const ABSENT_FILE = `${import.meta.dir}/absent`;
+
+    test.each([
+      ["the datastore's file, with containers", { datastore_path: ABSENT_FILE }, [link], "warning", ABSENT_FILE],
+      ["the datastore's file, without containers", { datastore_path: ABSENT_FILE }, [], "ok", "nothing to enforce"],
+      ["the file of the node's name", { nodename_file: ABSENT_FILE }, [], "warning", ABSENT_FILE],
+    ] as const)("if it lacks %s", async (_, more, podLinks, state, message) => {
+      const { stdout } = await withConfig(more, { podLinks });
+
+      expect(stdout).toMatch(new RegExp(`^${state} +network policy .*${message}`, "m"));
+    });
+
+    test("a record that cannot be read is a warning", async () => {
+      const broken = { kind: "put" as const, key: resourceKey("hostendpoints", { name: "eth0" }), value: "{" };
+      const { code, stdout } = await run({}, broken);
+
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^warning +network policy +.*is unknown: .*eth0/m);
+    });
+
+    test("works on a node of Kubernetes whose name cannot be read", async () => {
+      const kubernetes = { datastore_type: "kubernetes", kubernetes: { kubeconfig: "/k" } };
+      const { code, stdout } = await withConfig({ ...kubernetes, nodename_file: ABSENT_FILE }, { agent: "stopped" });
+
+      expect(code).toBe(1);
+      expect(stdout).toContain("--field-selector spec.nodeName=here");
+    });
+
+    test.each([
+      ["nothing if policy is required anyway", { policy: { type: "k8s" } }, []],
+      ["no endpoints if there are no policies", {}, ["networkpolicies", "globalnetworkpolicies", "hostendpoints"]],
+    ])("%s", async (_, more, kinds) => {
+      const store: Datastore = openMemory();
+      const prefixes: string[] = [];
+      const original = store.read.bind(store);
+      const read: Datastore["read"] = (wanted, at) => {
+        for (const each of wanted) if (each.kind === "prefix") prefixes.push(each.prefix);
+        return original(wanted, at);
+      };
+      await runInside(["node", "check"], {
+        ...{ files: configured(more), hostName: "here", store: Object.assign(store, { read }) },
+        hostFacts: { ...well, hasPolicyTable: false },
+      });
+
+      expect(prefixes).toEqual(kinds.map((plural) => resourcesPrefix(plural)));
+    });
   });
 
   test("fails if another program changed the table of floating IPs", () => {

@@ -1,10 +1,20 @@
 import { findInstalledNetwork } from "../../config/installed-network.ts";
+import { kubeAccess } from "../../config/kube-access.ts";
+import { counted } from "../../counted.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
+import { describeFailure } from "../../errors.ts";
 import { describeDrop, describePartialDrop, remedyOf } from "../../firewall/forward-chains.ts";
-import { identity } from "../../identity.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
+import type { Family } from "../../ip/address.ts";
+import { hasPolicies, readPolicy } from "../../policy/read-resources.ts";
+import { redact } from "../../redaction.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
+import { choiceOf, withDatastore, withDatastoreIfAny } from "../datastore/open.ts";
 import { paint } from "../paint.ts";
+import { remedyFor } from "../resources/unreadable-remedy.ts";
+import { type AgentCircumstances, agentFindings, NO_DEMAND, policyDemand } from "./agent-findings.ts";
 import type { Finding } from "./finding.ts";
 import type { HostFacts } from "./host-facts.ts";
+import { nameOfNode, nodeOrHostName } from "./node-name.ts";
 import { ownTableFindings, type SwitchFacts } from "./own-table-findings.ts";
 
 export const nodeCheck: Command = {
@@ -14,20 +24,18 @@ export const nodeCheck: Command = {
   description: [
     "Runs on the node, as root. Checks IP forwarding, looks for firewall chains that drop forwarded packets, and checks whether",
     "the product's own tables (NAT, floating IPs, spoofing, host ports, policy) and the reverse path filters of pods are in place.",
+    "A node agent that no longer runs is a failure, and so is a policy that selects containers of this host while nothing enforces it;",
+    "the datastore is read for that only if this host has no policy table and its network config does not require one.",
     "Reports each problem with the commands that fix it; changes nothing. The exit code is 1 if a check has failed.",
   ].join("\n"),
+  needsDatastore: true,
   versionCheck: "none",
   examples: [
     { command: "node check", does: "Check this host" },
     { command: "node check -o json", does: "Check it in a script" },
   ],
   async run(context, given) {
-    const facts = await context.readHostFacts();
-    const network = await findInstalledNetwork(context).catch(() => undefined);
-    const config = network?.decoded.config;
-    const isPolicyRequired = config?.policyType !== undefined;
-    const switches = config === undefined ? {} : { allowsFurtherSources: config.features.allowedSourcePrefixes };
-    const findings = [...findingsOf({ ...facts, ...switches }), policyFinding(facts, isPolicyRequired)];
+    const findings = await checkNode(context, given);
     const ok = findings.every(({ state }) => state !== "failed");
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ ok, findings }, undefined, 2)}\n`);
     else print(findings, context);
@@ -35,11 +43,79 @@ export const nodeCheck: Command = {
   },
 };
 
+async function checkNode(context: Context, given: Given): Promise<readonly Finding[]> {
+  const facts = await context.readHostFacts();
+  const circumstances = await circumstancesOf(context, given);
+  // With a table, or if policy is required, the finding does not depend on it.
+  const isDecided = facts.hasPolicyTable || circumstances.isPolicyRequired || !circumstances.isDatastoreKnown;
+  return checkFacts(facts, {
+    ...circumstances,
+    demand: isDecided ? NO_DEMAND : await readDemand(context, given, facts),
+  });
+}
+
+/** All findings about a host. */
+export function checkFacts(facts: HostFacts, circumstances: AgentCircumstances & SwitchFacts): readonly Finding[] {
+  const { allowsFurtherSources } = circumstances;
+  const switches = allowsFurtherSources === undefined ? {} : { allowsFurtherSources };
+  return [...findingsOf({ ...facts, ...switches }), ...agentFindings(facts, circumstances)];
+}
+
+interface Circumstances extends Omit<AgentCircumstances, "demand">, SwitchFacts {
+  /** Otherwise it would be the usual etcd, which nobody has named. */
+  readonly isDatastoreKnown: boolean;
+}
+
+/** What the installed network config says; one that cannot be read is reported by `config check`. */
+export async function circumstancesOf(context: Context, given: Given): Promise<Circumstances> {
+  const network = await findInstalledNetwork(context).catch(() => undefined);
+  if (network === undefined)
+    return { hasNetwork: false, isPolicyRequired: false, isDatastoreKnown: await isDatastoreChosen(context, given) };
+  const { config } = network.decoded;
+  return {
+    hasNetwork: true,
+    isPolicyRequired: config.policyType !== undefined,
+    allowsFurtherSources: config.features.allowedSourcePrefixes,
+    isDatastoreKnown: true,
+    ...(kubeAccess(config) === undefined ? {} : { podOfNode: await nodeOrHostName(context, given) }),
+  };
+}
+
+async function isDatastoreChosen(context: Context, given: Given): Promise<boolean> {
+  return choiceOf(context, given).then(
+    ({ isDefault }) => !isDefault,
+    () => true,
+  );
+}
+
+type Demand = AgentCircumstances["demand"];
+
+async function readDemand(context: Context, given: Given, { podLinks }: HostFacts): Promise<Demand> {
+  // A host that has never had a container has no embedded datastore either.
+  const open = podLinks.length === 0 ? withDatastoreIfAny : withDatastore;
+  try {
+    const node = await nameOfNode(context, given);
+    return (await open(context, given, (store) => demandIn(store, node))) ?? NO_DEMAND;
+  } catch (failure) {
+    context.signal.throwIfAborted();
+    return { unknown: redact(describeFailure(failure)) };
+  }
+}
+
+async function demandIn(store: Datastore, node: string): Promise<Demand> {
+  if (!(await hasPolicies(store))) return NO_DEMAND;
+  const { resources, unreadable } = await readPolicy(store);
+  const demand = policyDemand(resources, node);
+  const [first] = unreadable;
+  if (first === undefined || demand.workloads.length + demand.hostEndpoints.length > 0) return demand;
+  return { unknown: describeFailure(first.failure), remedy: remedyFor(first.key) };
+}
+
 export function findingsOf(facts: HostFacts & SwitchFacts): readonly Finding[] {
-  const { forwarding, droppingChains, partlyDroppingChains, hasLegacyFilter } = facts;
+  const { droppingChains, partlyDroppingChains, hasLegacyFilter } = facts;
   return [
-    forwardingFinding("IPv4", forwarding.ipv4, "net.ipv4.ip_forward"),
-    forwardingFinding("IPv6", forwarding.ipv6, "net.ipv6.conf.all.forwarding"),
+    forwardingFinding(4, facts, "net.ipv4.ip_forward"),
+    forwardingFinding(6, facts, "net.ipv6.conf.all.forwarding"),
     ...(droppingChains.length === 0
       ? [{ check: "firewall", state: "ok", message: "no nftables chain drops all forwarded packets" } as const]
       : droppingChains.map(
@@ -72,24 +148,16 @@ export function findingsOf(facts: HostFacts & SwitchFacts): readonly Finding[] {
   ];
 }
 
-/** `isRequired`: the installed network config has `policy.type`. One that cannot be read is reported by `config check`. */
-export function policyFinding({ hasPolicyTable }: Pick<HostFacts, "hasPolicyTable">, isRequired: boolean): Finding {
-  const check = "network policy";
-  if (hasPolicyTable) return { check, state: "ok", message: "the node agent has set its rules" };
-  if (!isRequired) return { check, state: "ok", message: "no table: no policy is enforced on this host" };
-  return {
-    check,
-    state: "failed",
-    message: `the network config has policy.type, but the node agent has not set its rules: pods are not added`,
-    remedy: `systemctl enable --now ${identity.nodeAgent}   # its log names the reason if it runs already`,
-  };
-}
-
-/** Off is only a warning: ADD of the first pod of the family switches it on. */
-function forwardingFinding(family: string, isOn: boolean, sysctl: string): Finding {
-  const check = `${family} forwarding`;
-  if (isOn) return { check, state: "ok", message: "on" };
-  return { check, state: "warning", message: "off until the first pod is added", remedy: `sysctl -w ${sysctl}=1` };
+/** ADD of a pod switches it on: with pods, another program has switched it off. */
+function forwardingFinding(family: Family, { forwarding, podLinks }: HostFacts, sysctl: string): Finding {
+  const check = `IPv${family} forwarding`;
+  if (forwarding[`ipv${family}`]) return { check, state: "ok", message: "on" };
+  const concerned = podLinks.filter(({ families }) => families.includes(family)).length;
+  if (concerned === 0) {
+    return { check, state: "ok", message: `off, and not needed: no container here has an IPv${family} address` };
+  }
+  const message = `off: packets of ${counted(concerned, "container")} are not forwarded`;
+  return { check, state: "failed", message, remedy: `sysctl -w ${sysctl}=1` };
 }
 
 function print(findings: readonly Finding[], context: Context): void {

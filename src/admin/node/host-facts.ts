@@ -17,6 +17,7 @@ export interface HostFacts {
     readonly guard: TableState;
     readonly hostPorts: TableState;
   };
+  readonly agent: AgentState;
   /** Whether the node agent has set rules of network policy. */
   readonly hasPolicyTable: boolean;
   readonly podLinks: readonly PodLinkFacts[];
@@ -24,9 +25,14 @@ export interface HostFacts {
   readonly knowsClusterSources: boolean;
 }
 
+/** "running": or starting; "stopped": it has run since the host was started. */
+export type AgentState = "running" | "stopped" | "not used";
+
 /** The host's end of the link to a pod. */
 export interface PodLinkFacts {
   readonly name: string;
+  /** Of the addresses that are routed to the pod. */
+  readonly families: readonly Family[];
   /** `rp_filter` that takes effect: 0 off, 1 strict, 2 loose. */
   readonly reversePath: number;
   /** Whether host ports of the pod were served on 127.0.0.1. */

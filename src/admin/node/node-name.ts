@@ -22,4 +22,9 @@ export async function nameOfNode(context: Context, given: Given): Promise<string
   throw new UsageError(`"--name" is ${quoted(named)}: not a valid node name`);
 }
 
+/** For a report, which must not fail because a file is missing. */
+export async function nodeOrHostName(context: Context, given: Given): Promise<string> {
+  return nameOfNode(context, given).catch(async () => (await context.hostName()).toLowerCase());
+}
+
 const NOTHING_CONFIGURED = { node: { name: undefined, nameFile: undefined, nameFileOptional: true } };

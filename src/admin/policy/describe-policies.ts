@@ -7,7 +7,7 @@ import { typesOf } from "../../model/policy-spec.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
 import { enforcedPolicy } from "../../policy/judge/enforced-policy.ts";
-import { inOrder, isBeforeRouting, policiesOf, selectsEndpoint } from "../../policy/judge/judge.ts";
+import { enforcedPoliciesOf, inOrder, isBeforeRouting, selectsEndpoint } from "../../policy/judge/judge.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { readPolicy } from "../../policy/read-resources.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
@@ -85,9 +85,7 @@ function nameOf(endpoint: WorkloadEndpoint | HostEndpoint): string {
 const TITLE = { ingress: "Ingress", egress: "Egress" } as const;
 
 function directionSection(endpoint: AnyEndpoint, direction: Direction, resources: PolicyResources): DescribedSection {
-  const applying = policiesOf(endpoint, direction, resources).filter((policy) =>
-    selectsEndpoint(policy, endpoint, resources),
-  );
+  const applying = enforcedPoliciesOf(endpoint, resources, [direction]);
   const title = TITLE[direction];
   const { profiles = [] } = endpoint.spec;
   const profileWords = profiles.length === 0 ? "it has no profiles" : `its profiles decide: ${profiles.join(", ")}`;

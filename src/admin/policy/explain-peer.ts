@@ -9,6 +9,7 @@ import type { Node } from "../../model/node.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
 import { UsageError } from "../command.ts";
+import { namedBy, workloadNames } from "../workload-names.ts";
 
 /** One end, with each address that the packet may have. */
 export interface Peer {
@@ -38,10 +39,18 @@ export function findPeer(word: string, known: KnownPeers): Peer {
   if (address !== undefined) return { word, places: [placeOf(address, known)] };
   const host = findHostEndpoint(word, known);
   if (host !== undefined) return host;
-  const found = known.endpoints.filter((endpoint) => isNamed(endpoint, word));
+  const found = onlyWorkload(word, known);
   const places = found.flatMap((endpoint) => addressesOf(endpoint).map((own) => ({ address: own, endpoint })));
   if (found.length === 0) throw unknownWorkload(word, known);
   return oneAddressEach({ word, places });
+}
+
+/** A name without its namespace is enough if no other namespace has such a workload. */
+function onlyWorkload(word: string, { endpoints }: KnownPeers): readonly WorkloadEndpoint[] {
+  const found = workloadsNamed(word, endpoints);
+  const titles = [...new Set(found.map(titleOf))];
+  if (titles.length < 2) return found;
+  throw new UsageError(`${quoted(word)} names several workloads; give one of ${titles.join(", ")}`);
 }
 
 function oneAddressEach({ word, places }: Peer): Peer {
@@ -62,7 +71,7 @@ function findHostEndpoint(word: string, { hostEndpoints, nodes, endpoints }: Kno
   const hostEndpoint = hostEndpoints.find(({ metadata }) => metadata.name === name);
   if (hostEndpoint === undefined) {
     // A namespace may have the same name.
-    if (endpoints.some((endpoint) => isNamed(endpoint, word))) return undefined;
+    if (workloadsNamed(word, endpoints).length > 0) return undefined;
     throw unknownHostEndpoint(word, name, hostEndpoints);
   }
   const { node, expectedIPs = [] } = hostEndpoint.spec;
@@ -152,21 +161,18 @@ export function nodeAddresses({ spec }: Node): readonly Address[] {
   ].flatMap((text) => (text === undefined ? [] : (parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? [])));
 }
 
-function isNamed(endpoint: WorkloadEndpoint, word: string): boolean {
-  const { containerID = "", workload, pod } = endpoint.spec;
-  if (word.includes("/")) return titlesOf(endpoint).includes(word);
-  return pod === undefined && (workload === word || (word !== "" && containerID.startsWith(word)));
+/** `word`: with or without a namespace. */
+function workloadsNamed(word: string, endpoints: readonly WorkloadEndpoint[]): readonly WorkloadEndpoint[] {
+  const slash = word.indexOf("/");
+  if (slash === -1) return namedBy(word, endpoints, workloadNames);
+  const within = endpoints.filter(({ metadata }) => (metadata.namespace ?? "") === word.slice(0, slash));
+  return namedBy(word.slice(slash + 1), within, workloadNames);
 }
 
 /** `NAMESPACE/POD`, or `NAMESPACE/CONTAINER`. */
-export function titleOf(endpoint: WorkloadEndpoint): string {
-  return titlesOf(endpoint)[0] ?? endpoint.metadata.name;
-}
-
-function titlesOf({ metadata, spec }: WorkloadEndpoint): readonly string[] {
-  const { pod, workload, containerID } = spec;
-  const names = pod === undefined ? [workload, containerID] : [pod];
-  return names.flatMap((name) => (name === undefined ? [] : [`${metadata.namespace ?? ""}/${name}`]));
+export function titleOf({ metadata, spec }: WorkloadEndpoint): string {
+  const name = spec.pod ?? spec.workload ?? spec.containerID;
+  return name === undefined ? metadata.name : `${metadata.namespace ?? ""}/${name}`;
 }
 
 /** As in `titleOf`, without the namespace of a container: podman has none. */
@@ -177,8 +183,7 @@ export function shortTitleOf(endpoint: WorkloadEndpoint): string {
 function unknownWorkload(word: string, { endpoints }: KnownPeers): PluginError {
   const titles = endpoints.map(titleOf);
   const candidates = word.includes("/") ? titles : titles.map((title) => title.slice(title.indexOf("/") + 1));
-  const isOnlyPod = titles.find((title) => !word.includes("/") && title.endsWith(`/${word}`));
-  const nearest = isOnlyPod ?? nearestName(word, candidates);
+  const nearest = nearestName(word, candidates);
   const details =
     nearest === undefined
       ? "use NAMESPACE/POD, the ID or name of a container, hostendpoint/NAME, or an address; an endpoint exists while the workload is attached to the network"

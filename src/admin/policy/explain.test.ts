@@ -28,8 +28,13 @@ function put(plural: string, kind: string, name: string, spec: object, more: obj
   return seed(store, { kind: "put", key: resourceKey(plural, { name, ...more }), value });
 }
 
-function pod(name: string, addresses: readonly string[], labels: Readonly<Record<string, string>>): Promise<void> {
-  const all = { ...labels, [`${LABEL}namespace`]: "default", [`${LABEL}orchestrator`]: "k8s" };
+function pod(
+  name: string,
+  addresses: readonly string[],
+  labels: Readonly<Record<string, string>>,
+  namespace = "default",
+): Promise<void> {
+  const all = { ...labels, [`${LABEL}namespace`]: namespace, [`${LABEL}orchestrator`]: "k8s" };
   return put(
     "workloadendpoints",
     "WorkloadEndpoint",
@@ -39,7 +44,7 @@ function pod(name: string, addresses: readonly string[], labels: Readonly<Record
       ...{ interfaceName: `x${name}`, containerID: `${name}0` },
       ipNetworks: addresses.map((text) => `${text}/${text.includes(":") ? 128 : 32}`),
     },
-    { namespace: "default", labels: all },
+    { namespace, labels: all },
   );
 }
 
@@ -250,9 +255,20 @@ describe("policy explain", () => {
     expect(stderr).toContain("broken");
   });
 
+  test("a pod is found without its namespace, unless two namespaces have one of this name", async () => {
+    const words = "--from client --to web --ip-version 4 --port 80";
+    expect(await explain(words)).toEqual(await explain(WEB));
+    await pod("web", ["10.0.0.3"], {}, "prod");
+
+    const { code, stderr } = await explain(words);
+
+    expect(code).toBe(EXIT_USAGE);
+    expect(stderr).toContain('"web" names several workloads; give one of default/web, prod/web');
+  });
+
   test.each([
     ["--from default/clint --to default/web --port 80", 'did you mean "default/client"?'],
-    ["--from client --to default/web --port 80", 'did you mean "default/client"?'],
+    ["--from clint --to default/web --port 80", 'did you mean "client"?'],
     ["--from default/client --to nowhere/else --port 80", "use NAMESPACE/POD"],
   ])("an unknown workload is reported with the nearest one: %s", async (words, expected) => {
     const { code, stderr } = await explain(words);

@@ -7,6 +7,7 @@ import type { AdminKind } from "../kinds/kind.ts";
 import { searchedNamespace, selectionsOf } from "./find.ts";
 import { isSelected, SELECTOR_OPTION, selectorOf } from "./label-selector.ts";
 import type { Selection } from "./reference.ts";
+import { resolveSelections } from "./resolve-name.ts";
 import { FILE_OPTION, readGivenResources } from "./sources.ts";
 import { findAll, withInheritedLabels } from "./stored.ts";
 import { resourceAt } from "./unreadable-remedy.ts";
@@ -39,8 +40,8 @@ export async function deletionTargets(context: Context, given: Given): Promise<T
   if (nameless) {
     throw new UsageError(`The name of the ${nameless.kind.kind} to delete is required, or -l SELECTOR, or --all`);
   }
-  const targets = selections.flatMap(({ kind, names }) => names.map((name) => ({ kind, name })));
-  return async () => targets;
+  return async (store) =>
+    (await resolveSelections(store, selections)).flatMap(({ kind, names }) => names.map((name) => ({ kind, name })));
 }
 
 async function targetsOfFiles(context: Context, given: Given): Promise<readonly DeletionTarget[]> {

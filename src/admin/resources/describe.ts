@@ -10,6 +10,7 @@ import { NO_VALUE } from "./custom-columns.ts";
 import { ALL_NAMESPACES_OPTION, type Found, findSelected, selectionsOf } from "./find.ts";
 import { isSelected, SELECTOR_OPTION, selectorOf } from "./label-selector.ts";
 import { KIND_WORDS, NAMESPACE_OPTION } from "./reference.ts";
+import { resolveSelections } from "./resolve-name.ts";
 import { FILE_OPTIONS } from "./sources.ts";
 import { type Stored, withInheritedLabels } from "./stored.ts";
 
@@ -28,6 +29,7 @@ export const describeCommand: Command = {
   needsDatastore: true,
   examples: [
     { command: "describe ippool blue", does: "Show a pool, its usage and its blocks" },
+    { command: "describe wep web", does: "Show the endpoint of a container or pod" },
     { command: "describe nodes -l rack=a", does: "Show the nodes with a label, and their blocks" },
     { command: "describe networkpolicy db -n shop", does: "Show a policy, and whom it selects" },
   ],
@@ -36,7 +38,8 @@ export const describeCommand: Command = {
     const selector = selectorOf(given);
     return withDatastore(context, given, async (store) => {
       const answers: Found[] = [];
-      for (const selection of selections) answers.push(await findSelected(store, selection, given));
+      for (const selection of await resolveSelections(store, selections))
+        answers.push(await findSelected(store, selection, given));
       const all = answers.flatMap((answer) => answer.found);
       const found = (await withInheritedLabels(store, all)).filter((each) => isSelected(each, selector));
       const failures = answers.flatMap((answer) => answer.failures);

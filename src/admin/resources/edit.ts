@@ -21,6 +21,7 @@ import { mergePatch } from "./merge-patch.ts";
 import { parseDocument } from "./parse-document.ts";
 import { withPolicyNotes } from "./policy-notes.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference, referenceText } from "./reference.ts";
+import { resolveName } from "./resolve-name.ts";
 import { readOne } from "./stored.ts";
 import { type Target, updateResource } from "./update.ts";
 
@@ -47,9 +48,9 @@ export const editCommand: Command = {
     const { kind, name, rest } = parseReference(given);
     if (rest.length > 0) throw new UsageError(`"edit" takes exactly one resource: got also "${rest[0]}"`);
     return withDatastore(context, given, (store) =>
-      withPolicyNotes(store, { context, given }, (noted) =>
+      withPolicyNotes(store, { context, given }, async (noted) =>
         forEachResource(context, given, {
-          all: [{ kind, name }],
+          all: [{ kind, name: await resolveName(store, kind, name) }],
           act: (target) => editResource(noted, target, context),
         }),
       ),

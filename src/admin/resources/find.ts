@@ -3,9 +3,6 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import type { ReadEach } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { nearestName } from "../../model/nearest-name.ts";
-import type { Resource } from "../../model/resource.ts";
-import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
-import { quoted } from "../../quote.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";
 import {
@@ -84,23 +81,36 @@ export async function notFound(
     return new PluginError("resource-missing", message);
   }
   const { readable } = await findAll(store, kind, name.namespace);
-  const resources = readable.map(({ resource }) => resource);
   const nearest = nearestName(
     name.name,
-    resources.map(({ metadata }) => metadata.name),
+    readable.flatMap(({ resource }) => [resource.metadata.name, ...(kind.otherNames?.(resource).names ?? [])]),
   );
   const guess = nearest === undefined ? "" : `did you mean "${nearest}"?`;
   return new PluginError("resource-missing", `Cannot find ${referenceText(kind, name)}: it does not exist`, {
-    details: endpointOfWorkload(resources, name.name) ?? guess,
+    details: (await namesElsewhere(store, { kind, name })) ?? guess,
   });
 }
 
-/** Endpoints have long names, so an operator may give the name of the pod or the container instead. */
-function endpointOfWorkload(resources: readonly Resource[], word: string): string | undefined {
-  const endpoint = resources.filter(isWorkloadEndpoint).find(({ spec }) => [spec.pod, spec.workload].includes(word));
-  return endpoint && `${quoted(word)} is a workload; its endpoint is ${quoted(endpoint.metadata.name)}`;
-}
-
-function isWorkloadEndpoint(resource: Resource): resource is WorkloadEndpoint {
-  return resource.kind === workloadEndpoint.kind;
+/**
+ * Resources of other namespaces with this name, as `NAMESPACE/NAME`. Only of kinds with other names: podman's users type
+ * them without a namespace. If they cannot be listed, nothing is suggested.
+ */
+async function namesElsewhere(
+  store: Datastore,
+  { kind, name }: { kind: Selection["kind"]; name: Selection["names"][number] },
+): Promise<string | undefined> {
+  const { otherNames } = kind;
+  if (name.namespace === undefined || otherNames === undefined) return undefined;
+  const all = await findAll(store, kind).catch((failure: unknown) => {
+    if (failure instanceof PluginError) return undefined;
+    throw failure;
+  });
+  const same = (all?.readable ?? []).filter(({ resource }) =>
+    [resource.metadata.name, ...otherNames(resource).names].includes(name.name),
+  );
+  const titles = [...new Set(same.map(({ resource }) => `${resource.metadata.namespace}/${name.name}`))];
+  const [only, ...others] = titles;
+  return (
+    only && `it is in ${others.length === 0 ? "another namespace" : "other namespaces"}: use ${titles.join(" or ")}`
+  );
 }

@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { storeAround } from "../../../test/support/wrapped-store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
+import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
@@ -138,18 +140,87 @@ describe("get", () => {
     expect(stderr).toContain("more than 32 directories deep");
   });
 
-  test("of a workload instead of its endpoint names the endpoint", async () => {
-    const spec = { orchestrator: "cni", node: "n1", workload: "web", containerID: "4f2a", endpoint: "eth0" };
-    const endpoint = {
+  describe("of a workload endpoint", () => {
+    const endpoint = (workload: string, containerID: string, namespace = "default") => ({
       apiVersion: API_VERSION,
       kind: "WorkloadEndpoint",
-      metadata: { name: "n1-cni-4f2a-eth0" },
-      spec,
-    };
-    expect(await ctl(["apply", "-f", "-"], { stdin: JSON.stringify(endpoint) })).toMatchObject({ stderr: "" });
+      metadata: { name: `n1-cni-${containerID}-eth0`, namespace },
+      spec: { orchestrator: "cni", node: "n1", workload, containerID, endpoint: "eth0" },
+    });
+    const given = [
+      endpoint("web", "4f2a81"),
+      endpoint("twice", "4f2b00"),
+      endpoint("twice", "4f2c00"),
+      endpoint("db", "77aa", "prod"),
+    ];
+    const apply = () => ctl(["apply", "-f", "-"], { stdin: JSON.stringify(given) });
 
-    const { stderr } = await ctl(["label", "workloadendpoint", "web", "role=web"]);
-    expect(stderr).toContain('"web" is a workload; its endpoint is "n1-cni-4f2a-eth0"');
+    test.each([
+      ["get wep web -o name", "workloadendpoint/default/n1-cni-4f2a81-eth0\n"],
+      ["get wep default/web -o name", "workloadendpoint/default/n1-cni-4f2a81-eth0\n"],
+      ["get wep/prod/db -o name", "workloadendpoint/prod/n1-cni-77aa-eth0\n"],
+      ["get wep prod/db -o name", "workloadendpoint/prod/n1-cni-77aa-eth0\n"],
+      ["get wep 4f2a -o name", "workloadendpoint/default/n1-cni-4f2a81-eth0\n"],
+      ["label wep web role=web", "workloadendpoint/default/n1-cni-4f2a81-eth0 labelled\n"],
+      ['patch wep web -p {"metadata":{"labels":{"a":"b"}}}', "workloadendpoint/default/n1-cni-4f2a81-eth0 patched\n"],
+      ["edit wep web", "workloadendpoint/default/n1-cni-4f2a81-eth0 unchanged\n"],
+      ["delete wep web --force", "workloadendpoint/default/n1-cni-4f2a81-eth0 deleted\n"],
+    ])("a container names it: %s", async (line, stdout) => {
+      await apply();
+
+      expect(await ctl(line.split(" "))).toMatchObject({ stdout });
+    });
+
+    test("describe finds it too", async () => {
+      await apply();
+
+      expect((await ctl(["describe", "wep", "web"])).stdout).toStartWith("Name:         n1-cni-4f2a81-eth0\n");
+    });
+
+    test.each(["get wep twice", "delete wep twice", "label wep twice a=b"])(
+      "two that have the name are listed, and nothing is done: %s",
+      async (line) => {
+        await apply();
+        const { code, stdout, stderr } = await ctl(line.split(" "));
+
+        expect({ code, stdout }).toEqual({ code: EXIT_FAILED, stdout: "" });
+        expect(stderr).toContain(
+          '"twice" names 2 resources: workloadendpoint/default/n1-cni-4f2b00-eth0, workloadendpoint/default/n1-cni-4f2c00-eth0',
+        );
+      },
+    );
+
+    test("one of another namespace is named by the error", async () => {
+      await apply();
+
+      expect((await ctl(["get", "wep", "db"])).stderr).toContain("it is in another namespace: use prod/db");
+    });
+
+    const lists: string[] = [];
+    const closed = () =>
+      storeAround(store, {
+        read: (wanted) => {
+          const [everywhere] = wanted.flatMap((each) => (each.kind === "prefix" ? [each.prefix] : []));
+          if (everywhere !== undefined) lists.push(everywhere);
+          if (everywhere === undefined || everywhere.endsWith("/default/")) return store.read(wanted);
+          return Promise.reject(new PluginError("datastore-unavailable", "workloadendpoints is forbidden"));
+        },
+      });
+
+    test("one who may not list other namespaces is told that it does not exist", async () => {
+      await apply();
+      const { stderr } = await runInside(["get", "wep", "dbb"], { store: closed() });
+
+      expect(stderr).toContain("workloadendpoint/default/dbb: it does not exist");
+      expect(stderr).not.toContain("forbidden");
+    });
+
+    test("other namespaces are not searched for kinds that have one name only", async () => {
+      lists.length = 0;
+      await runInside(["get", "networkpolicy", "dbb"], { store: closed() });
+
+      expect(lists.filter((prefix) => !prefix.endsWith("/default/"))).toEqual([]);
+    });
   });
 
   test.each(["namespace-", "namespace=other", "serviceaccount=root"])(

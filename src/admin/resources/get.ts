@@ -9,6 +9,7 @@ import { isSelected, SELECTOR_OPTION, selectorOf } from "./label-selector.ts";
 import { FORMAT_OPTION, formatOf, type OutputFormat } from "./output-format.ts";
 import { type Answer, ResourcePrinter, TABLE_OPTIONS } from "./print.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, type Selection } from "./reference.ts";
+import { resolveSelections } from "./resolve-name.ts";
 import { cellNamed } from "./resource-tables.ts";
 import { FILE_OPTIONS } from "./sources.ts";
 import { withInheritedLabels } from "./stored.ts";
@@ -20,7 +21,8 @@ export const getCommand: Command = {
   summary: "Show one or more resources",
   description: [
     "KIND is a singular, plural or short name in any case (ippool, IPPools, ipp …), or several separated by commas.",
-    "Without NAME, all resources of the kind are shown.",
+    "Without NAME, all resources of the kind are shown. NAME may be NAMESPACE/NAME; a workload endpoint is also named by its",
+    "pod or container, or by the beginning of the container ID.",
     "yaml and json output includes the resourceVersion and can be applied again.",
     "Unreadable resources are reported on stderr, and the exit code is then 1.",
     "jsonpath templates are those of kubectl, with fields (.a, ['a']), indices ([0], [-1]), slices ([0:2]), [*],",
@@ -61,18 +63,20 @@ export const getCommand: Command = {
     { command: "get pools -o custom-columns=NAME:.metadata.name,CIDR:.spec.cidr", does: "Print them as a table" },
     { command: "get pools -o custom-columns=NAME,CIDR,NAT", does: "The same, with columns of -o wide" },
     { command: "get pool blue -o yaml --export", does: "Print a pool as it can be created elsewhere" },
+    { command: "get wep web -o yaml", does: "Show the endpoint of a container or pod" },
     { command: "get wep -A -w", does: "Follow the workload endpoints" },
   ],
   async run(context, given) {
-    const selections = await selectionsOf(context, given);
+    const wanted = await selectionsOf(context, given);
     const selector = selectorOf(given);
     const format = formatOf(given);
     requireColumns(
       format,
-      selections.map(({ kind }) => kind),
+      wanted.map(({ kind }) => kind),
     );
     const printer = new ResourcePrinter(format, given, context);
     return withDatastore(context, given, async (store) => {
+      const selections = await resolveSelections(store, wanted);
       const answers: Found[] = [];
       for (const selection of selections)
         answers.push(exportedIf(given, selection, await findSelected(store, selection, given)));

@@ -21,9 +21,10 @@ import type { Option } from "../option.ts";
 import type { ActionResult } from "./action-result.ts";
 import { surroundingsOf } from "./dry-run.ts";
 import { forEachResource } from "./for-each-resource.ts";
-import { changedLabels, type LabelChange, type Labels, labelChangeOf } from "./label-change.ts";
+import { changedPairs, type KeyChange, keyChangeOf, type Pairs } from "./key-change.ts";
 import { lostRace } from "./lost-race.ts";
 import { givenResource } from "./manifest.ts";
+import { withPolicyNotes } from "./policy-notes.ts";
 import { USUAL_NAMESPACE } from "./reference.ts";
 import { updateResource } from "./update.ts";
 import { writeResource } from "./write.ts";
@@ -41,7 +42,7 @@ export const NODE_OPTION: Option = {
 export interface LabelledContainers {
   readonly word: ContainerWord;
   readonly name: string;
-  readonly change: LabelChange;
+  readonly change: KeyChange;
 }
 
 /** `undefined`: the operands are about a kind. */
@@ -54,7 +55,7 @@ export function parseContainers(given: Given): LabelledContainers | undefined {
   if (!name || /[=/]/.test(name)) throw new UsageError(`The name of the ${word} is required`);
   if (given.values.has("namespace")) throw new UsageError(`A ${word} has no namespace; remove --namespace`);
   if (word === "network") refuseNodeOption(given);
-  return { word, name, change: labelChangeOf(rest, given) };
+  return { word, name, change: keyChangeOf("label", rest, given) };
 }
 
 type ContainerWord = (typeof CONTAINER_WORDS)[number];
@@ -84,14 +85,16 @@ export async function labelContainers(
   return withDatastore(context, given, async (store) => {
     const work = surroundingsOf(given, { store, context });
     const resource = await nameFor(work.store, target);
-    return forEachResource(context, given, {
-      all: [{ kind: CONTAINER_LABELS_ROW, name: { name: resource } }],
-      act: async () => {
-        const done = await label(work.store, { name: resource, target, change }, work.context);
-        if (done.action === "deleted" || done.action === "unchanged") return done;
-        return { ...done, action: "labelled", ...(await noteIfNobody(work.store, target)) };
-      },
-    });
+    return withPolicyNotes(work.store, { context, given }, (noted) =>
+      forEachResource(context, given, {
+        all: [{ kind: CONTAINER_LABELS_ROW, name: { name: resource } }],
+        act: async () => {
+          const done = await label(noted, { name: resource, target, change }, work.context);
+          if (done.action === "deleted" || done.action === "unchanged") return done;
+          return { ...done, action: "labelled", ...(await noteIfNobody(work.store, target)) };
+        },
+      }),
+    );
   });
 }
 
@@ -131,7 +134,7 @@ const ATTEMPTS = 5;
 interface Labelling {
   readonly name: string;
   readonly target: LabelTarget;
-  readonly change: LabelChange;
+  readonly change: KeyChange;
 }
 
 /** Starts again if somebody else creates or deletes the resource meanwhile. */
@@ -152,7 +155,7 @@ async function labelOnce(store: Datastore, labelling: Labelling, context: Contex
   const { name, target, change } = labelling;
   const kind = CONTAINER_LABELS_ROW;
   const existing = (await readContainerLabels(store)).find(({ metadata }) => metadata.name === name);
-  const labels = changedLabels(existing?.spec.labels ?? {}, change);
+  const labels = changedPairs(existing?.spec.labels ?? {}, change);
   if (existing === undefined) {
     if (Object.keys(labels).length === 0) return { action: "unchanged" };
     const given = givenResource(kind, decoded(name, { ...target, labels }), USUAL_NAMESPACE);
@@ -170,14 +173,14 @@ async function labelOnce(store: Datastore, labelling: Labelling, context: Contex
     {
       change: (resource) => {
         const { spec } = kind.codec.readObject(resource, kind.key({ name }));
-        return { ...resource, spec: { ...spec, labels: changedLabels(spec.labels, change) } };
+        return { ...resource, spec: { ...spec, labels: changedPairs(spec.labels, change) } };
       },
       context,
     },
   );
 }
 
-function decoded(name: string, spec: LabelTarget & { readonly labels: Labels }) {
+function decoded(name: string, spec: LabelTarget & { readonly labels: Pairs }) {
   const kind = CONTAINER_LABELS_ROW;
   const result = kind.codec.decode({ apiVersion: kind.codec.apiVersion, kind: kind.kind, metadata: { name }, spec });
   if (result.ok) return result.value;

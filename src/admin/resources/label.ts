@@ -1,14 +1,13 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
-import type { Resource } from "../../model/resource.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
 import { forEachResource } from "./for-each-resource.ts";
-import { changedLabels, LABEL_CHANGE_OPTIONS, type LabelChange, type Labels, labelChangeOf } from "./label-change.ts";
+import { type KeyChange, keyChangeOf, withChangedKeys } from "./key-change.ts";
 import {
   CONTAINER_WORDS,
   labelContainers,
@@ -18,6 +17,7 @@ import {
 } from "./label-containers.ts";
 import { withPolicyNotes } from "./policy-notes.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
+import { resolveName } from "./resolve-name.ts";
 import { readOne } from "./stored.ts";
 import { type Target, updateResource } from "./update.ts";
 
@@ -34,7 +34,13 @@ export const labelCommand: Command = {
   operands: "KIND NAME KEY=VALUE… KEY-… | container NAME … | network NAME …",
   completes: [...KIND_WORDS, ...CONTAINER_WORDS],
   completesNames: "one",
-  options: [...LABEL_CHANGE_OPTIONS, NODE_OPTION, NAMESPACE_OPTION, DRY_RUN_OPTION],
+  options: [
+    { name: "overwrite", summary: "Change existing labels that have another value" },
+    { name: "remove", summary: "Remove the labels that are given as KEY" },
+    NODE_OPTION,
+    NAMESPACE_OPTION,
+    DRY_RUN_OPTION,
+  ],
   needsDatastore: true,
   examples: [
     {
@@ -53,23 +59,19 @@ export const labelCommand: Command = {
     if (containers !== undefined) return labelContainers(context, given, containers);
     refuseNodeOption(given);
     const { kind, name, rest } = parseReference(given);
-    const change = labelChangeOf(rest, given);
+    const change = keyChangeOf("label", rest, given);
     if (kind.kind === workloadEndpoint.kind) refuseOwnLabels(change);
     return withDatastore(context, given, async (store) => {
       const work = surroundingsOf(given, { store, context });
-      const labelled = (resource: Resource) => {
-        const labels = changedLabels(resource.metadata.labels ?? {}, change);
-        const wanted = { ...resource, metadata: { ...resource.metadata, labels } };
-        const kept = kind.codec.read(kind.codec.write(wanted), kind.key(name)).metadata.labels ?? {};
-        if (sameLabels(kept, labels)) return wanted;
-        throw new PluginError("resource-invalid", `Cannot label ${kind.kind}: this kind does not support labels`);
-      };
-      return withPolicyNotes(work.store, { context, given }, (noted) =>
+      return withPolicyNotes(work.store, { context, given }, async (noted) =>
         forEachResource(context, given, {
-          all: [{ kind, name }],
+          all: [{ kind, name: await resolveName(store, kind, name) }],
           act: async (target) => {
             await refuseInherited(work.store, target, change);
-            const done = await updateResource(noted, target, { change: labelled, context: work.context });
+            const done = await updateResource(noted, target, {
+              change: (resource) => withChangedKeys(target, resource, change),
+              context: work.context,
+            });
             return { ...done, action: done.action === "unchanged" ? done.action : "labelled" };
           },
         }),
@@ -81,7 +83,7 @@ export const labelCommand: Command = {
 /** Policies of its namespace select an endpoint by them: without them it would leave its policies. */
 const OWN_LABELS = ["namespace", "orchestrator", "serviceaccount"].map((name) => `${identity.labelPrefix}${name}`);
 
-function refuseOwnLabels({ set, remove }: LabelChange): void {
+function refuseOwnLabels({ set, remove }: KeyChange): void {
   const own = OWN_LABELS.find((label) => set.has(label) || remove.has(label));
   if (own === undefined) return;
   throw new UsageError(
@@ -90,7 +92,7 @@ function refuseOwnLabels({ set, remove }: LabelChange): void {
 }
 
 /** A value that is inherited wins, and the one that is set would have no effect. */
-async function refuseInherited(store: Datastore, { kind, name }: Target, { set }: LabelChange): Promise<void> {
+async function refuseInherited(store: Datastore, { kind, name }: Target, { set }: KeyChange): Promise<void> {
   const stored = kind.inheritedLabels === undefined ? undefined : await readOne(store, kind, name);
   const [inherited = {}] = stored === undefined ? [] : ((await kind.inheritedLabels?.(store, [stored.resource])) ?? []);
   const lost = Array.from(set.keys()).find((key) => Object.hasOwn(inherited, key) && inherited[key] !== set.get(key));
@@ -100,9 +102,4 @@ async function refuseInherited(store: Datastore, { kind, name }: Target, { set }
     `Cannot set label ${quoted(lost)}: a ContainerLabels gives it the value ${quoted(inherited[lost])}, which wins`,
     { details: `change it there: ${identity.adminTool} label container NAME ${lost}=${set.get(lost)} --overwrite` },
   );
-}
-
-function sameLabels(left: Labels, right: Labels): boolean {
-  const keys = Object.keys(left);
-  return keys.length === Object.keys(right).length && keys.every((key) => left[key] === right[key]);
 }

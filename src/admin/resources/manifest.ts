@@ -14,8 +14,10 @@ import { formatProblem, type Problem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
+import { OTHER_GROUP_HINT, otherGroupOf } from "../convert/other-group.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
+import { kubectlHint } from "../kinds/kubernetes-kinds.ts";
 import { splitDocuments } from "./documents.ts";
 import { parseDocument } from "./parse-document.ts";
 import { USUAL_NAMESPACE } from "./reference.ts";
@@ -118,7 +120,8 @@ function decodeDocument(
   const word = document["kind"];
   if (typeof word !== "string") return refuse([at("kind", "is required")]);
   const kind = findKind(ADMIN_KINDS, word);
-  if (!kind) return refuse([at("kind", unknownKind(word))]);
+  const otherGroupHint = otherGroupOf(document) === undefined ? "" : OTHER_GROUP_HINT;
+  if (!kind) return refuse([at("kind", unknownKind(word))], otherGroupHint);
 
   const decoded = kind.codec.decode(document);
   const { apiVersion } = document;
@@ -130,8 +133,8 @@ function decodeDocument(
   if (!decoded.ok) {
     // A resource of another program may have any fields.
     const foreign = decoded.problems.filter(({ path }) => path === "apiVersion");
-    const hint = foreign.length > 0 && ORCHESTRATOR_POLICY.has(apiVersion) ? CONVERT_HINT : "";
-    return refuse(foreign.length > 0 ? foreign : decoded.problems, hint);
+    const ownHint = ORCHESTRATOR_POLICY.has(apiVersion) ? CONVERT_HINT : otherGroupHint;
+    return foreign.length > 0 ? refuse(foreign, ownHint) : refuse(decoded.problems);
   }
   const { namespace: own } = decoded.value.metadata;
   if (own !== undefined && namespace !== undefined && own !== namespace) {
@@ -166,6 +169,8 @@ const STAGED = /^staged(kubernetes|global)?networkpolicy$/i;
 function unknownKind(word: string): string {
   if (STAGED.test(word))
     return `${quoted(word)} is not supported: staged policies are not enforced; use NetworkPolicy or GlobalNetworkPolicy`;
+  const hint = kubectlHint(word, "apply -f FILE");
+  if (hint !== undefined) return `${quoted(word)} is not a kind of this tool: ${hint}`;
   const kinds = ADMIN_KINDS.map(({ kind }) => kind);
   const nearest = nearestName(word, kinds);
   return `${quoted(word)} is not a known kind; ${nearest === undefined ? `use ${kinds.join(", ")}` : `did you mean "${nearest}"?`}`;

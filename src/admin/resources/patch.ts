@@ -10,6 +10,7 @@ import { mergePatch } from "./merge-patch.ts";
 import { parseDocument } from "./parse-document.ts";
 import { withPolicyNotes } from "./policy-notes.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
+import { resolveName } from "./resolve-name.ts";
 import { readText } from "./sources.ts";
 import { strategicPatch } from "./strategic-patch.ts";
 import { updateResource } from "./update.ts";
@@ -61,11 +62,11 @@ export const patchCommand: Command = {
     const { kind, name, rest } = parseReference(given);
     if (rest.length > 0) throw new UsageError(`"patch" takes exactly one resource: got also ${quoted(rest[0])}`);
     const change = parsePatch(await patchText(context, given), given.values.get("type") ?? "merge");
-    return withDatastore(context, given, (store) => {
+    return withDatastore(context, given, async (store) => {
       const work = surroundingsOf(given, { store, context });
-      return withPolicyNotes(work.store, { context, given }, (noted) =>
+      return withPolicyNotes(work.store, { context, given }, async (noted) =>
         forEachResource(context, given, {
-          all: [{ kind, name }],
+          all: [{ kind, name: await resolveName(store, kind, name) }],
           act: async (target) => {
             const done = await updateResource(noted, target, { change, context: work.context });
             return { ...done, action: done.action === "unchanged" ? done.action : "patched" };

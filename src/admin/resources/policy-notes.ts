@@ -7,7 +7,15 @@ import { counted } from "../../counted.ts";
 import type { Datastore, OrderedChange } from "../../datastore/datastore.ts";
 import { describeFailure, PluginError } from "../../errors.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
-import { ENDPOINT, GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, NETWORK_POLICY, PROFILE, TIER } from "../../model/kinds.ts";
+import {
+  CONTAINER_LABELS,
+  ENDPOINT,
+  GLOBAL_NETWORK_POLICY,
+  HOST_ENDPOINT,
+  NETWORK_POLICY,
+  PROFILE,
+  TIER,
+} from "../../model/kinds.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { Resource } from "../../model/resource.ts";
@@ -26,6 +34,7 @@ import { referenceText } from "./reference.ts";
 /** The kinds whose changes close or open connections. Rules that match by labels and network sets are not compared. */
 const KINDS = {
   endpoints: ENDPOINT,
+  containerLabels: CONTAINER_LABELS,
   hostEndpoints: HOST_ENDPOINT,
   profiles: PROFILE,
   networkPolicies: NETWORK_POLICY,

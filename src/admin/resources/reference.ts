@@ -1,4 +1,4 @@
-/** How users name kinds and resources: `ippool blue`, `pools/blue`, `wep/prod/name`, `pools,nodes`. */
+/** How users name kinds and resources: `ippool blue`, `pools/blue`, `wep prod/name`, `wep/prod/name`, `pools,nodes`. */
 import type { ResourceName } from "../../model/keys.ts";
 import { findKind, kindWords, type PublicKind } from "../../model/kinds.ts";
 import { isResourceName } from "../../model/metadata.ts";
@@ -8,6 +8,7 @@ import { type Given, UsageError } from "../command.ts";
 import { aliasesOf, kindWithAlias } from "../kinds/aliases.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
+import { kubectlHint } from "../kinds/kubernetes-kinds.ts";
 import type { Option } from "../option.ts";
 
 export const USUAL_NAMESPACE = "default";
@@ -31,13 +32,17 @@ export interface Selection {
 export function kindNamed(word: string): AdminKind {
   const found = findKind(ADMIN_KINDS, word) ?? kindWithAlias(word);
   if (found) return found;
+  const other = MANIFEST.test(word) ? `did you mean "-f ${word}"?` : kubectlHint(word);
   const nearest = nearestName(
     word,
     ADMIN_KINDS.flatMap((row) => [...kindWords(row), ...aliasesOf(row)]),
   );
   const hint = nearest === undefined ? `available kinds: ${KIND_WORDS.join(", ")}` : `did you mean "${nearest}"?`;
-  throw new UsageError(`Unknown kind ${quoted(word)}; ${hint}`);
+  throw new UsageError(`Unknown kind ${quoted(word)}; ${other ?? hint}`);
 }
+
+/** The files that `-f` reads in a directory. */
+export const MANIFEST = /\.(ya?ml|json)$/;
 
 /** The namespace given with `--namespace`; `undefined` if absent. */
 export function namespaceOf(given: Given): string | undefined {
@@ -60,7 +65,7 @@ export function parseSelections(given: Given): readonly Selection[] {
   }
   const kinds = first.split(",").map(kindNamed);
   if (kinds.length > 1 && names.length > 0) throw new UsageError("Names can be given for only one kind at a time");
-  return kinds.map((kind) => ({ kind, names: names.map((name) => nameIn(kind, [name], namespace)) }));
+  return kinds.map((kind) => ({ kind, names: names.map((name) => nameIn(kind, name.split("/"), namespace)) }));
 }
 
 /** One `KIND NAME` or `KIND/NAME`; also returns the arguments after it. */
@@ -73,7 +78,7 @@ export function parseReference(given: Given): { kind: AdminKind; name: ResourceN
   if (path.length > 0) return { kind, name: nameIn(kind, path, namespace), rest };
   const [name, ...more] = rest;
   if (name === undefined) throw new UsageError(`The name of the ${kind.kind} is required`);
-  return { kind, name: nameIn(kind, [name], namespace), rest: more };
+  return { kind, name: nameIn(kind, name.split("/"), namespace), rest: more };
 }
 
 /** `ippool/blue`, as `parseSelections` accepts it. */

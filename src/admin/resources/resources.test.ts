@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { letRest, means, prefix, request } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
-import { API_VERSION } from "../../identity.ts";
+import { API_VERSION, identity } from "../../identity.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { affinityKey, blocksPrefix } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
@@ -37,7 +37,7 @@ describe("apply", () => {
     expect(await give("apply", BLUE)).toEqual({ code: EXIT_OK, stdout: "ippool/blue created\n", stderr: "" });
     expect((await give("apply", BLUE)).stdout).toBe("ippool/blue unchanged\n");
     const changed = resource("IPPool", "blue", { cidr: "10.0.0.0/24", blockSize: 28, natOutgoing: true });
-    expect((await give("apply", changed)).stdout).toBe("ippool/blue replaced\n");
+    expect((await give("apply", changed)).stdout).toBe("ippool/blue configured\n");
     expect(await json("get pool blue")).toMatchObject({
       metadata: { uid: expect.any(String), creationTimestamp: "2026-01-02T03:04:05.000Z" },
       spec: { natOutgoing: true },
@@ -93,6 +93,19 @@ describe("apply", () => {
     expect(stderr).toContain('d/a.yaml: it is not valid YAML: line 1, column 4: "}" closes no bracket');
     expect(stderr).toContain('d/c.yaml:1: kind: "Nonsense" is not a known kind');
     expect((await ctl("get pools")).stderr).toBe("No resources found.\n");
+  });
+
+  test.each([
+    [
+      "apply -f p.yaml",
+      'p.yaml:1: kind: "Pod" is not a kind of this tool: it is a kind of Kubernetes: use kubectl (kubectl apply -f FILE)',
+    ],
+    ["apply p.yaml", '"apply" does not take arguments: got "p.yaml"; did you mean "-f p.yaml"?'],
+    ["delete p.yaml", 'Unknown kind "p.yaml"; did you mean "-f p.yaml"?'],
+  ])("names what was meant: %s", async (line, expected) => {
+    const files = { "p.yaml": JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata: { name: "p" } }) };
+
+    expect((await ctl(line, { files })).stderr).toContain(expected);
   });
 
   test("reports the document in a file and the path in a list of each problem", async () => {
@@ -181,7 +194,7 @@ describe("apply", () => {
     await give("apply", labelled({ rack: "a", disk: "ssd" }, { note: "x" }));
     const bare = resource("Node", "n1", {}, { labels: { disk: "hdd" } });
 
-    expect((await give("apply", bare)).stdout).toBe("node/n1 replaced\n");
+    expect((await give("apply", bare)).stdout).toBe("node/n1 configured\n");
     expect((await json("get node n1")).metadata).toMatchObject({
       labels: { rack: "a", disk: "hdd" },
       annotations: { note: "x" },
@@ -352,6 +365,35 @@ describe("patch", () => {
 
     expect(runs.map(({ code }) => code)).toEqual(keys.map(() => EXIT_OK));
     expect(Object.keys((await json("get node n1")).metadata.labels).sort()).toEqual(keys);
+  });
+});
+
+describe("annotate", () => {
+  test("sets, changes with --overwrite and removes annotations, as kubectl does", async () => {
+    await give("apply", resource("Node", "n1"));
+
+    expect((await ctl("annotate node n1 note=a vendor.org/x=y=z")).stdout).toBe("node/n1 annotated\n");
+    expect((await ctl("annotate node n1 note=a")).stdout).toBe("node/n1 unchanged\n");
+    expect((await ctl("annotate node n1 note=b")).stderr).toContain(
+      'Cannot set annotation "note": it already has the value "a" (use --overwrite to change it)',
+    );
+    expect((await ctl("annotate node n1 note=b vendor.org/x- --overwrite")).code).toBe(EXIT_OK);
+    expect((await json("get node n1")).metadata.annotations).toEqual({ note: "b" });
+    expect((await ctl("annotate node n1 note")).stderr).toContain("use KEY=VALUE to set it, KEY- to remove it");
+    expect((await ctl("annotate node n1")).code).toBe(EXIT_USAGE);
+  });
+
+  test("refuses a kind that does not support annotations", async () => {
+    await give("apply", resource("IPAMConfiguration", "default", { strictAffinity: true }));
+
+    expect((await ctl("annotate ipamconfig default a=b")).code).toBe(EXIT_FAILED);
+  });
+
+  test("keeps what the plugin recorded of an endpoint", async () => {
+    const { code, stderr } = await ctl(`annotate wep any ${identity.labelPrefix}network-`);
+
+    expect(code).toBe(EXIT_USAGE);
+    expect(stderr).toContain("records how the workload was connected");
   });
 });
 

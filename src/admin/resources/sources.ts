@@ -4,7 +4,7 @@ import { quoted } from "../../quote.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";
 import { decodeManifests, type GivenResource, type Manifest, parseManifest } from "./manifest.ts";
-import { namespaceOf } from "./reference.ts";
+import { MANIFEST, namespaceOf } from "./reference.ts";
 
 export const FILE_OPTION: Option = {
   name: "filename",
@@ -29,8 +29,6 @@ export const FILE_OPTIONS: readonly Option[] = [FILE_OPTION, RECURSIVE_OPTION, S
 
 /** A symbolic link may lead back to a directory above it. */
 const DEEPEST_DIRECTORY = 32;
-
-const MANIFEST = /\.(ya?ml|json)$/;
 
 export async function readGivenResources(context: Context, given: Given): Promise<readonly GivenResource[]> {
   return readDecoded(context, given, (manifests) => decodeManifests(manifests, namespaceOf(given)));

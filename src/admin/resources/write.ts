@@ -16,7 +16,7 @@ import { DecodedOnce, readAll, readOne, type Stored } from "./stored.ts";
 export type WriteMode = "create" | "replace" | "apply";
 
 export interface WriteOutcome {
-  readonly action: "created" | "replaced" | "unchanged";
+  readonly action: "created" | "configured" | "replaced" | "unchanged";
   readonly revision: string;
 }
 
@@ -39,11 +39,22 @@ export async function writeResource(
     if (!existing && mode === "replace") throw doesNotExist(given);
 
     const outcome = existing
-      ? await replace(store, mode === "apply" ? keepUnmentioned(given, existing) : given, { existing, decoded })
+      ? await change(store, given, { mode, existing, decoded })
       : await create(store, given, { origin: { uid: uuid(), creationTimestamp: now().toISOString() }, decoded });
     if (outcome) return outcome;
   }
   throw new PluginError("try-again-later", `Cannot ${mode} ${textOf(given)}: others keep changing it`);
+}
+
+/** `apply` says what kubectl says. */
+async function change(
+  store: Datastore,
+  given: GivenResource,
+  { mode, existing, decoded }: { readonly mode: WriteMode; readonly existing: Stored; readonly decoded: DecodedOnce },
+): Promise<WriteOutcome | undefined> {
+  if (mode !== "apply") return replace(store, given, { existing, decoded });
+  const outcome = await replace(store, keepUnmentioned(given, existing), { existing, decoded });
+  return outcome?.action === "replaced" ? { ...outcome, action: "configured" } : outcome;
 }
 
 /** The metadata that the document does not mention stays as it is; `replace` removes it. */

@@ -136,7 +136,7 @@ function datastoreFindings({ datastore }: StatusFacts): readonly StatusFinding[]
   return usable.flatMap(poolFinding);
 }
 
-function poolFinding({ name, cidr, size, used, free }: PoolState): readonly StatusFinding[] {
+export function poolFinding({ name, cidr, size, used, free }: PoolState): readonly StatusFinding[] {
   const percent = size === 0n ? 0n : (100n * used) / size;
   if (percent < FULL_PERCENT) return [];
   const message = free === 0n ? `all addresses of ${cidr} are in use` : `${percent} % of ${cidr} are in use`;
@@ -144,7 +144,10 @@ function poolFinding({ name, cidr, size, used, free }: PoolState): readonly Stat
   return [{ state: free === 0n ? "failed" : "warning", subject: `IP pool ${quoted(name)}`, message, remedy }];
 }
 
-function versionFindings({ datastore, toolVersion }: StatusFacts): readonly StatusFinding[] {
+export function versionFindings({
+  datastore,
+  toolVersion,
+}: Pick<StatusFacts, "datastore" | "toolVersion">): readonly StatusFinding[] {
   const behind = nodesBehind(datastore.agents);
   const older = behind.map(
     ({ node, version = "no agent has recorded its version" }): StatusFinding => ({

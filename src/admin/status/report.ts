@@ -3,7 +3,7 @@ import { identity } from "../../identity.ts";
 import type { Page } from "../page.ts";
 import type { Paint } from "../paint.ts";
 import { formatTable } from "../table.ts";
-import type { AgentPod, Condition, StatusFacts, Workload } from "./facts.ts";
+import type { AgentPod, Condition, PoolState, StatusFacts, Workload } from "./facts.ts";
 import { isFailure, type StatusFinding } from "./findings.ts";
 
 export function statusText(facts: StatusFacts, findings: readonly StatusFinding[], page: Page): string {
@@ -19,7 +19,7 @@ export function statusText(facts: StatusFacts, findings: readonly StatusFinding[
   ].join("");
 }
 
-function section(header: readonly string[], rows: readonly (readonly string[])[], page: Page): string {
+export function section(header: readonly string[], rows: readonly (readonly string[])[], page: Page): string {
   return rows.length === 0 ? "" : `\n${formatTable(header, rows, page)}`;
 }
 
@@ -108,7 +108,7 @@ function nodeRows(facts: StatusFacts) {
   ]);
 }
 
-function poolRows({ datastore }: StatusFacts) {
+export function poolRows({ datastore }: Pick<StatusFacts, "datastore">) {
   return datastore.pools.map(({ name, cidr, size, used, free, disabled }) => [
     name,
     cidr,
@@ -131,11 +131,11 @@ export function findingLines(findings: readonly StatusFinding[], { red, yellow, 
   ];
 }
 
-/** Sizes of IPv6 pools exceed what a JSON number can hold: they are strings. */
 export function statusJson(facts: StatusFacts, findings: readonly StatusFinding[]): object {
   const { toolVersion, datastore, operator, agents, controllers, components, installation } = facts;
   return {
     ok: !findings.some(isFailure),
+    scope: "cluster",
     installedBy: installation === undefined ? (agents === undefined ? "none" : "manifest") : "operator",
     toolVersion,
     clusterVersion: datastore.clusterVersion ?? null,
@@ -146,12 +146,17 @@ export function statusJson(facts: StatusFacts, findings: readonly StatusFinding[
       ...Object.fromEntries(components),
     },
     nodes: nodesOf(facts),
-    pools: datastore.pools.map((pool) => ({
-      ...pool,
-      size: String(pool.size),
-      used: String(pool.used),
-      free: String(pool.free),
-    })),
+    pools: poolsJson(datastore.pools),
     findings,
   };
+}
+
+/** Sizes of IPv6 pools exceed what a JSON number can hold: they are strings. */
+export function poolsJson(pools: readonly PoolState[]): readonly object[] {
+  return pools.map((pool) => ({
+    ...pool,
+    size: String(pool.size),
+    used: String(pool.used),
+    free: String(pool.free),
+  }));
 }

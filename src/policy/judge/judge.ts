@@ -172,8 +172,23 @@ export function policiesOf(
 
 /** In any direction that it has. */
 export function selectsEndpoint(policy: AnyPolicy, endpoint: AnyEndpoint, resources: PolicyResources): boolean {
-  if (endpoint.kind === "WorkloadEndpoint" && isBeforeRouting(policy)) return false;
-  return isSelected(endpoint, scopeOf(policy), resources);
+  return concerns(policy, endpoint) && isSelected(endpoint, scopeOf(policy), resources);
+}
+
+const DIRECTIONS: readonly Direction[] = ["ingress", "egress"];
+
+/** Those that are enforced on the endpoint. */
+export function enforcedPoliciesOf(
+  endpoint: AnyEndpoint,
+  resources: PolicyResources,
+  directions = DIRECTIONS,
+): readonly AnyPolicy[] {
+  const all = directions.flatMap((direction) => policiesOf(endpoint, direction, resources));
+  return all.filter((policy) => concerns(policy, endpoint));
+}
+
+function concerns(policy: AnyPolicy, endpoint: AnyEndpoint): boolean {
+  return endpoint.kind === "HostEndpoint" || !isBeforeRouting(policy);
 }
 
 /** Such policies concern hosts only, and decide only what their rules match. */

@@ -112,6 +112,7 @@ function effectBetween(before: Applied, after: Applied): PolicyEffect["kind"] | 
 function concernedBy(before: AppliedPolicies, after: AppliedPolicies): (endpoint: AnyEndpoint | undefined) => boolean {
   const [left, right] = [before.resources, after.resources];
   const isTierChanged = differences(left.tiers, right.tiers).size > 0;
+  const isRelabelled = differences(left.containerLabels, right.containerLabels).size > 0;
   const profiles = new Set(Array.from(differences(left.profiles, right.profiles), ({ metadata }) => metadata.name));
   const changed = [
     ...differences(left.networkPolicies, right.networkPolicies),
@@ -121,7 +122,7 @@ function concernedBy(before: AppliedPolicies, after: AppliedPolicies): (endpoint
   const isClosedElsewhere = before.closedCount !== after.closedCount;
   return (endpoint) => {
     if (endpoint === undefined) return false;
-    if (isTierChanged || isClosedElsewhere) return true;
+    if (isTierChanged || isRelabelled || isClosedElsewhere) return true;
     if (before.isEnforcedFor(endpoint) !== after.isEnforcedFor(endpoint)) return true;
     if ((endpoint.spec.profiles ?? []).some((name) => profiles.has(name))) return true;
     const labels = changed.length === 0 ? {} : before.labelsOf(endpoint);

@@ -1,0 +1,66 @@
+import { identity } from "../../identity.ts";
+import { workloadEndpoint } from "../../model/workload-endpoint.ts";
+import { quoted } from "../../quote.ts";
+import { type Command, UsageError } from "../command.ts";
+import { withDatastore } from "../datastore/open.ts";
+import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
+import { forEachResource } from "./for-each-resource.ts";
+import { type KeyChange, keyChangeOf, withChangedKeys } from "./key-change.ts";
+import { withPolicyNotes } from "./policy-notes.ts";
+import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
+import { resolveName } from "./resolve-name.ts";
+import { updateResource } from "./update.ts";
+
+export const annotateCommand: Command = {
+  kind: "command",
+  name: "annotate",
+  summary: "Add, change or remove annotations of a resource",
+  description: [
+    "KEY=VALUE sets an annotation, KEY- removes it. An existing annotation with another value is changed only with --overwrite.",
+    "Annotations of pods and namespaces are those of Kubernetes: kubectl annotate.",
+  ].join("\n"),
+  operands: "KIND NAME KEY=VALUE… KEY-…",
+  completes: KIND_WORDS,
+  completesNames: "one",
+  options: [
+    { name: "overwrite", summary: "Change existing annotations that have another value" },
+    NAMESPACE_OPTION,
+    DRY_RUN_OPTION,
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: 'annotate ippool blue owner="network team"', does: "Set an annotation" },
+    { command: "annotate ippool blue owner=me --overwrite", does: "Change it" },
+    { command: "annotate ippool blue owner-", does: "Remove it" },
+  ],
+  async run(context, given) {
+    const { kind, name, rest } = parseReference(given);
+    const change = keyChangeOf("annotation", rest, given);
+    if (kind.kind === workloadEndpoint.kind) refuseOwnAnnotations(change);
+    return withDatastore(context, given, async (store) => {
+      const work = surroundingsOf(given, { store, context });
+      return withPolicyNotes(work.store, { context, given }, async (noted) =>
+        forEachResource(context, given, {
+          all: [{ kind, name: await resolveName(store, kind, name) }],
+          act: async (target) => {
+            const done = await updateResource(noted, target, {
+              change: (resource) => withChangedKeys(target, resource, change),
+              context: work.context,
+            });
+            return { ...done, action: done.action === "unchanged" ? done.action : "annotated" };
+          },
+        }),
+      );
+    });
+  },
+};
+
+/** The plugin wrote them when it connected the workload: GC and address checks rely on them. */
+function refuseOwnAnnotations({ set, remove }: KeyChange): void {
+  const prefixes = [identity.labelPrefix, identity.annotationPrefix];
+  const own = [...set.keys(), ...remove].find((key) => prefixes.some((prefix) => key.startsWith(prefix)));
+  if (own === undefined) return;
+  throw new UsageError(
+    `Annotation ${quoted(own)} of a workload endpoint cannot be changed: it records how the workload was connected`,
+  );
+}

@@ -1,0 +1,98 @@
+/** What `status` shows of one host without Kubernetes: its containers and what policies say about them. Pure. */
+import type { NetworkConfig } from "../../config/network-config.ts";
+import type { Unreadable } from "../../datastore/read-each.ts";
+import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
+import { isFinished } from "../../model/finished-pods.ts";
+import { enforcedPoliciesOf } from "../../policy/judge/judge.ts";
+import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
+import type { Finding as IpamFinding } from "../ipam/findings.ts";
+import type { Finding as NodeFinding } from "../node/finding.ts";
+import type { AgentState } from "../node/host-facts.ts";
+import { titleOf } from "../policy/explain-peer.ts";
+import type { DatastoreState } from "./facts.ts";
+
+export interface ContainerState {
+  /** `default/web` */
+  readonly name: string;
+  readonly network: string;
+  readonly addresses: readonly string[];
+  readonly interfaceName: string;
+  /** Those that select it. */
+  readonly policies: readonly string[];
+}
+
+export interface PolicyState {
+  /** `networkpolicy/default/db` */
+  readonly name: string;
+  readonly tier: string;
+  /** Those of this host that it selects. */
+  readonly containers: readonly string[];
+  readonly hostEndpoints: readonly string[];
+}
+
+/** There is no network config on this host, or it cannot be used. */
+export interface NoNetwork {
+  readonly problem: string;
+  readonly remedy?: string;
+}
+
+export interface HostStatusFacts {
+  readonly toolVersion: string;
+  readonly hostName: string;
+  readonly node: string;
+  /** `undefined`: it could not be asked. */
+  readonly agent: AgentState | undefined;
+  readonly network: { readonly file: string; readonly config: NetworkConfig } | NoNetwork;
+  /** `place`: its file or its endpoints. */
+  readonly datastore: DatastoreState & { readonly place: string };
+  readonly containers: readonly ContainerState[];
+  readonly policies: readonly PolicyState[];
+  /** Those of the check of a node; `problem`: why it could not be checked. */
+  readonly nodeCheck: readonly NodeFinding[] | { readonly problem: string };
+  /** Those of `ipam check`. */
+  readonly ipam: readonly Pick<IpamFinding, "severity" | "message">[];
+  readonly unreadable: readonly Unreadable[];
+  /** What the node agent cannot carry out, in its own words. */
+  readonly agentProblems: readonly string[];
+}
+
+export function containerStates(resources: PolicyResources, node: string): readonly ContainerState[] {
+  return resources.endpoints
+    .filter((endpoint) => endpoint.spec.node === node && !isFinished(endpoint))
+    .map((endpoint) => ({
+      name: titleOf(endpoint),
+      network: endpoint.metadata.annotations?.[NETWORK_ANNOTATION] ?? endpoint.spec.profiles?.[0] ?? "",
+      addresses: (endpoint.spec.ipNetworks ?? []).map((text) => text.replace(/\/\d+$/, "")),
+      interfaceName: endpoint.spec.interfaceName ?? "",
+      policies: policyNames(endpoint, resources),
+    }));
+}
+
+export function policyStates(resources: PolicyResources, node: string): readonly PolicyState[] {
+  const selecting = (endpoints: readonly AnyEndpoint[]) =>
+    endpoints
+      .filter(({ spec }) => spec.node === node)
+      .map((endpoint) => ({ endpoint, policies: policyNames(endpoint, resources) }));
+  const workloads = selecting(resources.endpoints.filter((endpoint) => !isFinished(endpoint)));
+  const hosts = selecting(resources.hostEndpoints);
+  return [...resources.networkPolicies, ...resources.globalNetworkPolicies].map((policy) => {
+    const name = policyName(policy);
+    const selected = (all: typeof workloads) => all.filter(({ policies }) => policies.includes(name));
+    return {
+      name,
+      tier: policy.spec.tier,
+      containers: selected(workloads).map(({ endpoint }) =>
+        endpoint.kind === "WorkloadEndpoint" ? titleOf(endpoint) : endpoint.metadata.name,
+      ),
+      hostEndpoints: selected(hosts).map(({ endpoint }) => endpoint.metadata.name),
+    };
+  });
+}
+
+function policyNames(endpoint: AnyEndpoint, resources: PolicyResources): readonly string[] {
+  return [...new Set(enforcedPoliciesOf(endpoint, resources).map(policyName))];
+}
+
+function policyName({ kind, metadata: { name, namespace } }: AnyPolicy): string {
+  return [kind.toLowerCase(), ...(namespace === undefined ? [] : [namespace]), name].join("/");
+}

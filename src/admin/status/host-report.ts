@@ -1,0 +1,139 @@
+/** The status of one host: what is wrong with it and what to do, as text and as JSON. Pure. */
+import { counted } from "../../counted.ts";
+import { describeFailure } from "../../errors.ts";
+import { identity } from "../../identity.ts";
+import type { Page } from "../page.ts";
+import { remedyFor } from "../resources/unreadable-remedy.ts";
+import { isFailure, poolFinding, type StatusFinding, versionFindings } from "./findings.ts";
+import type { HostStatusFacts } from "./host-facts.ts";
+import { findingLines, poolRows, poolsJson, section } from "./report.ts";
+
+const { adminTool } = identity;
+
+export function hostFindings(facts: HostStatusFacts): readonly StatusFinding[] {
+  return [
+    ...networkFindings(facts),
+    ...checkFindings(facts),
+    ...facts.agentProblems.map(
+      (message): StatusFinding => ({
+        ...{ state: "warning", subject: identity.nodeAgent, message },
+        remedy: `${adminTool} node status`,
+      }),
+    ),
+    ...recordFindings(facts),
+    ...versionFindings(facts),
+  ];
+}
+
+function networkFindings({ network }: HostStatusFacts): readonly StatusFinding[] {
+  if (!("problem" in network)) return [];
+  const { problem: message, remedy } = network;
+  return [{ state: "failed", subject: "network", message, ...(remedy === undefined ? {} : { remedy }) }];
+}
+
+function checkFindings({ nodeCheck }: HostStatusFacts): readonly StatusFinding[] {
+  if ("problem" in nodeCheck) return [{ state: "warning", subject: "this host", message: nodeCheck.problem }];
+  return nodeCheck.flatMap(({ check, state, message, remedy }) =>
+    state === "ok" ? [] : [{ state, subject: check, message, ...(remedy === undefined ? {} : { remedy }) }],
+  );
+}
+
+function recordFindings(facts: HostStatusFacts): readonly StatusFinding[] {
+  const { datastore, unreadable, network } = facts;
+  if (datastore.problem !== undefined) {
+    // The network config names the datastore, so that both may fail for the same reason.
+    const isReported = "problem" in network && network.problem === datastore.problem;
+    return isReported ? [] : [{ state: "failed", subject: "datastore", message: datastore.problem }];
+  }
+  return [
+    ...poolFindings(facts),
+    ...unreadable.map(
+      ({ key, failure }): StatusFinding => ({
+        ...{ state: "failed", subject: "datastore", message: describeFailure(failure), remedy: remedyFor(key) },
+      }),
+    ),
+    ...ipamFindings(facts),
+  ];
+}
+
+/** What a first pool can look like. */
+const FIRST_POOL = `${adminTool} apply -f POOL.yaml, with kind: IPPool and spec: {cidr: 10.66.0.0/24, natOutgoing: true}`;
+
+function poolFindings({ datastore, network }: HostStatusFacts): readonly StatusFinding[] {
+  const usable = datastore.pools.filter(({ disabled }) => !disabled);
+  const isNeeded = "config" in network && network.config.ipam.type === identity.ipamType;
+  if (usable.length > 0 || !isNeeded) return usable.flatMap(poolFinding);
+  const message = "there is no enabled IP pool: containers get no address";
+  return [{ state: "failed", subject: "IP pools", message, remedy: FIRST_POOL }];
+}
+
+/** `ipam check` lists them; unfinished ones put no address at risk. */
+function ipamFindings({ ipam, unreadable }: HostStatusFacts): readonly StatusFinding[] {
+  const reported = new Set(unreadable.map(({ failure }) => failure.message));
+  const own = ipam.filter(({ message }) => ![...reported].some((text) => message.includes(text)));
+  const [first] = own.toSorted((left, right) => left.severity.localeCompare(right.severity));
+  if (first === undefined) return [];
+  const state = first.severity === "corrupt" ? "failed" : "warning";
+  const message = `${counted(own.length, "problem")} of address records, for example: ${first.message}`;
+  return [{ state, subject: "addresses", message, remedy: `${adminTool} ipam check` }];
+}
+
+export function hostStatusText(facts: HostStatusFacts, findings: readonly StatusFinding[], page: Page): string {
+  const { hostName, node, datastore, network, toolVersion } = facts;
+  const place = datastore.place === "" ? "" : ` (${datastore.place})`;
+  return [
+    `Host:        ${hostName}${node === hostName ? "" : `, node ${node}`}\n`,
+    `Network:     ${"file" in network ? `${network.config.name} (${network.file})` : "none"}\n`,
+    `Node agent:  ${agentText(facts)}\n`,
+    `Datastore:   ${datastore.kind}${place}\n`,
+    `Versions:    ${adminTool} ${toolVersion}\n`,
+    section(["POOL", "CIDR", "SIZE", "USED", "FREE", "STATE"], poolRows(facts), page),
+    section(
+      ["CONTAINER", "NETWORK", "ADDRESSES", "INTERFACE", "POLICIES"],
+      facts.containers.map(({ name, network: own, addresses, interfaceName, policies }) => [
+        ...[name, own, addresses.join(","), interfaceName, String(policies.length)],
+      ]),
+      page,
+    ),
+    section(
+      ["POLICY", "TIER", "SELECTS"],
+      facts.policies.map(({ name, tier, containers, hostEndpoints }) => [
+        name,
+        tier,
+        selectedText(containers, hostEndpoints),
+      ]),
+      page,
+    ),
+    ...findingLines(findings, page.paint),
+  ].join("");
+}
+
+function agentText({ agent, datastore, node }: HostStatusFacts): string {
+  if (agent === undefined) return "unknown";
+  const version = datastore.agents.find((each) => each.node === node)?.version;
+  const release = version === undefined ? "" : `, release ${version}`;
+  return agent === "running" ? `running${release}` : agent === "stopped" ? "not running" : "not used";
+}
+
+const SHOWN = 3;
+
+function selectedText(containers: readonly string[], hostEndpoints: readonly string[]): string {
+  const all = [...containers, ...hostEndpoints.map((name) => `host endpoint ${name}`)];
+  if (all.length === 0) return "nothing on this host";
+  return [...all.slice(0, SHOWN), ...(all.length > SHOWN ? [`${all.length - SHOWN} more`] : [])].join(", ");
+}
+
+export function hostStatusJson(facts: HostStatusFacts, findings: readonly StatusFinding[]): object {
+  const { toolVersion, hostName, node, agent, network, datastore, containers, policies } = facts;
+  const version = datastore.agents.find((each) => each.node === node)?.version;
+  return {
+    ok: !findings.some(isFailure),
+    scope: "host",
+    ...{ hostName, node, toolVersion },
+    network: "file" in network ? { name: network.config.name, file: network.file } : null,
+    agent: { state: agent ?? "unknown", ...(version === undefined ? {} : { version }) },
+    datastore: { kind: datastore.kind, place: datastore.place },
+    pools: poolsJson(datastore.pools),
+    ...{ containers, policies, findings },
+  };
+}

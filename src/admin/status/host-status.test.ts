@@ -1,0 +1,196 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { type AdminSurroundings, runInside, WELL } from "../../../test/support/admin-context.ts";
+import { nodeChange, poolChange, seed } from "../../../test/support/ipam.ts";
+import type { Change } from "../../datastore/datastore.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { PluginError } from "../../errors.ts";
+import { API_VERSION, identity } from "../../identity.ts";
+import { resourceKey } from "../../model/keys.ts";
+import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import type { HostFacts } from "../node/host-facts.ts";
+
+const { product, ipamType, labelPrefix, nodeAgent, adminTool } = identity;
+const CONFIG_FILE = "/etc/cni/net.d/10-pods.conf";
+
+function config(more: object): string {
+  return JSON.stringify({ name: "pods", cniVersion: "1.0.0", type: product, ipam: { type: ipamType }, ...more });
+}
+
+const EMBEDDED = config({ datastore_type: "embedded", datastore_path: import.meta.path });
+
+function put(plural: string, kind: string, name: string, spec: object, more: object = {}): Change {
+  const value = JSON.stringify({ apiVersion: API_VERSION, kind, metadata: { name, ...more }, spec });
+  return { kind: "put", key: resourceKey(plural, { name, ...more }), value } as Change;
+}
+
+function container(workload: string, node: string, address: string): Change {
+  const spec = {
+    ...{ orchestrator: "cni", node, workload, containerID: `${workload}1`, endpoint: "eth0" },
+    ...{ ipNetworks: [`${address}/32`], interfaceName: `vend${workload}`, profiles: ["pods"] },
+  };
+  const labels = { role: workload, [`${labelPrefix}namespace`]: "default" };
+  return put("workloadendpoints", "WorkloadEndpoint", `${node}-cni-${workload}1-eth0`, spec, {
+    namespace: "default",
+    labels,
+  });
+}
+
+function policy(name: string, selector: string): Change {
+  return put("networkpolicies", "NetworkPolicy", name, { selector, types: ["Ingress"] }, { namespace: "default" });
+}
+
+let store = openMemory();
+beforeEach(async () => {
+  store = openMemory();
+  await seed(store, poolChange("blue", "10.0.0.0/24"), nodeChange("here"));
+});
+
+const RUNNING: HostFacts = { ...WELL, agent: "running", hasPolicyTable: true };
+
+function status(more: AdminSurroundings = {}, ...args: readonly string[]) {
+  const files = { [CONFIG_FILE]: EMBEDDED };
+  return runInside(["status", ...args], { store, files, hostName: "here", hostFacts: RUNNING, ...more });
+}
+
+describe("status of a host without Kubernetes", () => {
+  test("shows agent, datastore, pools, containers and policies, and that all is well", async () => {
+    await seed(store, policy("db", "role == 'db'"), policy("typo", "rol == 'db'"));
+    const { code, stdout } = await status();
+
+    expect(stdout).toContain("Host:        here\n");
+    expect(stdout).toContain(`Network:     pods (${CONFIG_FILE})\n`);
+    expect(stdout).toContain("Node agent:  running\n");
+    expect(stdout).toContain(`Datastore:   embedded (${import.meta.path})\n`);
+    expect(stdout).toMatch(/^blue +10\.0\.0\.0\/24 +256 +0 +256 +enabled$/m);
+    expect(stdout).toMatch(/^networkpolicy\/default\/typo +default +nothing on this host$/m);
+    expect(stdout).toEndWith("\nEverything is well.\n");
+    expect(code).toBe(EXIT_OK);
+  });
+
+  test("shows the containers of this host with the policies that select them, and problems of address records", async () => {
+    await seed(store, container("db", "here", "10.0.0.1"), container("far", "there", "10.0.0.2"));
+    await seed(store, policy("db", "role == 'db'"));
+    const { code, stdout } = await status();
+
+    expect(stdout).toMatch(/^default\/db +pods +10\.0\.0\.1 +venddb +1$/m);
+    expect(stdout).not.toContain("default/far");
+    expect(stdout).toMatch(/^networkpolicy\/default\/db +default +default\/db$/m);
+    // Their addresses are not allocated.
+    expect(stdout).toContain("failed: addresses: 2 problems of address records, for example: ");
+    expect(stdout).toContain(`  what to do: ${adminTool} ipam check\n`);
+    expect(code).toBe(EXIT_FAILED);
+  });
+
+  test.each(["preDNAT", "doNotTrack"])("a policy with %s concerns host endpoints alone", async (field) => {
+    const spec = { selector: "all()", types: ["Ingress"], applyOnForward: true, [field]: true };
+    await seed(store, container("db", "here", "10.0.0.1"));
+    await seed(store, put("hostendpoints", "HostEndpoint", "uplink", { node: "here", interfaceName: "eth0" }));
+    await seed(store, put("globalnetworkpolicies", "GlobalNetworkPolicy", "early", spec));
+    const { stdout } = await status();
+
+    expect(stdout).toMatch(/^default\/db +pods +10\.0\.0\.1 +venddb +0$/m);
+    expect(stdout).toMatch(/^globalnetworkpolicy\/early +default +host endpoint uplink$/m);
+  });
+
+  test.each<[string, AdminSurroundings, readonly Change[], readonly string[]]>([
+    [
+      "a policy that nothing enforces",
+      { hostFacts: { ...WELL, agent: "stopped" } },
+      [container("db", "here", "10.0.0.1"), policy("db", "role == 'db'")],
+      [
+        "failed: node agent: not running",
+        "failed: network policy: policies select 1 container of this host (default/db), and nothing enforces them",
+        `  what to do: systemctl start ${nodeAgent}`,
+      ],
+    ],
+    [
+      "a datastore that cannot be read",
+      { openDatastore: () => Promise.reject(new PluginError("datastore-unavailable", "Cannot use etcd")) },
+      [],
+      ["failed: datastore: Cannot use etcd"],
+    ],
+    [
+      "a network config that cannot be used",
+      { files: { [CONFIG_FILE]: config({ datastore_type: "nonsense" }) } },
+      [],
+      ["failed: network: Cannot use network config", "Datastore:   unknown\n"],
+    ],
+    ["a host without a network", { files: {} }, [], ['no network config in /etc/cni/net.d runs the plugin "']],
+    [
+      "a disabled pool",
+      {},
+      [poolChange("blue", "10.0.0.0/24", { disabled: true })],
+      ["failed: IP pools: there is no enabled IP pool", `  what to do: ${adminTool} apply -f POOL.yaml`],
+    ],
+    [
+      "an unreadable policy",
+      {},
+      [
+        {
+          kind: "put",
+          key: resourceKey("networkpolicies", { namespace: "default", name: "bad" }),
+          value: "{",
+        } as Change,
+      ],
+      ["failed: datastore: ", "networkpolicy/default/bad --force"],
+    ],
+  ])("reports %s", async (_, more, changes, lines) => {
+    await seed(store, ...changes);
+    const { code, stdout } = await status(more);
+
+    for (const line of lines) expect(stdout).toContain(line);
+    expect(code).toBe(EXIT_FAILED);
+  });
+
+  test("warns of what the agent cannot carry out, and of old data", async () => {
+    const routingFacts = {
+      ...{ isAgentRunning: true, state: undefined, bird: undefined, kernelRoutes: [], refusedClaims: [] },
+      ...{ routingProblems: [], policyProblems: ['policy "x" denies'] },
+      datastore: { state: "stale", knownAt: "2026-01-02T03:04:05Z", failure: "no route" } as const,
+    };
+    const { code, stdout } = await status({ routingFacts });
+
+    expect(stdout).toContain(`warning: ${nodeAgent}: policy "x" denies\n  what to do: ${adminTool} node status\n`);
+    expect(stdout).toContain("what it knows of the datastore is old: no route");
+    expect(code).toBe(EXIT_OK);
+  });
+
+  test("prints JSON and YAML for scripts", async () => {
+    await seed(store, container("db", "here", "10.0.0.1"));
+    const { stdout } = await status({}, "-o", "json");
+
+    expect(JSON.parse(stdout)).toMatchObject({
+      ...{ ok: false, scope: "host", node: "here", agent: { state: "running" } },
+      network: { name: "pods", file: CONFIG_FILE },
+      datastore: { kind: "embedded", place: import.meta.path },
+      pools: [{ name: "blue", size: "256" }],
+      containers: [{ name: "default/db", addresses: ["10.0.0.1"], policies: [] }],
+      findings: [{ state: "failed", subject: "addresses" }],
+    });
+    expect(Bun.YAML.parse((await status({}, "-o", "yaml")).stdout)).toEqual(JSON.parse(stdout));
+  });
+});
+
+describe("status", () => {
+  const KUBERNETES = config({ datastore_type: "kubernetes", kubernetes: { kubeconfig: "/k" } });
+  const NO_FILES: Readonly<Record<string, string>> = {};
+
+  test.each([
+    ["a network without Kubernetes", { [CONFIG_FILE]: EMBEDDED }, {}, [], "host"],
+    ["one beside a kubeconfig of other tools", { [CONFIG_FILE]: EMBEDDED, "/home/.kube/config": "" }, {}, [], "host"],
+    ["one, and KUBECONFIG", { [CONFIG_FILE]: EMBEDDED }, { KUBECONFIG: "/k" }, [], "host"],
+    ["one, and --kubeconfig", { [CONFIG_FILE]: EMBEDDED }, {}, ["--kubeconfig", "/k"], "cluster"],
+    ["a network with Kubernetes", { [CONFIG_FILE]: KUBERNETES }, {}, [], "cluster"],
+    ["no network and a kubeconfig", { "/home/.kube/config": "" }, {}, [], "cluster"],
+    ["no network and KUBECONFIG", NO_FILES, { KUBECONFIG: "/k" }, [], "cluster"],
+    ["no network, in a pod", NO_FILES, { KUBERNETES_SERVICE_HOST: "10.96.0.1" }, [], "cluster"],
+    ["no network and no kubeconfig", NO_FILES, {}, [], "host"],
+    ["--datastore-type kubernetes", NO_FILES, {}, ["--datastore-type", "kubernetes"], "cluster"],
+  ] as const)("with %s is about the host or the cluster", async (_, files, env, args, expected) => {
+    const { stdout, stderr } = await status({ files, env: { HOME: "/home", ...env } }, ...args);
+
+    expect(stderr.includes("there is no cluster") ? "cluster" : stdout.startsWith("Host:") ? "host" : stderr).toBe(
+      expected,
+    );
+  });
+});
