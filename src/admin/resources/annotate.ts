@@ -2,14 +2,10 @@ import { identity } from "../../identity.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, UsageError } from "../command.ts";
-import { withDatastore } from "../datastore/open.ts";
-import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
-import { forEachResource } from "./for-each-resource.ts";
+import { changeNamed } from "./change-named.ts";
+import { DRY_RUN_OPTION } from "./dry-run.ts";
 import { type KeyChange, keyChangeOf, withChangedKeys } from "./key-change.ts";
-import { withPolicyNotes } from "./policy-notes.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
-import { resolveName } from "./resolve-name.ts";
-import { updateResource } from "./update.ts";
 
 export const annotateCommand: Command = {
   kind: "command",
@@ -37,20 +33,10 @@ export const annotateCommand: Command = {
     const { kind, name, rest } = parseReference(given);
     const change = keyChangeOf("annotation", rest, given);
     if (kind.kind === workloadEndpoint.kind) refuseOwnAnnotations(change);
-    return withDatastore(context, given, async (store) => {
-      const work = surroundingsOf(given, { store, context });
-      return withPolicyNotes(work.store, { context, given }, async (noted) =>
-        forEachResource(context, given, {
-          all: [{ kind, name: await resolveName(store, kind, name) }],
-          act: async (target) => {
-            const done = await updateResource(noted, target, {
-              change: (resource) => withChangedKeys(target, resource, change),
-              context: work.context,
-            });
-            return { ...done, action: done.action === "unchanged" ? done.action : "annotated" };
-          },
-        }),
-      );
+    return changeNamed(context, given, {
+      ...{ kind, name },
+      change: (resource, target) => withChangedKeys(target, resource, change),
+      action: "annotated",
     });
   },
 };

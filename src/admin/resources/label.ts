@@ -4,9 +4,8 @@ import { identity } from "../../identity.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, UsageError } from "../command.ts";
-import { withDatastore } from "../datastore/open.ts";
-import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
-import { forEachResource } from "./for-each-resource.ts";
+import { changeNamed } from "./change-named.ts";
+import { DRY_RUN_OPTION } from "./dry-run.ts";
 import { type KeyChange, keyChangeOf, withChangedKeys } from "./key-change.ts";
 import {
   CONTAINER_WORDS,
@@ -15,11 +14,9 @@ import {
   parseContainers,
   refuseNodeOption,
 } from "./label-containers.ts";
-import { withPolicyNotes } from "./policy-notes.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
-import { resolveName } from "./resolve-name.ts";
 import { readOne } from "./stored.ts";
-import { type Target, updateResource } from "./update.ts";
+import type { Target } from "./update.ts";
 
 export const labelCommand: Command = {
   kind: "command",
@@ -61,21 +58,11 @@ export const labelCommand: Command = {
     const { kind, name, rest } = parseReference(given);
     const change = keyChangeOf("label", rest, given);
     if (kind.kind === workloadEndpoint.kind) refuseOwnLabels(change);
-    return withDatastore(context, given, async (store) => {
-      const work = surroundingsOf(given, { store, context });
-      return withPolicyNotes(work.store, { context, given }, async (noted) =>
-        forEachResource(context, given, {
-          all: [{ kind, name: await resolveName(store, kind, name) }],
-          act: async (target) => {
-            await refuseInherited(work.store, target, change);
-            const done = await updateResource(noted, target, {
-              change: (resource) => withChangedKeys(target, resource, change),
-              context: work.context,
-            });
-            return { ...done, action: done.action === "unchanged" ? done.action : "labelled" };
-          },
-        }),
-      );
+    return changeNamed(context, given, {
+      ...{ kind, name },
+      change: (resource, target) => withChangedKeys(target, resource, change),
+      action: "labelled",
+      check: (store, target) => refuseInherited(store, target, change),
     });
   },
 };

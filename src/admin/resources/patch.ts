@@ -2,18 +2,14 @@ import { PluginError } from "../../errors.ts";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, type Given, UsageError } from "../command.ts";
-import { withDatastore } from "../datastore/open.ts";
-import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
-import { forEachResource } from "./for-each-resource.ts";
+import { changeNamed } from "./change-named.ts";
+import { DRY_RUN_OPTION } from "./dry-run.ts";
 import { jsonPatch, PatchError } from "./json-patch.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { parseDocument } from "./parse-document.ts";
-import { withPolicyNotes } from "./policy-notes.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
-import { resolveName } from "./resolve-name.ts";
 import { readText } from "./sources.ts";
 import { strategicPatch } from "./strategic-patch.ts";
-import { updateResource } from "./update.ts";
 
 export const patchCommand: Command = {
   kind: "command",
@@ -62,17 +58,10 @@ export const patchCommand: Command = {
     const { kind, name, rest } = parseReference(given);
     if (rest.length > 0) throw new UsageError(`"patch" takes exactly one resource: got also ${quoted(rest[0])}`);
     const change = parsePatch(await patchText(context, given), given.values.get("type") ?? "merge");
-    return withDatastore(context, given, async (store) => {
-      const work = surroundingsOf(given, { store, context });
-      return withPolicyNotes(work.store, { context, given }, async (noted) =>
-        forEachResource(context, given, {
-          all: [{ kind, name: await resolveName(store, kind, name) }],
-          act: async (target) => {
-            const done = await updateResource(noted, target, { change, context: work.context });
-            return { ...done, action: done.action === "unchanged" ? done.action : "patched" };
-          },
-        }),
-      );
+    return changeNamed(context, given, {
+      ...{ kind, name },
+      change,
+      action: "patched",
     });
   },
 };

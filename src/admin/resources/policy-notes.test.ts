@@ -107,6 +107,11 @@ describe("a command that closes or opens workloads", () => {
 
     expect(await notesOf(`label ${web} closed=yes`)).toEqual(["note: closes ingress of 1 container: web"]);
     expect(await notesOf(`label ${web} closed-`)).toEqual(["note: opens ingress of 1 container: web"]);
+    const lasting = "label container web --node newhost";
+    expect(await notesOf(`${lasting} closed=yes`)).toEqual(["note: closes ingress of 1 container: web"]);
+    expect(await notesOf(`${lasting} closed-`)).toContain("note: opens ingress of 1 container: web");
+    expect(await notesOf("annotate profile pods edited=yes")).toEqual([`note: closes ingress of ${all}`]);
+    expect(await notesOf("annotate profile pods edited-")).toEqual([`note: opens ingress of ${all}`]);
     expect(await notesOf("label profile pods edited=yes")).toEqual([`note: closes ingress of ${all}`]);
     expect(await notesOf(`patch profile pods -p {"metadata":{"labels":{"edited":null}}}`)).toEqual([
       `note: opens ingress of ${all}`,
