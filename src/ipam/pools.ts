@@ -75,9 +75,13 @@ function howToGetOne(pools: readonly Pool[], { family, node }: PoolWish): string
   const [first] = ofFamily;
   if (first === undefined) return `create one: ${createPoolCommand(family)}`;
   if (ofFamily.every(({ disabled }) => disabled)) {
-    return `enable one: ${identity.adminTool} patch ippool ${first.name} -p '{"spec":{"disabled":false}}'`;
+    return `enable one: ${enablePoolCommand(first.name)}`;
   }
   return `label node ${quoted(node)} so that the node selector of a pool matches it, or create a pool that selects all nodes`;
+}
+
+export function enablePoolCommand(name: string): string {
+  return `${identity.adminTool} patch ippool ${name} -p '{"spec":{"disabled":false}}'`;
 }
 
 /** A command that creates a pool of the family, as an example to change. */

@@ -1,4 +1,5 @@
 /** What is wrong with the sidecars of workloads, and what to do about it. Pure. */
+import { listed } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import type { StatusFinding } from "../status/findings.ts";
 import type { SidecarWorkload } from "./sidecar-workloads.ts";
@@ -9,7 +10,7 @@ export function sidecarFindings(workloads: readonly SidecarWorkload[], version: 
 
 function findingOf(each: SidecarWorkload, version: string): StatusFinding | undefined {
   const subject = `${each.namespace}/${each.workload}`;
-  const pods = each.concerned.length === each.pods ? "" : ` in ${named(each.concerned)}`;
+  const pods = each.concerned.length === each.pods ? "" : ` in ${listed(each.concerned)}`;
   const restart = restartOf(each);
   switch (each.state) {
     case "ok":
@@ -27,7 +28,7 @@ function findingOf(each: SidecarWorkload, version: string): StatusFinding | unde
       return {
         state: "warning",
         subject,
-        message: `${named(each.concerned)} has not started yet`,
+        message: `${listed(each.concerned)} has not started yet`,
         remedy: `kubectl --namespace ${each.namespace} describe pod ${each.concerned[0]}`,
       };
     case "silent":
@@ -60,13 +61,6 @@ function findingOf(each: SidecarWorkload, version: string): StatusFinding | unde
         remedy: `${identity.adminTool} alp template; then ${restart}`,
       };
   }
-}
-
-const NAMED = 3;
-
-function named(pods: readonly string[]): string {
-  const others = pods.length - NAMED;
-  return others > 0 ? `${pods.slice(0, NAMED).join(", ")} and ${others} more` : pods.join(", ");
 }
 
 const RESTARTABLE = /^(deployment|statefulset|daemonset)\//;

@@ -1,6 +1,6 @@
 /** What the check of a node says about the node agent, and about the network policy that it enforces. Pure. */
 
-import { counted } from "../../counted.ts";
+import { counted, listed } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import { isFinished } from "../../model/finished-pods.ts";
 import { enforcedPoliciesOf } from "../../policy/judge/judge.ts";
@@ -84,16 +84,13 @@ function policyFinding({ agent, hasPolicyTable }: Facts, circumstances: AgentCir
   return { check, state: "ok", message: "nothing to enforce: no policy selects a container of this host" };
 }
 
-const SHOWN = 3;
-
 function demandText({ workloads, hostEndpoints }: PolicyDemand): readonly string[] {
   const [hostEndpoint] = hostEndpoints;
-  const listed = [...workloads.slice(0, SHOWN), ...(workloads.length > SHOWN ? ["…"] : [])].join(", ");
   return [
     ...(workloads.length === 0
       ? []
       : [
-          `policies select ${counted(workloads.length, "container")} of this host (${listed}), and nothing enforces them`,
+          `policies select ${counted(workloads.length, "container")} of this host (${listed(workloads)}), and nothing enforces them`,
         ]),
     ...(hostEndpoint === undefined
       ? []

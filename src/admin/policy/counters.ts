@@ -1,3 +1,4 @@
+import { listed } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
 import { originWords, readRuleComment } from "../../policy/table/rule-comment.ts";
@@ -148,8 +149,6 @@ function matters({ policy, packets }: CountedRule, switches: ReadonlySet<string>
   return policy !== undefined || packets > 0 || switches.has("all");
 }
 
-const MOST_NAMED = 3;
-
 function tableOf(rows: readonly CountedRule[], page: Page): string {
   return formatTable(
     ["POLICY", "DIRECTION", "RULE", "ACTION", "PACKETS", "BYTES", "ENDPOINTS"],
@@ -160,13 +159,8 @@ function tableOf(rows: readonly CountedRule[], page: Page): string {
       action,
       String(packets),
       String(bytes),
-      endpointWords(endpoints),
+      listed(endpoints),
     ]),
     page,
   );
-}
-
-function endpointWords(endpoints: readonly string[]): string {
-  const named = endpoints.slice(0, MOST_NAMED).join(", ");
-  return endpoints.length > MOST_NAMED ? `${named} and ${endpoints.length - MOST_NAMED} more` : named;
 }

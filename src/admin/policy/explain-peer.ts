@@ -175,9 +175,10 @@ export function titleOf({ metadata, spec }: WorkloadEndpoint): string {
   return name === undefined ? metadata.name : `${metadata.namespace ?? ""}/${name}`;
 }
 
-/** As in `titleOf`, without the namespace of a container: podman has none. */
+/** As in `titleOf`, without the namespace of a container: podman has none. Of an ID as much as runtimes show. */
 export function shortTitleOf(endpoint: WorkloadEndpoint): string {
-  return endpoint.spec.pod === undefined ? (endpoint.spec.workload ?? titleOf(endpoint)) : titleOf(endpoint);
+  const { pod, workload, containerID } = endpoint.spec;
+  return pod === undefined ? (workload ?? containerID?.slice(0, 12) ?? titleOf(endpoint)) : titleOf(endpoint);
 }
 
 function unknownWorkload(word: string, { endpoints }: KnownPeers): PluginError {

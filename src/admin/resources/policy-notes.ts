@@ -3,7 +3,7 @@
  * it closes or opens, policies that select nothing, hosts that nobody knows or that it closes. The resources are read once,
  * before the first write; what the command has written since is put on top, so that changes of others are not attributed to it.
  */
-import { counted } from "../../counted.ts";
+import { counted, listed } from "../../counted.ts";
 import type { Datastore, OrderedChange } from "../../datastore/datastore.ts";
 import { describeFailure, PluginError } from "../../errors.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
@@ -28,6 +28,7 @@ import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
 import { paintStderr } from "../paint.ts";
+import { shortTitleOf } from "../policy/explain-peer.ts";
 import { isDryRun } from "./dry-run.ts";
 import { referenceText } from "./reference.ts";
 
@@ -144,16 +145,21 @@ function keyOf({ kind, metadata }: Resource): string {
   return own === undefined ? "" : KINDS[own].key(metadata);
 }
 
+/** Of more policies than that, no reason is given. */
+const EXPLAINED = 3;
+
 function idleNotes(policies: readonly AnyPolicy[], resources: PolicyResources): readonly string[] {
   const idle = idlePolicies(policies, resources);
-  if (idle.length > NAMED) {
-    return [`${idle.length} policies select nothing now: ${listed(idle.map(({ policy }) => titleOf(policy)))}`];
+  if (idle.length > EXPLAINED) {
+    return [
+      `${idle.length} policies select nothing now: ${listed(idle.map(({ policy }) => referenceText(policy, policy.metadata)))}`,
+    ];
   }
   return idle.map(({ policy, unknownLabel }) => {
     const { name, meant } = unknownLabel ?? {};
     const hint = meant === undefined ? "" : `; did you mean ${quoted(meant)}?`;
     const reason = name === undefined ? "" : `: nothing has the label ${quoted(name)}${hint}`;
-    return `${titleOf(policy)} selects nothing now${reason}`;
+    return `${referenceText(policy, policy.metadata)} selects nothing now${reason}`;
   });
 }
 
@@ -164,14 +170,6 @@ function unknownNodeNotes({ metadata, spec }: HostEndpoint, { nodes }: ReadPolic
   const hint = nearest === undefined ? "" : `; did you mean ${quoted(nearest)}?`;
   const known = names.length === 0 ? "there are none" : `nodes are ${listed(names)}`;
   return [`node ${quoted(spec.node)} of hostendpoint/${metadata.name} is not known: ${known}${hint}`];
-}
-
-const NAMED = 3;
-
-/** `web, db, cache and 2 more`. */
-function listed(names: readonly string[]): string {
-  const more = names.length - NAMED;
-  return `${names.slice(0, NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 function workloadNotes(effects: readonly PolicyEffect[]): readonly string[] {
@@ -188,7 +186,7 @@ function workloadNotes(effects: readonly PolicyEffect[]): readonly string[] {
     );
     return Array.from(ways, ([directions, found]) => {
       const endpoints = found.map(([endpoint]) => endpoint);
-      return `${kind} ${directions} of ${countedWorkloads(endpoints)}: ${listed(endpoints.map(nameOf).toSorted())}`;
+      return `${kind} ${directions} of ${countedWorkloads(endpoints)}: ${listed(endpoints.map(shortTitleOf).toSorted())}`;
     });
   });
 }
@@ -196,11 +194,6 @@ function workloadNotes(effects: readonly PolicyEffect[]): readonly string[] {
 function countedWorkloads(endpoints: readonly WorkloadEndpoint[]): string {
   const pods = endpoints.filter(({ spec }) => spec.pod !== undefined).length;
   return counted(endpoints.length, pods === 0 ? "container" : pods === endpoints.length ? "pod" : "workload");
-}
-
-function nameOf({ metadata, spec }: WorkloadEndpoint): string {
-  if (spec.pod !== undefined) return `${metadata.namespace ?? ""}/${spec.pod}`;
-  return spec.workload ?? spec.containerID?.slice(0, 12) ?? metadata.name;
 }
 
 function hostNotes(effects: readonly PolicyEffect[], { configurations }: ReadPolicy): readonly string[] {
@@ -225,9 +218,4 @@ function hostNotes(effects: readonly PolicyEffect[], { configurations }: ReadPol
     const safe = directions.map(ports).join("; ");
     return [`${what}: nothing is allowed but failsafe ports (${safe}) and what policies allow`];
   });
-}
-
-function titleOf(policy: AnyPolicy): string {
-  const kind = policy.kind === "NetworkPolicy" ? NETWORK_POLICY : GLOBAL_NETWORK_POLICY;
-  return referenceText(kind, policy.metadata);
 }

@@ -82,7 +82,7 @@ export function parseReference(given: Given): { kind: AdminKind; name: ResourceN
 }
 
 /** `ippool/blue`, as `parseSelections` accepts it. */
-export function referenceText({ kind }: PublicKind, { name, namespace }: ResourceName): string {
+export function referenceText({ kind }: Pick<PublicKind, "kind">, { name, namespace }: ResourceName): string {
   return [kind.toLowerCase(), ...(namespace === undefined ? [] : [namespace]), name].join("/");
 }
 

@@ -9,6 +9,7 @@ import type { Finding as IpamFinding } from "../ipam/findings.ts";
 import type { Finding as NodeFinding } from "../node/finding.ts";
 import type { AgentState } from "../node/host-facts.ts";
 import { titleOf } from "../policy/explain-peer.ts";
+import { referenceText } from "../resources/reference.ts";
 import type { DatastoreState } from "./facts.ts";
 
 export interface ContainerState {
@@ -93,6 +94,6 @@ function policyNames(endpoint: AnyEndpoint, resources: PolicyResources): readonl
   return [...new Set(enforcedPoliciesOf(endpoint, resources).map(policyName))];
 }
 
-function policyName({ kind, metadata: { name, namespace } }: AnyPolicy): string {
-  return [kind.toLowerCase(), ...(namespace === undefined ? [] : [namespace]), name].join("/");
+function policyName(policy: AnyPolicy): string {
+  return referenceText(policy, policy.metadata);
 }

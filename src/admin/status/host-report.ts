@@ -1,7 +1,8 @@
 /** The status of one host: what is wrong with it and what to do, as text and as JSON. Pure. */
-import { counted } from "../../counted.ts";
+import { counted, listed } from "../../counted.ts";
 import { describeFailure } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { createPoolCommand, enablePoolCommand } from "../../ipam/pools.ts";
 import type { Page } from "../page.ts";
 import { remedyFor } from "../resources/unreadable-remedy.ts";
 import { isFailure, poolFinding, type StatusFinding, versionFindings } from "./findings.ts";
@@ -56,15 +57,14 @@ function recordFindings(facts: HostStatusFacts): readonly StatusFinding[] {
   ];
 }
 
-/** What a first pool can look like. */
-const FIRST_POOL = `${adminTool} apply -f POOL.yaml, with kind: IPPool and spec: {cidr: 10.66.0.0/24, natOutgoing: true}`;
-
 function poolFindings({ datastore, network }: HostStatusFacts): readonly StatusFinding[] {
   const usable = datastore.pools.filter(({ disabled }) => !disabled);
   const isNeeded = "config" in network && network.config.ipam.type === identity.ipamType;
   if (usable.length > 0 || !isNeeded) return usable.flatMap(poolFinding);
   const message = "there is no enabled IP pool: containers get no address";
-  return [{ state: "failed", subject: "IP pools", message, remedy: FIRST_POOL }];
+  const [disabled] = datastore.pools;
+  const remedy = disabled === undefined ? createPoolCommand(4) : enablePoolCommand(disabled.name);
+  return [{ state: "failed", subject: "IP pools", message, remedy }];
 }
 
 /** `ipam check` lists them; unfinished ones put no address at risk. */
@@ -115,12 +115,10 @@ function agentText({ agent, datastore, node }: HostStatusFacts): string {
   return agent === "running" ? `running${release}` : agent === "stopped" ? "not running" : "not used";
 }
 
-const SHOWN = 3;
-
 function selectedText(containers: readonly string[], hostEndpoints: readonly string[]): string {
   const all = [...containers, ...hostEndpoints.map((name) => `host endpoint ${name}`)];
   if (all.length === 0) return "nothing on this host";
-  return [...all.slice(0, SHOWN), ...(all.length > SHOWN ? [`${all.length - SHOWN} more`] : [])].join(", ");
+  return listed(all);
 }
 
 export function hostStatusJson(facts: HostStatusFacts, findings: readonly StatusFinding[]): object {

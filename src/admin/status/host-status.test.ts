@@ -120,7 +120,7 @@ describe("status of a host without Kubernetes", () => {
       "a disabled pool",
       {},
       [poolChange("blue", "10.0.0.0/24", { disabled: true })],
-      ["failed: IP pools: there is no enabled IP pool", `  what to do: ${adminTool} apply -f POOL.yaml`],
+      ["failed: IP pools: there is no enabled IP pool", `  what to do: ${adminTool} patch ippool blue -p `],
     ],
     [
       "an unreadable policy",

@@ -3,7 +3,7 @@
  * other plugins whose ports our portmap publishes. Found without the datastore, which only gives them their names.
  */
 import { isJsonObject } from "../../cni/json.ts";
-import { counted } from "../../counted.ts";
+import { counted, listed } from "../../counted.ts";
 import type { Entry } from "../../datastore/datastore.ts";
 import { identity } from "../../identity.ts";
 import type { Link } from "../../linux/rtnetlink/link.ts";
@@ -43,9 +43,8 @@ export function describeUsers(users: readonly NetworkUser[], endpoints: readonly
   const names = users
     .map((user) => known.find((each) => isEndpointOf(user, each))?.name ?? unnamed(user))
     .toSorted((left, right) => left.localeCompare(right, "en"));
-  const more = names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : "";
   const verb = users.length === 1 ? "uses" : "use";
-  return `${counted(users.length, "container")} ${verb} it: ${names.slice(0, MOST_NAMES).join(", ")}${more}`;
+  return `${counted(users.length, "container")} ${verb} it: ${listed(names, MOST_NAMES)}`;
 }
 
 interface EndpointName {
