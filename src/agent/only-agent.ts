@@ -8,7 +8,7 @@
 import { chmodSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import type { Environment } from "../cni/environment.ts";
 import { reasonOf } from "../config/config-files.ts";
-import { agentDirectory, callSocketPath, runDirectoryOf } from "../config/run-directory.ts";
+import { agentDirectory, agentLockPath, callSocketPath, runDirectoryOf } from "../config/run-directory.ts";
 import { PluginError } from "../errors.ts";
 import { lockFile } from "../linux/flock.ts";
 import { isReadyWithin, POLL_IN } from "../linux/poll.ts";
@@ -37,7 +37,7 @@ export async function becomeOnlyAgent(
   const directory = agentDirectory(environment);
   try {
     makeAgentDirectory(environment);
-    const lock = `${directory}/lock`;
+    const lock = agentLockPath(environment);
     const deadline = performance.now() + endMilliseconds;
     while (performance.now() < deadline) {
       if (await isLocked(lock, { limitMilliseconds: stopMilliseconds, signal })) return undefined;

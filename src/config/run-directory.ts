@@ -10,6 +10,11 @@ export function agentDirectory(environment: Environment): string {
   return `${runDirectoryOf(environment)}/agent`;
 }
 
+/** Locked while an agent runs. */
+export function agentLockPath(environment: Environment): string {
+  return `${agentDirectory(environment)}/lock`;
+}
+
 /** Locked while the agent keeps the NAT table equal to the pools. */
 export function natLockPath(environment: Environment): string {
   return `${agentDirectory(environment)}/nat`;
