@@ -25,7 +25,7 @@ const testScripts = testNeeding(root, program("ip"), program("nft"), program("fl
 const directory = temporaryDirectory("maintainer-scripts");
 const scripts: Record<string, string> = {};
 beforeAll(() => {
-  const layout = layoutOf(identity, { prefix: "/usr", cniBinDirectory: BIN_DIRECTORY });
+  const layout = layoutOf({ prefix: "/usr", cniBinDirectory: BIN_DIRECTORY });
   const request = { names: identity, version: "1.2.3", architecture: "all", maintainer: "x", layout, size: 0 };
   for (const [name, content] of Object.entries(controlFiles(request))) {
     const file = join(directory.path, name);
