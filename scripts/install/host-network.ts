@@ -59,8 +59,9 @@ function refusal({ code, output }: { readonly code: number; readonly output: str
 
 /** The file of the agent's unit; "" if there is none, or no systemd. */
 async function loadedUnit(nodeAgent: string): Promise<string> {
-  const { code, output } = await systemctl(nodeAgent, "show", "--property=FragmentPath", "--value");
-  return code === 0 ? output : "";
+  const { output } = await systemctl(nodeAgent, "show", "--property=FragmentPath", "--value");
+  // In a chroot it says that it ignores the command, and succeeds.
+  return /^\/.*$/.exec(output)?.[0] ?? "";
 }
 
 async function systemctl(nodeAgent: string, ...args: readonly string[]) {
