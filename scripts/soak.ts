@@ -137,6 +137,11 @@ const PROOFS: readonly Proof[] = [
       "two real nodes with agents, controllers and kube-proxy, on etcd and on the orchestrator's API: pods, Services and NetworkPolicies across nodes, an upgrade of the agents without a lost packet, a node that restarts, a node that is deleted, pod CIDRs by static routes and by BGP",
   },
   {
+    place: "test/deploy/package.test.ts",
+    proves:
+      "the Debian package has the same bytes if it is built again, and a purge leaves running containers their network",
+  },
+  {
     place: "test/deploy/release.test.ts",
     proves: "make release: everything for both architectures, with checksums that hold",
   },

@@ -39,7 +39,7 @@ export async function buildPackage(request: PackageRequest): Promise<string> {
   const staging = temporaryDirectory("package");
   const root = join(staging.path, "root");
   const places = { prefix: "/usr", cniBinDirectory: CNI_BIN_DIRECTORY };
-  const layout = [...layoutOf(names, places), ...packageDocuments({ names, version, maintainer, time })];
+  const layout = [...layoutOf(places), ...packageDocuments({ names, version, maintainer, time })];
   makeDirectories(root, ["/", "/DEBIAN", ...directoriesOf(layout.map(({ path }) => path))]);
   for (const entry of layout) writeEntry(root, entry, executable);
   const control = controlFiles({ names, version, architecture, maintainer, layout, size: sizeOf(layout, executable) });

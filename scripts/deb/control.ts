@@ -6,10 +6,9 @@
  * a host or chroot without systemd is left alone.
  */
 import { basename, join } from "node:path";
-import { ownTables } from "../../src/agent/node-setup/remove-network.ts";
-import { KEEP_FILES, UNINSTALL } from "../../src/bin/node-arguments.ts";
 import type { Identity } from "../../src/identity.ts";
 import type { Entry } from "../install/layout.ts";
+import { postrm, prerm } from "./removal.ts";
 
 export interface Package {
   readonly names: Identity;
@@ -34,9 +33,16 @@ export function controlFiles(packaged: Package): Readonly<Record<string, string>
       .join(""),
     preinst: preinst(packaged),
     postinst: postinst(packaged),
-    prerm: prerm(packaged),
-    postrm: postrm(packaged.names),
+    prerm: prerm(packaged.names, agentIn(packaged)),
+    postrm: postrm(packaged.names, agentIn(packaged)),
   };
+}
+
+/** In the directory of plugins, which is the first place. */
+function agentIn({ names, layout }: Package): string {
+  const agent = layout.find(({ kind, path }) => kind === "link" && basename(path) === names.nodeAgent);
+  if (agent === undefined) throw new Error(`The package has no link "${names.nodeAgent}"`);
+  return agent.path;
 }
 
 function controlFile({ names, version, architecture, maintainer, size }: Package): string {
@@ -59,9 +65,14 @@ Description: container network for Linux hosts and Kubernetes clusters
 `;
 }
 
+/** Of no consequence if they are overwritten: documents, manual pages, completion. */
+const REPLACEABLE = ["doc", "man", "bash-completion", "zsh", "fish"].map((folder) => `/usr/share/${folder}/`);
+
 /** dpkg refuses to overwrite files of another package, but it silently overwrites files that belong to no package. */
 function preinst(packaged: Package): string {
-  const paths = packaged.layout.filter(({ kind }) => kind === "executable" || kind === "link").map(({ path }) => path);
+  const paths = packaged.layout
+    .filter(({ kind, path }) => kind !== "configuration" && !REPLACEABLE.some((folder) => path.startsWith(folder)))
+    .map(({ path }) => path);
   return `#!/bin/sh
 set -e
 if [ "$1" = install ]; then
@@ -99,84 +110,6 @@ if [ -d /run/systemd/system ]; then
   deb-systemd-invoke $action ${unit} >/dev/null || true
 fi
 `;
-}
-
-/**
- * An upgrade restarts the agent once the new one is there; meanwhile the old one serves. A removal says who uses the
- * network, and goes on: it may not ask. In a chroot the network is that of another host.
- */
-function prerm({ names, layout }: Package): string {
-  const { product, nodeAgent } = names;
-  const program = layout.find(({ kind, path }) => kind === "link" && basename(path) === nodeAgent)?.path;
-  return `#!/bin/sh
-set -e
-if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-  deb-systemd-invoke stop ${nodeAgent}.service >/dev/null || true
-fi
-if [ "$1" = remove ] && ! ischroot 2>/dev/null; then
-  if ! ${program} ${UNINSTALL} ${KEEP_FILES}; then
-    echo "${product}: the nftables tables, routes and tunnels of the network are left; once no container uses it, \\"dpkg --purge ${product}\\" removes them" >&2
-  fi
-fi
-`;
-}
-
-/**
- * The datastore and the log stay until the purge, and while a container has an address of it. The run directory is there
- * only if prerm could not remove the network: then nft and ip do it, as the product's programs are gone.
- */
-function postrm(names: Identity): string {
-  const { product, nodeAgent, interfacePrefix, stateDirectory, logDirectory, runDirectory } = names;
-  const unit = `${nodeAgent}.service`;
-  return `#!/bin/sh
-set -e
-# dpkg removes directories that no other package has, and no package has this one.
-if [ "$1" = remove ]; then mkdir -p /opt; fi
-if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-  systemctl --system daemon-reload >/dev/null || true
-fi
-if [ "$1" != purge ]; then exit 0; fi
-if [ -x /usr/bin/deb-systemd-helper ]; then
-  deb-systemd-helper purge ${unit} >/dev/null || true
-  deb-systemd-helper unmask ${unit} >/dev/null || true
-fi
-if [ -e ${stateDirectory}/installed.json ]; then
-  echo "${product}: ${stateDirectory}, ${logDirectory} and the network are left: a cluster has installed them on this node" >&2
-  exit 0
-fi
-rm -rf ${logDirectory}
-if ! ischroot 2>/dev/null; then
-  users=$(sed -n 's/^ *\\(${interfacePrefix}[^:]*\\):.*/\\1/p' /proc/net/dev)
-  for record in ${runDirectory}/host-ports/*; do
-    if [ ! -f "$record" ]; then continue; fi
-    namespace=$(sed -n 's/.*"netns":"netns [^ ]* [^ ]* \\([^"]*\\)".*/\\1/p' "$record")
-    if [ -e "$namespace" ]; then users="$users $namespace"; fi
-  done
-  if [ -n "$users" ]; then
-    echo "${product}: containers still use the network ($(echo $users)): ${stateDirectory}, ${runDirectory} and nftables tables are left; remove the containers, then these, or restart the host" >&2
-    exit 0
-  fi
-  if [ -e ${runDirectory} ]; then
-    if command -v nft >/dev/null; then
-      for table in ${tablesOf(names).join(" ")}; do
-        nft delete table "\${table%%:*}" "\${table#*:}" 2>/dev/null || true
-      done
-    else
-      echo "${product}: nftables tables may be left until the host is restarted: there is no nft to delete them" >&2
-    fi
-    for device in ${names.vxlanDevice} ${names.vxlanDeviceIpv6}; do
-      ip link delete $device 2>/dev/null || true
-    done
-  fi
-  rm -rf ${runDirectory}
-fi
-rm -rf ${stateDirectory}
-`;
-}
-
-/** Each as `family:name`. */
-function tablesOf(names: Identity): readonly string[] {
-  return ownTables(names).map(({ family, name }) => `${family}:${name}`);
 }
 
 function pathsOf({ layout }: Package, kind: Entry["kind"]): readonly string[] {

@@ -1,5 +1,8 @@
-/** What a package has in /usr/share/doc: the README and the pages of `docs/` as they are, whose links work there; copyright and changelog. */
-import { readFileSync } from "node:fs";
+/**
+ * What a package has in /usr/share/doc: the README and the pages of `docs/` as they are, whose links work there; copyright
+ * and changelog. The pages name the product as the default identity does: a package under other names goes without them.
+ */
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Glob } from "bun";
 import lock from "../../package-lock.json";
@@ -17,6 +20,8 @@ export interface Documented {
 }
 
 const REPOSITORY = join(import.meta.dir, "../..");
+/** Not imported: `scripts/use-identity.ts` replaces what is imported. */
+const DEFAULT_IDENTITY = join(REPOSITORY, "identity/vendor.json");
 
 export function packageDocuments(packaged: Documented): readonly Entry[] {
   const folder = join("/usr/share/doc", packaged.names.product);
@@ -25,23 +30,33 @@ export function packageDocuments(packaged: Documented): readonly Entry[] {
     path: join(folder, path),
     content,
   });
-  const pages = [...new Glob("docs/**/*.{md,svg}").scanSync(REPOSITORY)].sort();
+  const pages = hasDefaultNames(packaged.names) ? ["README.md", ...pagePaths()] : [];
   return [
-    text("copyright", copyrightText(packaged, readFileSync(join(REPOSITORY, LICENSE_OF_LIBRARY), "utf8"))),
+    text("copyright", copyrightText(packaged)),
     text("changelog.gz", compressed(changelogText(packaged))),
-    ...["README.md", ...pages].map((path) => text(path, readFileSync(join(REPOSITORY, path), "utf8"))),
+    ...pages.map((path) => text(path, readFileSync(join(REPOSITORY, path), "utf8"))),
   ];
 }
 
-/** Bun's npm package has no such file: its license has the same text. */
-const LICENSE_OF_LIBRARY = "node_modules/valibot/LICENSE.md";
+function hasDefaultNames(names: Identity): boolean {
+  return Bun.deepEquals(names, JSON.parse(readFileSync(DEFAULT_IDENTITY, "utf8")));
+}
+
+/** Those of the commit; outside a repository, as in an archive of the sources, all that are there. */
+function pagePaths(): readonly string[] {
+  const { exitCode, stdout } = Bun.spawnSync(["git", "-C", REPOSITORY, "ls-files", "-z", "docs"], { stderr: "ignore" });
+  const paths = exitCode === 0 ? stdout.toString().split("\0") : [...new Glob("docs/**").scanSync(REPOSITORY)];
+  return paths.filter((path) => /\.(md|svg)$/.test(path)).sort();
+}
 
 /** In the form of DEP 5. */
-function copyrightText({ names }: Documented, license: string): string {
-  const parts = compiledPackages(lock).map(
-    ([name, { version = "", license: short = "unknown" }]) => ` ${name} ${version} (${short})`,
-  );
-  const lines = license.trim().split("\n");
+function copyrightText({ names }: Documented): string {
+  const parts = compiledPackages(lock).map(([name, { version = "", license = "unknown" }]) => {
+    const text = licenseTextOf(name);
+    const holders = text?.match(/^Copyright .*$/gm) ?? [`see https://www.npmjs.com/package/${name}`];
+    return { row: ` ${name} ${version}: ${license}, ${holders.join(", ")}`, text };
+  });
+  const texts = parts.flatMap(({ text }) => text ?? []);
   return `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: ${names.title}
 Upstream-Contact: ${names.maintainer}
@@ -53,12 +68,25 @@ License: not-stated
  The sources of ${names.title} do not state a license: ask the maintainer before you
  redistribute them.
 Comment:
- The executable contains code of others, each under its own license:
-${parts.join("\n")}
+ The executable contains code of others, each under its own license. Those
+ that come with their license text have it below. Bun comes without one, and
+ contains libraries of others: see https://bun.com/docs/project/licensing
+ .
+${parts.map(({ row }) => row).join("\n")}
+${texts.map((each) => `${[" .", ...each.trim().split("\n").map(continued)].join("\n")}\n`).join("")}`;
+}
 
-License: MIT
-${lines.map((line) => (line.trim() === "" ? " ." : ` ${line}`)).join("\n")}
-`;
+/** A line of a field with several lines. */
+function continued(line: string): string {
+  return line.trim() === "" ? " ." : ` ${line}`;
+}
+
+const LICENSE_FILES = ["LICENSE", "LICENSE.md", "LICENSE.txt"];
+
+function licenseTextOf(name: string): string | undefined {
+  const files = LICENSE_FILES.map((file) => join(REPOSITORY, "node_modules", name, file));
+  const file = files.find((path) => existsSync(path));
+  return file === undefined ? undefined : readFileSync(file, "utf8");
 }
 
 /** What changed is in the history of the sources: there is one entry, of this version. */

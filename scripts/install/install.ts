@@ -41,7 +41,7 @@ export function install(installation: Installation): readonly string[] {
   const { names, version, executable, root, places } = installation;
   refuseSetId(executable);
   const previous = readRecord(installation);
-  const all = layoutOf(names, places);
+  const all = layoutOf(places);
   const layout = all.filter((entry) => !isAdministrators(entry, root, previous));
   const wanted = layout.map((entry) => ({ path: entry.path, state: wantedState(entry, digestIn(executable)) }));
   const found = new Map(wanted.map(({ path }) => [path, stateAt(join(root, path))]));

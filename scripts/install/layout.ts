@@ -21,7 +21,7 @@ import {
   installedListName,
   installedNetworkList,
 } from "../../src/config/installed-network-list.ts";
-import type { Identity } from "../../src/identity.ts";
+import { type Identity, identity } from "../../src/identity.ts";
 import { nodeService } from "../docs/node-service.ts";
 import { compressed, manualPages } from "../man/pages.ts";
 import { adminSettings } from "./admin-settings.ts";
@@ -41,13 +41,14 @@ export interface Places {
   readonly cniBinDirectory: string;
 }
 
-export function layoutOf(names: Identity, { prefix, cniBinDirectory }: Places): readonly Entry[] {
-  const { product, adminTool, nodeAgent, configDirectory } = names;
-  const others = Object.values(programNames(names)).filter((name) => name !== product);
+/** All names are those of the identity: manual pages and completion are of this program. */
+export function layoutOf({ prefix, cniBinDirectory }: Places): readonly Entry[] {
+  const { product, adminTool, nodeAgent, configDirectory } = identity;
+  const others = Object.values(programNames(identity)).filter((name) => name !== product);
   const lists = (["etcd", "embedded"] as const).map((datastore) => ({
     kind: "text" as const,
-    path: join(prefix, "share", product, installedListName(datastore, names)),
-    content: networkListText(datastore, names),
+    path: join(prefix, "share", product, installedListName(datastore, identity)),
+    content: networkListText(datastore, identity),
   }));
   return [
     { kind: "executable", path: join(cniBinDirectory, product) },
@@ -68,9 +69,9 @@ export function layoutOf(names: Identity, { prefix, cniBinDirectory }: Places): 
     {
       kind: "text",
       path: join(prefix, "lib/systemd/system", `${nodeAgent}.service`),
-      content: nodeService(names, cniBinDirectory),
+      content: nodeService(identity, cniBinDirectory),
     },
-    { kind: "configuration", path: join(configDirectory, `${adminTool}.yaml`), content: adminSettings(names) },
+    { kind: "configuration", path: join(configDirectory, `${adminTool}.yaml`), content: adminSettings(identity) },
   ];
 }
 

@@ -7,6 +7,8 @@ export const INSTALL = "install";
 export const UNINSTALL = "uninstall";
 export const STAY = "--stay";
 export const KEEP_FILES = "--keep-files";
+/** The exit status of an uninstallation that containers stop, and nothing else. */
+export const EXIT_IN_USE = 3;
 
 export type NodeRequest =
   | { readonly kind: "version" | "help" }

@@ -2,7 +2,7 @@
 import { DEFAULT_POLICY_SYNC_DIRECTORY, POLICY_SYNC_DIRECTORY } from "../config/policy-sync-directory.ts";
 import { identity } from "../identity.ts";
 import { DEFAULT_KUBELET_DIRECTORY, KUBELET_DIRECTORY, NO_KUBELET } from "../model/kubelet-directory.ts";
-import { HOST_NAMESPACES, INSTALL, KEEP_FILES, SERVE_CALLS, STAY, UNINSTALL } from "./node-arguments.ts";
+import { EXIT_IN_USE, HOST_NAMESPACES, INSTALL, KEEP_FILES, SERVE_CALLS, STAY, UNINSTALL } from "./node-arguments.ts";
 
 export function nodeUsage(): string {
   const { nodeAgent, title, environmentPrefix, runDirectory, csiDriver } = identity;
@@ -15,7 +15,7 @@ If it does not run, the plugins do their work themselves, and the kernel keeps t
                                 container of the agent's pod
   ${UNINSTALL}                     remove what was installed, and the tunnels, routes and rules if no pod needs them
   ${KEEP_FILES}                  remove no files, as a package manager does that, but only tunnels, routes, rules and the run
-                                directory; fails, and names the containers, if some use the network
+                                directory; if containers use the network, names them and ends with status ${EXIT_IN_USE}
   ${STAY}                        afterwards do not end until stopped, as the pod of a DaemonSet must
   ${HOST_NAMESPACES} DIRECTORY   run in the mount, network and UTS namespaces in this directory, for example
                                 /proc/1/ns; needed if the agent runs in a container

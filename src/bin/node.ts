@@ -20,7 +20,15 @@ import { identity } from "../identity.ts";
 import { nameProcess } from "../linux/own-process.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
-import { KEEP_FILES, PARENT, readNodeArguments, SERVE_CALLS, STAY, type UninstallOptions } from "./node-arguments.ts";
+import {
+  EXIT_IN_USE,
+  KEEP_FILES,
+  PARENT,
+  readNodeArguments,
+  SERVE_CALLS,
+  STAY,
+  type UninstallOptions,
+} from "./node-arguments.ts";
 import { say, sayRefused } from "./node-log.ts";
 import { nodeUsage } from "./node-usage.ts";
 import { installedNames } from "./programs.ts";
@@ -97,7 +105,7 @@ async function onHost(
   } catch (failure) {
     const details = failure instanceof PluginError && failure.details !== "" ? ` (${failure.details})` : "";
     console.error(`${identity.nodeAgent} ${kind}: ${failure instanceof Error ? failure.message : failure}${details}`);
-    return 1;
+    return failure instanceof PluginError && failure.kind === "resource-in-use" ? EXIT_IN_USE : 1;
   }
 }
 

@@ -258,4 +258,49 @@ ours | diff /tmp/before - || true
     for (const directory of [stateDirectory, logDirectory]) expect(printed).toContain(`\n${directory} is left\n`);
     expect(printed.match(/^> .*$/gm)).toEqual([`> ${stateDirectory}`, `> ${logDirectory}`]);
   });
+
+  testNeeding(
+    root,
+    program("ip"),
+    program("systemctl"),
+  )("stops the agent only if no container is named, and leaves that of another installation alone", () => {
+    const unit = `/lib/systemd/system/${nodeAgent}.service`;
+    const { code, printed } = onCopyOfHost(`
+mkdir -p /run/systemd/system /tmp/small/bin
+cat >/tmp/small/bin/${product} <<'end'
+#!/bin/sh
+echo "program" >>/tmp/asked
+exit $(cat /tmp/code)
+end
+chmod 755 /tmp/small/bin/${product}
+: >/tmp/active
+make() {
+  echo "== $*"
+  : >/tmp/asked
+  echo $1 >/tmp/code
+  echo $2${unit} >/tmp/fragment
+  shift 2
+  ${process.execPath} scripts/install.ts --out /tmp/small >/dev/null
+  if ${process.execPath} scripts/install.ts --uninstall "$@"; then echo done; else echo refused; fi
+  sed 's/ ${nodeAgent}.service//' /tmp/asked
+}
+make 3 /usr/local
+make 1 /usr/local --force
+make 0 /usr
+make 3 /usr/local --force
+make 0 /usr/local
+`);
+    const [, named, failing, others, forced, free] = printed.split(/^== .*$/m);
+
+    expect({ code, printed }).toMatchObject({ code: 0 });
+    expect(named).toEndWith("tables, routes and tunnels\nrefused\nprogram\n");
+    expect(failing).toEndWith("refused\nprogram\nsystemctl stop\nprogram\nsystemctl start\n");
+    expect(failing).not.toContain("FORCE");
+    expect(others).toContain(
+      `the network and its agent are left: they are of another installation, whose unit is /usr${unit}`,
+    );
+    expect(others).toEndWith("done\n");
+    expect(forced).toEndWith("done\nprogram\nsystemctl stop\nprogram\n");
+    expect(free).toEndWith("done\nprogram\n");
+  });
 });

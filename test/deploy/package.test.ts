@@ -7,13 +7,15 @@ import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { buildPackage } from "../../scripts/deb/build-package.ts";
+import { packageDocuments } from "../../scripts/deb/documents.ts";
 import { programNames } from "../../src/bin/programs.ts";
-import { identity } from "../../src/identity.ts";
+import { type Identity, identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
 import { CONTAINER_COMMANDS, onCopyOfHost } from "../support/copy-of-host.ts";
 import { program, root, testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY } from "../support/network-under-test.ts";
 import { packageRequest } from "../support/package-request.ts";
+import { proofSize } from "../support/proof-size.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -23,7 +25,9 @@ const needs = [program("dpkg-deb"), program("tar")];
 const testPackage = testNeeding(...needs);
 const testInstallation = testNeeding(root, program("dpkg"), program("systemctl"), ...needs);
 
-const testNetwork = testNeeding(root, program("dpkg"), program("systemctl"), program("ip"), program("nft"), ...needs);
+const networkNeeds = [root, program("dpkg"), program("systemctl"), program("ip"), program("nft"), ...needs];
+const testNetwork = testNeeding(...networkNeeds);
+const onlyInSoak = proofSize({ everyDay: "only in `make soak`", soak: undefined });
 
 const directory = temporaryDirectory("package-test");
 afterAll(() => directory.remove());
@@ -92,13 +96,24 @@ describe("the Debian package", () => {
     // As `gzip -9n` writes it: no name, no time, the best compression.
     expect([...manual.subarray(0, 9)]).toEqual([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2]);
     expect(gunzipSync(manual).toString()).toContain(`.SS "${adminTool} get `);
-    expect(contentOf(`usr/share/doc/${product}/copyright`).toString()).toContain("valibot");
+    expect(contentOf(`usr/share/doc/${product}/copyright`).toString()).toMatch(
+      /^ valibot .*: MIT, Copyright \(c\) \S+/m,
+    );
     const changelog = gunzipSync(contentOf(`usr/share/doc/${product}/changelog.gz`)).toString();
     expect(changelog).toStartWith(`${product} (1.2.3) `);
     expect(changelog).toEndWith("\n -- Test <test@example.org>  Tue, 14 Nov 2023 22:13:20 +0000\n");
   });
 
-  testPackage("is the same to the byte if it is built again, elsewhere, later", async () => {
+  test("has no pages under other names, as these name the product", () => {
+    const { version, maintainer, time } = REQUEST;
+    const pathsOf = (names: Identity) =>
+      packageDocuments({ names, version, maintainer, time }).map(({ path }) => path.split("/").slice(5).join("/"));
+
+    expect(pathsOf({ ...identity, product: "other" })).toEqual(["copyright", "changelog.gz"]);
+    expect(pathsOf(identity)).toContain("README.md");
+  });
+
+  testNeeding(onlyInSoak, ...needs)("is the same to the byte if it is built again, elsewhere, later", async () => {
     const folder = join(directory.path, "again");
     mkdirSync(folder);
     const executable = join(folder, "copy");
@@ -246,7 +261,7 @@ ${NOTHING_LEFT}
     },
   );
 
-  testNetwork(
+  testNeeding(onlyInSoak, ...networkNeeds)(
     "purges although containers run: they keep their network, and are named; in a chroot it is not touched",
     () => {
       const { code, printed } = onCopy(`${INSTALLED}

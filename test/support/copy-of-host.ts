@@ -9,7 +9,10 @@ import { BIN_DIRECTORY } from "./network-under-test.ts";
 const { product, ipamType, apiGroup, stateDirectory, logDirectory, interfacePrefix, adminTool } = identity;
 const REPOSITORY = join(import.meta.dir, "../..");
 
-/** `files`: copied into the copy's /packages, under these names. */
+/**
+ * `files`: in the copy's /packages, under these names. A script writes /tmp/fragment for what `systemctl` shall say of the
+ * file of a unit, and /tmp/active for a unit that runs.
+ */
 export function onCopyOfHost(
   script: string,
   files: Readonly<Record<string, string>> = {},
@@ -27,7 +30,7 @@ mount --bind ${REPOSITORY} /mnt/root${REPOSITORY}
 rm -rf /mnt/root${BIN_DIRECTORY} /mnt/root/etc/cni /mnt/root${stateDirectory} /mnt/root${logDirectory}
 mkdir /mnt/root/packages
 script="$1"; shift
-while [ $# -gt 0 ]; do cp "$2" "/mnt/root/packages/$1"; shift 2; done
+while [ $# -gt 0 ]; do : >"/mnt/root/packages/$1"; mount --bind "$2" "/mnt/root/packages/$1"; shift 2; done
 exec chroot /mnt/root sh -ec "$script" 2>&1
 `;
   const prelude = `
@@ -35,9 +38,12 @@ cd ${REPOSITORY}
 ip link set lo up
 rm -f /usr/sbin/policy-rc.d
 : >/tmp/asked
+rm -f /tmp/fragment /tmp/active
 mv /usr/bin/systemctl /usr/bin/systemctl.real
 cat >/usr/bin/systemctl <<'end'
 #!/bin/sh
+if [ -e /tmp/fragment ]; then case "$*" in *FragmentPath*) exec cat /tmp/fragment ;; esac; fi
+if [ -e /tmp/active ]; then case "$*" in *is-active*) exit 0 ;; esac; fi
 case "$*" in *start*|*stop*|*daemon-reload*) echo "systemctl $*" >>/tmp/asked ;; *) SYSTEMD_OFFLINE=1 exec systemctl.real "$@" ;; esac
 end
 chmod 755 /usr/bin/systemctl

@@ -26,7 +26,7 @@ import type { TunnelProbes } from "./probe-path.ts";
 import { TUNNELS } from "./tunnel-device.ts";
 
 /** In the run directory. */
-const PATHS_FILE = "tunnel-paths.json";
+export const PATHS_FILE = "tunnel-paths.json";
 const SUSPICIOUS_MILLISECONDS = 3_000;
 /** After some rounds of the same trouble. */
 const TROUBLED_MILLISECONDS = 60_000;

@@ -27,14 +27,20 @@ describe("networkUsers()", () => {
   test("finds containers by their links and by their host ports, each once", () => {
     const links = [link("eth0"), link(OWN, "pods/web/eth0"), link(`${OWN}a`, "other/web/eth1")];
 
-    expect(networkUsers(links, ["pods/web/eth0", "podman/bridged/eth0"])).toEqual([
+    expect(networkUsers(links, { owners: ["pods/web/eth0", "podman/bridged/eth0"], unreadable: [] })).toEqual([
       { containerId: "web", link: OWN },
       { containerId: "bridged" },
     ]);
   });
 
-  test("counts every link that does not say whose it is", () => {
-    expect(networkUsers([link(OWN), link(`${OWN}a`, "odd")], [])).toHaveLength(2);
+  test("counts every link that does not say whose it is, and every record that cannot be read", () => {
+    const none = { owners: [], unreadable: [] };
+
+    expect(networkUsers([link(OWN), link(`${OWN}a`, "odd")], none)).toHaveLength(2);
+    expect(networkUsers([], { owners: [], unreadable: ["/run/a", "/run/b"] })).toEqual([
+      { containerId: "", record: "/run/a" },
+      { containerId: "", record: "/run/b" },
+    ]);
   });
 });
 
@@ -51,6 +57,12 @@ describe("describeUsers()", () => {
     expect(describeUsers([{ containerId: "", link: OWN }], [])).toBe(`1 container uses it: ${OWN}`);
     const pods = [endpoint({ pod: "db-0", interfaceName: OWN })];
     expect(describeUsers([{ containerId: "sandbox", link: OWN }], pods)).toBe("1 container uses it: shop/db-0");
+  });
+
+  test("names a record that cannot be read by its file", () => {
+    expect(describeUsers([{ containerId: "", record: "/run/a" }], [])).toBe(
+      '1 container uses it: one whose record "/run/a" cannot be read',
+    );
   });
 
   test("cuts a long list", () => {

@@ -2,25 +2,33 @@
  * Which containers of this host use the network, for whoever removes it: those with a link of our plugin, and those of
  * other plugins whose ports our portmap publishes. Found without the datastore, which only gives them their names.
  */
+import type { RunningOwners } from "../../chained/portmap/running-owners.ts";
 import { isJsonObject } from "../../cni/json.ts";
 import { counted, listed } from "../../counted.ts";
 import type { Entry } from "../../datastore/datastore.ts";
 import { identity } from "../../identity.ts";
 import type { Link } from "../../linux/rtnetlink/link.ts";
 import { parseJson } from "../../parse-json.ts";
+import { quoted } from "../../quote.ts";
 
 export interface NetworkUser {
   /** Empty if the link does not say it. */
   readonly containerId: string;
   /** The host's end of its link; absent if another plugin connected it. */
   readonly link?: string;
+  /** Of host ports, if nothing but the path of it is known. */
+  readonly record?: string;
 }
 
-/** `owners`: of host ports, as `network/container/interface`, which is also the alias of a link. One user per container. */
-export function networkUsers(links: readonly Link[], owners: readonly string[]): readonly NetworkUser[] {
+/** The alias of a link is the owner of its host ports, too. One user per container. */
+export function networkUsers(links: readonly Link[], { owners, unreadable }: RunningOwners): readonly NetworkUser[] {
   const own = links.filter(({ name }) => name.startsWith(identity.interfacePrefix));
   const users = own.map(({ name, alias = "" }): NetworkUser => ({ containerId: containerIn(alias), link: name }));
-  const all = [...users, ...owners.map((owner): NetworkUser => ({ containerId: containerIn(owner) }))];
+  const all = [
+    ...users,
+    ...owners.map((owner): NetworkUser => ({ containerId: containerIn(owner) })),
+    ...unreadable.map((record): NetworkUser => ({ containerId: "", record })),
+  ];
   return all.filter(
     ({ containerId }, index) =>
       containerId === "" || all.findIndex((other) => other.containerId === containerId) === index,
@@ -76,7 +84,7 @@ function isEndpointOf({ containerId, link }: NetworkUser, known: EndpointName): 
   return (containerId !== "" && known.containerId === containerId) || (link !== undefined && known.link === link);
 }
 
-function unnamed({ containerId, link = "" }: NetworkUser): string {
-  if (containerId === "") return link;
+function unnamed({ containerId, link, record }: NetworkUser): string {
+  if (containerId === "") return link ?? `one whose record ${quoted(record ?? "")} cannot be read`;
   return /^[0-9a-f]{64}$/.test(containerId) ? containerId.slice(0, SHORT_ID) : containerId;
 }

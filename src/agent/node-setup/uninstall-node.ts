@@ -10,7 +10,7 @@ import { hostPortsFolder } from "../../chained/portmap/record-file.ts";
 import { runningOwners } from "../../chained/portmap/running-owners.ts";
 import type { Environment } from "../../cni/environment.ts";
 import { DEFAULT_NODE_NAME_FILE } from "../../config/config-files.ts";
-import { runDirectoryOf } from "../../config/run-directory.ts";
+import { agentDirectory, agentLockPath, runDirectoryOf } from "../../config/run-directory.ts";
 import type { Entry } from "../../datastore/datastore.ts";
 import { openDatastore } from "../../datastore/open.ts";
 import { describeFailure, PluginError } from "../../errors.ts";
@@ -43,6 +43,7 @@ import { ownConfigs } from "./other-networks.ts";
 import { processesNamed } from "./processes-named.ts";
 import { reloadNetworkManager } from "./reload-network-manager.ts";
 import { podLinks, removeNetwork, removeTables } from "./remove-network.ts";
+import { removeRunDirectory } from "./remove-run-directory.ts";
 import { placesIn } from "./settings.ts";
 
 const LOCK_MILLISECONDS = 60_000;
@@ -75,7 +76,11 @@ export async function uninstallNode(own: AgentProcess): Promise<void> {
   }
 }
 
-/** Fails, and changes nothing, if a container uses the network or an agent runs. */
+/**
+ * Fails, and changes nothing, if a container uses the network ("resource-in-use") or an agent runs. Users are named before
+ * the lock is asked for, so that nobody stops an agent for nothing; a container that starts meanwhile is found immediately
+ * before anything is deleted.
+ */
 export async function uninstallWithoutFiles(own: AgentProcess, signal: AbortSignal): Promise<void> {
   const { environment, say } = own;
   const configs = configsOfOurs(placesIn(environment).configDirectory);
@@ -87,26 +92,43 @@ export async function uninstallWithoutFiles(own: AgentProcess, signal: AbortSign
       "WARNING",
     );
   }
+  const isNew = !existsSync(runDirectoryOf(environment));
   const kernel = openKernelNetwork(ownSockets);
   try {
-    const owners = runningOwners(openFolder(hostPortsFolder(runDirectoryOf(environment))));
-    const users = networkUsers(kernel.addresses().links, owners);
-    if (users.length > 0) {
-      throw new PluginError(
-        "resource-in-use",
-        `Cannot remove the network of this host: ${describeUsers(users, await endpointsHere(own))}`,
-        { details: "remove these containers first; until then they keep their network" },
-      );
-    }
+    await refuseUsers(kernel, own);
     const refused = await becomeOnlyAgent(own, signal);
     if (refused !== undefined) {
       const details = `if an agent runs, stop it first: systemctl stop ${identity.nodeAgent}`;
-      throw new PluginError("resource-in-use", `Cannot remove the network of this host: ${refused}`, { details });
+      throw new PluginError("try-again-later", `Cannot remove the network of this host: ${refused}`, { details });
     }
-    await removeFromKernel(kernel, own);
+    try {
+      await refuseUsers(kernel, own);
+      await removeFromKernel(kernel, own, () => refuseUsers(kernel, own));
+    } catch (failure) {
+      if (isNew) removeLock(environment);
+      throw failure;
+    }
   } finally {
     kernel.close();
   }
+}
+
+/** With the directories that it was made in, if nothing else is in them. */
+function removeLock(environment: Environment): void {
+  rmSync(agentLockPath(environment), { force: true });
+  removeIfEmpty(agentDirectory(environment));
+  removeIfEmpty(runDirectoryOf(environment));
+}
+
+async function refuseUsers(kernel: NetworkKernel, own: AgentProcess): Promise<void> {
+  const owners = runningOwners(openFolder(hostPortsFolder(runDirectoryOf(own.environment))));
+  const users = networkUsers(kernel.addresses().links, owners);
+  if (users.length === 0) return;
+  throw new PluginError(
+    "resource-in-use",
+    `Cannot remove the network of this host: ${describeUsers(users, await endpointsHere(own))}`,
+    { details: "remove these containers first; until then they keep their network" },
+  );
 }
 
 function configsOfOurs(directory: string): readonly string[] {
@@ -148,18 +170,21 @@ async function endpointsHere({ environment, say }: AgentProcess): Promise<readon
   }
 }
 
-/** Tunnels, routes, tables, and the run directory. */
+/** Tunnels, routes, tables, and the run directory. `beforeDeletion`: once BIRD has ended, which takes a while. */
 async function removeFromKernel(
   kernel: NetworkKernel,
   { environment, say }: Pick<AgentProcess, "environment" | "say">,
+  beforeDeletion: () => Promise<void> = async () => {},
 ): Promise<void> {
   const protocols = [ROUTE_PROTOCOL.own, ...(await birdProtocols(environment))];
-  const refusals = [
+  await beforeDeletion();
+  const refusals = new Set([
     ...removeNetwork(kernel, protocols),
     ...(await directNetfilter.withSocket(async (socket) => removeTables(socket))),
-  ];
-  if (refusals.length > 0) throw new PluginError("kernel-refused", `Cannot uninstall: ${refusals.join("; ")}`);
-  rmSync(runDirectoryOf(environment), { recursive: true, force: true });
+  ]);
+  if (refusals.size > 0) throw new PluginError("kernel-refused", `Cannot uninstall: ${[...refusals].join("; ")}`);
+  const left = removeRunDirectory(runDirectoryOf(environment));
+  if (left.length > 0) say(`Files of others are left: ${left.join(", ")}`, {}, "WARNING");
   say("Removed tunnels, routes and rules");
 }
 

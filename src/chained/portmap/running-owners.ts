@@ -2,26 +2,39 @@
 import type { FileFolder } from "../../linux/file-folder.ts";
 import { areOfDifferentNetns, isNetnsGone, markOwnNetns } from "../../linux/netns-mark.ts";
 import { readRecord } from "./read-record-file.ts";
-import { ownerIdOf, type RecordedPorts } from "./record-file.ts";
+import { ownerIdOf } from "./record-file.ts";
 
-/** As `network/container/interface`, of this network namespace. A file that cannot be read is skipped. */
-export function runningOwners(folder: FileFolder): readonly string[] {
-  if (folder.changedAt() === undefined) return [];
-  const host = markOwnNetns();
-  return folder.list().flatMap((name) => {
-    const recorded = readOrSkip(folder, name);
-    const [first] = recorded?.recordSets ?? [];
-    if (first === undefined || areOfDifferentNetns(recorded?.hostNetns, host)) return [];
-    return isNetnsGone(first.netns) ? [] : [first.owner.name];
-  });
+export interface RunningOwners {
+  /** As `network/container/interface`, of this network namespace. */
+  readonly owners: readonly string[];
+  /** Paths of records that cannot be read: their containers may run. */
+  readonly unreadable: readonly string[];
 }
 
-function readOrSkip(folder: FileFolder, name: string): RecordedPorts | undefined {
+export function runningOwners(folder: FileFolder): RunningOwners {
+  if (folder.changedAt() === undefined) return { owners: [], unreadable: [] };
+  const host = markOwnNetns();
+  const found = folder.list().map((name) => ownerIn(folder, name, host));
+  return {
+    owners: found.flatMap(({ owner }) => owner ?? []),
+    unreadable: found.flatMap(({ unreadable }) => unreadable ?? []),
+  };
+}
+
+interface FoundOwner {
+  readonly owner?: string;
+  readonly unreadable?: string;
+}
+
+function ownerIn(folder: FileFolder, name: string, host: string): FoundOwner {
   const id = ownerIdOf(name);
-  if (id === undefined) return undefined;
+  if (id === undefined) return {};
   try {
-    return readRecord(folder, { name, id })?.recorded;
+    const { recordSets = [], hostNetns } = readRecord(folder, { name, id })?.recorded ?? {};
+    const [first] = recordSets;
+    if (first === undefined || areOfDifferentNetns(hostNetns, host) || isNetnsGone(first.netns)) return {};
+    return { owner: first.owner.name };
   } catch {
-    return undefined;
+    return { unreadable: `${folder.path}/${name}` };
   }
 }
