@@ -124,6 +124,34 @@ describe("checkNetworkFile()", () => {
       ]);
     });
 
+    test("pools together, as the plugin does: one that workloads may use is enough", async () => {
+      const host = configHost({
+        readPools: async () =>
+          poolsIn([poolEntry("tun", "10.1.0.0/16", { allowedUses: ["Tunnel"] }), poolEntry("pods", "10.2.0.0/16")]),
+      });
+      const foundIn = (...ipv4_pools: readonly string[]) =>
+        found({ ipam: { type: identity.ipamType, ipv4_pools } }, host);
+
+      expect(await foundIn("tun", "pods")).toEqual([]);
+      expect(await foundIn("tun")).toEqual([
+        expect.stringMatching(/^error ipam\.ipv4_pools: .*"tun" allows the use "Workload"/),
+      ]);
+      expect(await foundIn("tun", "gone")).toEqual([expect.stringMatching(/^error ipam\.ipv4_pools\[1\]: /)]);
+    });
+
+    test("pools of the families that are assigned, because others are not read", async () => {
+      const pools = { ipv4_pools: ["gone"], ipv6_pools: ["gone"] };
+      const errorsOf = async (ipam: object) =>
+        (await found({ ipam: { type: identity.ipamType, ...pools, ...ipam } })).filter((text) =>
+          text.startsWith("error"),
+        );
+
+      expect(await errorsOf({ assign_ipv4: "false", assign_ipv6: "true" })).toEqual([
+        expect.stringContaining("ipam.ipv6_pools[0]"),
+      ]);
+      expect(await errorsOf({})).toEqual([expect.stringContaining("ipam.ipv4_pools[0]")]);
+    });
+
     test("pools of a datastore that cannot be read are a note", async () => {
       const host = configHost({ readPools: async () => ({ reason: `http://u:${MARK}@host does not answer` }) });
       const notes = await found({ ipam: { type: identity.ipamType, ipv4_pools: ["blue", "red"] } }, host);

@@ -20,7 +20,7 @@ import type { ReadEach } from "../datastore/read-each.ts";
 import { describeFailure, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import type { Family } from "../ip/address.ts";
-import { choosePools, type Pool } from "../ipam/pools.ts";
+import { askedPools, choosePools, type Pool } from "../ipam/pools.ts";
 import { redact } from "../redaction.ts";
 import { type Chain, checkChain } from "./chain-check.ts";
 import { type CniHost, checkPlugins, checkVersions } from "./cni-host.ts";
@@ -174,40 +174,57 @@ function checkMtu({ mtu, ipam }: NetworkConfig): readonly ConfigFinding[] {
   return [warning(["mtu"], `${state}: use ${LEAST_USUAL_MTU} or more`)];
 }
 
-/** A pool that does not exist fails every ADD. */
+/** A pool that does not exist fails every ADD. The pools of a family that is not assigned are not read. */
 async function checkPools(
   decoded: Extract<DecodedConfig, { ok: true }>,
   host: ConfigHost | undefined,
 ): Promise<readonly ConfigFinding[]> {
-  const { type, ipv4Pools = [], ipv6Pools = [] } = decoded.config.ipam;
-  const asked = [
-    ...ipv4Pools.map((text, index) => ({ text, family: 4 as const, path: ["ipam", "ipv4_pools", index] })),
-    ...ipv6Pools.map((text, index) => ({ text, family: 6 as const, path: ["ipam", "ipv6_pools", index] })),
-  ];
-  const [first] = asked;
+  const { type, assignIpv4, assignIpv6, ipv4Pools = [], ipv6Pools = [] } = decoded.config.ipam;
+  const requests: readonly PoolRequest[] = [
+    ...(assignIpv4 ? [{ asked: ipv4Pools, family: 4 as const, path: ["ipam", "ipv4_pools"] }] : []),
+    ...(assignIpv6 ? [{ asked: ipv6Pools, family: 6 as const, path: ["ipam", "ipv6_pools"] }] : []),
+  ].filter(({ asked }) => asked.length > 0);
+  const [first] = requests;
   if (host === undefined || first === undefined || type !== identity.ipamType) return [];
   const pools = await host.readPools(decoded);
   if ("reason" in pools) {
     return [
       note(
-        first.path,
+        [...first.path, 0],
         `Whether the pools exist is not checked, because the datastore cannot be read: ${redact(pools.reason)}`,
       ),
     ];
   }
-  return asked.flatMap(({ text, family, path }) => {
-    const problem = poolProblem(pools, text, family);
-    return problem === undefined ? [] : [error(path, redact(problem))];
-  });
+  return requests.flatMap((request) => checkRequest(request, pools));
+}
+
+interface PoolRequest {
+  readonly asked: readonly string[];
+  readonly family: Family;
+  readonly path: ConfigPath;
+}
+
+/** Each pool must be usable; that workloads may use one of them is enough. */
+function checkRequest(
+  { asked, family, path }: PoolRequest,
+  { readable, unreadable }: ReadEach<Pool>,
+): readonly ConfigFinding[] {
+  const unusable = asked.flatMap((text, index) =>
+    refusal([...path, index], () => askedPools(readable, family, { asked: [text], unreadable })),
+  );
+  if (unusable.length > 0) return unusable;
+  return refusal(path, () =>
+    choosePools(readable, { family, asked, unreadable, intendedUse: "Workload", node: "", labels: {} }),
+  );
 }
 
 /** In the words of the plugin. */
-function poolProblem({ readable, unreadable }: ReadEach<Pool>, text: string, family: Family): string | undefined {
+function refusal(path: ConfigPath, choose: () => unknown): readonly ConfigFinding[] {
   try {
-    choosePools(readable, { family, asked: [text], unreadable, intendedUse: "Workload", node: "", labels: {} });
-    return undefined;
+    choose();
+    return [];
   } catch (failure) {
-    if (failure instanceof PluginError) return describeFailure(failure);
+    if (failure instanceof PluginError) return [error(path, redact(describeFailure(failure)))];
     throw failure;
   }
 }
