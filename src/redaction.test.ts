@@ -45,6 +45,7 @@ describe("redact()", () => {
     "token_file=/var/run/secrets/token",
     "the link 3: eth0@if4 is up",
     'Cannot open datastore "/etc/passwd": it is not a SQLite database',
+    'Cannot open "/tmp/copy/passwd": it is not a SQLite database',
     'Cannot read "/run/secrets/token": no such file or directory',
     "Cannot read /run/secrets/.token: it is a directory",
     'Cannot read "../my-secret": ENOENT',
@@ -68,6 +69,7 @@ describe("redact()", () => {
     ["a password of plain words", '"/a/password": correct horse'],
     ["a password of plain words in our own message", 'Cannot use "/a/password": correct horse'],
     ["a password like the code of a system error", "/a/passphrase: EACCES"],
+    ["a password of plain words under a short name", '{"/db/passwd": correct horse}'],
     ["a token of plain words", '{"/a/token": correct horse}'],
   ])("hides the value of a key that looks like the path of a file: %s", (_, text) => {
     expect(redact(text)).toContain("[redacted]");

@@ -90,15 +90,15 @@ function hideNamedValue(...match: NamedMatch): string {
 function isStateOfFile([whole, name, , separator, value, offset, text]: NamedMatch): boolean {
   const start = startOfPath(text, offset);
   if (!/:\s/.test(separator) || start === undefined) return false;
-  if (/passw|passphrase/i.test(name) && text.slice(start, offset + name.length) !== USERS_FILE) return false;
+  if (/passw|passphrase/i.test(name) && name !== USERS_FILE) return false;
   if (ERROR_CODES.has(value.replace(/:$/, ""))) return true;
   const after = text.slice(offset + whole.length, offset + whole.length + 2);
   const before = text.slice(Math.max(0, start - LONGEST_ACTION), start);
   return OWN_ACTION.test(before) && /^[A-Za-z-]+$/.test(value) && /^ [A-Za-z]/.test(after);
 }
 
-/** The one file with such a name that every host has, and that is not a secret. */
-const USERS_FILE = "/etc/passwd";
+/** The one file with such a name that every host has, and that holds no secret. */
+const USERS_FILE = "passwd";
 const ERROR_CODES: ReadonlySet<string> = new Set(Object.keys(constants.errno));
 /** `Cannot open datastore "`, up to the path. */
 const OWN_ACTION = /\bCannot [a-z]+(?: [a-z]+){0,4} ["']?$/;
