@@ -4,7 +4,12 @@ import { type CniHost, type CniRuntime, checkPlugins, checkVersions } from "./cn
 
 const OLD: CniRuntime = { name: "podman", readsSeveralVersions: false, newestVersion: "1.0.0" };
 const NEW: CniRuntime = { name: "containerd", readsSeveralVersions: true, newestVersion: "1.1.0" };
-const host = (...runtimes: readonly CniRuntime[]): CniHost => ({ runtimes, pluginDirectories: [], plugins: new Set() });
+const host = (...runtimes: readonly CniRuntime[]): CniHost => ({
+  runtimes,
+  pluginDirectories: [],
+  plugins: new Set(),
+  unreadable: [],
+});
 const PLUGINS = [{ type: identity.product }, { type: "portmap" }];
 const BOTH = ["1.0.0", "1.1.0"];
 
@@ -47,6 +52,7 @@ describe("checkPlugins()", () => {
     runtimes: [],
     pluginDirectories: ["/opt/cni/bin", "/usr/lib/cni"],
     plugins: new Set([identity.product, "portmap", "bandwidth", "host-local", "dhcp"]),
+    unreadable: [],
   };
   const check = (where: CniHost, ...entries: readonly object[]) =>
     checkPlugins(
@@ -81,6 +87,21 @@ describe("checkPlugins()", () => {
     expect(check(without, ours(identity.ipamType), { type: "portmap" })).toEqual([
       expect.stringMatching(/^warning type .* not installed on this host$/),
     ]);
+  });
+
+  test.each([
+    ["a chained plugin", { type: "tuning" }],
+    ["an IPAM plugin", ours("elsewhere")],
+  ])("only notes that %s was not found if it could not look everywhere", (_, entry) => {
+    const hidden = { ...installed, unreadable: ["/root/cni", "/etc/containerd/config.toml"] };
+
+    expect(check(hidden, entry)).toEqual([
+      expect.stringMatching(/^note .*could not look into \/root\/cni and \/etc\/containerd\/config\.toml/),
+    ]);
+    expect(check({ ...hidden, pluginDirectories: [], plugins: new Set() }, { type: identity.product })).toEqual([
+      expect.stringMatching(/^note type .*could not look into \/root\/cni/),
+    ]);
+    expect(check(hidden, ours(identity.ipamType))).toEqual([]);
   });
 
   test("says nothing on a host without plugin directories", () => {

@@ -14,7 +14,7 @@ import {
 import { type ConfigPath, shownValue } from "../config/problem.ts";
 import { identity } from "../identity.ts";
 import { nearestName } from "../model/nearest-name.ts";
-import { type ConfigFinding, error, warning } from "./config-finding.ts";
+import { type ConfigFinding, error, note, warning } from "./config-finding.ts";
 
 export interface CniHost {
   readonly runtimes: readonly CniRuntime[];
@@ -22,6 +22,8 @@ export interface CniHost {
   readonly pluginDirectories: readonly string[];
   /** The names of all programs in them. */
   readonly plugins: ReadonlySet<string>;
+  /** Plugin directories, and settings that may name others, that exist but cannot be read: plugins may be there too. */
+  readonly unreadable: readonly string[];
 }
 
 export interface CniRuntime {
@@ -97,7 +99,7 @@ interface Placed {
 
 /** Types that a runtime, or the plugin for its IPAM, cannot start. */
 export function checkPlugins(entries: readonly Placed[], host: CniHost): readonly ConfigFinding[] {
-  if (host.pluginDirectories.length === 0) return [];
+  if (host.pluginDirectories.length === 0 && host.unreadable.length === 0) return [];
   return entries.flatMap(({ entry, place }) => {
     if (!isJsonObject(entry)) return [];
     const { type, ipam } = entry;
@@ -115,6 +117,15 @@ const OWN_TYPES = [identity.product, "portmap", "bandwidth"];
 
 function checkInstalled(type: unknown, path: ConfigPath, host: CniHost): readonly ConfigFinding[] {
   if (typeof type !== "string" || type === "" || type.includes("/") || host.plugins.has(type)) return [];
+  if (host.unreadable.length > 0) {
+    const places = host.unreadable.join(" and ");
+    return [
+      note(
+        path,
+        `Whether ${shownValue(type)} is installed is not known: could not look into ${places}; run this as root`,
+      ),
+    ];
+  }
   const state = `${shownValue(type)} is in no plugin directory (${host.pluginDirectories.join(", ")})`;
   if (OWN_TYPES.includes(type) && !host.plugins.has(identity.product)) {
     const advice = `${identity.title} is not installed on this host`;

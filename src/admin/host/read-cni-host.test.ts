@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { temporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { readCniHost } from "./read-cni-host.ts";
@@ -53,6 +53,23 @@ describe("readCniHost()", () => {
 
     expect(pluginDirectories).toEqual(["/own", "/srv/podman", "/srv/containerd", "/opt/cni/bin"]);
     expect([...plugins].sort()).toEqual(["a", "b", "c", "d"]);
+  });
+
+  test("tells what cannot be read from what does not exist", () => {
+    const root = rootWith({
+      "opt/cni/bin/a": "",
+      "etc/crio/crio.conf": "not [ TOML",
+      "usr/lib/cni": "a file",
+      "etc/containerd/beside": "",
+    });
+    mkdirSync(join(root, "usr/libexec"), { recursive: true });
+    // A loop cannot be read by root either.
+    symlinkSync("cni", join(root, "usr/libexec/cni"));
+    symlinkSync("config.toml", join(root, "etc/containerd/config.toml"));
+    const { pluginDirectories, unreadable } = readCniHost({}, root);
+
+    expect(pluginDirectories).toEqual(["/opt/cni/bin"]);
+    expect(unreadable).toEqual(["/etc/containerd/config.toml", "/etc/crio/crio.conf", "/usr/libexec/cni"]);
   });
 
   const podman = Bun.spawnSync(["sh", "-c", "podman --version"]).stdout.toString();

@@ -34,27 +34,41 @@ const SETTINGS = [
 /** The settings that name directories of plugins: of podman, containerd and CRI-O. */
 const DIRECTORY_SETTINGS: ReadonlySet<string> = new Set(["cni_plugin_dirs", "bin_dir", "bin_dirs", "plugin_dirs"]);
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** `root`: another directory than "/", for tests. */
-export function readCniHost(environment: Readonly<Record<string, string | undefined>>, root = "/"): CniHost {
+export function readCniHost(environment: Environment, root = "/"): CniHost {
+  const unreadable = new Set<string>();
+  const look: Look = (path, read) => {
+    try {
+      return read(join(root, path));
+    } catch (failure) {
+      if (!isAbsence(failure)) unreadable.add(path);
+      return undefined;
+    }
+  };
+  const settings = SETTINGS.flatMap((path) => filesAt(path, look)).flatMap((file) => readSettings(file, look));
   const named = (environment["CNI_PATH"] ?? "").split(":");
-  const configured = SETTINGS.flatMap((path) => filesAt(join(root, path))).flatMap(directoriesIn);
-  const directories = [...new Set([...named, ...configured, ...USUAL_DIRECTORIES])].filter((path) =>
-    path.startsWith("/"),
-  );
-  const listed = directories.map((path) => ({ path, programs: programsIn(join(root, path)) }));
-  const existing = listed.filter(({ programs }) => programs !== undefined);
+  const directories = [...new Set([...named, ...settings.flatMap(directoriesOf), ...USUAL_DIRECTORIES])]
+    .filter((path) => path.startsWith("/"))
+    .flatMap((path) => look(path, (place) => ({ path, programs: readdirSync(place) })) ?? []);
   return {
     runtimes: RUNTIMES.flatMap((name) => readRuntime(name, environment, root)),
-    pluginDirectories: existing.map(({ path }) => path),
-    plugins: new Set(existing.flatMap(({ programs }) => programs ?? [])),
+    pluginDirectories: directories.map(({ path }) => path),
+    plugins: new Set(directories.flatMap(({ programs }) => programs)),
+    unreadable: [...unreadable],
   };
 }
 
-function readRuntime(
-  name: string,
-  environment: Readonly<Record<string, string | undefined>>,
-  root: string,
-): readonly CniRuntime[] {
+/** What `read` returns of a path; `undefined` if it is absent, or cannot be read, which is remembered. */
+type Look = <Value>(path: string, read: (place: string) => Value) => Value | undefined;
+
+function isAbsence(failure: unknown): boolean {
+  const code = failure instanceof Error && "code" in failure ? failure.code : undefined;
+  return code === "ENOENT" || code === "ENOTDIR" || code === "EISDIR";
+}
+
+function readRuntime(name: string, environment: Environment, root: string): readonly CniRuntime[] {
   const searched = root === "/" ? `${environment["PATH"] ?? ""}:${SYSTEM_PATH}` : join(root, "usr/bin");
   const path = Bun.which(name, { PATH: searched });
   if (path === null) return [];
@@ -78,24 +92,16 @@ function knowledgeIn(path: string): Omit<CniRuntime, "name"> | undefined {
   }
 }
 
-function filesAt(path: string): readonly string[] {
-  try {
-    if (!statSync(path).isDirectory()) return [path];
-    return readdirSync(path)
-      .sort()
-      .map((name) => join(path, name));
-  } catch {
-    return [];
-  }
+/** The file itself, or the files of a directory. */
+function filesAt(path: string, look: Look): readonly string[] {
+  const names = look(path, (place) => (statSync(place).isDirectory() ? readdirSync(place).sort() : undefined));
+  return names === undefined ? [path] : names.map((name) => join(path, name));
 }
 
-/** A file that cannot be read or parsed names none: the runtime reports it. */
-function directoriesIn(file: string): readonly string[] {
-  try {
-    return directoriesOf(Bun.TOML.parse(readFileSync(file, "utf8")));
-  } catch {
-    return [];
-  }
+/** None of a file that is absent, or cannot be read or parsed. */
+function readSettings(file: string, look: Look): readonly unknown[] {
+  const settings = look(file, (place): unknown => Bun.TOML.parse(readFileSync(place, "utf8")));
+  return settings === undefined ? [] : [settings];
 }
 
 function directoriesOf(settings: unknown): readonly string[] {
@@ -103,13 +109,4 @@ function directoriesOf(settings: unknown): readonly string[] {
   return Object.entries(settings).flatMap(([name, value]: [string, unknown]) =>
     DIRECTORY_SETTINGS.has(name) ? [value].flat().filter((each) => typeof each === "string") : directoriesOf(value),
   );
-}
-
-/** `undefined` if there is no such directory. */
-function programsIn(path: string): readonly string[] | undefined {
-  try {
-    return readdirSync(path);
-  } catch {
-    return undefined;
-  }
 }
