@@ -70,14 +70,28 @@ describe("checkPlugins()", () => {
     const [ipam, chained] = check(installed, ours(`${identity.ipamType}x`), { type: "bandwith" });
 
     expect(ipam).toBe(
-      `error ipam.type "${identity.ipamType}x" is in no plugin directory (/opt/cni/bin, /usr/lib/cni), so every ADD fails: did you mean "${identity.ipamType}"?`,
+      `error ipam.type "${identity.ipamType}x" is in no plugin directory (/opt/cni/bin, /usr/lib/cni), so every ADD fails: did you mean "${identity.ipamType}"? If it is elsewhere, name its directory in CNI_PATH`,
     );
-    expect(chained).toEndWith('did you mean "bandwidth"?');
+    expect(chained).toMatch(/^error type .* did you mean "bandwidth"\?/);
   });
 
-  test("refuses a plugin of another project that is not installed", () => {
-    expect(check(installed, ours(identity.ipamType), { type: "tuning" })).toEqual([
-      expect.stringMatching(/^error type "tuning" .* install it, or correct the type$/),
+  test("refuses an IPAM plugin that is not installed, and warns about a chained plugin of another project", () => {
+    expect(check(installed, ours("elsewhere"), { type: "tuning" })).toEqual([
+      expect.stringMatching(/^error ipam\.type "elsewhere" .*CNI_PATH$/),
+      expect.stringMatching(/^warning type "tuning" .* install it, or correct the type.*CNI_PATH$/),
+    ]);
+  });
+
+  test("does not suggest the type itself", () => {
+    const bridge = { type: "bridge", ipam: { type: identity.ipamType } };
+    const withBridge = { ...installed, plugins: new Set([...installed.plugins, "bridge"]) };
+    const without = { ...installed, plugins: new Set(["bridge"]) };
+
+    expect(check(withBridge, bridge)).toEqual([
+      expect.stringMatching(/^error ipam\.type .*: install it, or correct the type/),
+    ]);
+    expect(check(without, bridge)).toEqual([
+      expect.stringMatching(/^warning ipam\.type .* not installed on this host$/),
     ]);
   });
 

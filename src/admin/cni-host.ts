@@ -113,8 +113,11 @@ export function checkPlugins(entries: readonly Placed[], host: CniHost): readonl
 }
 
 const OWN_IPAM_TYPES = [identity.ipamType, "host-local"];
-const OWN_TYPES = [identity.product, "portmap", "bandwidth"];
+const OWN_TYPES = [identity.product, identity.ipamType, "portmap", "bandwidth"];
+/** Those that name the product, and not a plugin that other projects have too. */
+const PRODUCT_TYPES = [identity.product, identity.ipamType];
 
+/** Runtimes find plugins in places that are not known here, so only IPAM and misspelt types of our own are errors. */
 function checkInstalled(type: unknown, path: ConfigPath, host: CniHost): readonly ConfigFinding[] {
   if (typeof type !== "string" || type === "" || type.includes("/") || host.plugins.has(type)) return [];
   if (host.unreadable.length > 0) {
@@ -129,12 +132,19 @@ function checkInstalled(type: unknown, path: ConfigPath, host: CniHost): readonl
   const state = `${shownValue(type)} is in no plugin directory (${host.pluginDirectories.join(", ")})`;
   if (OWN_TYPES.includes(type) && !host.plugins.has(identity.product)) {
     const advice = `${identity.title} is not installed on this host`;
-    return type === identity.product ? [warning(path, `${state}: ${advice}`)] : [];
+    return PRODUCT_TYPES.includes(type) ? [warning(path, `${state}: ${advice}`)] : [];
   }
-  const meant = nearestName(
-    type,
-    path.includes("ipam") ? [...OWN_IPAM_TYPES, ...host.plugins] : [...OWN_TYPES, ...host.plugins],
-  );
-  const fix = meant === undefined ? "install it, or correct the type" : `did you mean "${meant}"?`;
-  return [error(path, `${state}, so every ADD fails: ${fix}`)];
+  const isIpam = path.includes("ipam");
+  const own = isIpam ? OWN_IPAM_TYPES : OWN_TYPES;
+  const nearest = (known: readonly string[]) =>
+    nearestName(
+      type,
+      known.filter((each) => each !== type),
+    );
+  const meant = nearest([...own, ...host.plugins]);
+  const elsewhere = "f it is elsewhere, name its directory in CNI_PATH";
+  const fix =
+    meant === undefined ? `install it, or correct the type; i${elsewhere}` : `did you mean "${meant}"? I${elsewhere}`;
+  const isCertain = isIpam || own.includes(type) || nearest(own) !== undefined;
+  return [isCertain ? error(path, `${state}, so every ADD fails: ${fix}`) : warning(path, `${state}: ${fix}`)];
 }
