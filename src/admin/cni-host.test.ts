@@ -25,9 +25,9 @@ describe("checkVersions()", () => {
       ["warning"],
     ],
     ["the same, on an unknown host", { cniVersion: "9.0.0", cniVersions: BOTH }, undefined, ["warning"]],
-    ["no version beside known ones", { cniVersions: BOTH, plugins: PLUGINS }, host(OLD), ["error"]],
+    ["no version beside known ones", { cniVersions: BOTH, plugins: PLUGINS }, host(OLD), ["warning"]],
     ["no version for one plugin", { cniVersions: BOTH, plugins: PLUGINS.slice(0, 1) }, host(OLD), []],
-    ["a version that is too new", { cniVersion: "1.1.0" }, host(OLD), ["error"]],
+    ["a version that is too new", { cniVersion: "1.1.0" }, host(OLD), ["warning"]],
     ["a version that may be too new, on an unknown host", { cniVersion: "1.1.0" }, undefined, []],
     ["an unknown version alone, which is reported elsewhere", { cniVersion: "9.0.0" }, host(OLD), []],
   ])("%s", (_, raw, where, severities) => {
@@ -44,6 +44,21 @@ describe("checkVersions()", () => {
     const [found] = checkVersions({ cniVersion: "9.0.0", cniVersions: BOTH }, host(OLD, NEW));
 
     expect(found?.message).toStartWith("podman of this host refuses the network: ");
+  });
+
+  test.each([
+    [
+      { cniVersion: "1.1.0" },
+      'podman and crio of this host refuse the network: "cniVersion" is "1.1.0", but podman knows only 1.0.0 and earlier, and crio knows only 0.4.0 and earlier; set "cniVersion" to "0.4.0"',
+    ],
+    [
+      { cniVersion: "9.0.0", cniVersions: BOTH },
+      'podman and crio of this host refuse the network: "cniVersion" is "9.0.0", but podman does not know it and does not read "cniVersions", and crio does not know it and does not read "cniVersions"; set "cniVersion" to "0.4.0"',
+    ],
+  ])("tells the reason of each runtime: %j", (raw, message) => {
+    const older: CniRuntime = { ...OLD, name: "crio", newestVersion: "0.4.0" };
+
+    expect(checkVersions(raw, host(OLD, NEW, older)).map((found) => found.message)).toEqual([message]);
   });
 });
 

@@ -35,25 +35,38 @@ export interface CniRuntime {
 
 /** Before version 1.2 of CNI's library; podman 4 and containerd 1 contain it. */
 const OLDER_RUNTIME: CniRuntime = {
-  name: "a runtime",
+  name: "such a runtime",
   readsSeveralVersions: false,
   newestVersion: "1.0.0",
 };
 
-/** `undefined`: the host is not known. What every older runtime refuses is a warning then. */
+/**
+ * `undefined`: the host is not known. What every older runtime refuses is a warning then. Only a version of no release is an
+ * error: a runtime may be found that is not the one that will read the file.
+ */
 export function checkVersions(raw: JsonObject, host: CniHost | undefined): readonly ConfigFinding[] {
   const runtimes = host?.runtimes ?? [];
   if (runtimes.length === 0) {
     const reason = isUnknownToOlder(raw) ? whyRefused(raw, OLDER_RUNTIME) : undefined;
-    const who = 'Runtimes that ignore "cniVersions" (podman 4, containerd 1) refuse the network';
-    return reason === undefined ? [] : [warning(["cniVersion"], `${who}: ${reason}; ${fixFor(raw, [OLDER_RUNTIME])}`)];
+    const who = "Older runtimes (podman 4, containerd 1) refuse the network";
+    if (reason === undefined) return [];
+    return [warning(["cniVersion"], `${who}: ${stateOf(raw)}, but ${reason}; ${fixFor(raw, [OLDER_RUNTIME])}`)];
   }
   const refusing = runtimes.filter((runtime) => whyRefused(raw, runtime) !== undefined);
-  const [first] = refusing;
-  if (first === undefined) return [];
+  if (refusing.length === 0) return [];
   const names = refusing.map(({ name }) => name).join(" and ");
-  const message = `${names} of this host ${refusing.length === 1 ? "refuses" : "refuse"} the network: ${whyRefused(raw, first)}; ${fixFor(raw, refusing)}`;
-  return [(refusing.length === runtimes.length ? error : warning)(["cniVersion"], message)];
+  const reasons = refusing.map((runtime) => whyRefused(raw, runtime)).join(", and ");
+  const message = `${names} of this host ${refusing.length === 1 ? "refuses" : "refuse"} the network: ${stateOf(raw)}, but ${reasons}; ${fixFor(raw, refusing)}`;
+  const isCertain = refusing.length === runtimes.length && isSet(raw) && !isCniVersion(raw["cniVersion"]);
+  return [(isCertain ? error : warning)(["cniVersion"], message)];
+}
+
+function isSet(raw: JsonObject): boolean {
+  return (raw["cniVersion"] ?? "") !== "";
+}
+
+function stateOf(raw: JsonObject): string {
+  return isSet(raw) ? `"cniVersion" is ${shownValue(raw["cniVersion"])}` : '"cniVersion" is not set';
 }
 
 /** A `cniVersion` that is missing or unknown, which only `cniVersions` makes acceptable. */
@@ -61,21 +74,18 @@ function isUnknownToOlder(raw: JsonObject): boolean {
   return versionsIn(raw).length > 0 && !isCniVersion(raw["cniVersion"]);
 }
 
-function whyRefused(raw: JsonObject, { readsSeveralVersions, newestVersion }: CniRuntime): string | undefined {
+function whyRefused(raw: JsonObject, { name, readsSeveralVersions, newestVersion }: CniRuntime): string | undefined {
   const single = raw["cniVersion"] ?? "";
   if (readsSeveralVersions || typeof single !== "string") return undefined;
   if (isCniVersion(single)) {
-    return isAtLeast(newestVersion, single)
-      ? undefined
-      : `"cniVersion" is ${single}, but it knows only ${newestVersion} and earlier`;
+    return isAtLeast(newestVersion, single) ? undefined : `${name} knows only ${newestVersion} and earlier`;
   }
   // Without `cniVersions`, this is a mistake of the file that every runtime refuses.
   if (versionsIn(raw).length === 0) return undefined;
-  const ignored = 'it does not read "cniVersions"';
-  if (single !== "") return `${ignored}, and "cniVersion" is ${shownValue(single)}, which it does not know`;
+  if (single !== "") return `${name} does not know it and does not read "cniVersions"`;
   const plugins = Array.isArray(raw["plugins"]) ? raw["plugins"] : [];
   if (plugins.length < 2) return undefined;
-  return `${ignored}, and without "cniVersion" it assumes ${VERSION_WHEN_ABSENT}; lists of plugins need ${FIRST_CHAINING_VERSION}`;
+  return `${name} does not read "cniVersions" and assumes ${VERSION_WHEN_ABSENT} (lists of plugins need ${FIRST_CHAINING_VERSION})`;
 }
 
 function versionsIn(raw: JsonObject): readonly CniVersion[] {
