@@ -72,11 +72,11 @@ export function checkPoolOverlap(pool: IPPool, all: readonly IPPool[]): readonly
 }
 
 /**
- * The overlaps of many pools, each in the order of the pools. Sorted by network, a pool follows all that cover it, and
- * the covering ones follow each other: the search costs as much as sorting, and as there are overlaps.
+ * The overlaps of many pools: for each the first few in the order of the pools, and how many there are more. Sorted by
+ * network, a pool follows all that cover it, and the covering ones follow each other.
  */
 export function checkPoolOverlaps(all: readonly IPPool[]): ReadonlyMap<IPPool, readonly Problem[]> {
-  const placed = all.map((pool, index) => ({ pool, index, prefix: poolPrefix(pool), overlapping: [] as number[] }));
+  const placed = all.map((pool, index) => ({ pool, index, prefix: poolPrefix(pool), overlaps: new FirstFew() }));
   const covering: typeof placed = [];
   for (const each of placed.toSorted((left, right) => comparePrefixes(left.prefix, right.prefix))) {
     for (let last = covering.at(-1); last && !prefixCovers(last.prefix, each.prefix); last = covering.at(-1)) {
@@ -84,17 +84,43 @@ export function checkPoolOverlaps(all: readonly IPPool[]): ReadonlyMap<IPPool, r
     }
     for (const other of covering) {
       if (other.pool.metadata.name === each.pool.metadata.name) continue;
-      other.overlapping.push(each.index);
-      each.overlapping.push(other.index);
+      other.overlaps.add(each.index);
+      each.overlaps.add(other.index);
     }
     covering.push(each);
   }
   return new Map(
-    placed.map(({ pool, overlapping }) => {
-      const others = overlapping.toSorted((left, right) => left - right).flatMap((index) => all[index] ?? []);
-      return [pool, others.map((other) => overlap(pool, other))];
+    placed.map(({ pool, overlaps: { first, count } }) => {
+      const shown = first.flatMap((index) => all[index] ?? []).map((other) => overlap(pool, other));
+      return [pool, count > first.length ? [...shown, moreOverlaps(pool, count - first.length)] : shown];
     }),
   );
+}
+
+/** The least of many numbers, and how many there are: of thousands of equal pools each overlaps all others. */
+class FirstFew {
+  readonly first: number[] = [];
+  count = 0;
+  private greatest = Number.POSITIVE_INFINITY;
+
+  add(index: number): void {
+    this.count += 1;
+    if (index > this.greatest) return;
+    this.first.push(index);
+    this.first.sort((left, right) => left - right);
+    this.first.length = Math.min(this.first.length, MOST_SHOWN);
+    if (this.first.length === MOST_SHOWN) this.greatest = this.first.at(-1) ?? this.greatest;
+  }
+}
+
+const MOST_SHOWN = 3;
+
+function moreOverlaps(pool: IPPool, count: number): Problem {
+  return {
+    path: "spec.cidr",
+    value: pool.spec.cidr,
+    message: `overlaps ${count} more ${count === 1 ? "pool" : "pools"}; use a CIDR that does not overlap ${count === 1 ? "it" : "them"}`,
+  };
 }
 
 function overlap(pool: IPPool, other: IPPool): Problem {
