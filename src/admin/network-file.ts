@@ -37,7 +37,7 @@ export interface FileFinding extends Position {
 export interface FileReport {
   /** In the order of their positions in the file. */
   readonly findings: readonly FileFinding[];
-  /** The file with all defaults filled in; absent if it has errors. */
+  /** The file with all defaults filled in; absent if the file itself has errors, whatever the host lacks. */
   readonly effective: unknown;
 }
 
@@ -71,8 +71,12 @@ export async function checkNetworkFile(text: string, options: CheckOptions): Pro
   }));
   const repeated = places.repeated.map(({ path, position }) => repetition(path, position));
   const findings = [...placed, ...repeated].sort((left, right) => left.line - right.line || left.column - right.column);
-  const isWell = found.every(({ severity }) => severity !== "error");
-  return { findings, effective: isWell && isJsonObject(raw) ? effectiveNetwork(raw) : undefined };
+  return { findings, effective: isJsonObject(raw) && (await isValid(raw)) ? effectiveNetwork(raw) : undefined };
+}
+
+/** On some host. */
+async function isValid(raw: JsonObject): Promise<boolean> {
+  return (await checkNetwork(raw, {})).every(({ severity }) => severity !== "error");
 }
 
 /** Runtimes and plugins silently use the last one. */
@@ -163,7 +167,7 @@ const LEAST_USUAL_MTU = 576;
 
 function checkMtu({ mtu, ipam }: NetworkConfig): readonly ConfigFinding[] {
   if (mtu === undefined) return [];
-  if (ipam.assignIpv6 && mtu < LEAST_IPV6_MTU) {
+  if (ipam.type === identity.ipamType && ipam.assignIpv6 && mtu < LEAST_IPV6_MTU) {
     const fix = `use ${LEAST_IPV6_MTU} or more, or remove "ipam.assign_ipv6"`;
     return [
       error(["mtu"], `"mtu" is ${mtu}, but IPv6 addresses are assigned, which need at least ${LEAST_IPV6_MTU}: ${fix}`),
