@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { API_VERSION } from "../../identity.ts";
-import { decodeManifests, type GivenResource } from "./manifest.ts";
+import { decodeManifests, type GivenResource, parseManifest } from "./manifest.ts";
 import { problemsAmong } from "./validate.ts";
 
 function pools(...given: readonly (readonly [name: string, cidr: string])[]): readonly GivenResource[] {
@@ -52,4 +52,24 @@ describe("problemsAmong()", () => {
       },
     });
   }
+});
+
+describe("parseManifest()", () => {
+  test("finds the line of a field whose name contains dots or brackets", () => {
+    const lines = [
+      "items:",
+      "- metadata:",
+      "    labels:",
+      "      a: x",
+      "      a.b/c: x",
+      "      d[0]: x",
+      "kind: AnyList",
+    ];
+    const [member] = parseManifest({ place: "f", text: lines.join("\n") });
+    const placeOf = (path: string) => (member?.ok ? member.placeOf(path) : "");
+
+    expect(["a", "a.b/c", "d[0]", "e.f"].map((name) => placeOf(`metadata.labels.${name}`))).toEqual(
+      [4, 5, 6, 3].map((line) => `f:${line} (items[0])`),
+    );
+  });
 });
