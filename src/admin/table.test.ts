@@ -107,6 +107,7 @@ describe("a table on a terminal", () => {
     expect(formatTable(["ADDRESS", "HANDLE"], [[address, handle]], at(60))).toBe(
       [`ADDRESS${" ".repeat(39)}HANDLE`, `${address}   k8s-pod…234567`, ""].join("\n"),
     );
+    expect(formatTable(["ADDRESS", "HANDLE"], [[address, handle]], at(40))).toBe(`ADDRESS …\n${address}\n`);
   });
 
   test("is whole without a header, which could not say that columns are missing", () => {

@@ -79,7 +79,8 @@ export class TableWriter {
     const columns = this.widths.slice(0, this.shownColumns).map((width, column) => {
       const least = isLastProse && column === last ? LEAST_PROSE : LEAST_NAME;
       const isFixed = this.isAddress[column] === true && !(isLastProse && column === last);
-      return { width, least: isFixed ? width : Math.min(width, Math.max(this.header[column]?.length ?? 0, least)) };
+      const narrowest = Math.min(width, Math.max(this.header[column]?.length ?? 0, least));
+      return { width, least: isFixed ? width : narrowest, isFixed };
     });
     const widths = fitColumns(columns, available);
     if (widths.length > last || !isLastProse) return { widths, wrapsLast: isLastProse };
@@ -103,13 +104,18 @@ interface Column {
   readonly width: number;
   /** It is left out rather than made narrower. */
   readonly least: number;
+  /** Not made narrower even if it is the only one that is left. */
+  readonly isFixed?: boolean;
 }
 
 /** Enough for the beginning and the end of a name. */
 const LEAST_NAME = 12;
 const LEAST_PROSE = 24;
 
-/** The widths of the columns that fit: all, or those before the first that does not. The widest are shortened first. */
+/**
+ * The widths of the columns that fit: all, or those before the first that does not. The widest are shortened first. Only a
+ * fixed first column may be wider than the page.
+ */
 export function fitColumns(columns: readonly Column[], available: number): readonly number[] {
   const sum = (values: readonly number[]) =>
     values.reduce((total, value) => total + value, GAP.length * (values.length - 1));
@@ -123,8 +129,9 @@ export function fitColumns(columns: readonly Column[], available: number): reado
   const widestFirst = shown
     .map((column, index) => ({ ...column, index }))
     .sort((left, right) => right.width - left.width || right.index - left.index);
-  for (const { index, width, least } of widestFirst) {
+  for (const { index, width, least, isFixed = false } of widestFirst) {
     if (excess <= 0) break;
+    if (isFixed) continue;
     const isOnly = count === 1;
     const cut = Math.min(excess, width - (isOnly ? 1 : least));
     widths[index] = width - cut;
