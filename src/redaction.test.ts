@@ -45,9 +45,11 @@ describe("redact()", () => {
     "token_file=/var/run/secrets/token",
     "the link 3: eth0@if4 is up",
     'Cannot open datastore "/etc/passwd": it is not a SQLite database',
+    'Cannot open "/tmp/copy/passwd": it is not a SQLite database',
     'Cannot read "/run/secrets/token": no such file or directory',
     "Cannot read /run/secrets/.token: it is a directory",
     'Cannot read "../my-secret": ENOENT',
+    'open "/run/secrets/token": EACCES: permission denied',
     "http://host:80/path@version",
     "2026-11-15 03:22:14.123 [INFO][12] ipam: assigned 10.0.0.1/26",
     "image busybox@sha256:0123",
@@ -58,6 +60,20 @@ describe("redact()", () => {
   test("keeps what surrounds the secret", () => {
     expect(redact(`GET https://root:${SECRET}@host:1/x failed`)).toBe("GET https://[redacted]@host:1/x failed");
     expect(redact(`{"token":"${SECRET}","a":1}`)).toBe('{"token":"[redacted]","a":1}');
+  });
+
+  test.each([
+    ["an upper-case key that begins like the code of a system error", '{"/db/password": EXAMPLEKEY12}'],
+    ["the same, of a token", '"/secret/token": EYK3Q7PZ9A'],
+    ["the same, in our own message", 'Cannot use "/secret/token": EYK3Q7PZ9A'],
+    ["a password of plain words", '"/a/password": correct horse'],
+    ["a password of plain words in our own message", 'Cannot use "/a/password": correct horse'],
+    ["a password like the code of a system error", "/a/passphrase: EACCES"],
+    ["a password of plain words under a short name", '{"/db/passwd": correct horse}'],
+    ["a token of plain words", '{"/a/token": correct horse}'],
+  ])("hides the value of a key that looks like the path of a file: %s", (_, text) => {
+    expect(redact(text)).toContain("[redacted]");
+    expect(redact(text)).not.toMatch(/EXAMPLEKEY12|EYK3Q7PZ9A|correct|EACCES/);
   });
 
   test.each(["password: hunter", '"password": correct horse', "my/password: correct horse", '"/a/password": hunter'])(

@@ -8,6 +8,8 @@
  * When in doubt it removes too much: a hidden word costs less than a leaked
  * key. Every pattern is linear in the length of the text.
  */
+import { constants } from "node:os";
+
 /** What takes the place of a secret. */
 export const HIDDEN = "[redacted]";
 
@@ -81,14 +83,26 @@ function hideNamedValue(...match: NamedMatch): string {
 }
 
 /**
- * A file may be called `passwd` or `token`, and what follows its path is prose: `Cannot open "/etc/passwd": it is not a
- * database`. Only several words, or the code of a system error, after a path that begins with a slash are taken for it.
+ * A file may be called `token`, and what follows its path is its state: the code of a system error, or prose after words of
+ * our own (`Cannot read "/run/token": no such file`). A key may look like a path too, so anything else is a value, and so is
+ * whatever follows a password.
  */
-function isStateOfFile([whole, , , separator, value, offset, text]: NamedMatch): boolean {
-  if (!/:\s/.test(separator) || !isAfterDirectories(text, offset)) return false;
+function isStateOfFile([whole, name, , separator, value, offset, text]: NamedMatch): boolean {
+  const start = startOfPath(text, offset);
+  if (!/:\s/.test(separator) || start === undefined) return false;
+  if (/passw|passphrase/i.test(name) && name !== USERS_FILE) return false;
+  if (ERROR_CODES.has(value.replace(/:$/, ""))) return true;
   const after = text.slice(offset + whole.length, offset + whole.length + 2);
-  return /^E[A-Z0-9]{2,12}:?$/.test(value) || (/^[A-Za-z-]+$/.test(value) && /^ [A-Za-z]/.test(after));
+  const before = text.slice(Math.max(0, start - LONGEST_ACTION), start);
+  return OWN_ACTION.test(before) && /^[A-Za-z-]+$/.test(value) && /^ [A-Za-z]/.test(after);
 }
+
+/** The one file with such a name that every host has, and that holds no secret. */
+const USERS_FILE = "passwd";
+const ERROR_CODES: ReadonlySet<string> = new Set(Object.keys(constants.errno));
+/** `Cannot open datastore "`, up to the path. */
+const OWN_ACTION = /\bCannot [a-z]+(?: [a-z]+){0,4} ["']?$/;
+const LONGEST_ACTION = 80;
 
 /** The directories before a name: they begin with a slash, after a quote, a space or nothing. */
 const DIRECTORIES = /^\.{0,2}\/(?:.*\/)?\.?$/;
@@ -96,10 +110,11 @@ const ENDS_PATH = /[\s"'(:@=]/;
 /** As long as a path of Linux can be; a limit keeps the search linear. */
 const LONGEST_PATH = 4096;
 
-function isAfterDirectories(text: string, offset: number): boolean {
+/** Where the path begins that ends with the name at `offset`; `undefined` if it is not a path. */
+function startOfPath(text: string, offset: number): number | undefined {
   let start = offset;
   while (start > 0 && offset - start <= LONGEST_PATH && !ENDS_PATH.test(text[start - 1] ?? "")) start -= 1;
-  return !/[:@=]/.test(text[start - 1] ?? "") && DIRECTORIES.test(text.slice(start, offset));
+  return !/[:@=]/.test(text[start - 1] ?? "") && DIRECTORIES.test(text.slice(start, offset)) ? start : undefined;
 }
 
 interface Rule {

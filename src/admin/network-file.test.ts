@@ -87,11 +87,13 @@ describe("checkNetworkFile()", () => {
       );
       return alone.findings.map(({ severity, path, message }) => `${severity} ${path}: ${message}`);
     };
+    const HOST_LOCAL = { type: "host-local", assign_ipv6: "true", ranges: [[{ subnet: "10.1.0.0/16" }]] };
     const ipv6 = { ipam: { type: identity.ipamType, assign_ipv6: "true" } };
 
     test.each([
       ["IPv6", { mtu: 1279, ...ipv6 }, [/^error mtu: .*at least 1280/]],
       ["IPv6", { mtu: 1280, ...ipv6 }, []],
+      ["IPv6 of another IPAM", { mtu: 1279, ipam: HOST_LOCAL }, []],
       ["IPv4", { mtu: 99 }, [/^warning mtu: .*576/]],
       ["IPv4", { mtu: 576 }, []],
     ])("an MTU that is too small for %s: %j", async (_, fields, says) => {
@@ -124,12 +126,52 @@ describe("checkNetworkFile()", () => {
       ]);
     });
 
+    test("pools together, as the plugin does: one that workloads may use is enough", async () => {
+      const host = configHost({
+        readPools: async () =>
+          poolsIn([poolEntry("tun", "10.1.0.0/16", { allowedUses: ["Tunnel"] }), poolEntry("pods", "10.2.0.0/16")]),
+      });
+      const foundIn = (...ipv4_pools: readonly string[]) =>
+        found({ ipam: { type: identity.ipamType, ipv4_pools } }, host);
+
+      expect(await foundIn("tun", "pods")).toEqual([]);
+      expect(await foundIn("tun")).toEqual([
+        expect.stringMatching(/^error ipam\.ipv4_pools: .*"tun" allows the use "Workload"/),
+      ]);
+      expect(await foundIn("tun", "gone")).toEqual([expect.stringMatching(/^error ipam\.ipv4_pools\[1\]: /)]);
+    });
+
+    test("pools of the families that are assigned, because others are not read", async () => {
+      const pools = { ipv4_pools: ["gone"], ipv6_pools: ["gone"] };
+      const errorsOf = async (ipam: object) =>
+        (await found({ ipam: { type: identity.ipamType, ...pools, ...ipam } })).filter((text) =>
+          text.startsWith("error"),
+        );
+
+      expect(await errorsOf({ assign_ipv4: "false", assign_ipv6: "true" })).toEqual([
+        expect.stringContaining("ipam.ipv6_pools[0]"),
+      ]);
+      expect(await errorsOf({})).toEqual([expect.stringContaining("ipam.ipv4_pools[0]")]);
+    });
+
     test("pools of a datastore that cannot be read are a note", async () => {
       const host = configHost({ readPools: async () => ({ reason: `http://u:${MARK}@host does not answer` }) });
       const notes = await found({ ipam: { type: identity.ipamType, ipv4_pools: ["blue", "red"] } }, host);
 
       expect(notes).toEqual([expect.stringMatching(/^note ipam\.ipv4_pools\[0\]: .*does not answer/)]);
       expect(notes.join()).not.toContain(MARK);
+    });
+
+    test("and shows the effective config if only the host lacks something", async () => {
+      const ipam = { type: identity.ipamType, ipv4_pools: ["gone"] };
+      const effectiveOf = async (config: object) => {
+        const { findings, effective } = await checkNetworkFile(JSON.stringify(config), { host: configHost() });
+        expect(findings.some(({ severity }) => severity === "error")).toBe(true);
+        return effective;
+      };
+
+      expect(await effectiveOf(withField("ipam", ipam))).toMatchObject({ num_queues: 1, ipam });
+      expect(await effectiveOf({ ...withField("ipam", ipam), num_queues: -1 })).toBeUndefined();
     });
 
     test("nothing of it for another host", async () => {

@@ -20,7 +20,7 @@ import type { ReadEach } from "../datastore/read-each.ts";
 import { describeFailure, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import type { Family } from "../ip/address.ts";
-import { choosePools, type Pool } from "../ipam/pools.ts";
+import { askedPools, choosePools, type Pool } from "../ipam/pools.ts";
 import { redact } from "../redaction.ts";
 import { type Chain, checkChain } from "./chain-check.ts";
 import { type CniHost, checkPlugins, checkVersions } from "./cni-host.ts";
@@ -37,7 +37,7 @@ export interface FileFinding extends Position {
 export interface FileReport {
   /** In the order of their positions in the file. */
   readonly findings: readonly FileFinding[];
-  /** The file with all defaults filled in; absent if it has errors. */
+  /** The file with all defaults filled in; absent if the file itself has errors, whatever the host lacks. */
   readonly effective: unknown;
 }
 
@@ -71,8 +71,12 @@ export async function checkNetworkFile(text: string, options: CheckOptions): Pro
   }));
   const repeated = places.repeated.map(({ path, position }) => repetition(path, position));
   const findings = [...placed, ...repeated].sort((left, right) => left.line - right.line || left.column - right.column);
-  const isWell = found.every(({ severity }) => severity !== "error");
-  return { findings, effective: isWell && isJsonObject(raw) ? effectiveNetwork(raw) : undefined };
+  return { findings, effective: isJsonObject(raw) && (await isValid(raw)) ? effectiveNetwork(raw) : undefined };
+}
+
+/** On some host. */
+async function isValid(raw: JsonObject): Promise<boolean> {
+  return (await checkNetwork(raw, {})).every(({ severity }) => severity !== "error");
 }
 
 /** Runtimes and plugins silently use the last one. */
@@ -163,7 +167,7 @@ const LEAST_USUAL_MTU = 576;
 
 function checkMtu({ mtu, ipam }: NetworkConfig): readonly ConfigFinding[] {
   if (mtu === undefined) return [];
-  if (ipam.assignIpv6 && mtu < LEAST_IPV6_MTU) {
+  if (ipam.type === identity.ipamType && ipam.assignIpv6 && mtu < LEAST_IPV6_MTU) {
     const fix = `use ${LEAST_IPV6_MTU} or more, or remove "ipam.assign_ipv6"`;
     return [
       error(["mtu"], `"mtu" is ${mtu}, but IPv6 addresses are assigned, which need at least ${LEAST_IPV6_MTU}: ${fix}`),
@@ -174,40 +178,57 @@ function checkMtu({ mtu, ipam }: NetworkConfig): readonly ConfigFinding[] {
   return [warning(["mtu"], `${state}: use ${LEAST_USUAL_MTU} or more`)];
 }
 
-/** A pool that does not exist fails every ADD. */
+/** A pool that does not exist fails every ADD. The pools of a family that is not assigned are not read. */
 async function checkPools(
   decoded: Extract<DecodedConfig, { ok: true }>,
   host: ConfigHost | undefined,
 ): Promise<readonly ConfigFinding[]> {
-  const { type, ipv4Pools = [], ipv6Pools = [] } = decoded.config.ipam;
-  const asked = [
-    ...ipv4Pools.map((text, index) => ({ text, family: 4 as const, path: ["ipam", "ipv4_pools", index] })),
-    ...ipv6Pools.map((text, index) => ({ text, family: 6 as const, path: ["ipam", "ipv6_pools", index] })),
-  ];
-  const [first] = asked;
+  const { type, assignIpv4, assignIpv6, ipv4Pools = [], ipv6Pools = [] } = decoded.config.ipam;
+  const requests: readonly PoolRequest[] = [
+    ...(assignIpv4 ? [{ asked: ipv4Pools, family: 4 as const, path: ["ipam", "ipv4_pools"] }] : []),
+    ...(assignIpv6 ? [{ asked: ipv6Pools, family: 6 as const, path: ["ipam", "ipv6_pools"] }] : []),
+  ].filter(({ asked }) => asked.length > 0);
+  const [first] = requests;
   if (host === undefined || first === undefined || type !== identity.ipamType) return [];
   const pools = await host.readPools(decoded);
   if ("reason" in pools) {
     return [
       note(
-        first.path,
+        [...first.path, 0],
         `Whether the pools exist is not checked, because the datastore cannot be read: ${redact(pools.reason)}`,
       ),
     ];
   }
-  return asked.flatMap(({ text, family, path }) => {
-    const problem = poolProblem(pools, text, family);
-    return problem === undefined ? [] : [error(path, redact(problem))];
-  });
+  return requests.flatMap((request) => checkRequest(request, pools));
+}
+
+interface PoolRequest {
+  readonly asked: readonly string[];
+  readonly family: Family;
+  readonly path: ConfigPath;
+}
+
+/** Each pool must be usable; that workloads may use one of them is enough. */
+function checkRequest(
+  { asked, family, path }: PoolRequest,
+  { readable, unreadable }: ReadEach<Pool>,
+): readonly ConfigFinding[] {
+  const unusable = asked.flatMap((text, index) =>
+    refusal([...path, index], () => askedPools(readable, family, { asked: [text], unreadable })),
+  );
+  if (unusable.length > 0) return unusable;
+  return refusal(path, () =>
+    choosePools(readable, { family, asked, unreadable, intendedUse: "Workload", node: "", labels: {} }),
+  );
 }
 
 /** In the words of the plugin. */
-function poolProblem({ readable, unreadable }: ReadEach<Pool>, text: string, family: Family): string | undefined {
+function refusal(path: ConfigPath, choose: () => unknown): readonly ConfigFinding[] {
   try {
-    choosePools(readable, { family, asked: [text], unreadable, intendedUse: "Workload", node: "", labels: {} });
-    return undefined;
+    choose();
+    return [];
   } catch (failure) {
-    if (failure instanceof PluginError) return describeFailure(failure);
+    if (failure instanceof PluginError) return [error(path, redact(describeFailure(failure)))];
     throw failure;
   }
 }

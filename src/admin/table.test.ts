@@ -71,6 +71,50 @@ describe("a table on a terminal", () => {
     );
   });
 
+  test("breaks a long word of a sentence, and loses nothing of it", () => {
+    const word = fc.stringMatching(/^[a-z/.-]{1,60}$/);
+    fc.assert(
+      fc.property(fc.array(word, { minLength: 2, maxLength: 12 }), fc.integer({ min: 12, max: 60 }), (words, width) => {
+        const [, ...lines] = formatTable(["S", "PROBLEM"], [["1", words.join(" ")]], at(width))
+          .trimEnd()
+          .split("\n");
+
+        expect(lines.join("").replace(/^1|PROBLEM:|\s/g, "")).toBe(words.join(""));
+        for (const line of lines) expect(line.length).toBeLessThanOrEqual(width);
+      }),
+    );
+  });
+
+  test("writes a last column of sentences below the row if it does not fit beside it", () => {
+    const row = ["default", "a-long-name-of-a-pod", "host1", "the address is not in a pool; see /etc/cni/net.d"];
+
+    expect(formatTable(["NAMESPACE", "NAME", "NODE", "PROBLEM"], [row, ["default", "b", "host1", ""]], at(40))).toBe(
+      [
+        "NAMESPACE   NAME                   NODE",
+        "default     a-long-name-of-a-pod   host1",
+        "  PROBLEM: the address is not in a pool;",
+        "  see /etc/cni/net.d",
+        "default     b                      host1",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  test("never shortens addresses, but names and handles", () => {
+    const handle = "k8s-pod-network.0123456789abcdef01234567";
+    const address = "fd00:1234:5678:9abc:def0:1234:5678:9abc/128";
+
+    expect(formatTable(["ADDRESS", "HANDLE"], [[address, handle]], at(60))).toBe(
+      [`ADDRESS${" ".repeat(39)}HANDLE`, `${address}   k8s-pod…234567`, ""].join("\n"),
+    );
+    expect(formatTable(["ADDRESS", "HANDLE"], [[address, handle]], at(40))).toBe(`ADDRESS …\n${address}\n`);
+  });
+
+  test("is whole without a header, which could not say that columns are missing", () => {
+    expect(new TableWriter(header, { hasHeader: false, page: at(40) }).write(rows)).toContain(endpoint);
+    expect(new TableWriter(header, { hasHeader: false, page: at(40) }).write(rows)).toContain("vend0123456789a");
+  });
+
   test("keeps the columns of the first part in the next", () => {
     const table = new TableWriter(["NAME", "NODE"], { page: at(20) });
 

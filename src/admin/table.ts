@@ -1,7 +1,7 @@
 /**
- * Text in columns. On a terminal a table is never wider than it: long cells are shortened in the middle, a last column of
- * sentences is wrapped, and if that is not enough the last columns are left out, with "…" in the header. In a file or a
- * pipe everything is whole.
+ * Text in columns. On a terminal a table is never wider than it: long cells are shortened in the middle, except addresses; a
+ * last column of sentences is wrapped, or written below the row. If that is not enough the last columns are left out, with
+ * "…" in the header. In a file or a pipe, and without a header, everything is whole.
  */
 import { type Page, WITHOUT_LIMIT, wrapped } from "./page.ts";
 import { printable } from "./printable.ts";
@@ -27,6 +27,7 @@ const MORE = " …";
 export class TableWriter {
   private readonly widths: number[];
   private readonly isProse: boolean[];
+  private readonly isAddress: boolean[];
   private isHeaderDue: boolean;
   private shownColumns: number;
 
@@ -37,6 +38,7 @@ export class TableWriter {
     const { hasHeader = true } = options;
     this.widths = header.map((title) => (hasHeader ? title.length : 0));
     this.isProse = header.map(() => false);
+    this.isAddress = header.map(() => false);
     this.isHeaderDue = hasHeader;
     this.shownColumns = header.length;
   }
@@ -48,6 +50,7 @@ export class TableWriter {
       for (const [column, cell] of row.entries()) {
         this.widths[column] = Math.max(this.widths[column] ?? 0, cell.length);
         this.isProse[column] ||= cell.includes(" ");
+        this.isAddress[column] ||= ADDRESS.test(cell);
       }
     }
     const layout = this.fitted();
@@ -61,42 +64,58 @@ export class TableWriter {
     return lines.map((line) => `${line}\n`).join("");
   }
 
-  private headerLine(layout: Layout): string {
+  private headerLine({ widths, below }: Layout): string {
     const { page } = this.options;
-    const isWhole = layout.widths.length === this.header.length;
-    const line = `${lineOf(this.header, layout.widths)}${isWhole ? "" : MORE}`;
+    const isWhole = widths.length === this.header.length - (below === undefined ? 0 : 1);
+    const line = `${lineOf(this.header, widths)}${isWhole ? "" : MORE}`;
     return page === undefined ? line : page.paint.bold(line);
   }
 
   private fitted(): Layout {
+    const { page, hasHeader = true } = this.options;
+    const available = hasHeader ? (page?.width ?? WITHOUT_LIMIT) : WITHOUT_LIMIT;
+    const last = this.header.length - 1;
+    const isLastProse = this.isProse[last] === true;
     const columns = this.widths.slice(0, this.shownColumns).map((width, column) => {
-      const isProse = this.isProse[column] === true && column === this.header.length - 1;
-      const least = Math.max(this.header[column]?.length ?? 0, isProse ? LEAST_PROSE : LEAST_NAME);
-      return { width, least: Math.min(width, least) };
+      const least = isLastProse && column === last ? LEAST_PROSE : LEAST_NAME;
+      const isFixed = this.isAddress[column] === true && !(isLastProse && column === last);
+      const narrowest = Math.min(width, Math.max(this.header[column]?.length ?? 0, least));
+      return { width, least: isFixed ? width : narrowest, isFixed };
     });
-    const widths = fitColumns(columns, this.options.page?.width ?? WITHOUT_LIMIT);
-    const last = widths.length - 1;
-    return { widths, wrapsLast: last === this.header.length - 1 && this.isProse[last] === true };
+    const widths = fitColumns(columns, available);
+    if (widths.length > last || !isLastProse) return { widths, wrapsLast: isLastProse };
+    const below = { title: this.header[last] ?? "", column: last, width: available };
+    return { widths: fitColumns(columns.slice(0, last), available), wrapsLast: false, below };
   }
 }
+
+/** An address or a CIDR, or a list that begins with one: a part of it would be another one. */
+const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-f]{0,4}:[\da-f:.]*)(?:\/\d{1,3})?(?:,|$)/i;
 
 interface Layout {
   /** Of the columns that are shown. */
   readonly widths: readonly number[];
   readonly wrapsLast: boolean;
+  /** The last column, if it is written below each row. */
+  readonly below?: { readonly title: string; readonly column: number; readonly width: number };
 }
 
 interface Column {
   readonly width: number;
   /** It is left out rather than made narrower. */
   readonly least: number;
+  /** Not made narrower even if it is the only one that is left. */
+  readonly isFixed?: boolean;
 }
 
 /** Enough for the beginning and the end of a name. */
 const LEAST_NAME = 12;
 const LEAST_PROSE = 24;
 
-/** The widths of the columns that fit: all, or those before the first that does not. The widest are shortened first. */
+/**
+ * The widths of the columns that fit: all, or those before the first that does not. The widest are shortened first. Only a
+ * fixed first column may be wider than the page.
+ */
 export function fitColumns(columns: readonly Column[], available: number): readonly number[] {
   const sum = (values: readonly number[]) =>
     values.reduce((total, value) => total + value, GAP.length * (values.length - 1));
@@ -110,8 +129,9 @@ export function fitColumns(columns: readonly Column[], available: number): reado
   const widestFirst = shown
     .map((column, index) => ({ ...column, index }))
     .sort((left, right) => right.width - left.width || right.index - left.index);
-  for (const { index, width, least } of widestFirst) {
+  for (const { index, width, least, isFixed = false } of widestFirst) {
     if (excess <= 0) break;
+    if (isFixed) continue;
     const isOnly = count === 1;
     const cut = Math.min(excess, width - (isOnly ? 1 : least));
     widths[index] = width - cut;
@@ -120,15 +140,33 @@ export function fitColumns(columns: readonly Column[], available: number): reado
   return widths;
 }
 
-function linesOf(row: Row, { widths, wrapsLast }: Layout): readonly string[] {
+function linesOf(row: Row, { widths, wrapsLast, below }: Layout): readonly string[] {
   const last = widths.length - 1;
-  const cell = row[last] ?? "";
   const width = widths[last] ?? 0;
+  const cell = row[last] ?? "";
+  if (below !== undefined) return [lineOf(row, widths), ...linesBelow(row[below.column] ?? "", below)];
   if (!wrapsLast || cell.length <= width) return [lineOf(row, widths)];
-  const [first = "", ...others] = wrapped(cell, width);
+  const [first = "", ...others] = wrappedWhole(cell, width);
   const beside = [...row.slice(0, last), first];
-  const below = row.map(() => "");
-  return [beside, ...others.map((text) => below.with(last, text))].map((line) => lineOf(line, widths));
+  const empty = row.map(() => "");
+  return [beside, ...others.map((text) => empty.with(last, text))].map((line) => lineOf(line, widths));
+}
+
+const BELOW = "  ";
+
+function linesBelow(cell: string, { title, width }: NonNullable<Layout["below"]>): readonly string[] {
+  if (cell === "") return [];
+  return wrappedWhole(`${title}: ${cell}`, width - BELOW.length).map((line) => `${BELOW}${line}`);
+}
+
+/** Breaks also a word that is longer than a line, such as a path: it is needed whole. */
+function wrappedWhole(text: string, width: number): readonly string[] {
+  const longest = Math.max(1, width);
+  return wrapped(text, longest).flatMap((line) =>
+    Array.from({ length: Math.max(1, Math.ceil(line.length / longest)) }, (_, part) =>
+      line.slice(part * longest, (part + 1) * longest),
+    ),
+  );
 }
 
 function lineOf(row: Row, widths: readonly number[]): string {

@@ -16,6 +16,9 @@ describe("redactValue()", () => {
     ["/var/log/user@host/cni.log", "/var/log/user@host/cni.log"],
     ["/u:p@host", "[redacted]@host"],
     ["/u p@host", "[redacted]@host"],
+    ["//TOKEN@etcd.example/", "[redacted]@etcd.example/"],
+    ["/a//TOKEN@etcd.example/", "[redacted]@etcd.example/"],
+    ["/s3cr3t@etcd.example", "[redacted]@etcd.example"],
   ])("%s", (value, hidden) => {
     expect(redactValue(value)).toBe(hidden);
   });

@@ -6,15 +6,20 @@ import { HIDDEN, isSecretName, redact } from "../redaction.ts";
  * password may contain white space or quotes: everything before an `@` is removed, except in the path of a file.
  */
 export function redactValue(value: string): string {
-  if (FILE_PATH.test(value)) return redact(value);
+  if (isFilePath(value)) return redact(value);
   return value
     .split(/,(?=\s*https?:\/\/)/i)
     .map((part) => redact(part.replace(/^(\s*[a-z][a-z0-9+.-]*:\/\/)?[\s\S]*@/i, "$1[redacted]@")))
     .join(",");
 }
 
-/** Without a colon it contains neither a URL nor a user with a password. */
-const FILE_PATH = /^\/[^:\s"',]*$/;
+/**
+ * Without a colon and `//` it contains no URL; after an `@` in a directory follows the rest of the path, after that of a user
+ * only the host.
+ */
+function isFilePath(value: string): boolean {
+  return /^\/[^:\s"',]*$/.test(value) && !value.includes("//") && value.lastIndexOf("/") > value.lastIndexOf("@");
+}
 
 /** Redacts every string in a plain value, and the values of keys with secret names. */
 export function redactAll(value: unknown): unknown {

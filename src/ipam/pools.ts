@@ -133,17 +133,15 @@ function describePool({ name, cidr, disabled, overlaps, unusable, nodeSelector }
   return `${name} ${formatPrefix(cidr)}${limits.length === 0 ? "" : ` (${limits.join(", ")})`}`;
 }
 
-function askedPools(
+/** The pools that are requested, whatever they may be used for; throws for the first that does not exist or is not usable. */
+export function askedPools(
   pools: readonly Pool[],
   family: Family,
   {
     asked,
     place,
     unreadable,
-  }: Required<Pick<PoolWish, "unreadable">> & {
-    readonly asked: readonly string[];
-    readonly place: string | undefined;
-  },
+  }: Required<Pick<PoolWish, "unreadable">> & Pick<PoolWish, "place"> & { readonly asked: readonly string[] },
 ): readonly Pool[] {
   const chosen = asked.map((text) => {
     const pool = poolNamed(pools, text);

@@ -175,7 +175,7 @@ describe("checkPoolOverlap()", () => {
 });
 
 describe("checkPoolOverlaps()", () => {
-  test("reports for each pool what checkPoolOverlap() reports, in the same order", () => {
+  test("reports for each pool what checkPoolOverlap() reports, in the same order, the first three and a count", () => {
     const cidrs = fc.constantFrom(
       ...["10.0.0.0/16", "10.0.0.0/17", "10.0.128.0/17", "10.0.0.0/8", "10.1.0.0/16", "10.0.0.0/24", "10.0.1.0/24"],
       ...["fd00::/48", "fd00::/64", "fd00:0:1::/48"],
@@ -184,9 +184,30 @@ describe("checkPoolOverlaps()", () => {
       fc.property(fc.array(fc.tuple(cidrs, fc.constantFrom("a", "b", "c", "d", "e")), { maxLength: 12 }), (given) => {
         const pools = given.map(([cidr, name]) => decoded({ cidr }, name));
         const found = checkPoolOverlaps(pools);
-        for (const pool of pools) expect(found.get(pool)).toEqual([...checkPoolOverlap(pool, pools)]);
+        for (const pool of pools) {
+          const each = checkPoolOverlap(pool, pools);
+          const [more, ...others] = (found.get(pool) ?? []).slice(3);
+
+          expect(found.get(pool)?.slice(0, 3)).toEqual([...each.slice(0, 3)]);
+          expect(more?.message.match(/^overlaps (\d+) more/)?.[1]).toBe(
+            each.length > 3 ? `${each.length - 3}` : undefined,
+          );
+          expect(others).toEqual([]);
+        }
       }),
     );
+  });
+
+  test("reports a few problems of each of many equal pools", () => {
+    const pools = Array.from({ length: 500 }, (_, index) => decoded({ cidr }, `pool-${index}`));
+    const problems = checkPoolOverlaps(pools).get(pools[250] ?? decoded({ cidr }));
+
+    expect(problems?.map(({ message }) => message)).toEqual([
+      ...["pool-0", "pool-1", "pool-2"].map(
+        (name) => `overlaps pool "${name}" (${cidr}); use a CIDR that does not overlap it`,
+      ),
+      "overlaps 496 more pools; use a CIDR that does not overlap them",
+    ]);
   });
 });
 

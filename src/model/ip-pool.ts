@@ -71,30 +71,86 @@ export function checkPoolOverlap(pool: IPPool, all: readonly IPPool[]): readonly
     .map((other) => overlap(pool, other));
 }
 
-/**
- * The overlaps of many pools, each in the order of the pools. Sorted by network, a pool follows all that cover it, and
- * the covering ones follow each other: the search costs as much as sorting, and as there are overlaps.
- */
+/** The overlaps of many pools: for each the first few in the order of the pools, and how many there are more. */
 export function checkPoolOverlaps(all: readonly IPPool[]): ReadonlyMap<IPPool, readonly Problem[]> {
-  const placed = all.map((pool, index) => ({ pool, index, prefix: poolPrefix(pool), overlapping: [] as number[] }));
-  const covering: typeof placed = [];
-  for (const each of placed.toSorted((left, right) => comparePrefixes(left.prefix, right.prefix))) {
-    for (let last = covering.at(-1); last && !prefixCovers(last.prefix, each.prefix); last = covering.at(-1)) {
-      covering.pop();
-    }
-    for (const other of covering) {
-      if (other.pool.metadata.name === each.pool.metadata.name) continue;
-      other.overlapping.push(each.index);
-      each.overlapping.push(other.index);
-    }
-    covering.push(each);
-  }
+  const placed = all.map((pool, index) => ({ pool, index, name: pool.metadata.name, prefix: poolPrefix(pool) }));
+  const overlaps = findOverlaps(placed);
+  const ofSameName = [...Map.groupBy(placed, ({ name }) => name).values()].filter(({ length }) => length > 1);
+  const same = new Map(ofSameName.flatMap((group) => [...findOverlaps(group)]));
   return new Map(
-    placed.map(({ pool, overlapping }) => {
-      const others = overlapping.toSorted((left, right) => left - right).flatMap((index) => all[index] ?? []);
-      return [pool, others.map((other) => overlap(pool, other))];
+    placed.map((each) => {
+      const { first = [], count = 0 } = overlaps.get(each) ?? {};
+      const shown = first.filter(({ name }) => name !== each.name).slice(0, MOST_SHOWN);
+      const more = count - (same.get(each)?.count ?? 0) - shown.length;
+      const problems = shown.map((other) => overlap(each.pool, other.pool));
+      return [each.pool, more > 0 ? [...problems, moreOverlaps(each.pool, more)] : problems];
     }),
   );
+}
+
+interface PlacedPool {
+  readonly pool: IPPool;
+  readonly index: number;
+  readonly name: string;
+  readonly prefix: Prefix;
+}
+
+interface Overlaps {
+  /** Enough to show `MOST_SHOWN` of them without those of any one name. */
+  readonly first: readonly PlacedPool[];
+  readonly count: number;
+}
+
+/**
+ * Sorted by network, a pool follows all that cover it, and the covering ones follow each other. Each hands on only the first
+ * few and a count, because of thousands of equal pools each overlaps all others.
+ */
+function findOverlaps(pools: readonly PlacedPool[]): ReadonlyMap<PlacedPool, Overlaps> {
+  const found = new Map<PlacedPool, Overlaps>();
+  const covering: { readonly each: PlacedPool; readonly outside: Overlaps; inside: Overlaps }[] = [];
+  const close = () => {
+    const closed = covering.pop();
+    if (closed === undefined) return;
+    found.set(closed.each, together(closed.outside, closed.inside));
+    const outer = covering.at(-1);
+    if (outer !== undefined) outer.inside = together(outer.inside, together(only(closed.each), closed.inside));
+  };
+  for (const each of pools.toSorted((left, right) => comparePrefixes(left.prefix, right.prefix))) {
+    for (let last = covering.at(-1); last && !prefixCovers(last.each.prefix, each.prefix); last = covering.at(-1))
+      close();
+    const outer = covering.at(-1);
+    const outside = outer === undefined ? NO_OVERLAPS : together(outer.outside, only(outer.each));
+    covering.push({ each, outside, inside: NO_OVERLAPS });
+  }
+  while (covering.length > 0) close();
+  return found;
+}
+
+const MOST_SHOWN = 3;
+const NO_OVERLAPS: Overlaps = { first: [], count: 0 };
+
+function only(pool: PlacedPool): Overlaps {
+  return { first: [pool], count: 1 };
+}
+
+function together(left: Overlaps, right: Overlaps): Overlaps {
+  const counts = new Map<string, number>();
+  const first = [...left.first, ...right.first]
+    .sort((one, other) => one.index - other.index)
+    .filter(({ name }) => {
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+      return (counts.get(name) ?? 0) <= MOST_SHOWN;
+    })
+    .slice(0, 2 * MOST_SHOWN);
+  return { first, count: left.count + right.count };
+}
+
+function moreOverlaps(pool: IPPool, count: number): Problem {
+  return {
+    path: "spec.cidr",
+    value: pool.spec.cidr,
+    message: `overlaps ${count} more ${count === 1 ? "pool" : "pools"}; use a CIDR that does not overlap ${count === 1 ? "it" : "them"}`,
+  };
 }
 
 function overlap(pool: IPPool, other: IPPool): Problem {

@@ -64,12 +64,13 @@ describe("the admin tool", () => {
   });
 
   test("refuses what the runtimes and the plugin directories of this host do not have", async () => {
-    const list = { name: "pods", cniVersion: "1.0.0", plugins: [MINIMAL, { type: "no-such-plugin" }] };
-    const file = await fileOf("host.conflist", JSON.stringify(list));
+    const plugins = [{ ...MINIMAL, ipam: { type: "no-such-ipam" } }, { type: "no-such-plugin" }];
+    const file = await fileOf("host.conflist", JSON.stringify({ name: "pods", cniVersion: "1.0.0", plugins }));
+    const { code, stdout } = run(["config", "check", file]);
 
-    expect(run(["config", "check", file]).stdout).toContain(
-      'error: plugins[1]: "no-such-plugin" is in no plugin directory (',
-    );
+    expect(code).toBe(1);
+    expect(stdout).toContain('error: plugins[0]: "no-such-ipam" is in no plugin directory (');
+    expect(stdout).toContain('warning: plugins[1]: "no-such-plugin" is in no plugin directory (');
     expect(run(["config", "check", "--skip-files", file]).code).toBe(0);
   });
 

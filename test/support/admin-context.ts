@@ -123,7 +123,8 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     }),
     containerAddresses: async () => surroundings.containerAddresses,
     machineIdentity: async () => surroundings.machineIdentity ?? "this-machine",
-    readCniHost: async () => surroundings.cniHost ?? { runtimes: [], pluginDirectories: [], plugins: new Set() },
+    readCniHost: async () =>
+      surroundings.cniHost ?? { runtimes: [], pluginDirectories: [], plugins: new Set(), unreadable: [] },
     editText: async (text, editor) => ({
       text: (await surroundings.edit?.(text, editor)) ?? text,
       path: "/tmp/edited.yaml",

@@ -6,6 +6,7 @@ export function configHost(given: Partial<ConfigHost> = {}): ConfigHost {
     runtimes: [],
     pluginDirectories: [],
     plugins: new Set(),
+    unreadable: [],
     isDirectory: async () => false,
     readPools: async () => ({ readable: [], unreadable: [] }),
     ...given,

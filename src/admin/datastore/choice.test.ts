@@ -219,13 +219,20 @@ describe("which datastore", () => {
         throw new PluginError("datastore-unavailable", "Cannot use the datastore");
       };
 
-      test.each(["get ippools", "datastore init", "get ippools -o json"])("not by %s", async (command) => {
+      test.each(["datastore init", "get ippools -o json", "ipam show"])("not by %s", async (command) => {
         expect((await run(command)).stderr).not.toContain("Using");
       });
 
       test.each(["datastore check", "get ippools --log-level debug"])("by %s", async (command) => {
         expect((await run(command)).stderr).toStartWith(notice);
       });
+
+      test.each(["get ippools", "describe ippools", "delete ippools --all"])(
+        "by %s if nothing is found, maybe because it is the wrong one",
+        async (command) => {
+          expect((await run(command)).stderr).toBe(`${notice}No resources found.\n`);
+        },
+      );
 
       test("before an error of the command or of one resource, and once", async () => {
         for (const failed of [await run("get ippools", unreadable), await run("delete ippool a b")]) {

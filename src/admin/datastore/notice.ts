@@ -3,7 +3,7 @@
  * of this host.
  *
  * Most users have one datastore, so it is said only if it matters: when it is created, when the command is about the
- * datastore, with `--log-level debug`, and before the first error.
+ * datastore, with `--log-level debug`, if a list is empty, and before the first error.
  */
 export class DatastoreNotice {
   private text = "";
@@ -20,4 +20,13 @@ export class DatastoreNotice {
     if (this.text !== "") this.stderr(`${this.text}\n`);
     this.text = "";
   }
+}
+
+/** The resources may be in another datastore. */
+export function reportNothingFound(context: {
+  readonly datastoreNotice?: DatastoreNotice;
+  stderr(text: string): void;
+}): void {
+  context.datastoreNotice?.print();
+  context.stderr("No resources found.\n");
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { temporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { readCniHost } from "./read-cni-host.ts";
@@ -53,6 +53,71 @@ describe("readCniHost()", () => {
 
     expect(pluginDirectories).toEqual(["/own", "/srv/podman", "/srv/containerd", "/opt/cni/bin"]);
     expect([...plugins].sort()).toEqual(["a", "b", "c", "d"]);
+  });
+
+  test("follows the imports of containerd, the settings of the user, and the trees of k3s and MicroK8s", () => {
+    const bin = (path: string) => `[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dir = "${path}"\n`;
+    const podman = (path: string) => `[network]\ncni_plugin_dirs = ["${path}"]\n`;
+    const root = rootWith({
+      "etc/containerd/config.toml": `imports = ["conf.d/*.toml", "/srv/more.toml", "/no/such.toml"]\n${bin("/1")}`,
+      "etc/containerd/conf.d/a.toml": `imports = ["../config.toml"]\n${bin("/2")}`,
+      "etc/containerd/conf.d/a.other": bin("/not"),
+      "srv/more.toml": bin("/3"),
+      "home/u/.config/containers/containers.conf": podman("/4"),
+      "home/u/podman.conf": podman("/5"),
+      "var/lib/rancher/k3s/agent/etc/containerd/config.toml": bin("/6"),
+      "var/snap/microk8s/current/opt/cni/bin/p": "",
+      ...Object.fromEntries(["1", "2", "3", "4", "5", "6", "not"].map((name) => [`${name}/plugin`, ""])),
+    });
+    const { pluginDirectories, unreadable } = readCniHost(
+      { HOME: "/home/u", CONTAINERS_CONF: "/home/u/podman.conf" },
+      root,
+    );
+
+    expect([...pluginDirectories].sort()).toEqual([
+      ...["/1", "/2", "/3", "/4", "/5", "/6"],
+      "/var/snap/microk8s/current/opt/cni/bin",
+    ]);
+    expect(unreadable).toEqual([]);
+  });
+
+  test.each([
+    ["netavark in the settings", { "etc/containers/containers.conf": '[network]\nnetwork_backend = "netavark"\n' }, []],
+    ["CNI in the settings", { "etc/containers/containers.conf": '[network]\nnetwork_backend = "cni"\n' }, ["podman"]],
+    ["netavark by its own choice", { "var/lib/containers/storage/defaultNetworkBackend": "netavark" }, []],
+    [
+      "CNI in the last settings",
+      {
+        "usr/share/containers/containers.conf": '[network]\nnetwork_backend = "netavark"\n',
+        "etc/containers/containers.conf.d/cni.conf": '[network]\nnetwork_backend = "cni"\n',
+        "var/lib/containers/storage/defaultNetworkBackend": "netavark",
+      },
+      ["podman"],
+    ],
+  ])("judges podman only if it uses CNI: %s", (_, files, names) => {
+    const root = rootWith({ "usr/bin/podman": LIBRARY, ...files });
+
+    expect(readCniHost({}, root).runtimes.map(({ name }) => name)).toEqual(names as string[]);
+  });
+
+  test("tells what cannot be read from what does not exist", () => {
+    const root = rootWith({
+      "opt/cni/bin/a": "",
+      "etc/crio/crio.conf": "not [ TOML",
+      "usr/lib/cni": "a file",
+      "etc/containerd/beside": "",
+    });
+    mkdirSync(join(root, "usr/libexec"), { recursive: true });
+    // A loop cannot be read by root either.
+    symlinkSync("cni", join(root, "usr/libexec/cni"));
+    symlinkSync("config.toml", join(root, "etc/containerd/config.toml"));
+    // Says nothing about plugins, and only root may read it.
+    mkdirSync(join(root, "var/lib/containers/storage"), { recursive: true });
+    symlinkSync("defaultNetworkBackend", join(root, "var/lib/containers/storage/defaultNetworkBackend"));
+    const { pluginDirectories, unreadable } = readCniHost({}, root);
+
+    expect(pluginDirectories).toEqual(["/opt/cni/bin"]);
+    expect(unreadable).toEqual(["/etc/containerd/config.toml", "/etc/crio/crio.conf", "/usr/libexec/cni"]);
   });
 
   const podman = Bun.spawnSync(["sh", "-c", "podman --version"]).stdout.toString();

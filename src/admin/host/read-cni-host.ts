@@ -6,7 +6,7 @@
  * version that a distribution has changed is judged correctly too.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import type { CniVersion } from "../../cni/version.ts";
 import type { CniHost, CniRuntime } from "../cni-host.ts";
 
@@ -20,41 +20,81 @@ const USUAL_DIRECTORIES = [
   "/usr/libexec/cni",
   "/usr/local/lib/cni",
   "/usr/local/libexec/cni",
+  "/var/lib/rancher/k3s/data/cni",
+  "/var/lib/rancher/k3s/data/current/bin",
+  "/var/snap/microk8s/current/opt/cni/bin",
 ];
 
-/** Their settings; in a directory, all files. */
-const SETTINGS = [
-  "/usr/share/containers/containers.conf",
-  "/etc/containers/containers.conf",
-  "/etc/containers/containers.conf.d",
+/** Settings of podman, later ones override earlier ones; in a directory, all files. */
+function podmanSettings({ HOME, XDG_CONFIG_HOME, CONTAINERS_CONF, CONTAINERS_CONF_OVERRIDE }: Environment) {
+  const own = XDG_CONFIG_HOME || (HOME ? join(HOME, ".config") : undefined);
+  return [
+    "/usr/share/containers/containers.conf",
+    "/etc/containers/containers.conf",
+    "/etc/containers/containers.conf.d",
+    ...(own ? [join(own, "containers/containers.conf"), join(own, "containers/containers.conf.d")] : []),
+    ...(CONTAINERS_CONF ? [CONTAINERS_CONF] : []),
+    ...(CONTAINERS_CONF_OVERRIDE ? [CONTAINERS_CONF_OVERRIDE] : []),
+  ];
+}
+
+/** Settings of containerd, also of the one in k3s, RKE2, MicroK8s and k0s, and of CRI-O. */
+const OTHER_SETTINGS = [
   "/etc/containerd/config.toml",
+  "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
+  "/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
+  "/var/snap/microk8s/current/args/containerd.toml",
+  "/etc/k0s/containerd.toml",
   "/etc/crio/crio.conf",
   "/etc/crio/crio.conf.d",
 ];
 /** The settings that name directories of plugins: of podman, containerd and CRI-O. */
 const DIRECTORY_SETTINGS: ReadonlySet<string> = new Set(["cni_plugin_dirs", "bin_dir", "bin_dirs", "plugin_dirs"]);
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** `root`: another directory than "/", for tests. */
-export function readCniHost(environment: Readonly<Record<string, string | undefined>>, root = "/"): CniHost {
+export function readCniHost(environment: Environment, root = "/"): CniHost {
+  const unreadable = new Set<string>();
+  const look = lookBelow(root, (path) => unreadable.add(path));
+  const read = new Set<string>();
+  const settingsAt = (path: string) => filesAt(path, look).flatMap((file) => readSettings(file, look, read));
+  const ofPodman = podmanSettings(environment).flatMap(settingsAt);
+  const settings = [...ofPodman, ...OTHER_SETTINGS.flatMap(settingsAt)];
   const named = (environment["CNI_PATH"] ?? "").split(":");
-  const configured = SETTINGS.flatMap((path) => filesAt(join(root, path))).flatMap(directoriesIn);
-  const directories = [...new Set([...named, ...configured, ...USUAL_DIRECTORIES])].filter((path) =>
-    path.startsWith("/"),
-  );
-  const listed = directories.map((path) => ({ path, programs: programsIn(join(root, path)) }));
-  const existing = listed.filter(({ programs }) => programs !== undefined);
+  const directories = [...new Set([...named, ...settings.flatMap(directoriesOf), ...USUAL_DIRECTORIES])]
+    .filter((path) => path.startsWith("/"))
+    .flatMap((path) => look(path, (place) => ({ path, programs: readdirSync(place) })) ?? []);
   return {
-    runtimes: RUNTIMES.flatMap((name) => readRuntime(name, environment, root)),
-    pluginDirectories: existing.map(({ path }) => path),
-    plugins: new Set(existing.flatMap(({ programs }) => programs ?? [])),
+    runtimes: RUNTIMES.filter((name) => name !== "podman" || podmanBackend(ofPodman, root) !== "netavark").flatMap(
+      (name) => readRuntime(name, environment, root),
+    ),
+    pluginDirectories: directories.map(({ path }) => path),
+    plugins: new Set(directories.flatMap(({ programs }) => programs)),
+    unreadable: [...unreadable],
   };
 }
 
-function readRuntime(
-  name: string,
-  environment: Readonly<Record<string, string | undefined>>,
-  root: string,
-): readonly CniRuntime[] {
+/** What `read` returns of a path; `undefined` if it is absent or cannot be read. */
+type Look = <Value>(path: string, read: (place: string) => Value) => Value | undefined;
+
+function lookBelow(root: string, onUnreadable: (path: string) => void): Look {
+  return (path, read) => {
+    try {
+      return read(join(root, path));
+    } catch (failure) {
+      if (!isAbsence(failure)) onUnreadable(path);
+      return undefined;
+    }
+  };
+}
+
+function isAbsence(failure: unknown): boolean {
+  const code = failure instanceof Error && "code" in failure ? failure.code : undefined;
+  return code === "ENOENT" || code === "ENOTDIR" || code === "EISDIR";
+}
+
+function readRuntime(name: string, environment: Environment, root: string): readonly CniRuntime[] {
   const searched = root === "/" ? `${environment["PATH"] ?? ""}:${SYSTEM_PATH}` : join(root, "usr/bin");
   const path = Bun.which(name, { PATH: searched });
   if (path === null) return [];
@@ -78,38 +118,51 @@ function knowledgeIn(path: string): Omit<CniRuntime, "name"> | undefined {
   }
 }
 
-function filesAt(path: string): readonly string[] {
-  try {
-    if (!statSync(path).isDirectory()) return [path];
-    return readdirSync(path)
-      .sort()
-      .map((name) => join(path, name));
-  } catch {
-    return [];
-  }
+/** The file itself, or the files of a directory. */
+function filesAt(path: string, look: Look): readonly string[] {
+  const names = look(path, (place) => (statSync(place).isDirectory() ? readdirSync(place).sort() : undefined));
+  return names === undefined ? [path] : names.map((name) => join(path, name));
 }
 
-/** A file that cannot be read or parsed names none: the runtime reports it. */
-function directoriesIn(file: string): readonly string[] {
-  try {
-    return directoriesOf(Bun.TOML.parse(readFileSync(file, "utf8")));
-  } catch {
-    return [];
-  }
+/** Those of the file and of the files that it imports; none of a file that is absent, cannot be read or was `read` before. */
+function readSettings(file: string, look: Look, read: Set<string>): readonly TomlTable[] {
+  if (read.has(file)) return [];
+  read.add(file);
+  const settings = look(file, (place): unknown => Bun.TOML.parse(readFileSync(place, "utf8")));
+  if (!isTable(settings)) return [];
+  const imported = [settings["imports"]].flat().filter((each) => typeof each === "string");
+  const files = imported.flatMap((pattern) => matching(resolve(dirname(file), pattern), look));
+  return [settings, ...files.flatMap((each) => readSettings(each, look, read))];
 }
 
-function directoriesOf(settings: unknown): readonly string[] {
-  if (typeof settings !== "object" || settings === null) return [];
-  return Object.entries(settings).flatMap(([name, value]: [string, unknown]) =>
-    DIRECTORY_SETTINGS.has(name) ? [value].flat().filter((each) => typeof each === "string") : directoriesOf(value),
+type TomlTable = Readonly<Record<string, unknown>>;
+
+/** The files that a path with "*" in its last part stands for. */
+function matching(path: string, look: Look): readonly string[] {
+  if (!/[*?[]/.test(path)) return [path];
+  const glob = new Bun.Glob(basename(path));
+  return (
+    look(dirname(path), (place) => readdirSync(place).filter((name) => glob.match(name)))?.map((name) =>
+      join(dirname(path), name),
+    ) ?? []
   );
 }
 
-/** `undefined` if there is no such directory. */
-function programsIn(path: string): readonly string[] | undefined {
-  try {
-    return readdirSync(path);
-  } catch {
-    return undefined;
-  }
+/** As set, otherwise as podman 4 has chosen once; `undefined` if it has not, or if only root may know. */
+function podmanBackend(settings: readonly TomlTable[], root: string): unknown {
+  const set = settings.findLast(({ network }) => isTable(network) && network["network_backend"])?.["network"];
+  if (isTable(set)) return set["network_backend"];
+  const look = lookBelow(root, () => undefined);
+  return look("/var/lib/containers/storage/defaultNetworkBackend", (place) => readFileSync(place, "utf8").trim());
+}
+
+function isTable(value: unknown): value is TomlTable {
+  return typeof value === "object" && value !== null;
+}
+
+function directoriesOf(settings: unknown): readonly string[] {
+  if (!isTable(settings)) return [];
+  return Object.entries(settings).flatMap(([name, value]: [string, unknown]) =>
+    DIRECTORY_SETTINGS.has(name) ? [value].flat().filter((each) => typeof each === "string") : directoriesOf(value),
+  );
 }

@@ -1,6 +1,7 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { Command, Context, Given } from "../command.ts";
+import { reportNothingFound } from "../datastore/notice.ts";
 import { withDatastore } from "../datastore/open.ts";
 import type { ActionResult } from "./action-result.ts";
 import { type DeletionTarget, deletionTargets } from "./deletion-targets.ts";
@@ -55,7 +56,7 @@ export const deleteCommand: Command = {
     return withDatastore(context, given, async (store) => {
       const work = surroundingsOf(given, { store, context });
       const all = await search(store);
-      if (all.length === 0) context.stderr("No resources found.\n");
+      if (all.length === 0) reportNothingFound(context);
       return withPolicyNotes(work.store, { context, given }, (noted) =>
         forEachResource(context, given, {
           all,

@@ -1,6 +1,7 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { formatYaml } from "../../yaml.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
+import { reportNothingFound } from "../datastore/notice.ts";
 import { withDatastore } from "../datastore/open.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
 import { printable } from "../printable.ts";
@@ -50,7 +51,7 @@ export const describeCommand: Command = {
         context.stdout(
           described.map(({ resource, related }) => formatDescribed(resource, related, context)).join("\n"),
         );
-      if (found.length === 0 && failures.length === 0) context.stderr("No resources found.\n");
+      if (found.length === 0 && failures.length === 0) reportNothingFound(context);
       for (const failure of failures) reportError(context, failure);
       return failures.length === 0 ? EXIT_OK : EXIT_FAILED;
     });

@@ -1,5 +1,6 @@
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../command.ts";
+import { reportNothingFound } from "../datastore/notice.ts";
 import { withDatastore } from "../datastore/open.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { reportError } from "../report-error.ts";
@@ -115,7 +116,7 @@ function requireColumns(format: OutputFormat, kinds: readonly AdminKind[]): void
 function print(context: Context, printer: ResourcePrinter, answer: Answer & Found): ExitCode {
   const { found, failures } = answer;
   if (found.length > 0 || (failures.length === 0 && !printer.isTable)) context.stdout(printer.list(answer));
-  if (found.length === 0 && failures.length === 0 && printer.isTable) context.stderr("No resources found.\n");
+  if (found.length === 0 && failures.length === 0 && printer.isTable) reportNothingFound(context);
   for (const failure of failures) reportError(context, failure);
   return failures.length === 0 ? EXIT_OK : EXIT_FAILED;
 }

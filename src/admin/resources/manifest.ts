@@ -71,16 +71,32 @@ export function parseManifest({ place, text }: Manifest): readonly Parsed[] {
       place: placeText(place, path === "" ? part : [...part, path]),
       value,
       placeOf: (field) => {
-        const line = parsed.lineOf([...stepsOf(path), ...stepsOf(field)]);
+        const line = parsed.lineOf([...stepsOf(path, parsed.value), ...stepsOf(field, value)]);
         return placeText(`${place}:${line}`, path === "" ? part : [...part, path]);
       },
     }));
   });
 }
 
-/** `spec.ingress[0].action`: the names and numbers in it. */
-function stepsOf(path: string): ConfigPath {
-  return path.match(/[^.[\]]+/g) ?? [];
+/** `spec.ingress[0].action`: the names and numbers in it. A name in `value` may contain dots: `metadata.labels.a.b/c`. */
+function stepsOf(path: string, value: unknown): ConfigPath {
+  const rest = path.replace(/^\./, "");
+  if (rest === "") return [];
+  const index = /^\[(\d+)\]/.exec(rest);
+  if (index !== null) return [index[1] ?? "", ...stepsOf(rest.slice(index[0].length), memberOf(value, index[1] ?? ""))];
+  const known = isObject(value) ? Object.keys(value).filter((name) => isFirstIn(rest, name)) : [];
+  const guess = /^[^.[]+/.exec(rest)?.[0] ?? rest;
+  const name = known.reduce((longest, each) => (each.length > longest.length ? each : longest), known[0] ?? guess);
+  return [name, ...stepsOf(rest.slice(name.length), memberOf(value, name))];
+}
+
+function isFirstIn(path: string, name: string): boolean {
+  return name !== "" && path.startsWith(name) && /^(?:[.[]|$)/.test(path.slice(name.length));
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  if (Array.isArray(value)) return value[Number(name)];
+  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
 /** `pools.yaml`, or `pools.yaml (document 2, items[3])`. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { API_VERSION } from "../../identity.ts";
-import { decodeManifests, type GivenResource } from "./manifest.ts";
+import { decodeManifests, type GivenResource, parseManifest } from "./manifest.ts";
 import { problemsAmong } from "./validate.ts";
 
 function pools(...given: readonly (readonly [name: string, cidr: string])[]): readonly GivenResource[] {
@@ -25,16 +25,16 @@ describe("problemsAmong()", () => {
     expect(texts[3]).toContain('overlaps pool "a"');
   });
 
-  test("looks at each resource a few times, however many there are", () => {
-    expect(looksFor(2_000)).toBeLessThan(looksFor(200) * 11);
+  test.each([
+    ["that do not overlap", (index: number) => `10.${index >> 8}.${index & 255}.0/24`],
+    ["that all overlap", () => "10.0.0.0/16"],
+  ])("looks at each pool a few times, however many there are %s", (_, cidrOf) => {
+    expect(looksFor(2_000, cidrOf)).toBeLessThan(looksFor(200, cidrOf) * 11);
   });
 
   /** How often the kind, the name and the content of the resources are read. */
-  function looksFor(count: number): number {
-    const names = Array.from(
-      { length: count },
-      (_, index) => [`p${index}`, `10.${index >> 8}.${index & 255}.0/24`] as const,
-    );
+  function looksFor(count: number, cidrOf: (index: number) => string): number {
+    const names = Array.from({ length: count }, (_, index) => [`p${index}`, cidrOf(index)] as const);
     let looks = 0;
     const all = pools(...names).map((each) => {
       const resource = counting(each.resource, () => (looks += 1));
@@ -52,4 +52,24 @@ describe("problemsAmong()", () => {
       },
     });
   }
+});
+
+describe("parseManifest()", () => {
+  test("finds the line of a field whose name contains dots or brackets", () => {
+    const lines = [
+      "items:",
+      "- metadata:",
+      "    labels:",
+      "      a: x",
+      "      a.b/c: x",
+      "      d[0]: x",
+      "kind: AnyList",
+    ];
+    const [member] = parseManifest({ place: "f", text: lines.join("\n") });
+    const placeOf = (path: string) => (member?.ok ? member.placeOf(path) : "");
+
+    expect(["a", "a.b/c", "d[0]", "e.f"].map((name) => placeOf(`metadata.labels.${name}`))).toEqual(
+      [4, 5, 6, 3].map((line) => `f:${line} (items[0])`),
+    );
+  });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { commentEntry } from "../../linux/nftables/userdata.ts";
 import { ownerOf } from "./port-owner.ts";
 
 const ID = "d05921e6aaea".padEnd(64, "0");
@@ -13,6 +14,21 @@ describe("ownerOf()", () => {
   ])("is called by %s", (_, containerId, args, name) => {
     expect(ownerOf("pods", { containerId, ifname: "eth0", args }).name).toBe(name);
   });
+
+  test.each(["n".repeat(253), "ä".repeat(100)])(
+    "keeps its interface if the name is too long for a comment: %s",
+    (pod) => {
+      const { name } = ownerOf("pods", {
+        containerId: ID,
+        ifname: "eth0",
+        args: `K8S_POD_NAMESPACE=red;K8S_POD_NAME=${pod}`,
+      });
+
+      expect(name).toMatch(/^pods\/red\/[nä]{50,}…\/eth0$/);
+      // A zero follows it.
+      expect(new TextDecoder().decode(commentEntry(name).value.subarray(0, -1))).toBe(name);
+    },
+  );
 
   test("is the same with and without a name: a DEL may come without CNI_ARGS", () => {
     const attachment = { containerId: ID, ifname: "eth0" };

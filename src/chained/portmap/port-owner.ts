@@ -31,7 +31,22 @@ export function ownerOf(network: string, { containerId, ifname, args = "" }: Own
   fill(id, NETWORK, `network ${network}`);
   fill(id, CONTAINER, `container ${containerId}`);
   fill(id, INTERFACE, `interface ${ifname}`);
-  return { id, name: `${network}/${nameIn(args) ?? shortId(containerId)}/${ifname}` };
+  const container = nameIn(args) ?? shortId(containerId);
+  return { id, name: fitted(container, (shown) => `${network}/${shown}/${ifname}`) };
+}
+
+/** As many bytes as a comment may have: what follows is cut off. */
+const LONGEST_NAME = 128;
+
+/** A long name of a container is shortened, so that its interface remains. */
+function fitted(container: string, nameWith: (shown: string) => string): string {
+  const kept = [...container];
+  let name = nameWith(container);
+  while (kept.length > 0 && Buffer.byteLength(name) > LONGEST_NAME) {
+    kept.pop();
+    name = nameWith(`${kept.join("")}…`);
+  }
+  return name;
 }
 
 /** `web`, or `red/web` for a pod. podman gives the name of the container as its namespace too. */
