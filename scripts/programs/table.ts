@@ -27,6 +27,7 @@ const ALWAYS_PRESENT = {
   sha256sum: "coreutils",
   sleep: "coreutils",
   sort: "coreutils",
+  sync: "coreutils",
   timeout: "coreutils",
   true: "coreutils",
   tr: "coreutils",
