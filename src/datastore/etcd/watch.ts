@@ -83,7 +83,7 @@ async function* watchAt(client: EtcdClient, endpoint: Endpoint, plan: WatchPlan)
     for await (const answer of withProbes(client, endpoint, { answers, signal, limits: plan.limits })) {
       if (answer !== "alive") {
         requireAlive(answer, plan.from);
-        yield* answer.changes.map(toEvent);
+        yield* answer.changes.filter((change) => BigInt(revisionOf(change)) > BigInt(plan.from)).map(toEvent);
         // Events of one revision come together, so the last one's revision is complete.
         const last = answer.changes.at(-1);
         revision = last ? revisionOf(last) : answer.revision;
@@ -103,7 +103,7 @@ async function openStream(
   { prefix, from, limits }: WatchPlan,
   { stream, signal }: { stream: AbortController; signal: AbortSignal },
 ): Promise<AsyncIterator<WatchResponse>> {
-  const request = { ...prefixRange(prefix), startRevision: String(BigInt(from) + 1n) };
+  const request = { ...prefixRange(prefix), startRevision: startAt(from) };
   const cancel = client.timers.after(limits.probeMilliseconds, () => stream.abort());
   try {
     return await client.attempt(endpoint, signal, async (transport, call) => {
@@ -117,6 +117,14 @@ async function openStream(
   } finally {
     cancel();
   }
+}
+
+/**
+ * What has been seen comes once more. A compaction removes the deletions of its own revision, and etcd up to 3.5.17 serves
+ * a watch that starts there without them; of one that starts before it says that the history is gone.
+ */
+function startAt(from: string): string {
+  return from === "0" ? "1" : from;
 }
 
 /** A single member may lag behind. If the cluster has not reached the revision, it was restored from an older copy. */
