@@ -36,7 +36,7 @@ interface FormerResource {
 
 const { labelPrefix, product } = identity;
 /** Stands for that of the Deployment that owns a policy, which is not known before it exists. */
-const OWNER_UID = "11111111-1111-4111-8111-111111111111";
+export const FORMER_OWNER_UID = "11111111-1111-4111-8111-111111111111";
 /** About the time in nanoseconds, as these releases count. */
 const SEQUENCE = 1_690_000_000_123_456_789n;
 
@@ -214,7 +214,7 @@ function policies(): readonly FormerResource[] {
         namespace: "shop",
         labels: { team: "shop" },
         annotations: { reviewed: "yes" },
-        ownerReferences: [{ apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: OWNER_UID }],
+        ownerReferences: [{ apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: FORMER_OWNER_UID }],
       },
     ),
     resource(
@@ -329,7 +329,7 @@ export async function createFormerResources(client: RawClient, resources = forme
   // Without its owner the garbage collector deletes a resource after a while.
   const created = JSON.parse(await create("/apis/apps/v1/namespaces/shop/deployments", JSON.stringify(OWNER)));
   const owner: string = created.metadata.uid;
-  for (const each of resources) await create(formerPath(each), formerText(each).replaceAll(OWNER_UID, owner));
+  for (const each of resources) await create(formerPath(each), formerText(each).replaceAll(FORMER_OWNER_UID, owner));
 }
 
 const LABELS = { app: "owner" };
