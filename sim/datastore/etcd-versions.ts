@@ -57,14 +57,17 @@ export class EtcdVersions {
     return { kind: "put", entry };
   }
 
-  /** All changes from this revision on, which must not be compacted. */
+  /** All changes from this revision on that were not compacted. */
   since(revision: bigint): readonly WatchedChange[] {
-    return this.table.eventsAfter(revision - 1n).flatMap((event): WatchedChange[] => {
-      if (event.kind !== "put") return event.kind === "delete" ? [event] : [];
-      const written = BigInt(event.entry.revision);
-      const entry = this.versions.get(event.entry.key)?.findLast((version) => version.revision === written)?.entry;
-      return entry ? [{ kind: "put", entry }] : [];
-    });
+    const { forgotten } = this.table;
+    return this.table
+      .eventsAfter(revision > forgotten ? revision - 1n : forgotten)
+      .flatMap((event): WatchedChange[] => {
+        if (event.kind !== "put") return event.kind === "delete" ? [event] : [];
+        const written = BigInt(event.entry.revision);
+        const entry = this.versions.get(event.entry.key)?.findLast((version) => version.revision === written)?.entry;
+        return entry ? [{ kind: "put", entry }] : [];
+      });
   }
 
   compact(): void {

@@ -49,11 +49,11 @@ export class SimulatedEtcd extends FaultyServer {
     this.versions.compact();
   }
 
-  /** Executed at the server. */
+  /** Executed at the server. Like etcd, serves a watch from the revision of the compaction on, without its deletions. */
   startWatch(request: WatchRequest, stream: FaultyStream<WatchResponse>): void {
     const start = BigInt(request.startRevision);
     stream.send(this.response({ created: true }));
-    if (start <= this.table.forgotten) {
+    if (start < this.table.forgotten) {
       const compactRevision = String(this.table.forgotten);
       stream.send(this.response({ canceled: true, compactRevision }));
       return;

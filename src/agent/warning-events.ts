@@ -1,8 +1,19 @@
 /** Warnings to people as Events of the orchestrator (`kubectl get events`). */
 import { identity } from "../identity.ts";
 import type { KubeClient } from "../kube/api.ts";
+import type { FollowedNetwork } from "./network/followed-network.ts";
 
 export type EventClient = Pick<KubeClient, "request" | "close">;
+
+/** `undefined` if the orchestrator, which alone has events, is not the datastore, or without access to its API. */
+export function eventClient(
+  { means, network, store }: Pick<FollowedNetwork, "means" | "network" | "store">,
+  warn: (message: string) => void,
+): (() => Promise<EventClient>) | undefined {
+  const { agentAccess: access } = network.orchestrator;
+  if (store.isOrchestratorApi !== true || access === undefined) return undefined;
+  return () => means.openKubeClient(access, warn);
+}
 
 export interface Warning {
   /** In the name of the event. */
@@ -62,4 +73,25 @@ export async function sendEvent(
   } catch (failure) {
     return failure instanceof Error ? failure.message : String(failure);
   }
+}
+
+/** Tells people what the agent found out about its node, if there are events. Never rejects. */
+export function nodeEvents(
+  given: Pick<FollowedNetwork, "means" | "network" | "store" | "log">,
+  signal: AbortSignal,
+): (message: string) => Promise<void> {
+  const { node } = given.network;
+  const warn = (reason: unknown) => given.log(`Cannot write an event about this node: ${reason}`, "WARNING");
+  const openClient = eventClient(given, warn);
+  if (openClient === undefined) return async () => {};
+  return async (message) => {
+    const warning = {
+      // The same message within the time that events are kept is the same event.
+      ...{ topic: "tunnel", distinction: `${node}\n${message}`, message },
+      ...{ about: { apiVersion: "v1", kind: "Node", name: node, uid: node }, reason: "TunnelPath" },
+    };
+    const event = warningEvent(warning, { node, now: given.means.clock.now() });
+    const failure = await sendEvent(openClient, event, signal);
+    if (failure !== undefined && !signal.aborted) warn(failure);
+  };
 }

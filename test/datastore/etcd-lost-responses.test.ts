@@ -135,6 +135,17 @@ describe.skipIf(!hasEtcd)(`a commit whose response is lost${hasEtcd ? "" : " (sk
     expect(await store.commit(assignment())).toMatchObject({ ok: false });
   });
 
+  test("is reported as refused, at once, if only its own deletion is compacted", async () => {
+    await put("/block", "last");
+    const revision = (await readKey("/block"))?.revision ?? "";
+    proxy.loseNext("answer", async () => {
+      etcdctl(cluster.endpoints[0] ?? "", ["compact", (await direct.read([])).revision]);
+    });
+    const written = store.commit([{ kind: "delete", key: "/block", revision }]);
+
+    expect(await written).toEqual({ ok: false, reason: "missing", key: "/block" });
+  }, 3_000);
+
   describe("and that verifies an assumed read", () => {
     const POOLS: Wanted = { kind: "prefix", prefix: "/pools/" };
     const wanted = [{ kind: "key", key: "/block" }, { kind: "key", key: "/handle" }, POOLS] as const;

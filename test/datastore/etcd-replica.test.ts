@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { put, readKey } from "../../src/datastore/contract/subject.ts";
+import { HistoryGone } from "../../src/datastore/datastore.ts";
 import { type EtcdOptions, openEtcd } from "../../src/datastore/etcd/etcd.ts";
 import { replicaContract } from "../../src/datastore/replica/contract.ts";
 import type { FollowedStore } from "../../src/datastore/replica/feed.ts";
@@ -44,6 +45,33 @@ for (const gateway of ["on", "off"] as const) {
     );
   });
 }
+
+describe.skipIf(!hasEtcd)(`a watch of etcd${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
+  test("says that the history is gone if a deletion after its bookmark was compacted", async () => {
+    const cluster = await startEtcd();
+    try {
+      const [endpoint = ""] = cluster.endpoints;
+      const store = await openAt(cluster.endpoints);
+      await put(store, "/k/gone", "x");
+      const { revision } = await store.read([]);
+      etcdctl(endpoint, ["del", "/k/gone"]);
+      // At the revision of the deletion.
+      compact(endpoint);
+      const stop = new AbortController();
+      const events = store.watch("/k/", revision, stop.signal)[Symbol.asyncIterator]();
+      await expect(
+        (async () => {
+          // The first is the bookmark that it starts from.
+          for (let count = 0; count < 2; count++) await events.next();
+        })(),
+      ).rejects.toThrow(HistoryGone);
+      stop.abort();
+      await store.close();
+    } finally {
+      await cluster.stop();
+    }
+  });
+});
 
 function compactIfNew(endpoint: string): void {
   try {

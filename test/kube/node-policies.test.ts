@@ -5,10 +5,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-
-import { nodeEvents } from "../../src/agent/node-routes/node-events.ts";
 import { nodeUid, requestAccountToken } from "../../src/agent/node-setup/account-token.ts";
 import { boundNodeUid } from "../../src/agent/node-setup/kubeconfig.ts";
+import { nodeEvents } from "../../src/agent/warning-events.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { sourceOf } from "../../src/datastore/replica/kinds.ts";

@@ -65,8 +65,8 @@ interface Known {
 
 export class TunnelPaths {
   private plan: RoutePlan | undefined;
-  /** Everybody may ask, so it must not take long to find out who does. */
-  private peerAddresses: ReadonlySet<string> = new Set();
+  /** Of the plan, from the first question on. Everybody may ask, so it must not take long to find out who does. */
+  private peerAddresses: ReadonlySet<string> | undefined;
   private seen = "";
   private readonly known = new Map<string, Known>();
   private readonly bell = new Bell();
@@ -94,7 +94,7 @@ export class TunnelPaths {
   /** The kernel has been given this plan, or was compared with it. */
   note(plan: RoutePlan): void {
     this.plan = plan;
-    this.peerAddresses = new Set(Array.from(plan.peers.values(), ({ address }) => formatAddress(address)));
+    this.peerAddresses = undefined;
     const seen = JSON.stringify([
       this.devices().map(({ name, linkIndex, mtu }) => [name, linkIndex, mtu]),
       this.means.setting(),
@@ -193,6 +193,8 @@ export class TunnelPaths {
   }
 
   private isPeer(address: Address): boolean {
+    const peers = this.plan?.peers.values() ?? [];
+    this.peerAddresses ??= new Set(Array.from(peers, (peer) => formatAddress(peer.address)));
     return this.peerAddresses.has(formatAddress(address));
   }
 

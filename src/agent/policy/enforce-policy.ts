@@ -24,6 +24,7 @@ import type { RoutingFacts } from "../node-routes/routing-facts.ts";
 import { onceEach } from "../once-each.ts";
 import { type FedSidecars, feedSidecars } from "../sidecars/feed-sidecars.ts";
 import type { SidecarVolumes } from "../sidecars/sidecar-volumes.ts";
+import { eventClient } from "../warning-events.ts";
 import { EnforcedTable } from "./enforced-table.ts";
 import { enforcementLog } from "./enforcement-log.ts";
 import type { PolicyFacts } from "./facts.ts";
@@ -182,15 +183,11 @@ class Enforcement {
     });
   }
 
-  /** Only the orchestrator has events; `undefined` without access to its API. */
   private policyEvents(): PolicyEvents | undefined {
-    const { means, network, store } = this.given;
-    const { agentAccess: access } = network.orchestrator;
-    if (store.isOrchestratorApi !== true || access === undefined) return undefined;
-    return new PolicyEvents({
-      openClient: () => means.openKubeClient(access, this.warn),
-      ...{ clock: means.clock, node: network.node, reports: onceEach(this.warn) },
-    });
+    const { means, network } = this.given;
+    const openClient = eventClient(this.given, this.warn);
+    if (openClient === undefined) return undefined;
+    return new PolicyEvents({ openClient, clock: means.clock, node: network.node, reports: onceEach(this.warn) });
   }
 
   private readonly routeEvents = (until: AbortSignal) => watchRoutes(this.given.means.kernel, until);

@@ -12,6 +12,7 @@ import { type EtcdClient, OutcomeUnknown } from "./client.ts";
 import { EtcdFailure, failureOfConnection, failureOfResponse, isCompacted } from "./failure.ts";
 import type { RetryBudget } from "./retry-budget.ts";
 import type { Operation, StoredEntry } from "./transport.ts";
+import { revisionOf, startAfter } from "./watch.ts";
 
 export type OwnCommit = Extract<Written, { ok: true }>;
 
@@ -80,15 +81,15 @@ async function firstWriteAfter(
   revision: string,
   retries: RetryBudget,
 ): Promise<string> {
-  const startRevision = String(BigInt(revision) + 1n);
+  const startRevision = startAfter(revision);
   const endpoint = client.ring.current;
   const stream = new AbortController();
   const limit = AbortSignal.any([retries.nextAttempt(), stream.signal]);
   try {
     return await client.attempt(endpoint, limit, async (transport, call) => {
       for await (const { changes, canceled, cancelReason } of transport.watch(call, { key, startRevision })) {
-        const [first] = changes;
-        if (first) return first.kind === "put" ? first.entry.revision : first.revision;
+        const first = changes.map(revisionOf).find((written) => written !== revision);
+        if (first !== undefined) return first;
         if (canceled) throw compacted(cancelReason);
       }
       throw failureOfResponse(14, "the watch ended: transport is closing");

@@ -79,11 +79,12 @@ async function* watchAt(client: EtcdClient, endpoint: Endpoint, plan: WatchPlan)
   try {
     const answers = await openStream(client, endpoint, plan, { stream, signal });
     let revision = plan.from;
+    const seen = BigInt(plan.from);
     yield { kind: "bookmark", revision };
     for await (const answer of withProbes(client, endpoint, { answers, signal, limits: plan.limits })) {
       if (answer !== "alive") {
         requireAlive(answer, plan.from);
-        yield* answer.changes.map(toEvent);
+        yield* answer.changes.filter((change) => BigInt(revisionOf(change)) > seen).map(toEvent);
         // Events of one revision come together, so the last one's revision is complete.
         const last = answer.changes.at(-1);
         revision = last ? revisionOf(last) : answer.revision;
@@ -103,7 +104,7 @@ async function openStream(
   { prefix, from, limits }: WatchPlan,
   { stream, signal }: { stream: AbortController; signal: AbortSignal },
 ): Promise<AsyncIterator<WatchResponse>> {
-  const request = { ...prefixRange(prefix), startRevision: String(BigInt(from) + 1n) };
+  const request = { ...prefixRange(prefix), startRevision: startAfter(from) };
   const cancel = client.timers.after(limits.probeMilliseconds, () => stream.abort());
   try {
     return await client.attempt(endpoint, signal, async (transport, call) => {
@@ -117,6 +118,15 @@ async function openStream(
   } finally {
     cancel();
   }
+}
+
+/**
+ * Where a watch starts that has seen everything up to this revision: at it, so that it comes once more. A compaction
+ * removes the deletions of its own revision, and an older etcd serves a watch that starts there without them
+ * (etcd-io/etcd#18089); of one that starts before it says that the history is gone.
+ */
+export function startAfter(seen: string): string {
+  return seen === "0" ? "1" : seen;
 }
 
 /** A single member may lag behind. If the cluster has not reached the revision, it was restored from an older copy. */
@@ -181,6 +191,6 @@ function toEvent(change: WatchedChange): DatastoreEvent {
   return { kind: "put", entry: { key, value, revision } };
 }
 
-function revisionOf(change: WatchedChange): string {
+export function revisionOf(change: WatchedChange): string {
   return change.kind === "put" ? change.entry.revision : change.revision;
 }

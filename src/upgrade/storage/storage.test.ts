@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { means, request, textsOf } from "../../../test/support/ipam.ts";
 import {
   createFormerResources,
+  FORMER_OWNER_UID,
   FORMER_PODS,
   FORMER_TUNNELS,
   formerResources,
@@ -54,27 +55,22 @@ async function formerCluster(resources = formerResources()): Promise<Api> {
   return api;
 }
 
-const OWNER_UID = "11111111-1111-4111-8111-111111111111";
-
-/** The owner of a policy exists; its UID is that of the reference, or another. */
-async function formerClusterWithOwner(isReferred: boolean): Promise<Api> {
-  const api = startFakeApi();
-  const objects = clusterObjects(api.connect());
+/** It serves the kind of the policy's owner. */
+async function formerClusterWithOwner(uid = FORMER_OWNER_UID): Promise<Api> {
+  const resources = formerResources().map(({ plural, object }) => {
+    const annotations = Object.entries<string>(object.metadata.annotations ?? {}).map(
+      ([name, text]) => [name, text.replace(FORMER_OWNER_UID, uid)] as const,
+    );
+    if (annotations.length === 0) return { plural, object };
+    const metadata = { ...object.metadata, annotations: Object.fromEntries(annotations) };
+    return { plural, object: { ...object, metadata } };
+  });
+  const api = await formerCluster(resources);
   const verbs = ["get", "list", "patch"];
-  await objects.create("/apis/apps", {
+  await clusterObjects(api.connect()).create("/apis/apps", {
     metadata: { name: "v1" },
     resources: [{ name: "deployments", kind: "Deployment", namespaced: true, verbs }],
   });
-  const { metadata } = await objects.create("/apis/apps/v1/namespaces/shop/deployments", { metadata: { name: "web" } });
-  const uid = isReferred ? String(Object(metadata).uid) : OWNER_UID;
-  const resources = formerResources().map(({ plural, object }) => {
-    const [[name, text] = ["", ""]] = Object.entries<string>(object.metadata.annotations ?? {});
-    const annotations = { [name]: text.replace(OWNER_UID, uid) };
-    return name === ""
-      ? { plural, object }
-      : { plural, object: { ...object, metadata: { ...object.metadata, annotations } } };
-  });
-  await createFormerResources(api.connect(), resources);
   return api;
 }
 
@@ -236,7 +232,7 @@ describe("the move", () => {
   });
 
   test("copies what users see: names, labels, annotations, owners outside the product, and the former UID", async () => {
-    const api = await formerClusterWithOwner(true);
+    const api = await formerClusterWithOwner();
     await moved(api);
     const policy = api.object(`${PRESENT}/namespaces/shop/networkpolicies/allow-web`);
     const former = api.object(`${FORMER}/namespaces/shop/networkpolicies/default.allow-web`);
@@ -261,7 +257,7 @@ describe("the move", () => {
   });
 
   test("leaves out owners that do not exist with this UID: the garbage collector would delete the copy", async () => {
-    for (const api of [await formerCluster(), await formerClusterWithOwner(false)]) {
+    for (const api of [await formerCluster(), await formerClusterWithOwner("another")]) {
       expect((await storageStep.plan(siteOn(api)))?.notes).toContain(
         'NetworkPolicy "shop/default.allow-web": its owner Deployment "web" does not exist any more; the reference to it is not copied',
       );

@@ -35,6 +35,8 @@ interface FormerResource {
 }
 
 const { labelPrefix, product } = identity;
+/** Stands for that of the Deployment that owns a policy, which is not known before it exists. */
+export const FORMER_OWNER_UID = "11111111-1111-4111-8111-111111111111";
 /** About the time in nanoseconds, as these releases count. */
 const SEQUENCE = 1_690_000_000_123_456_789n;
 
@@ -212,9 +214,7 @@ function policies(): readonly FormerResource[] {
         namespace: "shop",
         labels: { team: "shop" },
         annotations: { reviewed: "yes" },
-        ownerReferences: [
-          { apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "11111111-1111-4111-8111-111111111111" },
-        ],
+        ownerReferences: [{ apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: FORMER_OWNER_UID }],
       },
     ),
     resource(
@@ -321,11 +321,26 @@ type RawClient = {
 };
 
 export async function createFormerResources(client: RawClient, resources = formerResources()): Promise<void> {
-  for (const each of resources) {
-    const { status, text } = await client.request({ method: "POST", path: formerPath(each), body: formerText(each) });
-    if (status >= 300) throw new Error(`${formerPath(each)}: ${text}`);
-  }
+  const create = async (path: string, body: string) => {
+    const { status, text } = await client.request({ method: "POST", path, body });
+    if (status >= 300) throw new Error(`${path}: ${text}`);
+    return text;
+  };
+  // Without its owner the garbage collector deletes a resource after a while.
+  const created = JSON.parse(await create("/apis/apps/v1/namespaces/shop/deployments", JSON.stringify(OWNER)));
+  const owner: string = created.metadata.uid;
+  for (const each of resources) await create(formerPath(each), formerText(each).replaceAll(FORMER_OWNER_UID, owner));
 }
+
+const LABELS = { app: "owner" };
+const OWNER = {
+  ...{ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web" } },
+  spec: {
+    replicas: 0,
+    selector: { matchLabels: LABELS },
+    template: { metadata: { labels: LABELS }, spec: { containers: [{ name: "web", image: "example.org/web" }] } },
+  },
+};
 
 /** Their namespaces and themselves, as the earlier plugin has annotated them. Their kubelets are imitated. */
 export async function createFormerPods(objects: Pick<ClusterObjects, "create" | "read">): Promise<void> {

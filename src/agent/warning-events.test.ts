@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import type { KubeRequest } from "../../kube/api.ts";
-import { nodeEvents } from "./node-events.ts";
+import type { KubeRequest } from "../kube/api.ts";
+import { nodeEvents } from "./warning-events.ts";
 
 type Given = Parameters<typeof nodeEvents>[0];
 
