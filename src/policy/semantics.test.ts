@@ -196,6 +196,24 @@ describe("what cannot be carried out fails closed", () => {
     expect([interpreted(compiler), interpreted(compiler, other)]).toEqual(["deny", "deny"]);
   });
 
+  test("the name of an unreadable policy cannot make a comment or a log line longer than the kernel takes", () => {
+    const logging = globalPolicy("é".repeat(80), { ingress: [{ action: "Log" }] });
+    const compiler = new PolicyCompiler({ node: NODE, dropGroup: 7 });
+    compiler.update(changesBetween(NO_RESOURCES, { ...BASE, globalNetworkPolicies: [logging] }));
+    const key = GLOBAL_NETWORK_POLICY.key({ name: "é".repeat(110) });
+    compiler.update({ ...none, globalNetworkPolicies: [unreadable(key)] });
+
+    const rules = [...compiler.table.chains.values()].flatMap((chain) => chain.rules);
+    const prefixes = rules.flatMap(({ expressions }) =>
+      expressions.flatMap((each) => (each.kind === "log" ? [each.prefix] : [])),
+    );
+    const comments = rules.flatMap(({ comment }) => (comment === undefined ? [] : [comment]));
+    expect(Math.max(...[...prefixes, ...comments].map((text) => Buffer.byteLength(text)))).toBeWithin(100, 128);
+    for (const text of [...prefixes, ...comments]) expect(text.isWellFormed() && !text.includes("\ufffd")).toBe(true);
+    expect(comments).toContainEqual(expect.stringMatching(/^é+ ingress 0$/));
+    expect(prefixes).toContainEqual(expect.stringMatching(/ é+ ingress rule 1: $/));
+  });
+
   test("an unreadable policy denies also what a policy of an earlier tier allows", () => {
     const early = tier.make({ name: "early" }, { order: 1, defaultAction: "Deny" });
     const allow = globalPolicy("early.x", { tier: "early", ingress: [{ action: "Allow" }] });

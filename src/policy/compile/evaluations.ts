@@ -28,6 +28,7 @@ import {
   wholeNameOf,
   wholeSetName,
 } from "../table/names.ts";
+import { endOfText } from "../table/rule-comment.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { MemberSets } from "./member-sets.ts";
 import type { PolicyRecord, PolicyStage } from "./policy-record.ts";
@@ -196,7 +197,7 @@ export class Evaluations {
     this.held.set(name, { uses: 1, chains: [...chains, rest], sets: [], lists: [] });
     const end: DesiredRule =
       tier.defaultAction === "Deny"
-        ? endRule("drop", `tier ${tier.name.slice(-LONGEST_TIER)} ${direction} default`)
+        ? endRule("drop", `tier ${endOfText(tier.name, LONGEST_TIER)} ${direction} default`)
         : { expressions: [verdict({ kind: "goto", chain: rest })] };
     this.table.putChain({
       chain: { name },
@@ -236,7 +237,7 @@ export class Evaluations {
       rules: this.renderRules(name, rules, (index) => ({
         ...context,
         logPrefix: logPrefixOf(`${title} rule ${index + 1}`),
-        comment: `${title} ${index}`.slice(-LONGEST_COMMENT),
+        comment: endOfText(`${title} ${index}`, LONGEST_COMMENT),
       })),
     });
   }
@@ -286,14 +287,14 @@ const ON_ALLOW: Readonly<Record<PolicyStage, readonly Expression[]>> = {
   untracked: [{ kind: "notrack" }],
 };
 
-/** The kernel keeps no more than 128 bytes. */
+/** In bytes: `nft` takes 128 of a comment, the kernel 127 of a log prefix. */
 const LONGEST_COMMENT = 120;
 const LONGEST_TIER = 100;
 const LONGEST_LOG_PREFIX = 100;
 
 /** `vendor shop/db ingress rule 2: `. A very long name lacks its beginning, like in comments. */
 function logPrefixOf(title: string): string {
-  return `${identity.product} ${title.slice(-LONGEST_LOG_PREFIX)}: `;
+  return `${identity.product} ${endOfText(title, LONGEST_LOG_PREFIX)}: `;
 }
 
 function passes(policy: PolicyRecord, direction: Direction): boolean {
