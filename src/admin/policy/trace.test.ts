@@ -164,19 +164,23 @@ describe("policy trace --dropped", () => {
   const drop = (prefix: string, bytes = UDP): GroupPacket => ({ prefix, bytes });
 
   /** Reports these packets, one list in each round. */
-  const dropping = (...rounds: readonly (readonly GroupPacket[])[]) => {
+  const dropping = (...rounds: readonly (readonly GroupPacket[])[]) => droppingWith({}, ...rounds);
+  const droppingWith = (
+    more: { readonly hasLost?: boolean },
+    ...rounds: readonly (readonly GroupPacket[])[]
+  ) => {
     const calls: string[] = [];
     const left = [...rounds];
     const log: GroupListener = {
-      read: () => ({ packets: left.shift() ?? [], hasLost: false }),
+      read: () => ({ packets: left.shift() ?? [], hasLost: more.hasLost ?? false }),
       pause: () => void calls.push("pause"),
       resume: () => void calls.push("resume"),
       close: () => void calls.push("close"),
     };
-    const run = (words: string, more: AdminSurroundings = {}) =>
+    const run = (words: string, surroundings: AdminSurroundings = {}) =>
       runInside(["policy", "trace", "--dropped", ...words.split(" ").filter(Boolean)], {
         openDropLog: async () => log,
-        ...more,
+        ...surroundings,
       });
     return { run, calls };
   };
@@ -218,6 +222,26 @@ describe("policy trace --dropped", () => {
     const { stderr } = await run("--timeout 2");
     expect(stderr.split("\n").filter((line) => line.startsWith("Warning: there are more packets"))).toHaveLength(1);
     expect(calls).toEqual(["pause", "resume", "close"]);
+  });
+
+  const TO_PORT_53 = UDP.map((byte, index) => (index === 22 ? 0 : index === 23 ? 53 : byte));
+  const others = (length: number) => Array.from({ length }, () => drop("a ingress 0"));
+
+  test("finds the wanted packet among many others, which do not use up what is shown in a second", async () => {
+    const { run, calls } = dropping([...others(500), drop("b ingress 0", TO_PORT_53)]);
+    const { code, stdout, stderr } = await run("--protocol udp --port 53 --timeout 1 -o json");
+    expect([code, linesOf(stdout)[0]?.destination?.port]).toEqual([EXIT_OK, 53]);
+    expect([stderr, calls]).toEqual([expect.not.stringContaining("Warning"), ["close"]]);
+  });
+
+  test("does not say that nothing was dropped if it could not look at all packets", async () => {
+    for (const { run, calls } of [dropping(others(20_000)), droppingWith({ hasLost: true })]) {
+      const { code, stderr } = await run("--protocol udp --port 53 --timeout 1");
+      expect([code, stderr]).toEqual([EXIT_FAILED, expect.stringContaining("Warning: there are more packets")]);
+      expect(stderr).not.toContain("no packet");
+      expect(stderr).toContain("not all dropped packets were looked at");
+      expect(calls).toContain("pause");
+    }
   });
 
   test("runs until Ctrl-C, which is no error", async () => {
