@@ -11,6 +11,7 @@ import {
   hostInterfaces,
   LOCAL_NODE,
 } from "../../../test/support/random-cluster.ts";
+import { DROP_GROUP } from "../../firewall/policy-table.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import type { PolicyResources } from "../judge/resources.ts";
 import type { DesiredTable } from "../table/desired-table.ts";
@@ -33,11 +34,11 @@ const situations = fc
 test("after any changes, the table and what the batches wrote equal a table of the final state", () => {
   fc.assert(
     fc.property(situations, (history) => {
-      const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
+      const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true, dropGroup: DROP_GROUP });
       const kernel = new ImitatedTable();
       kernel.apply(wholeTable(TABLE, compiler.table, ""));
       compiler.takeDelta();
-      const fresh = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
+      const fresh = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true, dropGroup: DROP_GROUP });
       let before: PolicyResources = NO_RESOURCES;
       for (const { cluster, interfaces, configuration, hasIpvs } of history) {
         compiler.update(changesBetween(before, cluster, configuration));
@@ -63,7 +64,7 @@ test("after any changes, the table and what the batches wrote equal a table of t
 test("nothing is left of policies whose endpoints are gone", () => {
   fc.assert(
     fc.property(clusters, (cluster) => {
-      const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
+      const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true, dropGroup: DROP_GROUP });
       const empty = contentOf(compiler.table);
       compiler.update(changesBetween(NO_RESOURCES, cluster));
       compiler.setSidecars(sidecarsOf(cluster));
