@@ -3,6 +3,7 @@ import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
 import { originWords, readRuleComment } from "../../policy/table/rule-comment.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, UsageError, wantsJson } from "../command.ts";
+import { nameOfNode } from "../node/node-name.ts";
 import { formatTable } from "../table.ts";
 import type { InterfacesOfChains, PolicyCounts } from "./chain-interfaces.ts";
 import { withPeerNames } from "./peer-names.ts";
@@ -72,11 +73,15 @@ async function endpointNames(
   { interfacesOf }: PolicyCounts,
 ): Promise<(interfaceName: string) => string> {
   if (interfacesOf.size === 0) return (name) => name;
-  const hostName = await context.hostName();
+  const node = await nameOfNode(context, given).catch(() => context.hostName());
+  const addresses = await context.hostAddresses().catch(() => []);
+  const interfaces = Array.from(
+    Map.groupBy(addresses, ({ link }) => link.name),
+    ([name, own]) => ({ name, addresses: own.map(({ address }) => address) }),
+  );
   return withPeerNames({ context, given, isNeeded: false }, async (names) => {
-    const all = new Set(Array.from(interfacesOf.values()).flat());
-    const known = new Map(Array.from(all, (name) => [name, names.ofInterface(name, hostName) ?? `interface ${name}`]));
-    return (name) => known.get(name) ?? name;
+    const known = names.ofInterfaces(node, interfaces);
+    return (name) => known.get(name) ?? `interface ${name}`;
   });
 }
 

@@ -1,11 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { address } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { identity } from "../../identity.ts";
 import type { GroupListener, GroupPacket } from "../../linux/log-group.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import type { TraceEvent } from "../../linux/nftables/trace.ts";
-import { ENDPOINT } from "../../model/kinds.ts";
+import { type HostEndpoint, hostEndpoint } from "../../model/host-endpoint.ts";
+import { ENDPOINT, HOST_ENDPOINT } from "../../model/kinds.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { verdictElement } from "../../policy/render/verdict-element.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
@@ -291,7 +293,9 @@ describe("policy counters", () => {
     ]),
   };
   const rowsOf = async (words: string) => {
-    const { code, stdout } = await runInside(words.split(" "), { policyCounts, store: await named() });
+    const { code, stdout } = await runInside(words.split(" "), {
+      ...{ policyCounts, store: await named(), hostName: "here" },
+    });
     return [
       code,
       ...stdout
@@ -314,6 +318,43 @@ describe("policy counters", () => {
       [END, "Deny", "7", "420", "interface vend2, interface vend3, interface vend4 and 1 more"],
       [END, "Deny", "2", "120", "shop/web"],
     ]);
+  });
+
+  test("names the host endpoints of this node, also one that expects an address of the interface", async () => {
+    const store = await named();
+    const hosts: Readonly<Record<string, HostEndpoint["spec"]>> = {
+      "a-other": { node: "other", interfaceName: "eth0" },
+      "b-other": { node: "other", interfaceName: "eth1" },
+      "by-address": { node: "here", expectedIPs: ["192.0.2.7"] },
+      "by-name": { node: "here", interfaceName: "eth0" },
+      rest: { node: "here", interfaceName: "*" },
+    };
+    for (const [name, spec] of Object.entries(hosts)) {
+      const value = hostEndpoint.write(hostEndpoint.make({ name }, spec));
+      await store.commit([{ kind: "put", key: HOST_ENDPOINT.key({ name }), value }]);
+    }
+    const interfaces = ["eth0", "eth1", "eth2", "*"];
+    const { stdout } = await runInside(["policy", "counters", "-o", "json"], {
+      ...{ store, hostName: "here" },
+      hostAddresses: [
+        {
+          address: address("192.0.2.7"),
+          length: 24,
+          link: { name: "eth2", mtu: 1_500, defaultRoutes: [] },
+        },
+      ],
+      policyCounts: {
+        counts: interfaces.map((name) => count(`${name} ingress 0`, "drop", 1, name)),
+        interfacesOf: new Map(interfaces.map((name) => [name, [name]])),
+      },
+    });
+    const rows: readonly { policy: string; endpoints: readonly string[] }[] = JSON.parse(stdout).rules;
+    expect(Object.fromEntries(rows.map(({ policy, endpoints }) => [policy, endpoints.join()]))).toEqual({
+      "*": "hostendpoint/rest",
+      eth0: "hostendpoint/by-name",
+      eth1: "interface eth1",
+      eth2: "hostendpoint/by-address",
+    });
   });
 
   test("shows one policy, only what was dropped, or also what has decided nothing", async () => {
