@@ -152,7 +152,8 @@ export function nodeAddresses({ spec }: Node): readonly Address[] {
   ].flatMap((text) => (text === undefined ? [] : (parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? [])));
 }
 
-function isNamed(endpoint: WorkloadEndpoint, word: string): boolean {
+/** `word`: `NAMESPACE/POD`, or the ID of a container, its beginning, or its name. */
+export function isNamed(endpoint: WorkloadEndpoint, word: string): boolean {
   const { containerID = "", workload, pod } = endpoint.spec;
   if (word.includes("/")) return titlesOf(endpoint).includes(word);
   return pod === undefined && (workload === word || (word !== "" && containerID.startsWith(word)));

@@ -363,6 +363,22 @@ describe("policy counters", () => {
     expect((await rowsOf("policy counters --all")).slice(2)).toContainEqual(["IPIP of a workload", "Deny", "0", "0"]);
   });
 
+  test("shows the rows of a container, and says which counts it shares", async () => {
+    const rows = [
+      ["shop/db", "ingress", "3", "Allow", "4", "240", "interface vend2, interface vend3, interface vend4 and 2 more"],
+      [END, "Deny", "2", "120", "shop/web"],
+    ];
+    for (const words of ["policy counters shop/web", "policy counters --for shop/web"])
+      expect((await rowsOf(words)).slice(2)).toEqual(rows);
+    const run = async (...words: readonly string[]) =>
+      runInside(["policy", "counters", ...words], { policyCounts, store: await named(), hostName: "here" });
+    expect((await run("shop/web")).stderr).toContain("counts packets of all endpoints in its row");
+    expect((await run("shop/web", "--dropped")).stderr).toBe("");
+    expect((await run("shop/db")).stderr).toBe("");
+    const unknown = await run("--for", "shop/nobody");
+    expect([unknown.code, unknown.stderr]).toEqual([EXIT_FAILED, expect.stringContaining('"shop/nobody"')]);
+  });
+
   test("fails for a policy without rules here, and for a host without the table", async () => {
     expect((await runInside(["policy", "counters", "shop/web"], { policyCounts })).code).toBe(EXIT_FAILED);
     const without = await runInside(["policy", "counters"]);
