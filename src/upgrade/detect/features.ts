@@ -9,8 +9,8 @@ import {
   FORMER_SIDECAR,
   isSpoofingAllowed,
   SOURCE_SPOOFING,
-  UPGRADE_POLICY,
 } from "../former-names.ts";
+import { UPGRADE_POLICY } from "../../model/global-network-policy.ts";
 import { type ProductResource, productResources } from "./product-resources.ts";
 import { fieldsAt } from "./snapshot.ts";
 

@@ -8,7 +8,7 @@ import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import type { PolicyResources } from "../../policy/judge/resources.ts";
 import { quoted } from "../../quote.ts";
 import type { Obstacle } from "../facts.ts";
-import { UPGRADE_POLICY } from "../former-names.ts";
+import { UPGRADE_POLICY } from "../../model/global-network-policy.ts";
 import { listed } from "../listed.ts";
 import type { UpgradeOptions } from "../options.ts";
 import type { ChangedNode } from "./affected-selectors.ts";
