@@ -167,10 +167,7 @@ describe("policy trace --dropped", () => {
 
   /** Reports these packets, one list in each round. */
   const dropping = (...rounds: readonly (readonly GroupPacket[])[]) => droppingWith({}, ...rounds);
-  const droppingWith = (
-    more: { readonly hasLost?: boolean },
-    ...rounds: readonly (readonly GroupPacket[])[]
-  ) => {
+  const droppingWith = (more: { readonly hasLost?: boolean }, ...rounds: readonly (readonly GroupPacket[])[]) => {
     const calls: string[] = [];
     const left = [...rounds];
     const log: GroupListener = {
@@ -213,7 +210,8 @@ describe("policy trace --dropped", () => {
     expect(linesOf((await dropping(two).run("--count 1 -o json")).stdout)).toHaveLength(1);
     const shown = async (words: string) => (await dropping(two).run(`--timeout 1 -o json ${words}`)).code;
     expect(await shown("--protocol udp --port 5000")).toBe(EXIT_OK);
-    expect(await shown("--port 5000")).toBe(EXIT_FAILED);
+    expect(await shown("--port 5000")).toBe(EXIT_OK);
+    expect(await shown("--protocol tcp --port 5000")).toBe(EXIT_FAILED);
     expect(await shown("--protocol udp --port 53")).toBe(EXIT_FAILED);
     expect(await shown("--ip-version 6")).toBe(EXIT_FAILED);
   });
