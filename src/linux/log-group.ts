@@ -107,10 +107,14 @@ function bindRequest(group: number): NetlinkRequest {
 
 function readFrom(socket: NetlinkSocket): GroupReading {
   const packets: GroupPacket[] = [];
-  const outcome = drain(socket, (message) => {
-    const packet = readPacket(message);
-    if (packet !== undefined) packets.push(packet);
-  }, MOST_MESSAGES);
+  const outcome = drain(
+    socket,
+    (message) => {
+      const packet = readPacket(message);
+      if (packet !== undefined) packets.push(packet);
+    },
+    MOST_MESSAGES,
+  );
   return { packets, hasLost: outcome !== "complete" };
 }
 

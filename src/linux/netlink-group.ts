@@ -31,8 +31,7 @@ export function drain(
   for (let count = 0; ; ) {
     if (count >= most) return "more";
     const received = receiveOrErrno(socket);
-    if (typeof received !== "number")
-      for (; received.next(); count++) onMessage(received);
+    if (typeof received !== "number") for (; received.next(); count++) onMessage(received);
     else if (received === errnoOf("EAGAIN")) return outcome;
     else if (received === errnoOf("ENOBUFS")) outcome = "lost";
     else throw new KernelError("read the kernel's messages", received);

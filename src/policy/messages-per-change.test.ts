@@ -2,7 +2,6 @@
 import { expect, test } from "bun:test";
 import { changesBetween, NO_RESOURCES } from "../../test/support/policy-changes.ts";
 import { LOAD_NODE, localEndpoint, policyLoad, policyOf, remoteEndpoint } from "../../test/support/policy-load.ts";
-import { DROP_GROUP } from "../firewall/policy-table.ts";
 import { encodeBatch } from "../linux/nftables/batch-writer.ts";
 import { globalNetworkPolicy } from "../model/global-network-policy.ts";
 import { PolicyCompiler } from "./compile/compiler.ts";
@@ -83,7 +82,7 @@ const CHANGES: readonly CountedChange[] = [
 
 for (const pods of POD_COUNTS) {
   test(`with ${pods} pods, a change needs as many messages as with any other number`, () => {
-    const compiler = new PolicyCompiler({ node: LOAD_NODE, dropGroup: DROP_GROUP });
+    const compiler = new PolicyCompiler({ node: LOAD_NODE, dropGroup: 7 });
     const load = policyLoad({ locals: POLICIES, remotes: pods, policies: POLICIES });
     compiler.update(
       changesBetween(NO_RESOURCES, {

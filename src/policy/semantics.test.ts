@@ -217,7 +217,10 @@ describe("what cannot be carried out fails closed", () => {
 
   test("Log of the temporary policy of an upgrade has a limit that loses no peer of a busy host", () => {
     const rateOf = (name: string) => {
-      const compiler = compiled({ ...BASE, globalNetworkPolicies: [globalPolicy(name, { ingress: [{ action: "Log" }] })] });
+      const compiler = compiled({
+        ...BASE,
+        globalNetworkPolicies: [globalPolicy(name, { ingress: [{ action: "Log" }] })],
+      });
       const rules = [...compiler.table.chains.values()].flatMap((chain) => chain.rules);
       return rules.flatMap(({ expressions }) => expressions).find((each) => each.kind === "limit")?.rate;
     };

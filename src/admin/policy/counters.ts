@@ -54,9 +54,7 @@ export const policyCounters: Command = {
     const all = countedRules(read, names.ofInterface);
     const wish = wishOf(all, names, { wanted, forWhom: given.values.get("for") });
     const hasDropped = given.switches.has("dropped");
-    const rows = all.filter(
-      (row) => wish.isWanted(row) && (hasDropped ? isDrop(row) : matters(row, given.switches)),
-    );
+    const rows = all.filter((row) => wish.isWanted(row) && (hasDropped ? isDrop(row) : matters(row, given.switches)));
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ rules: rows }, undefined, 2)}\n`);
     else if (rows.length > 0) context.stdout(tableOf(rows));
     if (wish.isOfEndpoint && !wantsJson(given) && rows.some(({ endpoints }) => endpoints.length > 1))

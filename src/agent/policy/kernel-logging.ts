@@ -32,7 +32,9 @@ export function findLogging(kernel: SocketOpener, report: (message: string) => v
 /** Policy without reports and limits is better than a table that the kernel refuses. */
 export function loggingFrom({ report, limit }: LoggingRefusals, tell: (message: string) => void): KernelLogging {
   if (report !== undefined)
-    tell(`Rules do not report dropped packets, so "${identity.adminTool} policy trace --dropped" ${reasonOf(report, LOG)}`);
+    tell(
+      `Rules do not report dropped packets, so "${identity.adminTool} policy trace --dropped" ${reasonOf(report, LOG)}`,
+    );
   if (limit !== undefined) tell(`Policies with the action Log ${reasonOf(limit, LIMIT)}`);
   return { dropGroup: report === undefined ? DROP_GROUP : undefined, hasLimit: limit === undefined };
 }

@@ -6,7 +6,6 @@ import { ImitatedTable } from "../../../test/support/imitated-table.ts";
 import { changesBetween, NO_RESOURCES, sidecarsOf } from "../../../test/support/policy-changes.ts";
 import { proofSize } from "../../../test/support/proof-size.ts";
 import { histories, LOCAL_NODE, packets, passages } from "../../../test/support/random-cluster.ts";
-import { DROP_GROUP } from "../../firewall/policy-table.ts";
 import { type HostEndpoint, hostEndpoint } from "../../model/host-endpoint.ts";
 import { PolicyCompiler } from "../compile/compiler.ts";
 import { elementsOfRanges } from "../compile/range-elements.ts";
@@ -29,7 +28,7 @@ interface AppliedBatch {
 
 /** Applies the changes of a random history; `visit` is called after each batch. */
 function play(history: readonly PolicyResources[], visit: (applied: AppliedBatch) => void): void {
-  const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true, dropGroup: DROP_GROUP });
+  const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true, dropGroup: 7 });
   const kernel = new ImitatedTable();
   kernel.apply(wholeTable(TABLE, compiler.table, ""));
   compiler.takeDelta();
@@ -46,7 +45,7 @@ function play(history: readonly PolicyResources[], visit: (applied: AppliedBatch
 }
 
 function tableOf(cluster: PolicyResources): DesiredTable {
-  const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true, dropGroup: DROP_GROUP });
+  const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true, dropGroup: 7 });
   compiler.update(changesBetween(NO_RESOURCES, cluster));
   compiler.setSidecars(sidecarsOf(cluster));
   return compiler.table;
@@ -109,7 +108,7 @@ test("a host endpoint for all interfaces replaces one that names its interface: 
     ...NO_RESOURCES,
     hostEndpoints: [hostEndpoint.make({ name: "one" }, { node: LOCAL_NODE, interfaceName })],
   });
-  const compiler = new PolicyCompiler({ node: LOCAL_NODE, dropGroup: DROP_GROUP });
+  const compiler = new PolicyCompiler({ node: LOCAL_NODE, dropGroup: 7 });
   compiler.update(changesBetween(NO_RESOURCES, named("eth0")));
   compiler.takeDelta();
   compiler.update(changesBetween(named("eth0"), named("*")));
