@@ -8,6 +8,8 @@ export const POLICY_TABLE: TableReference = { family: "inet", name: identity.pol
 
 /** The log group (NFLOG) of the kernel to which rules of the table report the packets that they drop. Costs nothing while nobody listens. */
 export const DROP_GROUP = 30_308;
+/** No rule reports to it: who listens to the other one holds this one, also while it pauses. */
+export const DROP_LOCK_GROUP = DROP_GROUP + 1;
 
 export async function hasPolicyTable(netfilter: NetfilterAccess): Promise<boolean> {
   return (await netfilter.withSocket((socket) => findTable(socket, POLICY_TABLE))) !== undefined;

@@ -1,9 +1,8 @@
 /**
  * Packets that rules send to a log group of the kernel (nfnetlink_log), with the text that the rule gives them. The kernel copies
  * packets only while somebody listens, as many as fit into the buffer of the socket, and forgets the listener with the socket, however
- * the process ends. A group has one listener.
+ * the process ends. A group has one listener: the kernel refuses another one with EPERM.
  */
-import { readFileSync } from "node:fs";
 import type { MessageCursor } from "./netlink/message-reader.ts";
 import type { NetlinkRequest } from "./netlink/request.ts";
 import { drain } from "./netlink-group.ts";
@@ -23,6 +22,8 @@ const COPIED_BYTES = 128;
 const FLUSH_TIMEOUT = 5;
 /** Some hundred packets. */
 const BUFFER_BYTES = 256 * 1024;
+/** More than the buffer has room for: beyond, they arrive as fast as they are read. */
+const MOST_MESSAGES = 2_000;
 
 export interface GroupPacket {
   /** Of the rule. */
@@ -33,7 +34,7 @@ export interface GroupPacket {
 
 export interface GroupReading {
   readonly packets: readonly GroupPacket[];
-  /** Some did not fit into the buffer. */
+  /** Some did not fit into the buffer, or are too many. */
   readonly hasLost: boolean;
 }
 
@@ -46,33 +47,33 @@ export interface GroupListener {
   close(): void;
 }
 
-export function listenToGroup(group: number): GroupListener {
+/** `lock`: another group, without packets, which is held also while the listener pauses, so that there is never a second one. */
+export function listenToGroup(group: number, lock: number): GroupListener {
+  const held = boundTo(lock);
   let socket: NetlinkSocket | undefined;
-  const close = () => {
+  const pause = () => {
     if (socket !== undefined) closeNetlinkSocket(socket);
     socket = undefined;
   };
   const resume = () => {
     socket ??= boundTo(group);
   };
-  resume();
+  const close = () => {
+    pause();
+    closeNetlinkSocket(held);
+  };
+  try {
+    resume();
+  } catch (failure) {
+    close();
+    throw failure;
+  }
   return {
     read: () => (socket === undefined ? { packets: [], hasLost: false } : readFrom(socket)),
-    pause: close,
+    pause,
     resume,
     close,
   };
-}
-
-/** Whether a process of this network namespace listens to the group. */
-export function hasListener(group: number): boolean {
-  try {
-    const lines = readFileSync("/proc/net/netfilter/nfnetlink_log", "utf8").split("\n");
-    return lines.some((line) => line.trim().split(/\s+/)[0] === String(group));
-  } catch {
-    // The module is not loaded, so nobody does.
-    return false;
-  }
 }
 
 function boundTo(group: number): NetlinkSocket {
@@ -106,11 +107,15 @@ function bindRequest(group: number): NetlinkRequest {
 
 function readFrom(socket: NetlinkSocket): GroupReading {
   const packets: GroupPacket[] = [];
-  const outcome = drain(socket, (message) => {
-    const packet = readPacket(message);
-    if (packet !== undefined) packets.push(packet);
-  });
-  return { packets, hasLost: outcome === "lost" };
+  const outcome = drain(
+    socket,
+    (message) => {
+      const packet = readPacket(message);
+      if (packet !== undefined) packets.push(packet);
+    },
+    MOST_MESSAGES,
+  );
+  return { packets, hasLost: outcome !== "complete" };
 }
 
 function readPacket(message: MessageCursor): GroupPacket | undefined {

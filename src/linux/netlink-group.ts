@@ -18,12 +18,20 @@ export function joinGroups(socket: NetlinkSocket, groups: readonly number[], buf
   socket.channel.join(groups, bufferBytes);
 }
 
-/** Reads what has arrived. Returns `lost` if messages did not fit into the socket's buffer. */
-export function drain(socket: NetlinkSocket, onMessage: OnMessage): "complete" | "lost" {
+/**
+ * Reads what has arrived. Returns `lost` if messages did not fit into the socket's buffer, and `more` if it stopped after `most`
+ * messages: what arrives as fast as it is read would never end.
+ */
+export function drain(
+  socket: NetlinkSocket,
+  onMessage: OnMessage,
+  most = Number.POSITIVE_INFINITY,
+): "complete" | "lost" | "more" {
   let outcome: "complete" | "lost" = "complete";
-  for (;;) {
+  for (let count = 0; ; ) {
+    if (count >= most) return "more";
     const received = receiveOrErrno(socket);
-    if (typeof received !== "number") while (received.next()) onMessage(received);
+    if (typeof received !== "number") for (; received.next(); count++) onMessage(received);
     else if (received === errnoOf("EAGAIN")) return outcome;
     else if (received === errnoOf("ENOBUFS")) outcome = "lost";
     else throw new KernelError("read the kernel's messages", received);

@@ -59,3 +59,6 @@ function checkHttp({ ingress = [], doNotTrack, preDNAT }: GlobalNetworkPolicySpe
     http === undefined ? [] : [{ path: `spec.ingress[${index}].http`, value: http, message: HTTP_BEFORE_ROUTING }],
   );
 }
+
+/** The temporary policy that logs and allows the traffic of hosts while the default of their host endpoints changes. */
+export const UPGRADE_POLICY = "allow-all-upgrade";

@@ -6,6 +6,7 @@ import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { parseAddress } from "../ip/address.ts";
 import { encodeBatch } from "../linux/nftables/batch-writer.ts";
+import { UPGRADE_POLICY } from "../model/global-network-policy.ts";
 import { globalNetworkSet } from "../model/global-network-set.ts";
 import { GLOBAL_NETWORK_POLICY, NETWORK_POLICY, TIER } from "../model/kinds.ts";
 import { networkPolicy } from "../model/network-policy.ts";
@@ -195,6 +196,36 @@ describe("what cannot be carried out fails closed", () => {
     compiler.update({ ...none, globalNetworkPolicies: [unreadable(GLOBAL_NETWORK_POLICY.key({ name: "broken" }))] });
 
     expect([interpreted(compiler), interpreted(compiler, other)]).toEqual(["deny", "deny"]);
+  });
+
+  test("the name of an unreadable policy cannot make a comment or a log line longer than the kernel takes", () => {
+    const logging = globalPolicy("é".repeat(80), { ingress: [{ action: "Log" }] });
+    const compiler = new PolicyCompiler({ node: NODE, dropGroup: 7 });
+    compiler.update(changesBetween(NO_RESOURCES, { ...BASE, globalNetworkPolicies: [logging] }));
+    const key = GLOBAL_NETWORK_POLICY.key({ name: "é".repeat(110) });
+    compiler.update({ ...none, globalNetworkPolicies: [unreadable(key)] });
+
+    const rules = [...compiler.table.chains.values()].flatMap((chain) => chain.rules);
+    const prefixes = rules.flatMap(({ expressions }) =>
+      expressions.flatMap((each) => (each.kind === "log" ? [each.prefix] : [])),
+    );
+    const comments = rules.flatMap(({ comment }) => (comment === undefined ? [] : [comment]));
+    expect(Math.max(...[...prefixes, ...comments].map((text) => Buffer.byteLength(text)))).toBeWithin(100, 128);
+    for (const text of [...prefixes, ...comments]) expect(text.isWellFormed() && !text.includes("\ufffd")).toBe(true);
+    expect(comments).toContainEqual(expect.stringMatching(/^é+ ingress 0$/));
+    expect(prefixes).toContainEqual(expect.stringMatching(/ é+ ingress rule 1: $/));
+  });
+
+  test("Log of the temporary policy of an upgrade has a limit that loses no peer of a busy host", () => {
+    const rateOf = (name: string) => {
+      const compiler = compiled({
+        ...BASE,
+        globalNetworkPolicies: [globalPolicy(name, { ingress: [{ action: "Log" }] })],
+      });
+      const rules = [...compiler.table.chains.values()].flatMap((chain) => chain.rules);
+      return rules.flatMap(({ expressions }) => expressions).find((each) => each.kind === "limit")?.rate;
+    };
+    expect(["x", UPGRADE_POLICY, `default.${UPGRADE_POLICY}`].map(rateOf)).toEqual([10n, 1_000n, 1_000n]);
   });
 
   test("an unreadable policy denies also what a policy of an earlier tier allows", () => {

@@ -46,9 +46,8 @@ export const FORMER_AGENT_CONFIGURATION = { kind: "FelixConfiguration", plural: 
 /** Annotation of a moved object: the UID of the one that it was copied from. */
 export const FORMER_UID = `${identity.labelPrefix}former-uid`;
 
-/** Label of host endpoints for all interfaces, and the policy that allowed their traffic while their default changed. */
+/** Label of host endpoints for all interfaces whose traffic the temporary policy allows while their default changes. */
 export const UPGRADE_MARK = "host-endpoint-upgrade";
-export const UPGRADE_POLICY = "allow-all-upgrade";
 
 /** The container of application layer policy beside the proxy of a mesh. */
 export const FORMER_SIDECAR = "dikastes";

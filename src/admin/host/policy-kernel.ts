@@ -1,9 +1,9 @@
 /** What the admin tool reads of the policy in the kernel of this host. Loaded only by the commands that need it. */
 import { PluginError } from "../../errors.ts";
-import { DROP_GROUP, POLICY_TABLE } from "../../firewall/policy-table.ts";
+import { DROP_GROUP, DROP_LOCK_GROUP, POLICY_TABLE } from "../../firewall/policy-table.ts";
 import { identity } from "../../identity.ts";
 import { isKernelError } from "../../linux/kernel-error.ts";
-import { type GroupListener, hasListener, listenToGroup } from "../../linux/log-group.ts";
+import { type GroupListener, listenToGroup } from "../../linux/log-group.ts";
 import { directNetfilter } from "../../linux/netfilter-access.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import { findTable, listElements, listRuleCounts, listRules, listSets } from "../../linux/nftables/read.ts";
@@ -47,15 +47,25 @@ export async function openDropLog(): Promise<GroupListener | undefined> {
         details: `an earlier release of ${identity.nodeAgent} wrote them, so restart it; or the kernel lacks nfnetlink_log ("${identity.adminTool} node checksystem")`,
       },
     );
-  if (hasListener(DROP_GROUP))
+  const listener = unlessTaken(() => listenToGroup(DROP_GROUP, DROP_LOCK_GROUP));
+  return { ...listener, resume: () => unlessTaken(listener.resume) };
+}
+
+/** The caller has read the table, so it is root: the kernel refuses it only because another process has the group. */
+function unlessTaken<Result>(listen: () => Result): Result {
+  try {
+    return listen();
+  } catch (cause) {
+    if (!isKernelError(cause, "EPERM", "EBUSY")) throw cause;
     throw new PluginError(
       "kernel-refused",
       `Cannot follow dropped packets: another process does (log group ${DROP_GROUP})`,
       {
         details: `another "${identity.adminTool} policy trace --dropped" runs on this host; the kernel reports to one at a time`,
+        cause,
       },
     );
-  return asRoot("follow dropped packets", async () => listenToGroup(DROP_GROUP));
+  }
 }
 
 /** `number`: another one for each tracer that runs at the same time. */

@@ -1,12 +1,15 @@
 import { listed } from "../../counted.ts";
+import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
 import { originWords, readRuleComment } from "../../policy/table/rule-comment.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, UsageError, wantsJson } from "../command.ts";
+import { nameOfNode } from "../node/node-name.ts";
 import { type Page, stdoutPage } from "../page.ts";
 import { formatTable } from "../table.ts";
 import type { InterfacesOfChains, PolicyCounts } from "./chain-interfaces.ts";
+import { titleOf, workloadsNamed } from "./explain-peer.ts";
 import { withPeerNames } from "./peer-names.ts";
 
 export const policyCounters: Command = {
@@ -17,20 +20,27 @@ export const policyCounters: Command = {
     "Runs on the node, as root. Reads the counters of the rules in the kernel. Counted are the packets that a rule decides about or logs: the",
     "first of a connection, and those that are dropped; later packets of an allowed connection pass before all rules.",
     "Shows the rules of policies, and what else has decided about a packet; --all shows the rest. The column ENDPOINTS names the containers",
-    "and host endpoints of this node that the rule is evaluated for.",
+    "and host endpoints of this node that the rule is evaluated for. A name that is not of a policy is taken for a container: shows the rules",
+    "that are evaluated for it. The kernel counts a rule once for all endpoints of its row. -o json has the same rows.",
     "A counter continues when the agent writes its rule again, also after a restart of the agent. It begins at 0 when the policy is created,",
     "when the first workload that it selects starts on this node, and after a reboot. The lines about the end of a tier and about profiles",
     "begin at 0 also when the list of policies that apply to a workload changes; the metrics of the agent do not.",
   ].join("\n"),
-  operands: "[POLICY]",
+  operands: "[POLICY|WORKLOAD]",
   options: [
     { name: "dropped", summary: "Show only rules that dropped packets" },
+    {
+      name: "for",
+      value: "WORKLOAD|HOST",
+      summary: "Show the rules that are evaluated for NAMESPACE/POD, a container or hostendpoint/NAME of this node",
+    },
     { name: "all", summary: "Show also rules of the product itself that have decided about no packet" },
   ],
   needsDatastore: true,
   examples: [
     { command: "policy counters", does: "Which rules match, and how often?" },
     { command: "policy counters shop/db", does: "The rules of one policy: NAMESPACE/NAME, or NAME of a global policy" },
+    { command: "policy counters --for shop/web", does: "The rules that are evaluated for one container" },
     { command: "policy counters --dropped", does: "What is dropped on this node, and for which containers?" },
     { command: "policy counters -o json", does: "As JSON for a script" },
   ],
@@ -42,43 +52,91 @@ export const policyCounters: Command = {
       context.stderr(noPolicyTable());
       return EXIT_FAILED;
     }
+    const names = await endpointNames(context, given, read);
+    const all = countedRules(read, names.ofInterface);
+    const wish = wishOf(all, names, { wanted, forWhom: given.values.get("for") });
     const hasDropped = given.switches.has("dropped");
-    const isWanted = (row: CountedRule) =>
-      (wanted === undefined || row.policy === wanted) && (hasDropped ? isDrop(row) : matters(row, given.switches));
-    const nameOf = await endpointNames(context, given, read);
-    const rows = countedRules(read, nameOf).filter(isWanted);
+    const rows = all.filter((row) => wish.isWanted(row) && (hasDropped ? isDrop(row) : matters(row, given.switches)));
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ rules: rows }, undefined, 2)}\n`);
     else if (rows.length > 0) context.stdout(tableOf(rows, stdoutPage(context)));
+    if (wish.isOfEndpoint && !wantsJson(given) && rows.some(({ endpoints }) => endpoints.length > 1))
+      context.stderr("Note: a rule counts packets of all endpoints in its row.\n");
     if (rows.length > 0) return EXIT_OK;
-    if (wanted === undefined || hasDropped) {
-      if (!wantsJson(given))
-        context.stderr(hasDropped ? "No packet was dropped.\n" : "No rule has counted a packet.\n");
-      return EXIT_OK;
+    if (wish.missing !== undefined && !hasDropped) {
+      context.stderr(wish.missing);
+      return EXIT_FAILED;
     }
-    context.stderr(
-      `No rule of policy ${quoted(wanted)} is in the kernel: it selects no workload of this node, or does not exist\n`,
-    );
-    return EXIT_FAILED;
+    if (!wantsJson(given)) context.stderr(hasDropped ? "No packet was dropped.\n" : "No rule has counted a packet.\n");
+    return EXIT_OK;
   },
 };
+
+interface Wish {
+  isWanted(row: CountedRule): boolean;
+  readonly isOfEndpoint: boolean;
+  /** What to say if there is no row. */
+  readonly missing?: string;
+}
+
+/** A policy and a container may have the same name: then the operand is the policy, and `--for` the container. */
+function wishOf(
+  all: readonly CountedRule[],
+  names: EndpointNames,
+  { wanted, forWhom }: { readonly wanted: string | undefined; readonly forWhom: string | undefined },
+): Wish {
+  const isOfPolicy = ({ policy }: CountedRule) => wanted === undefined || policy === wanted;
+  const isPolicy = all.some(isOfPolicy);
+  const word = forWhom ?? (isPolicy ? undefined : wanted);
+  const titles = word === undefined ? [] : names.titlesOf(word);
+  if (word !== undefined && titles.length > 0) {
+    const isEvaluated = ({ endpoints }: CountedRule) => endpoints.some((name) => titles.includes(name));
+    return {
+      isWanted: (row) => isEvaluated(row) && (forWhom === undefined || isOfPolicy(row)),
+      isOfEndpoint: true,
+      missing: `No rule is evaluated for ${quoted(word)} on this node\n`,
+    };
+  }
+  if (forWhom !== undefined)
+    throw new PluginError("resource-missing", `Cannot find workload or host endpoint ${quoted(forWhom)} on this node`, {
+      details: `use NAMESPACE/POD, the ID or name of a container, or hostendpoint/NAME`,
+    });
+  if (wanted === undefined) return { isWanted: () => true, isOfEndpoint: false };
+  const missing = `No rule of policy ${quoted(wanted)} is in the kernel: it selects no workload of this node, or does not exist; nor has a container of this node this name\n`;
+  return { isWanted: isOfPolicy, isOfEndpoint: false, missing };
+}
 
 export function noPolicyTable(): string {
   const agent = identity.nodeAgent;
   return `This host has no policy table: there is no policy, or ${agent} does not run (systemctl status ${agent})\n`;
 }
 
-/** By interface; the name of the interface itself if it is of no known endpoint. */
+interface EndpointNames {
+  /** The name of the interface itself if it is of no known endpoint. */
+  ofInterface(interfaceName: string): string;
+  /** As in the column ENDPOINTS: the endpoints of this node that the user may mean. */
+  titlesOf(word: string): readonly string[];
+}
+
 async function endpointNames(
   context: Context,
   given: Parameters<Command["run"]>[1],
   { interfacesOf }: PolicyCounts,
-): Promise<(interfaceName: string) => string> {
-  if (interfacesOf.size === 0) return (name) => name;
-  const hostName = await context.hostName();
+): Promise<EndpointNames> {
+  if (interfacesOf.size === 0) return { ofInterface: (name) => name, titlesOf: () => [] };
+  const node = await nameOfNode(context, given).catch(() => context.hostName());
+  const addresses = await context.hostAddresses().catch(() => []);
+  const interfaces = Array.from(
+    Map.groupBy(addresses, ({ link }) => link.name),
+    ([name, own]) => ({ name, addresses: own.map(({ address }) => address) }),
+  );
   return withPeerNames({ context, given, isNeeded: false }, async (names) => {
-    const all = new Set(Array.from(interfacesOf.values()).flat());
-    const known = new Map(Array.from(all, (name) => [name, names.ofInterface(name, hostName) ?? `interface ${name}`]));
-    return (name) => known.get(name) ?? name;
+    const known = names.ofInterfaces(node, interfaces);
+    const here = new Set(known.values());
+    return {
+      ofInterface: (name) => known.get(name) ?? `interface ${name}`,
+      titlesOf: (word) =>
+        [word, ...workloadsNamed(word, names.known.endpoints).map(titleOf)].filter((title) => here.has(title)),
+    };
   });
 }
 

@@ -41,6 +41,8 @@ beforeAll(async () => {
   const globals = {
     "first.all": { ...OWN, tier: "first", types: ["Ingress" as const, "Egress" as const] },
     early: { ...OWN, tier: "default", selector: "has(role)", order: 9, preDNAT: true, applyOnForward: true },
+    nobody: { ...OWN, tier: "default", namespaceSelector: "team == 'a'", serviceAccountSelector: "has(role)" },
+    hosts: { ...OWN, tier: "default", selector: "app == 'db'", preDNAT: true, applyOnForward: true },
     late: { ...OWN, tier: "default", selector: "has(role) || app == 'db'", order: 1, types: ["Ingress" as const] },
   };
   for (const [name, spec] of Object.entries(globals))
@@ -69,6 +71,13 @@ describe("describe", () => {
     expect(await described("networkpolicy typo -n shop")).toContain(
       `Selects:      none: no endpoint of namespace "shop" matches ap == 'db'; see "${identity.adminTool} get workloadendpoints -n shop --show-labels"\n`,
     );
+  });
+
+  test("names every criterion of a policy that selects nobody", async () => {
+    expect(await described("globalnetworkpolicy nobody")).toContain(
+      "none: no endpoint matches selector all(), namespaceSelector team == 'a' and serviceAccountSelector has(role); see",
+    );
+    expect(await described("globalnetworkpolicy hosts")).toContain("none: no host endpoint matches app == 'db'; see");
   });
 
   test("lists the policies of a workload endpoint in the order of evaluation", async () => {

@@ -59,13 +59,26 @@ function endpointsOf(policy: AnyPolicy, resources: PolicyResources): readonly An
   return all.filter((endpoint) => selectsEndpoint(enforced, endpoint, resources));
 }
 
-function whyNone({ kind, metadata, spec }: AnyPolicy): string {
-  const selector = spec.selector?.trim() || "all()";
-  const where = metadata.namespace === undefined ? "no endpoint" : `no endpoint of namespace "${metadata.namespace}"`;
+function whyNone(policy: AnyPolicy): string {
+  const { kind, metadata } = policy;
+  const noun = isBeforeRouting(policy) ? "no host endpoint" : "no endpoint";
+  const where = metadata.namespace === undefined ? noun : `${noun} of namespace "${metadata.namespace}"`;
   const show = metadata.namespace === undefined ? "-A" : `-n ${metadata.namespace}`;
   const labels = `${identity.adminTool} get workloadendpoints ${show} --show-labels`;
   const hosts = kind === "GlobalNetworkPolicy" ? `, "${identity.adminTool} get hostendpoints --show-labels"` : "";
-  return `${where} matches ${selector}; see "${labels}"${hosts}`;
+  return `${where} matches ${criteriaWords(policy)}; see "${labels}"${hosts}`;
+}
+
+function criteriaWords(policy: AnyPolicy): string {
+  const { selector, serviceAccountSelector } = policy.spec;
+  const namespaces = policy.kind === "GlobalNetworkPolicy" ? policy.spec.namespaceSelector : undefined;
+  const own = selector?.trim() || "all()";
+  const more = [
+    ...(namespaces === undefined ? [] : [`namespaceSelector ${namespaces}`]),
+    ...(serviceAccountSelector === undefined ? [] : [`serviceAccountSelector ${serviceAccountSelector}`]),
+  ];
+  const last = more.pop();
+  return last === undefined ? own : `${[`selector ${own}`, ...more].join(", ")} and ${last}`;
 }
 
 function countWords(endpoints: readonly AnyEndpoint[]): string {

@@ -162,7 +162,7 @@ export function nodeAddresses({ spec }: Node): readonly Address[] {
 }
 
 /** `word`: with or without a namespace. */
-function workloadsNamed(word: string, endpoints: readonly WorkloadEndpoint[]): readonly WorkloadEndpoint[] {
+export function workloadsNamed(word: string, endpoints: readonly WorkloadEndpoint[]): readonly WorkloadEndpoint[] {
   const slash = word.indexOf("/");
   if (slash === -1) return namedBy(word, endpoints, workloadNames);
   const within = endpoints.filter(({ metadata }) => (metadata.namespace ?? "") === word.slice(0, slash));

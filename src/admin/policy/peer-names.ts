@@ -2,6 +2,8 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import { isFinished } from "../../model/finished-pods.ts";
+import { interfaceOwners } from "../../policy/compile/host-interfaces.ts";
+import type { HostInterface } from "../../policy/host-interface.ts";
 import type { AnyEndpoint } from "../../policy/judge/resources.ts";
 import { readPolicy } from "../../policy/read-resources.ts";
 import type { Context, Given } from "../command.ts";
@@ -49,13 +51,17 @@ export class PeerNames {
 
   readonly nameOf = (address: Address): string | undefined => this.byAddress.get(formatAddress(address));
 
-  /** The workload or host endpoint of this host that has the interface. */
-  ofInterface(interfaceName: string, hostName: string): string | undefined {
-    const { endpoints, hostEndpoints } = this.known;
-    const workload = oneOf(endpoints, interfaceName, hostName);
-    if (workload !== undefined) return titleOf(workload);
-    const host = oneOf(hostEndpoints, interfaceName, hostName);
-    return host && `hostendpoint/${host.metadata.name}`;
+  /** Of each interface of the node: its workload endpoint, or the host endpoint that the agent takes for it; `*`: for all others. */
+  ofInterfaces(node: string, interfaces: readonly HostInterface[]): ReadonlyMap<string, string> {
+    const isHere = ({ spec }: AnyEndpoint) => spec.node === node;
+    const hosts = this.known.hostEndpoints.filter(isHere);
+    const owners = interfaceOwners(new Map(hosts.map((host) => [host.metadata.name, host])), interfaces, []);
+    return new Map([
+      ...Array.from(owners, ([interfaceName, host]) => [interfaceName, `hostendpoint/${host}`] as const),
+      ...this.known.endpoints
+        .filter((endpoint) => isHere(endpoint) && !isFinished(endpoint))
+        .map((endpoint) => [endpoint.spec.interfaceName ?? "", titleOf(endpoint)] as const),
+    ]);
   }
 
   /** A container may be younger than what was read: reads again if none of these addresses is known. */
@@ -83,15 +89,4 @@ export class PeerNames {
     ]);
     this.readAt = this.context.now().getTime();
   }
-}
-
-/** Interfaces of two hosts may have the same name. */
-function oneOf<Endpoint extends AnyEndpoint>(
-  endpoints: readonly Endpoint[],
-  interfaceName: string,
-  hostName: string,
-): Endpoint | undefined {
-  const found = endpoints.filter(({ spec }) => spec.interfaceName === interfaceName);
-  const [only, ...more] = found;
-  return more.length === 0 ? only : found.find(({ spec }) => spec.node?.toLowerCase() === hostName.toLowerCase());
 }

@@ -24,7 +24,7 @@ export const FLOW_OPTIONS: readonly Option[] = [
   {
     name: "protocol",
     value: "PROTOCOL",
-    summary: "tcp, udp, sctp, icmp or a number; default: tcp with a port, otherwise any",
+    summary: "tcp, udp, sctp, icmp or a number; default: tcp with a port, otherwise any; of all dropped packets any",
   },
   { name: "port", value: "PORT", summary: "Destination port; default: any" },
   { name: "source-port", value: "PORT", summary: "Source port; default: any" },
@@ -47,9 +47,11 @@ export function flowsOf(given: Given, ends: { readonly from?: Peer; readonly to?
   const port = readNumber("port", values.get("port"), 65_535);
   const sourcePort = readNumber("source-port", values.get("source-port"), 65_535);
   const hasPort = (port ?? sourcePort) !== undefined;
-  const named = values.get("protocol") ?? (hasPort ? "tcp" : undefined);
+  // All dropped packets are looked at: those of any protocol may have the port.
+  const isOfAll = given.switches.has("dropped") && ends.from === undefined && ends.to === undefined;
+  const named = values.get("protocol") ?? (hasPort && !isOfAll ? "tcp" : undefined);
   const protocol = named === undefined ? undefined : readProtocol(named);
-  if (hasPort && (typeof protocol !== "number" || !WITH_PORTS.has(protocol)))
+  if (hasPort && named !== undefined && (typeof protocol !== "number" || !WITH_PORTS.has(protocol)))
     throw new UsageError(`"--${port === undefined ? "source-port" : "port"}" needs --protocol tcp, udp or sctp`);
   const wanted = wantedFamily(given);
   const flows = ([4, 6] as const).flatMap((family): Flow[] => {

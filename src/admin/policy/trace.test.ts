@@ -1,11 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { address } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { identity } from "../../identity.ts";
 import type { GroupListener, GroupPacket } from "../../linux/log-group.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import type { TraceEvent } from "../../linux/nftables/trace.ts";
-import { ENDPOINT } from "../../model/kinds.ts";
+import { type HostEndpoint, hostEndpoint } from "../../model/host-endpoint.ts";
+import { ENDPOINT, HOST_ENDPOINT } from "../../model/kinds.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { verdictElement } from "../../policy/render/verdict-element.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
@@ -164,19 +166,20 @@ describe("policy trace --dropped", () => {
   const drop = (prefix: string, bytes = UDP): GroupPacket => ({ prefix, bytes });
 
   /** Reports these packets, one list in each round. */
-  const dropping = (...rounds: readonly (readonly GroupPacket[])[]) => {
+  const dropping = (...rounds: readonly (readonly GroupPacket[])[]) => droppingWith({}, ...rounds);
+  const droppingWith = (more: { readonly hasLost?: boolean }, ...rounds: readonly (readonly GroupPacket[])[]) => {
     const calls: string[] = [];
     const left = [...rounds];
     const log: GroupListener = {
-      read: () => ({ packets: left.shift() ?? [], hasLost: false }),
+      read: () => ({ packets: left.shift() ?? [], hasLost: more.hasLost ?? false }),
       pause: () => void calls.push("pause"),
       resume: () => void calls.push("resume"),
       close: () => void calls.push("close"),
     };
-    const run = (words: string, more: AdminSurroundings = {}) =>
+    const run = (words: string, surroundings: AdminSurroundings = {}) =>
       runInside(["policy", "trace", "--dropped", ...words.split(" ").filter(Boolean)], {
         openDropLog: async () => log,
-        ...more,
+        ...surroundings,
       });
     return { run, calls };
   };
@@ -207,7 +210,8 @@ describe("policy trace --dropped", () => {
     expect(linesOf((await dropping(two).run("--count 1 -o json")).stdout)).toHaveLength(1);
     const shown = async (words: string) => (await dropping(two).run(`--timeout 1 -o json ${words}`)).code;
     expect(await shown("--protocol udp --port 5000")).toBe(EXIT_OK);
-    expect(await shown("--port 5000")).toBe(EXIT_FAILED);
+    expect(await shown("--port 5000")).toBe(EXIT_OK);
+    expect(await shown("--protocol tcp --port 5000")).toBe(EXIT_FAILED);
     expect(await shown("--protocol udp --port 53")).toBe(EXIT_FAILED);
     expect(await shown("--ip-version 6")).toBe(EXIT_FAILED);
   });
@@ -218,6 +222,26 @@ describe("policy trace --dropped", () => {
     const { stderr } = await run("--timeout 2");
     expect(stderr.split("\n").filter((line) => line.startsWith("Warning: there are more packets"))).toHaveLength(1);
     expect(calls).toEqual(["pause", "resume", "close"]);
+  });
+
+  const TO_PORT_53 = UDP.map((byte, index) => (index === 22 ? 0 : index === 23 ? 53 : byte));
+  const others = (length: number) => Array.from({ length }, () => drop("a ingress 0"));
+
+  test("finds the wanted packet among many others, which do not use up what is shown in a second", async () => {
+    const { run, calls } = dropping([...others(500), drop("b ingress 0", TO_PORT_53)]);
+    const { code, stdout, stderr } = await run("--protocol udp --port 53 --timeout 1 -o json");
+    expect([code, linesOf(stdout)[0]?.destination?.port]).toEqual([EXIT_OK, 53]);
+    expect([stderr, calls]).toEqual([expect.not.stringContaining("Warning"), ["close"]]);
+  });
+
+  test("does not say that nothing was dropped if it could not look at all packets", async () => {
+    for (const { run, calls } of [dropping(others(20_000)), droppingWith({ hasLost: true })]) {
+      const { code, stderr } = await run("--protocol udp --port 53 --timeout 1");
+      expect([code, stderr]).toEqual([EXIT_FAILED, expect.stringContaining("Warning: there are more packets")]);
+      expect(stderr).not.toContain("no packet");
+      expect(stderr).toContain("not all dropped packets were looked at");
+      expect(calls).toContain("pause");
+    }
   });
 
   test("runs until Ctrl-C, which is no error", async () => {
@@ -267,7 +291,9 @@ describe("policy counters", () => {
     ]),
   };
   const rowsOf = async (words: string) => {
-    const { code, stdout } = await runInside(words.split(" "), { policyCounts, store: await named() });
+    const { code, stdout } = await runInside(words.split(" "), {
+      ...{ policyCounts, store: await named(), hostName: "here" },
+    });
     return [
       code,
       ...stdout
@@ -292,10 +318,63 @@ describe("policy counters", () => {
     ]);
   });
 
+  test("names the host endpoints of this node, also one that expects an address of the interface", async () => {
+    const store = await named();
+    const hosts: Readonly<Record<string, HostEndpoint["spec"]>> = {
+      "a-other": { node: "other", interfaceName: "eth0" },
+      "b-other": { node: "other", interfaceName: "eth1" },
+      "by-address": { node: "here", expectedIPs: ["192.0.2.7"] },
+      "by-name": { node: "here", interfaceName: "eth0" },
+      rest: { node: "here", interfaceName: "*" },
+    };
+    for (const [name, spec] of Object.entries(hosts)) {
+      const value = hostEndpoint.write(hostEndpoint.make({ name }, spec));
+      await store.commit([{ kind: "put", key: HOST_ENDPOINT.key({ name }), value }]);
+    }
+    const interfaces = ["eth0", "eth1", "eth2", "*"];
+    const { stdout } = await runInside(["policy", "counters", "-o", "json"], {
+      ...{ store, hostName: "here" },
+      hostAddresses: [
+        {
+          address: address("192.0.2.7"),
+          length: 24,
+          link: { name: "eth2", mtu: 1_500, defaultRoutes: [] },
+        },
+      ],
+      policyCounts: {
+        counts: interfaces.map((name) => count(`${name} ingress 0`, "drop", 1, name)),
+        interfacesOf: new Map(interfaces.map((name) => [name, [name]])),
+      },
+    });
+    const rows: readonly { policy: string; endpoints: readonly string[] }[] = JSON.parse(stdout).rules;
+    expect(Object.fromEntries(rows.map(({ policy, endpoints }) => [policy, endpoints.join()]))).toEqual({
+      "*": "hostendpoint/rest",
+      eth0: "hostendpoint/by-name",
+      eth1: "interface eth1",
+      eth2: "hostendpoint/by-address",
+    });
+  });
+
   test("shows one policy, only what was dropped, or also what has decided nothing", async () => {
     expect((await rowsOf("policy counters shop/db")).slice(2)).toHaveLength(3);
     expect((await rowsOf("policy counters --dropped")).slice(2)).toHaveLength(3);
     expect((await rowsOf("policy counters --all")).slice(2)).toContainEqual(["IPIP of a workload", "Deny", "0", "0"]);
+  });
+
+  test("shows the rows of a container, and says which counts it shares", async () => {
+    const rows = [
+      ["shop/db", "ingress", "3", "Allow", "4", "240", "interface vend2, interface vend3, interface vend4 and 2 more"],
+      [END, "Deny", "2", "120", "shop/web"],
+    ];
+    for (const words of ["policy counters shop/web", "policy counters --for shop/web"])
+      expect((await rowsOf(words)).slice(2)).toEqual(rows);
+    const run = async (...words: readonly string[]) =>
+      runInside(["policy", "counters", ...words], { policyCounts, store: await named(), hostName: "here" });
+    expect((await run("shop/web")).stderr).toContain("counts packets of all endpoints in its row");
+    expect((await run("shop/web", "--dropped")).stderr).toBe("");
+    expect((await run("shop/db")).stderr).toBe("");
+    const unknown = await run("--for", "shop/nobody");
+    expect([unknown.code, unknown.stderr]).toEqual([EXIT_FAILED, expect.stringContaining('"shop/nobody"')]);
   });
 
   test("fails for a policy without rules here, and for a host without the table", async () => {

@@ -1,3 +1,4 @@
+import type { GroupListener } from "../../linux/log-group.ts";
 import type { KnownRule } from "../../linux/nftables/read.ts";
 import type { Tracer } from "../../linux/nftables/trace.ts";
 import { quoted } from "../../quote.ts";
@@ -24,8 +25,10 @@ import { type Decision, type TracedPacket, TracedPackets } from "./traced-packet
 const DEFAULT_SECONDS = 30;
 const DEFAULT_COUNT = 10;
 const ROUND_MILLISECONDS = 50;
-/** Beyond this many dropped packets the kernel is not asked for more until the second is over. */
-const MOST_DROPS_PER_SECOND = 100;
+/** Nobody reads more. */
+const MOST_SHOWN_PER_SECOND = 100;
+/** Beyond this many dropped packets, wanted or not, the kernel is not asked for more until the second is over. */
+const MOST_READ_PER_SECOND = 5_000;
 
 export const policyTrace: Command = {
   kind: "command",
@@ -33,7 +36,7 @@ export const policyTrace: Command = {
   summary: "Watch packets on this node, and show which rule drops or allows each of them",
   description: [
     "With --dropped and neither --from nor --to: shows the packets that policy drops on this node, whoever sends them, until Ctrl-C. Only",
-    "dropped packets are looked at; after 100 a second the rest of the second is left out, and a warning says so.",
+    "dropped packets are looked at; after 100 that are shown, or 5000 in all, the rest of the second is left out, and a warning says so.",
     "With --from or --to: shows the decision of the kernel itself about packets of a flow: a rule of a policy, the spoofing guard, or a chain",
     "of another program (firewalld, ufw, Docker …), which is named with table, chain and rule. Of an allowed connection only the first packet",
     "is shown. At most 50 packets a second are watched.",
@@ -127,37 +130,73 @@ async function traceDrops(tracing: Tracing): Promise<ExitCode> {
     return EXIT_FAILED;
   }
   const printer = new Printer(tracing);
-  const perSecond = 1_000 / ROUND_MILLISECONDS;
+  const reader = new DropReader(log, (head) => flows.some((flow) => isOfFlow(head, flow)));
   try {
     const limit = Number.isFinite(seconds) ? `for ${seconds} s` : "until Ctrl-C";
     context.stderr(`Watching ${limit} what policy drops on this host${filterWords(tracing)}\n`);
-    let [inSecond, round, isPaused] = [0, 0, false];
     const isStopped = await forRounds(tracing, printer, async () => {
-      round += 1;
-      if (round % perSecond === 0) {
-        inSecond = 0;
-        if (isPaused) log.resume();
-        isPaused = false;
-      }
-      const { packets, hasLost } = log.read();
-      const shown = packets.slice(0, MOST_DROPS_PER_SECOND - inSecond);
-      inSecond += shown.length;
-      if (!isPaused && (hasLost || shown.length < packets.length)) {
-        printer.warnOfLoss();
-        log.pause();
-        isPaused = true;
-      }
-      for (const { prefix, bytes } of shown) {
-        const head = readWholeHead(bytes);
-        if (head === undefined || !flows.some((flow) => isOfFlow(head, flow))) continue;
+      const dropped = reader.round();
+      if (reader.hasLeftOut) printer.warnOfLoss();
+      for (const { head, prefix } of dropped)
         await printer.print({ head, outcome: "dropped", decisions: [droppedBy(prefix)] });
-      }
     });
     if (printer.printed > 0 || isStopped) return EXIT_OK;
-    context.stderr(`Policy dropped no packet within ${seconds} s${filterWords(tracing)}\n`);
+    context.stderr(
+      reader.hasLeftOut
+        ? `None was found within ${seconds} s, but not all dropped packets were looked at${filterWords(tracing)}\n`
+        : `Policy dropped no packet within ${seconds} s${filterWords(tracing)}\n`,
+    );
     return EXIT_FAILED;
   } finally {
     log.close();
+  }
+}
+
+interface DroppedPacket {
+  readonly head: PacketHead;
+  readonly prefix: string;
+}
+
+/** The wanted ones of the dropped packets, as many as a person and this host can bear. */
+class DropReader {
+  /** Perhaps wanted ones. */
+  hasLeftOut = false;
+  private rounds = 0;
+  private readInSecond = 0;
+  private shownInSecond = 0;
+  private isPaused = false;
+
+  constructor(
+    private readonly log: GroupListener,
+    private readonly isWanted: (head: PacketHead) => boolean,
+  ) {}
+
+  round(): readonly DroppedPacket[] {
+    this.rounds += 1;
+    if (this.rounds % (1_000 / ROUND_MILLISECONDS) === 0) this.beginSecond();
+    if (this.isPaused) return [];
+    const { packets, hasLost } = this.log.read();
+    const wanted = packets.flatMap(({ prefix, bytes }): DroppedPacket[] => {
+      const head = readWholeHead(bytes);
+      return head === undefined || !this.isWanted(head) ? [] : [{ head, prefix }];
+    });
+    const shown = wanted.slice(0, MOST_SHOWN_PER_SECOND - this.shownInSecond);
+    this.readInSecond += packets.length;
+    this.shownInSecond += shown.length;
+    if (hasLost || shown.length < wanted.length || this.readInSecond > MOST_READ_PER_SECOND) this.pause();
+    return shown;
+  }
+
+  private beginSecond(): void {
+    [this.readInSecond, this.shownInSecond] = [0, 0];
+    if (this.isPaused) this.log.resume();
+    this.isPaused = false;
+  }
+
+  private pause(): void {
+    this.hasLeftOut = true;
+    this.log.pause();
+    this.isPaused = true;
   }
 }
 

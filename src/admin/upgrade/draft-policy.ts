@@ -1,8 +1,9 @@
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { UPGRADE_POLICY } from "../../model/global-network-policy.ts";
 import { quoted } from "../../quote.ts";
 import { parseSelector } from "../../selector/parse.ts";
-import { UPGRADE_MARK, UPGRADE_POLICY } from "../../upgrade/former-names.ts";
+import { UPGRADE_MARK } from "../../upgrade/former-names.ts";
 import { draftPolicy } from "../../upgrade/upgrade-policy/draft-policy.ts";
 import { parseLogLine } from "../../upgrade/upgrade-policy/log-lines.ts";
 import { formatYaml } from "../../yaml.ts";

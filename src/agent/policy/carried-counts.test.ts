@@ -38,6 +38,32 @@ describe("carryCounts()", () => {
     expect(left).toEqual([]);
   });
 
+  test("lets each end of a tier continue its own count: the chains of two containers have the same comment", () => {
+    const END = "tier default ingress default";
+    const counts = [count(END, "drop", 10, "end_of_db"), count(END, "drop", 2, "end_of_web")];
+    const { changes, left } = carryCounts([rule("end_of_web", END, "drop"), rule("end_of_db", END, "drop")], counts);
+
+    expect(startsOf(changes)).toEqual([
+      { kind: "counter", packets: 2, bytes: 200 },
+      { kind: "counter", packets: 10, bytes: 1_000 },
+    ]);
+    expect(left).toEqual([]);
+  });
+
+  test("gives what an end counted whose chain is gone to no other chain", () => {
+    const END = "tier default ingress default";
+    const { changes, left } = carryCounts([rule("end_of_web", END, "drop")], [count(END, "drop", 10, "end_of_db")]);
+    expect(startsOf(changes)).toEqual([{ kind: "counter" }]);
+    expect(left).toEqual([count(END, "drop", 10, "end_of_db")]);
+  });
+
+  test("adds what a gone chain of a policy counted to what its other chain did", () => {
+    const counts = [count("a/p ingress 0", "drop", 1, "gone"), count("a/p ingress 0", "drop", 2, "kept")];
+    const { changes, left } = carryCounts([rule("kept", "a/p ingress 0", "drop")], counts);
+    expect(startsOf(changes)).toEqual([{ kind: "counter", packets: 3, bytes: 300 }]);
+    expect(left).toEqual([]);
+  });
+
   test("returns what no rule continues", () => {
     const { left } = carryCounts([rule("c", "a/p ingress 0", "drop")], [count("a/p ingress 1", "drop", 5)]);
     expect(left).toEqual([count("a/p ingress 1", "drop", 5)]);

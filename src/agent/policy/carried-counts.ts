@@ -6,6 +6,7 @@
  */
 import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
 import type { NftChange, NftRule } from "../../linux/nftables/ruleset.ts";
+import { readRuleComment } from "../../policy/table/rule-comment.ts";
 
 export interface Carried {
   readonly changes: readonly NftChange[];
@@ -13,21 +14,30 @@ export interface Carried {
   readonly left: readonly RuleCount[];
 }
 
-/** `counts`: of the rules that the changes, which are one batch, remove. */
+/**
+ * `counts`: of the rules that the changes, which are one batch, remove.
+ *
+ * A rule continues what the same chain counted: the ends of tiers and of profiles have the same comment for every list of policies, and
+ * each is of other containers. Only what a gone chain of a policy counted goes to another chain of the policy.
+ */
 export function carryCounts(changes: readonly NftChange[], counts: readonly RuleCount[]): Carried {
-  const open = new Map<string, RuleCount>();
-  for (const count of counts) if (count.packets > 0) add(open, keyOf(count), count);
-  if (open.size === 0) return { changes, left: [] };
+  const written = new Set(changes.flatMap((change) => (change.kind === "add-rule" ? [change.rule.chain] : [])));
+  const ofChains = new Map<string, RuleCount>();
+  const ofGone = new Map<string, RuleCount>();
+  for (const count of counts) {
+    if (count.packets === 0) continue;
+    if (!written.has(count.chain) && isOfPolicy(count)) add(ofGone, keyOf(count), count);
+    else add(ofChains, keyInChain(count), count);
+  }
+  if (ofChains.size + ofGone.size === 0) return { changes, left: [] };
   const carried = changes.map((change): NftChange => {
     if (change.kind !== "add-rule") return change;
-    const key = keyOf({ comment: change.rule.comment, verdict: verdictOf(change.rule) });
-    const count = open.get(key);
-    if (count === undefined) return change;
-    // A rule of a policy can be several rules of the kernel, in several chains: the first one takes all.
-    open.delete(key);
-    return { ...change, rule: startingAt(change.rule, count) };
+    const head = { chain: change.rule.chain, comment: change.rule.comment, verdict: verdictOf(change.rule) };
+    // A rule of a policy can be several rules of the kernel: the first one takes all.
+    const found = [take(ofChains, keyInChain(head)), take(ofGone, keyOf(head))].filter((count) => count !== undefined);
+    return found.length === 0 ? change : { ...change, rule: startingAt(change.rule, found) };
   });
-  return { changes: carried, left: [...open.values()] };
+  return { changes: carried, left: [...ofChains.values(), ...ofGone.values()] };
 }
 
 /** Beyond this many the oldest are forgotten: namespaces come and go for years. */
@@ -56,14 +66,28 @@ function add(sums: Map<string, RuleCount>, key: string, count: RuleCount): void 
   sums.set(key, { ...count, packets: packets + count.packets, bytes: bytes + count.bytes });
 }
 
-/** Not the chain: its name depends on what else applies. */
-function keyOf({
-  comment,
-  verdict,
-}: {
+function take(sums: Map<string, RuleCount>, key: string): RuleCount | undefined {
+  const sum = sums.get(key);
+  sums.delete(key);
+  return sum;
+}
+
+interface RuleHead {
+  readonly chain: string;
   readonly comment?: string | undefined;
   readonly verdict?: string | undefined;
-}): string {
+}
+
+function isOfPolicy({ comment = "" }: RuleHead): boolean {
+  return readRuleComment(comment).kind === "policy";
+}
+
+function keyInChain(head: RuleHead): string {
+  return `${head.chain} ${keyOf(head)}`;
+}
+
+/** Not the chain: its name depends on what else applies. */
+function keyOf({ comment, verdict }: Omit<RuleHead, "chain">): string {
   return `${comment} ${verdict}`;
 }
 
@@ -72,7 +96,9 @@ function verdictOf({ expressions }: NftRule): string | undefined {
   return last?.kind === "verdict" ? last.verdict.kind : undefined;
 }
 
-function startingAt(rule: NftRule, { packets, bytes }: RuleCount): NftRule {
+function startingAt(rule: NftRule, counts: readonly RuleCount[]): NftRule {
+  const packets = counts.reduce((sum, count) => sum + count.packets, 0);
+  const bytes = counts.reduce((sum, count) => sum + count.bytes, 0);
   return {
     ...rule,
     expressions: rule.expressions.map((each) => (each.kind === "counter" ? { ...each, packets, bytes } : each)),

@@ -20,7 +20,8 @@ import { atMostEvery } from "./at-most-every.ts";
 import { type BatchMeans, type CountedKernel, countBatches } from "./counted-kernel.ts";
 import type { PolicyFacts } from "./facts.ts";
 import { HostInterfaces } from "./host-interfaces.ts";
-import { dropGroupOf, openKernelTable } from "./kernel-table.ts";
+import { findLogging } from "./kernel-logging.ts";
+import { openKernelTable } from "./kernel-table.ts";
 import { TableKeeper } from "./table-keeper.ts";
 import { type SummedTraffic, sumTraffic } from "./traffic.ts";
 import { type WorkloadLinkMeans, WorkloadLinks } from "./workload-links.ts";
@@ -62,7 +63,7 @@ export class EnforcedTable {
     const { host, clock, node, hasServices, routes, report, changed, adopted } = means;
     this.kernel = countBatches(openKernelTable(host), { elapsed: clock.elapsed, report, patiently: means.patiently });
     this.uplinks = host.openSocket("route");
-    this.compiler = new PolicyCompiler({ node, hasServices, dropGroup: dropGroupOf(host) });
+    this.compiler = new PolicyCompiler({ node, hasServices, ...findLogging(host, report) });
     this.keeper = new TableKeeper({
       ...{ compiler: this.compiler, kernel: this.kernel.kernel, report, changed, adopted },
       isWanted: () => this.isWanted,

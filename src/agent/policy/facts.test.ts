@@ -13,7 +13,10 @@ const FACTS: PolicyFacts = {
   batches: { count: 4, milliseconds: 250, replacements: 1 },
   waiting: { namespaces: 2, milliseconds: 1_500 },
   traffic: () => ({
-    policies: [{ policy: "shop/db", direction: "ingress", action: "deny", packets: 3, bytes: 180 }],
+    policies: [
+      { policy: "shop/db", direction: "ingress", action: "deny", packets: 3, bytes: 180 },
+      { policy: "shop/db", direction: "ingress", action: "log", packets: 2, bytes: 120 },
+    ],
     drops: [{ reason: 'the end of tier "default"', packets: 1, bytes: 60 }],
   }),
   isApplied: true,
@@ -87,6 +90,10 @@ describe("metricsText()", () => {
     expect(lines).toContain("vendor_node_datastore_age_seconds 20");
     expect(lines).toContain('vendor_node_policy_packets_total{policy="shop/db",direction="ingress",action="deny"} 3');
     expect(lines).toContain('vendor_node_policy_bytes_total{policy="shop/db",direction="ingress",action="deny"} 180');
+    // A logged packet is decided by a later rule.
+    expect(lines).toContain('vendor_node_policy_logged_packets_total{policy="shop/db",direction="ingress"} 2');
+    expect(lines).toContain('vendor_node_policy_logged_bytes_total{policy="shop/db",direction="ingress"} 120');
+    expect(lines.filter((line) => line.includes('action="log"'))).toEqual([]);
     expect(lines).toContain('vendor_node_other_dropped_packets_total{reason="the end of tier \\"default\\""} 1');
   });
 });

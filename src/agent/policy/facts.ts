@@ -129,14 +129,26 @@ export function metricsText(facts: PolicyFacts): string {
 /** Counters go back to zero when the agent starts or the policy is created again, not when its rules are written again. */
 function trafficMetrics({ policies, drops }: SummedTraffic): readonly string[] {
   const ofPolicy = (field: "packets" | "bytes") =>
-    policies.map(
-      ({ policy, direction, action, ...row }) => [labelsOf({ policy, direction, action }), row[field]] as const,
-    );
+    policies
+      .filter(({ action }) => action !== "log")
+      .map(({ policy, direction, action, ...row }) => [labelsOf({ policy, direction, action }), row[field]] as const);
+  // A later rule decides about the same packets.
+  const logged = (field: "packets" | "bytes") =>
+    policies
+      .filter(({ action }) => action === "log")
+      .map(({ policy, direction, ...row }) => [labelsOf({ policy, direction }), row[field]] as const);
   const dropped = (field: "packets" | "bytes") =>
     drops.map(({ reason, ...row }) => [labelsOf({ reason }), row[field]] as const);
   return [
     metric("policy_packets_total", "counter", "Packets that rules of the policy decided about", ofPolicy("packets")),
     metric("policy_bytes_total", "counter", "Bytes of these packets", ofPolicy("bytes")),
+    metric(
+      "policy_logged_packets_total",
+      "counter",
+      "Packets that rules with the action Log of the policy matched",
+      logged("packets"),
+    ),
+    metric("policy_logged_bytes_total", "counter", "Bytes of these packets", logged("bytes")),
     metric(
       "other_dropped_packets_total",
       "counter",

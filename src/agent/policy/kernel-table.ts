@@ -1,6 +1,5 @@
 /** The policy table in the kernel: replaced as a whole, or changed by what differs. */
-import { DROP_GROUP, POLICY_TABLE } from "../../firewall/policy-table.ts";
-import { identity } from "../../identity.ts";
+import { POLICY_TABLE } from "../../firewall/policy-table.ts";
 import { portOf } from "../../linux/netlink-group.ts";
 import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
 import { commit, type Refusal, readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
@@ -45,28 +44,6 @@ export interface KernelTable {
 
 export function openKernelTable(kernel: SocketOpener): KernelTable {
   return new NetfilterTable(kernel);
-}
-
-/** Where rules report dropped packets; `undefined` if the kernel has no logging in rules, which then enforce policy without reports. */
-export function dropGroupOf(kernel: SocketOpener): number | undefined {
-  const table = { family: "inet", name: `${identity.policyTable}_check` } as const;
-  const socket = kernel.openSocket("netfilter");
-  try {
-    // One batch, so nothing is left behind.
-    const refusals = tryCommit(socket, [
-      { kind: "add-table", table },
-      { kind: "add-chain", table, chain: { name: "check" } },
-      {
-        kind: "add-rule",
-        table,
-        rule: { chain: "check", expressions: [{ kind: "log", prefix: "", group: DROP_GROUP }] },
-      },
-      { kind: "delete-table", table },
-    ]);
-    return refusals.length === 0 ? DROP_GROUP : undefined;
-  } finally {
-    closeNetlinkSocket(socket);
-  }
 }
 
 /** More chains than this are read with the whole table. */

@@ -102,7 +102,7 @@ function writeBody(writer: MessageWriter, expression: Expression, set: SetHandle
       writer.u32Big(EXPRESSION.fib.to, registerNumber(expression.to));
       break;
     case "log":
-      writer.text(EXPRESSION.log.prefix, expression.prefix);
+      writer.text(EXPRESSION.log.prefix, fittingPrefix(expression.prefix));
       if (expression.group !== undefined) writer.u16Big(EXPRESSION.log.group, expression.group);
       if (expression.level !== undefined) writer.u32Big(EXPRESSION.log.level, expression.level);
       break;
@@ -145,6 +145,15 @@ function writeNat(writer: MessageWriter, { type, family, address, port }: Of<"na
   writer.u32Big(EXPRESSION.nat.family, FAMILY[family]);
   if (address !== undefined) writer.u32Big(EXPRESSION.nat.address, registerNumber(address));
   if (port !== undefined) writer.u32Big(EXPRESSION.nat.port, registerNumber(port));
+}
+
+const LONGEST_LOG_PREFIX = 127;
+const encoder = new TextEncoder();
+
+/** Cut after a whole character if it is longer than the kernel accepts, which would refuse the whole batch. */
+function fittingPrefix(text: string): string {
+  if (text.length * 3 <= LONGEST_LOG_PREFIX) return text;
+  return text.slice(0, encoder.encodeInto(text, new Uint8Array(LONGEST_LOG_PREFIX)).read);
 }
 
 function writeLimit(writer: MessageWriter, { rate, per, burst }: Of<"limit">): void {

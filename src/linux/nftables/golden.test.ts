@@ -259,6 +259,14 @@ describe("encodeBatch()", () => {
     expect([...captures.keys()].sort()).toEqual(Object.keys(GOLDEN).sort());
   });
 
+  test("cuts the prefix of a log line after a whole character: the kernel refuses more than 127 bytes", () => {
+    const log = (prefix: string) => messagesOf(rule({ kind: "log", prefix, group: 3 }));
+    expect(log("é".repeat(110))).toEqual(log("é".repeat(63)));
+    expect(log(`x${"é".repeat(110)}`)).toEqual(log(`x${"é".repeat(63)}`));
+    expect(log("x".repeat(128))).toEqual(log("x".repeat(127)));
+    expect(log("x".repeat(127))).not.toEqual(log("x".repeat(126)));
+  });
+
   test("frames the batch, requests one acknowledgement for the last message, and maps messages to changes", () => {
     const many = Array.from({ length: 4000 }, (_, index) => ({ key: hostNumber(index) }));
     const changes = [set("a"), ...elements("a", ...many), set("b")];

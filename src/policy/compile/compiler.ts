@@ -24,7 +24,7 @@ import { workloadBaseChains } from "../render/base-chains.ts";
 import { IdentitySets } from "../sidecar-state/identity-sets.ts";
 import { SidecarStates } from "../sidecar-state/sidecar-states.ts";
 import type { DesiredTable, TableDelta } from "../table/desired-table.ts";
-import { TableBuilder } from "../table/table-builder.ts";
+import { type KernelLogging, TableBuilder } from "../table/table-builder.ts";
 import { ApplicablePolicies } from "./applicable-policies.ts";
 import { ContainerTargets } from "./container-targets.ts";
 import { hostEntity, networkSetEntity, workloadEntity } from "./entity.ts";
@@ -43,12 +43,10 @@ import { type LocalEndpoint, WorkloadEndpoints } from "./workload-endpoints.ts";
 /** "all" also includes those that are not known yet. */
 export type AffectedNamespaces = ReadonlySet<string> | "all";
 
-export interface CompilerOptions {
+export interface CompilerOptions extends Partial<KernelLogging> {
   readonly node: string;
   /** Those of the datastore; otherwise a policy that matches one denies everything. */
   readonly hasServices?: boolean | undefined;
-  /** The log group of the kernel that rules report dropped packets to; absent if they do not. */
-  readonly dropGroup?: number | undefined;
 }
 
 type Change<Kind extends keyof PolicyValues> = PolicyChanges[Kind][number];
@@ -78,9 +76,9 @@ export class PolicyCompiler {
   private readonly changedHere = new Set<string>();
   private readonly options: { readonly hasServices: boolean };
 
-  constructor({ node, hasServices = false, dropGroup }: CompilerOptions) {
+  constructor({ node, hasServices = false, dropGroup, hasLimit = true }: CompilerOptions) {
     this.node = node;
-    this.builder = new TableBuilder(dropGroup);
+    this.builder = new TableBuilder({ dropGroup, hasLimit });
     this.options = { hasServices };
     this.policies = new ApplicablePolicies((key) => this.touch(key));
     this.sets = new MemberSets(this.builder, {

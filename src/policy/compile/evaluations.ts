@@ -13,11 +13,12 @@
 import { identity } from "../../identity.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import { verdict } from "../../linux/nftables/match.ts";
+import { UPGRADE_POLICY } from "../../model/global-network-policy.ts";
 import type { Direction, EffectiveRule, SetReference } from "../effective-rule.ts";
 import { SIDECARS } from "../render/base-chains.ts";
 import { drop } from "../render/chain-parts.ts";
 import { ACCEPTED } from "../render/packet-mark.ts";
-import { type RuleContext, renderRule } from "../render/rule.ts";
+import { LOG_LIMIT, type RuleContext, renderRule } from "../render/rule.ts";
 import type { DesiredRule, TableDelta } from "../table/desired-table.ts";
 import {
   type AnyReference,
@@ -28,6 +29,7 @@ import {
   wholeNameOf,
   wholeSetName,
 } from "../table/names.ts";
+import { endOfText } from "../table/rule-comment.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { MemberSets } from "./member-sets.ts";
 import type { PolicyRecord, PolicyStage } from "./policy-record.ts";
@@ -178,7 +180,10 @@ export class Evaluations {
     const { profileRules, otherwise, direction } = evaluation;
     const title = `profile ${direction}`;
     const logPrefix = logPrefixOf(`${title} rule`);
-    const context = { rest: name, logPrefix, onAllow: [], comment: title, sidecars: undefined };
+    const context = {
+      ...{ rest: name, logPrefix, logLimit: LOG_LIMIT },
+      ...{ onAllow: [], comment: title, sidecars: undefined },
+    };
     const rules = this.renderRules(name, profileRules, () => context);
     const end = endRule(otherwise, `no profile allows it, ${direction}`);
     this.table.putChain({ chain: { name }, rules: [...rules, end] });
@@ -196,7 +201,7 @@ export class Evaluations {
     this.held.set(name, { uses: 1, chains: [...chains, rest], sets: [], lists: [] });
     const end: DesiredRule =
       tier.defaultAction === "Deny"
-        ? endRule("drop", `tier ${tier.name.slice(-LONGEST_TIER)} ${direction} default`)
+        ? endRule("drop", `tier ${endOfText(tier.name, LONGEST_TIER)} ${direction} default`)
         : { expressions: [verdict({ kind: "goto", chain: rest })] };
     this.table.putChain({
       chain: { name },
@@ -230,13 +235,14 @@ export class Evaluations {
       rest,
       sidecars: isWithoutHttp ? undefined : SIDECARS,
       onAllow: ON_ALLOW[policy?.stage ?? "normal"],
+      logLimit: MUCH_LOGGED.has(policy?.title ?? "") ? HIGH_LOG_LIMIT : LOG_LIMIT,
     };
     this.table.putChain({
       chain: { name, comment: title.slice(0, LONGEST_COMMENT) },
       rules: this.renderRules(name, rules, (index) => ({
         ...context,
         logPrefix: logPrefixOf(`${title} rule ${index + 1}`),
-        comment: `${title} ${index}`.slice(-LONGEST_COMMENT),
+        comment: endOfText(`${title} ${index}`, LONGEST_COMMENT),
       })),
     });
   }
@@ -286,14 +292,18 @@ const ON_ALLOW: Readonly<Record<PolicyStage, readonly Expression[]>> = {
   untracked: [{ kind: "notrack" }],
 };
 
-/** The kernel keeps no more than 128 bytes. */
+/** In bytes: `nft` takes 128 of a comment, the kernel 127 of a log prefix. */
 const LONGEST_COMMENT = 120;
 const LONGEST_TIER = 100;
 const LONGEST_LOG_PREFIX = 100;
 
+/** A policy for the traffic of hosts is drafted from the lines of this one: each peer must be among them. */
+const MUCH_LOGGED: ReadonlySet<string> = new Set([UPGRADE_POLICY, `default.${UPGRADE_POLICY}`]);
+const HIGH_LOG_LIMIT: Expression = { kind: "limit", rate: 1_000n, per: "second", burst: 5_000 };
+
 /** `vendor shop/db ingress rule 2: `. A very long name lacks its beginning, like in comments. */
 function logPrefixOf(title: string): string {
-  return `${identity.product} ${title.slice(-LONGEST_LOG_PREFIX)}: `;
+  return `${identity.product} ${endOfText(title, LONGEST_LOG_PREFIX)}: `;
 }
 
 function passes(policy: PolicyRecord, direction: Direction): boolean {

@@ -3,7 +3,7 @@ import { parsePrefixOrAddress } from "../../ip/prefix.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import type { EffectivePeer, EffectiveRule } from "../effective-rule.ts";
 import { type RangeList, setName } from "../table/names.ts";
-import { renderRule } from "./rule.ts";
+import { LOG_LIMIT, renderRule } from "./rule.ts";
 
 const ANYBODY: EffectivePeer = { notNets: [], members: [], notMembers: [] };
 const SELECTED = { kind: "selected", selector: "has(app)" } as const;
@@ -23,6 +23,7 @@ function render(rule: Partial<EffectiveRule>, { hasPrefixes = false, hasSidecars
     rest: "rest",
     comment: "red/x ingress 0",
     logPrefix: "red/x ",
+    logLimit: LOG_LIMIT,
     sidecars: hasSidecars ? "sidecars" : undefined,
     onAllow,
   };

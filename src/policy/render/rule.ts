@@ -27,6 +27,8 @@ export interface RuleContext {
   readonly comment: string;
   /** What each line of Log in the kernel log begins with. */
   readonly logPrefix: string;
+  /** How many lines of Log the kernel writes at most. */
+  readonly logLimit: Expression;
   /** The set of interfaces whose sidecar decides about requests. Absent: rules with `http` match nothing. */
   readonly sidecars: string | undefined;
   /** Before an allowed packet is accepted. */
@@ -52,7 +54,7 @@ const COUNTER: Expression = { kind: "counter" };
 const ACCEPT = verdict({ kind: "accept" });
 const DROP = verdict({ kind: "drop" });
 /** A workload must not fill the kernel log of its host. Per rule of the kernel. */
-const LOG_LIMIT: Expression = { kind: "limit", rate: 10n, per: "second", burst: 50 };
+export const LOG_LIMIT: Expression = { kind: "limit", rate: 10n, per: "second", burst: 50 };
 
 export function renderRule(rule: EffectiveRule, context: RuleContext): readonly DesiredRule[] {
   return familiesOf(rule).flatMap((family) => {
@@ -281,7 +283,7 @@ function matchNotIcmp({ type, code }: IcmpMatch): Alternatives {
   return [otherType, [icmpByte(0), compareWith(Uint8Array.of(type), false), ...otherCode]];
 }
 
-function actionOf(action: EffectiveRule["action"], { rest, logPrefix, onAllow }: RuleContext): Conditions {
+function actionOf(action: EffectiveRule["action"], { rest, logPrefix, logLimit, onAllow }: RuleContext): Conditions {
   switch (action) {
     case "Allow":
       return [COUNTER, ...onAllow, ACCEPT];
@@ -290,6 +292,6 @@ function actionOf(action: EffectiveRule["action"], { rest, logPrefix, onAllow }:
     case "Pass":
       return [COUNTER, verdict({ kind: "goto", chain: rest })];
     case "Log":
-      return [COUNTER, LOG_LIMIT, { kind: "log", prefix: logPrefix }];
+      return [COUNTER, logLimit, { kind: "log", prefix: logPrefix }];
   }
 }

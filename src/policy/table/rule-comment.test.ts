@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { originWords, readRuleComment } from "./rule-comment.ts";
+import { endOfText, originWords, readRuleComment } from "./rule-comment.ts";
 
 describe("readRuleComment()", () => {
   test.each([
@@ -11,5 +11,17 @@ describe("readRuleComment()", () => {
     ["VXLAN of a workload", "VXLAN of a workload"],
   ])("of %p: %s", (comment, words) => {
     expect(originWords(readRuleComment(comment))).toBe(words);
+  });
+});
+
+describe("endOfText()", () => {
+  test.each([
+    ["shop/db ingress 0", 17, "shop/db ingress 0"],
+    ["shop/db ingress 0", 9, "ingress 0"],
+    ["éé 0", 6, "éé 0"],
+    ["éé 0", 5, "é 0"],
+    ["a€ 0", 4, " 0"],
+  ])("of %p within %p bytes: %p", (text, bytes, end) => {
+    expect(endOfText(text, bytes)).toBe(end);
   });
 });

@@ -62,3 +62,15 @@ export function originWords(origin: RuleOrigin): string {
 function directionOf(text: string | undefined): Direction {
   return text === "egress" ? "egress" : "ingress";
 }
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** The end of the text, at most so many bytes, from a whole character on: names are cut at their beginning. */
+export function endOfText(text: string, bytes: number): string {
+  if (text.length * 3 <= bytes) return text;
+  const encoded = encoder.encode(text);
+  if (encoded.length <= bytes) return text;
+  const end = encoded.subarray(encoded.length - bytes);
+  return decoder.decode(end.subarray(end.findIndex((byte) => byte >> 6 !== 0b10)));
+}

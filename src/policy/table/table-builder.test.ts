@@ -109,7 +109,7 @@ describe("TableBuilder", () => {
     ];
     const put = { chain: { name: "chain" }, rules };
     const built = (dropGroup?: number) => {
-      const builder = new TableBuilder(dropGroup);
+      const builder = new TableBuilder({ dropGroup, hasLimit: true });
       builder.putChain(put);
       return builder.chains.get("chain")?.rules.map(({ expressions }) => expressions);
     };
@@ -119,5 +119,18 @@ describe("TableBuilder", () => {
       [{ kind: "log", prefix: "shop/db ingress 0", group: 7 }, drop],
       [{ kind: "log", prefix: "state invalid", group: 7 }, drop],
     ]);
+  });
+
+  test("rules with Log have a limit only if the kernel has limits", () => {
+    const [limit, log] = [
+      { kind: "limit", rate: 10n, per: "second", burst: 50 },
+      { kind: "log", prefix: "x" },
+    ] as const;
+    const built = (hasLimit: boolean) => {
+      const builder = new TableBuilder({ hasLimit });
+      builder.putChain({ chain: { name: "chain" }, rules: [{ expressions: [limit, log] }] });
+      return builder.chains.get("chain")?.rules[0]?.expressions;
+    };
+    expect([built(true), built(false)]).toEqual([[limit, log], [log]]);
   });
 });

@@ -9,6 +9,14 @@ interface BuiltSet {
   readonly elements: Map<string, NftElement>;
 }
 
+/** What the kernel can do with rules that log. */
+export interface KernelLogging {
+  /** The log group that every rule that drops packets reports them to first; absent if the kernel cannot. */
+  readonly dropGroup?: number | undefined;
+  /** Otherwise the limits of rules with the action Log are left out. */
+  readonly hasLimit: boolean;
+}
+
 export class TableBuilder implements DesiredTable {
   readonly chains = new Map<string, DesiredChain>();
   readonly sets = new Map<string, BuiltSet>();
@@ -17,13 +25,12 @@ export class TableBuilder implements DesiredTable {
   private readonly setsBefore = new Map<string, BuiltSet | undefined>();
   private readonly elementsBefore = new Map<BuiltSet, Map<string, NftElement | undefined>>();
 
-  /** `dropGroup`: where every rule that drops packets reports them first; absent if the kernel cannot. */
-  constructor(private readonly dropGroup?: number) {}
+  constructor(private readonly logging: KernelLogging = { hasLimit: true }) {}
 
   putChain(chain: DesiredChain): void {
     const { name } = chain.chain;
     remember(this.chainsBefore, name, this.chains.get(name));
-    this.chains.set(name, this.dropGroup === undefined ? chain : withReports(chain, this.dropGroup));
+    this.chains.set(name, adaptedTo(this.logging, chain));
   }
 
   deleteChain(name: string): void {
@@ -144,6 +151,19 @@ function compare(set: BuiltSet, touched: ReadonlyMap<string, NftElement | undefi
 
 function remember<Key, Value>(before: Map<Key, Value>, key: Key, value: Value): void {
   if (!before.has(key)) before.set(key, value);
+}
+
+function adaptedTo({ dropGroup, hasLimit }: KernelLogging, chain: DesiredChain): DesiredChain {
+  const fitting = hasLimit ? chain : withoutLimits(chain);
+  return dropGroup === undefined ? fitting : withReports(fitting, dropGroup);
+}
+
+function withoutLimits(chain: DesiredChain): DesiredChain {
+  const rules = chain.rules.map((rule): DesiredRule => {
+    const expressions = rule.expressions.filter(({ kind }) => kind !== "limit");
+    return expressions.length === rule.expressions.length ? rule : { ...rule, expressions };
+  });
+  return { ...chain, rules };
 }
 
 /** The report of a dropped packet has the comment of the rule. Only one kind of rule drops without a comment. */

@@ -28,7 +28,7 @@ interface AppliedBatch {
 
 /** Applies the changes of a random history; `visit` is called after each batch. */
 function play(history: readonly PolicyResources[], visit: (applied: AppliedBatch) => void): void {
-  const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
+  const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true, dropGroup: 7 });
   const kernel = new ImitatedTable();
   kernel.apply(wholeTable(TABLE, compiler.table, ""));
   compiler.takeDelta();
@@ -45,7 +45,7 @@ function play(history: readonly PolicyResources[], visit: (applied: AppliedBatch
 }
 
 function tableOf(cluster: PolicyResources): DesiredTable {
-  const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
+  const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true, dropGroup: 7 });
   compiler.update(changesBetween(NO_RESOURCES, cluster));
   compiler.setSidecars(sidecarsOf(cluster));
   return compiler.table;
@@ -108,7 +108,7 @@ test("a host endpoint for all interfaces replaces one that names its interface: 
     ...NO_RESOURCES,
     hostEndpoints: [hostEndpoint.make({ name: "one" }, { node: LOCAL_NODE, interfaceName })],
   });
-  const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+  const compiler = new PolicyCompiler({ node: LOCAL_NODE, dropGroup: 7 });
   compiler.update(changesBetween(NO_RESOURCES, named("eth0")));
   compiler.takeDelta();
   compiler.update(changesBetween(named("eth0"), named("*")));

@@ -69,6 +69,14 @@ describe("verdictWithoutElement()", () => {
     expect(verdictWithoutElement(chain, FROM_WORKLOADS, ETH0)).toEqual({ kind: "drop" });
   });
 
+  test("is the same if the rule reports what it drops", () => {
+    const drop: DesiredRule = {
+      expressions: [{ kind: "counter" }, { kind: "log", prefix: "x", group: 7 }, verdict({ kind: "drop" })],
+    };
+    const chain = baseChain("x", { hook: "input", priority: 0 }, [byInterface("iifname", MAP), drop]);
+    expect(verdictWithoutElement(chain, MAP, ETH0)).toEqual({ kind: "drop" });
+  });
+
   test.each([
     ["depends on another field", [...matchProtocol(6), verdict({ kind: "drop" })]],
     ["continues after another chain", [verdict({ kind: "jump", chain: "others" })]],

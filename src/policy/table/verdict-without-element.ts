@@ -30,6 +30,7 @@ function outcomeOf({ expressions }: DesiredRule, field: Field, key: Uint8Array):
   for (const expression of expressions) {
     switch (expression.kind) {
       case "counter":
+      case "log":
         break;
       case "meta":
         if (expression.key !== field) return "unknown";

@@ -2,15 +2,10 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { identity } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
+import { UPGRADE_POLICY } from "../../model/global-network-policy.ts";
 import { isObject } from "../../model/shape.ts";
 import type { Facts, Storage } from "../facts.ts";
-import {
-  FORMER_AGENT_CONFIGURATION,
-  FORMER_SIDECAR,
-  isSpoofingAllowed,
-  SOURCE_SPOOFING,
-  UPGRADE_POLICY,
-} from "../former-names.ts";
+import { FORMER_AGENT_CONFIGURATION, FORMER_SIDECAR, isSpoofingAllowed, SOURCE_SPOOFING } from "../former-names.ts";
 import { type ProductResource, productResources } from "./product-resources.ts";
 import { fieldsAt } from "./snapshot.ts";
 

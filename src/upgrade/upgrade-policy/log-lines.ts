@@ -2,9 +2,9 @@
 
 import { identity } from "../../identity.ts";
 import { type Address, parseAddress } from "../../ip/address.ts";
+import { UPGRADE_POLICY } from "../../model/global-network-policy.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
-import { UPGRADE_POLICY } from "../former-names.ts";
 
 export interface LoggedPacket {
   readonly direction: Direction;

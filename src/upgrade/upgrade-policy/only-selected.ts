@@ -1,10 +1,10 @@
 /** What the deletion of the temporary policy means for the hosts that it selects. Pure. */
-import type { GlobalNetworkPolicy } from "../../model/global-network-policy.ts";
+import { type GlobalNetworkPolicy, UPGRADE_POLICY } from "../../model/global-network-policy.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
 import { isBeforeRouting, policiesOf } from "../../policy/judge/judge.ts";
 import type { PolicyResources } from "../../policy/judge/resources.ts";
-import { UPGRADE_MARK, UPGRADE_POLICY } from "../former-names.ts";
+import { UPGRADE_MARK } from "../former-names.ts";
 
 /** Later releases put the tier in front of the names of policies. */
 const NAMES: readonly string[] = [UPGRADE_POLICY, `default.${UPGRADE_POLICY}`];

@@ -1,0 +1,62 @@
+/** What the kernel of this host can do with rules that log: rules of policies are written without what it cannot. */
+import { DROP_GROUP } from "../../firewall/policy-table.ts";
+import { identity } from "../../identity.ts";
+import { isKernelError, type KernelError } from "../../linux/kernel-error.ts";
+import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
+import { tryCommit } from "../../linux/nftables/commit.ts";
+import type { Expression } from "../../linux/nftables/expression.ts";
+import type { KernelLogging } from "../../policy/table/table-builder.ts";
+
+/** Why the kernel refused rules with these; `undefined` if it did not. */
+export interface LoggingRefusals {
+  readonly report: KernelError | undefined;
+  readonly limit: KernelError | undefined;
+}
+
+/** Tries it. `report` gets the reason for each thing that is missing. */
+export function findLogging(kernel: SocketOpener, report: (message: string) => void): KernelLogging {
+  const socket = kernel.openSocket("netfilter");
+  try {
+    return loggingFrom(
+      {
+        report: refusalOf(socket, { kind: "log", prefix: "", group: DROP_GROUP }),
+        limit: refusalOf(socket, { kind: "limit", rate: 10n, per: "second", burst: 50 }),
+      },
+      report,
+    );
+  } finally {
+    closeNetlinkSocket(socket);
+  }
+}
+
+/** Policy without reports and limits is better than a table that the kernel refuses. */
+export function loggingFrom({ report, limit }: LoggingRefusals, tell: (message: string) => void): KernelLogging {
+  if (report !== undefined)
+    tell(
+      `Rules do not report dropped packets, so "${identity.adminTool} policy trace --dropped" ${reasonOf(report, LOG)}`,
+    );
+  if (limit !== undefined) tell(`Policies with the action Log ${reasonOf(limit, LIMIT)}`);
+  return { dropGroup: report === undefined ? DROP_GROUP : undefined, hasLimit: limit === undefined };
+}
+
+const LOG = { effect: "cannot show them", modules: "nft_log or nfnetlink_log" } as const;
+const LIMIT = { effect: "log without a limit", modules: "nft_limit" } as const;
+
+function reasonOf(error: KernelError, { effect, modules }: typeof LOG | typeof LIMIT): string {
+  const { message } = error;
+  return isKernelError(error, "ENOENT", "EOPNOTSUPP")
+    ? `${effect}: the kernel lacks ${modules}`
+    : `${effect} until ${identity.nodeAgent} is restarted: ${message}`;
+}
+
+/** One batch, so nothing is left behind. */
+function refusalOf(socket: NetlinkSocket, expression: Expression): KernelError | undefined {
+  const table = { family: "inet", name: `${identity.policyTable}_check` } as const;
+  const [refusal] = tryCommit(socket, [
+    { kind: "add-table", table },
+    { kind: "add-chain", table, chain: { name: "check" } },
+    { kind: "add-rule", table, rule: { chain: "check", expressions: [expression] } },
+    { kind: "delete-table", table },
+  ]);
+  return refusal?.error;
+}
