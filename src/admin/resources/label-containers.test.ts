@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
 import { startFakeApi } from "../../datastore/kube/fake-api.ts";
 import { productMapping } from "../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
@@ -74,6 +75,55 @@ describe("label container", () => {
     expect((await ctl("label container web b=2")).stdout).toMatch(/^containerlabels\/n1\.web-[0-9a-f]{8} labelled\n$/);
   });
 
+  test("never writes to the labels of a container whose node and name read the same together", async () => {
+    await ctl("label container x.Web_1 --node n1 a=b");
+    await ctl("label container Web_1 --node n1.x role=admin");
+    await ctl("label container x.web --node n1 a=b");
+    await ctl("label container web --node n1.x role=admin");
+
+    const { items } = JSON.parse((await ctl("get containerlabels -o json")).stdout);
+    const specs = items.map(({ spec }: { spec: object }) => spec);
+    expect(specs).toHaveLength(4);
+    expect(specs).toContainEqual({ node: "n1", container: "x.Web_1", labels: { a: "b" } });
+    expect(specs).toContainEqual({ node: "n1.x", container: "Web_1", labels: { role: "admin" } });
+    expect(specs).toContainEqual({ node: "n1", container: "x.web", labels: { a: "b" } });
+    expect(specs).toContainEqual({ node: "n1.x", container: "web", labels: { role: "admin" } });
+  });
+
+  test("refuses if others have both of its names", async () => {
+    for (const [index, name] of resourceNames({ node: "n1", container: "web" }).entries()) {
+      const spec = { network: `x${index}`, labels: { a: "1" } };
+      const resource = { apiVersion: API_VERSION, kind: "ContainerLabels", metadata: { name }, spec };
+      await ctl("apply -f -", { stdin: JSON.stringify(resource) });
+    }
+    const { code, stderr } = await ctl("label container web b=2");
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain(
+      'Cannot label container "web" of node "n1": ContainerLabels "n1.web" is about network "x0"',
+    );
+    expect((await ctl("get containerlabels -o json")).stdout).not.toContain('"b"');
+  });
+
+  test("leaves a record alone that is about another container by the time of the write", async () => {
+    await ctl("label container web a=1");
+    const other = CONTAINER_LABELS.codec.make({ name: "n1.web" }, { network: "pods", labels: { mine: "1" } });
+    const key = CONTAINER_LABELS.key({ name: "n1.web" });
+    let reads = 0;
+    const raced: Datastore = Object.assign(Object.create(store), {
+      read: async (wanted: Parameters<Datastore["read"]>[0]) => {
+        const answer = await store.read(wanted);
+        reads += 1;
+        if (reads === 1) await store.commit([{ kind: "put", key, value: CONTAINER_LABELS.codec.write(other) }]);
+        return answer;
+      },
+    });
+    const { stdout } = await ctl("label container web b=2", { store: raced });
+
+    expect(stdout).toMatch(/^containerlabels\/n1\.web-[0-9a-f]{8} labelled\n$/);
+    expect(await specOf("n1.web")).toEqual({ network: "pods", labels: { mine: "1" } });
+  });
+
   test("says that nobody has the name, and what may have been meant", async () => {
     const { code, stderr } = await ctl("label container wbe role=web");
 
@@ -109,7 +159,7 @@ describe("label container", () => {
 
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain(
-      'Cannot label container "web": spec.labels: "vendor.org/namespace" is a label that only the product itself sets',
+      'Cannot label container "web" of node "n1": spec.labels: "vendor.org/namespace" is a label that only the product itself sets',
     );
   });
 
