@@ -6,8 +6,10 @@ import * as v from "valibot";
 import { identity, PRODUCT_API } from "../identity.ts";
 import { quoted } from "../quote.ts";
 import { NETWORK_ANNOTATION } from "./endpoint-labels.ts";
+import { LONGEST_NAME } from "./longest-name.ts";
 import { checkLabels } from "./metadata.ts";
 import { nameMap } from "./name-map.ts";
+import { isNodeName } from "./node-name.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 import type { WorkloadEndpoint } from "./workload-endpoint.ts";
@@ -39,8 +41,7 @@ function checkTarget({ node, container, network }: ContainerLabelsSpec): readonl
     return [{ path: "spec.network", value: network, message }];
   }
   if (network !== undefined) {
-    const problems: Problem[] = [];
-    if (network === "") problems.push({ path: "spec.network", value: network, message: "is empty; name a network" });
+    const problems = [...checkRuntimeName("spec.network", network)];
     if (node !== undefined) {
       const message = "cannot be combined with spec.network, which means the network on every node; remove it";
       problems.push({ path: "spec.node", value: node, message });
@@ -51,12 +52,24 @@ function checkTarget({ node, container, network }: ContainerLabelsSpec): readonl
   if (!container) {
     const message = "is missing, and network too; add the name of a container, or that of a network";
     problems.push({ path: "spec.container", value: container, message });
-  }
+  } else problems.push(...checkRuntimeName("spec.container", container));
   if (!node) {
     const message = "is missing; add the node of the container: names of containers are unique on one host only";
     problems.push({ path: "spec.node", value: node, message });
+  } else if (!isNodeName(node)) {
+    const message = `is not the name of a node; use at most ${LONGEST_NAME} characters, without a slash`;
+    problems.push({ path: "spec.node", value: node, message });
   }
   return problems;
+}
+
+/** What runtimes accept as the name of a container, and CNI as that of a network. */
+const RUNTIME_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
+
+function checkRuntimeName(path: string, value: string): readonly Problem[] {
+  if (RUNTIME_NAME.test(value)) return [];
+  const message = 'is not a name that a runtime gives; use letters, digits, "_", "." and "-", a letter or digit first';
+  return [{ path, value, message }];
 }
 
 function checkGivenLabels(labels: Labels): readonly Problem[] {
@@ -148,4 +161,12 @@ export type LabelTarget = Pick<ContainerLabelsSpec, "node" | "container" | "netw
 
 export function isSameTarget(left: LabelTarget, right: LabelTarget): boolean {
   return left.node === right.node && left.container === right.container && left.network === right.network;
+}
+
+/** The same text means the same target. `undefined`: a stored record that says something else than checks allow, about nobody. */
+export function targetKey({ node, container, network }: LabelTarget): string | undefined {
+  if (container === undefined) {
+    return network === undefined || node !== undefined ? undefined : JSON.stringify([network]);
+  }
+  return network !== undefined || node === undefined ? undefined : JSON.stringify([node, container]);
 }

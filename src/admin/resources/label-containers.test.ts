@@ -224,7 +224,7 @@ describe("resourceNames()", () => {
     [{ node: "n1", container: "web" }, /^n1\.web$/],
     [{ network: "pods" }, /^network\.pods$/],
     [{ node: "n1", container: "My_Web" }, /^n1\.my-web-[0-9a-f]{8}$/],
-    [{ node: "n1", container: "_.-" }, /^n1-[0-9a-f]{8}$/],
+    [{ node: "n1", container: "0_.-" }, /^n1\.0-[0-9a-f]{8}$/],
     [{ node: "n1", container: "x".repeat(300) }, /^n1\.x{200,}-[0-9a-f]{8}$/],
   ])("of %j are names that a resource can have", (target, pattern) => {
     const [short, long] = resourceNames(target);

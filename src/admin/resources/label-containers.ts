@@ -3,7 +3,6 @@
  * ContainerLabels, which is created with the first of them and deleted with the last.
  */
 import { createHash } from "node:crypto";
-import { isNodeName } from "../../config/node-name.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
@@ -11,6 +10,7 @@ import { type ContainerLabels, containerOf, isSameTarget, type LabelTarget } fro
 import { LONGEST_NAME } from "../../model/longest-name.ts";
 import { isResourceName } from "../../model/metadata.ts";
 import { nearestName } from "../../model/nearest-name.ts";
+import { isNodeName } from "../../model/node-name.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type ExitCode, type Given, UsageError } from "../command.ts";
