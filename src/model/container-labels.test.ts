@@ -113,6 +113,25 @@ describe("inheritedContainerLabels()", () => {
     expect(inheritedContainerLabels(other, [about("a", spec, LABELS)])).toEqual({});
   });
 
+  test("reads a list of resources once, however many endpoints ask", () => {
+    let reads = 0;
+    const all = Array.from({ length: 100 }, (_, index) => {
+      const { spec, ...rest } = about(`l${index}`, { node: "n1", container: `c${index}` }, { role: `${index}` });
+      const counted = { ...rest, spec };
+      return Object.defineProperty(counted, "spec", {
+        get: () => {
+          reads += 1;
+          return spec;
+        },
+      });
+    });
+    const given = all.map((_, index) => inheritedContainerLabels(endpoint({ workload: `c${index}` }), all));
+    const problems = all.flatMap((each) => checkSameTarget(each, all));
+
+    expect([given[0], given[99], problems]).toEqual([{ role: "0" }, { role: "99" }, []]);
+    expect(reads).toBeLessThan(10 * all.length);
+  });
+
   test("gives no label that only the product may set, whatever is stored", () => {
     const stored = about("a", WEB, { ...LABELS, [`${identity.labelPrefix}namespace`]: "x", "pcns.a": "b" });
 

@@ -115,23 +115,40 @@ export function containerOf({ metadata, spec }: WorkloadEndpoint): NamedContaine
 /** `spec.orchestrator` of an endpoint that belongs to no pod. */
 export const CONTAINER_ORCHESTRATOR = "cni";
 
-/** Whether the endpoint inherits the labels. A stored resource that says something else than checks allow is about nobody. */
+/** Whether the endpoint inherits the labels. */
 export function isLabelledBy(endpoint: WorkloadEndpoint, { spec }: ContainerLabels): boolean {
-  const found = containerOf(endpoint);
-  const { node, container, network } = spec;
-  if (found === undefined) return false;
-  if (container === undefined) return node === undefined && network !== undefined && network === found.network;
-  return network === undefined && node !== undefined && node === found.node && container === found.container;
+  const key = targetKey(spec);
+  return key !== undefined && targetsOf(endpoint).includes(key);
 }
 
-/** What an endpoint inherits, most specific first: of its container, then of its network; of the same, by name. */
+/** What can be about the endpoint, most specific first: its container, then its network. */
+function targetsOf(endpoint: WorkloadEndpoint): readonly string[] {
+  const { node, container, network } = containerOf(endpoint) ?? {};
+  const ofContainer = node === undefined || container === undefined ? undefined : targetKey({ node, container });
+  return [ofContainer, network === undefined ? undefined : targetKey({ network })].filter((key) => key !== undefined);
+}
+
+/** What an endpoint inherits, most specific first; of those about the same, by name. */
 export function labelSourcesOf(
   endpoint: WorkloadEndpoint,
   all: readonly ContainerLabels[],
 ): readonly ContainerLabels[] {
-  const own = all.filter((each) => isLabelledBy(endpoint, each));
-  const rank = ({ spec }: ContainerLabels) => (spec.container === undefined ? 1 : 0);
-  return own.toSorted((left, right) => rank(left) - rank(right) || (left.metadata.name < right.metadata.name ? -1 : 1));
+  const resources = resourcesByTarget(all);
+  return targetsOf(endpoint).flatMap((key) => resources.get(key) ?? []);
+}
+
+type ByTarget = ReadonlyMap<string | undefined, readonly ContainerLabels[]>;
+
+/** Every endpoint asks for those of the same list: it is sorted once. */
+const SORTED = new WeakMap<readonly ContainerLabels[], ByTarget>();
+
+function resourcesByTarget(all: readonly ContainerLabels[]): ByTarget {
+  const known = SORTED.get(all);
+  if (known !== undefined) return known;
+  const inOrder = all.toSorted((left, right) => (left.metadata.name < right.metadata.name ? -1 : 1));
+  const made = Map.groupBy(inOrder, ({ spec }) => targetKey(spec));
+  SORTED.set(all, made);
+  return made;
 }
 
 /** The labels that `all` gives the endpoint. They take precedence over those in its record. */
@@ -149,7 +166,8 @@ export function checkSameTarget(
   { metadata, spec }: ContainerLabels,
   all: readonly ContainerLabels[],
 ): readonly Problem[] {
-  const other = all.find((each) => each.metadata.name !== metadata.name && isSameTarget(each.spec, spec));
+  const same = resourcesByTarget(all).get(targetKey(spec)) ?? [];
+  const other = same.find((each) => each.metadata.name !== metadata.name);
   if (other === undefined) return [];
   const message = `has its labels from ContainerLabels ${quoted(other.metadata.name)} already; change that one`;
   return spec.container === undefined

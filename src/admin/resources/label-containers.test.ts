@@ -212,6 +212,26 @@ describe("labels of a container", () => {
     expect((await ctl("label wep n1-cni-c1-eth0 other=new")).code).toBe(EXIT_OK);
   });
 
+  test("are read only if the command looks at labels", async () => {
+    await ctl("label container web role=web");
+    const read: string[] = [];
+    const counted: Datastore = Object.assign(Object.create(store), {
+      read: (wanted: Parameters<Datastore["read"]>[0]) => {
+        read.push(...wanted.map((each) => JSON.stringify(each)));
+        return store.read(wanted);
+      },
+    });
+    const isRead = async (words: string) => {
+      read.length = 0;
+      await ctl(words, { store: counted });
+      return read.some((each) => each.includes(CONTAINER_LABELS.plural));
+    };
+
+    expect([await isRead("get wep"), await isRead("get wep n1-cni-c1-eth0 -o json")]).toEqual([false, false]);
+    expect([await isRead("get wep -l role=web"), await isRead("get wep --show-labels")]).toEqual([true, true]);
+    expect(await isRead("delete wep --all --dry-run")).toBe(false);
+  });
+
   test("are shown in a table of their own", async () => {
     await ctl("label container web role=web");
 
