@@ -121,9 +121,13 @@ export function isLabelledBy(endpoint: WorkloadEndpoint, { spec }: ContainerLabe
   return key !== undefined && targetsOf(endpoint).includes(key);
 }
 
+const NOTHING: readonly string[] = [];
+
 /** What can be about the endpoint, most specific first: its container, then its network. */
-function targetsOf(endpoint: WorkloadEndpoint): readonly string[] {
-  const { node, container, network } = containerOf(endpoint) ?? {};
+export function targetsOf(endpoint: WorkloadEndpoint): readonly string[] {
+  const found = containerOf(endpoint);
+  if (found === undefined) return NOTHING;
+  const { node, container, network } = found;
   const ofContainer = node === undefined || container === undefined ? undefined : targetKey({ node, container });
   return [ofContainer, network === undefined ? undefined : targetKey({ network })].filter((key) => key !== undefined);
 }

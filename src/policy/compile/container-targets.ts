@@ -2,14 +2,8 @@
  * ContainerLabels by whom they are about, one change at a time. An endpoint names its targets, and the label index gives it what
  * they have. If several resources are about the same, all count, and the first by key wins.
  */
-import { type ContainerLabels, givenLabels, type NamedContainer, targetKey } from "../../model/container-labels.ts";
+import { type ContainerLabels, givenLabels, targetKey } from "../../model/container-labels.ts";
 import type { Labels } from "../../selector/selector.ts";
-
-/** What can be about a container, the first wins. */
-export function targetsOf({ node, container, network }: NamedContainer): readonly string[] {
-  const own = node === undefined || container === undefined ? undefined : targetKey({ node, container });
-  return [own, network === undefined ? undefined : targetKey({ network })].filter((text) => text !== undefined);
-}
 
 export class ContainerTargets {
   private readonly targetOf = new Map<string, string>();
