@@ -13,7 +13,7 @@ import {
 import { CONTAINER_LABELS, ENDPOINT } from "../../model/kinds.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
-import type { AdminKind, DescribedSection } from "./kind.ts";
+import type { AdminKind, DescribedSection, InheritedLabels } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
 
 export const CONTAINER_LABELS_ROW: AdminKind<ContainerLabels> = {
@@ -52,13 +52,10 @@ export async function readContainerEndpoints(store: Datastore): Promise<readonly
 }
 
 /** For the kind of endpoints. */
-export async function labelsOfContainers(
-  store: Datastore,
-  endpoints: readonly WorkloadEndpoint[],
-): Promise<readonly Readonly<Record<string, string>>[]> {
-  const all = await readContainerLabels(store);
-  return endpoints.map((endpoint) => inheritedContainerLabels(endpoint, all));
-}
+export const LABELS_OF_CONTAINERS: InheritedLabels<WorkloadEndpoint> = {
+  from: CONTAINER_LABELS_ROW,
+  of: (endpoint: WorkloadEndpoint, all: readonly ContainerLabels[]) => inheritedContainerLabels(endpoint, all),
+};
 
 export async function describeInherited(
   store: Datastore,

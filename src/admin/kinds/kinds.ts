@@ -20,7 +20,7 @@ import { describeEndpoint, describeNode } from "../ipam/describe.ts";
 import { releaseNode } from "../resources/delete-node.ts";
 import { usersOfEndpoint, usersOfNode } from "../resources/uses.ts";
 import { BGP_CONFIGURATION_ROW, BGP_FILTER_ROW, BGP_PEER_ROW } from "./bgp.ts";
-import { CONTAINER_LABELS_ROW, describeInherited, labelsOfContainers } from "./container-labels.ts";
+import { CONTAINER_LABELS_ROW, describeInherited, LABELS_OF_CONTAINERS } from "./container-labels.ts";
 import type { AdminKind } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
 import {
@@ -103,7 +103,7 @@ const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
     ...(await describeEndpoint(store, endpoint)),
     ...(await describeInherited(store, endpoint)),
   ],
-  inheritedLabels: labelsOfContainers,
+  inheritedLabels: LABELS_OF_CONTAINERS,
   usersOf: usersOfEndpoint,
   remedyIfInUse: "end its container, or use --force: the addresses stay allocated until its DEL",
   remedyIfUnreadable: (remove) => `${remove}, then recreate its workload`,

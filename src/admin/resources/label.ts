@@ -16,7 +16,7 @@ import {
   refuseNodeOption,
 } from "./label-containers.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
-import { readOne } from "./stored.ts";
+import { findAll, readOne } from "./stored.ts";
 import { type Target, updateResource } from "./update.ts";
 
 export const labelCommand: Command = {
@@ -90,7 +90,9 @@ function refuseOwnLabels({ set, remove }: LabelChange): void {
 /** A value that is inherited wins, and the one that is set would have no effect. */
 async function refuseInherited(store: Datastore, { kind, name }: Target, { set }: LabelChange): Promise<void> {
   const stored = kind.inheritedLabels === undefined ? undefined : await readOne(store, kind, name);
-  const [inherited = {}] = stored === undefined ? [] : ((await kind.inheritedLabels?.(store, [stored.resource])) ?? []);
+  if (kind.inheritedLabels === undefined || stored === undefined) return;
+  const givers = (await findAll(store, kind.inheritedLabels.from)).readable.map(({ resource }) => resource);
+  const inherited = kind.inheritedLabels.of(stored.resource, givers);
   const lost = Array.from(set.keys()).find((key) => Object.hasOwn(inherited, key) && inherited[key] !== set.get(key));
   if (lost === undefined) return;
   throw new PluginError(
