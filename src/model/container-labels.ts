@@ -66,10 +66,16 @@ function checkTarget({ node, container, network }: ContainerLabelsSpec): readonl
 /** What runtimes accept as the name of a container, and CNI as that of a network. */
 const RUNTIME_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
+export const RUNTIME_NAME_RULE = 'use letters, digits, "_", "." and "-", a letter or digit first';
+
+/** Of a container or a network. */
+export function isRuntimeName(text: string): boolean {
+  return RUNTIME_NAME.test(text);
+}
+
 function checkRuntimeName(path: string, value: string): readonly Problem[] {
-  if (RUNTIME_NAME.test(value)) return [];
-  const message = 'is not a name that a runtime gives; use letters, digits, "_", "." and "-", a letter or digit first';
-  return [{ path, value, message }];
+  if (isRuntimeName(value)) return [];
+  return [{ path, value, message: `is not a name that a runtime gives; ${RUNTIME_NAME_RULE}` }];
 }
 
 function checkGivenLabels(labels: Labels): readonly Problem[] {

@@ -31,7 +31,7 @@ export const CONTAINER_LABELS_ROW: AdminKind<ContainerLabels> = {
 function refuseForPods({ isOrchestratorApi }: Datastore): readonly Problem[] {
   if (!isOrchestratorApi) return [];
   const message =
-    "is not supported with the orchestrator's API as the datastore, where all workloads are pods; label the pods instead";
+    'is not supported with the orchestrator\'s API as the datastore, where all workloads are pods; use "kubectl label pod"';
   return [{ path: "kind", value: CONTAINER_LABELS.kind, message }];
 }
 

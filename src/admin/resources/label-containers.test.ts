@@ -133,6 +133,25 @@ describe("label container", () => {
     expect((await ctl("label container web role=web --node n2")).stderr).toContain('node "n2" has no container "web"');
   });
 
+  test("names the container whose ID was given", async () => {
+    await connect("db", "4f2a99c0ffee11112222");
+
+    expect((await ctl("label container 4f2a99c0ffee role=db")).stderr).toContain(
+      '"4f2a99c0ffee" is the ID of container "db", and changes with each restart: give its name',
+    );
+  });
+
+  test("says what has the endpoint of a container in a pod of podman", async () => {
+    expect((await ctl("label container main role=db")).stderr).toContain("of a podman pod, give the name of the pod");
+  });
+
+  test.each(["none", "host"])("says that containers in network %s have no endpoint", async (name) => {
+    const { stderr } = await ctl(`label network ${name} role=db`);
+
+    expect(stderr).toContain(`runtimes connect a container in network "${name}" to no network`);
+    expect(stderr).not.toContain("the labels apply");
+  });
+
   test("labels every container of a network", async () => {
     expect((await ctl("label network pods tier=x")).stdout).toBe("containerlabels/network.pods labelled\n");
     expect(await specOf("network.pods")).toEqual({ network: "pods", labels: { tier: "x" } });
@@ -145,6 +164,9 @@ describe("label container", () => {
     ["label container web", "At least one KEY=VALUE"],
     ["label network pods a=b --node n1", "--node can only be given with container"],
     ["label node n1 a=b --node n1", "--node can only be given with container"],
+    ["label container my/web a=b", '"my/web" is not the name of a container: use letters, digits'],
+    ["label container/my/web a=b", '"my/web" is not the name of a container: use letters, digits'],
+    ["label network _x a=b", '"_x" is not the name of a network: use letters, digits'],
     ["label container web a=b --node Not/One", '"--node" is "Not/One"'],
     ["label container web a=b -n prod", "has no namespace"],
   ])("%s is refused", async (words, reason) => {
@@ -174,7 +196,7 @@ describe("label container", () => {
     const { code, stderr } = await ctl(`label container web a=b${option}`, { store: ofPods });
 
     expect(code).toBe(EXIT_FAILED);
-    expect(stderr).toContain("label the pods instead");
+    expect(stderr).toContain('use "kubectl label pod"');
   });
 
   test("keeps what two callers set at the same moment", async () => {
@@ -208,8 +230,20 @@ describe("labels of a container", () => {
     const { code, stderr } = await ctl("label wep n1-cni-c1-eth0 role=new --overwrite");
 
     expect(code).toBe(EXIT_FAILED);
-    expect(stderr).toContain('a ContainerLabels gives it the value "web", which wins');
+    expect(stderr).toContain('ContainerLabels "n1.web" gives it the value "web", which wins');
     expect((await ctl("label wep n1-cni-c1-eth0 other=new")).code).toBe(EXIT_OK);
+  });
+
+  test.each([
+    ["label container web --node n1 role=web", "label container web --node n1 role=new --overwrite"],
+    ["label network pods role=web", "label network pods role=new --overwrite"],
+  ])("that win are changed by the command that the refusal names: %s", async (words, remedy) => {
+    await ctl(words);
+    const { stderr } = await ctl("label wep n1-cni-c1-eth0 role=new");
+
+    expect(stderr).toContain(remedy);
+    expect((await ctl(remedy)).code).toBe(EXIT_OK);
+    expect((await ctl("get wep -l role=new -o name")).stdout).toContain("n1-cni-c1-eth0");
   });
 
   test("are read only if the command looks at labels", async () => {

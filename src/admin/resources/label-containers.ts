@@ -6,12 +6,20 @@ import { createHash } from "node:crypto";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
-import { type ContainerLabels, containerOf, isSameTarget, type LabelTarget } from "../../model/container-labels.ts";
+import {
+  type ContainerLabels,
+  containerOf,
+  isRuntimeName,
+  isSameTarget,
+  type LabelTarget,
+  RUNTIME_NAME_RULE,
+} from "../../model/container-labels.ts";
 import { LONGEST_NAME } from "../../model/longest-name.ts";
 import { isResourceName } from "../../model/metadata.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import { isNodeName } from "../../model/node-name.ts";
 import { formatProblems } from "../../model/problem.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type ExitCode, type Given, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
@@ -51,7 +59,10 @@ export function parseContainers(given: Given): LabelledContainers | undefined {
   const word = containerWord(kind);
   if (word === undefined) return undefined;
   const [name, ...rest] = path.length === 0 ? others : [path.join("/"), ...others];
-  if (!name || /[=/]/.test(name)) throw new UsageError(`The name of the ${word} is required`);
+  if (!name || name.includes("=")) throw new UsageError(`The name of the ${word} is required`);
+  if (!isRuntimeName(name)) {
+    throw new UsageError(`${quoted(name)} is not the name of a ${word}: ${RUNTIME_NAME_RULE}`);
+  }
   if (given.values.has("namespace")) throw new UsageError(`A ${word} has no namespace; remove --namespace`);
   if (word === "network") refuseNodeOption(given);
   return { word, name, change: labelChangeOf(rest, given) };
@@ -202,17 +213,47 @@ function decoded(name: string, spec: LabelTarget & { readonly labels: Labels }) 
 
 /** A name that nobody has may be a typing error, or that of a container which is started later. */
 async function noteIfNobody(store: Datastore, target: LabelTarget): Promise<Pick<ActionResult, "note">> {
-  const present = (await readContainerEndpoints(store)).flatMap((endpoint) => containerOf(endpoint) ?? []);
-  const { node, container, network } = target;
-  const here = container === undefined ? present : present.filter((each) => each.node === node);
-  const names = here.flatMap((each) => (container === undefined ? each.network : each.container) ?? []);
-  const wanted = container ?? network ?? "";
-  if (names.includes(wanted)) return {};
-  const what =
-    container === undefined
-      ? `no container is connected to network ${quoted(wanted)}`
-      : `node ${quoted(node)} has no container ${quoted(wanted)}`;
+  const endpoints = await readContainerEndpoints(store);
+  const note = target.container === undefined ? noteOfNetwork(target, endpoints) : noteOfContainer(target, endpoints);
+  return note === undefined ? {} : { note };
+}
+
+function noteOfNetwork({ network = "" }: LabelTarget, endpoints: readonly WorkloadEndpoint[]): string | undefined {
+  const names = endpoints.flatMap((endpoint) => containerOf(endpoint)?.network ?? []);
+  if (names.includes(network)) return undefined;
+  if (NO_NETWORKS.includes(network)) {
+    return `runtimes connect a container in network ${quoted(network)} to no network of ${identity.product}: it has no endpoint that could get the labels`;
+  }
+  return `no container is connected to network ${quoted(network)} now: the labels apply to those that are connected later${guess(network, names)}`;
+}
+
+/** What runtimes call the absence of a network of its own. */
+const NO_NETWORKS = ["none", "host"];
+
+function noteOfContainer(
+  { node, container = "" }: LabelTarget,
+  endpoints: readonly WorkloadEndpoint[],
+): string | undefined {
+  const here = endpoints.filter(({ spec }) => spec.node === node);
+  const names = here.flatMap((endpoint) => containerOf(endpoint)?.container ?? []);
+  if (names.includes(container)) return undefined;
+  const { workload } =
+    here.find(({ spec }) => isShortId(container) && spec.containerID?.startsWith(container))?.spec ?? {};
+  if (workload !== undefined) {
+    return `${quoted(container)} is the ID of container ${quoted(workload)}, and changes with each restart: give its name`;
+  }
+  return [
+    `node ${quoted(node)} has no container ${quoted(container)} in a network of ${identity.product} now: the labels apply when it is started`,
+    `for a container of a podman pod, give the name of the pod${guess(container, names)}`,
+  ].join("; ");
+}
+
+/** Runtimes show at least so much of an ID. */
+function isShortId(text: string): boolean {
+  return /^[0-9a-f]{12,64}$/.test(text);
+}
+
+function guess(wanted: string, names: readonly string[]): string {
   const nearest = nearestName(wanted, names);
-  const guess = nearest === undefined ? "" : `; did you mean ${quoted(nearest)}?`;
-  return { note: `${what} in a network of ${identity.product} now: the labels apply when it is started${guess}` };
+  return nearest === undefined ? "" : `; did you mean ${quoted(nearest)}?`;
 }

@@ -1,10 +1,12 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
-import { workloadEndpoint } from "../../model/workload-endpoint.ts";
+import { givenLabels, labelSourcesOf } from "../../model/container-labels.ts";
+import { ENDPOINT } from "../../model/kinds.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
+import { readContainerLabels } from "../kinds/container-labels.ts";
 import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
 import { forEachResource } from "./for-each-resource.ts";
 import { changedLabels, LABEL_CHANGE_OPTIONS, type LabelChange, type Labels, labelChangeOf } from "./label-change.ts";
@@ -16,7 +18,7 @@ import {
   refuseNodeOption,
 } from "./label-containers.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
-import { findAll, readOne } from "./stored.ts";
+import { readOne } from "./stored.ts";
 import { type Target, updateResource } from "./update.ts";
 
 export const labelCommand: Command = {
@@ -52,7 +54,7 @@ export const labelCommand: Command = {
     refuseNodeOption(given);
     const { kind, name, rest } = parseReference(given);
     const change = labelChangeOf(rest, given);
-    if (kind.kind === workloadEndpoint.kind) refuseOwnLabels(change);
+    if (kind.kind === ENDPOINT.kind) refuseOwnLabels(change);
     return withDatastore(context, given, async (store) => {
       const work = surroundingsOf(given, { store, context });
       return forEachResource(context, given, {
@@ -89,17 +91,21 @@ function refuseOwnLabels({ set, remove }: LabelChange): void {
 
 /** A value that is inherited wins, and the one that is set would have no effect. */
 async function refuseInherited(store: Datastore, { kind, name }: Target, { set }: LabelChange): Promise<void> {
-  const stored = kind.inheritedLabels === undefined ? undefined : await readOne(store, kind, name);
-  if (kind.inheritedLabels === undefined || stored === undefined) return;
-  const givers = (await findAll(store, kind.inheritedLabels.from)).readable.map(({ resource }) => resource);
-  const inherited = kind.inheritedLabels.of(stored.resource, givers);
-  const lost = Array.from(set.keys()).find((key) => Object.hasOwn(inherited, key) && inherited[key] !== set.get(key));
-  if (lost === undefined) return;
-  throw new PluginError(
-    "resource-invalid",
-    `Cannot set label ${quoted(lost)}: a ContainerLabels gives it the value ${quoted(inherited[lost])}, which wins`,
-    { details: `change it there: ${identity.adminTool} label container NAME ${lost}=${set.get(lost)} --overwrite` },
-  );
+  const stored = kind.kind === ENDPOINT.kind ? await readOne(store, kind, name) : undefined;
+  if (stored === undefined) return;
+  const endpoint = ENDPOINT.codec.read(stored.text, stored.key);
+  const sources = labelSourcesOf(endpoint, await readContainerLabels(store));
+  for (const [label, value] of set) {
+    const source = sources.find(({ spec }) => Object.hasOwn(givenLabels(spec), label));
+    if (source === undefined || source.spec.labels[label] === value) continue;
+    const { node, container, network } = source.spec;
+    const target = container === undefined ? `network ${network}` : `container ${container} --node ${node}`;
+    throw new PluginError(
+      "resource-invalid",
+      `Cannot set label ${quoted(label)}: ContainerLabels ${quoted(source.metadata.name)} gives it the value ${quoted(source.spec.labels[label])}, which wins`,
+      { details: `change it there: ${identity.adminTool} label ${target} ${label}=${value} --overwrite` },
+    );
+  }
 }
 
 function sameLabels(left: Labels, right: Labels): boolean {
