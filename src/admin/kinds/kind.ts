@@ -71,6 +71,8 @@ export interface KindHooks<R extends Resource = Resource> {
   deleteResource?(store: Datastore, stored: StoredResource<R>, deletion: Deletion): Promise<ActionResult>;
   /** Deletes records that exist only because of this resource: after it is deleted, and also if it was already gone. */
   afterDelete?(store: Datastore, name: ResourceName, context: Context): Promise<Pick<ActionResult, "note">>;
+  /** What the user wrote for this resource, and stays; `undefined`: nothing. */
+  noteOfRest?(store: Datastore, name: ResourceName): Promise<string | undefined>;
 }
 
 export interface AdminKind<R extends Resource = Resource> extends PublicKind<R>, KindHooks<R> {

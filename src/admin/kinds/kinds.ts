@@ -20,7 +20,7 @@ import { describeEndpoint, describeNode } from "../ipam/describe.ts";
 import { releaseNode } from "../resources/delete-node.ts";
 import { usersOfEndpoint, usersOfNode } from "../resources/uses.ts";
 import { BGP_CONFIGURATION_ROW, BGP_FILTER_ROW, BGP_PEER_ROW } from "./bgp.ts";
-import { CONTAINER_LABELS_ROW, describeInherited, LABELS_OF_CONTAINERS } from "./container-labels.ts";
+import { CONTAINER_LABELS_ROW, describeInherited, LABELS_OF_CONTAINERS, noteOfLabelsLeft } from "./container-labels.ts";
 import type { AdminKind } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
 import {
@@ -76,6 +76,7 @@ const NODE_ROW: AdminKind<Node> = {
   usersOf: usersOfNode,
   remedyIfInUse: "end its workloads first, or use --force: their addresses stay allocated, in blocks without a node",
   afterDelete: releaseNode,
+  noteOfRest: noteOfLabelsLeft,
 };
 
 const PROFILE_ROW: AdminKind<Profile> = {
