@@ -266,6 +266,13 @@ describe("labels of a container", () => {
     expect(await isRead("delete wep --all --dry-run")).toBe(false);
   });
 
+  test.each(["get container web", "describe containers"])("%s names the kinds that know containers", async (words) => {
+    const { code, stderr } = await ctl(words);
+
+    expect(code).toBe(EXIT_USAGE);
+    expect(stderr).toContain("use workloadendpoint for running containers, containerlabels for their labels");
+  });
+
   test("are shown in a table of their own", async () => {
     await ctl("label container web role=web");
 

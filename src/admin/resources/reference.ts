@@ -31,6 +31,10 @@ export interface Selection {
 export function kindNamed(word: string): AdminKind {
   const found = findKind(ADMIN_KINDS, word) ?? kindWithAlias(word);
   if (found) return found;
+  if (/^containers?$/i.test(word)) {
+    const kinds = "use workloadendpoint for running containers, containerlabels for their labels";
+    throw new UsageError(`Unknown kind ${quoted(word)}; ${kinds}`);
+  }
   const nearest = nearestName(
     word,
     ADMIN_KINDS.flatMap((row) => [...kindWords(row), ...aliasesOf(row)]),
