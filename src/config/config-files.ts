@@ -7,10 +7,11 @@
 import type { CniCall } from "../cni/call.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
+import { isNodeName } from "../model/node-name.ts";
 import { configInvalid } from "./decode.ts";
 import type { NamedFile } from "./named-files.ts";
 import type { NetworkConfig } from "./network-config.ts";
-import { chooseNodeName, isNodeName } from "./node-name.ts";
+import { chooseNodeName } from "./node-name.ts";
 import { type ConfigPath, type ConfigProblem, pathText, shownValue } from "./problem.ts";
 
 /** The node agent writes the name of its node there. */

@@ -1,5 +1,3 @@
-import { LONGEST_NAME } from "../model/longest-name.ts";
-
 /**
  * The name of this node: from the config, else from the node agent's file, else the
  * host name. Surrounding white space is ignored.
@@ -28,9 +26,4 @@ export async function orchestratorNodeNames(
 ): Promise<readonly string[]> {
   if (kubernetes.nodeName !== undefined) return [kubernetes.nodeName];
   return [...new Set([node, chooseNodeName({ hostName: await hostName() })])];
-}
-
-/** Names are parts of keys: a slash would divide one in two, and not every piece of JSON text can be written down. */
-export function isNodeName(name: string): boolean {
-  return name.length <= LONGEST_NAME && name.isWellFormed() && !name.includes("/") && !name.includes("\0");
 }

@@ -9,6 +9,7 @@
 import { nameProblem } from "../cni/names.ts";
 import { CNI_VERSIONS, VERSION_WHEN_ABSENT } from "../cni/version.ts";
 import { identity } from "../identity.ts";
+import { isNodeName } from "../model/node-name.ts";
 import type { DecodedEntries, Entries, Field, Section } from "./field.ts";
 import {
   type FieldType,
@@ -27,7 +28,6 @@ import {
   wholeNumber,
 } from "./fields.ts";
 import { INSTALLED_LOG_FILE } from "./installed-network-list.ts";
-import { isNodeName } from "./node-name.ts";
 import { areEndpoints, isDomainName, isHostAndPort } from "./urls.ts";
 
 export type WireConfig = DecodedEntries<ReturnType<typeof buildFields>>;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import { API_VERSION, identity } from "../identity.ts";
 import {
   CONTAINER_ORCHESTRATOR,
@@ -6,6 +7,8 @@ import {
   checkSameTarget,
   containerLabels,
   inheritedContainerLabels,
+  isSameTarget,
+  targetKey,
 } from "./container-labels.ts";
 import { NETWORK_ANNOTATION } from "./endpoint-labels.ts";
 import { workloadEndpoint } from "./workload-endpoint.ts";
@@ -30,6 +33,13 @@ describe("ContainerLabels", () => {
     [{ node: "n1", container: "web", network: "pods", labels: LABELS }, ["spec.network"]],
     [{ node: "n1", network: "pods", labels: LABELS }, ["spec.node"]],
     [{ network: "", labels: LABELS }, ["spec.network"]],
+    [{ node: "a/b", container: "web", labels: LABELS }, ["spec.node"]],
+    [{ node: "n".repeat(254), container: "web", labels: LABELS }, ["spec.node"]],
+    [{ node: "n1", container: "my/web", labels: LABELS }, ["spec.container"]],
+    [{ node: "n1", container: "a b", labels: LABELS }, ["spec.container"]],
+    [{ node: "n1", container: "_web", labels: LABELS }, ["spec.container"]],
+    [{ network: "my net", labels: LABELS }, ["spec.network"]],
+    [{ network: "-net", labels: LABELS }, ["spec.network"]],
     [{ network: "pods" }, ["spec.labels"]],
     [{ network: "pods", labels: {} }, ["spec.labels"]],
     [{ network: "pods", labels: { "my role": "web" } }, ["spec.labels"]],
@@ -52,6 +62,19 @@ describe("ContainerLabels", () => {
     expect(checkSameTarget(made("b", { node: "n2", container: "web" }), [web])).toEqual([]);
     expect(checkSameTarget(made("b", { network: "web" }), [web])).toEqual([]);
     expect(checkSameTarget(web, [web])).toEqual([]);
+  });
+});
+
+describe("targetKey()", () => {
+  test("is never the same for two targets, whatever their names are", () => {
+    const names = fc.string({ unit: fc.constantFrom("a", " ", '"', ",", "]", ".") });
+    const targets = fc.oneof(fc.record({ network: names }), fc.record({ node: names, container: names }));
+    fc.assert(
+      fc.property(targets, targets, (left, right) => {
+        expect(targetKey(left) === targetKey(right)).toBe(isSameTarget(left, right));
+      }),
+    );
+    expect(targetKey({ node: "n1 a", container: "b" })).not.toBe(targetKey({ node: "n1", container: "a b" }));
   });
 });
 
@@ -88,6 +111,25 @@ describe("inheritedContainerLabels()", () => {
     ["if the record names a node of the network", endpoint(), { node: "n1", network: "pods" }],
   ])("gives nothing to an endpoint %s", (_, other, spec) => {
     expect(inheritedContainerLabels(other, [about("a", spec, LABELS)])).toEqual({});
+  });
+
+  test("reads a list of resources once, however many endpoints ask", () => {
+    let reads = 0;
+    const all = Array.from({ length: 100 }, (_, index) => {
+      const { spec, ...rest } = about(`l${index}`, { node: "n1", container: `c${index}` }, { role: `${index}` });
+      const counted = { ...rest, spec };
+      return Object.defineProperty(counted, "spec", {
+        get: () => {
+          reads += 1;
+          return spec;
+        },
+      });
+    });
+    const given = all.map((_, index) => inheritedContainerLabels(endpoint({ workload: `c${index}` }), all));
+    const problems = all.flatMap((each) => checkSameTarget(each, all));
+
+    expect([given[0], given[99], problems]).toEqual([{ role: "0" }, { role: "99" }, []]);
+    expect(reads).toBeLessThan(10 * all.length);
   });
 
   test("gives no label that only the product may set, whatever is stored", () => {

@@ -6,8 +6,10 @@ import * as v from "valibot";
 import { identity, PRODUCT_API } from "../identity.ts";
 import { quoted } from "../quote.ts";
 import { NETWORK_ANNOTATION } from "./endpoint-labels.ts";
+import { LONGEST_NAME } from "./longest-name.ts";
 import { checkLabels } from "./metadata.ts";
 import { nameMap } from "./name-map.ts";
+import { isNodeName } from "./node-name.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 import type { WorkloadEndpoint } from "./workload-endpoint.ts";
@@ -39,8 +41,7 @@ function checkTarget({ node, container, network }: ContainerLabelsSpec): readonl
     return [{ path: "spec.network", value: network, message }];
   }
   if (network !== undefined) {
-    const problems: Problem[] = [];
-    if (network === "") problems.push({ path: "spec.network", value: network, message: "is empty; name a network" });
+    const problems = [...checkRuntimeName("spec.network", network)];
     if (node !== undefined) {
       const message = "cannot be combined with spec.network, which means the network on every node; remove it";
       problems.push({ path: "spec.node", value: node, message });
@@ -51,12 +52,30 @@ function checkTarget({ node, container, network }: ContainerLabelsSpec): readonl
   if (!container) {
     const message = "is missing, and network too; add the name of a container, or that of a network";
     problems.push({ path: "spec.container", value: container, message });
-  }
+  } else problems.push(...checkRuntimeName("spec.container", container));
   if (!node) {
     const message = "is missing; add the node of the container: names of containers are unique on one host only";
     problems.push({ path: "spec.node", value: node, message });
+  } else if (!isNodeName(node)) {
+    const message = `is not the name of a node; use at most ${LONGEST_NAME} characters, without a slash`;
+    problems.push({ path: "spec.node", value: node, message });
   }
   return problems;
+}
+
+/** What runtimes accept as the name of a container, and CNI as that of a network. */
+const RUNTIME_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
+
+export const RUNTIME_NAME_RULE = 'use letters, digits, "_", "." and "-", a letter or digit first';
+
+/** Of a container or a network. */
+export function isRuntimeName(text: string): boolean {
+  return RUNTIME_NAME.test(text);
+}
+
+function checkRuntimeName(path: string, value: string): readonly Problem[] {
+  if (isRuntimeName(value)) return [];
+  return [{ path, value, message: `is not a name that a runtime gives; ${RUNTIME_NAME_RULE}` }];
 }
 
 function checkGivenLabels(labels: Labels): readonly Problem[] {
@@ -102,23 +121,44 @@ export function containerOf({ metadata, spec }: WorkloadEndpoint): NamedContaine
 /** `spec.orchestrator` of an endpoint that belongs to no pod. */
 export const CONTAINER_ORCHESTRATOR = "cni";
 
-/** Whether the endpoint inherits the labels. A stored resource that says something else than checks allow is about nobody. */
+/** Whether the endpoint inherits the labels. */
 export function isLabelledBy(endpoint: WorkloadEndpoint, { spec }: ContainerLabels): boolean {
-  const found = containerOf(endpoint);
-  const { node, container, network } = spec;
-  if (found === undefined) return false;
-  if (container === undefined) return node === undefined && network !== undefined && network === found.network;
-  return network === undefined && node !== undefined && node === found.node && container === found.container;
+  const key = targetKey(spec);
+  return key !== undefined && targetsOf(endpoint).includes(key);
 }
 
-/** What an endpoint inherits, most specific first: of its container, then of its network; of the same, by name. */
+const NOTHING: readonly string[] = [];
+
+/** What can be about the endpoint, most specific first: its container, then its network. */
+export function targetsOf(endpoint: WorkloadEndpoint): readonly string[] {
+  const found = containerOf(endpoint);
+  if (found === undefined) return NOTHING;
+  const { node, container, network } = found;
+  const ofContainer = node === undefined || container === undefined ? undefined : targetKey({ node, container });
+  return [ofContainer, network === undefined ? undefined : targetKey({ network })].filter((key) => key !== undefined);
+}
+
+/** What an endpoint inherits, most specific first; of those about the same, by name. */
 export function labelSourcesOf(
   endpoint: WorkloadEndpoint,
   all: readonly ContainerLabels[],
 ): readonly ContainerLabels[] {
-  const own = all.filter((each) => isLabelledBy(endpoint, each));
-  const rank = ({ spec }: ContainerLabels) => (spec.container === undefined ? 1 : 0);
-  return own.toSorted((left, right) => rank(left) - rank(right) || (left.metadata.name < right.metadata.name ? -1 : 1));
+  const resources = resourcesByTarget(all);
+  return targetsOf(endpoint).flatMap((key) => resources.get(key) ?? []);
+}
+
+type ByTarget = ReadonlyMap<string | undefined, readonly ContainerLabels[]>;
+
+/** Every endpoint asks for those of the same list: it is sorted once. */
+const SORTED = new WeakMap<readonly ContainerLabels[], ByTarget>();
+
+function resourcesByTarget(all: readonly ContainerLabels[]): ByTarget {
+  const known = SORTED.get(all);
+  if (known !== undefined) return known;
+  const inOrder = all.toSorted((left, right) => (left.metadata.name < right.metadata.name ? -1 : 1));
+  const made = Map.groupBy(inOrder, ({ spec }) => targetKey(spec));
+  SORTED.set(all, made);
+  return made;
 }
 
 /** The labels that `all` gives the endpoint. They take precedence over those in its record. */
@@ -136,7 +176,8 @@ export function checkSameTarget(
   { metadata, spec }: ContainerLabels,
   all: readonly ContainerLabels[],
 ): readonly Problem[] {
-  const other = all.find((each) => each.metadata.name !== metadata.name && isSameTarget(each.spec, spec));
+  const same = resourcesByTarget(all).get(targetKey(spec)) ?? [];
+  const other = same.find((each) => each.metadata.name !== metadata.name);
   if (other === undefined) return [];
   const message = `has its labels from ContainerLabels ${quoted(other.metadata.name)} already; change that one`;
   return spec.container === undefined
@@ -148,4 +189,12 @@ export type LabelTarget = Pick<ContainerLabelsSpec, "node" | "container" | "netw
 
 export function isSameTarget(left: LabelTarget, right: LabelTarget): boolean {
   return left.node === right.node && left.container === right.container && left.network === right.network;
+}
+
+/** The same text means the same target. `undefined`: a stored record that says something else than checks allow, about nobody. */
+export function targetKey({ node, container, network }: LabelTarget): string | undefined {
+  if (container === undefined) {
+    return network === undefined || node !== undefined ? undefined : JSON.stringify([network]);
+  }
+  return network !== undefined || node === undefined ? undefined : JSON.stringify([node, container]);
 }

@@ -21,7 +21,10 @@ export interface Workload extends Attachment {
   readonly orchestrator: "k8s" | "cni";
   readonly namespace: string;
   readonly pod?: string;
-  /** What the runtime calls the container, if it is not a pod: only for people, since a name may be used again. */
+  /**
+   * What the runtime calls the container at ADD, if it is not a pod. Not its identity, since a name may be used again: for
+   * people, and for a ContainerLabels, which is about whatever container has the name.
+   */
   readonly containerName?: string;
   readonly endpointName: string;
   readonly endpointKey: string;

@@ -74,6 +74,13 @@ describe("followedEndpoints()", () => {
 
     expect(followed && containerOf(followed)).toEqual({ node: "there", container: "web", network: "pods" });
     expect(followed && workloadEntity(followed).givers).toEqual(workloadEntity(container).givers);
+    const source = followedEndpoints("here");
+    const [one, two] = ["a", "b"].map((name) => {
+      const named = { ...container, metadata: { ...container.metadata, name: `there-k8s-${name}-eth0` } };
+      return source.decode({ key: ENDPOINT.key(named.metadata), revision, value: ENDPOINT.codec.write(named) });
+    });
+    expect(one?.metadata.annotations).toBeDefined();
+    expect(one?.metadata.annotations).toBe(two?.metadata.annotations);
   });
 
   test("gives pods with the same labels and profiles one object for them", () => {

@@ -35,7 +35,7 @@ function remoteEndpoint(endpoint: WorkloadEndpoint, shared: SharedValues): Workl
       name,
       ...(namespace === undefined ? {} : { namespace: shared.value(namespace) }),
       ...(labels === undefined ? {} : { labels: shared.value(labels) }),
-      ...followedAnnotations(metadata, ofContainer?.network),
+      ...followedAnnotations(metadata, ofContainer?.network, shared),
     },
     spec: {
       ...(node === undefined ? {} : { node: shared.value(node) }),
@@ -53,13 +53,17 @@ function remoteEndpoint(endpoint: WorkloadEndpoint, shared: SharedValues): Workl
  * Few endpoints have an address without IPAM: routes to such addresses follow from no block. Pods of other plugins are not
  * routed here. `labelledNetwork`: ContainerLabels may be about it.
  */
-function followedAnnotations({ annotations = {} }: WorkloadEndpoint["metadata"], labelledNetwork: string | undefined) {
+function followedAnnotations(
+  { annotations = {} }: WorkloadEndpoint["metadata"],
+  labelledNetwork: string | undefined,
+  shared: SharedValues,
+) {
   const { [NETWORK_ANNOTATION]: network, [WITHOUT_IPAM_ANNOTATION]: addresses } = annotations;
-  const kept = {
-    ...(labelledNetwork === undefined ? {} : { [NETWORK_ANNOTATION]: labelledNetwork }),
-    ...(network === undefined || addresses === undefined ? {} : { [WITHOUT_IPAM_ANNOTATION]: addresses }),
-  };
-  return Object.keys(kept).length === 0 ? {} : { annotations: kept };
+  const ofNetwork = labelledNetwork === undefined ? {} : { [NETWORK_ANNOTATION]: labelledNetwork };
+  if (network !== undefined && addresses !== undefined) {
+    return { annotations: { ...ofNetwork, [WITHOUT_IPAM_ANNOTATION]: addresses } };
+  }
+  return labelledNetwork === undefined ? {} : { annotations: shared.value(ofNetwork) };
 }
 
 /** Labels that differ from pod to pod must not be remembered for ever. */

@@ -26,7 +26,9 @@ const INTERFACES = ["eth0", "eth1", "lo", ...["0", "1", "9"].map((index) => iden
 
 const NAMESPACES = ["red", "blue"];
 const ACCOUNTS = ["reader", "writer"];
-const CONTAINERS = ["web", "db"];
+const OTHER_NODES = ["there", "there a"];
+/** The last two read the same after the names of their nodes, with a space between. */
+const CONTAINERS = ["web", "db", "b", "a b"];
 /** Their profiles: one as ADD writes it, and one that somebody has edited. */
 const NETWORKS = ["network", "edited"];
 const VALUES = ["a", "b"];
@@ -241,7 +243,9 @@ const endpoints = fc
   .tuple(fc.integer({ min: 1, max: 2 }), fc.integer({ min: 0, max: 3 }))
   .chain(([local, remote]) =>
     fc.tuple(
-      ...Array.from({ length: local + remote }, (_, index) => endpoint(index, index < local ? LOCAL_NODE : "there")),
+      ...Array.from({ length: local + remote }, (_, index) =>
+        endpoint(index, index < local ? LOCAL_NODE : (OTHER_NODES[index % 2] ?? "there")),
+      ),
     ),
   );
 
@@ -280,7 +284,7 @@ const profiles = fc
 const labelsOfContainers = some(
   fc.record({
     target: fc.oneof(
-      { weight: 4, arbitrary: fc.record({ node: pick([LOCAL_NODE, "there"]), container: pick(CONTAINERS) }) },
+      { weight: 4, arbitrary: fc.record({ node: pick([LOCAL_NODE, ...OTHER_NODES]), container: pick(CONTAINERS) }) },
       { weight: 4, arbitrary: fc.record({ network: pick(NETWORKS) }) },
       {
         weight: 1,

@@ -2,6 +2,7 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
+import { identity } from "../../identity.ts";
 import {
   CONTAINER_ORCHESTRATOR,
   type ContainerLabels,
@@ -10,10 +11,11 @@ import {
   isLabelledBy,
   labelSourcesOf,
 } from "../../model/container-labels.ts";
+import type { ResourceName } from "../../model/keys.ts";
 import { CONTAINER_LABELS, ENDPOINT } from "../../model/kinds.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
-import type { AdminKind, DescribedSection } from "./kind.ts";
+import type { AdminKind, DescribedSection, InheritedLabels } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
 
 export const CONTAINER_LABELS_ROW: AdminKind<ContainerLabels> = {
@@ -31,7 +33,7 @@ export const CONTAINER_LABELS_ROW: AdminKind<ContainerLabels> = {
 function refuseForPods({ isOrchestratorApi }: Datastore): readonly Problem[] {
   if (!isOrchestratorApi) return [];
   const message =
-    "is not supported with the orchestrator's API as the datastore, where all workloads are pods; label the pods instead";
+    'is not supported with the orchestrator\'s API as the datastore, where all workloads are pods; use "kubectl label pod"';
   return [{ path: "kind", value: CONTAINER_LABELS.kind, message }];
 }
 
@@ -52,12 +54,17 @@ export async function readContainerEndpoints(store: Datastore): Promise<readonly
 }
 
 /** For the kind of endpoints. */
-export async function labelsOfContainers(
-  store: Datastore,
-  endpoints: readonly WorkloadEndpoint[],
-): Promise<readonly Readonly<Record<string, string>>[]> {
-  const all = await readContainerLabels(store);
-  return endpoints.map((endpoint) => inheritedContainerLabels(endpoint, all));
+export const LABELS_OF_CONTAINERS: InheritedLabels<WorkloadEndpoint> = {
+  from: CONTAINER_LABELS_ROW,
+  of: (endpoint: WorkloadEndpoint, all: readonly ContainerLabels[]) => inheritedContainerLabels(endpoint, all),
+};
+
+/** For the kind of nodes: a node of the same name may come back, and its containers would have lost their labels. */
+export async function noteOfLabelsLeft(store: Datastore, { name }: ResourceName): Promise<string | undefined> {
+  const left = (await readContainerLabels(store)).filter(({ spec }) => spec.node === name);
+  if (left.length === 0) return undefined;
+  const names = left.map(({ metadata }) => metadata.name).join(" ");
+  return `labels of its containers stay for a node of the same name; to delete them: ${identity.adminTool} delete containerlabels ${names}`;
 }
 
 export async function describeInherited(

@@ -47,11 +47,18 @@ export interface DescribedSection {
   readonly rows: readonly (readonly string[])[];
 }
 
+/** What resources inherit from those of another kind. */
+export interface InheritedLabels<R extends Resource = Resource> {
+  readonly from: AdminKind;
+  /** `all`: the same list for all resources. */
+  of(resource: R, all: readonly Resource[]): Readonly<Record<string, string>>;
+}
+
 export interface KindHooks<R extends Resource = Resource> {
   /** What `describe` shows in addition to the resource itself. */
   describe?(store: Datastore, resource: R): Promise<readonly DescribedSection[]>;
-  /** What each of these resources inherits: labels that `-l` and `--show-labels` count too, and that win over its own. */
-  inheritedLabels?(store: Datastore, resources: readonly R[]): Promise<readonly Readonly<Record<string, string>>[]>;
+  /** Labels that `-l` and `--show-labels` count too, and that win over its own. */
+  readonly inheritedLabels?: InheritedLabels<R>;
   /** What the user should know about a resource that is written on this host; it is written nevertheless. */
   warnings?(resource: R, context: Context): Promise<readonly string[]>;
   /** Checks against other records in the datastore before a resource is created. */
@@ -66,6 +73,8 @@ export interface KindHooks<R extends Resource = Resource> {
   deleteResource?(store: Datastore, stored: StoredResource<R>, deletion: Deletion): Promise<ActionResult>;
   /** Deletes records that exist only because of this resource: after it is deleted, and also if it was already gone. */
   afterDelete?(store: Datastore, name: ResourceName, context: Context): Promise<Pick<ActionResult, "note">>;
+  /** What the user wrote for this resource, and stays; `undefined`: nothing. */
+  noteOfRest?(store: Datastore, name: ResourceName): Promise<string | undefined>;
 }
 
 /** What names a resource on the command line besides its own name. */

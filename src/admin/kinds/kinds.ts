@@ -21,7 +21,7 @@ import { releaseNode } from "../resources/delete-node.ts";
 import { usersOfEndpoint, usersOfNode } from "../resources/uses.ts";
 import { workloadNames } from "../workload-names.ts";
 import { BGP_CONFIGURATION_ROW, BGP_FILTER_ROW, BGP_PEER_ROW } from "./bgp.ts";
-import { CONTAINER_LABELS_ROW, describeInherited, labelsOfContainers } from "./container-labels.ts";
+import { CONTAINER_LABELS_ROW, describeInherited, LABELS_OF_CONTAINERS, noteOfLabelsLeft } from "./container-labels.ts";
 import type { AdminKind } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
 import {
@@ -77,6 +77,7 @@ const NODE_ROW: AdminKind<Node> = {
   usersOf: usersOfNode,
   remedyIfInUse: "end its workloads first, or use --force: their addresses stay allocated, in blocks without a node",
   afterDelete: releaseNode,
+  noteOfRest: noteOfLabelsLeft,
 };
 
 const PROFILE_ROW: AdminKind<Profile> = {
@@ -105,7 +106,7 @@ const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
     ...(await describeEndpoint(store, endpoint)),
     ...(await describeInherited(store, endpoint)),
   ],
-  inheritedLabels: labelsOfContainers,
+  inheritedLabels: LABELS_OF_CONTAINERS,
   usersOf: usersOfEndpoint,
   remedyIfInUse: "end its container, or use --force: the addresses stay allocated until its DEL",
   remedyIfUnreadable: (remove) => `${remove}, then recreate its workload`,

@@ -1,7 +1,7 @@
 /** The name of the node that the admin tool runs on: the one that the plugins use. */
 import { readNodeName } from "../../config/config-files.ts";
 import { findInstalledNetwork } from "../../config/installed-network.ts";
-import { isNodeName } from "../../config/node-name.ts";
+import { isNodeName } from "../../model/node-name.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";

@@ -4,6 +4,7 @@ import { means, nodeChange, poolChange, prefix, request, seed } from "../../../t
 import { storeAround } from "../../../test/support/wrapped-store.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
+import { identity } from "../../identity.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
@@ -89,6 +90,25 @@ describe("delete node", () => {
     expect((await ctl("delete node node-1")).code).toBe(EXIT_OK);
     expect(await owners()).toEqual({ blocks: ["node-10"], claims: ["node-10"] });
     expect(await problems()).toEqual([]);
+  });
+
+  test("lists the labels of its containers, which stay", async () => {
+    for (const [node, container] of [
+      ["node-1", "web"],
+      ["node-1", "db"],
+      ["node-10", "web"],
+    ]) {
+      await ctl(`label container ${container} --node ${node} role=x`);
+    }
+    await ctl("label network pods tier=x");
+
+    expect((await ctl("delete node node-1")).stderr).toBe(
+      "note: labels of its containers stay for a node of the same name; to delete them: " +
+        `${identity.adminTool} delete containerlabels node-1.db node-1.web\n`,
+    );
+    expect((await ctl("delete node node-1")).code).toBe(EXIT_FAILED);
+    expect((await ctl("delete containerlabels node-1.db node-1.web")).code).toBe(EXIT_OK);
+    expect((await ctl("delete node node-10")).stderr).toContain("containerlabels node-10.web\n");
   });
 
   test("prints no note for a node without claims", async () => {

@@ -105,7 +105,11 @@ async function deleteOne(
   const released = await afterDelete(store, target, context);
   return {
     action: "deleted",
-    ...joinNotes(unreadable && (kind.deletedUnreadNote ?? DELETED_UNREAD_NOTE), released.note),
+    ...joinNotes(
+      unreadable && (kind.deletedUnreadNote ?? DELETED_UNREAD_NOTE),
+      released.note,
+      await kind.noteOfRest?.(store, name),
+    ),
   };
 }
 

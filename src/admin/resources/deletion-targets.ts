@@ -5,11 +5,11 @@ import type { ResourceName } from "../../model/keys.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { searchedNamespace, selectionsOf } from "./find.ts";
-import { isSelected, SELECTOR_OPTION, selectorOf } from "./label-selector.ts";
+import { isSelected, SELECTOR_OPTION, selectorOf, withLabels } from "./label-selector.ts";
 import type { Selection } from "./reference.ts";
 import { resolveSelections } from "./resolve-name.ts";
 import { FILE_OPTION, readGivenResources } from "./sources.ts";
-import { findAll, withInheritedLabels } from "./stored.ts";
+import { findAll } from "./stored.ts";
 import { resourceAt } from "./unreadable-remedy.ts";
 
 /** A resource to delete. */
@@ -62,7 +62,7 @@ function searchOfMany(selections: readonly Selection[], given: Given): TargetSea
       const { readable, unreadable } = await findAll(store, selection.kind, searchedNamespace(selection, given));
       if (selector && unreadable[0]) throw labelsUnknown(unreadable[0].failure);
       targets.push(
-        ...(await withInheritedLabels(store, readable))
+        ...(await withLabels(store, readable, given))
           .filter((stored) => isSelected(stored, selector))
           .map(({ kind, resource }) => ({ kind, name: nameOf(kind, resource.metadata) })),
         // Each of them fails on its own, or is deleted with --force.

@@ -9,11 +9,11 @@ import { reportError } from "../report-error.ts";
 import { ageOf } from "./age.ts";
 import { NO_VALUE } from "./custom-columns.ts";
 import { ALL_NAMESPACES_OPTION, type Found, findSelected, selectionsOf } from "./find.ts";
-import { isSelected, SELECTOR_OPTION, selectorOf } from "./label-selector.ts";
+import { isSelected, SELECTOR_OPTION, selectorOf, withLabels } from "./label-selector.ts";
 import { KIND_WORDS, NAMESPACE_OPTION } from "./reference.ts";
 import { resolveSelections } from "./resolve-name.ts";
 import { FILE_OPTIONS } from "./sources.ts";
-import { type Stored, withInheritedLabels } from "./stored.ts";
+import type { Stored } from "./stored.ts";
 
 export const describeCommand: Command = {
   kind: "command",
@@ -42,7 +42,7 @@ export const describeCommand: Command = {
       for (const selection of await resolveSelections(store, selections))
         answers.push(await findSelected(store, selection, given));
       const all = answers.flatMap((answer) => answer.found);
-      const found = (await withInheritedLabels(store, all)).filter((each) => isSelected(each, selector));
+      const found = (await withLabels(store, all, given)).filter((each) => isSelected(each, selector));
       const failures = answers.flatMap((answer) => answer.failures);
       const described: Described[] = [];
       for (const stored of found) described.push(await describe(store, stored));

@@ -30,9 +30,9 @@ export async function forEachResource<Each extends Named>(
     if (wantsJson(given)) context.stdout(`${JSON.stringify(report, undefined, 2)}\n`);
   };
   for (const each of work.all) {
-    const resource = referenceText(each.kind, each.name);
     try {
       const done = withoutRevision(await work.act(each), given);
+      const resource = referenceText(each.kind, done.name ?? each.name);
       results.push({ resource, action: done.action, ...resultOf(done) });
       if (!wantsJson(given)) context.stdout(`${resource} ${done.action}${isDryRun(given) ? " (dry run)" : ""}\n`);
       for (const warning of done.warnings ?? []) {
@@ -46,6 +46,7 @@ export async function forEachResource<Each extends Named>(
       }
       code = EXIT_FAILED;
       const { kind: reason, retry } = failure;
+      const resource = referenceText(each.kind, each.name);
       results.push({ resource, action: "failed", error: redact(describeFailure(failure)), reason, retry });
       reportError(context, failure);
     }

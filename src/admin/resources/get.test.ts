@@ -312,6 +312,35 @@ describe("get -w", () => {
     expect(stderr).toContain('did you mean "blue"?');
   });
 
+  test("sees labels that endpoints inherit, as they come, change and go", async () => {
+    const endpoint = (name: string, labels: object) =>
+      resource(
+        ...(["WorkloadEndpoint", `n1-cni-${name}-eth0`] as const),
+        { orchestrator: "cni", node: "n1", workload: name, containerID: name, endpoint: "eth0" },
+        { labels },
+      );
+    await apply(endpoint("first", { role: "web" }), endpoint("second", {}));
+    const label = (...change: readonly string[]) => ctl(["label", "container", "second", "--node", "n1", ...change]);
+    const { stdout, stderr } = await watch(
+      ["wep", "-l", "role=web", "--show-labels", "--output-watch-events"],
+      [
+        ["first", () => label("role=web")],
+        ["second", () => label("tier=x")],
+        ["MODIFIED", () => label("role=db", "--overwrite")],
+        ["DELETED", () => {}],
+      ],
+    );
+
+    expect(stderr).toBe("");
+    expect(stdout.match(/(ADDED|MODIFIED|DELETED) .*?(first|second)-eth0/g)?.map((line) => line.split(/\s+/))).toEqual([
+      ["ADDED", "n1-cni-first-eth0"],
+      ["ADDED", "n1-cni-second-eth0"],
+      ["MODIFIED", "n1-cni-second-eth0"],
+      ["DELETED", "n1-cni-second-eth0"],
+    ]);
+    expect(stdout).toMatch(/MODIFIED.*role=web,tier=x/);
+  });
+
   test("of a name ignores the others", async () => {
     const { stdout } = await watch(
       ["pool/red", "-o", "name"],

@@ -6,14 +6,13 @@ import type { AdminKind } from "../kinds/kind.ts";
 import { reportError } from "../report-error.ts";
 import { exported } from "./export.ts";
 import { ALL_NAMESPACES_OPTION, type Found, findSelected, selectionsOf } from "./find.ts";
-import { isSelected, SELECTOR_OPTION, selectorOf } from "./label-selector.ts";
+import { isSelected, SELECTOR_OPTION, selectorOf, withLabels } from "./label-selector.ts";
 import { FORMAT_OPTION, formatOf, type OutputFormat } from "./output-format.ts";
 import { type Answer, ResourcePrinter, TABLE_OPTIONS } from "./print.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, type Selection } from "./reference.ts";
 import { resolveSelections } from "./resolve-name.ts";
 import { cellNamed } from "./resource-tables.ts";
 import { FILE_OPTIONS } from "./sources.ts";
-import { withInheritedLabels } from "./stored.ts";
 import { watchResources } from "./watch.ts";
 
 export const getCommand: Command = {
@@ -82,7 +81,7 @@ export const getCommand: Command = {
       for (const selection of selections)
         answers.push(exportedIf(given, selection, await findSelected(store, selection, given)));
       const all = answers.flatMap((answer) => answer.found);
-      const found = (await withInheritedLabels(store, all)).filter((each) => isSelected(each, selector));
+      const found = (await withLabels(store, all, given)).filter((each) => isSelected(each, selector));
       const failures = answers.flatMap((answer) => answer.failures);
       if (given.switches.has("watch")) {
         for (const failure of failures) reportError(context, failure);

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
 import { startFakeApi } from "../../datastore/kube/fake-api.ts";
 import { productMapping } from "../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
@@ -74,6 +75,55 @@ describe("label container", () => {
     expect((await ctl("label container web b=2")).stdout).toMatch(/^containerlabels\/n1\.web-[0-9a-f]{8} labelled\n$/);
   });
 
+  test("never writes to the labels of a container whose node and name read the same together", async () => {
+    await ctl("label container x.Web_1 --node n1 a=b");
+    await ctl("label container Web_1 --node n1.x role=admin");
+    await ctl("label container x.web --node n1 a=b");
+    await ctl("label container web --node n1.x role=admin");
+
+    const { items } = JSON.parse((await ctl("get containerlabels -o json")).stdout);
+    const specs = items.map(({ spec }: { spec: object }) => spec);
+    expect(specs).toHaveLength(4);
+    expect(specs).toContainEqual({ node: "n1", container: "x.Web_1", labels: { a: "b" } });
+    expect(specs).toContainEqual({ node: "n1.x", container: "Web_1", labels: { role: "admin" } });
+    expect(specs).toContainEqual({ node: "n1", container: "x.web", labels: { a: "b" } });
+    expect(specs).toContainEqual({ node: "n1.x", container: "web", labels: { role: "admin" } });
+  });
+
+  test("refuses if others have both of its names", async () => {
+    for (const [index, name] of resourceNames({ node: "n1", container: "web" }).entries()) {
+      const spec = { network: `x${index}`, labels: { a: "1" } };
+      const resource = { apiVersion: API_VERSION, kind: "ContainerLabels", metadata: { name }, spec };
+      await ctl("apply -f -", { stdin: JSON.stringify(resource) });
+    }
+    const { code, stderr } = await ctl("label container web b=2");
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain(
+      'Cannot label container "web" of node "n1": ContainerLabels "n1.web" is about network "x0"',
+    );
+    expect((await ctl("get containerlabels -o json")).stdout).not.toContain('"b"');
+  });
+
+  test("leaves a record alone that is about another container by the time of the write", async () => {
+    await ctl("label container web a=1");
+    const other = CONTAINER_LABELS.codec.make({ name: "n1.web" }, { network: "pods", labels: { mine: "1" } });
+    const key = CONTAINER_LABELS.key({ name: "n1.web" });
+    let reads = 0;
+    const raced: Datastore = Object.assign(Object.create(store), {
+      read: async (wanted: Parameters<Datastore["read"]>[0]) => {
+        const answer = await store.read(wanted);
+        reads += 1;
+        if (reads === 1) await store.commit([{ kind: "put", key, value: CONTAINER_LABELS.codec.write(other) }]);
+        return answer;
+      },
+    });
+    const { stdout } = await ctl("label container web b=2", { store: raced });
+
+    expect(stdout).toMatch(/^containerlabels\/n1\.web-[0-9a-f]{8} labelled\n$/);
+    expect(await specOf("n1.web")).toEqual({ network: "pods", labels: { mine: "1" } });
+  });
+
   test("says that nobody has the name, and what may have been meant", async () => {
     const { code, stderr } = await ctl("label container wbe role=web");
 
@@ -81,6 +131,25 @@ describe("label container", () => {
     expect(stderr).toContain('node "n1" has no container "wbe"');
     expect(stderr).toContain('did you mean "web"?');
     expect((await ctl("label container web role=web --node n2")).stderr).toContain('node "n2" has no container "web"');
+  });
+
+  test("names the container whose ID was given", async () => {
+    await connect("db", "4f2a99c0ffee11112222");
+
+    expect((await ctl("label container 4f2a99c0ffee role=db")).stderr).toContain(
+      '"4f2a99c0ffee" is the ID of container "db", and changes with each restart: give its name',
+    );
+  });
+
+  test("says what has the endpoint of a container in a pod of podman", async () => {
+    expect((await ctl("label container main role=db")).stderr).toContain("of a podman pod, give the name of the pod");
+  });
+
+  test.each(["none", "host"])("says that containers in network %s have no endpoint", async (name) => {
+    const { stderr } = await ctl(`label network ${name} role=db`);
+
+    expect(stderr).toContain(`runtimes connect a container in network "${name}" to no network`);
+    expect(stderr).not.toContain("the labels apply");
   });
 
   test("labels every container of a network", async () => {
@@ -95,6 +164,9 @@ describe("label container", () => {
     ["label container web", "At least one KEY=VALUE"],
     ["label network pods a=b --node n1", "--node can only be given with container"],
     ["label node n1 a=b --node n1", "--node can only be given with container"],
+    ["label container my/web a=b", '"my/web" is not the name of a container: use letters, digits'],
+    ["label container/my/web a=b", '"my/web" is not the name of a container: use letters, digits'],
+    ["label network _x a=b", '"_x" is not the name of a network: use letters, digits'],
     ["label container web a=b --node Not/One", '"--node" is "Not/One"'],
     ["label container web a=b -n prod", "has no namespace"],
   ])("%s is refused", async (words, reason) => {
@@ -109,7 +181,7 @@ describe("label container", () => {
 
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain(
-      'Cannot label container "web": spec.labels: "vendor.org/namespace" is a label that only the product itself sets',
+      'Cannot label container "web" of node "n1": spec.labels: "vendor.org/namespace" is a label that only the product itself sets',
     );
   });
 
@@ -124,7 +196,7 @@ describe("label container", () => {
     const { code, stderr } = await ctl(`label container web a=b${option}`, { store: ofPods });
 
     expect(code).toBe(EXIT_FAILED);
-    expect(stderr).toContain("label the pods instead");
+    expect(stderr).toContain('use "kubectl label pod"');
   });
 
   test("keeps what two callers set at the same moment", async () => {
@@ -158,8 +230,47 @@ describe("labels of a container", () => {
     const { code, stderr } = await ctl("label wep n1-cni-c1-eth0 role=new --overwrite");
 
     expect(code).toBe(EXIT_FAILED);
-    expect(stderr).toContain('a ContainerLabels gives it the value "web", which wins');
+    expect(stderr).toContain('ContainerLabels "n1.web" gives it the value "web", which wins');
     expect((await ctl("label wep n1-cni-c1-eth0 other=new")).code).toBe(EXIT_OK);
+  });
+
+  test.each([
+    ["label container web --node n1 role=web", "label container web --node n1 role=new --overwrite"],
+    ["label network pods role=web", "label network pods role=new --overwrite"],
+  ])("that win are changed by the command that the refusal names: %s", async (words, remedy) => {
+    await ctl(words);
+    const { stderr } = await ctl("label wep n1-cni-c1-eth0 role=new");
+
+    expect(stderr).toContain(remedy);
+    expect((await ctl(remedy)).code).toBe(EXIT_OK);
+    expect((await ctl("get wep -l role=new -o name")).stdout).toContain("n1-cni-c1-eth0");
+  });
+
+  test("are read only if the command looks at labels", async () => {
+    await ctl("label container web role=web");
+    const read: string[] = [];
+    const counted: Datastore = Object.assign(Object.create(store), {
+      read: (wanted: Parameters<Datastore["read"]>[0]) => {
+        read.push(...wanted.map((each) => JSON.stringify(each)));
+        return store.read(wanted);
+      },
+    });
+    const isRead = async (words: string) => {
+      read.length = 0;
+      await ctl(words, { store: counted });
+      return read.some((each) => each.includes(CONTAINER_LABELS.plural));
+    };
+
+    expect([await isRead("get wep"), await isRead("get wep n1-cni-c1-eth0 -o json")]).toEqual([false, false]);
+    expect([await isRead("get wep -l role=web"), await isRead("get wep --show-labels")]).toEqual([true, true]);
+    expect(await isRead("delete wep --all --dry-run")).toBe(false);
+  });
+
+  test.each(["get container web", "describe containers"])("%s names the kinds that know containers", async (words) => {
+    const { code, stderr } = await ctl(words);
+
+    expect(code).toBe(EXIT_USAGE);
+    expect(stderr).toContain("use workloadendpoint for running containers, containerlabels for their labels");
   });
 
   test("are shown in a table of their own", async () => {
@@ -174,7 +285,7 @@ describe("resourceNames()", () => {
     [{ node: "n1", container: "web" }, /^n1\.web$/],
     [{ network: "pods" }, /^network\.pods$/],
     [{ node: "n1", container: "My_Web" }, /^n1\.my-web-[0-9a-f]{8}$/],
-    [{ node: "n1", container: "_.-" }, /^n1-[0-9a-f]{8}$/],
+    [{ node: "n1", container: "0_.-" }, /^n1\.0-[0-9a-f]{8}$/],
     [{ node: "n1", container: "x".repeat(300) }, /^n1\.x{200,}-[0-9a-f]{8}$/],
   ])("of %j are names that a resource can have", (target, pattern) => {
     const [short, long] = resourceNames(target);

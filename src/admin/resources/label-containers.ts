@@ -3,15 +3,23 @@
  * ContainerLabels, which is created with the first of them and deleted with the last.
  */
 import { createHash } from "node:crypto";
-import { isNodeName } from "../../config/node-name.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
-import { containerOf, isSameTarget, type LabelTarget } from "../../model/container-labels.ts";
+import {
+  type ContainerLabels,
+  containerOf,
+  isRuntimeName,
+  isSameTarget,
+  type LabelTarget,
+  RUNTIME_NAME_RULE,
+} from "../../model/container-labels.ts";
 import { LONGEST_NAME } from "../../model/longest-name.ts";
 import { isResourceName } from "../../model/metadata.ts";
 import { nearestName } from "../../model/nearest-name.ts";
+import { isNodeName } from "../../model/node-name.ts";
 import { formatProblems } from "../../model/problem.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type ExitCode, type Given, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
@@ -52,7 +60,10 @@ export function parseContainers(given: Given): LabelledContainers | undefined {
   const word = containerWord(kind);
   if (word === undefined) return undefined;
   const [name, ...rest] = path.length === 0 ? others : [path.join("/"), ...others];
-  if (!name || /[=/]/.test(name)) throw new UsageError(`The name of the ${word} is required`);
+  if (!name || name.includes("=")) throw new UsageError(`The name of the ${word} is required`);
+  if (!isRuntimeName(name)) {
+    throw new UsageError(`${quoted(name)} is not the name of a ${word}: ${RUNTIME_NAME_RULE}`);
+  }
   if (given.values.has("namespace")) throw new UsageError(`A ${word} has no namespace; remove --namespace`);
   if (word === "network") refuseNodeOption(given);
   return { word, name, change: keyChangeOf("label", rest, given) };
@@ -84,12 +95,11 @@ export async function labelContainers(
     word === "network" ? { network: name } : { node: await nodeOf(context, given), container: name };
   return withDatastore(context, given, async (store) => {
     const work = surroundingsOf(given, { store, context });
-    const resource = await nameFor(work.store, target);
     return withPolicyNotes(work.store, { context, given }, (noted) =>
       forEachResource(context, given, {
-        all: [{ kind: CONTAINER_LABELS_ROW, name: { name: resource } }],
+        all: [{ kind: CONTAINER_LABELS_ROW, name: { name: resourceNames(target)[0] } }],
         act: async () => {
-          const done = await label(noted, { name: resource, target, change }, work.context);
+          const done = await label(noted, { target, change }, work.context);
           if (done.action === "deleted" || done.action === "unchanged") return done;
           return { ...done, action: "labelled", ...(await noteIfNobody(work.store, target)) };
         },
@@ -105,19 +115,12 @@ async function nodeOf(context: Context, given: Given): Promise<string> {
   throw new UsageError(`"--node" is ${quoted(named)}: not a valid node name`);
 }
 
-/** Of the resource that is about the target, or of the one to create. */
-async function nameFor(store: Datastore, target: LabelTarget): Promise<string> {
-  const all = await readContainerLabels(store);
-  const existing = all.find(({ spec }) => isSameTarget(spec, target));
-  if (existing !== undefined) return existing.metadata.name;
-  const [short, long] = resourceNames(target);
-  return all.some(({ metadata }) => metadata.name === short) ? long : short;
-}
-
 /** The second is for the case that somebody else has the first. Runtimes allow names that a resource cannot have. */
 export function resourceNames({ node, container, network }: LabelTarget): readonly [string, string] {
   const exact = container === undefined ? `network.${network}` : `${node}.${container}`;
-  const digits = createHash("sha256").update(exact).digest("hex").slice(0, DIGITS);
+  // Nodes and containers may have dots in their names: the digits tell what the text with a dot between them does not.
+  const whole = JSON.stringify([node, container, network]);
+  const digits = createHash("sha256").update(whole).digest("hex").slice(0, DIGITS);
   const plain = exact
     .toLowerCase()
     .replace(/[^a-z0-9.-]/g, "-")
@@ -132,7 +135,6 @@ const DIGITS = 8;
 const ATTEMPTS = 5;
 
 interface Labelling {
-  readonly name: string;
   readonly target: LabelTarget;
   readonly change: KeyChange;
 }
@@ -151,56 +153,110 @@ async function label(store: Datastore, labelling: Labelling, context: Context): 
 
 const RACED: readonly string[] = ["resource-exists", "resource-missing", "resource-changed"];
 
-async function labelOnce(store: Datastore, labelling: Labelling, context: Context): Promise<ActionResult> {
-  const { name, target, change } = labelling;
+async function labelOnce(store: Datastore, { target, change }: Labelling, context: Context): Promise<ActionResult> {
   const kind = CONTAINER_LABELS_ROW;
-  const existing = (await readContainerLabels(store)).find(({ metadata }) => metadata.name === name);
+  const all = await readContainerLabels(store);
+  const existing = all.find(({ spec }) => isSameTarget(spec, target));
   const labels = changedPairs(existing?.spec.labels ?? {}, change);
+  const isEmpty = Object.keys(labels).length === 0;
   if (existing === undefined) {
-    if (Object.keys(labels).length === 0) return { action: "unchanged" };
+    if (isEmpty) return { action: "unchanged" };
+    const name = freeName(target, all);
     const given = givenResource(kind, decoded(name, { ...target, labels }), USUAL_NAMESPACE);
-    return writeResource(store, given, { mode: "create", now: () => context.now(), uuid: () => context.uuid() });
+    const options = { mode: "create", now: () => context.now(), uuid: () => context.uuid() } as const;
+    return { ...(await writeResource(store, given, options)), name: { name } };
   }
-  if (Object.keys(labels).length === 0) {
-    const revision = existing.metadata.resourceVersion ?? "";
+  const { name, resourceVersion: revision = "" } = existing.metadata;
+  if (isEmpty) {
     const written = await store.commit([{ kind: "delete", key: kind.key({ name }), revision }]);
     if (!written.ok) throw lostRace(`Cannot delete containerlabels/${name}`, written.reason);
-    return { action: "deleted", note: "it had no other label" };
+    return { action: "deleted", note: "it had no other label", name: { name } };
   }
-  return updateResource(
+  const changed = await updateResource(
     store,
     { kind, name: { name } },
     {
       change: (resource) => {
         const { spec } = kind.codec.readObject(resource, kind.key({ name }));
+        if (!isSameTarget(spec, target)) throw lostRace(`Cannot change containerlabels/${name}`, "stale");
         return { ...resource, spec: { ...spec, labels: changedPairs(spec.labels, change) } };
       },
       context,
     },
   );
+  return { ...changed, name: { name } };
+}
+
+/** For a resource to create: nobody else's labels are replaced. */
+function freeName(target: LabelTarget, all: readonly ContainerLabels[]): string {
+  const names = resourceNames(target);
+  const taken = new Map(all.map((each) => [each.metadata.name, each]));
+  const free = names.find((name) => !taken.has(name));
+  if (free !== undefined) return free;
+  const others = [...new Set(names)].map(
+    (name) => `ContainerLabels ${quoted(name)} is about ${targetText(taken.get(name)?.spec ?? {})}`,
+  );
+  throw new PluginError("resource-invalid", `Cannot label ${targetText(target)}: ${others.join(", and ")}`, {
+    details: "create a ContainerLabels with another name for it: labels are then written to that one",
+  });
+}
+
+function targetText({ node, container, network }: LabelTarget): string {
+  return container === undefined
+    ? `network ${quoted(network)}`
+    : `container ${quoted(container)} of node ${quoted(node)}`;
 }
 
 function decoded(name: string, spec: LabelTarget & { readonly labels: Pairs }) {
   const kind = CONTAINER_LABELS_ROW;
   const result = kind.codec.decode({ apiVersion: kind.codec.apiVersion, kind: kind.kind, metadata: { name }, spec });
   if (result.ok) return result.value;
-  const what = spec.container === undefined ? `network ${quoted(spec.network)}` : `container ${quoted(spec.container)}`;
-  throw new PluginError("resource-invalid", `Cannot label ${what}: ${formatProblems(result.problems)}`);
+  throw new PluginError("resource-invalid", `Cannot label ${targetText(spec)}: ${formatProblems(result.problems)}`);
 }
 
 /** A name that nobody has may be a typing error, or that of a container which is started later. */
 async function noteIfNobody(store: Datastore, target: LabelTarget): Promise<Pick<ActionResult, "note">> {
-  const present = (await readContainerEndpoints(store)).flatMap((endpoint) => containerOf(endpoint) ?? []);
-  const { node, container, network } = target;
-  const here = container === undefined ? present : present.filter((each) => each.node === node);
-  const names = here.flatMap((each) => (container === undefined ? each.network : each.container) ?? []);
-  const wanted = container ?? network ?? "";
-  if (names.includes(wanted)) return {};
-  const what =
-    container === undefined
-      ? `no container is connected to network ${quoted(wanted)}`
-      : `node ${quoted(node)} has no container ${quoted(wanted)}`;
+  const endpoints = await readContainerEndpoints(store);
+  const note = target.container === undefined ? noteOfNetwork(target, endpoints) : noteOfContainer(target, endpoints);
+  return note === undefined ? {} : { note };
+}
+
+function noteOfNetwork({ network = "" }: LabelTarget, endpoints: readonly WorkloadEndpoint[]): string | undefined {
+  const names = endpoints.flatMap((endpoint) => containerOf(endpoint)?.network ?? []);
+  if (names.includes(network)) return undefined;
+  if (NO_NETWORKS.includes(network)) {
+    return `runtimes connect a container in network ${quoted(network)} to no network of ${identity.product}: it has no endpoint that could get the labels`;
+  }
+  return `no container is connected to network ${quoted(network)} now: the labels apply to those that are connected later${guess(network, names)}`;
+}
+
+/** What runtimes call the absence of a network of its own. */
+const NO_NETWORKS = ["none", "host"];
+
+function noteOfContainer(
+  { node, container = "" }: LabelTarget,
+  endpoints: readonly WorkloadEndpoint[],
+): string | undefined {
+  const here = endpoints.filter(({ spec }) => spec.node === node);
+  const names = here.flatMap((endpoint) => containerOf(endpoint)?.container ?? []);
+  if (names.includes(container)) return undefined;
+  const { workload } =
+    here.find(({ spec }) => isShortId(container) && spec.containerID?.startsWith(container))?.spec ?? {};
+  if (workload !== undefined) {
+    return `${quoted(container)} is the ID of container ${quoted(workload)}, and changes with each restart: give its name`;
+  }
+  return [
+    `node ${quoted(node)} has no container ${quoted(container)} in a network of ${identity.product} now: the labels apply when it is started`,
+    `for a container of a podman pod, give the name of the pod${guess(container, names)}`,
+  ].join("; ");
+}
+
+/** Runtimes show at least so much of an ID. */
+function isShortId(text: string): boolean {
+  return /^[0-9a-f]{12,64}$/.test(text);
+}
+
+function guess(wanted: string, names: readonly string[]): string {
   const nearest = nearestName(wanted, names);
-  const guess = nearest === undefined ? "" : `; did you mean ${quoted(nearest)}?`;
-  return { note: `${what} in a network of ${identity.product} now: the labels apply when it is started${guess}` };
+  return nearest === undefined ? "" : `; did you mean ${quoted(nearest)}?`;
 }

@@ -5,12 +5,13 @@
  * notation (`rack=a,disk,zone in (b,c),!old`). The two cannot be confused: a
  * value is in quotes in the first, and never in the second.
  */
+import type { Datastore } from "../../datastore/datastore.ts";
 import { quoted } from "../../quote.ts";
 import { formatSelectorError, parseSelector } from "../../selector/parse.ts";
 import { type Selector, selects } from "../../selector/selector.ts";
 import { type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";
-import { labelsOfStored, type Stored } from "./stored.ts";
+import { labelsOfStored, type Stored, withInheritedLabels } from "./stored.ts";
 
 export const SELECTOR_OPTION: Option = {
   name: "selector",
@@ -23,6 +24,15 @@ export const SELECTOR_OPTION: Option = {
 export function selectorOf(given: Given): Selector | undefined {
   const text = given.values.get(SELECTOR_OPTION.name);
   return text === undefined ? undefined : parseLabelSelector(text);
+}
+
+/** With the labels that they inherit, if the command looks at labels at all. */
+export async function withLabels(store: Datastore, all: readonly Stored[], given: Given): Promise<readonly Stored[]> {
+  return looksAtLabels(given) ? withInheritedLabels(store, all) : all;
+}
+
+export function looksAtLabels({ values, switches }: Given): boolean {
+  return values.has(SELECTOR_OPTION.name) || switches.has("show-labels");
 }
 
 export function isSelected(stored: Stored, selector: Selector | undefined): boolean {

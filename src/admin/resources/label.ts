@@ -1,9 +1,11 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
-import { workloadEndpoint } from "../../model/workload-endpoint.ts";
+import { givenLabels, labelSourcesOf } from "../../model/container-labels.ts";
+import { ENDPOINT } from "../../model/kinds.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, UsageError } from "../command.ts";
+import { readContainerLabels } from "../kinds/container-labels.ts";
 import { changeNamed } from "./change-named.ts";
 import { DRY_RUN_OPTION } from "./dry-run.ts";
 import { type KeyChange, keyChangeOf, withChangedKeys } from "./key-change.ts";
@@ -57,7 +59,7 @@ export const labelCommand: Command = {
     refuseNodeOption(given);
     const { kind, name, rest } = parseReference(given);
     const change = keyChangeOf("label", rest, given);
-    if (kind.kind === workloadEndpoint.kind) refuseOwnLabels(change);
+    if (kind.kind === ENDPOINT.kind) refuseOwnLabels(change);
     return changeNamed(context, given, {
       ...{ kind, name },
       change: (resource, target) => withChangedKeys(target, resource, change),
@@ -80,13 +82,19 @@ function refuseOwnLabels({ set, remove }: KeyChange): void {
 
 /** A value that is inherited wins, and the one that is set would have no effect. */
 async function refuseInherited(store: Datastore, { kind, name }: Target, { set }: KeyChange): Promise<void> {
-  const stored = kind.inheritedLabels === undefined ? undefined : await readOne(store, kind, name);
-  const [inherited = {}] = stored === undefined ? [] : ((await kind.inheritedLabels?.(store, [stored.resource])) ?? []);
-  const lost = Array.from(set.keys()).find((key) => Object.hasOwn(inherited, key) && inherited[key] !== set.get(key));
-  if (lost === undefined) return;
-  throw new PluginError(
-    "resource-invalid",
-    `Cannot set label ${quoted(lost)}: a ContainerLabels gives it the value ${quoted(inherited[lost])}, which wins`,
-    { details: `change it there: ${identity.adminTool} label container NAME ${lost}=${set.get(lost)} --overwrite` },
-  );
+  const stored = kind.kind === ENDPOINT.kind ? await readOne(store, kind, name) : undefined;
+  if (stored === undefined) return;
+  const endpoint = ENDPOINT.codec.read(stored.text, stored.key);
+  const sources = labelSourcesOf(endpoint, await readContainerLabels(store));
+  for (const [label, value] of set) {
+    const source = sources.find(({ spec }) => Object.hasOwn(givenLabels(spec), label));
+    if (source === undefined || source.spec.labels[label] === value) continue;
+    const { node, container, network } = source.spec;
+    const target = container === undefined ? `network ${network}` : `container ${container} --node ${node}`;
+    throw new PluginError(
+      "resource-invalid",
+      `Cannot set label ${quoted(label)}: ContainerLabels ${quoted(source.metadata.name)} gives it the value ${quoted(source.spec.labels[label])}, which wins`,
+      { details: `change it there: ${identity.adminTool} label ${target} ${label}=${value} --overwrite` },
+    );
+  }
 }

@@ -3,6 +3,7 @@ import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import type { ResourceName } from "../../model/keys.ts";
+import type { Resource } from "../../model/resource.ts";
 import type { AdminKind, StoredResource } from "../kinds/kind.ts";
 import { readOrExplain } from "./unreadable-remedy.ts";
 
@@ -18,21 +19,23 @@ export function labelsOfStored({ labels, resource }: Stored): Readonly<Record<st
 
 /** For those who look at labels: with the ones that the resources inherit. */
 export async function withInheritedLabels(store: Datastore, all: readonly Stored[]): Promise<readonly Stored[]> {
-  const labels = new Map<Stored, Stored["labels"]>();
-  for (const [kind, own] of Map.groupBy(all, (stored) => stored.kind)) {
-    const inherited = await kind.inheritedLabels?.(
-      store,
-      own.map(({ resource }) => resource),
+  const givers = new Map<AdminKind, readonly Resource[]>();
+  for (const kind of new Set(all.flatMap((stored) => stored.kind.inheritedLabels?.from ?? []))) {
+    const { readable } = await findAll(store, kind);
+    givers.set(
+      kind,
+      readable.map(({ resource }) => resource),
     );
-    own.forEach((stored, index) => {
-      const more = inherited?.[index];
-      if (more !== undefined) labels.set(stored, { ...stored.resource.metadata.labels, ...more });
-    });
   }
-  return all.map((stored) => {
-    const own = labels.get(stored);
-    return own === undefined ? stored : { ...stored, labels: own };
-  });
+  return all.map((stored) => inheriting(stored, givers));
+}
+
+/** `givers`: all resources of the kinds that others inherit from. */
+export function inheriting(stored: Stored, givers: ReadonlyMap<AdminKind, readonly Resource[]>): Stored {
+  const { kind, resource } = stored;
+  const all = kind.inheritedLabels && givers.get(kind.inheritedLabels.from);
+  if (all === undefined) return stored;
+  return { ...stored, labels: { ...resource.metadata.labels, ...kind.inheritedLabels?.of(resource, all) } };
 }
 
 export async function readOne(store: Datastore, kind: AdminKind, name: ResourceName): Promise<Stored | undefined> {

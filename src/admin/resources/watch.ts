@@ -3,19 +3,21 @@
  * A lost connection is reported on stderr, and the watch goes on when the
  * datastore is back.
  */
-import type { Datastore } from "../../datastore/datastore.ts";
+import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import type { KindSource } from "../../datastore/replica/kinds.ts";
 import { startReplica } from "../../datastore/replica.ts";
 import type { PluginError } from "../../errors.ts";
+import type { Resource } from "../../model/resource.ts";
 import type { Selector } from "../../selector/selector.ts";
 import { type Context, EXIT_OK, type ExitCode, type Given } from "../command.ts";
 import { Interruption } from "../interruption.ts";
+import type { AdminKind } from "../kinds/kind.ts";
 import { reportError } from "../report-error.ts";
 import { searchedNamespace } from "./find.ts";
-import { isSelected } from "./label-selector.ts";
+import { isSelected, looksAtLabels } from "./label-selector.ts";
 import { EVENTS, type ResourcePrinter, type WatchEvent } from "./print.ts";
 import type { Selection } from "./reference.ts";
-import { decodeEntry, type Stored, withInheritedLabels } from "./stored.ts";
+import { decodeEntry, inheriting, labelsOfStored, type Stored } from "./stored.ts";
 
 interface Watched {
   readonly selections: readonly Selection[];
@@ -43,18 +45,38 @@ export async function watchResources(store: Datastore, watched: Watched): Promis
   const report = (problem: PluginError) => {
     if (isStarted || problem.kind !== "record-malformed") reportError(context, problem);
   };
-  const replica = startReplica<Record<string, Stored>>(store, sourcesOf(watched), {
+  const kinds = [...new Set(watched.selections.map(({ kind }) => kind))];
+  const givers = looksAtLabels(watched.given)
+    ? [...new Set(kinds.flatMap(({ inheritedLabels }) => inheritedLabels?.from ?? []))]
+    : [];
+  const lists = new Map<AdminKind, readonly Resource[]>();
+  const sources: Sources = { ...sourcesOf(watched), ...giverSources(givers) };
+  const replica = startReplica<Record<string, Stored>>(store, sources, {
     signal,
     watches: "per kind",
     report,
   });
   for await (const { snapshot, changes } of replica.updates()) {
-    const changed = Object.values(changes).flat();
-    const gone = isStarted ? [] : [...shown.keys()].filter((key) => !isHeld(Object.values(snapshot), key));
+    const snapshots = kinds.flatMap(({ kind }) => snapshot[kind] ?? []);
+    const changed = kinds.flatMap(({ kind }) => changes[kind] ?? []);
+    const gone = isStarted ? [] : [...shown.keys()].filter((key) => !isHeld(snapshots, key));
     const states = new Map<string, Stored | undefined>(gone.map((key) => [key, undefined]));
+    for (const kind of givers) {
+      if (lists.has(kind) && (changes[giverSource(kind)] ?? []).length === 0) continue;
+      lists.set(
+        kind,
+        Array.from(snapshot[giverSource(kind)] ?? [], ([, { resource }]) => resource),
+      );
+    }
+    // What they inherit may have changed.
+    const heirs = kinds.filter(({ inheritedLabels }) => {
+      return inheritedLabels !== undefined && (changes[giverSource(inheritedLabels.from)] ?? []).length > 0;
+    });
+    const again = heirs.flatMap(({ kind }) => Array.from(snapshot[kind] ?? [], ([, stored]) => stored));
     const present = changed.flatMap((change) => (change.kind === "put" ? change.value : []));
     for (const { kind, key } of changed) if (kind === "delete") states.set(key, undefined);
-    for (const stored of await withInheritedLabels(store, present)) {
+    for (const each of [...again, ...present]) {
+      const stored = inheriting(each, lists);
       states.set(stored.key, isSelected(stored, watched.selector) ? stored : undefined);
     }
     print(eventsOf(states, shown));
@@ -76,9 +98,27 @@ function eventsOf(states: ReadonlyMap<string, Stored | undefined>, shown: Map<st
     if (stored === undefined) shown.delete(key);
     else shown.set(key, stored);
     if (stored === undefined) return before === undefined ? [] : [{ stored: before, event: EVENTS.delete }];
-    if (before?.revision === stored.revision) return [];
+    if (before?.revision === stored.revision && hasSameLabels(before, stored)) return [];
     return [{ stored, event: before === undefined ? EVENTS.put : EVENTS.change }];
   });
+}
+
+function hasSameLabels(left: Stored, right: Stored): boolean {
+  return Bun.deepEquals(labelsOfStored(left), labelsOfStored(right));
+}
+
+/** Beside the source of the same kind, if its resources are shown too: that one may be only about some names. */
+function giverSources(givers: readonly AdminKind[]): Sources {
+  return Object.fromEntries(
+    givers.map((kind) => [
+      giverSource(kind),
+      { prefix: kind.prefix(), decode: (entry: Entry) => decodeEntry(kind, entry) },
+    ]),
+  );
+}
+
+function giverSource({ kind }: AdminKind): string {
+  return `labels of ${kind}`;
 }
 
 /** One source for each kind: a kind may be named several times, each time with other names. */

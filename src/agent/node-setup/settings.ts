@@ -1,10 +1,10 @@
 /** What the environment of the pod says about the installation on its node. Pure. */
 import type { Environment } from "../../cni/environment.ts";
 import { FORMER_NETWORK_CONFIG } from "../../config/former-network-config.ts";
-import { isNodeName } from "../../config/node-name.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { serverFromEnvironment } from "../../kube/server-from-environment.ts";
+import { isNodeName } from "../../model/node-name.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
 

@@ -18,6 +18,6 @@ function refuse(key: string): never {
   throw new PluginError(
     "resource-invalid",
     `Cannot write ContainerLabels ${quoted(nameInKey(key))}: with the orchestrator's API as the datastore all workloads are pods`,
-    { details: "label the pods instead" },
+    { details: 'use "kubectl label pod"' },
   );
 }

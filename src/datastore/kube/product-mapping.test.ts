@@ -289,7 +289,7 @@ describe("labels of containers", () => {
     });
     expect(await failureOf(store.commit([{ kind: "create", key, value: "{}" }]))).toMatchObject({
       kind: "resource-invalid",
-      details: "label the pods instead",
+      details: 'use "kubectl label pod"',
     });
     await expect(
       store.watch("/none/", "1", AbortSignal.timeout(60_000))[Symbol.asyncIterator]().next(),

@@ -68,9 +68,9 @@ export class ApplicablePolicies {
     for (const [endpoint, profiles] of this.endpoints) if (profiles.includes(name)) this.touch(endpoint);
   }
 
-  /** Labels that endpoints of containers inherit; `undefined`: they have none any more. */
-  giveLabels(target: string, labels: Labels | undefined): void {
-    this.selection.putParent(target, labels);
+  /** Labels that endpoints of containers inherit, by target; `undefined`: they have none any more. */
+  giveLabels(changes: ReadonlyMap<string, Labels | undefined>): void {
+    this.selection.giveLabels(changes);
   }
 
   /** `undefined`: the tier is gone. */

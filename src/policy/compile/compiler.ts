@@ -237,7 +237,7 @@ export class PolicyCompiler {
 
   update(changes: PolicyChanges): void {
     for (const change of changes.profiles) this.changeProfile(change);
-    for (const change of changes.containerLabels) this.changeContainerLabels(change);
+    this.changeContainerLabels(changes.containerLabels);
     for (const change of changes.tiers) this.changeTier(change);
     for (const change of changes.networkSets) this.changeNetworkSet(change);
     for (const change of changes.globalNetworkSets) this.changeNetworkSet(change);
@@ -285,12 +285,13 @@ export class PolicyCompiler {
     this.policies.changeProfile(name, record);
   }
 
-  private changeContainerLabels(change: Change<"containerLabels">): void {
-    if (this.problemOf.isKeptUnreadable(change)) return;
-    for (const [target, labels] of this.containers.put(change.key, change.kind === "put" ? change.value : undefined)) {
-      this.sets.putParent(target, labels);
-      this.policies.giveLabels(target, labels);
-    }
+  private changeContainerLabels(changes: readonly Change<"containerLabels">[]): void {
+    const readable = changes.filter((change) => !this.problemOf.isKeptUnreadable(change));
+    const given = new Map(
+      readable.flatMap((change) => this.containers.put(change.key, change.kind === "put" ? change.value : undefined)),
+    );
+    this.sets.giveLabels(given);
+    this.policies.giveLabels(given);
   }
 
   private changeTier(change: Change<"tiers">): void {

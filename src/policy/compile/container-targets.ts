@@ -2,25 +2,8 @@
  * ContainerLabels by whom they are about, one change at a time. An endpoint names its targets, and the label index gives it what
  * they have. If several resources are about the same, all count, and the first by key wins.
  */
-import {
-  type ContainerLabels,
-  givenLabels,
-  type LabelTarget,
-  type NamedContainer,
-} from "../../model/container-labels.ts";
+import { type ContainerLabels, givenLabels, targetKey } from "../../model/container-labels.ts";
 import type { Labels } from "../../selector/selector.ts";
-
-/** No profile has such a name: it contains a space. */
-function targetText({ node, container, network }: LabelTarget): string | undefined {
-  if (container === undefined) return network === undefined || node !== undefined ? undefined : `network ${network}`;
-  return network !== undefined || node === undefined ? undefined : `container ${node} ${container}`;
-}
-
-/** What can be about a container, the first wins. */
-export function targetsOf({ node, container, network }: NamedContainer): readonly string[] {
-  const own = node === undefined || container === undefined ? undefined : targetText({ node, container });
-  return [own, network === undefined ? undefined : targetText({ network })].filter((text) => text !== undefined);
-}
 
 export class ContainerTargets {
   private readonly targetOf = new Map<string, string>();
@@ -29,7 +12,7 @@ export class ContainerTargets {
   /** `undefined`: the resource is gone. Returns the targets whose labels may have changed, with those that they have now. */
   put(key: string, resource: ContainerLabels | undefined): readonly (readonly [string, Labels | undefined])[] {
     const before = this.targetOf.get(key);
-    const now = resource && targetText(resource.spec);
+    const now = resource && targetKey(resource.spec);
     if (before !== undefined) this.forget(before, key);
     this.targetOf.delete(key);
     if (resource !== undefined && now !== undefined) {

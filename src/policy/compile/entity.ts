@@ -3,7 +3,7 @@
 import { identity } from "../../identity.ts";
 import { type Address, addressBits, parseAddress } from "../../ip/address.ts";
 import { type Prefix, parseInterfaceAddress, parsePrefixOrAddress } from "../../ip/prefix.ts";
-import { containerOf } from "../../model/container-labels.ts";
+import { targetsOf } from "../../model/container-labels.ts";
 import { isFinished } from "../../model/finished-pods.ts";
 import type { GlobalNetworkSet } from "../../model/global-network-set.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
@@ -11,7 +11,6 @@ import type { NetworkSet } from "../../model/network-set.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Labels } from "../../selector/selector.ts";
-import { targetsOf } from "./container-targets.ts";
 import { type LabelledEntity, namedPort, type Weight } from "./label-index.ts";
 
 export interface Entity extends LabelledEntity {
@@ -53,9 +52,8 @@ class WorkloadEntity implements Entity {
     return this.endpoint.spec.profiles ?? NONE;
   }
 
-  get givers(): readonly string[] | undefined {
-    const container = containerOf(this.endpoint);
-    return container && targetsOf(container);
+  get givers(): readonly string[] {
+    return targetsOf(this.endpoint);
   }
 
   get addresses(): readonly Address[] {

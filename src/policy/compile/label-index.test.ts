@@ -39,14 +39,47 @@ describe("LabelIndex", () => {
     for (const value of ["own", "parent", "first", "second"]) index.register(`app == "${value}"`);
     index.put("one", { labels: { app: "own" }, parents: ["parent"], givers: ["first", "second"] });
     index.putParent("parent", { app: "parent" });
-    for (const giver of ["second", "first"]) index.putParent(giver, { app: giver });
-    for (const giver of ["first", "second"]) index.putParent(giver, undefined);
+    for (const giver of ["second", "first"]) index.giveLabels(new Map([[giver, { app: giver }]]));
+    for (const giver of ["first", "second"]) index.giveLabels(new Map([[giver, undefined]]));
 
     const values = ["own", "second", "first", "second", "own"];
     expect(log.filter((line) => line.startsWith("+"))).toEqual(values.map((value) => `+ one app == "${value}"`));
     index.delete("one");
-    index.putParent("first", { app: "first" });
+    index.giveLabels(new Map([["first", { app: "first" }]]));
     expect([...index.membersOf('app == "first"')]).toEqual([]);
+  });
+
+  test("asks an entity who can give it labels only while somebody gives labels, once for all that are new", () => {
+    const { index } = indexWithLog();
+    let asked = 0;
+    const labels = { app: "own" };
+    const parents: readonly string[] = [];
+    const entity = {
+      ...{ labels, parents },
+      get givers() {
+        asked += 1;
+        return ["network"];
+      },
+    };
+    for (const name of ["one", "two", "three"]) index.put(name, entity);
+    expect(asked).toBe(0);
+    index.register('role == "a"');
+    index.giveLabels(new Map(["network", "other", "third"].map((giver) => [giver, { role: "a" }])));
+    // Once to find it, once to file it.
+    expect(asked).toBe(6);
+    expect([...index.membersOf('role == "a"')]).toEqual(["one", "two", "three"]);
+    const [first, ...others] = Array.from(index.all, ({ effective }) => effective);
+    expect(first).toEqual({ app: "own", role: "a" });
+    expect(others.every((other) => other === first)).toBe(true);
+  });
+
+  test("a parent with the name of a giver gives nothing in its place", () => {
+    const { index } = indexWithLog();
+    index.register('role == "a"');
+    index.put("one", { labels: {}, parents: ["x"] });
+    index.giveLabels(new Map([["x", { role: "a" }]]));
+
+    expect([...index.membersOf('role == "a"')]).toEqual([]);
   });
 
   test("finds a selector by any of the values that it accepts", () => {

@@ -16,7 +16,7 @@ export interface LabelledEntity {
   readonly labels: Labels;
   /** Names of profiles. */
   readonly parents: readonly string[];
-  /** Parents whose labels win over its own, the first over the others. */
+  /** Who may give it labels that win over its own, the first over the others. Read only while somebody gives labels. */
   readonly givers?: readonly string[] | undefined;
   /** What it adds to the lists that select it. */
   readonly weight?: Weight;
@@ -48,6 +48,8 @@ export interface MatchListener {
 }
 
 interface Entity extends LabelledEntity {
+  /** What was put: most entities have no `givers`, and what could give them labels takes memory. */
+  readonly source: LabelledEntity;
   /** Own and inherited. */
   effective: Labels;
   /** The selectors that select it. Few as a rule: a set for each entity would take more memory than all else. */
@@ -76,6 +78,9 @@ export class LabelIndex {
   private readonly parents = new Map<string, Labels>();
   private readonly inherited = new InheritedLabels((parent) => this.parents.get(parent));
   private readonly children = new Map<string, Set<string>>();
+  /** By who gives them, and who gets them. */
+  private readonly given = new Map<string, Labels>();
+  private readonly receivers = new Map<string, Set<string>>();
   private readonly selectors = new Map<SelectorText, Registered>();
   private readonly filed = new LabelTable();
   private readonly unfiled = new Set<SelectorText>();
@@ -120,19 +125,22 @@ export class LabelIndex {
     for (const name of registered.members) removeItem(this.entities.get(name)?.matches ?? [], text);
   }
 
-  put(name: string, { labels, parents, givers, weight }: LabelledEntity): void {
+  put(name: string, source: LabelledEntity): void {
+    const { labels, parents, weight } = source;
     const before = this.entities.get(name);
     if (before !== undefined) this.unfile(name, before);
-    const effective = this.inherited.effective(labels, parents, givers);
+    const givers = this.given.size === 0 ? NOBODY : (source.givers ?? NOBODY).filter((giver) => this.given.has(giver));
+    const given = givers.map((giver) => this.given.get(giver)).filter((each) => each !== undefined);
+    const effective = this.inherited.effective(labels, parents, given);
     const entity: Entity = {
-      ...{ labels, parents, effective, matches: before?.matches ?? [] },
-      ...(givers && { givers }),
+      ...{ source, labels, parents, effective, matches: before?.matches ?? [] },
+      ...(givers.length > 0 && { givers }),
       ...(weight && { weight }),
     };
     this.listener.reweighed?.(before, entity);
     this.entities.set(name, entity);
     for (const parent of parents) addTo(this.children, parent, name);
-    for (const giver of givers ?? []) addTo(this.children, giver, name);
+    for (const giver of givers) addTo(this.receivers, giver, name);
     for (const label of Object.keys(effective)) {
       const names = this.byLabel.get(label);
       if (names !== undefined) addTo(names, effective[label] ?? "", name);
@@ -160,13 +168,36 @@ export class LabelIndex {
     this.inherited.forget();
     for (const name of [...(this.children.get(parent) ?? NONE)]) {
       const entity = this.entities.get(name);
-      if (entity !== undefined) this.put(name, entity);
+      if (entity !== undefined) this.put(name, entity.source);
+    }
+  }
+
+  /** By who gives them; `undefined`: gives none any more. All at once: for those who did not give any, each entity is asked. */
+  giveLabels(changes: ReadonlyMap<string, Labels | undefined>): void {
+    const names = new Set<string>();
+    const added = new Set<string>();
+    for (const [giver, labels] of changes) {
+      const before = this.given.get(giver);
+      if (Bun.deepEquals(before, labels)) continue;
+      if (before === undefined) added.add(giver);
+      for (const name of this.receivers.get(giver) ?? NONE) names.add(name);
+      if (labels === undefined) this.given.delete(giver);
+      else this.given.set(giver, labels);
+    }
+    if (added.size > 0) {
+      for (const [name, { source }] of this.entities) {
+        if (source.givers?.some((giver) => added.has(giver))) names.add(name);
+      }
+    }
+    for (const name of names) {
+      const entity = this.entities.get(name);
+      if (entity !== undefined) this.put(name, entity.source);
     }
   }
 
   private unfile(name: string, { parents, givers, effective }: Entity): void {
     for (const parent of parents) removeFrom(this.children, parent, name);
-    for (const giver of givers ?? []) removeFrom(this.children, giver, name);
+    for (const giver of givers ?? NOBODY) removeFrom(this.receivers, giver, name);
     for (const label of Object.keys(effective)) {
       const names = this.byLabel.get(label);
       if (names !== undefined) removeFrom(names, effective[label] ?? "", name);
@@ -240,11 +271,24 @@ export class LabelIndex {
 class InheritedLabels {
   private known = new WeakMap<Labels, { readonly parents: readonly string[]; readonly effective: Labels }>();
 
+  /** Of labels with others that are given: those of a network are given to all of its containers. */
+  private readonly results = new WeakMap<Labels, WeakMap<Labels, Labels>>();
+
   constructor(private readonly labelsOf: (parent: string) => Labels | undefined) {}
 
-  effective(own: Labels, parents: readonly string[], givers: readonly string[] = NOBODY): Labels {
-    const given = givers.map(this.labelsOf).filter((labels) => labels !== undefined);
-    if (given.length > 0) return Object.assign({}, this.effective(own, parents), ...given.toReversed());
+  /** `given` win, the first over the others. */
+  effective(own: Labels, parents: readonly string[], given: readonly Labels[]): Labels {
+    return given.reduceRight((labels, more) => this.merged(labels, more), this.withParents(own, parents));
+  }
+
+  private merged(labels: Labels, more: Labels): Labels {
+    const results = this.results.get(labels) ?? new WeakMap<Labels, Labels>();
+    const result = results.get(more) ?? { ...labels, ...more };
+    this.results.set(labels, results.set(more, result));
+    return result;
+  }
+
+  private withParents(own: Labels, parents: readonly string[]): Labels {
     const known = this.known.get(own);
     if (known !== undefined && known.parents === parents) return known.effective;
     // Of two parents with the same label the first wins.

@@ -113,6 +113,11 @@ export class MemberSets {
     this.index.putParent(name, labels);
   }
 
+  /** Labels that endpoints of containers inherit, by target; `undefined`: they have none any more. */
+  giveLabels(changes: ReadonlyMap<string, Readonly<Record<string, string>> | undefined>): void {
+    this.index.giveLabels(changes);
+  }
+
   putService(namespace: string, name: string, members: readonly ServiceMember[]): void {
     const service = `${namespace}/${name}`;
     const before = this.services.get(service) ?? [];
