@@ -5,6 +5,7 @@ import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { explain } from "../../policy/judge/explain.ts";
 import type { Packet, PacketRequest } from "../../policy/judge/packet.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
+import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastoreAndMaybeApi } from "../datastore/open.ts";
 import { reportUnreadable } from "../ipam/report-unreadable.ts";
@@ -20,7 +21,7 @@ import {
   titleOf,
 } from "./explain-peer.ts";
 import { type ExplainedFamily, type ExplainedTarget, explanationText } from "./explain-text.ts";
-import { followDestination, isHere, masqueradedBy } from "./follow-nat.ts";
+import { followDestination, isHere, masqueradedBy, nodeOfPlace } from "./follow-nat.ts";
 import { type NatFacts, readNatFacts, readThisHost, type ThisHost } from "./nat-facts.ts";
 
 export const policyExplain: Command = {
@@ -131,14 +132,14 @@ function explainFamily(family: Family, question: Question): readonly ExplainedFa
   const [from, to] = [placed(source), placed(destination)];
   const packet = shape(from.address, to.address);
   const { endpoints, hostEndpoints } = read.resources;
-  const { targets, note } = followDestination(packet, to, { endpoints, facts, here });
+  const { targets, note } = followDestination(packet, to, { from, endpoints, facts, here });
   const sent = { from, to, packet, ...(note === undefined ? {} : { note }) };
   if (targets.length === 0) return [explainSent(sent, undefined, question)];
   const more = targets.length - MOST_TARGETS;
-  return targets.slice(0, MOST_TARGETS).map(({ address, port, by }) => {
+  return targets.slice(0, MOST_TARGETS).map(({ address, by, ...target }) => {
     const place = placeOf(address, { endpoints, hostEndpoints, nodes: read.nodes });
     const count = more > 0 ? `; one of ${targets.length} backends` : "";
-    return explainSent(sent, { place, port, by: `${by}${count}` }, question);
+    return explainSent(sent, { ...target, place, by: `${by}${count}` }, question);
   });
 }
 
@@ -160,8 +161,15 @@ function explainSent(sent: Sent, target: ExplainedTarget | undefined, { request,
   const { from, to, packet } = sent;
   const arriving = target === undefined ? packet : rewritten(packet, target);
   const place = target?.place ?? to;
-  const pool = masqueradedBy(arriving, from, place, facts);
-  const leavesAs = pool === undefined ? undefined : addressOfNode(from, arriving, read);
+  const isRewrittenLater = target?.node !== undefined && target.node !== nodeOfPlace(from);
+  const pool = isRewrittenLater ? masqueradedBy(packet, from, to, facts) : masqueradedBy(arriving, from, place, facts);
+  const hiding = hidingNode(target);
+  const addressOf = (node: string | undefined) => addressOfNode(node, packet, read);
+  const leavesAs = addressOf(pool === undefined ? (isRewrittenLater ? undefined : hiding) : nodeOfPlace(from));
+  const hidden = addressOf(hiding);
+  const via = isRewrittenLater
+    ? { node: target.node, ...(hidden === undefined ? {} : { leavesAs: hidden }) }
+    : undefined;
   const endOf = ({ endpoint, node, hostEndpoint }: PeerPlace) => ({ workload: endpoint, node, hostEndpoint });
   const { verdict, sides } = explain(
     {
@@ -169,14 +177,33 @@ function explainSent(sent: Sent, target: ExplainedTarget | undefined, { request,
       settingsOf: (node) => nodeAgentSettings(read.configurations, node),
       ...(request === undefined ? {} : { request }),
       ...(leavesAs === undefined ? {} : { leavesAs }),
+      ...(via === undefined ? {} : { via }),
     },
     read.resources,
   );
   return {
-    ...{ ...sent, request, verdict, sides },
+    ...{ ...sent, request, verdict, sides, ...noteOf(sent.note, hidingNote(target)) },
     ...(target === undefined ? {} : { target }),
     ...(pool === undefined ? {} : { masqueradedBy: pool }),
   };
+}
+
+/** The node that sends the packet on with its own address, if there is one. */
+function hidingNode(target: ExplainedTarget | undefined): string | undefined {
+  if (target?.hidesSource === undefined) return undefined;
+  const next = nodeOfPlace(target.place);
+  return next === undefined || next === target.node ? undefined : target.node;
+}
+
+function hidingNote(target: ExplainedTarget | undefined): string | undefined {
+  const node = hidingNode(target);
+  if (node === undefined || target === undefined) return undefined;
+  return `node ${quoted(node)} sends it to node ${quoted(nodeOfPlace(target.place) ?? "")} with its own address instead of the client's, as kube-proxy does (externalTrafficPolicy Cluster)`;
+}
+
+function noteOf(...notes: readonly (string | undefined)[]): Pick<ExplainedFamily, "note"> {
+  const given = notes.filter((note) => note !== undefined);
+  return given.length === 0 ? {} : { note: given.join("; ") };
 }
 
 function rewritten(packet: Packet, { place, port }: ExplainedTarget): Packet {
@@ -185,8 +212,8 @@ function rewritten(packet: Packet, { place, port }: ExplainedTarget): Packet {
   return { ...rest, ...to, destination: place.address, beforeNat: packet };
 }
 
-function addressOfNode({ endpoint }: PeerPlace, { source }: Packet, { nodes }: ReadPolicy): Address | undefined {
-  const node = nodes.find(({ metadata }) => metadata.name === endpoint?.spec.node);
+function addressOfNode(name: string | undefined, { source }: Packet, { nodes }: ReadPolicy): Address | undefined {
+  const node = nodes.find(({ metadata }) => metadata.name === name);
   return node && nodeAddresses(node).find(({ family }) => family === source.family);
 }
 

@@ -15,18 +15,27 @@ import {
   workloadSide,
 } from "./explain-side.ts";
 import { judgeInterface } from "./host-judge.ts";
-import { type HostPassage, hostPassages, type PacketEnd } from "./host-passages.ts";
+import { type HostPassage, hostPassages, nodeOf, type PacketEnd } from "./host-passages.ts";
 import type { Packet, PacketRequest } from "./packet.ts";
 import type { PolicyResources } from "./resources.ts";
 
 export interface ExplainedPacket {
+  /** As it arrives; `beforeNat` is what was sent. */
   readonly packet: Packet;
   readonly source: PacketEnd;
   readonly destination: PacketEnd;
   readonly settingsOf: (node: string) => NodeAgentSettings;
   /** Over the connection that the packet begins. */
   readonly request?: PacketRequest;
-  /** The source address that the node of the destination sees, if the node of the source masquerades. */
+  /** The source address that other nodes see, if the node of the source masquerades. */
+  readonly leavesAs?: Address;
+  /** The node that rewrites the destination. Absent: that of the source, or nobody does. */
+  readonly via?: Via;
+}
+
+export interface Via {
+  readonly node: string;
+  /** The source address that the next node sees, if this one masquerades. */
   readonly leavesAs?: Address;
 }
 
@@ -40,14 +49,16 @@ export interface Explanation {
 export type Verdict = "allow" | "deny" | "depends";
 
 export function explain(explained: ExplainedPacket, resources: PolicyResources): Explanation {
-  const { packet, source, destination, leavesAs } = explained;
+  const { packet, source, destination, via, leavesAs } = explained;
   const isRewritten = packet.beforeNat !== undefined;
   if (source.workload !== undefined && !isRewritten && isSameAddress(packet.source, packet.destination)) {
     const reason = "a packet of a workload to its own address never leaves it";
     return { verdict: "allow", sides: [unjudgedSide("egress", reason)] };
   }
-  const { leaving, entering } = hostPassages(explained, resources);
-  const arriving = leavesAs === undefined ? packet : { ...packet, source: leavesAs };
+  const { leaving, between, entering } = hostPassages(explained, resources);
+  const sent = isRewrittenAfter(explained) ? (packet.beforeNat ?? packet) : packet;
+  const outside = withSource(packet, leavesAs);
+  const arriving = withSource(packet, via?.leavesAs ?? leavesAs);
   const enforcedAt = ({ spec }: WorkloadEndpoint): PolicyResources => ({
     ...resources,
     policyLimits: policyLimits(explained.settingsOf(spec.node ?? "")),
@@ -55,15 +66,29 @@ export function explain(explained: ExplainedPacket, resources: PolicyResources):
   const steps: readonly Step[] = [
     ...(source.workload === undefined
       ? []
-      : [certain(workloadSide(packet, source.workload, "egress", enforcedAt(source.workload)))]),
-    ...(leaving === undefined ? [] : [hostStep(leaving, explained, resources)]),
+      : [certain(workloadSide(sent, source.workload, "egress", enforcedAt(source.workload)))]),
+    ...(leaving === undefined ? [] : [hostStep(leaving, { ...explained, packet: sent }, resources)]),
+    ...between.map((passage) => hostStep(passage, { ...explained, packet: outside }, resources)),
     ...(entering === undefined ? [] : [hostStep(entering, { ...explained, packet: arriving }, resources)]),
     ...(isToOwnHost(explained) ? [certain(toOwnHostSide(explained))] : []),
     ...(destination.workload === undefined
       ? []
-      : ingressSides(explained, destination.workload, enforcedAt(destination.workload)).map((side) => certain(side))),
+      : ingressSides({ ...explained, packet: arriving }, destination.workload, enforcedAt(destination.workload)).map(
+          (side) => certain(side),
+        )),
   ];
   return { verdict: verdictOf(steps), sides: steps.flatMap(({ sides }) => sides) };
+}
+
+/** Otherwise the packet stays on the node where it was sent, or is rewritten there. */
+function isRewrittenAfter({ source, via }: ExplainedPacket): boolean {
+  return via !== undefined && via.node !== nodeOf(source);
+}
+
+function withSource(packet: Packet, source: Address | undefined): Packet {
+  if (source === undefined) return packet;
+  const { beforeNat } = packet;
+  return { ...packet, source, ...(beforeNat === undefined ? {} : { beforeNat: { ...beforeNat, source } }) };
 }
 
 /** One place of the packet's way; several sides if it is not certain which interface it passes. */
@@ -100,8 +125,10 @@ function hostStep(passage: HostPassage, { packet, settingsOf }: ExplainedPacket,
   return { verdict: verdicts.size > 1 ? "depends" : only, sides };
 }
 
-function isToOwnHost({ source, destination }: ExplainedPacket): boolean {
-  return destination.node !== undefined && source.workload?.spec.node === destination.node;
+function isToOwnHost(explained: ExplainedPacket): boolean {
+  const { source, destination } = explained;
+  const isOwn = destination.node !== undefined && source.workload?.spec.node === destination.node;
+  return isOwn && !isRewrittenAfter(explained);
 }
 
 function toOwnHostSide({ destination: { node = "" }, settingsOf }: ExplainedPacket): ExplainedSide {
@@ -111,11 +138,13 @@ function toOwnHostSide({ destination: { node = "" }, settingsOf }: ExplainedPack
 }
 
 function ingressSides(
-  { packet, source, request }: ExplainedPacket,
+  explained: ExplainedPacket,
   destination: WorkloadEndpoint,
   resources: PolicyResources,
 ): readonly ExplainedSide[] {
-  const isFromOwnHost = source.node !== undefined && destination.spec.node === source.node;
+  const { packet, source, request } = explained;
+  const isOfOwnHost = source.node !== undefined && destination.spec.node === source.node;
+  const isFromOwnHost = isOfOwnHost && !isRewrittenAfter(explained);
   // Only packets: a sidecar cannot tell its node from others whose packets the node masquerades.
   const reason = `node "${source.node}" always reaches its own workloads, for example with health probes`;
   const connection = isFromOwnHost ? unjudgedSide("ingress", reason) : connectionSide(packet, destination, resources);
