@@ -7,7 +7,7 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { resourceKey } from "../../model/keys.ts";
-import { networkProfileSpec } from "../../model/network-profile.ts";
+import { isUneditedNetworkProfile, networkProfileSpec } from "../../model/network-profile.ts";
 import { EXIT_OK } from "../command.ts";
 
 let store = openMemory();
@@ -127,6 +127,53 @@ describe("a command that closes or opens workloads", () => {
       'note: networkpolicy/default/typo selects nothing now: nothing has the label "rol"; did you mean "role"?',
       "note: closes ingress of 5 containers: cache, db, mail and 2 more",
     ]);
+  });
+});
+
+describe("a profile of a network that somebody writes with the rules that ADD writes", () => {
+  const closed = resource("Profile", "pods", networkProfileSpec("pods"));
+  const isOpen = async () => isUneditedNetworkProfile(JSON.parse((await ctl("get profile pods -o json")).stdout));
+  const all = "5 containers: cache, db, mail and 2 more";
+  beforeEach(() => put("networkpolicies", "NetworkPolicy", "x", { selector: "!all()" }, { namespace: "default" }));
+
+  test.each(["apply -f -", "replace -f -"])("counts as it is written after %s, and again", async (words) => {
+    await put("profiles", "Profile", "pods", { ingress: [{ action: "Allow" }], egress: [{ action: "Allow" }] });
+
+    expect(await notesOf(words, closed)).toEqual([`note: closes ingress of ${all}`]);
+    expect(await isOpen()).toBe(false);
+    expect((await ctl(words, closed)).stdout).toContain("unchanged");
+  });
+
+  test.each(["apply -f -", "create -f -"])("counts as it is written if %s is before the first ADD", async (words) => {
+    await notesOf("delete profile pods --force");
+
+    await notesOf(words, closed);
+
+    expect(await isOpen()).toBe(false);
+  });
+
+  test("counts as it is written if a patch writes the rules, or replace removes a label", async () => {
+    const { ingress } = networkProfileSpec("pods");
+    await put("profiles", "Profile", "pods", { ...networkProfileSpec("pods"), ingress: [{ action: "Allow" }] });
+    await notesOf(`patch profile pods -p ${JSON.stringify({ spec: { ingress } }).replaceAll(" ", "\\u0020")}`);
+    expect(await isOpen()).toBe(false);
+
+    await put("profiles", "Profile", "pods", networkProfileSpec("pods"), { labels: { closed: "yes" } });
+    await notesOf("replace -f -", closed);
+    expect(await isOpen()).toBe(false);
+  });
+
+  test("the record of ADD is left alone: the same rules again, a label that is removed, and a copy of the record", async () => {
+    expect((await ctl("apply -f -", closed)).stdout).toContain("unchanged");
+    await notesOf("label profile pods closed=yes");
+    await notesOf("label profile pods closed-");
+    expect(await isOpen()).toBe(true);
+
+    await put("profiles", "Profile", "pods", networkProfileSpec("pods"), { uid: "1d2" });
+    const copy = (await ctl("get profile pods -o json")).stdout;
+    await notesOf("delete profile pods --force");
+    await notesOf("create -f -", JSON.stringify({ ...JSON.parse(copy), metadata: { name: "pods", uid: "1d2" } }));
+    expect(await isOpen()).toBe(true);
   });
 });
 

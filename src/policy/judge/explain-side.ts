@@ -153,7 +153,7 @@ function reasonWords(
       const before =
         policies.length === 0 ? `no ${direction} policy applies, so the profiles decide` : "all tiers passed";
       if (reason.isUnedited) {
-        return `${before}: Profile "${reason.profile}" is as ADD wrote it, which closes no container; edit it to make its rules count`;
+        return `${before}: Profile "${reason.profile}" has the rules that ADD writes, which close no container; edit it to make its rules count`;
       }
       return `${before}: Profile "${reason.profile}", ${ruleTitle(direction, reason.index)}: ${ruleWords(reason.rule, undefined)}`;
     }

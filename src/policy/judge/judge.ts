@@ -45,7 +45,7 @@ export type Reason =
       readonly profile: string;
       readonly index: number;
       readonly rule: PolicyRule;
-      /** The profile of a network as ADD wrote it, which does not close workloads: `rule` is not the one of the record. */
+      /** The profile of a network has the rules that ADD writes, which do not close workloads: `rule` is not the one of the record. */
       readonly isUnedited?: true;
     }
   | { readonly kind: "no profile allows it" };
