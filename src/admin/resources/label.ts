@@ -61,7 +61,7 @@ export const labelCommand: Command = {
         if (sameLabels(kept, wanted.metadata.labels ?? {})) return wanted;
         throw new PluginError("resource-invalid", `Cannot label ${kind.kind}: this kind does not support labels`);
       };
-      return withPolicyNotes(work.store, { context, given }, (noted) =>
+      return withPolicyNotes(work.store, { context, given, kinds: [kind] }, (noted) =>
         forEachResource(context, given, {
           all: [{ kind, name }],
           act: async (target) => {

@@ -63,7 +63,7 @@ export const patchCommand: Command = {
     const change = parsePatch(await patchText(context, given), given.values.get("type") ?? "merge");
     return withDatastore(context, given, (store) => {
       const work = surroundingsOf(given, { store, context });
-      return withPolicyNotes(work.store, { context, given }, (noted) =>
+      return withPolicyNotes(work.store, { context, given, kinds: [kind] }, (noted) =>
         forEachResource(context, given, {
           all: [{ kind, name }],
           act: async (target) => {

@@ -1,6 +1,6 @@
 /** What commands say about connections that they close or open. */
 import { beforeEach, describe, expect, test } from "bun:test";
-import { type AdminRun, runInside } from "../../../test/support/admin-context.ts";
+import { type AdminRun, contextIn, runInside } from "../../../test/support/admin-context.ts";
 import { seed } from "../../../test/support/ipam.ts";
 import { storeAround } from "../../../test/support/wrapped-store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
@@ -9,6 +9,7 @@ import { API_VERSION, identity } from "../../identity.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { isUneditedNetworkProfile, networkProfileSpec } from "../../model/network-profile.ts";
 import { EXIT_OK } from "../command.ts";
+import { withPolicyNotes } from "./policy-notes.ts";
 
 let store = openMemory();
 beforeEach(async () => {
@@ -91,6 +92,16 @@ describe("a command that closes or opens workloads", () => {
 
   test("what a policy allows whatever the packet is not closed", async () => {
     expect(await apply(policy("allow", { selector: "role == 'web'", ingress: [{ action: "Allow" }] }))).toEqual([]);
+  });
+
+  test("nor is what its rules allow one after another", async () => {
+    const some = { action: "Allow", protocol: "TCP", destination: { ports: [80] } };
+    const rules = [some, { action: "Allow" }, { action: "Deny" }];
+
+    expect(await apply(policy("allow", { selector: "role == 'web'", ingress: rules }))).toEqual([]);
+    expect(
+      await apply(policy("deny", { selector: "role == 'db'", ingress: [{ ...some, action: "Deny" }, ...rules] })),
+    ).toEqual(["note: closes ingress of 1 container: db"]);
   });
 
   test("one that is restricted in another way is changed, not closed", async () => {
@@ -224,4 +235,62 @@ test("a command does not fail if whom it concerns cannot be read", async () => {
 
   expect(code).toBe(EXIT_OK);
   expect(stderr).toBe("note: whom this closes or opens is not known: Cannot list pods\n");
+});
+
+test("a command does not fail if its notes do: its result counts", async () => {
+  const errors: string[] = [];
+  const context = contextIn({ store }, { stdout: () => {}, stderr: (text) => void errors.push(text) });
+  const given = { operands: [], switches: new Set<string>(), values: new Map(), lists: new Map() };
+  const key = resourceKey("networkpolicies", { name: "x", namespace: "default" });
+
+  const done = await withPolicyNotes(store, { context, given, kinds: [] }, (noted) =>
+    noted.commit([{ kind: "create", key, value: "not JSON" }]),
+  );
+
+  expect(done.ok).toBe(true);
+  expect(errors).toEqual([expect.stringContaining("note: whom this closes or opens is not known: ")]);
+});
+
+test("control characters of a record do not reach the terminal", async () => {
+  const spec = { ...specOf("evil"), workload: "evil\u001b[2K\rnote: opens" };
+  await put("workloadendpoints", "WorkloadEndpoint", endpointOf("evil"), spec, {
+    namespace: "default",
+    labels: { role: "evil", [`${identity.labelPrefix}namespace`]: "default" },
+  });
+
+  expect(await apply(policy("deny", { selector: "role == 'evil'", types: ["Ingress"] }))).toEqual([
+    "note: closes ingress of 1 container: evil\\u001b[2K\\rnote: opens",
+  ]);
+});
+
+test("a deletion does not lose against a change during a long read: all is read before the record is", async () => {
+  await apply(policy("deny", { selector: "role == 'web'", types: ["Ingress"] }));
+  const order: string[] = [];
+  const reading = storeAround(store, {
+    async read(wanted) {
+      order.push(...wanted.map((each) => (each.kind === "prefix" ? each.prefix : each.key)));
+      return store.read(wanted);
+    },
+  });
+
+  const { code } = await runInside(["delete", "networkpolicy", "deny"], { store: reading });
+
+  expect(code).toBe(EXIT_OK);
+  const own = resourceKey("networkpolicies", { name: "deny", namespace: "default" });
+  const endpoints = order.findLastIndex((key) => key.includes("/workloadendpoints/"));
+  expect(endpoints).toBeGreaterThanOrEqual(0);
+  expect(order.lastIndexOf(own)).toBeGreaterThan(endpoints);
+});
+
+test("commands about other kinds do not read policies and endpoints", async () => {
+  const reading = storeAround(store, {
+    async read(wanted) {
+      const isAll = wanted.some((each) => each.kind === "prefix" && each.prefix.includes("/workloadendpoints/"));
+      if (isAll) throw new PluginError("api-unavailable", "Cannot list pods");
+      return store.read(wanted);
+    },
+  });
+  const label = ["label", "node", "newhost", "rack=a"];
+
+  expect(await runInside(label, { store: reading })).toMatchObject({ code: EXIT_OK, stderr: "" });
 });

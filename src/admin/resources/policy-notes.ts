@@ -1,11 +1,11 @@
 /**
  * What a command that changes policies, profiles, tiers, endpoints or their labels means for connections, on stderr: whom
  * it closes or opens, policies that select nothing, hosts that nobody knows or that it closes. The resources are read once,
- * before the first write; what the command has written since is put on top, so that changes of others are not attributed to it.
+ * before the work begins; what the command has written since is put on top, so that changes of others are not attributed to it.
  */
 import { counted } from "../../counted.ts";
 import type { Datastore, OrderedChange } from "../../datastore/datastore.ts";
-import { describeFailure, PluginError } from "../../errors.ts";
+import { describeFailure } from "../../errors.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import { ENDPOINT, GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, NETWORK_POLICY, PROFILE, TIER } from "../../model/kinds.ts";
 import { nearestName } from "../../model/nearest-name.ts";
@@ -19,7 +19,9 @@ import type { AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
+import type { AdminKind } from "../kinds/kind.ts";
 import { paintStderr } from "../paint.ts";
+import { printable } from "../printable.ts";
 import { isDryRun } from "./dry-run.ts";
 import { referenceText } from "./reference.ts";
 
@@ -34,35 +36,40 @@ const KINDS = {
 } as const;
 const NAMES = Object.keys(KINDS) as readonly (keyof typeof KINDS)[];
 
-/** Does the work with the store, then says what it has changed. The notes never make a command fail. */
+/** Does the work with the store, then says what it has changed. The notes never make a command fail. `kinds`: what it is about. */
 export async function withPolicyNotes<T>(
   store: Datastore,
-  { context, given }: { readonly context: Context; readonly given: Given },
+  { context, given, kinds }: { readonly context: Context; readonly given: Given; readonly kinds: Iterable<AdminKind> },
   work: (store: Datastore) => Promise<T>,
 ): Promise<T> {
   const recording = new Recording(store);
+  // Before the work: between its own reading of a record and the writing others could change the record.
+  if (Iterator.from(kinds).some(({ kind }) => NAMES.some((name) => KINDS[name].kind === kind)))
+    await recording.prepare();
   try {
     return await work(recording.store());
   } finally {
     const run = isDryRun(given) ? " (dry run)" : "";
     for (const note of await recording.notes())
-      context.stderr(`${paintStderr(context).yellow("note:")} ${note}${run}\n`);
+      context.stderr(`${paintStderr(context).yellow("note:")} ${printable(note)}${run}\n`);
   }
 }
 
 /** What is written, and the resources as they were right before the first write that policy depends on. */
 class Recording {
   private readonly written = new Map<string, string | undefined>();
-  private before: ReadPolicy | PluginError | undefined;
+  private before: ReadPolicy | Unknown | undefined;
 
   constructor(private readonly target: Datastore) {}
 
   async notes(): Promise<readonly string[]> {
     if (this.before === undefined || this.written.size === 0) return [];
-    if (this.before instanceof PluginError) {
-      return [`whom this closes or opens is not known: ${describeFailure(this.before)}`];
+    try {
+      return "reason" in this.before ? [unknownNote(this.before)] : policyNotes(this.before, this.written);
+    } catch (failure) {
+      // The work is done: its result counts.
+      return [unknownNote({ reason: describeFailure(failure) })];
     }
-    return policyNotes(this.before, this.written);
   }
 
   store(): Datastore {
@@ -74,7 +81,8 @@ class Recording {
       watch: (prefix, from, signal) => target.watch(prefix, from, signal),
       close: () => target.close(),
       commit: async (changes) => {
-        await this.prepare(changes);
+        if (changes.some(({ key }) => NAMES.some((name) => key.startsWith(POLICY_KINDS[name].prefix))))
+          await this.prepare();
         const outcome = await target.commit(changes);
         if (outcome.ok) this.record(changes);
         return outcome;
@@ -84,13 +92,9 @@ class Recording {
     };
   }
 
-  private async prepare(changes: readonly OrderedChange[]): Promise<void> {
-    const isConcerned = changes.some(({ key }) => NAMES.some((name) => key.startsWith(POLICY_KINDS[name].prefix)));
-    if (!isConcerned || this.before !== undefined) return;
-    this.before = await readPolicy(this.target).catch((failure: unknown) => {
-      if (failure instanceof PluginError) return failure;
-      throw failure;
-    });
+  /** Reads everything that policy depends on, once. */
+  async prepare(): Promise<void> {
+    this.before ??= await readPolicy(this.target).catch((failure: unknown) => ({ reason: describeFailure(failure) }));
   }
 
   private record(changes: readonly OrderedChange[]): void {
@@ -99,6 +103,15 @@ class Recording {
       this.written.set(change.key, change.kind === "delete" ? undefined : change.value);
     }
   }
+}
+
+/** Why it is not known what a change means. */
+interface Unknown {
+  readonly reason: string;
+}
+
+function unknownNote({ reason }: Unknown): string {
+  return `whom this closes or opens is not known: ${reason}`;
 }
 
 /** `undefined`: deleted. */

@@ -97,7 +97,7 @@ async function writeAll(store: Datastore, all: readonly GivenResource[], writing
     const failures = await findFailures(all, (each) => write(overlay, each));
     if (failures.size > 0) return reportFailures(all, failures, writing);
   }
-  return withPolicyNotes(target, { context, given }, (noted) =>
+  return withPolicyNotes(target, { context, given, kinds: new Set(all.map(({ kind }) => kind)) }, (noted) =>
     forEachResource(context, given, {
       all,
       act: async (each) => ({

@@ -29,6 +29,24 @@ describe("policyEffects()", () => {
     );
   });
 
+  test("what it calls closed, some rule can deny: rules that only allow, and allow everything in the end, close nothing", () => {
+    const some = fc.array(fc.constantFrom("TCP", "UDP", "SCTP"), { maxLength: 3 });
+    fc.assert(
+      fc.property(histories, some, ([first], protocols) => {
+        if (first === undefined) return;
+        const idle = globalPolicy("x", { selector: "!all()" });
+        const open = { ...first, networkPolicies: [], globalNetworkPolicies: [idle] };
+        const ingress = [...protocols.map((protocol) => ({ action: "Allow", protocol })), { action: "Allow" }];
+        const policy = globalPolicy("y", { selector: "all()", types: ["Ingress"], ingress });
+
+        const effects = policyEffects(open, { ...open, globalNetworkPolicies: [policy, idle] });
+
+        expect(effects.filter(({ kind }) => kind !== "opens")).toEqual([]);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
   test("a change and its reverse have opposite effects on the same endpoints", () => {
     const opposite = { closes: "opens", opens: "closes", changes: "changes" } as const;
     const texts = (effects: readonly PolicyEffect[], kindOf: (kind: PolicyEffect["kind"]) => string) =>

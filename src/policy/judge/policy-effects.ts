@@ -233,12 +233,12 @@ interface AppliedPolicy {
   readonly selects: (labels: Labels) => boolean;
 }
 
-/** `passed`: to the next tier or the profiles, whatever the packet. `undecided`: there is no rule. */
+/** `passed`: to the next tier or the profiles, whatever the packet. `undecided`: no rule decides about every packet, and none denies any. */
 type Openness = "open" | "restricted" | "passed" | "undecided";
 
-/** The first rule decides about every packet, or some packets are judged by others. */
+/** What some rules allow is open whatever comes after them; a rule that denies or passes some packets restricts. */
 function opennessOf(rules: readonly PolicyRule[]): Openness {
-  const first = rules.find(({ action }) => action !== "Log");
+  const first = rules.find((rule) => rule.action !== "Log" && (rule.action !== "Allow" || matchesEverything(rule)));
   if (first === undefined) return "undecided";
   if (!matchesEverything(first)) return "restricted";
   return first.action === "Allow" ? "open" : first.action === "Pass" ? "passed" : "restricted";
