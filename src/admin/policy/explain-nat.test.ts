@@ -199,6 +199,7 @@ describe("natOutgoing", () => {
       "Leaves as:  the address of node here (natOutgoing of pool pods)\n",
     );
     expect((await explain("--from web --to 10.0.0.9 --port 443")).stdout).not.toContain("Leaves as");
+    expect((await explain("--from web --to 127.0.0.1 --port 443")).stdout).not.toContain("Leaves as");
   });
 
   test("another host sees the address of the node, and its policies judge that", async () => {
@@ -267,6 +268,30 @@ describe("a port or floating IP that a container of another node uses", () => {
     const { stdout } = await explain(words, { files });
     expect(stdout).toContain("Leaves as:  the address of node there (natOutgoing of pool pods)\nVerdict:    denied\n");
   });
+});
+
+test("127.0.0.1 is the container's own loopback, also if the host publishes the port", async () => {
+  await closeWeb();
+
+  const { stdout } = await explain("--from web --to 127.0.0.1 --port 8080", { files: recorded("0.0.0.0") });
+
+  expect(stdout).not.toContain("Leads to");
+  expect(stdout).toContain("Verdict:    allowed\n");
+  expect(stdout).toContain("a packet of a workload to its own address never leaves it");
+});
+
+test("without any policy a node enforces profiles only if it has a host endpoint", async () => {
+  await put("profiles", "Profile", "pods", networkProfileSpec("pods"), { labels: { closed: "yes" } });
+  await put("profiles", "Profile", "other", { egress: [{ action: "Allow" }] });
+  await container("client", { node: "there", ipNetworks: ["10.0.0.9/32"], profiles: ["other"] });
+  const host = (node: string) =>
+    put("hostendpoints", "HostEndpoint", node, { node, interfaceName: "*", profiles: ["all"] });
+  const words = "--from client --to web --port 80";
+
+  await host("there");
+  expect((await explain(words)).stdout).toContain("Verdict:    allowed\nNote:       there is no policy");
+  await host("here");
+  expect((await explain(words)).stdout).toContain("Verdict:    denied\n");
 });
 
 describe("a Service", () => {
@@ -346,6 +371,25 @@ describe("a Service", () => {
       );
       expect((await explain(words.replace(".3", ".2"), { client: serving(local) })).stdout).toContain("is web:8000");
     });
+  });
+
+  test("with many backends shows five, those that are denied first, and counts all", async () => {
+    const addresses = ["10.0.1.1", "10.0.1.2", "10.0.1.3", "10.0.1.4", "10.0.1.5", "10.0.1.6", "10.0.0.5"];
+    const endpoints = addresses.map((each) => ({ addresses: [each], conditions: { ready: true } }));
+    const many = { request: client.request, slice: { ...SLICE, endpoints } };
+    await closeWeb();
+
+    const { stdout } = await explain("--from 198.51.100.7 --to 10.96.0.9 --port 80", {
+      client: {
+        request: async (asked) =>
+          asked.path.endsWith("/endpointslices")
+            ? { status: 200, text: JSON.stringify({ metadata: { resourceVersion: "1" }, items: [many.slice] }) }
+            : many.request(asked),
+      },
+    });
+
+    expect(stdout.match(/Leads to:/g)).toHaveLength(5);
+    expect(stdout).toContain("is web:8000 (10.0.0.5, Service shop/web; one of 7 backends, of which 1 is denied)");
   });
 
   test("without a backend that is ready is said to answer nothing", async () => {

@@ -47,8 +47,11 @@ export function followDestination(packet: Packet, to: PeerPlace, known: Known): 
 
 /** Whether the address is one of this host, its loopback included. */
 export function isHere(address: Address, { addresses }: ThisHost): boolean {
-  const isLoopback = address.family === 4 ? address.value >> 24n === 127n : address.value === 1n;
-  return isLoopback || addresses.some((own) => isSameAddress(own, address));
+  return isLoopback(address) || addresses.some((own) => isSameAddress(own, address));
+}
+
+export function isLoopback({ family, value }: Address): boolean {
+  return family === 4 ? value >> 24n === 127n : value === 1n;
 }
 
 function serviceAt({ destination, destinationPort, protocol }: Packet, to: PeerPlace, { facts, here }: Known) {
@@ -162,7 +165,7 @@ function unknownNote({ destination, destinationPort }: Packet, { node }: PeerPla
 export function masqueradedBy(packet: Packet, from: PeerPlace, to: PeerPlace, { pools }: NatFacts): string | undefined {
   if (from.endpoint === undefined || to.endpoint !== undefined || from.endpoint.spec.node === to.node) return undefined;
   const contains = (address: Address) => (pool: NatFacts["pools"][number]) => prefixContains(poolPrefix(pool), address);
-  if (pools.some(contains(packet.destination))) return undefined;
+  if (isLoopback(packet.destination) || pools.some(contains(packet.destination))) return undefined;
   return pools.find((pool) => pool.spec.natOutgoing === true && contains(packet.source)(pool))?.metadata.name;
 }
 

@@ -14,6 +14,8 @@ export interface ExplainedSide {
   /** Not packets but a request over the connection, which the sidecar of the workload decides about. */
   readonly isRequest?: true;
   readonly verdict: Judgement["verdict"];
+  /** Its node enforces nothing, so that it is allowed whatever its profiles say. */
+  readonly isUnenforced?: true;
   /** Why, in words. */
   readonly reason: string;
   /** What else to know or to do, in words. */

@@ -31,6 +31,10 @@ export interface ExplainedPacket {
   readonly leavesAs?: Address;
   /** The node that rewrites the destination. Absent: that of the source, or nobody does. */
   readonly via?: Via;
+  /** The packet is to the loopback interface of its source. */
+  readonly isToLoopback?: boolean;
+  /** Whether the node has no policy table, so that what profiles do not allow passes too. */
+  readonly isUnenforcedAt?: (node: string) => boolean;
 }
 
 export interface Via {
@@ -51,7 +55,8 @@ export type Verdict = "allow" | "deny" | "depends";
 export function explain(explained: ExplainedPacket, resources: PolicyResources): Explanation {
   const { packet, source, destination, via, leavesAs } = explained;
   const isRewritten = packet.beforeNat !== undefined;
-  if (source.workload !== undefined && !isRewritten && isSameAddress(packet.source, packet.destination)) {
+  const isToItself = explained.isToLoopback === true || isSameAddress(packet.source, packet.destination);
+  if (source.workload !== undefined && !isRewritten && isToItself) {
     const reason = "a packet of a workload to its own address never leaves it";
     return { verdict: "allow", sides: [unjudgedSide("egress", reason)] };
   }
@@ -63,18 +68,22 @@ export function explain(explained: ExplainedPacket, resources: PolicyResources):
     ...resources,
     policyLimits: policyLimits(explained.settingsOf(spec.node ?? "")),
   });
+  const asEnforced = (end: PacketEnd) => (side: ExplainedSide) => {
+    const isUnenforced = side.verdict === "deny" && explained.isUnenforcedAt?.(nodeOf(end) ?? "") === true;
+    return certain(isUnenforced ? unenforced(side) : side);
+  };
   const steps: readonly Step[] = [
     ...(source.workload === undefined
       ? []
-      : [certain(workloadSide(sent, source.workload, "egress", enforcedAt(source.workload)))]),
+      : [workloadSide(sent, source.workload, "egress", enforcedAt(source.workload))].map(asEnforced(source))),
     ...(leaving === undefined ? [] : [hostStep(leaving, { ...explained, packet: sent }, resources)]),
     ...between.map((passage) => hostStep(passage, { ...explained, packet: outside }, resources)),
     ...(entering === undefined ? [] : [hostStep(entering, { ...explained, packet: arriving }, resources)]),
-    ...(isToOwnHost(explained) ? [certain(toOwnHostSide(explained))] : []),
+    ...(isToOwnHost(explained) ? [asEnforced(destination)(toOwnHostSide(explained))] : []),
     ...(destination.workload === undefined
       ? []
       : ingressSides({ ...explained, packet: arriving }, destination.workload, enforcedAt(destination.workload)).map(
-          (side) => certain(side),
+          asEnforced(destination),
         )),
   ];
   return { verdict: verdictOf(steps), sides: steps.flatMap(({ sides }) => sides) };
@@ -99,6 +108,11 @@ interface Step {
 
 function certain(side: ExplainedSide): Step {
   return { verdict: side.verdict, sides: [side] };
+}
+
+function unenforced(side: ExplainedSide): ExplainedSide {
+  const reason = `nothing is enforced; once there is a policy it is denied: ${side.reason}`;
+  return { ...side, verdict: "allow", isUnenforced: true, reason };
 }
 
 function verdictOf(steps: readonly Step[]): Verdict {
