@@ -188,6 +188,43 @@ describe("a profile of a network that somebody writes with the rules that ADD wr
   });
 });
 
+test("a host whose network config has a policy type enforces profiles without any policy", async () => {
+  const plugin = { type: identity.product, policy: { type: "k8s" }, ipam: { type: identity.ipamType } };
+  const list = { name: "pods", cniVersion: "1.0.0", plugins: [plugin] };
+  const files = { "/etc/cni/net.d/10.conflist": JSON.stringify(list) };
+  const label = ["label", "profile", "pods", "closed=yes"];
+  const plain = await runInside([...label, "--dry-run"], { store });
+
+  const { stderr } = await runInside(label, { store, files });
+
+  expect(plain.stderr).toBe("");
+  expect(stderr).toEndWith("note: closes ingress of 5 containers: cache, db, mail and 2 more\n");
+});
+
+test.each(["preDNAT", "doNotTrack"])("a policy with %s is said for the hosts that it selects", async (option) => {
+  const metadata = { labels: { host: "yes" } };
+  await put("hostendpoints", "HostEndpoint", "h", { node: "newhost", interfaceName: "*" }, metadata);
+  const ports = [{ name: "http", protocol: "TCP", port: 80, hostPort: 8080 }];
+  await put(
+    "workloadendpoints",
+    "WorkloadEndpoint",
+    endpointOf("web"),
+    { ...specOf("web"), ports },
+    {
+      namespace: "default",
+      labels: { [`${identity.labelPrefix}namespace`]: "default" },
+    },
+  );
+  const rule = { action: "Deny", protocol: "TCP", destination: { ports: [8080] } };
+  const spec = { selector: "host == 'yes'", [option]: true, applyOnForward: true, types: ["Ingress"], ingress: [rule] };
+  const expected = [
+    "note: changes what passes host newhost before routing (hostendpoint/h): 1 container there publishes ports",
+  ];
+
+  expect(await apply(resource("GlobalNetworkPolicy", "early", spec))).toEqual(expected);
+  expect(await notesOf("delete globalnetworkpolicy early")).toEqual(expected);
+});
+
 describe("a policy that selects nothing", () => {
   test("is said, one by one or as a number", async () => {
     const idle = (name: string) => policy(name, { selector: "role == 'nobody'" });

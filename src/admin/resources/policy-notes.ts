@@ -3,9 +3,11 @@
  * it closes or opens, policies that select nothing, hosts that nobody knows or that it closes. The resources are read once,
  * before the work begins; what the command has written since is put on top, so that changes of others are not attributed to it.
  */
+import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { counted } from "../../counted.ts";
 import type { Datastore, OrderedChange } from "../../datastore/datastore.ts";
 import { describeFailure } from "../../errors.ts";
+import { formatAddress } from "../../ip/address.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import { ENDPOINT, GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, NETWORK_POLICY, PROFILE, TIER } from "../../model/kinds.ts";
 import { nearestName } from "../../model/nearest-name.ts";
@@ -14,13 +16,20 @@ import type { Resource } from "../../model/resource.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
 import { POLICY_KINDS } from "../../policy/inputs.ts";
-import { idlePolicies, type PolicyEffect, policyEffects } from "../../policy/judge/policy-effects.ts";
+import {
+  changedBeforeRouting,
+  idlePolicies,
+  type PolicyEffect,
+  type ProfilesCount,
+  policyEffects,
+} from "../../policy/judge/policy-effects.ts";
 import type { AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { paintStderr } from "../paint.ts";
+import { readThisHost } from "../policy/nat-facts.ts";
 import { printable } from "../printable.ts";
 import { isDryRun } from "./dry-run.ts";
 import { referenceText } from "./reference.ts";
@@ -50,7 +59,7 @@ export async function withPolicyNotes<T>(
     return await work(recording.store());
   } finally {
     const run = isDryRun(given) ? " (dry run)" : "";
-    for (const note of await recording.notes())
+    for (const note of await recording.notes(context))
       context.stderr(`${paintStderr(context).yellow("note:")} ${printable(note)}${run}\n`);
   }
 }
@@ -62,10 +71,11 @@ class Recording {
 
   constructor(private readonly target: Datastore) {}
 
-  async notes(): Promise<readonly string[]> {
+  async notes(context: Context): Promise<readonly string[]> {
     if (this.before === undefined || this.written.size === 0) return [];
     try {
-      return "reason" in this.before ? [unknownNote(this.before)] : policyNotes(this.before, this.written);
+      if ("reason" in this.before) return [unknownNote(this.before)];
+      return policyNotes(this.before, this.written, await readHost(context));
     } catch (failure) {
       // The work is done: its result counts.
       return [unknownNote({ reason: describeFailure(failure) })];
@@ -117,16 +127,34 @@ function unknownNote({ reason }: Unknown): string {
 /** `undefined`: deleted. */
 type WrittenRecords = ReadonlyMap<string, string | undefined>;
 
-function policyNotes(before: ReadPolicy, written: WrittenRecords): readonly string[] {
+/** What matters of the host that the tool runs on. */
+interface Host {
+  readonly profiles: ProfilesCount;
+  /** Addresses of containers with published ports. */
+  readonly publishing: ReadonlySet<string>;
+}
+
+async function readHost(context: Context): Promise<Host> {
+  // A config that cannot be used enforces nothing.
+  const network = await findInstalledNetwork({ ...context, stderr: () => {} }).catch(() => undefined);
+  const { hostPorts } = await readThisHost(context);
+  return {
+    profiles: network?.decoded.config.policyType === undefined ? "with a policy" : "always",
+    publishing: new Set(hostPorts.map(({ address }) => formatAddress(address))),
+  };
+}
+
+function policyNotes(before: ReadPolicy, written: WrittenRecords, host: Host): readonly string[] {
   const after = withWritten(before.resources, written);
   const isNew = <R extends Resource>(each: R) => written.get(keyOf(each)) !== undefined;
   const policies: readonly AnyPolicy[] = [...after.networkPolicies, ...after.globalNetworkPolicies].filter(isNew);
-  const effects = policyEffects(before.resources, after);
+  const effects = policyEffects(before.resources, after, host.profiles);
   return [
     ...idleNotes(policies, after),
     ...after.hostEndpoints.filter(isNew).flatMap((endpoint) => unknownNodeNotes(endpoint, before)),
     ...workloadNotes(effects),
     ...hostNotes(effects, before),
+    ...changedBeforeRouting(before.resources, after).map((endpoint) => earlyNote(endpoint, after, host)),
   ];
 }
 
@@ -229,6 +257,19 @@ function hostNotes(effects: readonly PolicyEffect[], { configurations }: ReadPol
     const safe = directions.map(ports).join("; ");
     return [`${what}: nothing is allowed but failsafe ports (${safe}) and what policies allow`];
   });
+}
+
+/** Which packets it means is not compared. */
+function earlyNote({ metadata, spec }: HostEndpoint, { endpoints }: PolicyResources, { publishing }: Host): string {
+  const isPublished = (text: string) => publishing.has(text.split("/")[0] ?? "");
+  const found = endpoints
+    .filter((each) => each.spec.node === spec.node)
+    .filter(({ spec: { ports = [], ipNetworks = [] } }) => {
+      return ports.some(({ hostPort }) => hostPort !== undefined && hostPort > 0) || ipNetworks.some(isPublished);
+    });
+  const what = `changes what passes host ${spec.node ?? ""} before routing (hostendpoint/${metadata.name})`;
+  if (found.length === 0) return what;
+  return `${what}: ${countedWorkloads(found)} there ${found.length === 1 ? "publishes" : "publish"} ports`;
 }
 
 function titleOf(policy: AnyPolicy): string {
