@@ -3,8 +3,10 @@
  *
  * Its ingress rule admits the network itself. Nobody has asked for that rule, so policy does not close a container by it:
  * as long as the record is as ADD wrote it, a container that no policy selects stays open, as a pod of a namespace does.
- * An edited record counts as it is written. Pure, and without schemas: the plugin imports it.
+ * An edited record counts as it is written, and so does one that somebody wrote himself with the same rules: the admin tool
+ * marks it. Pure, and without schemas: the plugin imports it.
  */
+import { identity } from "../identity.ts";
 import type { Profile } from "./profile.ts";
 
 /** What ADD writes for containers that are not pods. */
@@ -20,6 +22,15 @@ export function networkProfileSpec(network: string): Profile["spec"] {
 export function isUneditedNetworkProfile({ metadata, spec }: Profile): boolean {
   const { name, uid: _, creationTimestamp: __, resourceVersion: ___, ...others } = metadata;
   return Object.values(others).every(isEmpty) && Bun.deepEquals(spec, networkProfileSpec(name));
+}
+
+/** Of a profile that somebody wrote with the rules that ADD writes. The admin tool adds it. */
+const WRITTEN_ANNOTATION = `${identity.labelPrefix}profile-rules`;
+
+/** The same profile, so that its rules count although they are those that ADD writes. */
+export function withCountingRules<P extends Pick<Profile, "metadata">>(profile: P): P {
+  const annotations = { ...profile.metadata.annotations, [WRITTEN_ANNOTATION]: "as-written" };
+  return { ...profile, metadata: { ...profile.metadata, annotations } };
 }
 
 function isEmpty(value: unknown): boolean {

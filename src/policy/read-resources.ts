@@ -8,6 +8,7 @@ import { NODE } from "../model/kinds.ts";
 import { type NetworkPolicy, networkPolicy } from "../model/network-policy.ts";
 import type { Node } from "../model/node.ts";
 import type { NodeAgentConfiguration } from "../model/node-agent-configuration.ts";
+import type { Profile } from "../model/profile.ts";
 import { DEFAULT_TIER } from "../model/tier.ts";
 import { POLICY_KINDS, type PolicyValues } from "./inputs.ts";
 import type { PolicyResources } from "./judge/resources.ts";
@@ -27,26 +28,61 @@ export async function readPolicy(store: Datastore): Promise<ReadPolicy> {
     unreadable.push(...each.unreadable);
     return each;
   };
-  const networkPolicies = await read("networkPolicies");
-  const globalNetworkPolicies = await read("globalNetworkPolicies");
+  const [
+    endpoints,
+    containerLabels,
+    hostEndpoints,
+    profiles,
+    networkSets,
+    globalNetworkSets,
+    tiers,
+    configurations,
+    nodes,
+    ...policies
+  ] = await Promise.all([
+    read("endpoints"),
+    read("containerLabels"),
+    read("hostEndpoints"),
+    read("profiles"),
+    read("networkSets"),
+    read("globalNetworkSets"),
+    read("tiers"),
+    read("configurations"),
+    readNodes(store),
+    read("networkPolicies"),
+    read("globalNetworkPolicies"),
+  ]);
+  const [networkPolicies, globalNetworkPolicies] = policies;
+  const specs = [...profiles.readable, ...networkPolicies.readable, ...globalNetworkPolicies.readable];
+  // They are many, and only rules with services need them.
+  const serviceEndpoints = specs.some(usesServices) ? async () => (await read("serviceEndpoints")).readable : () => [];
   const resources: PolicyResources = {
-    endpoints: (await read("endpoints")).readable,
-    containerLabels: (await read("containerLabels")).readable,
-    hostEndpoints: (await read("hostEndpoints")).readable,
-    profiles: (await read("profiles")).readable,
-    networkSets: (await read("networkSets")).readable,
-    globalNetworkSets: (await read("globalNetworkSets")).readable,
-    tiers: (await read("tiers")).readable,
-    ...(store.isOrchestratorApi ? { serviceEndpoints: (await read("serviceEndpoints")).readable } : {}),
+    endpoints: endpoints.readable,
+    containerLabels: containerLabels.readable,
+    hostEndpoints: hostEndpoints.readable,
+    profiles: profiles.readable,
+    networkSets: networkSets.readable,
+    globalNetworkSets: globalNetworkSets.readable,
+    tiers: tiers.readable,
+    ...(store.isOrchestratorApi ? { serviceEndpoints: await serviceEndpoints() } : {}),
     networkPolicies: [...networkPolicies.readable, ...networkPolicies.unreadable.map(closedPolicy)],
     globalNetworkPolicies: [
       ...globalNetworkPolicies.readable,
       ...globalNetworkPolicies.unreadable.map(closedGlobalPolicy),
     ],
   };
-  const configurations = (await read("configurations")).readable;
-  const nodes = readEach(await readAllEntries(store, NODE.prefix()), ({ key, value }) => NODE.codec.read(value, key));
-  return { resources, nodes: nodes.readable, configurations, unreadable: [...unreadable, ...nodes.unreadable] };
+  return {
+    ...{ resources, nodes: nodes.readable, configurations: configurations.readable },
+    unreadable: [...unreadable, ...nodes.unreadable],
+  };
+}
+
+async function readNodes(store: Datastore): Promise<ReadEach<Node>> {
+  return readEach(await readAllEntries(store, NODE.prefix()), ({ key, value }) => NODE.codec.read(value, key));
+}
+
+function usesServices({ spec: { ingress = [], egress = [] } }: Profile | NetworkPolicy | GlobalNetworkPolicy): boolean {
+  return [...ingress, ...egress].some(({ source, destination }) => source?.services ?? destination?.services);
 }
 
 /** Whether there may be anything to enforce: without policies and host endpoints, no other record matters. */

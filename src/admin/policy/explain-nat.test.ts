@@ -199,6 +199,7 @@ describe("natOutgoing", () => {
       "Leaves as:  the address of node here (natOutgoing of pool pods)\n",
     );
     expect((await explain("--from web --to 10.0.0.9 --port 443")).stdout).not.toContain("Leaves as");
+    expect((await explain("--from web --to 127.0.0.1 --port 443")).stdout).not.toContain("Leaves as");
   });
 
   test("another host sees the address of the node, and its policies judge that", async () => {
@@ -217,6 +218,82 @@ describe("natOutgoing", () => {
   });
 });
 
+describe("a port or floating IP that a container of another node uses", () => {
+  const USED = "--from client --to 192.0.2.2 --port 8080";
+  const files = recorded("0.0.0.0");
+  beforeEach(async () => {
+    await container("client", { node: "there", ipNetworks: ["10.0.0.9/32"] });
+  });
+
+  test("is rewritten on the node that has it: egress policies of the client see the address as it is sent", async () => {
+    const destination = { selector: "role == 'web'", ports: [80] };
+    const egress = [{ action: "Allow", protocol: "TCP", destination }];
+    const spec = { tier: "default", selector: "role == 'client'", types: ["Egress"], egress };
+    await put("networkpolicies", "NetworkPolicy", "web-only", spec, { namespace: "default" });
+
+    expect((await explain(USED, { files })).stdout).toContain("Egress of default/client: denied\n");
+    expect((await explain("--from client --to web --port 80")).stdout).toContain("Verdict:    allowed\n");
+  });
+
+  test("so do the host endpoints of the client's node", async () => {
+    await put(
+      "hostendpoints",
+      "HostEndpoint",
+      "there",
+      { node: "there", interfaceName: "*" },
+      { labels: { host: "a" } },
+    );
+    const rule = { action: "Deny", protocol: "TCP", destination: { ports: [8080] } };
+    const spec = { tier: "default", selector: "host == 'a'", types: ["Egress"], applyOnForward: true };
+    await put("globalnetworkpolicies", "GlobalNetworkPolicy", "no-8080", {
+      ...spec,
+      egress: [rule, { action: "Allow" }],
+    });
+
+    expect((await explain(USED, { files })).stdout).toContain("Verdict:    denied\n");
+  });
+
+  test.each([
+    ["a published port", USED],
+    ["a floating IP", "--from client --to 203.0.113.80 --port 80"],
+  ])("%s: natOutgoing hides the client from the policies of the container", async (_, words) => {
+    const ipNATs = [{ externalIP: "203.0.113.80", internalIP: "10.0.0.5" }];
+    await container("web", { ipNetworks: ["10.0.0.5/32"], ipNATs });
+    const ingress = [{ action: "Allow", source: { selector: "role == 'client'" } }];
+    const spec = { tier: "default", selector: "role == 'web'", ingress };
+    await put("networkpolicies", "NetworkPolicy", "client-only", spec, { namespace: "default" });
+
+    expect((await explain(words, { files })).stdout).toContain("Verdict:    allowed\n");
+    await put("ippools", "IPPool", "pods", { cidr: "10.0.0.0/24", natOutgoing: true });
+    const { stdout } = await explain(words, { files });
+    expect(stdout).toContain("Leaves as:  the address of node there (natOutgoing of pool pods)\nVerdict:    denied\n");
+  });
+});
+
+test("127.0.0.1 is the container's own loopback, also if the host publishes the port", async () => {
+  await closeWeb();
+
+  const { stdout } = await explain("--from web --to 127.0.0.1 --port 8080", { files: recorded("0.0.0.0") });
+
+  expect(stdout).not.toContain("Leads to");
+  expect(stdout).toContain("Verdict:    allowed\n");
+  expect(stdout).toContain("a packet of a workload to its own address never leaves it");
+});
+
+test("without any policy a node enforces profiles only if it has a host endpoint", async () => {
+  await put("profiles", "Profile", "pods", networkProfileSpec("pods"), { labels: { closed: "yes" } });
+  await put("profiles", "Profile", "other", { egress: [{ action: "Allow" }] });
+  await container("client", { node: "there", ipNetworks: ["10.0.0.9/32"], profiles: ["other"] });
+  const host = (node: string) =>
+    put("hostendpoints", "HostEndpoint", node, { node, interfaceName: "*", profiles: ["all"] });
+  const words = "--from client --to web --port 80";
+
+  await host("there");
+  expect((await explain(words)).stdout).toContain("Verdict:    allowed\nNote:       there is no policy");
+  await host("here");
+  expect((await explain(words)).stdout).toContain("Verdict:    denied\n");
+});
+
 describe("a Service", () => {
   const SERVICE = {
     metadata: { namespace: "shop", name: "web" },
@@ -231,12 +308,13 @@ describe("a Service", () => {
       { addresses: ["10.0.0.6"], conditions: { ready: false } },
     ],
   };
-  const client: Pick<KubeClient, "request"> = {
+  const serving = (service: object): Pick<KubeClient, "request"> => ({
     request: async ({ path }) => {
-      const items = path.endsWith("/services") ? [SERVICE] : path.endsWith("/endpointslices") ? [SLICE] : [];
+      const items = path.endsWith("/services") ? [service] : path.endsWith("/endpointslices") ? [SLICE] : [];
       return { status: 200, text: JSON.stringify({ metadata: { resourceVersion: "1" }, items }) };
     },
-  };
+  });
+  const client = serving(SERVICE);
 
   test.each([
     ["its cluster IP", "--from 198.51.100.7 --to 10.96.0.9 --port 80", "10.96.0.9:80"],
@@ -248,6 +326,70 @@ describe("a Service", () => {
 
     expect(stdout).toContain(`Leads to:   ${sent} is web:8000 (10.0.0.5, Service shop/web)\nVerdict:    denied\n`);
     expect(stdout).not.toContain("10.0.0.6");
+  });
+
+  describe("at a node port of a node without the backend", () => {
+    const words = "--from 198.51.100.7 --to 192.0.2.3 --port 30080";
+
+    test("the host endpoints of that node judge it, before its destination is rewritten", async () => {
+      const host = { node: "there", interfaceName: "*" };
+      await put("hostendpoints", "HostEndpoint", "there", host, { labels: { host: "a" } });
+      const rule = { action: "Deny", protocol: "TCP", destination: { ports: [30080] } };
+      const options = { preDNAT: true, applyOnForward: true, types: ["Ingress"], ingress: [rule] };
+      await put("globalnetworkpolicies", "GlobalNetworkPolicy", "pre", {
+        ...{ tier: "default", selector: "host == 'a'" },
+        ...options,
+      });
+
+      const { stdout } = await explain(words, { client });
+
+      expect(stdout).toContain("Verdict:    denied\n");
+      expect(stdout).toContain("Ingress of host endpoint there (node there, all interfaces): denied\n");
+    });
+
+    test("its backend sees that node instead of the client, and that is said", async () => {
+      const ingress = [{ action: "Allow", source: { nets: ["192.0.2.3/32"] } }];
+      const spec = { tier: "default", selector: "role == 'web'", ingress };
+      await put("networkpolicies", "NetworkPolicy", "nodes", spec, { namespace: "default" });
+
+      const { stdout } = await explain(words, { client });
+
+      expect(stdout).toContain("Verdict:    allowed\n");
+      expect(stdout).toContain(
+        'Note:       node "there" sends it to node "here" with its own address instead of the client\'s, as kube-proxy does (externalTrafficPolicy Cluster)\n',
+      );
+      expect((await explain(words.replace(".3", ".2"), { client })).stdout).toContain("Verdict:    denied\n");
+    });
+
+    test("with externalTrafficPolicy Local only backends of that node answer", async () => {
+      const local = { ...SERVICE, spec: { ...SERVICE.spec, externalTrafficPolicy: "Local" } };
+
+      const { stdout } = await explain(words, { client: serving(local) });
+
+      expect(stdout).toContain(
+        'Note:       Service shop/web has no backend on node "there" that is ready (externalTrafficPolicy Local): nothing answers',
+      );
+      expect((await explain(words.replace(".3", ".2"), { client: serving(local) })).stdout).toContain("is web:8000");
+    });
+  });
+
+  test("with many backends shows five, those that are denied first, and counts all", async () => {
+    const addresses = ["10.0.1.1", "10.0.1.2", "10.0.1.3", "10.0.1.4", "10.0.1.5", "10.0.1.6", "10.0.0.5"];
+    const endpoints = addresses.map((each) => ({ addresses: [each], conditions: { ready: true } }));
+    const many = { request: client.request, slice: { ...SLICE, endpoints } };
+    await closeWeb();
+
+    const { stdout } = await explain("--from 198.51.100.7 --to 10.96.0.9 --port 80", {
+      client: {
+        request: async (asked) =>
+          asked.path.endsWith("/endpointslices")
+            ? { status: 200, text: JSON.stringify({ metadata: { resourceVersion: "1" }, items: [many.slice] }) }
+            : many.request(asked),
+      },
+    });
+
+    expect(stdout.match(/Leads to:/g)).toHaveLength(5);
+    expect(stdout).toContain("is web:8000 (10.0.0.5, Service shop/web; one of 7 backends, of which 1 is denied)");
   });
 
   test("without a backend that is ready is said to answer nothing", async () => {

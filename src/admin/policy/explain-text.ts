@@ -31,6 +31,9 @@ export interface ExplainedTarget {
   readonly port: number | undefined;
   /** What rewrites it, in words. */
   readonly by: string;
+  /** The node that does. Absent: that of the source. */
+  readonly node?: string;
+  readonly hidesSource?: true;
 }
 
 type Line = readonly [title: string, text: string];

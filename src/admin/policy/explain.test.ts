@@ -113,6 +113,18 @@ describe("policy explain", () => {
     expect(run.stdout).toContain("Verdict:    denied\n");
   });
 
+  test("a network config that cannot be used is a note, not a failure", async () => {
+    await put("profiles", "Profile", "kns.default", { egress: [{ action: "Allow" }] });
+    const list = { name: "pods", cniVersion: "1.0.0", plugins: [{ type: identity.product, ipam: 7 }] };
+    const files = { "/etc/cni/net.d/10.conflist": JSON.stringify(list) };
+
+    const run = await runInside(["policy", "explain", ...WEB.split(" ")], { store, env: EMBEDDED, files });
+
+    expect(run.code).toBe(EXIT_OK);
+    expect(run.stdout).toContain("Verdict:    allowed\n");
+    expect(run.stdout).toContain('Cannot use network config "/etc/cni/net.d/10.conflist": ');
+  });
+
   test("names the policy that isolates the destination, and that no rule of it matches", async () => {
     await policy("deny-all", { types: ["Ingress"] });
 

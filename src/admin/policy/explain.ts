@@ -1,10 +1,12 @@
 import { findInstalledNetwork } from "../../config/installed-network.ts";
+import { describeFailure } from "../../errors.ts";
 import { type Address, type Family, formatAddress } from "../../ip/address.ts";
 import type { Node } from "../../model/node.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { explain } from "../../policy/judge/explain.ts";
 import type { Packet, PacketRequest } from "../../policy/judge/packet.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
+import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastoreAndMaybeApi } from "../datastore/open.ts";
 import { reportUnreadable } from "../ipam/report-unreadable.ts";
@@ -20,7 +22,7 @@ import {
   titleOf,
 } from "./explain-peer.ts";
 import { type ExplainedFamily, type ExplainedTarget, explanationText } from "./explain-text.ts";
-import { followDestination, isHere, masqueradedBy } from "./follow-nat.ts";
+import { followDestination, isHere, isLoopback, masqueradedBy, nodeOfPlace } from "./follow-nat.ts";
 import { type NatFacts, readNatFacts, readThisHost, type ThisHost } from "./nat-facts.ts";
 
 export const policyExplain: Command = {
@@ -89,10 +91,15 @@ export const policyExplain: Command = {
       const isWorkload = destination.places.every(({ endpoint }) => endpoint !== undefined);
       const facts = isWorkload ? NO_NAT : await readNatFacts(store, openApi);
       const here = await readThisHost(context);
-      const explained = families.flatMap((family) =>
-        explainFamily(family, { source, destination, shape, request, read, facts, here }),
-      );
-      const enforced = await Promise.all(explained.map((each) => asEnforced(each, read, context)));
+      const question = { source, destination, shape, request, read, facts, here };
+      const explainAll = (asked: Question) => families.flatMap((family) => explainFamily(family, asked));
+      const explained = explainAll(question);
+      const hasPolicies = read.resources.networkPolicies.length + read.resources.globalNetworkPolicies.length > 0;
+      const enforcement =
+        hasPolicies || explained.every(({ verdict }) => verdict === "allow")
+          ? undefined
+          : await enforcementWithoutPolicies(read.resources, context);
+      const enforced = enforcement === undefined ? explained : explainAll({ ...question, enforcement });
       context.stdout(
         wantsJson(given)
           ? `${JSON.stringify({ packets: enforced.map(asJson) }, undefined, 2)}\n`
@@ -117,29 +124,45 @@ interface Question {
   readonly read: ReadPolicy;
   readonly here: ThisHost;
   readonly facts: NatFacts;
+  readonly enforcement?: Enforcement;
 }
 
 const NO_NAT: NatFacts = { services: [], areHostPortsRecorded: false, pools: [] };
 
-/** More backends of a Service than these are only counted. */
+/** More backends of a Service than these are judged, but not shown. */
 const MOST_TARGETS = 5;
 
 /** One packet; one for each backend if it is sent to a Service. */
 function explainFamily(family: Family, question: Question): readonly ExplainedFamily[] {
   const { source, destination, shape, read, facts, here } = question;
   const placed = (peer: Peer) => onThisHost(placeIn(peer, family), question);
-  const [from, to] = [placed(source), placed(destination)];
+  const from = placed(source);
+  const isToLoopback = from.endpoint !== undefined && isLoopback(placeIn(destination, family).address);
+  const to = isToLoopback ? placeIn(destination, family) : placed(destination);
   const packet = shape(from.address, to.address);
   const { endpoints, hostEndpoints } = read.resources;
-  const { targets, note } = followDestination(packet, to, { endpoints, facts, here });
-  const sent = { from, to, packet, ...(note === undefined ? {} : { note }) };
+  const { targets, note } = isToLoopback
+    ? { targets: [] }
+    : followDestination(packet, to, { from, endpoints, facts, here });
+  const sent = { from, to, packet, isToLoopback, ...noteOf(note) };
   if (targets.length === 0) return [explainSent(sent, undefined, question)];
-  const more = targets.length - MOST_TARGETS;
-  return targets.slice(0, MOST_TARGETS).map(({ address, port, by }) => {
+  const all = targets.map(({ address, ...target }) => {
     const place = placeOf(address, { endpoints, hostEndpoints, nodes: read.nodes });
-    const count = more > 0 ? `; one of ${targets.length} backends` : "";
-    return explainSent(sent, { place, port, by: `${by}${count}` }, question);
+    return explainSent(sent, { ...target, place }, question);
   });
+  return all.length > MOST_TARGETS ? mostTelling(all) : all;
+}
+
+/** A few of many backends, those that are denied first. */
+function mostTelling(all: readonly ExplainedFamily[]): readonly ExplainedFamily[] {
+  const isDenied = ({ verdict }: ExplainedFamily) => verdict !== "allow";
+  const denied = all.filter(isDenied);
+  const count = `one of ${all.length} backends, of which ${denied.length === 1 ? "1 is" : `${denied.length} are`} denied`;
+  const shown = [...denied, ...all.filter((each) => !isDenied(each))].slice(0, MOST_TARGETS);
+  return shown.map(({ target, ...rest }) => ({
+    ...rest,
+    ...(target === undefined ? {} : { target: { ...target, by: `${target.by}; ${count}` } }),
+  }));
 }
 
 /** The Node of this host may not have all of its addresses. */
@@ -154,14 +177,25 @@ function onThisHost(place: PeerPlace, { here, read }: Question): PeerPlace {
   return node === undefined ? place : { ...place, node };
 }
 
-type Sent = Pick<ExplainedFamily, "from" | "to" | "packet" | "note">;
+type Sent = Pick<ExplainedFamily, "from" | "to" | "packet" | "note"> & { readonly isToLoopback: boolean };
 
-function explainSent(sent: Sent, target: ExplainedTarget | undefined, { request, read, facts }: Question) {
+function explainSent(
+  { isToLoopback, ...sent }: Sent,
+  target: ExplainedTarget | undefined,
+  { request, read, facts, enforcement }: Question,
+): ExplainedFamily {
   const { from, to, packet } = sent;
   const arriving = target === undefined ? packet : rewritten(packet, target);
   const place = target?.place ?? to;
-  const pool = masqueradedBy(arriving, from, place, facts);
-  const leavesAs = pool === undefined ? undefined : addressOfNode(from, arriving, read);
+  const isRewrittenLater = target?.node !== undefined && target.node !== nodeOfPlace(from);
+  const pool = isRewrittenLater ? masqueradedBy(packet, from, to, facts) : masqueradedBy(arriving, from, place, facts);
+  const hiding = hidingNode(target);
+  const addressOf = (node: string | undefined) => addressOfNode(node, packet, read);
+  const leavesAs = addressOf(pool === undefined ? (isRewrittenLater ? undefined : hiding) : nodeOfPlace(from));
+  const hidden = addressOf(hiding);
+  const via = isRewrittenLater
+    ? { node: target.node, ...(hidden === undefined ? {} : { leavesAs: hidden }) }
+    : undefined;
   const endOf = ({ endpoint, node, hostEndpoint }: PeerPlace) => ({ workload: endpoint, node, hostEndpoint });
   const { verdict, sides } = explain(
     {
@@ -169,14 +203,36 @@ function explainSent(sent: Sent, target: ExplainedTarget | undefined, { request,
       settingsOf: (node) => nodeAgentSettings(read.configurations, node),
       ...(request === undefined ? {} : { request }),
       ...(leavesAs === undefined ? {} : { leavesAs }),
+      ...(via === undefined ? {} : { via }),
+      ...(enforcement === undefined ? {} : { isUnenforcedAt: enforcement.isUnenforcedAt }),
+      isToLoopback,
     },
     read.resources,
   );
+  const unenforcedNote = sides.some(({ isUnenforced }) => isUnenforced === true) ? enforcement?.note : undefined;
   return {
-    ...{ ...sent, request, verdict, sides },
+    ...{ ...sent, request, verdict, sides, ...noteOf(sent.note, hidingNote(target), unenforcedNote) },
     ...(target === undefined ? {} : { target }),
     ...(pool === undefined ? {} : { masqueradedBy: pool }),
   };
+}
+
+/** The node that sends the packet on with its own address, if there is one. */
+function hidingNode(target: ExplainedTarget | undefined): string | undefined {
+  if (target?.hidesSource === undefined) return undefined;
+  const next = nodeOfPlace(target.place);
+  return next === undefined || next === target.node ? undefined : target.node;
+}
+
+function hidingNote(target: ExplainedTarget | undefined): string | undefined {
+  const node = hidingNode(target);
+  if (node === undefined || target === undefined) return undefined;
+  return `node ${quoted(node)} sends it to node ${quoted(nodeOfPlace(target.place) ?? "")} with its own address instead of the client's, as kube-proxy does (externalTrafficPolicy Cluster)`;
+}
+
+function noteOf(...notes: readonly (string | undefined)[]): Pick<ExplainedFamily, "note"> {
+  const given = notes.filter((note) => note !== undefined);
+  return given.length === 0 ? {} : { note: given.join("; ") };
 }
 
 function rewritten(packet: Packet, { place, port }: ExplainedTarget): Packet {
@@ -185,42 +241,37 @@ function rewritten(packet: Packet, { place, port }: ExplainedTarget): Packet {
   return { ...rest, ...to, destination: place.address, beforeNat: packet };
 }
 
-function addressOfNode({ endpoint }: PeerPlace, { source }: Packet, { nodes }: ReadPolicy): Address | undefined {
-  const node = nodes.find(({ metadata }) => metadata.name === endpoint?.spec.node);
+function addressOfNode(name: string | undefined, { source }: Packet, { nodes }: ReadPolicy): Address | undefined {
+  const node = nodes.find(({ metadata }) => metadata.name === name);
   return node && nodeAddresses(node).find(({ family }) => family === source.family);
 }
 
-/** Without any policy there is no policy table: what no profile allows passes too, and that is the verdict. */
-async function asEnforced(
-  explained: ExplainedFamily,
-  { resources }: ReadPolicy,
+/** What this host enforces without any policy. */
+interface Enforcement {
+  /** Not even profiles. */
+  readonly isUnenforcedAt: (node: string) => boolean;
+  readonly note: string;
+}
+
+/** Without any policy only a node with a host endpoint, or whose network config wants it, has a policy table. */
+async function enforcementWithoutPolicies(
+  { hostEndpoints }: ReadPolicy["resources"],
   context: Context,
-): Promise<ExplainedFamily> {
-  const { verdict, sides, from, to, target, note } = explained;
-  const nodes = [from, target?.place ?? to].map(({ endpoint, node }) => endpoint?.spec.node ?? node);
-  const hasPolicies =
-    resources.networkPolicies.length + resources.globalNetworkPolicies.length > 0 ||
-    resources.hostEndpoints.some(({ spec }) => nodes.includes(spec.node));
-  if (hasPolicies || verdict === "allow") return explained;
-  if ((await findInstalledNetwork(context))?.decoded.config.policyType !== undefined) return explained;
+): Promise<Enforcement | undefined> {
+  const network = await findInstalledNetwork(context).catch((failure: unknown) => ({
+    problem: describeFailure(failure),
+  }));
+  const problem = network !== undefined && "problem" in network ? network.problem : undefined;
+  if (network !== undefined && "decoded" in network && network.decoded.config.policyType !== undefined)
+    return undefined;
   return {
-    ...explained,
-    verdict: "allow",
-    note: [...(note === undefined ? [] : [note]), NOTHING_ENFORCED].join("; "),
-    sides: sides.map((side) =>
-      side.verdict === "allow"
-        ? side
-        : {
-            ...side,
-            verdict: "allow",
-            reason: `nothing is enforced; once there is a policy it is denied: ${side.reason}`,
-          },
-    ),
+    isUnenforcedAt: (node) => !hostEndpoints.some(({ spec }) => spec.node === node),
+    note: [NOTHING_ENFORCED, ...(problem === undefined ? [] : [problem])].join("; "),
   };
 }
 
 const NOTHING_ENFORCED =
-  'there is no policy, so that nothing is enforced; only a node with "policy.type" in its network config would deny it';
+  'there is no policy, so that nothing is enforced there; only a node with a host endpoint or with "policy.type" in its network config would deny it';
 
 function asJson(explained: ExplainedFamily): object {
   const { packet, request, from, to, target, masqueradedBy: pool, verdict, note, sides } = explained;

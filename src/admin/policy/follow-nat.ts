@@ -15,6 +15,10 @@ export interface Target {
   readonly port: number | undefined;
   /** `published port of node "n"`, `Service shop/web`, `floating IP`. */
   readonly by: string;
+  /** The node that rewrites it. Absent: that of the source. */
+  readonly node?: string;
+  /** That node puts its own address in the place of the source if it sends the packet to another node. */
+  readonly hidesSource?: true;
 }
 
 export interface Followed {
@@ -25,6 +29,7 @@ export interface Followed {
 }
 
 interface Known {
+  readonly from: PeerPlace;
   readonly endpoints: readonly WorkloadEndpoint[];
   readonly here: ThisHost;
   readonly facts: NatFacts;
@@ -33,7 +38,7 @@ interface Known {
 export function followDestination(packet: Packet, to: PeerPlace, known: Known): Followed {
   if (to.endpoint !== undefined || to.hostEndpoint !== undefined) return { targets: [] };
   const service = serviceAt(packet, to, known);
-  if (service !== undefined) return followService(packet, service);
+  if (service !== undefined) return followService(packet, to, { ...known, service });
   const targets =
     [recordedTargets, floatingTargets].map((find) => find(packet, to, known)).find((found) => found.length > 0) ?? [];
   const note = targets.length > 0 ? undefined : unknownNote(packet, to, known);
@@ -42,8 +47,11 @@ export function followDestination(packet: Packet, to: PeerPlace, known: Known): 
 
 /** Whether the address is one of this host, its loopback included. */
 export function isHere(address: Address, { addresses }: ThisHost): boolean {
-  const isLoopback = address.family === 4 ? address.value >> 24n === 127n : address.value === 1n;
-  return isLoopback || addresses.some((own) => isSameAddress(own, address));
+  return isLoopback(address) || addresses.some((own) => isSameAddress(own, address));
+}
+
+export function isLoopback({ family, value }: Address): boolean {
+  return family === 4 ? value >> 24n === 127n : value === 1n;
 }
 
 function serviceAt({ destination, destinationPort, protocol }: Packet, to: PeerPlace, { facts, here }: Known) {
@@ -56,13 +64,43 @@ function serviceAt({ destination, destinationPort, protocol }: Packet, to: PeerP
   );
 }
 
-function followService({ destination }: Packet, { service, backends }: ServicePort): Followed {
+/** Its own addresses are rewritten by the node of the client, node ports by the node that has the address. */
+function followService(
+  { destination }: Packet,
+  to: PeerPlace,
+  { service: found, from, endpoints }: Known & { readonly service: ServicePort },
+): Followed {
+  const { service, backends, isLocal } = found;
+  const isNodePort = !found.addresses.some((own) => isSameAddress(own, destination));
+  const node = isNodePort ? to.node : undefined;
+  const isOutside = nodeOfPlace(from) === undefined;
+  const at = isNodePort
+    ? { ...(node === undefined ? {} : { node }), ...(isLocal ? {} : { hidesSource: true as const }) }
+    : {};
   const targets = backends
     .filter(({ address }) => address.family === destination.family)
-    .map((backend): Target => ({ ...backend, by: `Service ${service}` }));
-  return targets.length > 0
-    ? { targets }
-    : { targets, note: `Service ${service} has no backend that is ready: nothing answers, whatever policies say` };
+    .filter(({ address }) => !isLocal || node === undefined || nodeOfBackend(address, endpoints) === node)
+    .map((backend): Target => ({ ...backend, by: `Service ${service}`, ...at }));
+  if (targets.length === 0) {
+    const where = isLocal && node !== undefined ? ` on node ${quoted(node)}` : "";
+    const why = where === "" ? "" : " (externalTrafficPolicy Local)";
+    return {
+      targets,
+      note: `Service ${service} has no backend${where} that is ready${why}: nothing answers, whatever policies say`,
+    };
+  }
+  return isOutside && !isNodePort && !isLocal ? { targets, note: UNKNOWN_ENTRY } : { targets };
+}
+
+const UNKNOWN_ENTRY =
+  "the node where it enters is not known: its host endpoints are not judged, and kube-proxy there may replace the client's address by its own";
+
+export function nodeOfPlace({ endpoint, node }: PeerPlace): string | undefined {
+  return endpoint?.spec.node ?? node;
+}
+
+function nodeOfBackend(address: Address, endpoints: readonly WorkloadEndpoint[]): string | undefined {
+  return endpoints.find((each) => addressesOf(each).some((own) => isSameAddress(own, address)))?.spec.node;
 }
 
 /** Ports of this host, as its plugin recorded them, and those of pods of any node, as their endpoints say. */
@@ -76,7 +114,11 @@ function recordedTargets({ destination, destinationPort, protocol }: Packet, to:
       (each.hostAddress.value === 0n || isSameAddress(each.hostAddress, destination)),
   );
   const by = to.node === undefined ? "published port of this host" : `published port of node ${quoted(to.node)}`;
-  if (published !== undefined) return [{ address: published.address, port: published.port, by }];
+  if (published !== undefined) {
+    const node = to.node ?? nodeOfBackend(published.address, known.endpoints);
+    return [{ address: published.address, port: published.port, by, ...(node === undefined ? {} : { node }) }];
+  }
+  const at = to.node === undefined ? {} : { node: to.node };
   return known.endpoints
     .filter(({ spec }) => to.node !== undefined && spec.node === to.node)
     .flatMap((endpoint) => {
@@ -87,7 +129,7 @@ function recordedTargets({ destination, destinationPort, protocol }: Packet, to:
           protocolNumber(each.protocol) === protocol &&
           isOpenAt(each.hostIP, destination),
       );
-      return address === undefined || port === undefined ? [] : [{ address, port: port.port, by }];
+      return address === undefined || port === undefined ? [] : [{ address, port: port.port, by, ...at }];
     })
     .slice(0, 1);
 }
@@ -99,11 +141,11 @@ function isOpenAt(hostIp: string | undefined, address: Address): boolean {
 
 function floatingTargets({ destination, destinationPort }: Packet, _: PeerPlace, { endpoints }: Known) {
   return endpoints
-    .flatMap(({ spec }) => spec.ipNATs ?? [])
-    .flatMap(({ externalIP, internalIP }): readonly Target[] => {
+    .flatMap(({ spec: { node, ipNATs = [] } }) => ipNATs.map((each) => ({ ...each, node })))
+    .flatMap(({ externalIP, internalIP, node }): readonly Target[] => {
       const [external, address] = [parseAddress(externalIP), parseAddress(internalIP)];
       if (external === undefined || address === undefined || !isSameAddress(external, destination)) return [];
-      return [{ address, port: destinationPort, by: "floating IP" }];
+      return [{ address, port: destinationPort, by: "floating IP", ...(node === undefined ? {} : { node }) }];
     })
     .slice(0, 1);
 }
@@ -123,7 +165,7 @@ function unknownNote({ destination, destinationPort }: Packet, { node }: PeerPla
 export function masqueradedBy(packet: Packet, from: PeerPlace, to: PeerPlace, { pools }: NatFacts): string | undefined {
   if (from.endpoint === undefined || to.endpoint !== undefined || from.endpoint.spec.node === to.node) return undefined;
   const contains = (address: Address) => (pool: NatFacts["pools"][number]) => prefixContains(poolPrefix(pool), address);
-  if (pools.some(contains(packet.destination))) return undefined;
+  if (isLoopback(packet.destination) || pools.some(contains(packet.destination))) return undefined;
   return pools.find((pool) => pool.spec.natOutgoing === true && contains(packet.source)(pool))?.metadata.name;
 }
 

@@ -39,6 +39,8 @@ export interface ServicePort {
   readonly addresses: readonly Address[];
   readonly port: number;
   readonly nodePort?: number;
+  /** A node sends packets from outside only to backends of its own. */
+  readonly isLocal: boolean;
   readonly backends: readonly { readonly address: Address; readonly port: number }[];
 }
 
@@ -127,6 +129,7 @@ async function readServices(
 function servicePorts(object: Fields, slices: ReadonlyMap<string, readonly Fields[]>): readonly ServicePort[] {
   const [metadata, spec] = [partOf(object, "metadata"), partOf(object, "spec")];
   const service = `${textOf(metadata, "namespace")}/${textOf(metadata, "name")}`;
+  const isLocal = textOf(spec, "externalTrafficPolicy") === "Local";
   const balanced = objectsIn(partOf(partOf(object, "status"), "loadBalancer")["ingress"]);
   const addresses = [
     ...textsIn(spec["clusterIPs"]),
@@ -138,7 +141,7 @@ function servicePorts(object: Fields, slices: ReadonlyMap<string, readonly Field
     if (typeof port !== "number") return [];
     const protocol = protocolNumber(textOf(each, "protocol") ?? "TCP") ?? TCP;
     const backends = (slices.get(service) ?? []).flatMap((slice) => backendsIn(slice, textOf(each, "name") ?? ""));
-    const own = { service, protocol, addresses, port, backends };
+    const own = { service, protocol, addresses, port, backends, isLocal };
     return [typeof nodePort === "number" ? { ...own, nodePort } : own];
   });
 }

@@ -25,7 +25,7 @@ export function changeNamed(
 ): Promise<ExitCode> {
   return withDatastore(context, given, async (store) => {
     const work = surroundingsOf(given, { store, context });
-    return withPolicyNotes(work.store, { context, given }, async (noted) =>
+    return withPolicyNotes(work.store, { context, given, kinds: [kind] }, async (noted) =>
       forEachResource(context, given, {
         all: [{ kind, name: await resolveName(store, kind, name) }],
         act: async (target) => {

@@ -57,7 +57,7 @@ export const deleteCommand: Command = {
       const work = surroundingsOf(given, { store, context });
       const all = await search(store);
       if (all.length === 0) reportNothingFound(context);
-      return withPolicyNotes(work.store, { context, given }, (noted) =>
+      return withPolicyNotes(work.store, { context, given, kinds: new Set(all.map(({ kind }) => kind)) }, (noted) =>
         forEachResource(context, given, {
           all,
           act: (each) => deleteOne(noted, each, { context: work.context, given }),

@@ -48,7 +48,7 @@ export const editCommand: Command = {
     const { kind, name, rest } = parseReference(given);
     if (rest.length > 0) throw new UsageError(`"edit" takes exactly one resource: got also "${rest[0]}"`);
     return withDatastore(context, given, (store) =>
-      withPolicyNotes(store, { context, given }, async (noted) =>
+      withPolicyNotes(store, { context, given, kinds: [kind] }, async (noted) =>
         forEachResource(context, given, {
           all: [{ kind, name: await resolveName(store, kind, name) }],
           act: (target) => editResource(noted, target, context),

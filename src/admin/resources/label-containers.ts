@@ -95,7 +95,7 @@ export async function labelContainers(
     word === "network" ? { network: name } : { node: await nodeOf(context, given), container: name };
   return withDatastore(context, given, async (store) => {
     const work = surroundingsOf(given, { store, context });
-    return withPolicyNotes(work.store, { context, given }, (noted) =>
+    return withPolicyNotes(work.store, { context, given, kinds: [CONTAINER_LABELS_ROW] }, (noted) =>
       forEachResource(context, given, {
         all: [{ kind: CONTAINER_LABELS_ROW, name: { name: resourceNames(target)[0] } }],
         act: async () => {

@@ -1,14 +1,15 @@
 /** What commands say about connections that they close or open. */
 import { beforeEach, describe, expect, test } from "bun:test";
-import { type AdminRun, runInside } from "../../../test/support/admin-context.ts";
+import { type AdminRun, contextIn, runInside } from "../../../test/support/admin-context.ts";
 import { seed } from "../../../test/support/ipam.ts";
 import { storeAround } from "../../../test/support/wrapped-store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { resourceKey } from "../../model/keys.ts";
-import { networkProfileSpec } from "../../model/network-profile.ts";
+import { isUneditedNetworkProfile, networkProfileSpec } from "../../model/network-profile.ts";
 import { EXIT_OK } from "../command.ts";
+import { withPolicyNotes } from "./policy-notes.ts";
 
 let store = openMemory();
 beforeEach(async () => {
@@ -93,6 +94,16 @@ describe("a command that closes or opens workloads", () => {
     expect(await apply(policy("allow", { selector: "role == 'web'", ingress: [{ action: "Allow" }] }))).toEqual([]);
   });
 
+  test("nor is what its rules allow one after another", async () => {
+    const some = { action: "Allow", protocol: "TCP", destination: { ports: [80] } };
+    const rules = [some, { action: "Allow" }, { action: "Deny" }];
+
+    expect(await apply(policy("allow", { selector: "role == 'web'", ingress: rules }))).toEqual([]);
+    expect(
+      await apply(policy("deny", { selector: "role == 'db'", ingress: [{ ...some, action: "Deny" }, ...rules] })),
+    ).toEqual(["note: closes ingress of 1 container: db"]);
+  });
+
   test("one that is restricted in another way is changed, not closed", async () => {
     await apply(policy("deny", { selector: "role == 'web'", types: ["Ingress"] }));
     const more = policy("more", { selector: "role == 'web'", ingress: [{ action: "Allow", protocol: "TCP" }] });
@@ -133,6 +144,90 @@ describe("a command that closes or opens workloads", () => {
       "note: closes ingress of 5 containers: cache, db, mail and 2 more",
     ]);
   });
+});
+
+describe("a profile of a network that somebody writes with the rules that ADD writes", () => {
+  const closed = resource("Profile", "pods", networkProfileSpec("pods"));
+  const isOpen = async () => isUneditedNetworkProfile(JSON.parse((await ctl("get profile pods -o json")).stdout));
+  const all = "5 containers: cache, db, mail and 2 more";
+  beforeEach(() => put("networkpolicies", "NetworkPolicy", "x", { selector: "!all()" }, { namespace: "default" }));
+
+  test.each(["apply -f -", "replace -f -"])("counts as it is written after %s, and again", async (words) => {
+    await put("profiles", "Profile", "pods", { ingress: [{ action: "Allow" }], egress: [{ action: "Allow" }] });
+
+    expect(await notesOf(words, closed)).toEqual([`note: closes ingress of ${all}`]);
+    expect(await isOpen()).toBe(false);
+    expect((await ctl(words, closed)).stdout).toContain("unchanged");
+  });
+
+  test.each(["apply -f -", "create -f -"])("counts as it is written if %s is before the first ADD", async (words) => {
+    await notesOf("delete profile pods --force");
+
+    await notesOf(words, closed);
+
+    expect(await isOpen()).toBe(false);
+  });
+
+  test("counts as it is written if a patch writes the rules, or replace removes a label", async () => {
+    const { ingress } = networkProfileSpec("pods");
+    await put("profiles", "Profile", "pods", { ...networkProfileSpec("pods"), ingress: [{ action: "Allow" }] });
+    await notesOf(`patch profile pods -p ${JSON.stringify({ spec: { ingress } }).replaceAll(" ", "\\u0020")}`);
+    expect(await isOpen()).toBe(false);
+
+    await put("profiles", "Profile", "pods", networkProfileSpec("pods"), { labels: { closed: "yes" } });
+    await notesOf("replace -f -", closed);
+    expect(await isOpen()).toBe(false);
+  });
+
+  test("the record of ADD is left alone: the same rules again, a label that is removed, and a copy of the record", async () => {
+    expect((await ctl("apply -f -", closed)).stdout).toContain("unchanged");
+    await notesOf("label profile pods closed=yes");
+    await notesOf("label profile pods closed-");
+    expect(await isOpen()).toBe(true);
+
+    await put("profiles", "Profile", "pods", networkProfileSpec("pods"), { uid: "1d2" });
+    const copy = (await ctl("get profile pods -o json")).stdout;
+    await notesOf("delete profile pods --force");
+    await notesOf("create -f -", JSON.stringify({ ...JSON.parse(copy), metadata: { name: "pods", uid: "1d2" } }));
+    expect(await isOpen()).toBe(true);
+  });
+});
+
+test("a host whose network config has a policy type enforces profiles without any policy", async () => {
+  const plugin = { type: identity.product, policy: { type: "k8s" }, ipam: { type: identity.ipamType } };
+  const list = { name: "pods", cniVersion: "1.0.0", plugins: [plugin] };
+  const files = { "/etc/cni/net.d/10.conflist": JSON.stringify(list) };
+  const label = ["label", "profile", "pods", "closed=yes"];
+  const plain = await runInside([...label, "--dry-run"], { store });
+
+  const { stderr } = await runInside(label, { store, files });
+
+  expect(plain.stderr).toBe("");
+  expect(stderr).toEndWith("note: closes ingress of 5 containers: cache, db, mail and 2 more\n");
+});
+
+test.each(["preDNAT", "doNotTrack"])("a policy with %s is said for the hosts that it selects", async (option) => {
+  const metadata = { labels: { host: "yes" } };
+  await put("hostendpoints", "HostEndpoint", "h", { node: "newhost", interfaceName: "*" }, metadata);
+  const ports = [{ name: "http", protocol: "TCP", port: 80, hostPort: 8080 }];
+  await put(
+    "workloadendpoints",
+    "WorkloadEndpoint",
+    endpointOf("web"),
+    { ...specOf("web"), ports },
+    {
+      namespace: "default",
+      labels: { [`${identity.labelPrefix}namespace`]: "default" },
+    },
+  );
+  const rule = { action: "Deny", protocol: "TCP", destination: { ports: [8080] } };
+  const spec = { selector: "host == 'yes'", [option]: true, applyOnForward: true, types: ["Ingress"], ingress: [rule] };
+  const expected = [
+    "note: changes what passes host newhost before routing (hostendpoint/h): 1 container there publishes ports",
+  ];
+
+  expect(await apply(resource("GlobalNetworkPolicy", "early", spec))).toEqual(expected);
+  expect(await notesOf("delete globalnetworkpolicy early")).toEqual(expected);
 });
 
 describe("a policy that selects nothing", () => {
@@ -182,4 +277,62 @@ test("a command does not fail if whom it concerns cannot be read", async () => {
 
   expect(code).toBe(EXIT_OK);
   expect(stderr).toBe("note: whom this closes or opens is not known: Cannot list pods\n");
+});
+
+test("a command does not fail if its notes do: its result counts", async () => {
+  const errors: string[] = [];
+  const context = contextIn({ store }, { stdout: () => {}, stderr: (text) => void errors.push(text) });
+  const given = { operands: [], switches: new Set<string>(), values: new Map(), lists: new Map() };
+  const key = resourceKey("networkpolicies", { name: "x", namespace: "default" });
+
+  const done = await withPolicyNotes(store, { context, given, kinds: [] }, (noted) =>
+    noted.commit([{ kind: "create", key, value: "not JSON" }]),
+  );
+
+  expect(done.ok).toBe(true);
+  expect(errors).toEqual([expect.stringContaining("note: whom this closes or opens is not known: ")]);
+});
+
+test("control characters of a record do not reach the terminal", async () => {
+  const spec = { ...specOf("evil"), workload: "evil\u001b[2K\rnote: opens" };
+  await put("workloadendpoints", "WorkloadEndpoint", endpointOf("evil"), spec, {
+    namespace: "default",
+    labels: { role: "evil", [`${identity.labelPrefix}namespace`]: "default" },
+  });
+
+  expect(await apply(policy("deny", { selector: "role == 'evil'", types: ["Ingress"] }))).toEqual([
+    "note: closes ingress of 1 container: evil\\u001b[2K\\rnote: opens",
+  ]);
+});
+
+test("a deletion does not lose against a change during a long read: all is read before the record is", async () => {
+  await apply(policy("deny", { selector: "role == 'web'", types: ["Ingress"] }));
+  const order: string[] = [];
+  const reading = storeAround(store, {
+    async read(wanted) {
+      order.push(...wanted.map((each) => (each.kind === "prefix" ? each.prefix : each.key)));
+      return store.read(wanted);
+    },
+  });
+
+  const { code } = await runInside(["delete", "networkpolicy", "deny"], { store: reading });
+
+  expect(code).toBe(EXIT_OK);
+  const own = resourceKey("networkpolicies", { name: "deny", namespace: "default" });
+  const endpoints = order.findLastIndex((key) => key.includes("/workloadendpoints/"));
+  expect(endpoints).toBeGreaterThanOrEqual(0);
+  expect(order.lastIndexOf(own)).toBeGreaterThan(endpoints);
+});
+
+test("commands about other kinds do not read policies and endpoints", async () => {
+  const reading = storeAround(store, {
+    async read(wanted) {
+      const isAll = wanted.some((each) => each.kind === "prefix" && each.prefix.includes("/workloadendpoints/"));
+      if (isAll) throw new PluginError("api-unavailable", "Cannot list pods");
+      return store.read(wanted);
+    },
+  });
+  const label = ["label", "node", "newhost", "rack=a"];
+
+  expect(await runInside(label, { store: reading })).toMatchObject({ code: EXIT_OK, stderr: "" });
 });

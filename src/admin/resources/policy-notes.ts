@@ -1,11 +1,13 @@
 /**
  * What a command that changes policies, profiles, tiers, endpoints or their labels means for connections, on stderr: whom
  * it closes or opens, policies that select nothing, hosts that nobody knows or that it closes. The resources are read once,
- * before the first write; what the command has written since is put on top, so that changes of others are not attributed to it.
+ * before the work begins; what the command has written since is put on top, so that changes of others are not attributed to it.
  */
+import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { counted, listed } from "../../counted.ts";
 import type { Datastore, OrderedChange } from "../../datastore/datastore.ts";
-import { describeFailure, PluginError } from "../../errors.ts";
+import { describeFailure } from "../../errors.ts";
+import { formatAddress } from "../../ip/address.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import {
   CONTAINER_LABELS,
@@ -22,13 +24,22 @@ import type { Resource } from "../../model/resource.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
 import { POLICY_KINDS } from "../../policy/inputs.ts";
-import { idlePolicies, type PolicyEffect, policyEffects } from "../../policy/judge/policy-effects.ts";
+import {
+  changedBeforeRouting,
+  idlePolicies,
+  type PolicyEffect,
+  type ProfilesCount,
+  policyEffects,
+} from "../../policy/judge/policy-effects.ts";
 import type { AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
+import type { AdminKind } from "../kinds/kind.ts";
 import { paintStderr } from "../paint.ts";
 import { shortTitleOf } from "../policy/explain-peer.ts";
+import { readThisHost } from "../policy/nat-facts.ts";
+import { printable } from "../printable.ts";
 import { isDryRun } from "./dry-run.ts";
 import { referenceText } from "./reference.ts";
 
@@ -44,35 +55,41 @@ const KINDS = {
 } as const;
 const NAMES = Object.keys(KINDS) as readonly (keyof typeof KINDS)[];
 
-/** Does the work with the store, then says what it has changed. The notes never make a command fail. */
+/** Does the work with the store, then says what it has changed. The notes never make a command fail. `kinds`: what it is about. */
 export async function withPolicyNotes<T>(
   store: Datastore,
-  { context, given }: { readonly context: Context; readonly given: Given },
+  { context, given, kinds }: { readonly context: Context; readonly given: Given; readonly kinds: Iterable<AdminKind> },
   work: (store: Datastore) => Promise<T>,
 ): Promise<T> {
   const recording = new Recording(store);
+  // Before the work: between its own reading of a record and the writing others could change the record.
+  if (Iterator.from(kinds).some(({ kind }) => NAMES.some((name) => KINDS[name].kind === kind)))
+    await recording.prepare();
   try {
     return await work(recording.store());
   } finally {
     const run = isDryRun(given) ? " (dry run)" : "";
-    for (const note of await recording.notes())
-      context.stderr(`${paintStderr(context).yellow("note:")} ${note}${run}\n`);
+    for (const note of await recording.notes(context))
+      context.stderr(`${paintStderr(context).yellow("note:")} ${printable(note)}${run}\n`);
   }
 }
 
 /** What is written, and the resources as they were right before the first write that policy depends on. */
 class Recording {
   private readonly written = new Map<string, string | undefined>();
-  private before: ReadPolicy | PluginError | undefined;
+  private before: ReadPolicy | Unknown | undefined;
 
   constructor(private readonly target: Datastore) {}
 
-  async notes(): Promise<readonly string[]> {
+  async notes(context: Context): Promise<readonly string[]> {
     if (this.before === undefined || this.written.size === 0) return [];
-    if (this.before instanceof PluginError) {
-      return [`whom this closes or opens is not known: ${describeFailure(this.before)}`];
+    try {
+      if ("reason" in this.before) return [unknownNote(this.before)];
+      return policyNotes(this.before, this.written, await readHost(context));
+    } catch (failure) {
+      // The work is done: its result counts.
+      return [unknownNote({ reason: describeFailure(failure) })];
     }
-    return policyNotes(this.before, this.written);
   }
 
   store(): Datastore {
@@ -84,7 +101,8 @@ class Recording {
       watch: (prefix, from, signal) => target.watch(prefix, from, signal),
       close: () => target.close(),
       commit: async (changes) => {
-        await this.prepare(changes);
+        if (changes.some(({ key }) => NAMES.some((name) => key.startsWith(POLICY_KINDS[name].prefix))))
+          await this.prepare();
         const outcome = await target.commit(changes);
         if (outcome.ok) this.record(changes);
         return outcome;
@@ -94,13 +112,9 @@ class Recording {
     };
   }
 
-  private async prepare(changes: readonly OrderedChange[]): Promise<void> {
-    const isConcerned = changes.some(({ key }) => NAMES.some((name) => key.startsWith(POLICY_KINDS[name].prefix)));
-    if (!isConcerned || this.before !== undefined) return;
-    this.before = await readPolicy(this.target).catch((failure: unknown) => {
-      if (failure instanceof PluginError) return failure;
-      throw failure;
-    });
+  /** Reads everything that policy depends on, once. */
+  async prepare(): Promise<void> {
+    this.before ??= await readPolicy(this.target).catch((failure: unknown) => ({ reason: describeFailure(failure) }));
   }
 
   private record(changes: readonly OrderedChange[]): void {
@@ -111,19 +125,46 @@ class Recording {
   }
 }
 
+/** Why it is not known what a change means. */
+interface Unknown {
+  readonly reason: string;
+}
+
+function unknownNote({ reason }: Unknown): string {
+  return `whom this closes or opens is not known: ${reason}`;
+}
+
 /** `undefined`: deleted. */
 type WrittenRecords = ReadonlyMap<string, string | undefined>;
 
-function policyNotes(before: ReadPolicy, written: WrittenRecords): readonly string[] {
+/** What matters of the host that the tool runs on. */
+interface Host {
+  readonly profiles: ProfilesCount;
+  /** Addresses of containers with published ports. */
+  readonly publishing: ReadonlySet<string>;
+}
+
+async function readHost(context: Context): Promise<Host> {
+  // A config that cannot be used enforces nothing.
+  const network = await findInstalledNetwork({ ...context, stderr: () => {} }).catch(() => undefined);
+  const { hostPorts } = await readThisHost(context);
+  return {
+    profiles: network?.decoded.config.policyType === undefined ? "with a policy" : "always",
+    publishing: new Set(hostPorts.map(({ address }) => formatAddress(address))),
+  };
+}
+
+function policyNotes(before: ReadPolicy, written: WrittenRecords, host: Host): readonly string[] {
   const after = withWritten(before.resources, written);
   const isNew = <R extends Resource>(each: R) => written.get(keyOf(each)) !== undefined;
   const policies: readonly AnyPolicy[] = [...after.networkPolicies, ...after.globalNetworkPolicies].filter(isNew);
-  const effects = policyEffects(before.resources, after);
+  const effects = policyEffects(before.resources, after, host.profiles);
   return [
     ...idleNotes(policies, after),
     ...after.hostEndpoints.filter(isNew).flatMap((endpoint) => unknownNodeNotes(endpoint, before)),
     ...workloadNotes(effects),
     ...hostNotes(effects, before),
+    ...changedBeforeRouting(before.resources, after).map((endpoint) => earlyNote(endpoint, after, host)),
   ];
 }
 
@@ -218,4 +259,17 @@ function hostNotes(effects: readonly PolicyEffect[], { configurations }: ReadPol
     const safe = directions.map(ports).join("; ");
     return [`${what}: nothing is allowed but failsafe ports (${safe}) and what policies allow`];
   });
+}
+
+/** Which packets it means is not compared. */
+function earlyNote({ metadata, spec }: HostEndpoint, { endpoints }: PolicyResources, { publishing }: Host): string {
+  const isPublished = (text: string) => publishing.has(text.split("/")[0] ?? "");
+  const found = endpoints
+    .filter((each) => each.spec.node === spec.node)
+    .filter(({ spec: { ports = [], ipNetworks = [] } }) => {
+      return ports.some(({ hostPort }) => hostPort !== undefined && hostPort > 0) || ipNetworks.some(isPublished);
+    });
+  const what = `changes what passes host ${spec.node ?? ""} before routing (hostendpoint/${metadata.name})`;
+  if (found.length === 0) return what;
+  return `${what}: ${countedWorkloads(found)} there ${found.length === 1 ? "publishes" : "publish"} ports`;
 }

@@ -43,6 +43,7 @@ export async function updateResource(
     try {
       const written = await writeResource(store, given, {
         mode: "replace",
+        gave: "change",
         now: () => context.now(),
         uuid: () => context.uuid(),
       });

@@ -20,7 +20,8 @@ const COMMON_DESCRIPTION = [
   "All documents are validated before anything is written; unknown fields and duplicate keys are errors. A problem names its file and line.",
   "If a resource has a resourceVersion, it is written only if the stored resource still has that version.",
   "Fields that have no effect in this version are reported on stderr.",
-  "So is whom a change of policies, profiles, tiers or endpoints closes or opens; with --dry-run too.",
+  "So is whom a change of policies, profiles, tiers or endpoints closes or opens; with --dry-run too. Network sets, settings of node",
+  "agents and what policies with preDNAT or doNotTrack do to single packets are not compared: see policy explain.",
 ];
 
 const APPLY_DESCRIPTION = [
@@ -97,7 +98,7 @@ async function writeAll(store: Datastore, all: readonly GivenResource[], writing
     const failures = await findFailures(all, (each) => write(overlay, each));
     if (failures.size > 0) return reportFailures(all, failures, writing);
   }
-  return withPolicyNotes(target, { context, given }, (noted) =>
+  return withPolicyNotes(target, { context, given, kinds: new Set(all.map(({ kind }) => kind)) }, (noted) =>
     forEachResource(context, given, {
       all,
       act: async (each) => ({

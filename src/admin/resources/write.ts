@@ -5,7 +5,9 @@
  */
 import type { Change, Datastore, Written } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
+import { isUneditedNetworkProfile, withCountingRules } from "../../model/network-profile.ts";
 import { formatProblems, type Problem } from "../../model/problem.ts";
+import { profile } from "../../model/profile.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { Context } from "../command.ts";
 import type { GivenResource } from "./manifest.ts";
@@ -26,12 +28,14 @@ export interface WriteOptions extends Pick<Context, "now" | "uuid"> {
   readonly mode: WriteMode;
   /** Shared by the writes of one command. */
   readonly decoded?: DecodedOnce;
+  /** What the user gave: the resource, or what to change in the stored one. */
+  readonly gave?: "resource" | "change";
 }
 
 export async function writeResource(
   store: Datastore,
   given: GivenResource,
-  { mode, now, uuid, decoded = new DecodedOnce() }: WriteOptions,
+  { mode, now, uuid, decoded = new DecodedOnce(), gave = "resource" }: WriteOptions,
 ): Promise<WriteOutcome> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     const existing = await readOne(store, given.kind, given.name);
@@ -39,7 +43,7 @@ export async function writeResource(
     if (!existing && mode === "replace") throw doesNotExist(given);
 
     const outcome = existing
-      ? await change(store, given, { mode, existing, decoded })
+      ? await change(store, given, { mode, existing, decoded, gave })
       : await create(store, given, { origin: { uid: uuid(), creationTimestamp: now().toISOString() }, decoded });
     if (outcome) return outcome;
   }
@@ -50,10 +54,10 @@ export async function writeResource(
 async function change(
   store: Datastore,
   given: GivenResource,
-  { mode, existing, decoded }: { readonly mode: WriteMode; readonly existing: Stored; readonly decoded: DecodedOnce },
+  { mode, ...before }: { readonly mode: WriteMode } & Replacement,
 ): Promise<WriteOutcome | undefined> {
-  if (mode !== "apply") return replace(store, given, { existing, decoded });
-  const outcome = await replace(store, keepUnmentioned(given, existing), { existing, decoded });
+  if (mode !== "apply") return replace(store, given, before);
+  const outcome = await replace(store, keepUnmentioned(given, before.existing), before);
   return outcome?.action === "replaced" ? { ...outcome, action: "configured" } : outcome;
 }
 
@@ -83,7 +87,10 @@ async function create(
   given: GivenResource,
   { origin, decoded }: { readonly origin: Origin; readonly decoded: DecodedOnce },
 ): Promise<WriteOutcome | undefined> {
-  const resource = { ...given.resource, metadata: { ...given.resource.metadata, ...origin } };
+  // A copy of a stored record, for example of a backup, means what the record meant.
+  const isCopy = given.resource.metadata.uid !== undefined;
+  const wanted = isCopy ? given.resource : asItCounts(given.resource);
+  const resource = { ...wanted, metadata: { ...wanted.metadata, ...origin } };
   requireNone(given, (await given.kind.checkCreate?.(store, resource)) ?? []);
   requireNone(given, (await given.kind.checkWrite?.(store, resource)) ?? []);
   const fit = () => requireFit(store, { ...given, resource }, decoded);
@@ -101,16 +108,23 @@ async function create(
   return { action: "created", revision: written.revision };
 }
 
+interface Replacement extends Required<Pick<WriteOptions, "decoded" | "gave">> {
+  readonly existing: Stored;
+}
+
 /** `undefined`: another writer was faster, and the user did not give a revision. */
 async function replace(
   store: Datastore,
   given: GivenResource,
-  { existing, decoded }: { readonly existing: Stored; readonly decoded: DecodedOnce },
+  { existing, decoded, gave }: Replacement,
 ): Promise<WriteOutcome | undefined> {
   const wanted = given.resource.metadata.resourceVersion;
   if (wanted !== undefined && wanted !== existing.revision) throw changedMeanwhile(given, wanted, existing);
 
-  const resource = withOrigin(given.resource, existing.resource);
+  const hasNewRules = gave === "resource" || !Bun.deepEquals(given.resource.spec, existing.resource.spec);
+  const isLeftAlone = isUnedited(existing.resource) || !hasNewRules;
+  const counting = isLeftAlone ? given.resource : asItCounts(given.resource);
+  const resource = withOrigin(counting, existing.resource);
   requireNone(given, given.kind.checkUpdate?.(existing.resource, resource) ?? []);
   requireNone(given, (await given.kind.checkWrite?.(store, resource)) ?? []);
   await requireFit(store, { ...given, resource }, decoded);
@@ -121,6 +135,17 @@ async function replace(
   const change = { kind: "update", key: existing.key, value, revision: existing.revision } as const;
   const written = await commit(store, given, change);
   return written.ok ? { action: "replaced", revision: written.revision } : undefined;
+}
+
+/** Whoever writes the profile of a network gets the rules that he wrote, also if ADD writes the same. */
+function asItCounts(resource: Resource): Resource {
+  return isUnedited(resource) ? withCountingRules(resource) : resource;
+}
+
+function isUnedited(resource: Resource): boolean {
+  if (resource.kind !== profile.kind) return false;
+  const decoded = profile.decode(resource);
+  return decoded.ok && isUneditedNetworkProfile(decoded.value);
 }
 
 /** Makes the error of a record that is too large name the resource. */

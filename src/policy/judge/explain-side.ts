@@ -14,6 +14,8 @@ export interface ExplainedSide {
   /** Not packets but a request over the connection, which the sidecar of the workload decides about. */
   readonly isRequest?: true;
   readonly verdict: Judgement["verdict"];
+  /** Its node enforces nothing, so that it is allowed whatever its profiles say. */
+  readonly isUnenforced?: true;
   /** Why, in words. */
   readonly reason: string;
   /** What else to know or to do, in words. */
@@ -153,7 +155,7 @@ function reasonWords(
       const before =
         policies.length === 0 ? `no ${direction} policy applies, so the profiles decide` : "all tiers passed";
       if (reason.isUnedited) {
-        return `${before}: Profile "${reason.profile}" is as ADD wrote it, which closes no container; edit it to make its rules count`;
+        return `${before}: Profile "${reason.profile}" has the rules that ADD writes, which close no container; edit it to make its rules count`;
       }
       return `${before}: Profile "${reason.profile}", ${ruleTitle(direction, reason.index)}: ${ruleWords(reason.rule, undefined)}`;
     }

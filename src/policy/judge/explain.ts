@@ -15,18 +15,31 @@ import {
   workloadSide,
 } from "./explain-side.ts";
 import { judgeInterface } from "./host-judge.ts";
-import { type HostPassage, hostPassages, type PacketEnd } from "./host-passages.ts";
+import { type HostPassage, hostPassages, nodeOf, type PacketEnd } from "./host-passages.ts";
 import type { Packet, PacketRequest } from "./packet.ts";
 import type { PolicyResources } from "./resources.ts";
 
 export interface ExplainedPacket {
+  /** As it arrives; `beforeNat` is what was sent. */
   readonly packet: Packet;
   readonly source: PacketEnd;
   readonly destination: PacketEnd;
   readonly settingsOf: (node: string) => NodeAgentSettings;
   /** Over the connection that the packet begins. */
   readonly request?: PacketRequest;
-  /** The source address that the node of the destination sees, if the node of the source masquerades. */
+  /** The source address that other nodes see, if the node of the source masquerades. */
+  readonly leavesAs?: Address;
+  /** The node that rewrites the destination. Absent: that of the source, or nobody does. */
+  readonly via?: Via;
+  /** The packet is to the loopback interface of its source. */
+  readonly isToLoopback?: boolean;
+  /** Whether the node has no policy table, so that what profiles do not allow passes too. */
+  readonly isUnenforcedAt?: (node: string) => boolean;
+}
+
+export interface Via {
+  readonly node: string;
+  /** The source address that the next node sees, if this one masquerades. */
   readonly leavesAs?: Address;
 }
 
@@ -40,30 +53,51 @@ export interface Explanation {
 export type Verdict = "allow" | "deny" | "depends";
 
 export function explain(explained: ExplainedPacket, resources: PolicyResources): Explanation {
-  const { packet, source, destination, leavesAs } = explained;
+  const { packet, source, destination, via, leavesAs } = explained;
   const isRewritten = packet.beforeNat !== undefined;
-  if (source.workload !== undefined && !isRewritten && isSameAddress(packet.source, packet.destination)) {
+  const isToItself = explained.isToLoopback === true || isSameAddress(packet.source, packet.destination);
+  if (source.workload !== undefined && !isRewritten && isToItself) {
     const reason = "a packet of a workload to its own address never leaves it";
     return { verdict: "allow", sides: [unjudgedSide("egress", reason)] };
   }
-  const { leaving, entering } = hostPassages(explained, resources);
-  const arriving = leavesAs === undefined ? packet : { ...packet, source: leavesAs };
+  const { leaving, between, entering } = hostPassages(explained, resources);
+  const sent = isRewrittenAfter(explained) ? (packet.beforeNat ?? packet) : packet;
+  const outside = withSource(packet, leavesAs);
+  const arriving = withSource(packet, via?.leavesAs ?? leavesAs);
   const enforcedAt = ({ spec }: WorkloadEndpoint): PolicyResources => ({
     ...resources,
     policyLimits: policyLimits(explained.settingsOf(spec.node ?? "")),
   });
+  const asEnforced = (end: PacketEnd) => (side: ExplainedSide) => {
+    const isUnenforced = side.verdict === "deny" && explained.isUnenforcedAt?.(nodeOf(end) ?? "") === true;
+    return certain(isUnenforced ? unenforced(side) : side);
+  };
   const steps: readonly Step[] = [
     ...(source.workload === undefined
       ? []
-      : [certain(workloadSide(packet, source.workload, "egress", enforcedAt(source.workload)))]),
-    ...(leaving === undefined ? [] : [hostStep(leaving, explained, resources)]),
+      : [workloadSide(sent, source.workload, "egress", enforcedAt(source.workload))].map(asEnforced(source))),
+    ...(leaving === undefined ? [] : [hostStep(leaving, { ...explained, packet: sent }, resources)]),
+    ...between.map((passage) => hostStep(passage, { ...explained, packet: outside }, resources)),
     ...(entering === undefined ? [] : [hostStep(entering, { ...explained, packet: arriving }, resources)]),
-    ...(isToOwnHost(explained) ? [certain(toOwnHostSide(explained))] : []),
+    ...(isToOwnHost(explained) ? [asEnforced(destination)(toOwnHostSide(explained))] : []),
     ...(destination.workload === undefined
       ? []
-      : ingressSides(explained, destination.workload, enforcedAt(destination.workload)).map((side) => certain(side))),
+      : ingressSides({ ...explained, packet: arriving }, destination.workload, enforcedAt(destination.workload)).map(
+          asEnforced(destination),
+        )),
   ];
   return { verdict: verdictOf(steps), sides: steps.flatMap(({ sides }) => sides) };
+}
+
+/** Otherwise the packet stays on the node where it was sent, or is rewritten there. */
+function isRewrittenAfter({ source, via }: ExplainedPacket): boolean {
+  return via !== undefined && via.node !== nodeOf(source);
+}
+
+function withSource(packet: Packet, source: Address | undefined): Packet {
+  if (source === undefined) return packet;
+  const { beforeNat } = packet;
+  return { ...packet, source, ...(beforeNat === undefined ? {} : { beforeNat: { ...beforeNat, source } }) };
 }
 
 /** One place of the packet's way; several sides if it is not certain which interface it passes. */
@@ -74,6 +108,11 @@ interface Step {
 
 function certain(side: ExplainedSide): Step {
   return { verdict: side.verdict, sides: [side] };
+}
+
+function unenforced(side: ExplainedSide): ExplainedSide {
+  const reason = `nothing is enforced; once there is a policy it is denied: ${side.reason}`;
+  return { ...side, verdict: "allow", isUnenforced: true, reason };
 }
 
 function verdictOf(steps: readonly Step[]): Verdict {
@@ -100,8 +139,10 @@ function hostStep(passage: HostPassage, { packet, settingsOf }: ExplainedPacket,
   return { verdict: verdicts.size > 1 ? "depends" : only, sides };
 }
 
-function isToOwnHost({ source, destination }: ExplainedPacket): boolean {
-  return destination.node !== undefined && source.workload?.spec.node === destination.node;
+function isToOwnHost(explained: ExplainedPacket): boolean {
+  const { source, destination } = explained;
+  const isOwn = destination.node !== undefined && source.workload?.spec.node === destination.node;
+  return isOwn && !isRewrittenAfter(explained);
 }
 
 function toOwnHostSide({ destination: { node = "" }, settingsOf }: ExplainedPacket): ExplainedSide {
@@ -111,11 +152,13 @@ function toOwnHostSide({ destination: { node = "" }, settingsOf }: ExplainedPack
 }
 
 function ingressSides(
-  { packet, source, request }: ExplainedPacket,
+  explained: ExplainedPacket,
   destination: WorkloadEndpoint,
   resources: PolicyResources,
 ): readonly ExplainedSide[] {
-  const isFromOwnHost = source.node !== undefined && destination.spec.node === source.node;
+  const { packet, source, request } = explained;
+  const isOfOwnHost = source.node !== undefined && destination.spec.node === source.node;
+  const isFromOwnHost = isOfOwnHost && !isRewrittenAfter(explained);
   // Only packets: a sidecar cannot tell its node from others whose packets the node masquerades.
   const reason = `node "${source.node}" always reaches its own workloads, for example with health probes`;
   const connection = isFromOwnHost ? unjudgedSide("ingress", reason) : connectionSide(packet, destination, resources);

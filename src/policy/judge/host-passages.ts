@@ -30,9 +30,12 @@ export interface HostPassage {
   readonly mayPassOther: boolean;
 }
 
+/** A part is absent if the node has no host endpoint, or if the packet does not leave it. */
 export interface HostPassages {
-  /** Of the source's node; absent if it has no host endpoint. */
+  /** Of the source's node. */
   readonly leaving?: HostPassage;
+  /** Of a node between them, in its order. */
+  readonly between: readonly HostPassage[];
   /** Of the destination's node. */
   readonly entering?: HostPassage;
 }
@@ -41,17 +44,25 @@ interface Journey {
   readonly packet: Packet;
   readonly source: PacketEnd;
   readonly destination: PacketEnd;
+  /** A node that it passes on its way. It may be that of an end. */
+  readonly via?: { readonly node: string };
 }
 
-export function hostPassages({ packet, source, destination }: Journey, resources: PolicyResources): HostPassages {
+export function hostPassages({ packet, source, destination, via }: Journey, resources: PolicyResources): HostPassages {
+  const ends = [nodeOf(source), nodeOf(destination)];
+  const middle = via === undefined || ends.includes(via.node) ? undefined : via.node;
   // Within a node a packet passes interfaces of workloads and the loopback interface only.
-  if (nodeOf(source) !== undefined && nodeOf(source) === nodeOf(destination)) return {};
+  if (middle === undefined && ends[0] !== undefined && ends[0] === ends[1]) return { between: [] };
   const leaving = passageOf({ end: source, address: packet.source, direction: "egress" }, resources);
   const entering = passageOf({ end: destination, address: packet.destination, direction: "ingress" }, resources);
-  return { ...(leaving === undefined ? {} : { leaving }), ...(entering === undefined ? {} : { entering }) };
+  const between = (["ingress", "egress"] as const).flatMap((direction) => {
+    const crossing = { end: { node: middle }, address: packet.destination, direction, isForwarded: true };
+    return passageOf(crossing, resources) ?? [];
+  });
+  return { ...(leaving === undefined ? {} : { leaving }), between, ...(entering === undefined ? {} : { entering }) };
 }
 
-function nodeOf({ workload, node }: PacketEnd): string | undefined {
+export function nodeOf({ workload, node }: PacketEnd): string | undefined {
   return workload?.spec.node ?? node;
 }
 
@@ -59,15 +70,18 @@ interface Crossing {
   readonly end: PacketEnd;
   readonly address: Address;
   readonly direction: Direction;
+  readonly isForwarded?: boolean;
 }
 
-function passageOf({ end, address, direction }: Crossing, resources: PolicyResources): HostPassage | undefined {
+function passageOf(
+  { end, address, direction, isForwarded = end.workload !== undefined }: Crossing,
+  resources: PolicyResources,
+): HostPassage | undefined {
   const node = nodeOf(end);
   const here = resources.hostEndpoints
     .filter(({ spec }) => node !== undefined && spec.node === node)
     .toSorted((left, right) => (left.metadata.name < right.metadata.name ? -1 : 1));
   if (node === undefined || here.length === 0) return undefined;
-  const isForwarded = end.workload !== undefined;
   const known = end.hostEndpoint ?? (isForwarded ? undefined : here.find((each) => hasAddress(each, address)));
   const all = here.find(isOfAllInterfaces);
   const special = here.filter((each) => !isOfAllInterfaces(each));

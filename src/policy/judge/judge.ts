@@ -15,7 +15,7 @@ import { DEFAULT_TIER, type Tier } from "../../model/tier.ts";
 import type { Direction } from "../effective-rule.ts";
 import { enforcedPolicy, profileRules } from "./enforced-policy.ts";
 import { isHttpMatch, isIdentityOf } from "./http-criteria.ts";
-import { criteriaOf, isSelected, type LabelCriteria, membersWith } from "./members.ts";
+import { criteriaOf, isSelected, type LabelCriteria, membersWith, storedProfile } from "./members.ts";
 import type { Packet, PacketRequest } from "./packet.ts";
 import type { AnyEndpoint, AnyMember, AnyPolicy, PolicyResources } from "./resources.ts";
 
@@ -45,7 +45,7 @@ export type Reason =
       readonly profile: string;
       readonly index: number;
       readonly rule: PolicyRule;
-      /** The profile of a network as ADD wrote it, which does not close workloads: `rule` is not the one of the record. */
+      /** The profile of a network has the rules that ADD writes, which do not close workloads: `rule` is not the one of the record. */
       readonly isUnedited?: true;
     }
   | { readonly kind: "no profile allows it" };
@@ -101,7 +101,7 @@ function isOpenBecauseUnedited(profile: Profile, { kind }: AnyEndpoint, directio
 
 export function profileNamed(name: string, { profiles }: PolicyResources): Profile | undefined {
   if (name === DEFAULT_ALLOW_PROFILE) return defaultAllowProfile;
-  return profiles.find(({ metadata }) => metadata.name === name);
+  return storedProfile(name, profiles);
 }
 
 /** In the order of their evaluation: tier by tier. */

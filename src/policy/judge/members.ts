@@ -8,7 +8,7 @@ import { parseInterfaceAddress, parsePrefixOrAddress, prefixContains } from "../
 import { inheritedContainerLabels } from "../../model/container-labels.ts";
 import { isFinished } from "../../model/finished-pods.ts";
 import type { EntityRule } from "../../model/policy-rule.ts";
-import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
+import { DEFAULT_ALLOW_PROFILE, type Profile } from "../../model/profile.ts";
 import { parseSelector } from "../../selector/parse.ts";
 import { type Labels, type Selector, selects } from "../../selector/selector.ts";
 import type { AnyMember, PolicyResources } from "./resources.ts";
@@ -29,11 +29,21 @@ export function labelsOf(member: AnyMember, { profiles, containerLabels }: Polic
   const names = isSet ? (namespace === undefined ? [] : [`kns.${namespace}`]) : profilesOf(member);
   const inherited = names
     .filter((name) => name !== DEFAULT_ALLOW_PROFILE)
-    .map((name) => profiles.find(({ metadata }) => metadata.name === name)?.spec.labelsToApply ?? {});
+    .map((name) => storedProfile(name, profiles)?.spec.labelsToApply ?? {});
   const isInherited = (label: string) => label.startsWith(OF_NAMESPACE) || label.startsWith(OF_ACCOUNT);
   const trusted = Object.fromEntries(Object.entries(own).filter(([label]) => !isInherited(label)));
   const ofContainer = member.kind === "WorkloadEndpoint" ? inheritedContainerLabels(member, containerLabels) : {};
   return Object.assign({}, ...inherited.toReversed(), trusted, ofContainer);
+}
+
+type Profiles = PolicyResources["profiles"];
+const profilesByName = new WeakMap<Profiles, ReadonlyMap<string, Profile>>();
+
+/** Each workload has some, and there is one for each namespace: they are found by name. */
+export function storedProfile(name: string, profiles: Profiles): Profile | undefined {
+  const known = profilesByName.get(profiles) ?? new Map(profiles.map((each) => [each.metadata.name, each]));
+  profilesByName.set(profiles, known);
+  return known.get(name);
 }
 
 function profilesOf(member: AnyMember): readonly string[] {
@@ -88,10 +98,11 @@ export function selectionOf(criteria: LabelCriteria): (labels: Labels) => boolea
     criteria.serviceAccountSelector,
   ].map((text) => (text?.trim() ? parse(text) : undefined));
   return (labels) => {
+    // First, because most policies are of another namespace.
+    if (namespace !== undefined && labels[NAMESPACE_LABEL] !== namespace) return false;
     const account = Object.hasOwn(labels, ACCOUNT_LABEL) ? labels[ACCOUNT_LABEL] : undefined;
     return (
       (selector === undefined || selects(selector, labels)) &&
-      (namespace === undefined || labels[NAMESPACE_LABEL] === namespace) &&
       (ofNamespace === undefined || selectsNamespace(ofNamespace, labels)) &&
       (ofAccount === undefined || selectsAccount(ofAccount, labels)) &&
       (!serviceAccountNames?.length || (account !== undefined && serviceAccountNames.includes(account)))

@@ -4,6 +4,8 @@ import fc from "fast-check";
 import { globalPolicy } from "../../../test/support/global-policy.ts";
 import { proofSize } from "../../../test/support/proof-size.ts";
 import { histories, packets } from "../../../test/support/random-cluster.ts";
+import { profile } from "../../model/profile.ts";
+import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { judge } from "./judge.ts";
 import { type PolicyEffect, policyEffects } from "./policy-effects.ts";
 import type { PolicyResources } from "./resources.ts";
@@ -24,6 +26,24 @@ describe("policyEffects()", () => {
             expect(new Set(verdicts)).toEqual(new Set(["allow"]));
           }
         }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test("what it calls closed, some rule can deny: rules that only allow, and allow everything in the end, close nothing", () => {
+    const some = fc.array(fc.constantFrom("TCP", "UDP", "SCTP"), { maxLength: 3 });
+    fc.assert(
+      fc.property(histories, some, ([first], protocols) => {
+        if (first === undefined) return;
+        const idle = globalPolicy("x", { selector: "!all()" });
+        const open = { ...first, networkPolicies: [], globalNetworkPolicies: [idle] };
+        const ingress = [...protocols.map((protocol) => ({ action: "Allow", protocol })), { action: "Allow" }];
+        const policy = globalPolicy("y", { selector: "all()", types: ["Ingress"], ingress });
+
+        const effects = policyEffects(open, { ...open, globalNetworkPolicies: [policy, idle] });
+
+        expect(effects.filter(({ kind }) => kind !== "opens")).toEqual([]);
       }),
       { numRuns: RUNS },
     );
@@ -71,6 +91,36 @@ describe("policyEffects()", () => {
       { numRuns: RUNS },
     );
   });
+});
+
+test("policyEffects() looks at each profile a few times, not once for each workload", () => {
+  let looks = 0;
+  const count = 200;
+  const profiles = Array.from({ length: count }, (_, index) => {
+    const made = profile.make({ name: `p${index}` }, { ingress: [{ action: "Allow" }], egress: [{ action: "Allow" }] });
+    return Object.defineProperty({ ...made }, "metadata", {
+      get() {
+        looks += 1;
+        return made.metadata;
+      },
+    });
+  });
+  const endpoints = Array.from({ length: count }, (_, index) =>
+    workloadEndpoint.make({ name: `w${index}`, namespace: "default" }, { node: "n", profiles: [`p${index}`] }),
+  );
+  const none = {
+    containerLabels: [],
+    hostEndpoints: [],
+    networkPolicies: [],
+    networkSets: [],
+    globalNetworkSets: [],
+    tiers: [],
+  };
+  const before = { ...none, endpoints, profiles, globalNetworkPolicies: [] };
+  const deny = globalPolicy("deny", { selector: "all()", types: ["Ingress"] });
+
+  expect(policyEffects(before, { ...before, globalNetworkPolicies: [deny] })).toHaveLength(count);
+  expect(looks).toBeLessThan(20 * count);
 });
 
 function verdictIn(resources: PolicyResources, effect: PolicyEffect, packet: Parameters<typeof judge>[0]): string {

@@ -3,6 +3,7 @@
  * the packet, and are not any more, or the other way round. Compares what applies to an endpoint, not packets. Pure.
  */
 import { isFinished } from "../../model/finished-pods.ts";
+import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
@@ -21,10 +22,17 @@ export interface PolicyEffect {
   readonly kind: "closes" | "opens" | "changes";
 }
 
+/** `always`: a network config asks for policy, so that there is a table before the first policy. */
+export type ProfilesCount = "with a policy" | "always";
+
 /** What is the same in both must be the same object. A workload that only one of them has is not compared. */
-export function policyEffects(before: PolicyResources, after: PolicyResources): readonly PolicyEffect[] {
-  const former = new AppliedPolicies(before);
-  const present = new AppliedPolicies(after, former);
+export function policyEffects(
+  before: PolicyResources,
+  after: PolicyResources,
+  profiles: ProfilesCount = "with a policy",
+): readonly PolicyEffect[] {
+  const former = new AppliedPolicies(before, profiles);
+  const present = new AppliedPolicies(after, profiles, former);
   const isConcerned = concernedBy(former, present);
   const workloads = pairsOf(before.endpoints, after.endpoints).filter(
     ([left, right]) => left !== undefined && right !== undefined && !isFinished(right),
@@ -40,6 +48,16 @@ export function policyEffects(before: PolicyResources, after: PolicyResources): 
         return kind === undefined ? [] : [{ endpoint, direction, kind }];
       }),
     );
+}
+
+/** The host endpoints that a changed policy before routing selects: what it does to whom depends on packets. */
+export function changedBeforeRouting(before: PolicyResources, after: PolicyResources): readonly HostEndpoint[] {
+  const changed = [...differences(before.globalNetworkPolicies, after.globalNetworkPolicies)].filter(isBeforeRouting);
+  const selections = changed.map((policy) => selectionOf(scopeOf(policy)));
+  return after.hostEndpoints.filter((endpoint) => {
+    const labels = labelsOf(endpoint, after);
+    return selections.some((selects) => selects(labels));
+  });
 }
 
 export interface IdlePolicy {
@@ -150,6 +168,7 @@ class AppliedPolicies {
   /** `former`: another state with most of the same policies; which of them select what is found out once. */
   constructor(
     readonly resources: PolicyResources,
+    profiles: ProfilesCount,
     private readonly former?: AppliedPolicies,
   ) {
     const { networkPolicies, globalNetworkPolicies, hostEndpoints } = resources;
@@ -166,7 +185,7 @@ class AppliedPolicies {
       });
     this.byStored = new Map(this.policies.map((each) => [each.stored, each]));
     this.others = this.policies.filter((each) => former?.policyOf(each.stored) !== each);
-    this.isAnywhere = stored.length > 0;
+    this.isAnywhere = profiles === "always" || stored.length > 0;
     this.nodes = new Set(hostEndpoints.map(({ spec }) => spec.node));
   }
 
@@ -234,12 +253,12 @@ interface AppliedPolicy {
   readonly selects: (labels: Labels) => boolean;
 }
 
-/** `passed`: to the next tier or the profiles, whatever the packet. `undecided`: there is no rule. */
+/** `passed`: to the next tier or the profiles, whatever the packet. `undecided`: no rule decides about every packet, and none denies any. */
 type Openness = "open" | "restricted" | "passed" | "undecided";
 
-/** The first rule decides about every packet, or some packets are judged by others. */
+/** What some rules allow is open whatever comes after them; a rule that denies or passes some packets restricts. */
 function opennessOf(rules: readonly PolicyRule[]): Openness {
-  const first = rules.find(({ action }) => action !== "Log");
+  const first = rules.find((rule) => rule.action !== "Log" && (rule.action !== "Allow" || matchesEverything(rule)));
   if (first === undefined) return "undecided";
   if (!matchesEverything(first)) return "restricted";
   return first.action === "Allow" ? "open" : first.action === "Pass" ? "passed" : "restricted";
