@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 CNI_BIN_DIR ?= /opt/cni/bin
 WITH_IDENTITY = IDENTITY="$(IDENTITY)" $(BUN) --preload ./scripts/use-identity.ts
 
-.PHONY: build dist install uninstall deb image release test bare lint fmt generate bench soak vm simulate demo clean
+.PHONY: build dist install uninstall deb image release unit test bare lint fmt generate bench soak vm simulate demo clean
 
 build: node_modules/.installed ## the executable and its names, in $(OUT)/bin
 	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)"
@@ -45,8 +45,11 @@ generate: node_modules/.installed ## write the generated files: docs pages and d
 
 GENERATED = $(if $(filter identity/vendor.json,$(IDENTITY)),--write,--deploy "$(OUT)")
 
-test: node_modules/.installed ## lint, then every test; the last line holds the counts
-	@$(BUN) scripts/test.ts
+unit: node_modules/.installed ## lint and the tests beside their sources: without root, servers or a build, in two minutes or so
+	@$(BUN) scripts/unit.ts
+
+test: node_modules/.installed ## lint, then every test; the last line holds the counts. T=path-or-word: one file, folder or title, with what it needs
+	@$(BUN) scripts/test.ts $(if $(T),"$(T)")
 
 bare: node_modules/.installed ## demo, package and tests of a fresh clone on a bare Debian in a folder, with a random host name, booted minutes ago; as root; half an hour or so
 	@$(BUN) scripts/bare.ts

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../test/support/temporary-directory.ts";
 import { blocksOf } from "./test-output.ts";
-import { CRASHED, countsOf, failureLines, namesOf, readReport, type TestReport } from "./test-report.ts";
+import { CRASHED, countsOf, failureLines, namesOf, readReport, type TestCase, type TestReport } from "./test-report.ts";
 
 const bun = process.execPath;
 const EXIT_INTERRUPTED = 130;
@@ -36,13 +36,17 @@ export interface StepOptions {
 let steps = 0;
 
 export async function step(name: string, command: readonly string[], options: StepOptions = {}): Promise<boolean> {
+  const { ok, seconds } = await timedStep(command, options);
+  console.log(`${name}: ${ok ? "ok" : "failed"} (${seconds} s)`);
+  return ok;
+}
+
+async function timedStep(command: readonly string[], options: StepOptions): Promise<{ ok: boolean; seconds: string }> {
   const started = performance.now();
   const { environment, output = "at once" } = options;
   const env = { ...process.env, TMPDIR: makeTemporary(), ...environment };
   const code = await (output === "at once" ? runAtOnce(command, env) : runInBlocks(command, env));
-  const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  console.log(`${name}: ${code === 0 ? "ok" : `failed with exit code ${code}`} (${seconds} s)`);
-  return code === 0;
+  return { ok: code === 0, seconds: ((performance.now() - started) / 1000).toFixed(1) };
 }
 
 /** Short, because paths of sockets are limited; some tests run as another user. */
@@ -83,15 +87,36 @@ export interface TestGroup extends StepOptions {
   readonly name: string;
   /** Directories or files. */
   readonly places: readonly string[];
+  /** Only tests with this pattern in their title. */
+  readonly title?: string | undefined;
+  /** Options of the runner. */
+  readonly runner?: readonly string[];
 }
 
+/** A line for each group of tests that has ended: what it took, and its counts. */
+const endedGroups: string[] = [];
 let groups = 0;
 
-export async function testGroup({ name, places, ...options }: TestGroup): Promise<TestReport> {
+export async function testGroup({ name, places, title, runner = [], ...options }: TestGroup): Promise<TestReport> {
   groups += 1;
   const file = join(folder.path, `report-${groups}.xml`);
-  const command = [bun, "test", "--timeout", "120000", "--reporter=junit", `--reporter-outfile=${file}`];
-  const ok = await step(`${name} tests`, [...command, ...places.map((place) => `./${place}`)], options);
+  const command = [bun, "test", "--timeout", "120000", ...runner, "--reporter=junit", `--reporter-outfile=${file}`];
+  const titles = title === undefined ? [] : ["--test-name-pattern", title];
+  const { ok, seconds } = await timedStep([...command, ...titles, ...places.map((place) => `./${place}`)], options);
+  const found = reportOf(name, file, ok);
+  // The runner reports those with other titles as skipped.
+  const report = title === undefined ? found : { ...found, cases: found.cases.filter(isRun) };
+  const line = `${name} tests: ${countsText(report)} (${seconds} s)`;
+  endedGroups.push(line);
+  console.log(line);
+  return report;
+}
+
+function isRun({ outcome }: TestCase): boolean {
+  return outcome !== "skipped";
+}
+
+function reportOf(name: string, file: string, ok: boolean): TestReport {
   if (!existsSync(file)) {
     console.error(`The ${name} tests ended without a report: the runner crashed`);
     return CRASHED;
@@ -103,11 +128,19 @@ export async function testGroup({ name, places, ...options }: TestGroup): Promis
 
 const MOST_LINES_OF_A_REASON = 20;
 
-/** Prints every skipped test with its reason, every test that passed only alone and every failed test with what it says; on the last line the counts. */
+/**
+ * Prints every skipped test with its reason, every test that passed only alone and every failed test with what it says;
+ * then time and counts of each group, and on the last line the counts of all.
+ */
 export function printCounts(total: TestReport, passedOnlyAlone: readonly string[] = []): void {
   for (const name of namesOf(total, "skipped")) console.log(`skipped: ${name}`);
   for (const name of passedOnlyAlone) console.log(`failed at first, passed alone: ${name}`);
   for (const line of failureLines(total, MOST_LINES_OF_A_REASON)) console.log(line);
-  const { passed, failed, skipped } = countsOf(total);
-  console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
+  for (const line of endedGroups) console.log(line);
+  console.log(countsText(total));
+}
+
+function countsText(report: TestReport): string {
+  const { passed, failed, skipped } = countsOf(report);
+  return `${passed} passed, ${failed} failed, ${skipped} skipped`;
 }

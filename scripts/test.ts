@@ -1,8 +1,10 @@
 /**
  * `make test`: runs the gate, then all tests in lanes, each in its own process;
  * prints every skipped test with its reason, and on the last line the counts that
- * the runner recorded.
+ * the runner recorded. With a word: only the tests with it in their path or title, and what these need.
  */
+
+import { chooseTests } from "./choose-tests.ts";
 import { installPrograms } from "./programs/install.ts";
 import { assignFiles } from "./test-lanes.ts";
 import {
@@ -31,24 +33,36 @@ const PARTS = [
   "linux-6.1",
 ];
 
-await installPrograms();
-const gate = await step("lint", [process.execPath, "scripts/lint.ts"]);
-const built = await step("build", [process.execPath, "scripts/build.ts"]);
-const parts = await step("parts", [process.execPath, "test/parts/build.ts", ...PARTS]);
+const wanted = process.argv[2] ?? "";
+const files = [...new Bun.Glob("{src,test,sim}/**/*.test.ts").scanSync()].toSorted();
+const chosen = wanted === "" ? undefined : await chooseTests(wanted, files);
+if (chosen?.files.length === 0) {
+  console.error(`No path and no title of a test contains "${wanted}"`);
+  process.exit(2);
+}
+
+const needsPrograms = chosen === undefined || chosen.files.some((file) => file.startsWith("test/"));
+if (needsPrograms) await installPrograms();
+const gate = chosen !== undefined || (await step("lint", [process.execPath, "scripts/lint.ts"]));
+const built = !needsPrograms || (await step("build", [process.execPath, "scripts/build.ts"]));
+const parts = !needsPrograms || (await step("parts", [process.execPath, "test/parts/build.ts", ...PARTS]));
 if (!parts) console.log("the tests that need a missing part are skipped");
 
-const { total, flaky } = await repeatFailedFiles(await allTests());
+const { total, flaky } =
+  chosen === undefined
+    ? await repeatFailedFiles(await allTests(files))
+    : { total: await testGroup({ name: "chosen", places: chosen.files, title: chosen.title }), flaky: [] };
 
 if (!gate) console.log("not passed: the gate (lint) failed");
 if (!built) console.log("not passed: the build failed");
 printCounts(total, flaky);
 process.exit(gate && built && countsOf(total).failed === 0 ? 0 : 1);
 
-async function allTests(): Promise<TestReport> {
+async function allTests(all: readonly string[]): Promise<TestReport> {
   let report = EMPTY_REPORT;
-  for (const lanes of assignFiles([...new Bun.Glob("{src,test,sim}/**/*.test.ts").scanSync()])) {
+  for (const lanes of assignFiles(all)) {
     const output = lanes.length > 1 ? "blocks of a file" : "at once";
-    const reports = await Promise.all(lanes.map(({ name, files }) => testGroup({ name, places: files, output })));
+    const reports = await Promise.all(lanes.map((lane) => testGroup({ name: lane.name, places: lane.files, output })));
     report = reports.reduce(addReports, report);
   }
   return report;
