@@ -64,9 +64,9 @@ Source: ${names.releaseBase}
 
 Files: *
 Copyright: the authors of ${names.title}
-License: not-stated
- The sources of ${names.title} do not state a license: ask the maintainer before you
- redistribute them.
+License: Apache-2.0
+ On Debian systems the text of the Apache License 2.0 is in
+ /usr/share/common-licenses/Apache-2.0.
 Comment:
  The executable contains code of others, each under its own license. Those
  that come with their license text have it below. Bun comes without one, and
