@@ -153,7 +153,7 @@ class AllocatorsScenario {
   private add(container: Container): void {
     container.state = "adding";
     this.containers.set(container.id, container);
-    this.call(container.node, async (process) => {
+    void this.call(container.node, async (process) => {
       const { addresses } = await this.allocator(process, container.node).assign(
         podRequest(container.id, { pod: container.id, node: container.node }),
       );
@@ -171,7 +171,7 @@ class AllocatorsScenario {
     if (container.state === "adding") return;
     container.state = "deleting";
     const { id, node } = container;
-    this.call(node, (process) =>
+    void this.call(node, (process) =>
       this.allocator(process, node).releaseHandle({ handle: `net.${id}`, network: "net", interface: "eth0", node }),
     ).then((released) => {
       if (released === undefined) {

@@ -73,7 +73,7 @@ describe("AgentLink", () => {
   });
 
   test("keeps its state while the agent is away, says so once, and begins again with the next one", async () => {
-    start(WELCOME, firstUpdate()).applied(1);
+    void start(WELCOME, firstUpdate()).applied(1);
     await pollUntil(() => judge.revision === 1, "the first state");
     agent?.stop();
     await pollUntil(() => link.disconnectedSince !== undefined && waits.length >= 3, "attempts to connect");

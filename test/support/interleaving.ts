@@ -42,7 +42,7 @@ class Actor {
   constructor(table: MemoryTable, atomicity: Atomicity, work: (store: Datastore) => Promise<unknown>) {
     this.arrived = this.nextArrival();
     const store = openMemory(table, { atomicity, around: (kind, request) => this.atRequest(kind, request) });
-    work(store)
+    void work(store)
       .catch((error: unknown) => error)
       .then((outcome) => {
         this.outcome = outcome;

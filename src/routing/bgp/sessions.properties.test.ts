@@ -95,7 +95,7 @@ function nodeWith(plans: ReadonlyMap<string, BgpPlan>, wanted: Address): string 
 
 describe("BGP of any cluster", () => {
   test("does not depend on the order of anything", () => {
-    fc.assert(
+    void fc.assert(
       fc.property(clusters, fc.constantFrom(...NODES), (cluster, node) => {
         const reversed = {
           ...cluster,
@@ -109,7 +109,7 @@ describe("BGP of any cluster", () => {
   });
 
   test("has each session with a node at both ends, and one of them connects", () => {
-    fc.assert(
+    void fc.assert(
       fc.property(clusters, (cluster) => {
         const plans = new Map(NODES.map((node) => [node, planBgp({ ...cluster, node })]));
         for (const [name, plan] of plans) {
@@ -133,7 +133,7 @@ describe("BGP of any cluster", () => {
   });
 
   test("has every session and every name once", () => {
-    fc.assert(
+    void fc.assert(
       fc.property(clusters, fc.constantFrom(...NODES), (cluster, node) => {
         const { sessions } = planBgp({ ...cluster, node });
         expect(new Set(sessions.map((each) => `${formatAddress(each.address)} ${each.port}`)).size).toBe(
