@@ -99,7 +99,7 @@ export const PEER_COMMANDS: readonly PeerCommand[] = [
     theirs: "convert -f FILE --ignore-validation",
     ours: "convert -f FILE, convert --ignore-validation",
     differs:
-      "a field that would be lost is an error. A converted NetworkPolicy keeps its name, without the prefix `knp.default.`",
+      "resources of the v1 API are not converted. A converted NetworkPolicy keeps its name, without the prefix `knp.default.`",
   },
   {
     theirs: "validate -f FILE",

@@ -12,21 +12,17 @@ import { type Command, type Context, EXIT_OK, type Given } from "../command.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import { paintStderr } from "../paint.ts";
 import { FILE_OPTIONS, type GivenDocument, readGivenDocuments } from "../resources/sources.ts";
-import type { Fields } from "./field-reader.ts";
-import { type Conversion, convertFormer, isFormerKind } from "./former-kinds.ts";
-import { convertOtherGroup, otherGroupOf } from "./other-group.ts";
+import { convertOtherGroup, type Fields, otherGroupOf } from "./other-group.ts";
 
 export const convertCommand: Command = {
   kind: "command",
   name: "convert",
-  summary: "Convert resources of the v1 API or of another API group, or Kubernetes NetworkPolicies, to v3",
+  summary: "Convert resources of another API group, or Kubernetes NetworkPolicies, to resources of this release",
   description: [
-    "Reads ipPool, node, bgpPeer, hostEndpoint, workloadEndpoint, profile and policy of the v1 API, and Kubernetes",
-    "NetworkPolicies (networking.k8s.io/v1, extensions/v1beta1), and prints them as resources of this release. Resources of v3 are",
-    "printed as they are; those of another API group (GROUP/v3, crd.GROUP/v1) get this product's, in labels, annotations and selectors too.",
-    "No datastore is needed, and nothing is written.",
-    "Names that v3 does not allow are changed, with a hash of the original. A field that would be lost, and a resource that is not",
-    "valid, are errors, unless --ignore-validation is given: then they are reported on stderr.",
+    "Reads Kubernetes NetworkPolicies (networking.k8s.io/v1, extensions/v1beta1) and resources of another API group (GROUP/v3,",
+    "crd.GROUP/v1), which get this product's, in labels, annotations and selectors too. Resources of this release are printed as they",
+    "are. No datastore is needed, and nothing is written.",
+    "A resource that is not valid is an error, unless --ignore-validation is given: then it is reported on stderr.",
     "A rule of a NetworkPolicy that cannot be converted is left out, so that the policy allows less, and reported on stderr.",
   ].join("\n"),
   options: [
@@ -41,8 +37,8 @@ export const convertCommand: Command = {
     },
   ],
   examples: [
-    { command: "convert -f v1-policies.yaml > policies.yaml", does: "Convert resources of v1" },
-    { command: "convert -f networkpolicy.yaml -o json", does: "Convert a Kubernetes NetworkPolicy" },
+    { command: "convert -f networkpolicy.yaml > policy.yaml", does: "Convert a Kubernetes NetworkPolicy" },
+    { command: "convert -f policies-of-another-group.yaml -o json", does: "Convert resources of another API group" },
   ],
   async run(context, given) {
     const documents = await readGivenDocuments(context, given);
@@ -68,7 +64,9 @@ export const convertCommand: Command = {
   },
 };
 
-interface ConvertedDocument extends Conversion {
+interface ConvertedDocument {
+  readonly resource: Fields;
+  readonly problems: readonly string[];
   /** What the result does not contain, without being an error. */
   readonly notes: readonly string[];
 }
@@ -77,11 +75,6 @@ const POLICY_VERSIONS: ReadonlySet<unknown> = new Set(["networking.k8s.io/v1", "
 
 function convert({ value }: GivenDocument): ConvertedDocument {
   if (!isObject(value)) return { resource: {}, problems: ["it is not an object"], notes: [] };
-  const { apiVersion, kind } = value;
-  if (apiVersion === "v1" && typeof kind === "string" && isFormerKind(kind)) {
-    const { resource, problems } = convertFormer(value);
-    return { resource, problems: [...problems, ...validate(resource)], notes: [] };
-  }
   if (isOrchestratorPolicy({ value })) return convertOrchestratorPolicy(value);
   const group = otherGroupOf(value);
   if (group !== undefined) {

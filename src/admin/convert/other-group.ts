@@ -9,7 +9,8 @@ import { FORMER_UID } from "../../upgrade/former-names.ts";
 import { copiedMetadata } from "../../upgrade/storage/former-object.ts";
 import { kindWithAlias } from "../kinds/aliases.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
-import type { Fields } from "./field-reader.ts";
+
+export type Fields = Readonly<Record<string, unknown>>;
 
 const OTHER_GROUP = /^(?:([a-z0-9.-]+)\/v3|crd\.([a-z0-9.-]+)\/v1)$/;
 
