@@ -9,7 +9,6 @@ import { identity } from "../src/identity.ts";
 import { buildPackage } from "./deb/build-package.ts";
 import { Refused } from "./install/install.ts";
 import { installPrograms } from "./programs/install.ts";
-import { TARGETS } from "./programs/targets.ts";
 import { sourceTime } from "./source-time.ts";
 
 const { values } = parseArgs({
@@ -19,7 +18,7 @@ const { values } = parseArgs({
   },
 });
 
-await installPrograms(TARGETS["make deb"].programs);
+await installPrograms(["dpkg-deb", "tar"]);
 try {
   const file = await buildPackage({
     names: identity,

@@ -11,7 +11,6 @@ import { readIdentity } from "./identity.ts";
 import { buildImage, IMAGE_TARGETS, imageArchive, imageName } from "./image/build-image.ts";
 import { Refused } from "./install/install.ts";
 import { installPrograms } from "./programs/install.ts";
-import { TARGETS } from "./programs/targets.ts";
 import { sourceTime } from "./source-time.ts";
 
 const { values } = parseArgs({
@@ -24,7 +23,7 @@ const { values } = parseArgs({
 const SMALL = 9;
 
 const names = await readIdentity(resolve(values.identity), defaultNames);
-await installPrograms(TARGETS["make image"].programs);
+await installPrograms(["dpkg-deb", "tar"]);
 try {
   const time = await sourceTime();
   for (const [target, architecture] of IMAGE_TARGETS) {

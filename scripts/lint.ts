@@ -1,4 +1,4 @@
-/** The gate: format, lint, types, layers, unused exports and dependencies, declared programs, generated docs, coverage of the specification. */
+/** The gate: format, lint, types, layers, unused exports and dependencies, generated docs, coverage of the specification. */
 import { existsSync } from "node:fs";
 import { run } from "./run.ts";
 
@@ -20,7 +20,6 @@ const STEPS: readonly (readonly [name: string, command: readonly string[]])[] = 
     ],
   ],
   ["unused code", [`${tools}/knip`, "--no-progress"]],
-  ["declared programs", ["scripts/programs.ts"]],
   ["generated docs", ["scripts/docs.ts"]],
   ["coverage", ["scripts/coverage.ts"]],
 ];

@@ -23,7 +23,6 @@ import { buildImage, IMAGE_TARGETS } from "./image/build-image.ts";
 import { IMAGE_PACKAGES } from "./image/packages.ts";
 import { Refused } from "./install/install.ts";
 import { installPrograms } from "./programs/install.ts";
-import { TARGETS } from "./programs/targets.ts";
 import { CHECKSUMS, writeChecksums } from "./release/checksums.ts";
 import { setModes, writeReleaseFiles } from "./release/files.ts";
 import { manifestBase } from "./release/manifest-base.ts";
@@ -39,7 +38,7 @@ const { product, adminTool } = identity;
 const directory = join(values.out, "release", VERSION);
 const unfinished = `${directory}.new`;
 
-await installPrograms(TARGETS["make release"].programs);
+await installPrograms(["dpkg-deb", "tar"]);
 rmSync(unfinished, { recursive: true, force: true });
 try {
   refuseUncommitted(await uncommittedFiles());

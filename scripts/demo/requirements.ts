@@ -5,7 +5,6 @@ import { hostProblem } from "../../test/support/host.ts";
 import type { StoreKind } from "../../test/support/test-store.ts";
 import { installPrograms } from "../programs/install.ts";
 import type { Program } from "../programs/table.ts";
-import { TARGETS } from "../programs/targets.ts";
 
 const REPOSITORY = join(import.meta.dir, "../..");
 export const PROGRAMS = join(REPOSITORY, "dist/bin");
@@ -14,8 +13,8 @@ export const PROGRAMS = join(REPOSITORY, "dist/bin");
 const HIDDEN = ["/opt/", "/run/", "/var/lib/", "/var/log/", "/etc/"];
 
 const NEEDED: Readonly<Record<StoreKind, readonly Program[]>> = {
-  embedded: TARGETS["make demo"].programs,
-  etcd: TARGETS["make demo DATASTORE=etcd"].programs,
+  embedded: ["ip", "ping"],
+  etcd: ["ip", "ping", "etcd", "busybox"],
 };
 
 /** Messages for the user; empty if the demo can start. */

@@ -1,7 +1,6 @@
 /**
  * Every program that tests, demo, benchmarks and scripts start, with the Debian
- * package that contains it. The gate fails on a program that is started and not
- * declared here (`undeclared.ts`); `install.ts` installs missing packages.
+ * package that contains it. `install.ts` installs missing packages; `make bare` finds one that is not declared here.
  * A key with a slash is the path of a file that is read or started.
  */
 
@@ -128,17 +127,9 @@ const INSTALLED = {
   "/usr/include/asm-generic/unistd.h": "linux-libc-dev",
 } as const satisfies Readonly<Record<string, string>>;
 
-export type Program = keyof typeof ALWAYS_PRESENT | keyof typeof INSTALLED | (typeof NOT_INSTALLED)[number];
+/** Used if present: Debian's Go is too old to build test/parts, and firewalld's package starts it, which would change who reaches the machine. */
+type NotInstalled = "go" | "firewalld" | "firewall-cmd" | "dbus-daemon";
+
+export type Program = keyof typeof ALWAYS_PRESENT | keyof typeof INSTALLED | NotInstalled;
 
 export const PACKAGES: Readonly<Record<string, string>> = { ...ALWAYS_PRESENT, ...INSTALLED };
-
-/** Needs no installation on Debian. */
-export function isAlwaysPresent(program: string): boolean {
-  return Object.hasOwn(ALWAYS_PRESENT, program);
-}
-
-/**
- * Used if present, but not installed: Debian's Go is too old to build test/parts, and firewalld's package starts it, which
- * would change who reaches the machine that the tests run on.
- */
-export const NOT_INSTALLED = ["go", "firewalld", "firewall-cmd", "dbus-daemon"] as const;

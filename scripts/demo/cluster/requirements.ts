@@ -1,12 +1,16 @@
 /** What the demo of a cluster requires: installed or built if possible, reported as missing otherwise. */
 import { part, partIfBuilt } from "../../../test/parts/build.ts";
 import { bareClusterProblem } from "../../../test/support/bare-cluster.ts";
-import { TARGETS } from "../../programs/targets.ts";
+import type { Program } from "../../programs/table.ts";
 import { missingOnHost } from "../requirements.ts";
+
+const PROGRAMS: readonly Program[] = [
+  ...(["ip", "nft", "busybox", "containerd", "ctr", "runc", "openssl", "curl", "kill", "setpriv"] as const),
+];
 
 /** Messages for the user; empty if the demo can start. */
 export async function missingForCluster(): Promise<readonly string[]> {
-  const missing = await missingOnHost(TARGETS["make demo CLUSTER=1"].programs);
+  const missing = await missingOnHost(PROGRAMS);
   if (missing.length > 0) return missing;
   if ("missing" in partIfBuilt("kubernetes")) {
     console.log("Kubernetes is built from source first, once: about 10 minutes with 2 cores (test/parts/README.md)");
