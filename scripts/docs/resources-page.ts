@@ -32,6 +32,8 @@ function introduction(): readonly string[] {
     "",
     "Rules for ContainerLabels: they name either a container and its node, or a network, and at least one label. There is one resource for each container or network. Labels that begin with the",
     "product's own prefix, `pcns.` or `pcsa.` are refused. They are for containers without a pod, so the kind does not exist with the Kubernetes API as the datastore; there, label the pods.",
+    "The name of a container is the one that it had when it was connected: after `podman rename`, restart it. If two runtimes on a host both have a container of that name, both get the labels. Deleting a Node",
+    "keeps the ContainerLabels of its containers, and lists them.",
   ];
 }
 

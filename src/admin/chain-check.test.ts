@@ -143,8 +143,7 @@ describe("checkChain()", () => {
   });
 
   test.each(["orchestrator", "kubernetes"])("requires access to the API if it is the datastore (%s)", async (given) => {
-    const missing =
-      "\"datastore_type\" is the orchestrator's API: the config does not say where the orchestrator's API is";
+    const missing = '"datastore_type" is the Kubernetes API: the config does not say where the Kubernetes API is';
 
     expect(await checkList({ ...OURS, datastore_type: given })).toEqual([
       `error plugins[0].datastore_type: plugins[0]: ${missing}; set "kubernetes.kubeconfig"`,

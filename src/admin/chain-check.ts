@@ -179,7 +179,7 @@ function checkPodCidrs(config: JsonObject, place: ConfigPath): readonly ConfigFi
   const [found] = podCidrPlaces(config);
   const decoded = decodeNetworkConfig(config);
   if (found === undefined || !decoded.ok || kubeAccess(decoded.config) !== undefined) return [];
-  const state = `"${found.place}" is ${shownValue(found.word)}, but the config does not give access to the orchestrator's API`;
+  const state = `"${found.place}" is ${shownValue(found.word)}, but the config does not give access to the Kubernetes API`;
   return [error([...place, "ipam"], `${state}: set "kubernetes.kubeconfig"`)];
 }
 

@@ -243,11 +243,11 @@ function accessProblems(decoded: DecodedConfig): readonly ConfigProblem[] {
   if (decoded.config.datastoreType !== "orchestrator") return policyProblem === undefined ? [] : [policyProblem];
   const access = kubeAccess(decoded.config);
   if (access?.kubeconfigs !== undefined || access?.apiRoot !== undefined) return [];
-  const state = "the config does not say where the orchestrator's API is";
+  const state = "the config does not say where the Kubernetes API is";
   return [
     {
       path: ["datastore_type"],
-      message: `"datastore_type" is the orchestrator's API: ${state}; set "kubernetes.kubeconfig"`,
+      message: `"datastore_type" is the Kubernetes API: ${state}; set "kubernetes.kubeconfig"`,
     },
   ];
 }

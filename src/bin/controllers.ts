@@ -132,7 +132,7 @@ Environment:
   AUTO_HOST_ENDPOINTS   keep a host endpoint of each node: enabled or disabled
   HEALTH_ENABLED        serve /liveness and /readiness: true or false
   HEALTH_PORT           where to serve them (default ${HEALTH_PORT})
-  KUBECONFIG            access to the orchestrator's API; by default the account of the pod
+  KUBECONFIG            access to the Kubernetes API; by default the account of the pod
   POD_NAMESPACE         namespace of the Lease (default kube-system)
   DATASTORE_TYPE, ETCD_ENDPOINTS and the other variables of ${adminTool} select the datastore
 

@@ -141,7 +141,7 @@ The operator of ${title}: installs and changes the network as the Installation "
 them writes. The components are in namespace ${systemNamespace}.
 
 Environment:
-  KUBECONFIG      access to the orchestrator's API; by default the account of the pod
+  KUBECONFIG      access to the Kubernetes API; by default the account of the pod
   POD_NAMESPACE   namespace of the operator and of its Lease (default ${operator})
   HEALTH_PORT     where to serve /liveness and /readiness (default ${OPERATOR_HEALTH_PORT})
   METRICS_PORT    where to serve /metrics (default ${METRICS_PORT})

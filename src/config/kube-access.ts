@@ -39,7 +39,7 @@ export function kubeAccess(config: NetworkConfig): KubeAccess | undefined {
  */
 export function policyAccessProblem(config: NetworkConfig): ConfigProblem | undefined {
   if (config.policyType === undefined || kubeAccess(config) !== undefined) return undefined;
-  const state = "without access to the orchestrator's API the labels of pods are unknown, and policies would miss them";
+  const state = "without access to the Kubernetes API the labels of pods are unknown, and policies would miss them";
   const remedy = 'set "kubernetes.kubeconfig" or "kubernetes.k8s_api_root", or remove "policy.type"';
   return { path: ["policy", "type"], message: `"policy.type" is "${config.policyType}": ${state}; ${remedy}` };
 }

@@ -41,7 +41,7 @@ export class RunningControllers {
   constructor(settings: ControllerSettings, means: ControllersMeans) {
     const { controllers, idle } = chooseControllers(settings, means.isEtcd);
     if (idle.length > 0) {
-      const reason = "with the orchestrator's API as the datastore, policies, profiles and pods are read directly";
+      const reason = "with the Kubernetes API as the datastore, policies, profiles and pods are read directly";
       means.log(`The controllers ${idle.join(", ")} have nothing to do: ${reason}`, "INFO");
     }
     const { node } = settings.running.controllers;

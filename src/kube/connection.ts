@@ -32,7 +32,7 @@ export async function openConnection(access: KubeAccess, means: ConnectionMeans)
   const { cluster, user, source } = chosen;
   if (cluster.skipsTlsVerification) {
     means.warn(
-      `The certificate of the orchestrator's API "${cluster.server}" is not verified: ${source} has "insecure-skip-tls-verify"; use "certificate-authority-data" instead`,
+      `The certificate of the Kubernetes API "${cluster.server}" is not verified: ${source} has "insecure-skip-tls-verify"; use "certificate-authority-data" instead`,
     );
   }
   const credentials = openCredentials(user, { ...means, cluster, description: source });
@@ -43,7 +43,7 @@ async function contextOf(access: KubeAccess, means: ConnectionMeans): Promise<Ch
   if (access.kubeconfigs !== undefined) return readKubeconfigs(access.kubeconfigs, access.context);
   const server = access.apiRoot ?? serverFromEnvironment(means.environment);
   if (server === undefined) {
-    throw new PluginError("config-invalid", "Cannot use the orchestrator's API: the config does not say where it is", {
+    throw new PluginError("config-invalid", "Cannot use the Kubernetes API: the config does not say where it is", {
       details: 'set "kubernetes.kubeconfig" to a kubeconfig file, or "kubernetes.k8s_api_root" to the URL of the API',
     });
   }

@@ -153,7 +153,7 @@ export interface FailedServer {
 /** The failure as the rest of the program knows it. */
 export function unavailable(failure: KubeFailure, { server, kind }: FailedServer): PluginError {
   const { stage, advice } = failure.diagnosis;
-  const message = `Cannot use the orchestrator's API: "${server}" failed at stage "${stage}": ${redact(failure.message)}`;
+  const message = `Cannot use the Kubernetes API: "${server}" failed at stage "${stage}": ${redact(failure.message)}`;
   return new PluginError(kind, message, { details: advice, cause: failure });
 }
 

@@ -69,5 +69,5 @@ function parsed(text: string, path: string): Readonly<Record<string, unknown>> {
   } catch {
     // Reported below.
   }
-  throw new PluginError("api-unavailable", `Cannot read "${path}" of the orchestrator's API: it is not a JSON object`);
+  throw new PluginError("api-unavailable", `Cannot read "${path}" of the Kubernetes API: it is not a JSON object`);
 }

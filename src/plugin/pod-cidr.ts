@@ -38,7 +38,7 @@ async function readNodeRanges(place: PodCidrPlace, session: Session): Promise<No
   const access = kubeAccess(config);
   if (access === undefined) {
     throw cannotUse(place, "config-invalid", {
-      state: "the config does not give access to the orchestrator's API",
+      state: "the config does not give access to the Kubernetes API",
       details: 'set "kubernetes.kubeconfig" to a kubeconfig file, or write the subnet of this node instead',
     });
   }

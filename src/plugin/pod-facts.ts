@@ -76,7 +76,7 @@ async function nodeNames({
 }
 
 function withoutNamespace({ namespace, name }: PodOfCall): PluginError {
-  const state = "its namespace no longer exists in the orchestrator's API";
+  const state = "its namespace no longer exists in the Kubernetes API";
   return new PluginError("container-unknown", `Cannot attach pod "${namespace}/${name}": ${state}`);
 }
 

@@ -43,7 +43,7 @@ export function requireSamePod(found: FoundPod | undefined, wanted: WantedPod): 
 /** A static pod runs before the kubelet has created its mirror pod. */
 function missing(wanted: WantedPod): PluginError {
   if (wanted.uid === undefined || API_UID.test(wanted.uid)) {
-    return refusal("container-unknown", wanted, "it no longer exists in the orchestrator's API");
+    return refusal("container-unknown", wanted, "it no longer exists in the Kubernetes API");
   }
   return refusal("try-again-later", wanted, "it is a static pod, and the kubelet has not created its mirror pod yet");
 }
@@ -60,7 +60,7 @@ function otherNode({ node }: FoundPod, wanted: WantedPod, isKnownSame: boolean):
   const names = wanted.nodes.map((name) => quoted(name)).join(" or ");
   const place = node === undefined ? "it is not assigned to a node" : `it is on node ${quoted(node)}`;
   const kind = isKnownSame ? "try-again-later" : "container-unknown";
-  const value = node === undefined ? "its name in the orchestrator's API" : quoted(node);
+  const value = node === undefined ? "its name in the Kubernetes API" : quoted(node);
   const remedy = `if this is that node, set "${wanted.nodeField}" in the network config to ${value}`;
   return refusal(kind, wanted, `${place}, and this node is ${names}`, remedy);
 }

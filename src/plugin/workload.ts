@@ -114,7 +114,7 @@ export function requirePodIn({ kind }: Pick<DatastoreSettings, "kind">, { pod, c
   if (kind !== "orchestrator" || pod !== undefined) return;
   throw new PluginError(
     "config-invalid",
-    `Cannot attach container ${quoted(containerId)}: it has no pod, and "datastore_type" is "${kind}": an endpoint is a pod in the orchestrator's API`,
+    `Cannot attach container ${quoted(containerId)}: it has no pod, and "datastore_type" is "${kind}": an endpoint is a pod in the Kubernetes API`,
     { details: 'set "datastore_type" to "etcdv3" or "embedded" for containers without a pod' },
   );
 }

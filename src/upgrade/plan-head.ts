@@ -33,7 +33,7 @@ function secondsOf(steps: readonly StepPlan[]): number {
 }
 
 function methodText({ method, datastore }: Pick<Facts, "method" | "datastore">): string {
-  const store = datastore === "etcd" ? "etcd" : "the orchestrator's API";
+  const store = datastore === "etcd" ? "etcd" : "the Kubernetes API";
   switch (method.kind) {
     case "chart":
       return `Helm release "${method.release.name}" in namespace "${method.release.namespace}", datastore ${store}`;

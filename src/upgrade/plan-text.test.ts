@@ -47,7 +47,7 @@ test("a plan says what will happen, why, what is taken, what cannot be undone, a
   );
 
   expect(planText(plan, STEPS, { ...PAINT, isFull: false })).toBe(`\
-Upgrade from v3.26.0 to v3.29.0: installed by the operator, datastore the orchestrator's API
+Upgrade from v3.26.0 to v3.29.0: installed by the operator, datastore the Kubernetes API
 2 steps, about 6 min in total. Run 1a2b3c4d.
 Your edits that are kept:
 - spec.x
@@ -119,7 +119,7 @@ test("the head says how long pods cannot be started, and which step is the point
   const head = (plan: typeof moved) => planText(plan, steps, { ...PAINT, isFull: false }).split("\n\n")[0];
 
   expect(head(moved)).toBe(`\
-Upgrade from v3.26.0 to v3.29.0: installed by the operator, datastore the orchestrator's API
+Upgrade from v3.26.0 to v3.29.0: installed by the operator, datastore the Kubernetes API
 4 steps, about 10 min in total. Run 1a2b3c4d.
 Pods cannot be started or removed from step 2 (storage) to step 4 (unlock): about 80 s. Running pods keep their network.
 Point of no return: step 4 (unlock). Until then rollback undoes everything but what a step below names as "Cannot be undone".`);

@@ -1,23 +1,22 @@
 /**
  * docs/podman.md is true: its commands are run in their order, on a private host
- * with a gateway that knows no pod. Only the packages and the image are there before.
+ * with a gateway that knows no pod. Only the packages and the image are there before. The agent runs from the installation until
+ * the package is purged, as on every host.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
-import { launchAgent } from "../agent/agent.ts";
 import { openDocsPage } from "../support/docs-page.ts";
 import { type Host, openHost } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY } from "../support/network-under-test.ts";
 import { podmanProblem } from "../support/podman.ts";
-import { pollUntil } from "../support/poll.ts";
-import { preparePodmanHost } from "./podman-host.ts";
+import { agentServes, isAgentRunning, preparePodmanHost } from "./podman-host.ts";
 
 const needs = [podmanProblem(), program("dpkg-deb"), program("curl"), program("tc"), program("nft")];
 const testPage = testNeeding(...needs);
 
-const page = openDocsPage("podman.md", { without: /^(apt-get|make|systemctl) .*$/gm });
+const page = openDocsPage("podman.md", { without: /^(apt-get|make) .*$/gm });
 
 describe("the page about podman", () => {
   let host: Host;
@@ -28,10 +27,12 @@ describe("the page about podman", () => {
   });
   afterAll(() => host?.[Symbol.asyncDispose]());
 
-  const type = (title: string) => page.type(title, { host });
+  /** With more time for the agent: the machine may be busy. */
+  const type = (title: string) => page.type(title, { host, replacing: { "sleep 1\n": "sleep 3\n" } });
 
-  testPage("installs the package", async () => {
+  testPage("installs the package, which starts the agent", async () => {
     expect(await type("Install")).toContain(`Setting up ${identity.product}`);
+    await agentServes(host);
   });
 
   testPage("switches the network on, and a container reaches the gateway", async () => {
@@ -53,6 +54,7 @@ describe("the page about podman", () => {
     expect(printed).toMatch(/^ {2}workload: web$/m);
     expect(printed).toMatch(/^Host: +\S/m);
     expect(printed).toMatch(/^default\/web +pods +10\.66\.0\.\d+ +\S+ +0$/m);
+    expect(printed).toMatch(/^Node agent: +running/m);
     expect(printed).toContain("\nEverything is well.\n");
   });
 
@@ -68,11 +70,7 @@ describe("the page about podman", () => {
   });
 
   testPage("isolates a container by a policy, until it is deleted", async () => {
-    const agent = launchAgent(host);
-    await pollUntil(() => agent.log().includes("serves the plugins' calls"), "the agent to serve");
     const printed = await type("Policy");
-    await agent.signal("TERM");
-    await agent.ended;
 
     expect(printed.match(/^(rows|no answer)$/gm)).toEqual(["rows", "no answer", "rows", "rows", "rows", "rows"]);
     expect(printed).toMatch(/^containerlabels\/\S+\.web labelled$/m);
@@ -80,9 +78,11 @@ describe("the page about podman", () => {
     expect(printed).toMatch(/^containerlabels\/\S+\.web deleted$/m);
   });
 
-  testPage("leaves nothing that is in use, no program, no table and no directory", async () => {
+  testPage("leaves nothing that is in use, no program, no table and no directory, and no agent", async () => {
+    expect(await isAgentRunning(host)).toBe(true);
     const printed = await type("Take it down");
 
+    expect(await isAgentRunning(host)).toBe(false);
     expect(printed).toContain("0 addresses in use, 0 handles: no problems");
     const { product, runDirectory, stateDirectory, logDirectory, configDirectory } = identity;
     for (const path of [join(BIN_DIRECTORY, product), runDirectory, stateDirectory, logDirectory, configDirectory]) {

@@ -1,11 +1,9 @@
 /**
- * docs/policy-recipes.md and docs/concepts.md are true: the commands are run on a host that docs/podman.md has set up, and packets of
- * containers and of other machines show what each policy does. The recipes for Kubernetes: test/kube/policy-recipes-page.test.ts.
+ * docs/policy-recipes.md and docs/concepts.md are true: the commands are run on a host that docs/podman.md has set up, with the
+ * containers of that page, and packets of containers and of other machines show what each policy does. The recipes for Kubernetes: test/kube/policy-recipes-page.test.ts.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { hostname } from "node:os";
-import { identity } from "../../src/identity.ts";
-import { startAgent } from "../agent/agent.ts";
+import { API_VERSION, identity } from "../../src/identity.ts";
 import { askFromAddress } from "../support/ask-from-address.ts";
 import { serveDns } from "../support/dns-server.ts";
 import { openDocsPage } from "../support/docs-page.ts";
@@ -14,39 +12,47 @@ import { serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { podmanProblem } from "../support/podman.ts";
 import { pollUntil } from "../support/poll.ts";
-import { preparePodmanHost } from "./podman-host.ts";
+import { SSH_RULES, withoutFailsafe } from "../support/ssh-recipe.ts";
+import { agentServes, preparePodmanHost } from "./podman-host.ts";
 
 const needs = [podmanProblem(), program("dpkg-deb"), program("curl"), program("nft")];
 const testPage = testNeeding(...needs);
 
-const BY_HAND = { without: /^(apt-get|make|systemctl) .*$/gm };
-const podman = openDocsPage("podman.md", BY_HAND);
-const recipes = openDocsPage("policy-recipes.md", BY_HAND);
+const podman = openDocsPage("podman.md", { without: /^(apt-get|make) .*$/gm });
+const recipes = openDocsPage("policy-recipes.md");
 const concepts = openDocsPage("concepts.md");
 
 const [ADMINISTRATOR, STRANGER] = ["192.0.2.10", "192.0.2.99"];
 const [SSH, PUBLISHED] = [22, 8080];
+/** The sections of the page about podman that its reader has typed before. */
+const READ_BEFORE = ["Switch the network on", "Two containers and a published port", "Policy"];
+/** More time for the agent: the machine may be busy. */
+const UNHURRIED = { "sleep 1\n": "sleep 3\n" };
+/** Not a name of a node: upper case. */
+const HOST_NAME = "Node-7.example.org";
+const SETTINGS = ["nodeagentconfiguration", "default"];
 
 describe("the page of policy recipes", () => {
   let host: Host;
   let listeners: readonly Disposable[] = [];
   beforeAll(async () => {
     if (needs.some((need) => need !== undefined)) return;
-    host = await openHost();
+    host = await openHost({ hostName: HOST_NAME });
     await preparePodmanHost(host);
     // Removed first: it may be a link that leads out of the host.
     await host.must(["sh", "-ec", "rm -f /etc/resolv.conf; echo nameserver 192.0.2.1 >/etc/resolv.conf"]);
-    for (const title of ["Install", "Switch the network on"]) await podman.type(title, { host });
+    await podman.type("Install", { host });
+    await agentServes(host);
+    for (const title of READ_BEFORE) await podman.type(title, { host, replacing: UNHURRIED });
     listeners = [await serveDns(host.view("/run/netns/gateway"), "192.0.2.1"), serveTcp(host.netns, "ssh", SSH)];
-    await startAgent(host);
-  }, 120_000);
+  }, 180_000);
   afterAll(async () => {
     for (const listener of listeners) listener[Symbol.dispose]();
     await host?.[Symbol.asyncDispose]();
   });
 
-  /** With more time for the agent: the machine may be busy. */
-  const type = (title: string) => recipes.type(title, { host, replacing: { "sleep 1\n": "sleep 3\n" } });
+  const type = (title: string, replacing: Readonly<Record<string, string>> = {}) =>
+    recipes.type(title, { host, replacing: { ...UNHURRIED, ...replacing } });
 
   /** What another machine gets from a port of the host. */
   const reply = (from: string, port: number) =>
@@ -81,20 +87,47 @@ describe("the page of policy recipes", () => {
   });
 
   testPage(
-    "closes SSH of the host to everybody but administrators, once it is not a failsafe port any more",
+    "says before SSH is closed whom it will let in, also with a wrong address of the administrators",
     async () => {
+      const [, rule2] = SSH_RULES;
+      const wrong = await type("Protect SSH on the host", { [`nets: [${ADMINISTRATOR}/32]`]: "nets: [192.0.2.11/32]" });
+      expect(verdicts(wrong)).toEqual(["allowed", "allowed"]);
+      expect(withoutFailsafe(wrong)).toEqual([`denied by ${rule2}`, `denied by ${rule2}`]);
+
+      const right = await type("Protect SSH on the host");
+      const [rule1] = SSH_RULES;
+      expect(verdicts(right)).toEqual(["allowed", "allowed"]);
+      expect(withoutFailsafe(right)).toEqual([`allowed by ${rule1}`, `denied by ${rule2}`]);
+      expect(right).toContain(`node ${HOST_NAME.toLowerCase()}`);
+      // What the page explains; the second apply changes no policy.
+      expect(wrong).toContain(
+        `note: restricts ingress of host ${HOST_NAME.toLowerCase()} (hostendpoint/this-host): rules deny a part, everything else stays open, and so do failsafe ports`,
+      );
       expect(await reply(STRANGER, SSH)).toBe(`ssh ${STRANGER}`);
-      const printed = await type("Protect SSH on the host");
-
-      expect(verdicts(printed)).toEqual(["allowed", "allowed", "allowed", "denied"]);
-      expect(printed).toContain(`node ${hostname().toLowerCase()}`);
-      await repliesSoon(SSH, { [ADMINISTRATOR]: `ssh ${ADMINISTRATOR}`, [STRANGER]: "silence" });
-      expect(await concepts.type("Host endpoint", { host })).toMatch(/^this-host /m);
-
-      await type("Open SSH again");
-      await repliesSoon(SSH, { [ADMINISTRATOR]: `ssh ${ADMINISTRATOR}`, [STRANGER]: `ssh ${STRANGER}` });
     },
   );
+
+  testPage("closes SSH of the host to everybody but administrators, and keeps other settings", async () => {
+    const others = { defaultEndpointToHostAction: "Drop" };
+    const configuration = {
+      ...{ apiVersion: API_VERSION, kind: "NodeAgentConfiguration", metadata: { name: "default" } },
+      spec: others,
+    };
+    await host.must([identity.adminTool, "apply", "-f", "-"], { stdin: JSON.stringify(configuration) });
+    const settings = async () =>
+      JSON.parse(await host.must([identity.adminTool, "get", ...SETTINGS, "-o", "json"])).spec;
+
+    const printed = await type("Close SSH to everybody else");
+    expect(verdicts(printed)).toEqual(["allowed", "denied"]);
+    await repliesSoon(SSH, { [ADMINISTRATOR]: `ssh ${ADMINISTRATOR}`, [STRANGER]: "silence" });
+    expect(await settings()).toMatchObject(others);
+    expect(await concepts.type("Host endpoint", { host })).toMatch(/^this-host /m);
+
+    await type("Open SSH again");
+    await repliesSoon(SSH, { [ADMINISTRATOR]: `ssh ${ADMINISTRATOR}`, [STRANGER]: `ssh ${STRANGER}` });
+    expect(await settings()).toEqual(others);
+    await host.must([identity.adminTool, "delete", ...SETTINGS]);
+  });
 
   testPage("isolates a network", async () => {
     const printed = await type("Isolate a network or a namespace");
@@ -136,9 +169,8 @@ describe("the page of policy recipes", () => {
   testPage("leaves no policy and no container", async () => {
     await type("Clean up");
 
-    expect(await host.must([identity.adminTool, "get", "workloadendpoints,networkpolicies", "-A", "-o", "name"])).toBe(
-      "",
-    );
+    const kinds = "workloadendpoints,networkpolicies,containerlabels";
+    expect(await host.must([identity.adminTool, "get", kinds, "-A", "-o", "name"])).toBe("");
     expect(recipes.untried()).toEqual([]);
   });
 });

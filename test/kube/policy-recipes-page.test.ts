@@ -16,6 +16,7 @@ import { askTcpWithin, serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
+import { SSH_RULES, withoutFailsafe } from "../support/ssh-recipe.ts";
 
 const needs = [hostProblem() ?? apiServerProblem(), program("nft"), program("curl")];
 const testPage = testNeeding(...needs);
@@ -140,10 +141,16 @@ describe("the policy recipes for Kubernetes", () => {
       ...{ DATASTORE_TYPE: "kubernetes", KUBECONFIG: site.server.adminKubeconfig },
       PATH: `${dirname(builtProgram())}:${process.env["PATH"]}`,
     };
-    const type = (title: string) =>
-      page.type(title, { host: site.host, environment, replacing: { "$(hostname)": NODE } });
+    const type = (title: string, replacing: Readonly<Record<string, string>> = {}) =>
+      page.type(title, { host: site.host, environment, replacing });
+    const [rule1, rule2] = SSH_RULES;
 
-    await type("Protect SSH on the host");
+    const wrong = await type("Protect SSH on the host", { "nets: [192.0.2.10/32]": "nets: [192.0.2.11/32]" });
+    expect(withoutFailsafe(wrong)).toEqual([`denied by ${rule2}`, `denied by ${rule2}`]);
+    const right = await type("Protect SSH on the host");
+    expect(withoutFailsafe(right)).toEqual([`allowed by ${rule1}`, `denied by ${rule2}`]);
+    await soon([]);
+    await type("Close SSH to everybody else");
     await soon(["192.0.2.99 -> ssh"]);
     await type("Open SSH again");
     await soon([]);

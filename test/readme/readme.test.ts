@@ -3,6 +3,10 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
+import { formatProblem } from "../../src/model/problem.ts";
+import { completeInstallation } from "../../src/operator/complete.ts";
+import type { KubeObject } from "../../src/operator/kube-object.ts";
+import { startAgent } from "../agent/agent.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { startEtcdOnHost } from "../support/etcd-on-host.ts";
 import { hostProblem, openHost } from "../support/host.ts";
@@ -15,15 +19,22 @@ afterAll(() => directory.remove());
 
 const REPOSITORY = join(import.meta.dir, "../..");
 const page = readFileSync(join(REPOSITORY, "README.md"), "utf8");
-const [forAnyUser = "", forRoot = ""] = scriptsBetween("## Try it", "## Install it on a node");
-const [install = ""] = scriptsBetween("## Install it on a node", "## Documentation");
+/** Those of the commands that are not typed here: what they do is there already, or started by the test itself. */
+const BY_HAND = /^(make|systemctl) .*$/gm;
+const [forAnyUser = "", forRoot = ""] = scriptsOf("Try it");
+const [install = ""] = scriptsOf("Install it on a node");
+const [onCluster = ""] = scriptsOf("On a cluster");
 
-function scriptsBetween(first: string, next: string): readonly string[] {
-  const section = page.slice(page.indexOf(first), page.indexOf(next));
-  // The build exists already, and /tmp is shared.
-  return [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, script = ""]) =>
-    script.replace(/^make .*$/gm, "").replaceAll("/tmp/", `${directory.path}/`),
-  );
+function scriptsOf(title: string): readonly string[] {
+  const section = page.split(/^## /m).find((each) => each.startsWith(`${title}\n`)) ?? "";
+  return scriptsIn(section);
+}
+
+/** Without those that have only commands that are not typed. /tmp is shared. */
+function scriptsIn(text: string): readonly string[] {
+  return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
+    .map(([, script = ""]) => script.replace(BY_HAND, "").replaceAll("/tmp/", `${directory.path}/`))
+    .filter((script) => script.trim() !== "");
 }
 
 interface Place {
@@ -86,7 +97,7 @@ describe("the commands in the README", () => {
   });
 
   testNeeding(hostProblem(), hasEtcd ? undefined : "needs the program etcd")(
-    "install the network on a node, whose first ADD succeeds",
+    "install the network on a node, whose first ADD succeeds, and change its pool",
     async () => {
       await using host = await openHost();
       await host.must(["ip", "link", "set", "lo", "up"]);
@@ -105,6 +116,27 @@ describe("the commands in the README", () => {
       });
       const { ips } = await runtime.add({ containerId: "pod", netns: "/var/run/netns/pod" });
       expect(ips.map(({ address }) => address)).toEqual([expect.stringMatching(/^10\.66\..*\/32$/)]);
+
+      await startAgent(host);
+      const printed = await host.must(["bash", "-ec", `PATH=/opt/cni/bin:$PATH; ${onCluster}`]);
+      expect(printed).toContain("ippool/pods patched\n");
+      expect(printed).toContain("Node agent: running\n");
     },
   );
+
+  test("are all typed", () => {
+    expect(scriptsIn(page)).toEqual([forAnyUser, forRoot, install, onCluster]);
+  });
+
+  test("come with an Installation that the operator accepts, and whose pool has the encapsulation that the table names", () => {
+    const [, document = ""] = /^```yaml\n([\s\S]*?)^```$/m.exec(page) ?? [];
+    const facts = { version: "3.29.0", namespace: "system", pools: [], platformPodCidrs: [] };
+    const completed = completeInstallation({ default: Bun.YAML.parse(document) as KubeObject }, facts);
+
+    expect(completed.ok ? [] : completed.problems.map(formatProblem)).toEqual([]);
+    expect(completed.ok && completed.installation.network.ipPools.map(({ spec }) => spec)).toMatchObject([
+      { cidr: "10.244.0.0/16", vxlanMode: "Always" },
+    ]);
+    expect(page).toContain("| `VXLAN` | `vxlanMode: Always` |");
+  });
 });

@@ -2,7 +2,7 @@
  * A private "host" for container runtimes and plugins under test.
  *
  *   test ── stdin pipe ──> PID 1 of the host ──> containerd, conmon, containers …
- *                          own network, mount and process namespace
+ *                          own network, mount and process namespace, and host name
  *
  * The directories that runtimes hard-code (/run, /opt, /etc, /var/lib, /var/log) are
  * private to it. It ends when the pipe closes, so also if the test is killed, and
@@ -54,6 +54,7 @@ mkdir -p ${DIRECTORY} /run/netns /run/lock /run/etc/upper /run/etc/work
 mount -t overlay vt -o lowerdir=/etc,upperdir=/run/etc/upper,workdir=/run/etc/work /etc
 rm -rf /etc/cni; mkdir -p /etc/cni/net.d /opt/cni/bin
 mount --make-rshared /
+if [ -n "$0" ]; then echo "$0" > /proc/sys/kernel/hostname; fi
 ip link set lo up
 echo 1 > /proc/sys/net/ipv4/ip_forward
 echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
@@ -71,7 +72,8 @@ export function hostProblem(): string | undefined {
   return missing.length === 0 ? undefined : `needs ${missing.join(", ")}`;
 }
 
-export async function openHost(): Promise<Host> {
+/** `hostName`: otherwise that of the machine. */
+export async function openHost({ hostName = "" }: { readonly hostName?: string } = {}): Promise<Host> {
   sweepCgroups();
   opened += 1;
   const name = cgroupName(process.pid, opened);
@@ -82,11 +84,12 @@ export async function openHost(): Promise<Host> {
       "--mount",
       "--propagation",
       "private",
+      "--uts",
       "--pid",
       "--fork",
       "--kill-child",
       "--mount-proc",
-    ].concat(["sh", "-c", INIT]),
+    ].concat(["sh", "-c", INIT, hostName]),
     { stdin: "pipe", stdout: "pipe", stderr: "pipe" },
   );
   const reader = holder.stdout.getReader();
@@ -103,7 +106,7 @@ export async function openHost(): Promise<Host> {
 }
 
 function hostOf(name: string, pid: number, close: () => Promise<void>): Host {
-  const enter = ["nsenter", `--target=${pid}`, "--net", "--mount", "--pid", "--"];
+  const enter = ["nsenter", `--target=${pid}`, "--net", "--mount", "--uts", "--pid", "--"];
   const view = (path: string) => `/proc/${pid}/root${path}`;
   const run = async (command: readonly string[], options: RunOptions = {}): Promise<Finished> => {
     const limit = String((options.limitMilliseconds ?? 30_000) / 1000);

@@ -24,7 +24,7 @@ export function clusterAccess(given: Given, env: Context["env"]): KubeAccess {
   if (kubeconfigs !== undefined) return { kubeconfigs, ...(context === undefined ? {} : { context }) };
   if (context !== undefined) throw new UsageError('"--context" needs a kubeconfig: add --kubeconfig FILE');
   if (env["KUBERNETES_SERVICE_HOST"]) return {};
-  throw new PluginError("config-invalid", "Cannot reach the orchestrator's API: no access to it is configured", {
+  throw new PluginError("config-invalid", "Cannot reach the Kubernetes API: no access to it is configured", {
     details: "name a kubeconfig with --kubeconfig or KUBECONFIG",
   });
 }

@@ -118,7 +118,7 @@ function describe(settings: DatastoreSettings): string {
     case "embedded":
       return `embedded, in file ${settings.path}`;
     case "orchestrator":
-      return "the orchestrator's API";
+      return "the Kubernetes API";
     case "etcd":
       return settings.source.kind === "endpoints"
         ? `etcd at ${redact(settings.source.endpoints.join(", "))}`

@@ -154,7 +154,7 @@ async function accessIfConfigured(
 async function accessTo(choice: DatastoreChoice, context: Context): Promise<KubeAccess> {
   const access = await accessIfConfigured(choice, context);
   if (access !== undefined) return access;
-  throw new PluginError("config-invalid", "Cannot reach the orchestrator's API: no access to it is configured", {
+  throw new PluginError("config-invalid", "Cannot reach the Kubernetes API: no access to it is configured", {
     details: "name a kubeconfig with --kubeconfig or KUBECONFIG",
   });
 }

@@ -98,14 +98,14 @@ interface FoundPod {
 async function readPod(subject: Extract<Subject, { kind: "pod" }>, sources: Sources): Promise<FoundPod> {
   const access = accessOf(sources);
   if (access === undefined) {
-    return { notes: ["No access to the orchestrator's API is configured: annotations are not taken into account"] };
+    return { notes: ["No access to the Kubernetes API is configured: annotations are not taken into account"] };
   }
   const { context } = sources;
   const client = await context.openKubeClient(access);
   const [pod, namespace] = await readPodAndNamespace(subject, client, context.signal).finally(() => client.close());
   if (pod === undefined) {
     return {
-      notes: [`The orchestrator's API has no ${describeSubject(subject)}: annotations are not taken into account`],
+      notes: [`The Kubernetes API has no ${describeSubject(subject)}: annotations are not taken into account`],
     };
   }
   const annotations = textsIn(pod.metadata, "annotations");

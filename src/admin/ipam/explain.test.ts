@@ -319,9 +319,7 @@ describe("ipam explain", () => {
 
     expect(code).toBe(EXIT_OK);
     expect(stdout).toContain("Decided by: node selectors of the pools");
-    expect(stderr).toContain(
-      "No access to the orchestrator's API is configured: annotations are not taken into account",
-    );
+    expect(stderr).toContain("No access to the Kubernetes API is configured: annotations are not taken into account");
     expect(stderr).toContain("There is no network config on this host");
   });
 

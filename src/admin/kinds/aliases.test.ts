@@ -41,7 +41,7 @@ describe("kindNamed()", () => {
     ["ep", "it is a kind of Kubernetes: use kubectl (kubectl get endpoints)"],
     [
       "containers",
-      "containers are those of the runtime (podman ps); their endpoints in the network are workloadendpoints",
+      "containers are those of the runtime (podman ps); their endpoints in the network are workloadendpoints, their labels containerlabels",
     ],
     ["p2.yaml", 'did you mean "-f p2.yaml"?'],
     ["netpoll", 'did you mean "netpol"?'],

@@ -26,7 +26,8 @@ const CONTAINER_WORDS: ReadonlySet<string> = new Set(["container", "containers"]
 /** What to do instead; `undefined` if the word does not name one of these kinds. `command`: if absent, it lists them. */
 export function kubectlHint(word: string, command?: string): string | undefined {
   const wanted = word.toLowerCase();
-  if (CONTAINER_WORDS.has(wanted)) return `containers are those of the runtime (podman ps); ${ENDPOINTS_HINT}`;
+  if (CONTAINER_WORDS.has(wanted))
+    return `containers are those of the runtime (podman ps); ${ENDPOINTS_HINT}, their labels containerlabels`;
   const [kind] = [...KINDS].find(([name, short]) => wordsOf(name, short).includes(wanted)) ?? [];
   if (kind === undefined) return undefined;
   const instead = command ?? `get ${pluralOf(kind.toLowerCase())}`;

@@ -89,13 +89,52 @@ describe("policy explain, to a host", () => {
       "no ingress policy applies, and no profile of the endpoint allows it (it has none)",
     );
     expect(await reason(22)).toContain(
-      "TCP port 22 is a failsafe port for incoming connections (failsafeInboundHostPorts), which no policy closes\n",
+      "TCP port 22 is a failsafe port for incoming connections (failsafeInboundHostPorts), which no policy closes; " +
+        "without it: denied because no ingress policy applies, and no profile of the endpoint allows it (it has none)\n",
     );
     await put("nodeagentconfigurations", "NodeAgentConfiguration", "node.node-1", {
       failsafeInboundHostPorts: [{ protocol: "TCP", port: 80 }],
     });
     expect(await reason(80)).toContain("TCP port 80 is a failsafe port");
     expect(await reason(22)).toContain("Verdict:    denied\n");
+  });
+
+  test("says what would decide about a failsafe port if it were not one, for a right and a wrong address", async () => {
+    await host("node-1-eth0", ETH0);
+    const ssh = { protocol: "TCP", destination: { ports: [22] } };
+    await policy("ssh", {
+      ingress: [
+        { action: "Allow", ...ssh, source: { nets: ["198.51.100.7/32"] } },
+        { action: "Deny", ...ssh },
+        { action: "Allow" },
+      ],
+    });
+    const because = async (from: string) => {
+      const { stdout } = await explain(`--from ${from} --to 192.0.2.1 --port 22`);
+      return /^ +Because: +.*?closes; (.*)$/m.exec(stdout)?.[1];
+    };
+
+    expect(await because("198.51.100.7")).toBe(
+      'without it: allowed by GlobalNetworkPolicy "ssh", ingress rule 1 (spec.ingress[0]): allow TCP from 198.51.100.7/32 to port 22',
+    );
+    expect(await because("198.51.100.8")).toBe(
+      'without it: denied by GlobalNetworkPolicy "ssh", ingress rule 2 (spec.ingress[1]): deny TCP to port 22',
+    );
+    // The verdict and the fields of the side stay those of the failsafe port.
+    const { packets } = JSON.parse((await explain("--from 198.51.100.8 --to 192.0.2.1 --port 22 -o json")).stdout);
+    expect(packets[0].sides).toEqual([
+      {
+        ...{ direction: "ingress", verdict: "allow", policies: [] },
+        hostEndpoint: { name: "node-1-eth0", node: "node-1", interfaceName: "eth0" },
+        reason: expect.stringContaining("TCP port 22 is a failsafe port"),
+        withoutFailsafe: {
+          verdict: "deny",
+          reason: 'GlobalNetworkPolicy "ssh", ingress rule 2 (spec.ingress[1]): deny TCP to port 22',
+          decidedBy: { kind: "GlobalNetworkPolicy", name: "ssh", rule: 1 },
+          policies: [{ kind: "GlobalNetworkPolicy", name: "ssh", tier: "default", outcome: "decides" }],
+        },
+      },
+    ]);
   });
 
   test("shows what doNotTrack and preDNAT policies decide before the others", async () => {

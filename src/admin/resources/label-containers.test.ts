@@ -263,14 +263,13 @@ describe("labels of a container", () => {
 
     expect([await isRead("get wep"), await isRead("get wep n1-cni-c1-eth0 -o json")]).toEqual([false, false]);
     expect([await isRead("get wep -l role=web"), await isRead("get wep --show-labels")]).toEqual([true, true]);
-    expect(await isRead("delete wep --all --dry-run")).toBe(false);
   });
 
   test.each(["get container web", "describe containers"])("%s names the kinds that know containers", async (words) => {
     const { code, stderr } = await ctl(words);
 
     expect(code).toBe(EXIT_USAGE);
-    expect(stderr).toContain("use workloadendpoint for running containers, containerlabels for their labels");
+    expect(stderr).toContain("their endpoints in the network are workloadendpoints, their labels containerlabels");
   });
 
   test("are shown in a table of their own", async () => {

@@ -251,6 +251,46 @@ describe("a host endpoint", () => {
     );
   });
 
+  test("of a node that the same command creates has a known node", async () => {
+    const node = resource("Node", "second", {});
+
+    expect(await apply(node, host("second", { profiles: [`${identity.product}-default-allow`] }))).toEqual([]);
+    expect((await apply(host("third")))[0]).toBe(
+      'note: node "third" of hostendpoint/all is not known: nodes are newhost, second',
+    );
+  });
+
+  test("whose rules close a part is not said to be closed", async () => {
+    const ssh = (action: string, more: object = {}) => ({
+      ...{ action, protocol: "TCP", destination: { ports: [22] } },
+      ...more,
+    });
+    const closing = (...last: readonly object[]) =>
+      resource("GlobalNetworkPolicy", "ssh", {
+        selector: "role == 'host'",
+        types: ["Ingress"],
+        ingress: [ssh("Allow", { source: { nets: ["192.0.2.10/32"] } }), ssh("Deny"), ...last],
+      });
+    const endpoint = resource(
+      "HostEndpoint",
+      "all",
+      { node: "newhost", interfaceName: "*", profiles: [`${identity.product}-default-allow`] },
+      { labels: { role: "host" } },
+    );
+
+    expect(await apply(closing({ action: "Allow" }), endpoint)).toEqual([
+      "note: restricts ingress of host newhost (hostendpoint/all): rules deny a part, everything else stays open, and so do failsafe ports (ingress: TCP 22, TCP 179, TCP 2379 and 6 more)",
+    ]);
+    await notesOf("delete globalnetworkpolicy ssh");
+    expect(await apply(closing())).toEqual([
+      expect.stringContaining("note: closes ingress of host newhost (hostendpoint/all): nothing is allowed but"),
+    ]);
+    await notesOf("delete globalnetworkpolicy ssh");
+    expect(await apply(closing({ action: "Pass" }))).toEqual([
+      expect.stringContaining("note: restricts ingress of host newhost"),
+    ]);
+  });
+
   test("that closes its host is said, with what stays open", async () => {
     expect(await apply(host("newhost"))).toEqual([
       "note: closes ingress and egress of host newhost (hostendpoint/all): nothing is allowed but failsafe ports (ingress: TCP 22, TCP 179, TCP 2379 and 6 more; egress: TCP 179, TCP 2379, TCP 2380 and 6 more) and what policies allow",

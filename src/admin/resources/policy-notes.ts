@@ -15,6 +15,7 @@ import {
   GLOBAL_NETWORK_POLICY,
   HOST_ENDPOINT,
   NETWORK_POLICY,
+  NODE,
   PROFILE,
   TIER,
 } from "../../model/kinds.ts";
@@ -159,9 +160,10 @@ function policyNotes(before: ReadPolicy, written: WrittenRecords, host: Host): r
   const isNew = <R extends Resource>(each: R) => written.get(keyOf(each)) !== undefined;
   const policies: readonly AnyPolicy[] = [...after.networkPolicies, ...after.globalNetworkPolicies].filter(isNew);
   const effects = policyEffects(before.resources, after, host.profiles);
+  const nodes = nodeNames(before, written);
   return [
     ...idleNotes(policies, after),
-    ...after.hostEndpoints.filter(isNew).flatMap((endpoint) => unknownNodeNotes(endpoint, before)),
+    ...after.hostEndpoints.filter(isNew).flatMap((endpoint) => unknownNodeNotes(endpoint, nodes)),
     ...workloadNotes(effects),
     ...hostNotes(effects, before),
     ...changedBeforeRouting(before.resources, after).map((endpoint) => earlyNote(endpoint, after, host)),
@@ -204,8 +206,16 @@ function idleNotes(policies: readonly AnyPolicy[], resources: PolicyResources): 
   });
 }
 
-function unknownNodeNotes({ metadata, spec }: HostEndpoint, { nodes }: ReadPolicy): readonly string[] {
-  const names = nodes.map((node) => node.metadata.name);
+/** With those of the same command: a file may contain a Node and its HostEndpoint. */
+function nodeNames({ nodes }: ReadPolicy, written: WrittenRecords): readonly string[] {
+  const before = nodes.map(({ metadata }) => metadata.name).filter((name) => !written.has(NODE.key({ name })));
+  const made = [...written].flatMap(([key, value]) => {
+    return value === undefined || !key.startsWith(NODE.prefix()) ? [] : NODE.codec.read(value, key).metadata.name;
+  });
+  return [...before, ...made];
+}
+
+function unknownNodeNotes({ metadata, spec }: HostEndpoint, names: readonly string[]): readonly string[] {
   if (spec.node === undefined || names.includes(spec.node)) return [];
   const nearest = nearestName(spec.node, names);
   const hint = nearest === undefined ? "" : `; did you mean ${quoted(nearest)}?`;
@@ -240,16 +250,16 @@ function countedWorkloads(endpoints: readonly WorkloadEndpoint[]): string {
 function hostNotes(effects: readonly PolicyEffect[], { configurations }: ReadPolicy): readonly string[] {
   const hosts = Map.groupBy(
     effects.filter(({ endpoint }) => endpoint.kind === "HostEndpoint"),
-    ({ endpoint, kind }) => `${kind} ${endpoint.metadata.name}`,
+    ({ endpoint, kind, isRestOpen }) => `${kind} ${isRestOpen} ${endpoint.metadata.name}`,
   );
   return Array.from(hosts.values()).flatMap((own) => {
     const [first] = own;
     if (first === undefined) return [];
-    const { endpoint, kind } = first;
+    const { endpoint, kind, isRestOpen } = first;
     const { node = "" } = endpoint.spec;
     const directions = own.map(({ direction }) => direction);
-    const what = `${kind} ${directions.join(" and ")} of host ${node} (hostendpoint/${endpoint.metadata.name})`;
-    if (kind !== "closes") return [what];
+    const where = `${directions.join(" and ")} of host ${node} (hostendpoint/${endpoint.metadata.name})`;
+    if (kind !== "closes") return [`${kind} ${where}`];
     const settings = nodeAgentSettings(configurations, node);
     const ports = (direction: Direction) => {
       const { failsafeInboundHostPorts: incoming, failsafeOutboundHostPorts: outgoing } = settings;
@@ -257,7 +267,11 @@ function hostNotes(effects: readonly PolicyEffect[], { configurations }: ReadPol
       return `${direction}: ${open.length === 0 ? "none" : listed(open.map(({ protocol, port }) => `${protocol} ${port}`))}`;
     };
     const safe = directions.map(ports).join("; ");
-    return [`${what}: nothing is allowed but failsafe ports (${safe}) and what policies allow`];
+    return [
+      isRestOpen
+        ? `restricts ${where}: rules deny a part, everything else stays open, and so do failsafe ports (${safe})`
+        : `closes ${where}: nothing is allowed but failsafe ports (${safe}) and what policies allow`,
+    ];
   });
 }
 

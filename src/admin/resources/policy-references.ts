@@ -27,7 +27,7 @@ async function checkTier(store: Datastore, name: string): Promise<readonly Probl
 function checkServices(store: Datastore, spec: Policy["spec"]): readonly Problem[] {
   if (store.isOrchestratorApi) return [];
   const message =
-    "is not supported with this datastore, which does not contain services; use a selector, or the orchestrator's API as the datastore";
+    "is not supported with this datastore, which does not contain services; use a selector, or the Kubernetes API as the datastore";
   const of = (rules: readonly PolicyRule[] = [], path: string) =>
     rules.flatMap((rule, index) =>
       (["source", "destination"] as const).flatMap((side): Problem[] => {

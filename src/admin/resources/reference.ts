@@ -32,10 +32,6 @@ export interface Selection {
 export function kindNamed(word: string): AdminKind {
   const found = findKind(ADMIN_KINDS, word) ?? kindWithAlias(word);
   if (found) return found;
-  if (/^containers?$/i.test(word)) {
-    const kinds = "use workloadendpoint for running containers, containerlabels for their labels";
-    throw new UsageError(`Unknown kind ${quoted(word)}; ${kinds}`);
-  }
   const other = MANIFEST.test(word) ? `did you mean "-f ${word}"?` : kubectlHint(word);
   const nearest = nearestName(
     word,

@@ -69,7 +69,7 @@ export function followerOfBgp(environment: Environment, means: BgpMeans): Follow
       if (kube === undefined) {
         throw new PluginError(
           "config-invalid",
-          "the network config gives no access to the orchestrator's API: use a file instead of a Secret",
+          "the network config gives no access to the Kubernetes API: use a file instead of a Secret",
         );
       }
       const client = await openClient(kube);

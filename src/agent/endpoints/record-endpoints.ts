@@ -29,7 +29,7 @@ export async function recordEndpoints(
 ): Promise<void> {
   const { access, nodeName = network.node } = network.orchestrator;
   if (access === undefined) {
-    throw new PluginError("config-invalid", "the network config gives no access to the orchestrator's API", {
+    throw new PluginError("config-invalid", "the network config gives no access to the Kubernetes API", {
       details: 'add "kubernetes": {"kubeconfig": …} to it: the endpoints of pods are recorded from there',
     });
   }

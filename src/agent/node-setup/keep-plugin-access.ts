@@ -117,7 +117,7 @@ async function renewIfNeeded(
   if (token !== undefined && means.now() < due && (await isOfCurrentNode(means, token, signal))) return undefined;
   const renewed = await means.requestToken(signal);
   means.placeToken(renewed.token);
-  means.log(`Renewed ${means.title} to the orchestrator's API, until ${new Date(renewed.expires).toISOString()}`);
+  means.log(`Renewed ${means.title} to the Kubernetes API, until ${new Date(renewed.expires).toISOString()}`);
   return renewed;
 }
 

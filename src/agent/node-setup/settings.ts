@@ -51,7 +51,7 @@ export function readInstallSettings(environment: Environment): InstallSettings {
     throw invalid(
       "KUBERNETES_SERVICE_HOST",
       "or KUBERNETES_SERVICE_PORT is not set",
-      "run it in a pod, or set both to the address of the orchestrator's API",
+      "run it in a pod, or set both to the address of the Kubernetes API",
     );
   }
   const etcdEndpoints = etcdEndpointsIn(value("ETCD_ENDPOINTS"));

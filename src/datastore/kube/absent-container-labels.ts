@@ -17,7 +17,7 @@ export const absentContainerLabels: KindMapping = {
 function refuse(key: string): never {
   throw new PluginError(
     "resource-invalid",
-    `Cannot write ContainerLabels ${quoted(nameInKey(key))}: with the orchestrator's API as the datastore all workloads are pods`,
+    `Cannot write ContainerLabels ${quoted(nameInKey(key))}: with the Kubernetes API as the datastore all workloads are pods`,
     { details: 'use "kubectl label pod"' },
   );
 }

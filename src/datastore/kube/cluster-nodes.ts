@@ -165,7 +165,7 @@ function textsIn(fields: Readonly<Record<string, unknown>>): Texts {
 function notOurs(key: string, action: string, fix: string): PluginError {
   return new PluginError(
     "resource-invalid",
-    `Cannot ${action} Node ${quoted(nameInKey(key))}: with the orchestrator's API as the datastore, a Node is the node of the cluster`,
+    `Cannot ${action} Node ${quoted(nameInKey(key))}: with the Kubernetes API as the datastore, a Node is the node of the cluster`,
     { details: fix },
   );
 }

@@ -60,7 +60,7 @@ function reportOnce(report: (problem: string) => void): (problem: PluginError) =
     if (reported.size >= REASONS_REMEMBERED) reported.clear();
     reported.add(message);
     const remedy = details === "" ? "" : ` (${details})`;
-    report(`Cannot copy records of the orchestrator's API, so that every ADD reads them: ${message}${remedy}`);
+    report(`Cannot copy records of the Kubernetes API, so that every ADD reads them: ${message}${remedy}`);
   };
 }
 

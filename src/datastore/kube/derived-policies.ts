@@ -78,7 +78,7 @@ function requireOwn(key: string): string {
   if (!isDerived(key)) return key;
   throw new PluginError(
     "resource-invalid",
-    `Cannot write ${quoted(key)}: with the orchestrator's API as the datastore, policies named ${ORCHESTRATOR_POLICY}* are derived from its own NetworkPolicies`,
+    `Cannot write ${quoted(key)}: with the Kubernetes API as the datastore, policies named ${ORCHESTRATOR_POLICY}* are derived from its own NetworkPolicies`,
     { details: `change the NetworkPolicy of networking.k8s.io with kubectl, or use another name` },
   );
 }

@@ -46,7 +46,7 @@ function readOnly(prefix: string): Pick<KindMapping, "prefix" | "create" | "upda
   const refuse = (key: string): never => {
     throw new PluginError(
       "resource-invalid",
-      `Cannot write ${quoted(key)}: with the orchestrator's API as the datastore, profiles are derived from namespaces and service accounts`,
+      `Cannot write ${quoted(key)}: with the Kubernetes API as the datastore, profiles are derived from namespaces and service accounts`,
       { details: "label the namespace or the service account instead" },
     );
   };

@@ -71,7 +71,7 @@ export interface KindMapping {
 export function mappingOf(mappings: readonly KindMapping[], key: string): KindMapping {
   const found = mappings.find(({ prefix }) => key.startsWith(prefix));
   if (found) return found;
-  throw new PluginError("internal", `Cannot store ${quoted(key)} in the orchestrator's API: no kind has this key`);
+  throw new PluginError("internal", `Cannot store ${quoted(key)} in the Kubernetes API: no kind has this key`);
 }
 
 /** The kinds that may have keys below the prefix, each with the prefix of its own keys. */

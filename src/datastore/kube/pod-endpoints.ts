@@ -272,14 +272,14 @@ function escaped(name: string): string {
 function withoutPod(key: string): PluginError {
   return new PluginError(
     "container-unknown",
-    `Cannot record ${quoted(key)} in the orchestrator's API: there is no such pod, and an endpoint is a pod there`,
+    `Cannot record ${quoted(key)} in the Kubernetes API: there is no such pod, and an endpoint is a pod there`,
   );
 }
 
 function otherInterface(key: string, ifname: string): PluginError {
   return new PluginError(
     "config-invalid",
-    `Cannot record ${quoted(key)} in the orchestrator's API: a pod has one endpoint there, of interface "${INTERFACE}", not "${ifname}"`,
+    `Cannot record ${quoted(key)} in the Kubernetes API: a pod has one endpoint there, of interface "${INTERFACE}", not "${ifname}"`,
     { details: 'set "datastore_type" to "etcdv3" for pods with several interfaces' },
   );
 }

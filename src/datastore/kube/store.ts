@@ -280,10 +280,7 @@ class KubeDatastore implements Datastore {
       if (change.kind !== "create") return { kind: "refused", reason: "missing" };
       // The kind knows why it cannot be stored.
       mapping.create(key, change.value, undefined);
-      throw new PluginError(
-        "internal",
-        `Cannot store ${quoted(key)} in the orchestrator's API: there is no place for it`,
-      );
+      throw new PluginError("internal", `Cannot store ${quoted(key)} in the Kubernetes API: there is no place for it`);
     }
     const revision = change.kind === "create" ? undefined : change.revision;
     let existing = revision === undefined && !mapping.existsBefore ? undefined : this.known.find(key, revision);

@@ -23,6 +23,8 @@ export interface ExplainedSide {
   readonly decidedBy?: Decider;
   /** Those that apply, in the order of their evaluation. */
   readonly policies: readonly AppliedPolicy[];
+  /** Of a packet to a failsafe port: what would decide if the port were not one. */
+  readonly withoutFailsafe?: Pick<ExplainedSide, "verdict" | "reason" | "decidedBy" | "policies">;
 }
 
 export interface ExplainedHostEndpoint {
@@ -80,15 +82,33 @@ export function hostEndpointSide(
   hostEndpoint: ExplainedHostEndpoint,
   resources: PolicyResources,
 ): ExplainedSide {
+  const { direction, withoutFailsafe } = judgement;
+  const side = { direction, hostEndpoint, ...hostDecision(packet, judgement, resources) };
+  if (withoutFailsafe === undefined) return side;
+  const otherwise = hostDecision(packet, withoutFailsafe, resources);
+  return {
+    ...side,
+    reason: `${side.reason}; without it: ${otherwiseWords(otherwise)}`,
+    withoutFailsafe: otherwise,
+  };
+}
+
+type HostDecision = NonNullable<ExplainedSide["withoutFailsafe"]>;
+
+function hostDecision(packet: Packet, judgement: InterfaceJudgement, resources: PolicyResources): HostDecision {
   const { direction, verdict, evaluated } = judgement;
   return {
-    direction,
-    hostEndpoint,
     verdict,
     reason: hostReason(packet, judgement),
     ...deciderField(evaluated.at(-1)?.reason),
     policies: evaluated.flatMap((each) => appliedPolicies(each, direction, resources)),
   };
+}
+
+/** `allowed by GlobalNetworkPolicy "ssh", ingress rule 1 …`, or `denied because no rule …`. */
+function otherwiseWords({ verdict, reason, decidedBy }: HostDecision): string {
+  const isRuleOfPolicy = decidedBy?.rule !== undefined && decidedBy.kind !== "Profile";
+  return `${verdict === "allow" ? "allowed" : "denied"} ${isRuleOfPolicy ? "by" : "because"} ${reason}`;
 }
 
 function hostReason(packet: Packet, { stage, direction, endpoint, evaluated }: InterfaceJudgement): string {

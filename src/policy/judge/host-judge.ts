@@ -54,7 +54,11 @@ export interface InterfaceJudgement {
   readonly stage: "doNotTrack" | "preDNAT" | "neighbour discovery" | "failsafe" | "policies" | "applyOnForward";
   /** The policies that were evaluated, stage by stage. Only the last one can have a reason for the verdict. */
   readonly evaluated: readonly EvaluatedPolicies[];
+  /** What would decide if the port of the packet were not a failsafe port. Present if and only if that is the stage. */
+  readonly withoutFailsafe?: InterfaceJudgement;
 }
+
+type FailsafePort = HostFacts["settings"]["failsafeInboundHostPorts"][number];
 
 export type EvaluatedPolicies = Pick<Judgement, "policies" | "passes"> & { readonly reason?: Reason };
 
@@ -111,7 +115,9 @@ export function judgeInterface(judged: InterfacePacket, resources: PolicyResourc
     }
   }
   const last = isForwarded ? forwarded(judged, resources) : ofHost(judged, resources);
-  return { endpoint, direction, ...last, evaluated: [...evaluated, ...last.evaluated] };
+  const judgement = { endpoint, direction, ...last, evaluated: [...evaluated, ...last.evaluated] };
+  if (last.stage !== "failsafe") return judgement;
+  return { ...judgement, withoutFailsafe: judgeInterface(withoutItsFailsafe(judged), resources) };
 }
 
 /** doNotTrack, then preDNAT policies. What one of them accepts, no later policy of the endpoint judges. */
@@ -153,12 +159,24 @@ function hasOption(policy: AnyPolicy, option: "doNotTrack" | "preDNAT" | "applyO
   return policy.kind === "GlobalNetworkPolicy" && policy.spec[option];
 }
 
-function isFailsafe({ packet, direction, settings }: InterfacePacket): boolean {
-  const { failsafeInboundHostPorts, failsafeOutboundHostPorts } = settings;
-  const ports = direction === "ingress" ? failsafeInboundHostPorts : failsafeOutboundHostPorts;
-  return ports.some(
-    ({ protocol, port }) => protocolNumber(protocol) === packet.protocol && port === packet.destinationPort,
-  );
+function isFailsafe(judged: InterfacePacket): boolean {
+  return judged.settings[failsafeField(judged)].some((port) => isPortOf(port, judged.packet));
+}
+
+/** The same packet, as if the administrator had removed its port from the failsafe ports. */
+function withoutItsFailsafe(judged: InterfacePacket): InterfacePacket {
+  const { packet, settings } = judged;
+  const field = failsafeField(judged);
+  const others = settings[field].filter((port) => !isPortOf(port, packet));
+  return { ...judged, settings: { ...settings, [field]: others } };
+}
+
+function failsafeField({ direction }: InterfacePacket) {
+  return direction === "ingress" ? "failsafeInboundHostPorts" : "failsafeOutboundHostPorts";
+}
+
+function isPortOf({ protocol, port }: FailsafePort, packet: Packet): boolean {
+  return protocolNumber(protocol) === packet.protocol && port === packet.destinationPort;
 }
 
 function isReplyOfFailsafe({ packet, direction, settings }: InterfacePacket): boolean {

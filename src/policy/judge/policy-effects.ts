@@ -20,6 +20,8 @@ export interface PolicyEffect {
   readonly direction: Direction;
   /** `changes`: it was restricted, and is restricted in another way. */
   readonly kind: "closes" | "opens" | "changes";
+  /** Of host endpoints: rules restrict it, but what no rule with criteria matches is allowed. */
+  readonly isRestOpen: boolean;
 }
 
 /** `always`: a network config asks for policy, so that there is a table before the first policy. */
@@ -44,8 +46,11 @@ export function policyEffects(
       (["ingress", "egress"] as const).flatMap((direction): readonly PolicyEffect[] => {
         const endpoint = right ?? left;
         if (endpoint === undefined) return [];
-        const kind = effectBetween(former.at(left, direction), present.at(right, direction));
-        return kind === undefined ? [] : [{ endpoint, direction, kind }];
+        const applied = present.at(right, direction);
+        const kind = effectBetween(former.at(left, direction), applied);
+        return kind === undefined
+          ? []
+          : [{ endpoint, direction, kind, isRestOpen: endpoint.kind === "HostEndpoint" && applied.isRestOpen() }];
       }),
     );
 }
@@ -114,6 +119,8 @@ function pairsOf(before: readonly AnyEndpoint[], after: readonly AnyEndpoint[]):
 /** What decides in one direction of an endpoint. */
 interface Applied {
   readonly isOpen: boolean;
+  /** What no rule with criteria matches is allowed. */
+  readonly isRestOpen: () => boolean;
   readonly deciders: readonly unknown[];
 }
 
@@ -200,19 +207,28 @@ class AppliedPolicies {
 
   /** Without an endpoint nothing is restricted. */
   at(endpoint: AnyEndpoint | undefined, direction: Direction): Applied {
-    if (endpoint === undefined || !this.isEnforcedFor(endpoint)) return { isOpen: true, deciders: [] };
+    if (endpoint === undefined || !this.isEnforcedFor(endpoint))
+      return { isOpen: true, isRestOpen: () => true, deciders: [] };
     const type = direction === "ingress" ? "Ingress" : "Egress";
     const selecting = this.placed.get(endpoint) ?? this.selecting(this.labelsOf(endpoint));
     this.placed.set(endpoint, selecting);
     const applying = selecting.filter(({ types }) => types.includes(type));
     const profiles = (endpoint.spec.profiles ?? []).flatMap((name) => profileNamed(name, this.resources) ?? []);
-    const ofTiers = this.opennessOfTiers(
+    const tiers = tiersOf(
       applying.map(({ policy }) => policy),
-      direction,
-    );
+      this.resources,
+    ).map(({ policies, defaultAction }) => ({
+      rules: policies.flatMap(({ spec }) => spec[direction] ?? []),
+      defaultAction,
+    }));
     const rules = profiles.flatMap((profile) => profileRules(profile, endpoint, direction, this.resources));
+    const ofTiers = opennessOfTiers(tiers);
+    const rest = () => opennessOfTiers(tiers.map((tier) => ({ ...tier, rules: tier.rules.filter(matchesEverything) })));
+    const isOpen = (openness: Openness, ofProfiles: readonly PolicyRule[]) =>
+      (openness === "passed" ? opennessOf(ofProfiles) : openness) === "open";
     return {
-      isOpen: ofTiers === "passed" ? opennessOf(rules) === "open" : ofTiers === "open",
+      isOpen: isOpen(ofTiers, rules),
+      isRestOpen: () => isOpen(rest(), rules.filter(matchesEverything)),
       deciders: [...applying.map(({ stored }) => stored), ...(ofTiers === "passed" ? profiles : [])],
     };
   }
@@ -235,15 +251,6 @@ class AppliedPolicies {
     const more = this.others.filter(({ selects }) => selects(labels));
     return [...kept, ...more].toSorted((left, right) => comparePolicies(left.policy, right.policy));
   }
-
-  private opennessOfTiers(policies: readonly AnyPolicy[], direction: Direction): Openness {
-    for (const { policies: members, defaultAction } of tiersOf(policies, this.resources)) {
-      const openness = opennessOf(members.flatMap(({ spec }) => spec[direction] ?? []));
-      if (openness === "undecided" && defaultAction === "Deny") return "restricted";
-      if (openness === "open" || openness === "restricted") return openness;
-    }
-    return "passed";
-  }
 }
 
 interface AppliedPolicy {
@@ -255,6 +262,20 @@ interface AppliedPolicy {
 
 /** `passed`: to the next tier or the profiles, whatever the packet. `undecided`: no rule decides about every packet, and none denies any. */
 type Openness = "open" | "restricted" | "passed" | "undecided";
+
+function opennessOfTiers(tiers: readonly TierRules[]): Openness {
+  for (const { rules, defaultAction } of tiers) {
+    const openness = opennessOf(rules);
+    if (openness === "undecided" && defaultAction === "Deny") return "restricted";
+    if (openness === "open" || openness === "restricted") return openness;
+  }
+  return "passed";
+}
+
+interface TierRules {
+  readonly rules: readonly PolicyRule[];
+  readonly defaultAction: "Deny" | "Pass";
+}
 
 /** What some rules allow is open whatever comes after them; a rule that denies or passes some packets restricts. */
 function opennessOf(rules: readonly PolicyRule[]): Openness {

@@ -18,7 +18,7 @@ const KEPT: ReadonlySet<string> = new Set(["imagePullSecrets", "kubernetesServic
 const OF_OPERATOR = ["resources", "tolerations", "nodeSelector", "podAnnotations", "affinity"] as const;
 
 const NO_MEANING: Readonly<Record<string, string>> = {
-  apiServer: "the orchestrator's API serves the resources itself",
+  apiServer: "the Kubernetes API serves the resources itself",
   certs: "the components have no certificates of their own",
   [identity.adminTool]: "the admin tool is part of the one image",
   [`${identity.product}Operator`]: "the image of the operator is that of the release; operator.image sets another one",

@@ -186,10 +186,10 @@ function leftOut(entries: readonly Entry[]): readonly string[] {
   const profiles = named(PROFILE.plural).filter((name) => !isDerived(name));
   return [
     ...profiles.map(
-      (name) => `Profile ${quoted(name)} is left out: the orchestrator's API has only those of namespaces and accounts`,
+      (name) => `Profile ${quoted(name)} is left out: the Kubernetes API has only those of namespaces and accounts`,
     ),
     ...named(CONTAINER_LABELS.plural).map(
-      (name) => `ContainerLabels ${quoted(name)} is left out: all workloads of the orchestrator's API are pods`,
+      (name) => `ContainerLabels ${quoted(name)} is left out: all workloads of the Kubernetes API are pods`,
     ),
   ];
 }

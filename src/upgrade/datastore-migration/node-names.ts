@@ -28,7 +28,7 @@ export function nodeNames(nodes: readonly Node[]): {
     obstacles: [
       ...unknown.map(({ metadata: { name } }) => ({
         message: `Node ${quoted(name)} does not say which node of the orchestrator it is`,
-        remedy: `let its agent register it with access to the orchestrator's API, add spec.orchRefs [{"orchestrator":"k8s","nodeName":"NAME"}], or delete it`,
+        remedy: `let its agent register it with access to the Kubernetes API, add spec.orchRefs [{"orchestrator":"k8s","nodeName":"NAME"}], or delete it`,
       })),
       ...shared.map(([name, members]) => ({
         message: `Nodes ${members.map(([each]) => quoted(each)).join(" and ")} are both node ${quoted(name)} of the orchestrator`,

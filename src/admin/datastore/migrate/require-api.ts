@@ -5,7 +5,7 @@ export function requireApi({ kind }: DatastoreSettings, action: string): void {
   if (kind === "orchestrator") return;
   throw new PluginError(
     "config-invalid",
-    `Cannot ${action} the ${kind} datastore: the data move to the orchestrator's API`,
+    `Cannot ${action} the ${kind} datastore: the data move to the Kubernetes API`,
     { details: "select it with --datastore-type kubernetes" },
   );
 }
