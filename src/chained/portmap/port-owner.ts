@@ -57,7 +57,7 @@ function nameIn(args: string): string | undefined {
 }
 
 /** As runtimes show it. */
-function shortId(containerId: string): string {
+export function shortId(containerId: string): string {
   return /^[0-9a-f]{64}$/.test(containerId) ? containerId.slice(0, 12) : containerId;
 }
 
