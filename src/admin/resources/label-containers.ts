@@ -3,6 +3,7 @@
  * ContainerLabels, which is created with the first of them and deleted with the last.
  */
 import { createHash } from "node:crypto";
+import { listed } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
@@ -26,6 +27,7 @@ import { withDatastore } from "../datastore/open.ts";
 import { CONTAINER_LABELS_ROW, readContainerEndpoints, readContainerLabels } from "../kinds/container-labels.ts";
 import { nameOfNode } from "../node/node-name.ts";
 import type { Option } from "../option.ts";
+import { namedBy, workloadNames } from "../workload-names.ts";
 import type { ActionResult } from "./action-result.ts";
 import { surroundingsOf } from "./dry-run.ts";
 import { forEachResource } from "./for-each-resource.ts";
@@ -62,11 +64,17 @@ export function parseContainers(given: Given): LabelledContainers | undefined {
   const [name, ...rest] = path.length === 0 ? others : [path.join("/"), ...others];
   if (!name || name.includes("=")) throw new UsageError(`The name of the ${word} is required`);
   if (!isRuntimeName(name)) {
-    throw new UsageError(`${quoted(name)} is not the name of a ${word}: ${RUNTIME_NAME_RULE}`);
+    throw new UsageError(`${quoted(name)} is not the name of a ${word}: ${RUNTIME_NAME_RULE}${hintOfNamespace(name)}`);
   }
   if (given.values.has("namespace")) throw new UsageError(`A ${word} has no namespace; remove --namespace`);
   if (word === "network") refuseNodeOption(given);
   return { word, name, change: keyChangeOf("label", rest, given) };
+}
+
+function hintOfNamespace(name: string): string {
+  const afterNamespace = name.slice(name.lastIndexOf("/") + 1);
+  if (!name.includes("/") || !isRuntimeName(afterNamespace)) return "";
+  return `; there are no namespaces: leave out ${quoted(name.slice(0, -afterNamespace.length))}`;
 }
 
 type ContainerWord = (typeof CONTAINER_WORDS)[number];
@@ -161,6 +169,7 @@ async function labelOnce(store: Datastore, { target, change }: Labelling, contex
   const isEmpty = Object.keys(labels).length === 0;
   if (existing === undefined) {
     if (isEmpty) return { action: "unchanged" };
+    await refuseId(store, target);
     const name = freeName(target, all);
     const given = givenResource(kind, decoded(name, { ...target, labels }), USUAL_NAMESPACE);
     const options = { mode: "create", now: () => context.now(), uuid: () => context.uuid() } as const;
@@ -185,6 +194,29 @@ async function labelOnce(store: Datastore, { target, change }: Labelling, contex
     },
   );
   return { ...changed, name: { name } };
+}
+
+/** An ID changes with each restart. A name may begin as one: it is that of a container if a record or a running container says so. */
+async function refuseId(store: Datastore, { node, container }: LabelTarget): Promise<void> {
+  if (container === undefined) return;
+  const here = (await readContainerEndpoints(store)).filter(({ spec }) => spec.node === node);
+  const named = namedBy(container, here, workloadNames);
+  if (named.length === 0 || named.some(({ spec }) => spec.workload === container)) return;
+  const names = [...new Set(named.flatMap(({ spec }) => spec.workload ?? []))];
+  const [only, ...others] = names;
+  const which =
+    only === undefined
+      ? "a container to which its runtime gave no name"
+      : `container ${listed(names.map((name) => quoted(name)))}`;
+  const details =
+    only === undefined
+      ? "label its network instead, or start it with a name"
+      : others.length > 0
+        ? "give the name of one of them"
+        : `give its name: ${identity.adminTool} label container ${only} …`;
+  throw new PluginError("resource-invalid", `Cannot label container ${quoted(container)}: it is the ID of ${which}`, {
+    details,
+  });
 }
 
 /** For a resource to create: nobody else's labels are replaced. */
@@ -240,20 +272,10 @@ function noteOfContainer(
   const here = endpoints.filter(({ spec }) => spec.node === node);
   const names = here.flatMap((endpoint) => containerOf(endpoint)?.container ?? []);
   if (names.includes(container)) return undefined;
-  const { workload } =
-    here.find(({ spec }) => isShortId(container) && spec.containerID?.startsWith(container))?.spec ?? {};
-  if (workload !== undefined) {
-    return `${quoted(container)} is the ID of container ${quoted(workload)}, and changes with each restart: give its name`;
-  }
   return [
     `node ${quoted(node)} has no container ${quoted(container)} in a network of ${identity.product} now: the labels apply when it is started`,
     `for a container of a podman pod, give the name of the pod${guess(container, names)}`,
   ].join("; ");
-}
-
-/** Runtimes show at least so much of an ID. */
-function isShortId(text: string): boolean {
-  return /^[0-9a-f]{12,64}$/.test(text);
 }
 
 function guess(wanted: string, names: readonly string[]): string {
