@@ -33,12 +33,17 @@ const ARGS = { container: "IgnoreUnknown=1;K8S_POD_NAME=web", pod: "K8S_POD_NAME
 const NO_OWNERS = { owners: [], unreadable: [] };
 
 describe("networkUsers()", () => {
-  test.each(["", ARGS.container, ARGS.pod])("counts a container with a link and host ports once, called by %j", (args) => {
-    const links = [link("eth0"), link(OWN, `pods/${LONG_ID}/eth0`), link(`${OWN}a`, `other/${LONG_ID}/eth1`)];
-    const owners = [owner("pods", LONG_ID, args), owner("other", LONG_ID, args)];
+  test.each(["", ARGS.container, ARGS.pod])(
+    "counts a container with a link and host ports once, called by %j",
+    (args) => {
+      const links = [link("eth0"), link(OWN, `pods/${LONG_ID}/eth0`), link(`${OWN}a`, `other/${LONG_ID}/eth1`)];
+      const owners = [owner("pods", LONG_ID, args), owner("other", LONG_ID, args)];
 
-    expect(networkUsers(links, { owners, unreadable: [] })).toEqual([{ kind: "link", containerId: LONG_ID, link: OWN }]);
-  });
+      expect(networkUsers(links, { owners, unreadable: [] })).toEqual([
+        { kind: "link", containerId: LONG_ID, link: OWN },
+      ]);
+    },
+  );
 
   test.each([
     ["", "d05921e6aaea"],

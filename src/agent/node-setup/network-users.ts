@@ -2,9 +2,10 @@
  * Which containers of this host use the network, for whoever removes it: those with a link of our plugin, and those of
  * other plugins whose ports our portmap publishes. Found without the datastore, which only gives them their names.
  */
-import { isSameContainer, ownerOf, shortId } from "../../chained/portmap/port-owner.ts";
+import { isSameContainer, ownerOf } from "../../chained/portmap/port-owner.ts";
 import type { RunningOwners } from "../../chained/portmap/running-owners.ts";
 import { isJsonObject } from "../../cni/json.ts";
+import { shortContainerId } from "../../cni/names.ts";
 import { counted, listed } from "../../counted.ts";
 import type { Entry } from "../../datastore/datastore.ts";
 import { identity } from "../../identity.ts";
@@ -49,7 +50,7 @@ function containerIn(alias: string): string {
 
 /** Of an owner's name: a pod's contains a slash. */
 function containerNameIn(name: string): string {
-  return shortId(name.split("/").slice(1, -1).join("/")) || name;
+  return shortContainerId(name.split("/").slice(1, -1).join("/")) || name;
 }
 
 const MOST_NAMES = 10;
@@ -57,9 +58,7 @@ const MOST_NAMES = 10;
 /** `endpoints`: those that could be read. "2 containers use it: db, web". */
 export function describeUsers(users: readonly NetworkUser[], endpoints: readonly Entry[]): string {
   const known = endpoints.flatMap((entry) => endpointNameIn(entry) ?? []);
-  const names = users
-    .map((user) => nameOf(user, known))
-    .toSorted((left, right) => left.localeCompare(right, "en"));
+  const names = users.map((user) => nameOf(user, known)).toSorted((left, right) => left.localeCompare(right, "en"));
   const verb = users.length === 1 ? "uses" : "use";
   return `${counted(users.length, "container")} ${verb} it: ${listed(names, MOST_NAMES)}`;
 }
@@ -100,7 +99,7 @@ function nameOf(user: NetworkUser, known: readonly EndpointName[]): string {
       const endpoint = known.find(
         (each) => (containerId !== "" && each.containerId === containerId) || each.link === link,
       );
-      return endpoint?.name ?? (shortId(containerId) || link);
+      return endpoint?.name ?? (shortContainerId(containerId) || link);
     }
   }
 }
