@@ -39,10 +39,7 @@ describe("kindNamed()", () => {
     ["Service", "it is a kind of Kubernetes: use kubectl (kubectl get services)"],
     ["ing", "it is a kind of Kubernetes: use kubectl (kubectl get ingresses)"],
     ["ep", "it is a kind of Kubernetes: use kubectl (kubectl get endpoints)"],
-    [
-      "containers",
-      "containers are those of the runtime (podman ps); their endpoints in the network are workloadendpoints",
-    ],
+    ["containers", "use workloadendpoint for running containers, containerlabels for their labels"],
     ["p2.yaml", 'did you mean "-f p2.yaml"?'],
     ["netpoll", 'did you mean "netpol"?'],
     ["nodess", 'did you mean "nodes"?'],

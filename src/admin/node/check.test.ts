@@ -89,12 +89,12 @@ describe("node check", () => {
   });
 
   type Demand = PolicyDemand | { readonly unknown: string };
-  const db: PolicyDemand = { workloads: ["default/db"], hostEndpoints: [] };
+  const db: PolicyDemand = { workloads: ["db"], hostEndpoints: [] };
   const POLICY_CASES: readonly (readonly [AgentState, boolean, boolean, Demand, string, string, string])[] = [
     ["running", true, true, NO_DEMAND, "ok", "ok", "in place"],
     ["running", false, false, NO_DEMAND, "ok", "ok", "nothing to enforce"],
     ["running", false, true, NO_DEMAND, "ok", "failed", "policy.type"],
-    ["running", false, false, db, "ok", "failed", "policies select 1 container of this host (default/db), and nothing"],
+    ["running", false, false, db, "ok", "failed", "policies select 1 container of this host (db), and nothing"],
     ["stopped", true, false, db, "failed", "ok", "in place"],
     ["stopped", false, false, db, "failed", "failed", "nothing enforces them"],
     ["stopped", false, false, NO_DEMAND, "failed", "ok", "nothing to enforce"],
@@ -170,7 +170,7 @@ describe("node check", () => {
       const { code, stdout } = await run({}, policy("role == 'db'"));
 
       expect(code).toBe(1);
-      expect(stdout).toMatch(/^failed +network policy +policies select 1 container of this host \(default\/db\)/m);
+      expect(stdout).toMatch(/^failed +network policy +policies select 1 container of this host \(db\)/m);
     });
 
     test.each([

@@ -114,7 +114,7 @@ describe("a published port of this host", () => {
         'Leads to:   192.0.2.2:8080 is web:80 (10.0.0.5, published port of node "here")',
         "Verdict:    denied",
         "",
-        "Ingress of default/web: denied",
+        "Ingress of web: denied",
         '  Because:    no rule of the policy that applies in tier "default" matches, so the tier denies it',
         "  Policies:   1.   NetworkPolicy default/closed   tier default   no rule matches",
         "",
@@ -132,7 +132,7 @@ describe("a published port of this host", () => {
     expect(packets[0]).toMatchObject({
       verdict: "allow",
       to: { address: "192.0.2.2", node: "here" },
-      target: { address: "10.0.0.5", workload: "default/web", port: 80, by: 'published port of node "here"' },
+      target: { address: "10.0.0.5", workload: "web", port: 80, by: 'published port of node "here"' },
       packet: { destinationPort: 8080 },
     });
   });
@@ -206,7 +206,7 @@ test("a floating IP leads to its workload, also for the workload itself, whose b
   const { stdout } = await explain("--from web --to 203.0.113.80 --port 80");
 
   expect(stdout).toContain("Leads to:   203.0.113.80:80 is web:80 (10.0.0.5, floating IP)\nVerdict:    denied\n");
-  expect(stdout).toContain("Egress of default/web: allowed\n");
+  expect(stdout).toContain("Egress of web: allowed\n");
 });
 
 describe("natOutgoing", () => {
@@ -249,7 +249,7 @@ describe("a port or floating IP that a container of another node uses", () => {
     const spec = { tier: "default", selector: "role == 'client'", types: ["Egress"], egress };
     await put("networkpolicies", "NetworkPolicy", "web-only", spec, { namespace: "default" });
 
-    expect((await explain(USED, { files })).stdout).toContain("Egress of default/client: denied\n");
+    expect((await explain(USED, { files })).stdout).toContain("Egress of client: denied\n");
     expect((await explain("--from client --to web --port 80")).stdout).toContain("Verdict:    allowed\n");
   });
 

@@ -37,7 +37,7 @@ import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { paintStderr } from "../paint.ts";
-import { shortTitleOf } from "../policy/explain-peer.ts";
+import { titleOf } from "../policy/explain-peer.ts";
 import { readThisHost } from "../policy/nat-facts.ts";
 import { printable } from "../printable.ts";
 import { isDryRun } from "./dry-run.ts";
@@ -227,7 +227,7 @@ function workloadNotes(effects: readonly PolicyEffect[]): readonly string[] {
     );
     return Array.from(ways, ([directions, found]) => {
       const endpoints = found.map(([endpoint]) => endpoint);
-      return `${kind} ${directions} of ${countedWorkloads(endpoints)}: ${listed(endpoints.map(shortTitleOf).toSorted())}`;
+      return `${kind} ${directions} of ${countedWorkloads(endpoints)}: ${listed(endpoints.map(titleOf).toSorted())}`;
     });
   });
 }
