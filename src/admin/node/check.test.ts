@@ -6,6 +6,7 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { networkProfileSpec } from "../../model/network-profile.ts";
 import { agentFindings, NO_DEMAND, type PolicyDemand } from "./agent-findings.ts";
 import { findingsOf } from "./check.ts";
 import type { AgentState, HostFacts, PodLinkFacts } from "./host-facts.ts";
@@ -89,7 +90,8 @@ describe("node check", () => {
   });
 
   type Demand = PolicyDemand | { readonly unknown: string };
-  const db: PolicyDemand = { workloads: ["db"], hostEndpoints: [] };
+  const db: PolicyDemand = { ...NO_DEMAND, workloads: ["db"] };
+  const closed: PolicyDemand = { ...NO_DEMAND, closedByProfiles: ["db", "web"], profiles: ["pods"] };
   const POLICY_CASES: readonly (readonly [AgentState, boolean, boolean, Demand, string, string, string])[] = [
     ["running", true, true, NO_DEMAND, "ok", "ok", "in place"],
     ["running", false, false, NO_DEMAND, "ok", "ok", "nothing to enforce"],
@@ -101,7 +103,9 @@ describe("node check", () => {
     ["not used", false, false, NO_DEMAND, "ok", "ok", "nothing to enforce"],
     ["not used", false, false, db, "ok", "failed", "nothing enforces them"],
     ["not used", true, false, db, "failed", "ok", "in place"],
-    ["not used", false, false, { workloads: [], hostEndpoints: ["eth0"] }, "ok", "failed", 'host endpoint "eth0"'],
+    ["not used", false, false, { ...NO_DEMAND, hostEndpoints: ["eth0"] }, "ok", "failed", 'host endpoint "eth0"'],
+    ["running", false, false, closed, "ok", "failed", "profile pods closes 2 containers of this host (db, web), and"],
+    ["not used", true, false, closed, "failed", "ok", "in place"],
     ["not used", false, false, { unknown: "etcd is down" }, "ok", "warning", "unknown: etcd is down"],
   ];
   test.each(POLICY_CASES)(
@@ -154,13 +158,15 @@ describe("node check", () => {
         "workloadendpoints",
         "WorkloadEndpoint",
         `${node}-cni-${workload}1-eth0`,
-        { orchestrator: "cni", node, workload, containerID: `${workload}1`, endpoint: "eth0" },
+        { orchestrator: "cni", node, workload, containerID: `${workload}1`, endpoint: "eth0", profiles: ["pods"] },
         { namespace: "default", labels: { role, [`${identity.labelPrefix}namespace`]: "default" } },
       );
     const policy = (selector: string) =>
       put("networkpolicies", "NetworkPolicy", "only", { selector, types: ["Ingress"] }, { namespace: "default" });
     const run = async (facts: Partial<HostFacts>, ...changes: readonly Change[]) => {
       const store = openMemory();
+      const profile = put("profiles", "Profile", "pods", networkProfileSpec("pods"));
+      await seed(store, profile);
       await seed(store, endpoint("db", "here", "db"), endpoint("web", "there", "web"), ...changes);
       const hostFacts = { ...well, agent: "not used" as const, hasPolicyTable: false, ...facts };
       return runInside(["node", "check"], { hostFacts, store, files, hostName: "here" });
@@ -178,6 +184,17 @@ describe("node check", () => {
       ["of nobody", policy("rol == 'db'")],
     ])("one that selects containers %s is no failure", async (_, change) => {
       expect((await run({}, change)).code).toBe(0);
+    });
+
+    test("a profile that somebody edited closes containers as soon as there is a policy", async () => {
+      const edited = put("profiles", "Profile", "pods", networkProfileSpec("pods"), { labels: { closed: "yes" } });
+
+      expect((await run({}, edited)).code).toBe(0);
+      const { code, stdout } = await run({}, edited, policy("rol == 'db'"));
+      expect(code).toBe(1);
+      expect(stdout).toMatch(
+        /^failed +network policy +profile pods closes 1 container of this host \(db\), and nothing/m,
+      );
     });
 
     test("a host endpoint of this host is not enforced without a table", async () => {

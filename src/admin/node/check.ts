@@ -24,7 +24,8 @@ export const nodeCheck: Command = {
   description: [
     "Runs on the node, as root. Checks IP forwarding, looks for firewall chains that drop forwarded packets, and checks whether",
     "the product's own tables (NAT, floating IPs, spoofing, host ports, policy) and the reverse path filters of pods are in place.",
-    "A node agent that no longer runs is a failure, and so is a policy that selects containers of this host while nothing enforces it;",
+    "A node agent that no longer runs is a failure, and so is a policy that selects containers of this host, or a profile that closes",
+    "them, while nothing enforces it;",
     "the datastore is read for that only if this host has no policy table and its network config does not require one.",
     "Reports each problem with the commands that fix it; changes nothing. The exit code is 1 if a check has failed.",
   ].join("\n"),
@@ -107,7 +108,8 @@ async function demandIn(store: Datastore, node: string): Promise<Demand> {
   const { resources, unreadable } = await readPolicy(store);
   const demand = policyDemand(resources, node);
   const [first] = unreadable;
-  if (first === undefined || demand.workloads.length + demand.hostEndpoints.length > 0) return demand;
+  const { workloads, closedByProfiles, hostEndpoints } = demand;
+  if (first === undefined || workloads.length + closedByProfiles.length + hostEndpoints.length > 0) return demand;
   return { unknown: describeFailure(first.failure), remedy: remedyFor(first.key) };
 }
 
