@@ -141,7 +141,7 @@ export interface Context {
   readHostFacts(): Promise<HostFacts>;
   /** What the kernel of the host can do: each feature was tried, in a namespace of its own. */
   readKernelFeatures(): Promise<KernelFeatures>;
-  /** Whether the node agent of this host serves calls. */
+  /** Whether the node agent of this host runs, also if it has just started and does not serve calls yet. */
   isAgentRunning(): Promise<boolean>;
   /** Sessions of BGP, and routes between nodes. */
   readRoutingFacts(): Promise<RoutingFacts>;
