@@ -246,6 +246,17 @@ describe("node check", () => {
       expect(stdout).toMatch(/^warning +network policy +.*is unknown: .*eth0/m);
     });
 
+    test("a network config that cannot be used does not make a stopped agent superfluous", async () => {
+      const { code, stdout } = await withConfig(
+        { ipam: 1, policy: { type: "k8s" } },
+        { agent: "stopped", podLinks: [] },
+      );
+
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/^failed +node agent +not running/m);
+      expect(stdout).not.toContain("policy.type");
+    });
+
     test("works on a node of Kubernetes whose name cannot be read", async () => {
       const kubernetes = { datastore_type: "kubernetes", kubernetes: { kubeconfig: "/k" } };
       const { code, stdout } = await withConfig({ ...kubernetes, nodename_file: ABSENT_FILE }, { agent: "stopped" });

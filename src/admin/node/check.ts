@@ -1,4 +1,4 @@
-import { findInstalledNetwork } from "../../config/installed-network.ts";
+import { policyRequirement } from "../../config/installed-network.ts";
 import { kubeAccess } from "../../config/kube-access.ts";
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
@@ -67,15 +67,17 @@ interface Circumstances extends Omit<AgentCircumstances, "demand">, SwitchFacts 
   readonly isDatastoreKnown: boolean;
 }
 
-/** What the installed network config says; one that cannot be read is reported by `config check`. */
+/** What the installed network config says; what is wrong with it is reported by `config check`. */
 export async function circumstancesOf(context: Context, given: Given): Promise<Circumstances> {
-  const network = await findInstalledNetwork(context).catch(() => undefined);
-  if (network === undefined)
-    return { hasNetwork: false, isPolicyRequired: false, isDatastoreKnown: await isDatastoreChosen(context, given) };
+  const { network, isPolicyRequired, problem } = await policyRequirement(context);
+  if (network === undefined) {
+    const isDatastoreKnown = await isDatastoreChosen(context, given);
+    return { hasNetwork: problem !== undefined, isPolicyRequired, isDatastoreKnown };
+  }
   const { config } = network.decoded;
   return {
     hasNetwork: true,
-    isPolicyRequired: config.policyType !== undefined,
+    isPolicyRequired,
     allowsFurtherSources: config.features.allowedSourcePrefixes,
     isDatastoreKnown: true,
     ...(kubeAccess(config) === undefined ? {} : { podOfNode: await nodeOrHostName(context, given) }),
