@@ -6,8 +6,9 @@ import { productMapping } from "../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION } from "../../identity.ts";
+import { withClusterVersion } from "../../model/cluster-information.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
-import { CONTAINER_LABELS, ENDPOINT } from "../../model/kinds.ts";
+import { CLUSTER_INFORMATION, CONTAINER_LABELS, ENDPOINT } from "../../model/kinds.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 import { resourceNames } from "./label-containers.ts";
 
@@ -155,6 +156,18 @@ describe("label container", () => {
     expect((await ctl("label container dead role=db")).stdout).toBe("containerlabels/n1.dead labelled\n");
     expect((await ctl("label container dead role=db --node n2")).stdout).toBe("containerlabels/n2.dead labelled\n");
     expect((await ctl("label container beef role-")).stdout).toBe("containerlabels/n1.beef deleted\n");
+  });
+
+  test("says that agents of an earlier release do not count the labels", async () => {
+    const information = withClusterVersion(CLUSTER_INFORMATION.codec.make({ name: "default" }, {}), "v3.1.0");
+    const value = CLUSTER_INFORMATION.codec.write(information);
+    expect((await ctl("label container web a=b")).stderr).toBe("");
+    await store.commit([{ kind: "put", key: CLUSTER_INFORMATION.key({ name: "default" }), value }]);
+
+    const { stdout, stderr } = await ctl("label container web role=web", { version: "v3.2.0" });
+    expect(stdout).toBe("containerlabels/n1.web labelled\n");
+    expect(stderr).toContain("note: node agents of v3.1.0 may not know labels of containers: ");
+    expect((await ctl("label container web tier=x", { version: "v3.1.0" })).stderr).toBe("");
   });
 
   test("says what has the endpoint of a container in a pod of podman", async () => {

@@ -7,6 +7,7 @@ import { listed } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import {
   type ContainerLabels,
   containerOf,
@@ -27,6 +28,8 @@ import { withDatastore } from "../datastore/open.ts";
 import { CONTAINER_LABELS_ROW, readContainerEndpoints, readContainerLabels } from "../kinds/container-labels.ts";
 import { nameOfNode } from "../node/node-name.ts";
 import type { Option } from "../option.ts";
+import { compareWithCluster } from "../version/compare-with-cluster.ts";
+import { versionIn } from "../version/version-check.ts";
 import { namedBy, workloadNames } from "../workload-names.ts";
 import type { ActionResult } from "./action-result.ts";
 import { surroundingsOf } from "./dry-run.ts";
@@ -109,7 +112,9 @@ export async function labelContainers(
         act: async () => {
           const done = await label(noted, { target, change }, work.context);
           if (done.action === "deleted" || done.action === "unchanged") return done;
-          return { ...done, action: "labelled", ...(await noteIfNobody(work.store, target)) };
+          const notes = [await noteIfNobody(work.store, target), await noteOfOlderAgents(work.store, context)];
+          const note = notes.filter((each) => each !== undefined).join("; ");
+          return { ...done, action: "labelled", ...(note === "" ? {} : { note }) };
         },
       }),
     );
@@ -247,10 +252,17 @@ function decoded(name: string, spec: LabelTarget & { readonly labels: Pairs }) {
 }
 
 /** A name that nobody has may be a typing error, or that of a container which is started later. */
-async function noteIfNobody(store: Datastore, target: LabelTarget): Promise<Pick<ActionResult, "note">> {
+async function noteIfNobody(store: Datastore, target: LabelTarget): Promise<string | undefined> {
   const endpoints = await readContainerEndpoints(store);
-  const note = target.container === undefined ? noteOfNetwork(target, endpoints) : noteOfContainer(target, endpoints);
-  return note === undefined ? {} : { note };
+  return target.container === undefined ? noteOfNetwork(target, endpoints) : noteOfContainer(target, endpoints);
+}
+
+/** The version of a cluster is that of its oldest agent. */
+async function noteOfOlderAgents(store: Datastore, { version }: Context): Promise<string | undefined> {
+  const { answers } = await store.read([WANTED_CLUSTER]);
+  const cluster = versionIn(answers[0]?.[0]?.value);
+  if (compareWithCluster(version, cluster).kind !== "tool is newer") return undefined;
+  return `node agents of ${cluster} may not know labels of containers: policies count them on each node from when its agent is ${version}`;
 }
 
 function noteOfNetwork({ network = "" }: LabelTarget, endpoints: readonly WorkloadEndpoint[]): string | undefined {
