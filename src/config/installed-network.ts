@@ -6,7 +6,7 @@
 import { basename } from "node:path";
 import type { Environment } from "../cni/environment.ts";
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
-import { PluginError } from "../errors.ts";
+import { describeFailure, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { parseJson } from "../parse-json.ts";
 import { quoted } from "../quote.ts";
@@ -47,6 +47,26 @@ export async function findInstalledNetwork(reader: Reader): Promise<InstalledNet
     if (config !== undefined) return { file, decoded: decodeInstalled(config, file) };
   }
   return findAgentNetwork(reader);
+}
+
+export interface PolicyRequirement {
+  /** Absent if there is none, or none that can be used. */
+  readonly network?: InstalledNetwork;
+  /** `policy.type`: this host enforces profiles before there is any policy. */
+  readonly isPolicyRequired: boolean;
+  /** Why the config cannot be used. Neither the plugin nor the agent runs with it, so it requires nothing. */
+  readonly problem?: string;
+}
+
+/** For commands that go on without a network config. */
+export async function policyRequirement(reader: Reader): Promise<PolicyRequirement> {
+  try {
+    const network = await findInstalledNetwork(reader);
+    if (network === undefined) return { isPolicyRequired: false };
+    return { network, isPolicyRequired: network.decoded.config.policyType !== undefined };
+  } catch (failure) {
+    return { isPolicyRequired: false, problem: describeFailure(failure) };
+  }
 }
 
 /** Whether another plugin connects the pods of this host: no runtime runs ours. */

@@ -82,6 +82,8 @@ export interface OtherNames {
   readonly names: readonly string[];
   /** Their beginning is enough. */
   readonly ids: readonly string[];
+  /** Where it is, if several have the name. */
+  readonly node?: string;
 }
 
 export interface AdminKind<R extends Resource = Resource> extends PublicKind<R>, KindHooks<R> {

@@ -5,7 +5,7 @@ import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
 import { originWords, readRuleComment } from "../../policy/table/rule-comment.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, UsageError, wantsJson } from "../command.ts";
-import { nameOfNode } from "../node/node-name.ts";
+import { nodeOrHostName } from "../node/node-name.ts";
 import { type Page, stdoutPage } from "../page.ts";
 import { formatTable } from "../table.ts";
 import type { InterfacesOfChains, PolicyCounts } from "./chain-interfaces.ts";
@@ -123,7 +123,7 @@ async function endpointNames(
   { interfacesOf }: PolicyCounts,
 ): Promise<EndpointNames> {
   if (interfacesOf.size === 0) return { ofInterface: (name) => name, titlesOf: () => [] };
-  const node = await nameOfNode(context, given).catch(() => context.hostName());
+  const node = await nodeOrHostName(context, given);
   const addresses = await context.hostAddresses().catch(() => []);
   const interfaces = Array.from(
     Map.groupBy(addresses, ({ link }) => link.name),

@@ -9,7 +9,7 @@ import { paint } from "../paint.ts";
 import { printable } from "../printable.ts";
 import { formatTable } from "../table.ts";
 import { packetWords, requestWords } from "./explain-packet.ts";
-import { type PeerPlace, shortTitleOf, titleOf } from "./explain-peer.ts";
+import { type PeerPlace, titleOf } from "./explain-peer.ts";
 import { withPort } from "./follow-nat.ts";
 
 export interface ExplainedFamily extends Explanation {
@@ -86,7 +86,7 @@ function targetText({ destination, destinationPort }: Packet, { place, port, by 
   const { address, endpoint } = place;
   const sent = withPort(destination, destinationPort);
   if (endpoint === undefined) return `${sent} is ${withPort(address, port)} (${by})`;
-  const name = `${shortTitleOf(endpoint)}${port === undefined ? "" : `:${port}`}`;
+  const name = `${titleOf(endpoint)}${port === undefined ? "" : `:${port}`}`;
   return `${sent} is ${name} (${formatAddress(address)}, ${by})`;
 }
 

@@ -355,6 +355,16 @@ describe("policy counters", () => {
     });
   });
 
+  test("names the containers of a host whose name has capitals, also if its network config cannot be used", async () => {
+    const { stdout } = await runInside(["policy", "counters", "-o", "json"], {
+      ...{ policyCounts, store: await named(), hostName: "Here" },
+      env: { DATASTORE_TYPE: "embedded", DATASTORE_PATH: import.meta.path },
+      files: { "/etc/cni/net.d/10-net.conf": JSON.stringify({ name: "pods", type: identity.product, ipam: 1 }) },
+    });
+
+    expect(stdout).toContain('"shop/web"');
+  });
+
   test("shows one policy, only what was dropped, or also what has decided nothing", async () => {
     expect((await rowsOf("policy counters shop/db")).slice(2)).toHaveLength(3);
     expect((await rowsOf("policy counters --dropped")).slice(2)).toHaveLength(3);

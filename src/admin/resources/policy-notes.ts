@@ -3,7 +3,7 @@
  * it closes or opens, policies that select nothing, hosts that nobody knows or that it closes. The resources are read once,
  * before the work begins; what the command has written since is put on top, so that changes of others are not attributed to it.
  */
-import { findInstalledNetwork } from "../../config/installed-network.ts";
+import { policyRequirement } from "../../config/installed-network.ts";
 import { counted, listed } from "../../counted.ts";
 import type { Datastore, OrderedChange } from "../../datastore/datastore.ts";
 import { describeFailure } from "../../errors.ts";
@@ -38,7 +38,7 @@ import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { paintStderr } from "../paint.ts";
-import { shortTitleOf } from "../policy/explain-peer.ts";
+import { titleOf } from "../policy/explain-peer.ts";
 import { readThisHost } from "../policy/nat-facts.ts";
 import { printable } from "../printable.ts";
 import { isDryRun } from "./dry-run.ts";
@@ -146,11 +146,10 @@ interface Host {
 }
 
 async function readHost(context: Context): Promise<Host> {
-  // A config that cannot be used enforces nothing.
-  const network = await findInstalledNetwork({ ...context, stderr: () => {} }).catch(() => undefined);
+  const { isPolicyRequired } = await policyRequirement({ ...context, stderr: () => {} });
   const { hostPorts } = await readThisHost(context);
   return {
-    profiles: network?.decoded.config.policyType === undefined ? "with a policy" : "always",
+    profiles: isPolicyRequired ? "always" : "with a policy",
     publishing: new Set(hostPorts.map(({ address }) => formatAddress(address))),
   };
 }
@@ -237,7 +236,7 @@ function workloadNotes(effects: readonly PolicyEffect[]): readonly string[] {
     );
     return Array.from(ways, ([directions, found]) => {
       const endpoints = found.map(([endpoint]) => endpoint);
-      return `${kind} ${directions} of ${countedWorkloads(endpoints)}: ${listed(endpoints.map(shortTitleOf).toSorted())}`;
+      return `${kind} ${directions} of ${countedWorkloads(endpoints)}: ${listed(endpoints.map(titleOf).toSorted())}`;
     });
   });
 }

@@ -72,9 +72,9 @@ describe("status of a host without Kubernetes", () => {
     await seed(store, policy("db", "role == 'db'"));
     const { code, stdout } = await status();
 
-    expect(stdout).toMatch(/^default\/db +pods +10\.0\.0\.1 +venddb +1$/m);
-    expect(stdout).not.toContain("default/far");
-    expect(stdout).toMatch(/^networkpolicy\/default\/db +default +default\/db$/m);
+    expect(stdout).toMatch(/^db +pods +10\.0\.0\.1 +venddb +1$/m);
+    expect(stdout).not.toMatch(/\bfar\b/);
+    expect(stdout).toMatch(/^networkpolicy\/default\/db +default +db$/m);
     // Their addresses are not allocated.
     expect(stdout).toContain("failed: addresses: 2 problems of address records, for example: ");
     expect(stdout).toContain(`  what to do: ${adminTool} ipam check\n`);
@@ -88,7 +88,7 @@ describe("status of a host without Kubernetes", () => {
     await seed(store, put("globalnetworkpolicies", "GlobalNetworkPolicy", "early", spec));
     const { stdout } = await status();
 
-    expect(stdout).toMatch(/^default\/db +pods +10\.0\.0\.1 +venddb +0$/m);
+    expect(stdout).toMatch(/^db +pods +10\.0\.0\.1 +venddb +0$/m);
     expect(stdout).toMatch(/^globalnetworkpolicy\/early +default +host endpoint uplink$/m);
   });
 
@@ -99,7 +99,7 @@ describe("status of a host without Kubernetes", () => {
       [container("db", "here", "10.0.0.1"), policy("db", "role == 'db'")],
       [
         "failed: node agent: not running",
-        "failed: network policy: policies select 1 container of this host (default/db), and nothing enforces them",
+        "failed: network policy: policies select 1 container of this host (db), and nothing enforces them",
         `  what to do: systemctl start ${nodeAgent}`,
       ],
     ],
@@ -164,7 +164,7 @@ describe("status of a host without Kubernetes", () => {
       network: { name: "pods", file: CONFIG_FILE },
       datastore: { kind: "embedded", place: import.meta.path },
       pools: [{ name: "blue", size: "256" }],
-      containers: [{ name: "default/db", addresses: ["10.0.0.1"], policies: [] }],
+      containers: [{ name: "db", addresses: ["10.0.0.1"], policies: [] }],
       findings: [{ state: "failed", subject: "addresses" }],
     });
     expect(Bun.YAML.parse((await status({}, "-o", "yaml")).stdout)).toEqual(JSON.parse(stdout));

@@ -159,6 +159,17 @@ function differences<T>(left: readonly T[], right: readonly T[]): ReadonlySet<T>
   return new Set(left).symmetricDifference(new Set(right));
 }
 
+/** Of the endpoints, those that are not open in both directions, whatever the packet. */
+export function restrictedEndpoints<E extends AnyEndpoint>(
+  endpoints: readonly E[],
+  resources: PolicyResources,
+): readonly E[] {
+  const applied = new AppliedPolicies(resources, "with a policy");
+  return endpoints.filter(
+    (endpoint) => !applied.at(endpoint, "ingress").isOpen || !applied.at(endpoint, "egress").isOpen,
+  );
+}
+
 /** Which policies apply to an endpoint, for many endpoints. */
 class AppliedPolicies {
   readonly closedCount: number;
