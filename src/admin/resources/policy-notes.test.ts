@@ -25,16 +25,16 @@ function put(plural: string, kind: string, name: string, spec: object, more: obj
   return seed(store, { kind: "put", key: resourceKey(plural, { name, ...more }), value });
 }
 
-function container(name: string, labels: Readonly<Record<string, string>>): Promise<void> {
+function container(name: string, labels: Readonly<Record<string, string>>, address = "10.0.0.1"): Promise<void> {
   const metadata = { namespace: "default", labels: { ...labels, [`${identity.labelPrefix}namespace`]: "default" } };
-  return put("workloadendpoints", "WorkloadEndpoint", endpointOf(name), specOf(name), metadata);
+  return put("workloadendpoints", "WorkloadEndpoint", endpointOf(name), specOf(name, address), metadata);
 }
 
 const endpointOf = (name: string) => `newhost-cni-${name}-eth0`;
 
-const specOf = (name: string) => ({
+const specOf = (name: string, address = "10.0.0.1") => ({
   ...{ orchestrator: "cni", node: "newhost", workload: name, containerID: name, endpoint: "eth0" },
-  ...{ ipNetworks: ["10.0.0.1/32"], profiles: ["pods"], interfaceName: `vend${name}` },
+  ...{ ipNetworks: [`${address}/32`], profiles: ["pods"], interfaceName: `vend${name}` },
 });
 
 function ctl(words: string, stdin = ""): Promise<AdminRun> {
@@ -134,6 +134,25 @@ describe("a command that closes or opens workloads", () => {
     expect(await apply(resource("Tier", "first", { order: 1, defaultAction: "Deny" }))).toEqual([
       `note: closes egress of ${all}`,
     ]);
+  });
+
+  test("labels of a container and network sets change whom the rules of others select", async () => {
+    await container("database", { role: "database" }, "10.0.0.9");
+    const rule = (selector: string) => ({ action: "Allow", source: { selector } });
+    const ingress = [rule("role == 'shop'"), rule("set == 'office'")];
+    await apply(policy("databases", { selector: "role == 'database'", ingress }));
+    const set = (nets: readonly string[]) =>
+      resource("NetworkSet", "office", { nets }, { namespace: "default", labels: { set: "office" } });
+    const changed = "note: changes ingress of 1 container: database";
+
+    expect(await notesOf("label container web --node newhost --overwrite role=shop")).toEqual([changed]);
+    expect(await notesOf("label container web --node newhost role-")).toContain(changed);
+    expect(await notesOf("label container web --node newhost other=x")).toEqual([]);
+    expect(await apply(set(["192.0.2.0/24"]))).toEqual([changed]);
+    expect(await notesOf("apply --dry-run -f -", set(["198.51.100.0/24"]))).toEqual([`${changed} (dry run)`]);
+    expect(await notesOf("delete networkset office")).toEqual([changed]);
+    const all = resource("GlobalNetworkSet", "office", { nets: ["192.0.2.0/24"] }, { labels: { set: "office" } });
+    expect(await apply(all)).toEqual([]);
   });
 
   test("the first policy makes an edited profile count", async () => {

@@ -1,5 +1,5 @@
 /**
- * What a command that changes policies, profiles, tiers, endpoints or their labels means for connections, on stderr: whom
+ * What a command that changes policies, profiles, tiers, network sets, endpoints or their labels means for connections, on stderr: whom
  * it closes or opens, policies that select nothing, hosts that nobody knows or that it closes. The resources are read once,
  * before the work begins; what the command has written since is put on top, so that changes of others are not attributed to it.
  */
@@ -13,8 +13,10 @@ import {
   CONTAINER_LABELS,
   ENDPOINT,
   GLOBAL_NETWORK_POLICY,
+  GLOBAL_NETWORK_SET,
   HOST_ENDPOINT,
   NETWORK_POLICY,
+  NETWORK_SET,
   PROFILE,
   TIER,
 } from "../../model/kinds.ts";
@@ -43,7 +45,7 @@ import { printable } from "../printable.ts";
 import { isDryRun } from "./dry-run.ts";
 import { referenceText } from "./reference.ts";
 
-/** The kinds whose changes close or open connections. Rules that match by labels and network sets are not compared. */
+/** The kinds whose changes close or open connections, and that are compared. */
 const KINDS = {
   endpoints: ENDPOINT,
   containerLabels: CONTAINER_LABELS,
@@ -51,6 +53,8 @@ const KINDS = {
   profiles: PROFILE,
   networkPolicies: NETWORK_POLICY,
   globalNetworkPolicies: GLOBAL_NETWORK_POLICY,
+  networkSets: NETWORK_SET,
+  globalNetworkSets: GLOBAL_NETWORK_SET,
   tiers: TIER,
 } as const;
 const NAMES = Object.keys(KINDS) as readonly (keyof typeof KINDS)[];

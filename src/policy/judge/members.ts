@@ -10,7 +10,7 @@ import { isFinished } from "../../model/finished-pods.ts";
 import type { EntityRule } from "../../model/policy-rule.ts";
 import { DEFAULT_ALLOW_PROFILE, type Profile } from "../../model/profile.ts";
 import { parseSelector } from "../../selector/parse.ts";
-import { type Labels, type Selector, selects } from "../../selector/selector.ts";
+import { type Labels, labelNamesIn, type Selector, selects } from "../../selector/selector.ts";
 import type { AnyMember, PolicyResources } from "./resources.ts";
 
 const NAMESPACE_LABEL = `${identity.labelPrefix}namespace`;
@@ -108,6 +108,18 @@ export function selectionOf(criteria: LabelCriteria): (labels: Labels) => boolea
       (!serviceAccountNames?.length || (account !== undefined && serviceAccountNames.includes(account)))
     );
   };
+}
+
+/** The labels that decide whether they are met. */
+export function labelNamesOf(criteria: LabelCriteria): ReadonlySet<string> {
+  const namesIn = (text: string | undefined, prefix = "") =>
+    text?.trim() ? labelNamesIn(parse(text)).map((name) => prefix + name) : [];
+  return new Set([
+    ...[NAMESPACE_LABEL, ACCOUNT_LABEL],
+    ...namesIn(criteria.selector),
+    ...namesIn(criteria.namespaceSelector, OF_NAMESPACE),
+    ...namesIn(criteria.serviceAccountSelector, OF_ACCOUNT),
+  ]);
 }
 
 /** `undefined`: the rule does not select its peer by labels. */
