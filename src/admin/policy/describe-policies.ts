@@ -1,13 +1,11 @@
 /** What `describe` shows about policies: whom a policy selects, and which policies apply to an endpoint in which order. */
 import type { Datastore } from "../../datastore/datastore.ts";
 import { identity } from "../../identity.ts";
-import { isFinished } from "../../model/finished-pods.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import { typesOf } from "../../model/policy-spec.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
-import { enforcedPolicy } from "../../policy/judge/enforced-policy.ts";
-import { enforcedPoliciesOf, inOrder, isBeforeRouting, selectsEndpoint } from "../../policy/judge/judge.ts";
+import { endpointsOfPolicies, enforcedPoliciesOf, inOrder, isBeforeRouting } from "../../policy/judge/judge.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { readPolicy } from "../../policy/read-resources.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
@@ -17,7 +15,7 @@ const MOST_LISTED = 50;
 
 export async function describePolicy(store: Datastore, policy: AnyPolicy): Promise<readonly DescribedSection[]> {
   const resources = await resourcesIn(store);
-  const selected = endpointsOf(policy, resources);
+  const selected = endpointsOfPolicies(resources)(policy);
   const types = typesOf(policy.spec).join(" and ").toLowerCase();
   if (selected.length === 0) return [{ title: "Selects", summary: `none: ${whyNone(policy)}`, rows: [] }];
   const more = selected.length - MOST_LISTED;
@@ -50,13 +48,6 @@ function resourcesIn(store: Datastore): Promise<PolicyResources> {
   const reading = readPolicy(store).then(({ resources }) => resources);
   readings.set(store, reading);
   return reading;
-}
-
-function endpointsOf(policy: AnyPolicy, resources: PolicyResources): readonly AnyEndpoint[] {
-  const { endpoints, hostEndpoints } = resources;
-  const enforced = enforcedPolicy(policy, resources);
-  const all: readonly AnyEndpoint[] = [...endpoints.filter((endpoint) => !isFinished(endpoint)), ...hostEndpoints];
-  return all.filter((endpoint) => selectsEndpoint(enforced, endpoint, resources));
 }
 
 function whyNone(policy: AnyPolicy): string {

@@ -260,6 +260,27 @@ describe("a policy that selects nothing", () => {
   });
 });
 
+describe("a policy with preDNAT or doNotTrack", () => {
+  const early = (selector: string) =>
+    resource("GlobalNetworkPolicy", "early", { selector, preDNAT: true, applyOnForward: true, types: ["Ingress"] });
+  const idle =
+    "note: globalnetworkpolicy/early selects nothing now: with preDNAT or doNotTrack it is about host endpoints only";
+
+  test("selects nothing without a host endpoint, whatever containers there are", async () => {
+    expect(await apply(early("all()"))).toEqual([idle]);
+    expect(await apply(early("role == 'web'"))).toEqual([`${idle}, and none has the label "role"`]);
+    expect((await ctl("describe globalnetworkpolicy early")).stdout).toContain("Selects:      none: no host endpoint");
+  });
+
+  test("selects a host endpoint", async () => {
+    await put("hostendpoints", "HostEndpoint", "h", { node: "newhost", interfaceName: "*" });
+
+    expect(await apply(early("all()"))).toEqual([
+      "note: changes what passes host newhost before routing (hostendpoint/h)",
+    ]);
+  });
+});
+
 describe("a host endpoint", () => {
   const host = (node: string, more: object = {}) =>
     resource("HostEndpoint", "all", { node, interfaceName: "*", ...more });

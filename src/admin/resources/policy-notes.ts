@@ -200,11 +200,13 @@ function idleNotes(policies: readonly AnyPolicy[], resources: PolicyResources): 
       `${idle.length} policies select nothing now: ${listed(idle.map(({ policy }) => referenceText(policy, policy.metadata)))}`,
     ];
   }
-  return idle.map(({ policy, unknownLabel }) => {
+  return idle.map(({ policy, isForHosts, unknownLabel }) => {
     const { name, meant } = unknownLabel ?? {};
     const hint = meant === undefined ? "" : `; did you mean ${quoted(meant)}?`;
-    const reason = name === undefined ? "" : `: nothing has the label ${quoted(name)}${hint}`;
-    return `${referenceText(policy, policy.metadata)} selects nothing now${reason}`;
+    const label = name === undefined ? "" : `${isForHosts ? "none" : "nothing"} has the label ${quoted(name)}${hint}`;
+    const hosts = isForHosts ? "with preDNAT or doNotTrack it is about host endpoints only" : "";
+    const reason = [hosts, label].filter((each) => each !== "").join(", and ");
+    return `${referenceText(policy, policy.metadata)} selects nothing now${reason === "" ? "" : `: ${reason}`}`;
   });
 }
 

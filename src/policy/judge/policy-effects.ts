@@ -13,7 +13,7 @@ import { type Labels, labelNamesIn } from "../../selector/selector.ts";
 import type { Direction } from "../effective-rule.ts";
 import { enforcedPolicy, profileRules } from "./enforced-policy.ts";
 import { sidecarOf } from "./http-criteria.ts";
-import { comparePolicies, isBeforeRouting, profileNamed, scopeOf, tiersOf } from "./judge.ts";
+import { comparePolicies, endpointsOfPolicies, isBeforeRouting, profileNamed, scopeOf, tiersOf } from "./judge.ts";
 import { labelsOf, selectionOf } from "./members.ts";
 import { type OwnedRules, PeerChanges, pairsOf } from "./peer-changes.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "./resources.ts";
@@ -98,24 +98,32 @@ function rulesOfProfile(rules: readonly PolicyRule[], direction: Direction): Own
 
 export interface IdlePolicy {
   readonly policy: AnyPolicy;
-  /** A label that its selector names and no endpoint has; `meant`: one that endpoints have and that looks like it. */
+  /** It can only select host endpoints. */
+  readonly isForHosts: boolean;
+  /** A label that its selector names and no endpoint that it could select has; `meant`: one that they have and that looks like it. */
   readonly unknownLabel?: { readonly name: string; readonly meant?: string };
 }
 
-/** Those that select nothing, neither a workload nor a host. */
+/** Those that are enforced on nothing, neither a workload nor a host. */
 export function idlePolicies(policies: readonly AnyPolicy[], resources: PolicyResources): readonly IdlePolicy[] {
   if (policies.length === 0) return [];
+  const selectedBy = endpointsOfPolicies(resources);
   const running = resources.endpoints.filter((endpoint) => !isFinished(endpoint));
-  const all = [...running, ...resources.hostEndpoints].map((endpoint) => labelsOf(endpoint, resources));
-  const known = [...new Set(all.flatMap((labels) => Object.keys(labels)))];
+  const namesOf = (endpoints: readonly AnyEndpoint[]) => [
+    ...new Set(endpoints.flatMap((endpoint) => Object.keys(labelsOf(endpoint, resources)))),
+  ];
+  const ofHosts = namesOf(resources.hostEndpoints);
+  const ofAll = [...new Set([...ofHosts, ...namesOf(running)])];
   return policies
-    .filter((policy) => !all.some(selectionOf(scopeOf(policy))))
+    .filter((policy) => selectedBy(policy).length === 0)
     .map((policy) => {
+      const isForHosts = isBeforeRouting(policy);
+      const known = isForHosts ? ofHosts : ofAll;
       const parsed = parseSelector(policy.spec.selector ?? "");
       const name = parsed.ok ? labelNamesIn(parsed.selector).find((label) => !known.includes(label)) : undefined;
-      if (name === undefined) return { policy };
+      if (name === undefined) return { policy, isForHosts };
       const meant = nearestName(name, known);
-      return { policy, unknownLabel: { name, ...(meant === undefined ? {} : { meant }) } };
+      return { policy, isForHosts, unknownLabel: { name, ...(meant === undefined ? {} : { meant }) } };
     });
 }
 
