@@ -17,6 +17,7 @@ import type { Node } from "../../model/node.ts";
 import { DEFAULT_ALLOW_PROFILE, type Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { describeEndpoint, describeNode } from "../ipam/describe.ts";
+import { describeProfile } from "../policy/describe-policies.ts";
 import { releaseNode } from "../resources/delete-node.ts";
 import { usersOfEndpoint, usersOfNode } from "../resources/uses.ts";
 import { workloadNames } from "../workload-names.ts";
@@ -87,6 +88,7 @@ const PROFILE_ROW: AdminKind<Profile> = {
     { header: "INGRESS", cell: ({ spec }) => `${spec.ingress?.length ?? 0}`, isWide: true },
     { header: "EGRESS", cell: ({ spec }) => `${spec.egress?.length ?? 0}`, isWide: true },
   ],
+  describe: describeProfile,
   absenceOf: (name) =>
     name === DEFAULT_ALLOW_PROFILE ? "it is built in, allows everything, and cannot be changed or deleted" : undefined,
 };

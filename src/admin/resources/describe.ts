@@ -21,7 +21,8 @@ export const describeCommand: Command = {
   summary: "Show resources in detail, with related information",
   description: [
     "A pool with its usage and blocks, a node with its blocks, a policy with the endpoints that it selects, a workload endpoint with its",
-    "addresses and the policies that apply to it in their order, a host endpoint with the policies that apply to it.",
+    "addresses and the policies that apply to it in their order, a host endpoint with the policies that apply to it, the profile of a",
+    "network with a word if its rules do not count.",
   ].join("\n"),
   operands: "KIND [NAME…] | KIND/NAME…",
   completes: KIND_WORDS,

@@ -104,7 +104,8 @@ export function judge(
   return judgement("deny", { kind: "no profile allows it" });
 }
 
-function isOpenBecauseUnedited(profile: Profile, { kind }: AnyEndpoint, direction: Direction): boolean {
+/** Whether the profile of a network allows everything because nobody has edited it. */
+export function isOpenBecauseUnedited(profile: Profile, { kind }: AnyEndpoint, direction: Direction): boolean {
   return kind === "WorkloadEndpoint" && direction === "ingress" && isUneditedNetworkProfile(profile);
 }
 
