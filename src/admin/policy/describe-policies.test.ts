@@ -72,6 +72,14 @@ describe("describe of a container that no policy selects", () => {
   });
   const unedited = "has the rules that ADD writes, which close no container; edit it to make its rules count\n";
 
+  test("labels that its profile gives are found and shown, as policies see them", async () => {
+    const get = async (...words: readonly string[]) => (await runInside(["get", ...words], { store: empty })).stdout;
+
+    expect(await get("wep", "-l", "has(pods)", "-o", "name")).toBe("workloadendpoint/default/here-cni-1234-eth0\n");
+    expect(await get("wep", "--show-labels")).toContain(" pods=\n");
+    expect(await show("wep web")).toEndWith("Inherited labels:\n  pods=   from profile/pods\n");
+  });
+
   test("says what is so: nothing is enforced, or the profile of the network closes nothing, or its rules count", async () => {
     expect(await show("wep web")).toContain(
       `Ingress:      nothing is enforced: there is no policy; with one, or with "policy.type" in the network config of its node, the profiles decide: Profile "pods" ${unedited}`,

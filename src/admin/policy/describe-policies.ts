@@ -25,7 +25,7 @@ import { titleOf } from "./explain-peer.ts";
 const MOST_LISTED = 50;
 
 export async function describePolicy(store: Datastore, policy: AnyPolicy): Promise<readonly DescribedSection[]> {
-  const resources = await resourcesIn(store);
+  const resources = await policyResourcesIn(store);
   const selected = endpointsOfPolicies(resources)(policy);
   const types = typesOf(policy.spec).join(" and ").toLowerCase();
   if (selected.length === 0) return [{ title: "Selects", summary: `none: ${whyNone(policy)}`, rows: [] }];
@@ -46,14 +46,14 @@ export async function describeAppliedPolicies(
   store: Datastore,
   endpoint: AnyEndpoint,
 ): Promise<readonly DescribedSection[]> {
-  const resources = await resourcesIn(store);
+  const resources = await policyResourcesIn(store);
   return (["ingress", "egress"] as const).map((direction) => directionSection(endpoint, direction, resources));
 }
 
 /** Several resources of one command are described with what was read once. */
 const readings = new WeakMap<Datastore, Promise<PolicyResources>>();
 
-function resourcesIn(store: Datastore): Promise<PolicyResources> {
+export function policyResourcesIn(store: Datastore): Promise<PolicyResources> {
   const known = readings.get(store);
   if (known !== undefined) return known;
   const reading = readPolicy(store).then(({ resources }) => resources);

@@ -22,7 +22,10 @@ const OF_ACCOUNT = "pcsa.";
  * Those that a ContainerLabels gives it, its own labels, and those of its profiles, which alone decide what the labels of its
  * namespace and account are. The first of these that has a label decides about its value.
  */
-export function labelsOf(member: AnyMember, { profiles, containerLabels }: PolicyResources): Labels {
+export function labelsOf(
+  member: AnyMember,
+  { profiles, containerLabels }: Pick<PolicyResources, "profiles" | "containerLabels">,
+): Labels {
   const { namespace, labels = {} } = member.metadata;
   const isSet = member.kind === "NetworkSet" || member.kind === "GlobalNetworkSet";
   const own = isSet && namespace !== undefined ? { ...labels, [NAMESPACE_LABEL]: namespace } : labels;
