@@ -66,7 +66,12 @@ describe("describe of a container that no policy selects", () => {
   };
   beforeAll(async () => {
     const metadata = { namespace: "default", name: "here-cni-1234-eth0" };
-    const spec = { ...{ orchestrator: "cni", node: "here", workload: "web" }, containerID: "1234", profiles: ["pods"] };
+    const spec = {
+      ...{ orchestrator: "cni", node: "here", workload: "web" },
+      containerID: "1234",
+      profiles: ["pods"],
+      ipNetworks: ["10.0.0.1/32"],
+    };
     await put(ENDPOINT.key(metadata), workloadEndpoint.write(workloadEndpoint.make(metadata, spec)));
     await putProfile({});
   });
@@ -78,6 +83,20 @@ describe("describe of a container that no policy selects", () => {
     expect(await get("wep", "-l", "has(pods)", "-o", "name")).toBe("workloadendpoint/default/here-cni-1234-eth0\n");
     expect(await get("wep", "--show-labels")).toContain(" pods=\n");
     expect(await show("wep web")).toEndWith("Inherited labels:\n  pods=   from profile/pods\n");
+  });
+
+  test.each([80, 40])("fits a terminal with %i columns, and leaves nothing out", async (width) => {
+    // The spec is YAML, and stays as it is.
+    const shown = async (terminalWidth?: number) =>
+      (await runInside(["describe", "wep", "web"], { store: empty, terminalWidth })).stdout.replace(
+        /Spec:.*Addresses:/s,
+        "",
+      );
+    const text = await shown(width);
+
+    expect(Math.max(...text.split("\n").map((line) => line.length))).toBeLessThanOrEqual(width);
+    expect(text.replaceAll(/\s/g, "")).toBe((await shown()).replaceAll(/\s/g, ""));
+    expect(text).toContain("Ingress:      nothing is enforced");
   });
 
   test("says what is so: nothing is enforced, or the profile of the network closes nothing, or its rules count", async () => {
