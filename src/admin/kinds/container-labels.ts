@@ -1,4 +1,5 @@
 /** Labels of containers by name, or of all containers of a network. */
+import { counted, listed } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
@@ -46,12 +47,19 @@ export async function readContainerEndpoints(store: Datastore): Promise<readonly
   return readable.filter(({ spec }) => spec.orchestrator === CONTAINER_ORCHESTRATOR);
 }
 
+/** A command with more names is not typed. */
+const MOST_NAMED = 3;
+
 /** For the kind of nodes: a node of the same name may come back, and its containers would have lost their labels. */
 export async function noteOfLabelsLeft(store: Datastore, { name }: ResourceName): Promise<string | undefined> {
   const left = (await readContainerLabels(store)).filter(({ spec }) => spec.node === name);
   if (left.length === 0) return undefined;
-  const names = left.map(({ metadata }) => metadata.name).join(" ");
-  return `labels of its containers stay for a node of the same name; to delete them: ${identity.adminTool} delete containerlabels ${names}`;
+  const names = left.map(({ metadata }) => metadata.name);
+  const stay = "labels of its containers stay for a node of the same name";
+  if (names.length <= MOST_NAMED) {
+    return `${stay}; to delete them: ${identity.adminTool} delete containerlabels ${names.join(" ")}`;
+  }
+  return `${stay}: ${counted(names.length, "ContainerLabels", "ContainerLabels")} (${listed(names)}); to see them: ${identity.adminTool} get containerlabels`;
 }
 
 async function describeContainerLabels(

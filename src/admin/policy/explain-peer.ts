@@ -1,4 +1,5 @@
 /** The two ends of the packet that `policy explain` is about: a workload, a host endpoint, or an address. Pure. */
+import { listed } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
 import { type Address, type Family, formatAddress, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
@@ -50,7 +51,7 @@ function onlyWorkload(word: string, { endpoints }: KnownPeers): readonly Workloa
   const found = workloadsNamed(word, endpoints);
   const titles = [...new Set(found.map(titleOf))];
   if (titles.length < 2) return found;
-  throw new UsageError(`${quoted(word)} names several workloads; give one of ${titles.join(", ")}`);
+  throw new UsageError(`${quoted(word)} names several workloads; give one of ${listed(titles)}`);
 }
 
 function oneAddressEach({ word, places }: Peer): Peer {

@@ -294,6 +294,8 @@ describe("policy explain", () => {
 
     expect(code).toBe(EXIT_USAGE);
     expect(stderr).toContain('"web" names several workloads; give one of default/web, prod/web');
+    for (const namespace of ["a", "b", "c"]) await pod("web", ["10.0.0.3"], {}, namespace);
+    expect((await explain(words)).stderr).toMatch(/give one of \S+, \S+, \S+ and 2 more/);
   });
 
   test.each([

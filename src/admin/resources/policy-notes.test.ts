@@ -333,6 +333,34 @@ test("a command does not fail if its notes do: its result counts", async () => {
   expect(errors).toEqual([expect.stringContaining("note: whom this closes or opens is not known: ")]);
 });
 
+test("whom it closes is said even if the addresses of the host cannot be read: only published ports are not known", async () => {
+  const metadata = { labels: { host: "yes" } };
+  await put("hostendpoints", "HostEndpoint", "h", { node: "newhost", interfaceName: "*" }, metadata);
+  const errors: string[] = [];
+  const context = {
+    ...contextIn({ store }, { stdout: () => {}, stderr: (text) => void errors.push(text) }),
+    hostAddresses: () => Promise.reject(new PluginError("io-failure", "Cannot list addresses")),
+  };
+  const given = { operands: [], switches: new Set<string>(), values: new Map(), lists: new Map() };
+  const early = { selector: "host == 'yes'", preDNAT: true, applyOnForward: true, types: ["Ingress"] };
+  const create = (kind: string, plural: string, name: string, spec: object, more: object = {}) => ({
+    ...{ kind: "create" as const, key: resourceKey(plural, { name, ...more }) },
+    value: resource(kind, name, { tier: "default", ...spec }, more),
+  });
+
+  await withPolicyNotes(store, { context, given, kinds: [] }, (noted) =>
+    noted.commit([
+      create("GlobalNetworkPolicy", "globalnetworkpolicies", "early", early),
+      create("NetworkPolicy", "networkpolicies", "deny", { selector: "role == 'web'" }, { namespace: "default" }),
+    ]),
+  );
+
+  expect(errors).toEqual([
+    "note: closes ingress of 1 container: web\n",
+    "note: changes what passes host newhost before routing (hostendpoint/h); which containers there publish ports is not known\n",
+  ]);
+});
+
 test("control characters of a record do not reach the terminal", async () => {
   const spec = { ...specOf("evil"), workload: "evil\u001b[2K\rnote: opens" };
   await put("workloadendpoints", "WorkloadEndpoint", endpointOf("evil"), spec, {

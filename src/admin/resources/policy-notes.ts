@@ -144,17 +144,20 @@ type WrittenRecords = ReadonlyMap<string, string | undefined>;
 /** What matters of the host that the tool runs on. */
 interface Host {
   readonly profiles: ProfilesCount;
-  /** Addresses of containers with published ports. */
-  readonly publishing: ReadonlySet<string>;
+  /** Addresses of containers with published ports; `undefined`: not known. */
+  readonly publishing: ReadonlySet<string> | undefined;
 }
 
 async function readHost(context: Context): Promise<Host> {
   // A config that cannot be used enforces nothing.
   const network = await findInstalledNetwork({ ...context, stderr: () => {} }).catch(() => undefined);
-  const { hostPorts } = await readThisHost(context);
+  const found = await readThisHost(context).catch(() => undefined);
   return {
     profiles: network?.decoded.config.policyType === undefined ? "with a policy" : "always",
-    publishing: new Set(hostPorts.map(({ address }) => formatAddress(address))),
+    publishing:
+      found === undefined || found.unreadPorts !== undefined
+        ? undefined
+        : new Set(found.hostPorts.map(({ address }) => formatAddress(address))),
   };
 }
 
@@ -269,13 +272,14 @@ function hostNotes(effects: readonly PolicyEffect[], { configurations }: ReadPol
 
 /** Which packets it means is not compared. */
 function earlyNote({ metadata, spec }: HostEndpoint, { endpoints }: PolicyResources, { publishing }: Host): string {
-  const isPublished = (text: string) => publishing.has(text.split("/")[0] ?? "");
+  const isPublished = (text: string) => publishing?.has(text.split("/")[0] ?? "") === true;
   const found = endpoints
     .filter((each) => each.spec.node === spec.node)
     .filter(({ spec: { ports = [], ipNetworks = [] } }) => {
       return ports.some(({ hostPort }) => hostPort !== undefined && hostPort > 0) || ipNetworks.some(isPublished);
     });
   const what = `changes what passes host ${spec.node ?? ""} before routing (hostendpoint/${metadata.name})`;
-  if (found.length === 0) return what;
+  if (found.length === 0)
+    return publishing === undefined ? `${what}; which containers there publish ports is not known` : what;
   return `${what}: ${countedWorkloads(found)} there ${found.length === 1 ? "publishes" : "publish"} ports`;
 }
