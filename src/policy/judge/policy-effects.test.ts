@@ -51,7 +51,7 @@ describe("policyEffects()", () => {
           for (const endpoint of after.endpoints) {
             for (const direction of ["ingress", "egress"] as const) {
               if (effects.some((effect) => effect.endpoint === endpoint && effect.direction === direction)) continue;
-              const at = { endpoint, direction, kind: "changes" } as const;
+              const at = { endpoint, direction };
               for (const packet of some.flatMap((each) => packetsOf(at, each))) {
                 const former = verdictIn(before, at, packet);
                 if (former !== "none") expect(verdictIn(after, at, packet)).toBe(former);
@@ -336,8 +336,10 @@ describe("changedBeforeRouting()", () => {
   });
 });
 
+type At = Pick<PolicyEffect, "endpoint" | "direction">;
+
 /** A packet as it can pass the workload: with its own address at one end, and that of another at the other. */
-function packetsOf({ endpoint, direction }: PolicyEffect, packet: Packet): readonly Packet[] {
+function packetsOf({ endpoint, direction }: At, packet: Packet): readonly Packet[] {
   const texts = "ipNetworks" in endpoint.spec ? (endpoint.spec.ipNetworks ?? []) : [];
   const own = texts.flatMap((text) => parseInterfaceAddress(text)?.address ?? []);
   const [side, other] =
@@ -348,7 +350,7 @@ function packetsOf({ endpoint, direction }: PolicyEffect, packet: Packet): reado
     .map((address) => ({ ...packet, [side]: address }));
 }
 
-function verdictIn(resources: PolicyResources, effect: PolicyEffect, packet: Packet): string {
+function verdictIn(resources: PolicyResources, effect: At, packet: Packet): string {
   const { endpoint, direction } = effect;
   const own = resources.endpoints.find(
     ({ metadata }) => metadata.name === endpoint.metadata.name && metadata.namespace === endpoint.metadata.namespace,
