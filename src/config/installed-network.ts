@@ -107,12 +107,17 @@ async function namesIn(directory: string, { listFolder }: Reader): Promise<reado
   }
 }
 
-/** A file that cannot be read may be the one that is wanted: it is reported. */
-async function textOf(file: string, { readFile, stderr }: Reader): Promise<string> {
+/** Commands look for the network config several times. */
+const reported = new WeakMap<Reader, Set<string>>();
+
+/** A file that cannot be read may be the one that is wanted: it is reported, once to each reader. */
+async function textOf(file: string, reader: Reader): Promise<string> {
   try {
-    return await readFile(file);
+    return await reader.readFile(file);
   } catch (cause) {
-    stderr(`Cannot read network config "${file}": ${reasonOf(cause)}\n`);
+    const known = reported.get(reader) ?? new Set();
+    if (!known.has(file)) reader.stderr(`Cannot read network config "${file}": ${reasonOf(cause)}\n`);
+    reported.set(reader, known.add(file));
     return "";
   }
 }

@@ -1,5 +1,6 @@
 /** The two ends of the packet that `policy explain` is about: a workload, a host endpoint, or an address. Pure. */
 import { shortContainerId } from "../../cni/names.ts";
+import { listed } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
 import { type Address, type Family, formatAddress, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
@@ -51,7 +52,7 @@ function onlyWorkload(word: string, { endpoints }: KnownPeers): readonly Workloa
   const found = workloadsNamed(word, endpoints);
   const titles = [...new Set(found.map(qualifiedTitleOf))];
   if (titles.length < 2) return found;
-  throw new UsageError(`${quoted(word)} names several workloads; give one of ${titles.join(", ")}`);
+  throw new UsageError(`${quoted(word)} names several workloads; give one of ${listed(titles)}`);
 }
 
 function oneAddressEach({ word, places }: Peer): Peer {

@@ -52,6 +52,19 @@ function status(more: AdminSurroundings = {}, ...args: readonly string[]) {
   return runInside(["status", ...args], { store, files, hostName: "here", hostFacts: RUNNING, ...more });
 }
 
+test("status reports an unreadable network config once", async () => {
+  const unreadable = "/etc/cni/net.d/05-other.conf";
+  const files = { [unreadable]: "", [CONFIG_FILE]: EMBEDDED };
+  const readFile = async (path: string) => {
+    if (path === unreadable) throw Object.assign(new Error("EACCES"), { code: "EACCES" });
+    return path === CONFIG_FILE ? EMBEDDED : "";
+  };
+
+  const { stderr } = await status({ files, readFile });
+
+  expect(stderr.match(/Cannot read network config/g)).toHaveLength(1);
+});
+
 describe("status of a host without Kubernetes", () => {
   test("shows agent, datastore, pools, containers and policies, and that all is well", async () => {
     await seed(store, policy("db", "role == 'db'"), policy("typo", "rol == 'db'"));
