@@ -294,7 +294,7 @@ describe("labels of containers", () => {
     }
 
     expect({ answers, events, asked }).toEqual({
-      ...{ answers: [[], []], events: [{ kind: "bookmark", revision }], asked: [] },
+      ...{ answers: [[], []], events: [{ kind: "bookmark", revision, isFinal: true }], asked: [] },
     });
     expect(await failureOf(store.commit([{ kind: "create", key, value: "{}" }]))).toMatchObject({
       kind: "resource-invalid",
