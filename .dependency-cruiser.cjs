@@ -101,13 +101,13 @@ module.exports = {
     {
       name: "admin-decoders-only",
       comment:
-        "of the plugins, the admin tool imports the decoders of options and annotations, and of the table and the records of host ports, alone",
+        "of the plugins, the admin tool imports the decoders of options and annotations, and of the table and the records of host ports (running-owners reads them), alone",
       severity: "error",
       from: { path: "^src/admin/" },
       to: {
         path: "^src/(chained|plugin)/",
         pathNot:
-          "^src/(chained/(portmap/(options|read-table|port-records|read-record-file|record-file)|bandwidth/bandwidth)|plugin/(annotations|annotated-wishes))\\.ts$",
+          "^src/(chained/(portmap/(options|read-table|record-file|running-owners)|bandwidth/bandwidth)|plugin/(annotations|annotated-wishes))\\.ts$",
       },
     },
     {

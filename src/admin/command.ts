@@ -5,6 +5,7 @@ import type { WantedTables } from "../upkeep/restore-tables.ts";
  * one row in `commands.ts`.
  */
 
+import type { RunningOwners } from "../chained/portmap/running-owners.ts";
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { KubeAccess } from "../config/kube-access.ts";
 import type { Datastore } from "../datastore/datastore.ts";
@@ -114,6 +115,8 @@ export interface Context {
   /** The smallest MTU of the links to other hosts; `undefined` if there is none. */
   uplinkMtu(): Promise<number | undefined>;
   hostAddresses(): Promise<readonly HostAddress[]>;
+  /** Ports of this host that running containers have. */
+  publishedPorts(): Promise<RunningOwners>;
   /** The source address of packets to an address or a name; `undefined` if there is no route, or no such name. */
   readonly sourceTowards: (destination: string, family: Family) => Promise<Address | undefined>;
   hostLinks(): Promise<HostLinks>;
@@ -138,7 +141,7 @@ export interface Context {
   readHostFacts(): Promise<HostFacts>;
   /** What the kernel of the host can do: each feature was tried, in a namespace of its own. */
   readKernelFeatures(): Promise<KernelFeatures>;
-  /** Whether the node agent of this host serves calls. */
+  /** Whether the node agent of this host runs, also if it has just started and does not serve calls yet. */
   isAgentRunning(): Promise<boolean>;
   /** Sessions of BGP, and routes between nodes. */
   readRoutingFacts(): Promise<RoutingFacts>;

@@ -23,6 +23,23 @@ function widthOf({ terminalWidth }: Pick<Context, "terminalWidth">): number {
   return terminalWidth || WITHOUT_LIMIT;
 }
 
+/** Breaks also a word that is longer than a line, such as a path: it is needed whole. */
+export function wrappedWhole(text: string, width: number): readonly string[] {
+  if (text.length <= width) return [text];
+  const longest = Math.max(1, width);
+  return wrapped(text, longest).flatMap((line) =>
+    Array.from({ length: Math.max(1, Math.ceil(line.length / longest)) }, (_, part) =>
+      line.slice(part * longest, (part + 1) * longest),
+    ),
+  );
+}
+
+/** Text after a title, its other lines below its first. */
+export function hanging(title: string, text: string, width: number): readonly string[] {
+  const indent = " ".repeat(title.length);
+  return wrappedWhole(text, width - title.length).map((line, index) => `${index === 0 ? title : indent}${line}`);
+}
+
 /** Breaks text between words if it is too long for one line. */
 export function wrapped(text: string, width: number): readonly string[] {
   const lines: string[] = [];

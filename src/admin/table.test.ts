@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { paint } from "./paint.ts";
-import { fitColumns, formatTable, TableWriter } from "./table.ts";
+import { fitColumns, formatRows, formatTable, TableWriter } from "./table.ts";
 
 const PLAIN = paint({ env: {}, isTerminal: false });
 const at = (width: number) => ({ paint: PLAIN, width });
@@ -29,6 +29,27 @@ describe("formatTable()", () => {
     const page = { paint: paint({ env: {}, isTerminal: true }), width: 80 };
 
     expect(formatTable(["A"], [["b"]], page)).toBe("\u001b[1mA\u001b[0m\nb\n");
+  });
+});
+
+describe("formatRows()", () => {
+  const rows = [
+    ["1.", "tier default", "NetworkPolicy shop/db"],
+    ["2.", "tier last", "GlobalNetworkPolicy all", "preDNAT"],
+  ];
+
+  test("has columns if these fit", () => {
+    expect(formatRows(rows, 54)).toEqual([
+      "1.   tier default   NetworkPolicy shop/db",
+      "2.   tier last      GlobalNetworkPolicy all   preDNAT",
+    ]);
+  });
+
+  test("otherwise one cell below the other, and breaks what is longer than a line", () => {
+    expect(formatRows(rows, 20)).toEqual([
+      ...["1. tier default", "  NetworkPolicy", "  shop/db"],
+      ...["2. tier last", "  GlobalNetworkPolic", "  y", "  all", "  preDNAT"],
+    ]);
   });
 });
 

@@ -3,7 +3,7 @@
  * last column of sentences is wrapped, or written below the row. If that is not enough the last columns are left out, with
  * "…" in the header. In a file or a pipe, and without a header, everything is whole.
  */
-import { type Page, WITHOUT_LIMIT, wrapped } from "./page.ts";
+import { type Page, WITHOUT_LIMIT, wrappedWhole } from "./page.ts";
 import { printable } from "./printable.ts";
 
 type Row = readonly string[];
@@ -11,6 +11,30 @@ type Row = readonly string[];
 /** A header and rows, each column as wide as its widest cell. */
 export function formatTable(header: Row, rows: readonly Row[], page?: Page): string {
   return new TableWriter(header, page === undefined ? {} : { page }).write(rows);
+}
+
+/**
+ * Rows without a header, of which nothing is left out or shortened: in columns if these fit, otherwise one cell below the
+ * other.
+ */
+export function formatRows(rows: readonly Row[], width: number): readonly string[] {
+  const cells = rows.map((row) => row.map(printable));
+  const count = Math.max(...cells.map((row) => row.length));
+  const widths = Array.from({ length: count }, (_, column) =>
+    Math.max(...cells.map((row) => row[column]?.length ?? 0)),
+  );
+  const lines = cells.map((row) => lineOf(row, widths));
+  if (lines.every((line) => line.length <= width)) return lines;
+  return cells.flatMap((row) => {
+    const [first = "", ...others] = withNumber(row).filter((cell) => cell !== "");
+    const below = others.flatMap((cell) => wrappedWhole(cell, width - BELOW.length));
+    return [...wrappedWhole(first, width), ...below.map((line) => `${BELOW}${line}`)];
+  });
+}
+
+/** The number of a row stays before what it numbers. */
+function withNumber([first = "", second = "", ...others]: Row): Row {
+  return /^\d+\.$/.test(first) ? [`${first} ${second}`, ...others] : [first, second, ...others];
 }
 
 export interface TableOptions {
@@ -157,16 +181,6 @@ const BELOW = "  ";
 function linesBelow(cell: string, { title, width }: NonNullable<Layout["below"]>): readonly string[] {
   if (cell === "") return [];
   return wrappedWhole(`${title}: ${cell}`, width - BELOW.length).map((line) => `${BELOW}${line}`);
-}
-
-/** Breaks also a word that is longer than a line, such as a path: it is needed whole. */
-function wrappedWhole(text: string, width: number): readonly string[] {
-  const longest = Math.max(1, width);
-  return wrapped(text, longest).flatMap((line) =>
-    Array.from({ length: Math.max(1, Math.ceil(line.length / longest)) }, (_, part) =>
-      line.slice(part * longest, (part + 1) * longest),
-    ),
-  );
 }
 
 function lineOf(row: Row, widths: readonly number[]): string {

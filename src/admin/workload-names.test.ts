@@ -54,9 +54,10 @@ describe("namedBy()", () => {
 describe("a name that is the beginning of another container's ID", () => {
   test.each([
     ["get wep db -o name", `n1-cni-${DB_ID}-eth0`],
-    ["policy explain --from db --to web --port 80", "From:       default/db (10.0.0.1"],
-    ["policy explain --from default/db --to default/db77c --port 80", "To:         default/web (10.0.0.2"],
+    ["policy explain --from db --to web --port 80", "From:       db (10.0.0.1"],
+    ["policy explain --from default/db --to default/db77c --port 80", "To:         web (10.0.0.2"],
     ["ipam explain db", "10.0.0.1"],
+    ["ipam explain default/db", "10.0.0.1"],
   ])("is that of the container: %s", async (line, text) => {
     const { code, stdout } = await runInside(line.split(" "), { store: await storeWith(...CONTAINERS) });
 

@@ -3,8 +3,9 @@ import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 import type { OtherNames } from "./kinds/kind.ts";
 
 /** Of its pod or container; workload endpoints have long names that nobody types. */
-export function workloadNames({ spec: { pod, workload, containerID } }: WorkloadEndpoint): OtherNames {
+export function workloadNames({ spec: { pod, workload, containerID, node } }: WorkloadEndpoint): OtherNames {
   return {
+    ...(node === undefined ? {} : { node }),
     names: [pod, workload].filter((name) => name !== undefined),
     ids: containerID === undefined ? [] : [containerID],
   };

@@ -9,6 +9,7 @@ import { runDirectoryOf } from "../config/run-directory.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { identity } from "../identity.ts";
+import type { FileFolder } from "../linux/file-folder.ts";
 import { hostName } from "../linux/host-name.ts";
 import type { SocketOpener } from "../linux/netlink-socket.ts";
 import { VERSION } from "../version.ts";
@@ -63,6 +64,13 @@ export async function run(args: readonly string[]): Promise<number> {
     findProgram: (name) => findProgram(name, environment),
     uplinkMtu: async () => (await import("../linux/rtnetlink/uplink-mtu.ts")).uplinkMtu(await ownSockets()),
     hostAddresses: async () => (await import("../linux/rtnetlink/host-addresses.ts")).hostAddresses(await ownSockets()),
+    publishedPorts: async () => {
+      const [{ runningOwners }, folder] = await Promise.all([
+        import("../chained/portmap/running-owners.ts"),
+        hostPortRecords(environment),
+      ]);
+      return runningOwners(folder);
+    },
     sourceTowards: async (destination, family) =>
       (await import("../linux/rtnetlink/host-addresses.ts")).sourceTowards(await ownSockets(), destination, family),
     hostLinks: async () => (await import("../ipam/leaks/host-links.ts")).readHostLinks(runDirectoryOf(process.env)),
@@ -80,7 +88,7 @@ export async function run(args: readonly string[]): Promise<number> {
     writeArchive: writeNewFile,
     readHostFacts: async () => (await import("../admin/host/host-facts.ts")).readHostFacts(environment),
     readKernelFeatures: async () => (await import("../admin/host/kernel-features.ts")).readKernelFeatures(),
-    isAgentRunning: async () => (await import("../admin/host/routing-facts.ts")).isAgentRunning(environment),
+    isAgentRunning: async () => (await import("../admin/host/routing-facts.ts")).agentState(environment) === "running",
     readRoutingFacts: async () =>
       (await import("../admin/host/routing-facts.ts")).readRoutingFacts(environment, process.getuid?.() === 0),
     readPolicyCounts: async () => (await import("../admin/host/policy-kernel.ts")).readPolicyCounts(),
@@ -88,12 +96,10 @@ export async function run(args: readonly string[]): Promise<number> {
     openTracer: async (alternatives) =>
       (await import("../admin/host/policy-kernel.ts")).openTracer(alternatives, process.pid),
     restoreTables: async (wanted, warn) => {
-      const [{ restoreTables }, { openFolder }, { hostPortsFolder }] = await Promise.all([
+      const [{ restoreTables }, hostPorts] = await Promise.all([
         import("../upkeep/restore-tables.ts"),
-        import("../linux/file-folder.ts"),
-        import("../chained/portmap/record-file.ts"),
+        hostPortRecords(environment),
       ]);
-      const hostPorts = openFolder(hostPortsFolder(runDirectoryOf(process.env)));
       return restoreTables({ kernel: await ownSockets(), hostPorts }, wanted, warn);
     },
     forgetConnections: async (addresses) => {
@@ -160,6 +166,14 @@ async function endStopped(code: number): Promise<never> {
   );
   await Promise.race([Promise.all(flushed), Bun.sleep(FLUSH_MILLISECONDS)]);
   process.exit(code);
+}
+
+async function hostPortRecords(environment: Context["env"]): Promise<FileFolder> {
+  const [{ openFolder }, { hostPortsFolder }] = await Promise.all([
+    import("../linux/file-folder.ts"),
+    import("../chained/portmap/record-file.ts"),
+  ]);
+  return openFolder(hostPortsFolder(runDirectoryOf(environment)));
 }
 
 async function listFolder(path: string): Promise<readonly string[] | undefined> {

@@ -51,6 +51,21 @@ export function decodeArguments(text: string): CniArguments {
   return found;
 }
 
+export interface Pod {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** A pod has both; one without the other does not name a pod. */
+export function podOf({ podNamespace, podName }: CniArguments): Pod | undefined {
+  return podNamespace === undefined || podName === undefined ? undefined : { namespace: podNamespace, name: podName };
+}
+
+/** podman passes the name of the container as that of a pod without a namespace. */
+export function containerNameOf(args: CniArguments): string | undefined {
+  return podOf(args) === undefined ? args.podName : undefined;
+}
+
 /** For ADD: throws if an address or a MAC is requested twice, differently. */
 export function refuseTwoRequests(text: string): void {
   for (const wanted of ["IP", "MAC"]) {

@@ -16,6 +16,11 @@ export function nameProblem(name: string): string | undefined {
   return "only letters, digits, _, . and - are allowed, and the first character must be a letter or a digit";
 }
 
+/** Of an ID that a runtime made, as much as it shows itself. */
+export function shortContainerId(containerId: string): string {
+  return /^[0-9a-f]{64}$/.test(containerId) ? containerId.slice(0, 12) : containerId;
+}
+
 /** Why a network config's `name` cannot be used: the kind of failure and the state of the field. */
 export function networkNameProblem(
   config: JsonObject,

@@ -6,7 +6,7 @@
 import { basename } from "node:path";
 import type { Environment } from "../cni/environment.ts";
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
-import { PluginError } from "../errors.ts";
+import { describeFailure, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { parseJson } from "../parse-json.ts";
 import { quoted } from "../quote.ts";
@@ -49,6 +49,26 @@ export async function findInstalledNetwork(reader: Reader): Promise<InstalledNet
   return findAgentNetwork(reader);
 }
 
+export interface PolicyRequirement {
+  /** Absent if there is none, or none that can be used. */
+  readonly network?: InstalledNetwork;
+  /** `policy.type`: this host enforces profiles before there is any policy. */
+  readonly isPolicyRequired: boolean;
+  /** Why the config cannot be used. Neither the plugin nor the agent runs with it, so it requires nothing. */
+  readonly problem?: string;
+}
+
+/** For commands that go on without a network config. */
+export async function policyRequirement(reader: Reader): Promise<PolicyRequirement> {
+  try {
+    const network = await findInstalledNetwork(reader);
+    if (network === undefined) return { isPolicyRequired: false };
+    return { network, isPolicyRequired: network.decoded.config.policyType !== undefined };
+  } catch (failure) {
+    return { isPolicyRequired: false, problem: describeFailure(failure) };
+  }
+}
+
 /** Whether another plugin connects the pods of this host: no runtime runs ours. */
 export function isForAgentOnly({ file }: InstalledNetwork): boolean {
   return file === AGENT_NETWORK_CONFIG;
@@ -87,12 +107,17 @@ async function namesIn(directory: string, { listFolder }: Reader): Promise<reado
   }
 }
 
-/** A file that cannot be read may be the one that is wanted: it is reported. */
-async function textOf(file: string, { readFile, stderr }: Reader): Promise<string> {
+/** Commands look for the network config several times. */
+const reported = new WeakMap<Reader, Set<string>>();
+
+/** A file that cannot be read may be the one that is wanted: it is reported, once to each reader. */
+async function textOf(file: string, reader: Reader): Promise<string> {
   try {
-    return await readFile(file);
+    return await reader.readFile(file);
   } catch (cause) {
-    stderr(`Cannot read network config "${file}": ${reasonOf(cause)}\n`);
+    const known = reported.get(reader) ?? new Set();
+    if (!known.has(file)) reader.stderr(`Cannot read network config "${file}": ${reasonOf(cause)}\n`);
+    reported.set(reader, known.add(file));
     return "";
   }
 }

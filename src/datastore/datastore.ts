@@ -157,6 +157,8 @@ export type DatastoreEvent =
       readonly revision: string;
       /** Only because the watch was accepted, and the last ones that were have delivered nothing: it confirms nothing. */
       readonly isUnheard?: true;
+      /** Nothing that is watched will ever exist: there is nothing more to hear. */
+      readonly isFinal?: true;
     };
 
 export interface Datastore {

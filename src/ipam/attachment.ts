@@ -3,7 +3,7 @@
  * handle, its owner, what is asked for and what is recorded. Follows from the call
  * and the config alone, so ADD, CHECK and DEL agree. Pure.
  */
-import type { CniArguments } from "../cni/arguments.ts";
+import { type CniArguments, containerNameOf, podOf } from "../cni/arguments.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
 import type { Owner } from "./block.ts";
 import { withFormerHandle } from "./former-handle.ts";
@@ -35,21 +35,6 @@ export function attachmentOf(
   const handle = `${network}.${containerId}`;
   const owner: Owner = { handle, network, ...(ifname === undefined ? {} : { interface: ifname }) };
   return { network, containerId, node, handle, owner };
-}
-
-export interface Pod {
-  readonly namespace: string;
-  readonly name: string;
-}
-
-/** A pod has both; one without the other does not name a pod. */
-export function podOf({ podNamespace, podName }: CniArguments): Pod | undefined {
-  return podNamespace === undefined || podName === undefined ? undefined : { namespace: podNamespace, name: podName };
-}
-
-/** podman passes the name of the container as that of a pod without a namespace. */
-export function containerNameOf(args: CniArguments): string | undefined {
-  return podOf(args) === undefined ? args.podName : undefined;
 }
 
 /** What ADD asks the allocator for. `onLink`: the addresses of the link that an earlier ADD made on this host. */

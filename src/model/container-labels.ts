@@ -172,14 +172,32 @@ export function inheritedContainerLabels(endpoint: WorkloadEndpoint, all: readon
 }
 
 /** Two resources about the same container could disagree. */
-export function checkSameTarget(
-  { metadata, spec }: ContainerLabels,
-  all: readonly ContainerLabels[],
-): readonly Problem[] {
-  const same = resourcesByTarget(all).get(targetKey(spec)) ?? [];
-  const other = same.find((each) => each.metadata.name !== metadata.name);
+export function checkSameTarget(resource: ContainerLabels, all: readonly ContainerLabels[]): readonly Problem[] {
+  const ofTarget = resourcesByTarget(all).get(targetKey(resource.spec)) ?? [];
+  return sameTargetProblems(resource, namesIn(ofTarget));
+}
+
+export function checkSameTargets(all: readonly ContainerLabels[]): ReadonlyMap<ContainerLabels, readonly Problem[]> {
+  const groups = [...resourcesByTarget(all).values()];
+  return new Map(
+    groups.flatMap((ofTarget) => {
+      const names = namesIn(ofTarget);
+      return ofTarget.map((each) => [each, sameTargetProblems(each, names)] as const);
+    }),
+  );
+}
+
+/** The first two: at least one of them is another than that of any resource. */
+function namesIn(all: readonly ContainerLabels[]): readonly string[] {
+  const first = all[0]?.metadata.name;
+  const second = all.find(({ metadata }) => metadata.name !== first)?.metadata.name;
+  return [first, second].filter((name) => name !== undefined);
+}
+
+function sameTargetProblems({ metadata, spec }: ContainerLabels, names: readonly string[]): readonly Problem[] {
+  const other = names.find((name) => name !== metadata.name);
   if (other === undefined) return [];
-  const message = `has its labels from ContainerLabels ${quoted(other.metadata.name)} already; change that one`;
+  const message = `has its labels from ContainerLabels ${quoted(other)} already; change that one`;
   return spec.container === undefined
     ? [{ path: "spec.network", value: spec.network, message }]
     : [{ path: "spec.container", value: spec.container, message }];

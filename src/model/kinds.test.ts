@@ -40,7 +40,8 @@ describe("PUBLIC_KINDS", () => {
 
       expect(read.spec).toEqual(decoded.value.spec);
       expect(row.checkUpdate?.(read, read) ?? []).toEqual([]);
-      expect(row.checkAmong?.(read, [read]) ?? []).toEqual([]);
+      expect(row.among?.one(read, [read]) ?? []).toEqual([]);
+      expect(row.among?.all([read]).get(read) ?? []).toEqual([]);
       expect(row.codec.make(metadata, read.spec)).toMatchObject({ kind, apiVersion: API_VERSION });
     },
   );

@@ -10,7 +10,7 @@ import { type BGPConfiguration, bgpConfiguration } from "./bgp-configuration.ts"
 import { type BGPFilter, bgpFilter } from "./bgp-filter.ts";
 import { type BGPPeer, bgpPeer } from "./bgp-peer.ts";
 import { type ClusterInformation, clusterInformation } from "./cluster-information.ts";
-import { type ContainerLabels, checkSameTarget, containerLabels } from "./container-labels.ts";
+import { type ContainerLabels, checkSameTarget, checkSameTargets, containerLabels } from "./container-labels.ts";
 import { type GlobalNetworkPolicy, globalNetworkPolicy } from "./global-network-policy.ts";
 import { type GlobalNetworkSet, globalNetworkSet } from "./global-network-set.ts";
 import { type HostEndpoint, hostEndpoint } from "./host-endpoint.ts";
@@ -48,10 +48,16 @@ export interface PublicKind<R extends Resource = Resource> extends KindNames {
   prefix(namespace?: string, keys?: Keys): string;
   /** Checks fields that cannot change. */
   checkUpdate?(before: R, after: R): readonly Problem[];
+  /** What resources of the kind make wrong together. */
+  readonly among?: AmongChecks<R>;
+}
+
+/** Both find the same: `apply` has one resource to check, `validate` all of a file. */
+interface AmongChecks<R extends Resource> {
   /** Checks the resource against all others of the kind. */
-  checkAmong?(resource: R, all: readonly R[]): readonly Problem[];
-  /** As `checkAmong` for each of the resources, in time that does not grow with the square of their number. */
-  checkAll?(all: readonly R[]): ReadonlyMap<R, readonly Problem[]>;
+  one(resource: R, all: readonly R[]): readonly Problem[];
+  /** Checks each against all others, in time that does not grow with the square of their number. */
+  all(all: readonly R[]): ReadonlyMap<R, readonly Problem[]>;
 }
 
 /** A kind that only the product itself writes; in the orchestrator's datastore it is a custom resource too. */
@@ -64,8 +70,7 @@ export interface InternalKind extends KindNames {
 export const POOL: PublicKind<IPPool> = {
   ...publicKind(ipPool, "ippools", ["pool", "pools", "ipp"]),
   checkUpdate: checkPoolUpdate,
-  checkAmong: checkPoolOverlap,
-  checkAll: checkPoolOverlaps,
+  among: { one: checkPoolOverlap, all: checkPoolOverlaps },
 };
 
 export const RESERVATION: PublicKind<IPReservation> = publicKind(ipReservation, "ipreservations", [
@@ -99,7 +104,7 @@ export const ENDPOINT: PublicKind<WorkloadEndpoint> = publicKind(workloadEndpoin
 
 export const CONTAINER_LABELS: PublicKind<ContainerLabels> = {
   ...publicKind(containerLabels, "containerlabels", ["cl"]),
-  checkAmong: checkSameTarget,
+  among: { one: checkSameTarget, all: checkSameTargets },
 };
 
 export const NETWORK_POLICY: PublicKind<NetworkPolicy> = publicKind(networkPolicy, "networkpolicies", ["np"]);

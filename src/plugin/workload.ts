@@ -2,12 +2,12 @@
  * The attachment as the allocator knows it, with the names of its endpoint and
  * links and its MAC. Derived only from the call, so ADD, CHECK and DEL agree. Pure.
  */
-import type { CniArguments } from "../cni/arguments.ts";
+import { type CniArguments, containerNameOf, podOf } from "../cni/arguments.ts";
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import { policyAccessProblem } from "../config/kube-access.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
-import { type Attached, type Attachment, attachmentOf, containerNameOf, podOf } from "../ipam/attachment.ts";
+import { type Attached, type Attachment, attachmentOf } from "../ipam/attachment.ts";
 import { formatMark } from "../ipam/link-mark.ts";
 import { hostInterfaceName } from "../model/host-interface-name.ts";
 import { resourceKey } from "../model/keys.ts";

@@ -43,6 +43,22 @@ export function selects(selector: Selector, labels: Labels): boolean {
   }
 }
 
+/** The labels whose values matter. */
+export function labelNamesIn(selector: Selector): readonly string[] {
+  switch (selector.kind) {
+    case "all":
+    case "global":
+      return [];
+    case "not":
+      return labelNamesIn(selector.operand);
+    case "and":
+    case "or":
+      return selector.operands.flatMap(labelNamesIn);
+    default:
+      return [selector.label];
+  }
+}
+
 // Labels come from outside: `constructor` is a label like any other, not an inherited property.
 function labelOf(labels: Labels, name: string): string | undefined {
   return Object.hasOwn(labels, name) ? labels[name] : undefined;

@@ -53,7 +53,7 @@ describe("the page about podman", () => {
     expect(printed).toMatch(/^Container: +web$/m);
     expect(printed).toMatch(/^ {2}workload: web$/m);
     expect(printed).toMatch(/^Host: +\S/m);
-    expect(printed).toMatch(/^default\/web +pods +10\.66\.0\.\d+ +\S+ +0$/m);
+    expect(printed).toMatch(/^web +pods +10\.66\.0\.\d+ +\S+ +0$/m);
     expect(printed).toMatch(/^Node agent: +running/m);
     expect(printed).toContain("\nEverything is well.\n");
   });

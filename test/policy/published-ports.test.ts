@@ -124,7 +124,7 @@ describe("a published port", () => {
     for (const [name, [, from, to]] of Object.entries(ways())) {
       const words = ["policy", "explain", "--from", from, "--to", to, "--port", "8080", "-o", "json"];
       const [packet] = JSON.parse((await admin(words)).stdout).packets;
-      expect(packet.target).toMatchObject({ workload: "default/web", port: 80 });
+      expect(packet.target).toMatchObject({ workload: "web", port: 80 });
       found[name] = packet.verdict;
     }
     return found;

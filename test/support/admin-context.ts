@@ -57,6 +57,7 @@ export interface AdminSurroundings {
   readonly replacePrivateFile?: Context["replacePrivateFile"];
   readonly findProgram?: Context["findProgram"];
   readonly hostAddresses?: readonly HostAddress[];
+  readonly publishedPorts?: Context["publishedPorts"];
   readonly sourceTowards?: Context["sourceTowards"];
   readonly machineIdentity?: string;
   readonly cniHost?: CniHost;
@@ -111,6 +112,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     findProgram: surroundings.findProgram ?? (() => undefined),
     uplinkMtu: async () => surroundings.uplinkMtu,
     hostAddresses: async () => surroundings.hostAddresses ?? [],
+    publishedPorts: surroundings.publishedPorts ?? (async () => ({ owners: [], unreadable: [] })),
     sourceTowards: surroundings.sourceTowards ?? (async () => undefined),
     hostLinks: async () => ({
       marks: new Set(),

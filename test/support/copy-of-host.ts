@@ -58,7 +58,7 @@ ours >/tmp/before
 
 /**
  * Shell functions for a script there: `switch_on PREFIX` as docs/podman.md does it; `attach NAME PORT` connects a network
- * namespace as podman connects a container of that name, and publishes a port; `detach NAME PORT`;
+ * namespace as podman connects a container of that name, which is not its ID, and publishes a port; `detach NAME PORT`;
  * `end_container NAME`, without a call of a plugin; `tables` lists those of the kernel, `links` counts ours.
  */
 export const CONTAINER_COMMANDS = `
@@ -71,7 +71,8 @@ switch_on() {
     ${adminTool} create -f - >/dev/null 2>&1
 }
 cni() {
-  CNI_COMMAND=$1 CNI_CONTAINERID=$2 CNI_NETNS=/run/netns/$2 CNI_IFNAME=eth0 CNI_PATH=${BIN_DIRECTORY} CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAME=$2" ${BIN_DIRECTORY}/$3
+  id=$(printf %s "$2" | sha256sum | cut -c 1-64)
+  CNI_COMMAND=$1 CNI_CONTAINERID=$id CNI_NETNS=/run/netns/$2 CNI_IFNAME=eth0 CNI_PATH=${BIN_DIRECTORY} CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAME=$2" ${BIN_DIRECTORY}/$3
 }
 network='"cniVersion":"1.0.0","name":"pods"'
 plugin="{$network,\\"type\\":\\"${product}\\",\\"datastore_type\\":\\"embedded\\",\\"log_file_path\\":\\"${logDirectory}/cni/cni.log\\",\\"ipam\\":{\\"type\\":\\"${ipamType}\\"}}"

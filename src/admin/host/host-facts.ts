@@ -1,9 +1,7 @@
 /** Reads the facts about this host for the admin tool. Loaded only by the commands that need them. */
 
-import { existsSync } from "node:fs";
 import { readHostPortState } from "../../chained/portmap/read-table.ts";
 import type { Environment } from "../../cni/environment.ts";
-import { agentLockPath } from "../../config/run-directory.ts";
 import { PluginError } from "../../errors.ts";
 import { type AllowedSource, familiesOf } from "../../firewall/allowed-sources.ts";
 import { findAllDrops, findPartialDrops } from "../../firewall/forward-chains.ts";
@@ -13,7 +11,6 @@ import { readFloatingState, readGuardState, readNatState } from "../../firewall/
 import { identity } from "../../identity.ts";
 import { addressBits } from "../../ip/address.ts";
 import { readText } from "../../linux/files.ts";
-import { isLocked } from "../../linux/flock.ts";
 import { isKernelError } from "../../linux/kernel-error.ts";
 import { directNetfilter } from "../../linux/netfilter-access.ts";
 import { ownSockets } from "../../linux/netlink-socket.ts";
@@ -23,8 +20,8 @@ import { ALLOWED_SOURCES_GROUP } from "../../linux/rtnetlink/own-devices.ts";
 import { listRoutes, MAIN_TABLE, type Route } from "../../linux/rtnetlink/route.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import { readSysctl } from "../../linux/sysctl.ts";
-import type { AgentState, HostFacts, PodLinkFacts } from "../node/host-facts.ts";
-import { isAgentRunning } from "./routing-facts.ts";
+import type { HostFacts, PodLinkFacts } from "../node/host-facts.ts";
+import { agentState } from "./routing-facts.ts";
 
 const LEGACY_TABLES = ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"];
 
@@ -63,14 +60,6 @@ async function readFacts(environment: Environment): Promise<HostFacts> {
     }))),
     hasLegacyFilter: LEGACY_TABLES.some((path) => readText(path)?.split("\n").includes("filter") === true),
   };
-}
-
-/** The file of its lock stays until the host is switched off. It holds the lock before it serves calls. */
-export function agentState(environment: Environment): AgentState {
-  if (isAgentRunning(environment)) return "running";
-  const lock = agentLockPath(environment);
-  if (!existsSync(lock)) return "not used";
-  return isLocked(lock) ? "running" : "stopped";
 }
 
 function readPodLinks(allowed: readonly AllowedSource[]): readonly PodLinkFacts[] {

@@ -1,8 +1,9 @@
 /** Reads the sessions and routes of this host for the admin tool. Loaded only by the commands that need them. */
 
+import { existsSync } from "node:fs";
 import { type BirdControl, connectBird } from "../../agent/bgp/control.ts";
 import type { Environment } from "../../cni/environment.ts";
-import { callSocketPath, runDirectoryOf } from "../../config/run-directory.ts";
+import { agentLockPath, callSocketPath, runDirectoryOf } from "../../config/run-directory.ts";
 import { DATASTORE_STATUS_FILE, readDatastoreStatus } from "../../datastore/replica/status-file.ts";
 import { PluginError } from "../../errors.ts";
 import { POLICY_PROBLEMS_FILE, ROUTING_PROBLEMS_FILE, readProblems } from "../../health/problems-file.ts";
@@ -10,6 +11,7 @@ import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import { REFUSED_CLAIMS_FILE, readRefusedClaims } from "../../ipam/refused-claims.ts";
 import { readText } from "../../linux/files.ts";
+import { isLocked } from "../../linux/flock.ts";
 import { type NetlinkSocket, ownSockets } from "../../linux/netlink-socket.ts";
 import { listLinks } from "../../linux/rtnetlink/link.ts";
 import { listRoutes, MAIN_TABLE, ROUTE_PROTOCOL, type Route } from "../../linux/rtnetlink/route.ts";
@@ -19,6 +21,7 @@ import { birdFiles } from "../../routing/bird/bird-files.ts";
 import { readRoutes } from "../../routing/bird/routes-status.ts";
 import { readSessions } from "../../routing/bird/sessions-status.ts";
 import { readBirdState } from "../../routing/bird/state.ts";
+import type { AgentState } from "../node/host-facts.ts";
 import type { BirdFacts, KernelRoute, RoutingFacts } from "../node/routing-facts.ts";
 
 export async function readRoutingFacts(environment: Environment, isRoot: boolean): Promise<RoutingFacts> {
@@ -28,7 +31,7 @@ export async function readRoutingFacts(environment: Environment, isRoot: boolean
   const files = birdFiles(runDirectoryOf(environment));
   const state = readText(files.state);
   return {
-    isAgentRunning: isAgentRunning(environment),
+    isAgentRunning: agentState(environment) === "running",
     state: state === undefined ? undefined : readBirdState(state),
     bird: await readBird(files.control),
     refusedClaims: readRefusedClaims(readText(`${runDirectoryOf(environment)}/${REFUSED_CLAIMS_FILE}`) ?? ""),
@@ -39,7 +42,15 @@ export async function readRoutingFacts(environment: Environment, isRoot: boolean
   };
 }
 
-export function isAgentRunning(environment: Environment): boolean {
+/** The file of its lock stays until the host is switched off. It holds the lock before it serves calls. */
+export function agentState(environment: Environment): AgentState {
+  if (servesCalls(environment)) return "running";
+  const lock = agentLockPath(environment);
+  if (!existsSync(lock)) return "not used";
+  return isLocked(lock) ? "running" : "stopped";
+}
+
+function servesCalls(environment: Environment): boolean {
   const stream = connectUnix(callSocketPath(environment));
   if (stream === undefined) return false;
   closeStream(stream);

@@ -10,9 +10,13 @@ import { namedBy, workloadNames } from "../workload-names.ts";
 
 export type Subject =
   | { readonly kind: "pod"; readonly namespace: string; readonly name: string }
-  | { readonly kind: "container"; readonly word: string };
+  /** `namespace`: if the user gave one. */
+  | { readonly kind: "container"; readonly word: string; readonly namespace?: string };
 
-/** `default/web`, or the ID of a container, its beginning, or its name; `resolveSubject` also finds a pod by its name. */
+/**
+ * `default/web`, or the ID of a container, its beginning, or its name; `resolveSubject` also finds a pod by its name, and a
+ * container by its namespace and name.
+ */
 export function subjectOf(operands: readonly string[]): Subject {
   const [operand, ...more] = operands;
   if (operand === undefined || operand === "" || more.length > 0) {
@@ -31,7 +35,7 @@ export function describeSubject(subject: Subject): string {
 
 /** A pod's name without its namespace is enough if no other pod and no container has the name. */
 export async function resolveSubject(store: Datastore, subject: Subject): Promise<Subject> {
-  if (subject.kind === "pod") return subject;
+  if (subject.kind === "pod") return containerOfNamespace(store, subject);
   const { readable } = await readEndpoints(store);
   const named = namedBy(subject.word, readable, workloadNames);
   const pods = named.filter(({ spec }) => spec.pod === subject.word);
@@ -46,9 +50,17 @@ export async function resolveSubject(store: Datastore, subject: Subject): Promis
   throw new UsageError(`${quoted(subject.word)} names several workloads; give one of ${titles.join(", ")}`);
 }
 
+/** If the namespace has no such pod, but a container. */
+async function containerOfNamespace(store: Datastore, pod: Extract<Subject, { kind: "pod" }>): Promise<Subject> {
+  const { namespace, name: word } = pod;
+  const { readable } = await readEndpoints(store, namespace);
+  const named = namedBy(word, readable, workloadNames);
+  const isContainer = named.length > 0 && named.every(({ spec }) => spec.pod === undefined);
+  return isContainer ? { kind: "container", word, namespace } : pod;
+}
+
 export async function findEndpoints(store: Datastore, subject: Subject): Promise<ReadEach<WorkloadEndpoint>> {
-  const namespace = subject.kind === "pod" ? subject.namespace : undefined;
-  const { readable, unreadable } = await readEndpoints(store, namespace);
+  const { readable, unreadable } = await readEndpoints(store, subject.namespace);
   const found =
     subject.kind === "pod"
       ? readable.filter(({ spec }) => spec.pod === subject.name)

@@ -1,21 +1,15 @@
-/** Labels of containers by name, and what the endpoints of containers inherit from them. */
+/** Labels of containers by name, or of all containers of a network. */
+import { counted, listed } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
 import { identity } from "../../identity.ts";
-import {
-  CONTAINER_ORCHESTRATOR,
-  type ContainerLabels,
-  givenLabels,
-  inheritedContainerLabels,
-  isLabelledBy,
-  labelSourcesOf,
-} from "../../model/container-labels.ts";
+import { CONTAINER_ORCHESTRATOR, type ContainerLabels, isLabelledBy } from "../../model/container-labels.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import { CONTAINER_LABELS, ENDPOINT } from "../../model/kinds.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
-import type { AdminKind, DescribedSection, InheritedLabels } from "./kind.ts";
+import type { AdminKind, DescribedSection } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
 
 export const CONTAINER_LABELS_ROW: AdminKind<ContainerLabels> = {
@@ -53,31 +47,19 @@ export async function readContainerEndpoints(store: Datastore): Promise<readonly
   return readable.filter(({ spec }) => spec.orchestrator === CONTAINER_ORCHESTRATOR);
 }
 
-/** For the kind of endpoints. */
-export const LABELS_OF_CONTAINERS: InheritedLabels<WorkloadEndpoint> = {
-  from: CONTAINER_LABELS_ROW,
-  of: (endpoint: WorkloadEndpoint, all: readonly ContainerLabels[]) => inheritedContainerLabels(endpoint, all),
-};
+/** A command with more names is not typed. */
+const MOST_NAMED = 3;
 
 /** For the kind of nodes: a node of the same name may come back, and its containers would have lost their labels. */
 export async function noteOfLabelsLeft(store: Datastore, { name }: ResourceName): Promise<string | undefined> {
   const left = (await readContainerLabels(store)).filter(({ spec }) => spec.node === name);
   if (left.length === 0) return undefined;
-  const names = left.map(({ metadata }) => metadata.name).join(" ");
-  return `labels of its containers stay for a node of the same name; to delete them: ${identity.adminTool} delete containerlabels ${names}`;
-}
-
-export async function describeInherited(
-  store: Datastore,
-  endpoint: WorkloadEndpoint,
-): Promise<readonly DescribedSection[]> {
-  const sources = labelSourcesOf(endpoint, await readContainerLabels(store));
-  const winning = inheritedContainerLabels(endpoint, sources);
-  const rows = Object.entries(winning).map(([label, value]) => {
-    const source = sources.find(({ spec }) => Object.hasOwn(givenLabels(spec), label));
-    return [`${label}=${value}`, `from containerlabels/${source?.metadata.name}`];
-  });
-  return rows.length === 0 ? [] : [{ title: "Labels of the container", rows }];
+  const names = left.map(({ metadata }) => metadata.name);
+  const stay = "labels of its containers stay for a node of the same name";
+  if (names.length <= MOST_NAMED) {
+    return `${stay}; to delete them: ${identity.adminTool} delete containerlabels ${names.join(" ")}`;
+  }
+  return `${stay}: ${counted(names.length, "ContainerLabels", "ContainerLabels")} (${listed(names)}); to see them: ${identity.adminTool} get containerlabels`;
 }
 
 async function describeContainerLabels(

@@ -49,15 +49,15 @@ export interface DescribedSection {
 
 /** What resources inherit from those of another kind. */
 export interface InheritedLabels<R extends Resource = Resource> {
-  readonly from: AdminKind;
-  /** `all`: the same list for all resources. */
-  of(resource: R, all: readonly Resource[]): Readonly<Record<string, string>>;
+  readonly from: readonly AdminKind[];
+  /** All labels that count, its own too. `all`: those of each kind in `from`, the same lists for all resources. */
+  of(resource: R, ...all: readonly (readonly Resource[])[]): Readonly<Record<string, string>>;
 }
 
 export interface KindHooks<R extends Resource = Resource> {
   /** What `describe` shows in addition to the resource itself. */
   describe?(store: Datastore, resource: R): Promise<readonly DescribedSection[]>;
-  /** Labels that `-l` and `--show-labels` count too, and that win over its own. */
+  /** For `-l` and `--show-labels`. Absent: only its own labels count. */
   readonly inheritedLabels?: InheritedLabels<R>;
   /** What the user should know about a resource that is written on this host; it is written nevertheless. */
   warnings?(resource: R, context: Context): Promise<readonly string[]>;
@@ -82,6 +82,8 @@ export interface OtherNames {
   readonly names: readonly string[];
   /** Their beginning is enough. */
   readonly ids: readonly string[];
+  /** Where it is, if several have the name. */
+  readonly node?: string;
 }
 
 export interface AdminKind<R extends Resource = Resource> extends PublicKind<R>, KindHooks<R> {

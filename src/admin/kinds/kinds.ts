@@ -9,21 +9,19 @@ import {
   IPAM_CONFIGURATION,
   KUBE_CONTROLLERS_CONFIGURATION,
   NODE,
-  PROFILE,
   RESERVATION,
 } from "../../model/kinds.ts";
 import type { KubeControllersConfiguration } from "../../model/kube-controllers-configuration.ts";
 import type { Node } from "../../model/node.ts";
-import { DEFAULT_ALLOW_PROFILE, type Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { describeEndpoint, describeNode } from "../ipam/describe.ts";
 import { releaseNode } from "../resources/delete-node.ts";
 import { usersOfEndpoint, usersOfNode } from "../resources/uses.ts";
 import { workloadNames } from "../workload-names.ts";
 import { BGP_CONFIGURATION_ROW, BGP_FILTER_ROW, BGP_PEER_ROW } from "./bgp.ts";
-import { CONTAINER_LABELS_ROW, describeInherited, LABELS_OF_CONTAINERS, noteOfLabelsLeft } from "./container-labels.ts";
+import { CONTAINER_LABELS_ROW, noteOfLabelsLeft } from "./container-labels.ts";
+import { describeInherited, LABELS_OF_MEMBERS } from "./inherited-labels.ts";
 import type { AdminKind } from "./kind.ts";
-import { formatLabels } from "./labels.ts";
 import {
   GLOBAL_NETWORK_POLICY_ROW,
   GLOBAL_NETWORK_SET_ROW,
@@ -34,6 +32,7 @@ import {
   TIER_ROW,
 } from "./policy.ts";
 import { POOL_ROW } from "./pool.ts";
+import { PROFILE_ROW } from "./profile.ts";
 
 const KUBE_CONTROLLERS_CONFIGURATION_ROW: AdminKind<KubeControllersConfiguration> = {
   ...KUBE_CONTROLLERS_CONFIGURATION,
@@ -80,17 +79,6 @@ const NODE_ROW: AdminKind<Node> = {
   noteOfRest: noteOfLabelsLeft,
 };
 
-const PROFILE_ROW: AdminKind<Profile> = {
-  ...PROFILE,
-  columns: [
-    { header: "LABELS", cell: ({ spec }) => formatLabels(spec.labelsToApply ?? {}) },
-    { header: "INGRESS", cell: ({ spec }) => `${spec.ingress?.length ?? 0}`, isWide: true },
-    { header: "EGRESS", cell: ({ spec }) => `${spec.egress?.length ?? 0}`, isWide: true },
-  ],
-  absenceOf: (name) =>
-    name === DEFAULT_ALLOW_PROFILE ? "it is built in, allows everything, and cannot be changed or deleted" : undefined,
-};
-
 const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
   ...ENDPOINT,
   columns: [
@@ -106,7 +94,7 @@ const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
     ...(await describeEndpoint(store, endpoint)),
     ...(await describeInherited(store, endpoint)),
   ],
-  inheritedLabels: LABELS_OF_CONTAINERS,
+  inheritedLabels: LABELS_OF_MEMBERS,
   usersOf: usersOfEndpoint,
   remedyIfInUse: "end its container, or use --force: the addresses stay allocated until its DEL",
   remedyIfUnreadable: (remove) => `${remove}, then recreate its workload`,

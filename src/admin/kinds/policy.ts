@@ -20,6 +20,7 @@ import type { Tier } from "../../model/tier.ts";
 import { describeAppliedPolicies, describePolicy } from "../policy/describe-policies.ts";
 import { deleteTier } from "../resources/delete-tier.ts";
 import { checkPolicyReferences } from "../resources/policy-references.ts";
+import { describeInherited, LABELS_OF_MEMBERS } from "./inherited-labels.ts";
 import type { AdminKind, Column } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
 
@@ -64,7 +65,11 @@ const SET_COLUMNS: readonly Column<NetworkSet | GlobalNetworkSet>[] = [
   { header: "NETS", cell: ({ spec }) => spec.nets.join(",") },
 ];
 
-export const NETWORK_SET_ROW: AdminKind<NetworkSet> = { ...NETWORK_SET, columns: SET_COLUMNS };
+export const NETWORK_SET_ROW: AdminKind<NetworkSet> = {
+  ...NETWORK_SET,
+  columns: SET_COLUMNS,
+  inheritedLabels: LABELS_OF_MEMBERS,
+};
 
 export const GLOBAL_NETWORK_SET_ROW: AdminKind<GlobalNetworkSet> = { ...GLOBAL_NETWORK_SET, columns: SET_COLUMNS };
 
@@ -79,7 +84,11 @@ export const TIER_ROW: AdminKind<Tier> = {
 
 export const HOST_ENDPOINT_ROW: AdminKind<HostEndpoint> = {
   ...HOST_ENDPOINT,
-  describe: describeAppliedPolicies,
+  describe: async (store, endpoint) => [
+    ...(await describeAppliedPolicies(store, endpoint)),
+    ...(await describeInherited(store, endpoint)),
+  ],
+  inheritedLabels: LABELS_OF_MEMBERS,
   columns: [
     { header: "NODE", cell: ({ spec }) => spec.node ?? "" },
     { header: "INTERFACE", cell: ({ spec }) => spec.interfaceName ?? "" },

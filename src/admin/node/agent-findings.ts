@@ -4,6 +4,7 @@ import { counted, listed } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import { isFinished } from "../../model/finished-pods.ts";
 import { enforcedPoliciesOf } from "../../policy/judge/judge.ts";
+import { restrictedEndpoints } from "../../policy/judge/policy-effects.ts";
 import type { PolicyResources } from "../../policy/judge/resources.ts";
 import { titleOf } from "../policy/explain-peer.ts";
 import type { Finding } from "./finding.ts";
@@ -13,6 +14,10 @@ import type { HostFacts } from "./host-facts.ts";
 export interface PolicyDemand {
   /** Workloads of this host that a policy selects: `default/web`. */
   readonly workloads: readonly string[];
+  /** Those that no policy selects and that are closed: by their profiles, which count as soon as there is a policy. */
+  readonly closedByProfiles: readonly string[];
+  /** The profiles of those. */
+  readonly profiles: readonly string[];
   /** The names of the host endpoints of this host. */
   readonly hostEndpoints: readonly string[];
 }
@@ -28,13 +33,18 @@ export interface AgentCircumstances {
   readonly podOfNode?: string;
 }
 
-export const NO_DEMAND: PolicyDemand = { workloads: [], hostEndpoints: [] };
+export const NO_DEMAND: PolicyDemand = { workloads: [], closedByProfiles: [], profiles: [], hostEndpoints: [] };
 
 export function policyDemand(resources: PolicyResources, node: string): PolicyDemand {
   const local = resources.endpoints.filter((endpoint) => endpoint.spec.node === node && !isFinished(endpoint));
-  const selected = local.filter((endpoint) => enforcedPoliciesOf(endpoint, resources).length > 0);
+  const { selected = [], others = [] } = Object.groupBy(local, (endpoint) =>
+    enforcedPoliciesOf(endpoint, resources).length > 0 ? "selected" : "others",
+  );
+  const closed = restrictedEndpoints(others, resources);
   return {
     workloads: selected.map(titleOf),
+    closedByProfiles: closed.map(titleOf),
+    profiles: [...new Set(closed.flatMap(({ spec }) => spec.profiles ?? []))],
     hostEndpoints: resources.hostEndpoints
       .filter(({ spec }) => spec.node === node)
       .map(({ metadata }) => metadata.name),
@@ -79,12 +89,13 @@ function policyFinding({ agent, hasPolicyTable }: Facts, circumstances: AgentCir
     const message = `no table; whether a policy selects containers of this host is unknown: ${demand.unknown}`;
     return { check, state: "warning", message, remedy: demand.remedy ?? `${identity.adminTool} datastore check` };
   }
-  const [message] = demandText(demand);
-  if (message !== undefined) return { check, state: "failed", message, remedy };
-  return { check, state: "ok", message: "nothing to enforce: no policy selects a container of this host" };
+  const [wanted] = demandText(demand);
+  if (wanted !== undefined) return { check, state: "failed", message: wanted, remedy };
+  const message = "nothing to enforce: no policy selects a container of this host, and no profile closes one";
+  return { check, state: "ok", message };
 }
 
-function demandText({ workloads, hostEndpoints }: PolicyDemand): readonly string[] {
+function demandText({ workloads, closedByProfiles, profiles, hostEndpoints }: PolicyDemand): readonly string[] {
   const [hostEndpoint] = hostEndpoints;
   return [
     ...(workloads.length === 0
@@ -92,10 +103,20 @@ function demandText({ workloads, hostEndpoints }: PolicyDemand): readonly string
       : [
           `policies select ${counted(workloads.length, "container")} of this host (${listed(workloads)}), and nothing enforces them`,
         ]),
+    ...(closedByProfiles.length === 0
+      ? []
+      : [
+          `${profilesText(profiles)} ${counted(closedByProfiles.length, "container")} of this host (${listed(closedByProfiles)}), and nothing enforces that`,
+        ]),
     ...(hostEndpoint === undefined
       ? []
       : [`host endpoint "${hostEndpoint}" is about this host, and nothing enforces its policies`]),
   ];
+}
+
+function profilesText(profiles: readonly string[]): string {
+  if (profiles.length === 0) return "the lack of a profile closes";
+  return profiles.length === 1 ? `profile ${profiles[0]} closes` : `profiles ${listed(profiles)} close`;
 }
 
 function startCommand({ podOfNode }: AgentCircumstances): string {

@@ -6,6 +6,7 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { networkProfileSpec } from "../../model/network-profile.ts";
 import { agentFindings, NO_DEMAND, type PolicyDemand } from "./agent-findings.ts";
 import { findingsOf } from "./check.ts";
 import type { AgentState, HostFacts, PodLinkFacts } from "./host-facts.ts";
@@ -89,19 +90,22 @@ describe("node check", () => {
   });
 
   type Demand = PolicyDemand | { readonly unknown: string };
-  const db: PolicyDemand = { workloads: ["default/db"], hostEndpoints: [] };
+  const db: PolicyDemand = { ...NO_DEMAND, workloads: ["db"] };
+  const closed: PolicyDemand = { ...NO_DEMAND, closedByProfiles: ["db", "web"], profiles: ["pods"] };
   const POLICY_CASES: readonly (readonly [AgentState, boolean, boolean, Demand, string, string, string])[] = [
     ["running", true, true, NO_DEMAND, "ok", "ok", "in place"],
     ["running", false, false, NO_DEMAND, "ok", "ok", "nothing to enforce"],
     ["running", false, true, NO_DEMAND, "ok", "failed", "policy.type"],
-    ["running", false, false, db, "ok", "failed", "policies select 1 container of this host (default/db), and nothing"],
+    ["running", false, false, db, "ok", "failed", "policies select 1 container of this host (db), and nothing"],
     ["stopped", true, false, db, "failed", "ok", "in place"],
     ["stopped", false, false, db, "failed", "failed", "nothing enforces them"],
     ["stopped", false, false, NO_DEMAND, "failed", "ok", "nothing to enforce"],
     ["not used", false, false, NO_DEMAND, "ok", "ok", "nothing to enforce"],
     ["not used", false, false, db, "ok", "failed", "nothing enforces them"],
     ["not used", true, false, db, "failed", "ok", "in place"],
-    ["not used", false, false, { workloads: [], hostEndpoints: ["eth0"] }, "ok", "failed", 'host endpoint "eth0"'],
+    ["not used", false, false, { ...NO_DEMAND, hostEndpoints: ["eth0"] }, "ok", "failed", 'host endpoint "eth0"'],
+    ["running", false, false, closed, "ok", "failed", "profile pods closes 2 containers of this host (db, web), and"],
+    ["not used", true, false, closed, "failed", "ok", "in place"],
     ["not used", false, false, { unknown: "etcd is down" }, "ok", "warning", "unknown: etcd is down"],
   ];
   test.each(POLICY_CASES)(
@@ -154,13 +158,15 @@ describe("node check", () => {
         "workloadendpoints",
         "WorkloadEndpoint",
         `${node}-cni-${workload}1-eth0`,
-        { orchestrator: "cni", node, workload, containerID: `${workload}1`, endpoint: "eth0" },
+        { orchestrator: "cni", node, workload, containerID: `${workload}1`, endpoint: "eth0", profiles: ["pods"] },
         { namespace: "default", labels: { role, [`${identity.labelPrefix}namespace`]: "default" } },
       );
     const policy = (selector: string) =>
       put("networkpolicies", "NetworkPolicy", "only", { selector, types: ["Ingress"] }, { namespace: "default" });
     const run = async (facts: Partial<HostFacts>, ...changes: readonly Change[]) => {
       const store = openMemory();
+      const profile = put("profiles", "Profile", "pods", networkProfileSpec("pods"));
+      await seed(store, profile);
       await seed(store, endpoint("db", "here", "db"), endpoint("web", "there", "web"), ...changes);
       const hostFacts = { ...well, agent: "not used" as const, hasPolicyTable: false, ...facts };
       return runInside(["node", "check"], { hostFacts, store, files, hostName: "here" });
@@ -170,7 +176,7 @@ describe("node check", () => {
       const { code, stdout } = await run({}, policy("role == 'db'"));
 
       expect(code).toBe(1);
-      expect(stdout).toMatch(/^failed +network policy +policies select 1 container of this host \(default\/db\)/m);
+      expect(stdout).toMatch(/^failed +network policy +policies select 1 container of this host \(db\)/m);
     });
 
     test.each([
@@ -178,6 +184,17 @@ describe("node check", () => {
       ["of nobody", policy("rol == 'db'")],
     ])("one that selects containers %s is no failure", async (_, change) => {
       expect((await run({}, change)).code).toBe(0);
+    });
+
+    test("a profile that somebody edited closes containers as soon as there is a policy", async () => {
+      const edited = put("profiles", "Profile", "pods", networkProfileSpec("pods"), { labels: { closed: "yes" } });
+
+      expect((await run({}, edited)).code).toBe(0);
+      const { code, stdout } = await run({}, edited, policy("rol == 'db'"));
+      expect(code).toBe(1);
+      expect(stdout).toMatch(
+        /^failed +network policy +profile pods closes 1 container of this host \(db\), and nothing/m,
+      );
     });
 
     test("a host endpoint of this host is not enforced without a table", async () => {
@@ -227,6 +244,17 @@ describe("node check", () => {
 
       expect(code).toBe(0);
       expect(stdout).toMatch(/^warning +network policy +.*is unknown: .*eth0/m);
+    });
+
+    test("a network config that cannot be used does not make a stopped agent superfluous", async () => {
+      const { code, stdout } = await withConfig(
+        { ipam: 1, policy: { type: "k8s" } },
+        { agent: "stopped", podLinks: [] },
+      );
+
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/^failed +node agent +not running/m);
+      expect(stdout).not.toContain("policy.type");
     });
 
     test("works on a node of Kubernetes whose name cannot be read", async () => {

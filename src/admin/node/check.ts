@@ -1,4 +1,4 @@
-import { findInstalledNetwork } from "../../config/installed-network.ts";
+import { policyRequirement } from "../../config/installed-network.ts";
 import { kubeAccess } from "../../config/kube-access.ts";
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
@@ -24,7 +24,8 @@ export const nodeCheck: Command = {
   description: [
     "Runs on the node, as root. Checks IP forwarding, looks for firewall chains that drop forwarded packets, and checks whether",
     "the product's own tables (NAT, floating IPs, spoofing, host ports, policy) and the reverse path filters of pods are in place.",
-    "A node agent that no longer runs is a failure, and so is a policy that selects containers of this host while nothing enforces it;",
+    "A node agent that no longer runs is a failure, and so is a policy that selects containers of this host, or a profile that closes",
+    "them, while nothing enforces it;",
     "the datastore is read for that only if this host has no policy table and its network config does not require one.",
     "Reports each problem with the commands that fix it; changes nothing. The exit code is 1 if a check has failed.",
   ].join("\n"),
@@ -66,15 +67,17 @@ interface Circumstances extends Omit<AgentCircumstances, "demand">, SwitchFacts 
   readonly isDatastoreKnown: boolean;
 }
 
-/** What the installed network config says; one that cannot be read is reported by `config check`. */
+/** What the installed network config says; what is wrong with it is reported by `config check`. */
 export async function circumstancesOf(context: Context, given: Given): Promise<Circumstances> {
-  const network = await findInstalledNetwork(context).catch(() => undefined);
-  if (network === undefined)
-    return { hasNetwork: false, isPolicyRequired: false, isDatastoreKnown: await isDatastoreChosen(context, given) };
+  const { network, isPolicyRequired, problem } = await policyRequirement(context);
+  if (network === undefined) {
+    const isDatastoreKnown = await isDatastoreChosen(context, given);
+    return { hasNetwork: problem !== undefined, isPolicyRequired, isDatastoreKnown };
+  }
   const { config } = network.decoded;
   return {
     hasNetwork: true,
-    isPolicyRequired: config.policyType !== undefined,
+    isPolicyRequired,
     allowsFurtherSources: config.features.allowedSourcePrefixes,
     isDatastoreKnown: true,
     ...(kubeAccess(config) === undefined ? {} : { podOfNode: await nodeOrHostName(context, given) }),
@@ -107,7 +110,8 @@ async function demandIn(store: Datastore, node: string): Promise<Demand> {
   const { resources, unreadable } = await readPolicy(store);
   const demand = policyDemand(resources, node);
   const [first] = unreadable;
-  if (first === undefined || demand.workloads.length + demand.hostEndpoints.length > 0) return demand;
+  const { workloads, closedByProfiles, hostEndpoints } = demand;
+  if (first === undefined || workloads.length + closedByProfiles.length + hostEndpoints.length > 0) return demand;
   return { unknown: describeFailure(first.failure), remedy: remedyFor(first.key) };
 }
 

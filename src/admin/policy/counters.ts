@@ -2,10 +2,10 @@ import { listed } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
-import { originWords, readRuleComment } from "../../policy/table/rule-comment.ts";
+import { originTitle, originWords, type RuleOrigin, readRuleComment } from "../../policy/table/rule-comment.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, UsageError, wantsJson } from "../command.ts";
-import { nameOfNode } from "../node/node-name.ts";
+import { nodeOrHostName } from "../node/node-name.ts";
 import { type Page, stdoutPage } from "../page.ts";
 import { formatTable } from "../table.ts";
 import type { InterfacesOfChains, PolicyCounts } from "./chain-interfaces.ts";
@@ -57,7 +57,8 @@ export const policyCounters: Command = {
     const wish = wishOf(all, names, { wanted, forWhom: given.values.get("for") });
     const hasDropped = given.switches.has("dropped");
     const rows = all.filter((row) => wish.isWanted(row) && (hasDropped ? isDrop(row) : matters(row, given.switches)));
-    if (wantsJson(given)) context.stdout(`${JSON.stringify({ rules: rows }, undefined, 2)}\n`);
+    if (wantsJson(given))
+      context.stdout(`${JSON.stringify({ rules: rows.map(({ title: _, ...row }) => row) }, undefined, 2)}\n`);
     else if (rows.length > 0) context.stdout(tableOf(rows, stdoutPage(context)));
     if (wish.isOfEndpoint && !wantsJson(given) && rows.some(({ endpoints }) => endpoints.length > 1))
       context.stderr("Note: a rule counts packets of all endpoints in its row.\n");
@@ -123,7 +124,7 @@ async function endpointNames(
   { interfacesOf }: PolicyCounts,
 ): Promise<EndpointNames> {
   if (interfacesOf.size === 0) return { ofInterface: (name) => name, titlesOf: () => [] };
-  const node = await nameOfNode(context, given).catch(() => context.hostName());
+  const node = await nodeOrHostName(context, given);
   const addresses = await context.hostAddresses().catch(() => []);
   const interfaces = Array.from(
     Map.groupBy(addresses, ({ link }) => link.name),
@@ -143,10 +144,14 @@ async function endpointNames(
 /** A rule of a policy, or another one that decides; both families together. */
 interface CountedRule {
   readonly policy?: string;
+  /** At the end of the rules of its policies. */
+  readonly tier?: string;
   readonly direction?: string;
   /** As in `spec.ingress`. */
   readonly rule?: number;
   readonly decidedBy: string;
+  /** The same, in few words. */
+  readonly title: string;
   readonly action: string;
   /** Of this node: those that it is evaluated for. */
   readonly endpoints: readonly string[];
@@ -170,8 +175,9 @@ function countedRules(
     const key = `${comment} ${verdict} ${origin.kind === "policy" ? "" : endpoints.join()}`;
     const before = rules.get(key);
     rules.set(key, {
-      ...(origin.kind === "policy" ? { policy: origin.policy, direction: origin.direction, rule: origin.rule } : {}),
+      ...("direction" in origin ? placeOf(origin) : {}),
       decidedBy: originWords(origin),
+      title: originTitle(origin),
       action: ACTION[verdict] ?? "Log",
       endpoints: [...new Set([...(before?.endpoints ?? []), ...endpoints])].sort(),
       packets: packets + (before?.packets ?? 0),
@@ -179,6 +185,12 @@ function countedRules(
     });
   }
   return [...rules.values()].toSorted((left, right) => compareTexts(sortKey(left), sortKey(right)));
+}
+
+function placeOf(origin: RuleOrigin & { readonly direction: string }): Partial<CountedRule> {
+  const { direction } = origin;
+  if (origin.kind === "policy") return { policy: origin.policy, direction, rule: origin.rule };
+  return origin.kind === "tier" ? { tier: origin.tier, direction } : { direction };
 }
 
 function namesAt(
@@ -209,13 +221,14 @@ function matters({ policy, packets }: CountedRule, switches: ReadonlySet<string>
 
 function tableOf(rows: readonly CountedRule[], page: Page): string {
   return formatTable(
-    ["POLICY", "DIRECTION", "RULE", "ACTION", "PACKETS", "BYTES", "ENDPOINTS"],
-    rows.map(({ policy, direction = "", rule, decidedBy, action, packets, bytes, endpoints }) => [
-      policy ?? decidedBy,
+    // On a narrow terminal the last ones are left out.
+    ["POLICY", "PACKETS", "ACTION", "DIRECTION", "RULE", "BYTES", "ENDPOINTS"],
+    rows.map(({ title, direction = "", rule, action, packets, bytes, endpoints }) => [
+      title,
+      String(packets),
+      action,
       direction,
       rule === undefined ? "" : String(rule + 1),
-      action,
-      String(packets),
       String(bytes),
       listed(endpoints),
     ]),

@@ -4,8 +4,10 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { identity } from "../../identity.ts";
 import { globalNetworkPolicy } from "../../model/global-network-policy.ts";
 import { hostEndpoint } from "../../model/host-endpoint.ts";
-import { ENDPOINT, GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, NETWORK_POLICY, TIER } from "../../model/kinds.ts";
+import { ENDPOINT, GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, NETWORK_POLICY, PROFILE, TIER } from "../../model/kinds.ts";
 import { networkPolicy } from "../../model/network-policy.ts";
+import { networkProfileSpec } from "../../model/network-profile.ts";
+import { profile } from "../../model/profile.ts";
 import { tier } from "../../model/tier.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 
@@ -53,6 +55,67 @@ const described = async (words: string) => {
   const { stdout } = await runInside(["describe", ...words.split(" ")], { store });
   return stdout;
 };
+
+describe("describe of a container that no policy selects", () => {
+  const empty = openMemory();
+  const put = (key: string, value: string) => empty.commit([{ kind: "put", key, value }]);
+  const show = async (words: string) => (await runInside(["describe", ...words.split(" ")], { store: empty })).stdout;
+  const putProfile = (metadata: object) => {
+    const made = profile.make({ name: "pods", ...metadata }, networkProfileSpec("pods"));
+    return put(PROFILE.key(made.metadata), profile.write(made));
+  };
+  beforeAll(async () => {
+    const metadata = { namespace: "default", name: "here-cni-1234-eth0" };
+    const spec = {
+      ...{ orchestrator: "cni", node: "here", workload: "web" },
+      containerID: "1234",
+      profiles: ["pods"],
+      ipNetworks: ["10.0.0.1/32"],
+    };
+    await put(ENDPOINT.key(metadata), workloadEndpoint.write(workloadEndpoint.make(metadata, spec)));
+    await putProfile({});
+  });
+  const unedited = "has the rules that ADD writes, which close no container; edit it to make its rules count\n";
+
+  test("labels that its profile gives are found and shown, as policies see them", async () => {
+    const get = async (...words: readonly string[]) => (await runInside(["get", ...words], { store: empty })).stdout;
+
+    expect(await get("wep", "-l", "has(pods)", "-o", "name")).toBe("workloadendpoint/default/here-cni-1234-eth0\n");
+    expect(await get("wep", "--show-labels")).toContain(" pods=\n");
+    expect(await show("wep web")).toEndWith("Inherited labels:\n  pods=   from profile/pods\n");
+  });
+
+  test.each([80, 40])("fits a terminal with %i columns, and leaves nothing out", async (width) => {
+    // The spec is YAML, and stays as it is.
+    const shown = async (terminalWidth?: number) =>
+      (await runInside(["describe", "wep", "web"], { store: empty, terminalWidth })).stdout.replace(
+        /Spec:.*Addresses:/s,
+        "",
+      );
+    const text = await shown(width);
+
+    expect(Math.max(...text.split("\n").map((line) => line.length))).toBeLessThanOrEqual(width);
+    expect(text.replaceAll(/\s/g, "")).toBe((await shown()).replaceAll(/\s/g, ""));
+    expect(text).toContain("Ingress:      nothing is enforced");
+  });
+
+  test("says what is so: nothing is enforced, or the profile of the network closes nothing, or its rules count", async () => {
+    expect(await show("wep web")).toContain(
+      `Ingress:      nothing is enforced: there is no policy; with one, or with "policy.type" in the network config of its node, the profiles decide: Profile "pods" ${unedited}`,
+    );
+    expect(await show("profile pods")).toEndWith(`Ingress:      it ${unedited}`);
+
+    const idle = globalNetworkPolicy.make({ name: "idle" }, { ...OWN, tier: "default", selector: "!all()" });
+    await put(GLOBAL_NETWORK_POLICY.key(idle.metadata), globalNetworkPolicy.write(idle));
+    expect(await show("wep web")).toContain(
+      `Ingress:      no ingress policy applies, so the profiles decide: Profile "pods" ${unedited}Egress:       no egress policy applies, so the profiles decide: pods\n`,
+    );
+
+    await putProfile({ labels: { closed: "yes" } });
+    expect(await show("wep web")).toContain("Ingress:      no ingress policy applies, so the profiles decide: pods\n");
+    expect(await show("profile pods")).not.toContain("Ingress:");
+  });
+});
 
 describe("describe", () => {
   test("lists whom a policy selects", async () => {

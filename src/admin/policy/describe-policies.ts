@@ -1,23 +1,32 @@
 /** What `describe` shows about policies: whom a policy selects, and which policies apply to an endpoint in which order. */
 import type { Datastore } from "../../datastore/datastore.ts";
 import { identity } from "../../identity.ts";
-import { isFinished } from "../../model/finished-pods.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
+import { isUneditedNetworkProfile } from "../../model/network-profile.ts";
 import { typesOf } from "../../model/policy-spec.ts";
+import type { Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
-import { enforcedPolicy } from "../../policy/judge/enforced-policy.ts";
-import { enforcedPoliciesOf, inOrder, isBeforeRouting, selectsEndpoint } from "../../policy/judge/judge.ts";
+import { profilesDecide, UNEDITED_WORDS } from "../../policy/judge/explain-side.ts";
+import {
+  endpointsOfPolicies,
+  enforcedPoliciesOf,
+  inOrder,
+  isBeforeRouting,
+  isOpenBecauseUnedited,
+  profileNamed,
+} from "../../policy/judge/judge.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { readPolicy } from "../../policy/read-resources.ts";
+import { quoted } from "../../quote.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
 import { titleOf } from "./explain-peer.ts";
 
 const MOST_LISTED = 50;
 
 export async function describePolicy(store: Datastore, policy: AnyPolicy): Promise<readonly DescribedSection[]> {
-  const resources = await resourcesIn(store);
-  const selected = endpointsOf(policy, resources);
+  const resources = await policyResourcesIn(store);
+  const selected = endpointsOfPolicies(resources)(policy);
   const types = typesOf(policy.spec).join(" and ").toLowerCase();
   if (selected.length === 0) return [{ title: "Selects", summary: `none: ${whyNone(policy)}`, rows: [] }];
   const more = selected.length - MOST_LISTED;
@@ -37,26 +46,19 @@ export async function describeAppliedPolicies(
   store: Datastore,
   endpoint: AnyEndpoint,
 ): Promise<readonly DescribedSection[]> {
-  const resources = await resourcesIn(store);
+  const resources = await policyResourcesIn(store);
   return (["ingress", "egress"] as const).map((direction) => directionSection(endpoint, direction, resources));
 }
 
 /** Several resources of one command are described with what was read once. */
 const readings = new WeakMap<Datastore, Promise<PolicyResources>>();
 
-function resourcesIn(store: Datastore): Promise<PolicyResources> {
+export function policyResourcesIn(store: Datastore): Promise<PolicyResources> {
   const known = readings.get(store);
   if (known !== undefined) return known;
   const reading = readPolicy(store).then(({ resources }) => resources);
   readings.set(store, reading);
   return reading;
-}
-
-function endpointsOf(policy: AnyPolicy, resources: PolicyResources): readonly AnyEndpoint[] {
-  const { endpoints, hostEndpoints } = resources;
-  const enforced = enforcedPolicy(policy, resources);
-  const all: readonly AnyEndpoint[] = [...endpoints.filter((endpoint) => !isFinished(endpoint)), ...hostEndpoints];
-  return all.filter((endpoint) => selectsEndpoint(enforced, endpoint, resources));
 }
 
 function whyNone(policy: AnyPolicy): string {
@@ -100,9 +102,7 @@ const TITLE = { ingress: "Ingress", egress: "Egress" } as const;
 function directionSection(endpoint: AnyEndpoint, direction: Direction, resources: PolicyResources): DescribedSection {
   const applying = enforcedPoliciesOf(endpoint, resources, [direction]);
   const title = TITLE[direction];
-  const { profiles = [] } = endpoint.spec;
-  const profileWords = profiles.length === 0 ? "it has no profiles" : `its profiles decide: ${profiles.join(", ")}`;
-  if (applying.length === 0) return { title, summary: `no policy applies, ${profileWords}`, rows: [] };
+  if (applying.length === 0) return { title, summary: withoutPolicies(endpoint, direction, resources), rows: [] };
   const stages = Map.groupBy(applying, stageOf);
   const ordered = STAGES.flatMap((stage) =>
     inOrder(stages.get(stage) ?? [], resources).map((policy) => ({ policy, stage })),
@@ -118,6 +118,35 @@ function directionSection(endpoint: AnyEndpoint, direction: Direction, resources
     summary: `${ordered.length === 1 ? "1 policy applies" : `${ordered.length} policies apply, in this order`}`,
     rows,
   };
+}
+
+function withoutPolicies(endpoint: AnyEndpoint, direction: Direction, resources: PolicyResources): string {
+  const { profiles = [] } = endpoint.spec;
+  const words = profiles.map((name) => {
+    const profile = profileNamed(name, resources);
+    return profile !== undefined && isOpenBecauseUnedited(profile, endpoint, direction)
+      ? `Profile ${quoted(name)} ${UNEDITED_WORDS}`
+      : name;
+  });
+  const deciding = words.length === 0 ? "it has none, so nothing is allowed" : words.join(", ");
+  if (isEnforced(endpoint, resources)) return `${profilesDecide(direction)}: ${deciding}`;
+  return `nothing is enforced: there is no policy; with one, or with "policy.type" in the network config of its node, the profiles decide: ${deciding}`;
+}
+
+/** Whatever the network config of its node says. */
+function isEnforced({ kind, spec }: AnyEndpoint, resources: PolicyResources): boolean {
+  const { networkPolicies, globalNetworkPolicies, hostEndpoints } = resources;
+  return (
+    kind === "HostEndpoint" ||
+    networkPolicies.length + globalNetworkPolicies.length > 0 ||
+    hostEndpoints.some((host) => host.spec.node === spec.node)
+  );
+}
+
+/** Only of one whose rules do not count as they are written. */
+export async function describeProfile(_: Datastore, profile: Profile): Promise<readonly DescribedSection[]> {
+  if (!isUneditedNetworkProfile(profile)) return [];
+  return [{ title: "Ingress", summary: `it ${UNEDITED_WORDS}`, rows: [] }];
 }
 
 /** In the order of their evaluation. */

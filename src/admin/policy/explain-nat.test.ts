@@ -2,12 +2,14 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, runInside } from "../../../test/support/admin-context.ts";
 import { seed } from "../../../test/support/ipam.ts";
-import { hostPortsFolder, recordFileName, writeRecordFile } from "../../chained/portmap/record-file.ts";
+import { recordFileName, writeRecordFile } from "../../chained/portmap/record-file.ts";
+import { runningOwners } from "../../chained/portmap/running-owners.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { type Address, parseAddress } from "../../ip/address.ts";
 import type { KubeClient } from "../../kube/api.ts";
+import type { FileFolder } from "../../linux/file-folder.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { networkProfileSpec } from "../../model/network-profile.ts";
 
@@ -43,8 +45,8 @@ function closeWeb(): Promise<void> {
 
 const address = (text: string): Address => parseAddress(text) ?? { family: 4, value: 0n };
 
-/** What the plugin records of `-p 8080:80`. */
-function recorded(hostIp: string): Readonly<Record<string, string>> {
+/** What the plugin records of `-p 8080:80`, by name of the file. */
+function recorded(hostIp: string, netns = "/run/netns/web"): Readonly<Record<string, string>> {
   const owner = { id: new Uint8Array(16), name: "pods/web/eth0" };
   const claim = {
     ...{ family: 4 as const, protocol: 6, hostAddress: address(hostIp), hostPort: 8080 },
@@ -52,20 +54,18 @@ function recorded(hostIp: string): Readonly<Record<string, string>> {
   };
   const files: Record<string, string> = {};
   writeRecordFile(
+    { write: (name, text) => void Object.assign(files, { [name]: text }) },
     {
-      write: (name, text) => void Object.assign(files, { [`${hostPortsFolder(identity.runDirectory)}/${name}`]: text }),
-    },
-    {
-      recordSets: [{ family: 4, owner, netns: "/run/netns/web", records: [{ kind: "port", claim }] }],
+      recordSets: [{ family: 4, owner, netns, records: [{ kind: "port", claim }] }],
       loopback: undefined,
       hostNetns: undefined,
     },
   );
-  expect(Object.keys(files)[0]).toEndWith(recordFileName(owner.id));
   return files;
 }
 
 interface Site {
+  /** Records of ports. */
   readonly files?: Readonly<Record<string, string>>;
   readonly client?: Pick<KubeClient, "request">;
   /** Of the folder with the records of ports. */
@@ -80,13 +80,20 @@ function explain(words: string, { files = {}, client, failure }: Site = {}): Pro
     link: LINK,
   }));
   const openKubeClient = async () => ({ ...client, close: async () => {} }) as KubeClient;
-  const listFolder = async (path: string) => {
-    if (failure === undefined || !path.endsWith("/host-ports")) return [];
-    throw Object.assign(new Error(failure), { code: failure });
+  const folder: FileFolder = {
+    path: "/run/ports",
+    list: () => Object.keys(files),
+    read: (name) => files[name] ?? "",
+    write: () => {},
+    remove: () => {},
+    changedAt() {
+      if (failure === undefined) return 1n;
+      throw Object.assign(new Error(failure), { code: failure });
+    },
   };
   return runInside(["policy", "explain", ...words.split(" ")], {
-    ...{ store, env, files, hostAddresses, openKubeClient },
-    ...(failure === undefined ? {} : { listFolder }),
+    ...{ store, env, hostAddresses, openKubeClient },
+    publishedPorts: async () => runningOwners(folder),
   });
 }
 
@@ -107,7 +114,7 @@ describe("a published port of this host", () => {
         'Leads to:   192.0.2.2:8080 is web:80 (10.0.0.5, published port of node "here")',
         "Verdict:    denied",
         "",
-        "Ingress of default/web: denied",
+        "Ingress of web: denied",
         '  Because:    no rule of the policy that applies in tier "default" matches, so the tier denies it',
         "  Policies:   1.   NetworkPolicy default/closed   tier default   no rule matches",
         "",
@@ -125,7 +132,7 @@ describe("a published port of this host", () => {
     expect(packets[0]).toMatchObject({
       verdict: "allow",
       to: { address: "192.0.2.2", node: "here" },
-      target: { address: "10.0.0.5", workload: "default/web", port: 80, by: 'published port of node "here"' },
+      target: { address: "10.0.0.5", workload: "web", port: 80, by: 'published port of node "here"' },
       packet: { destinationPort: 8080 },
     });
   });
@@ -141,10 +148,21 @@ describe("a published port of this host", () => {
   });
 
   test("cannot be known without its record: none is there, or it cannot be read", async () => {
-    expect((await explain(PUBLISHED, { failure: "ENOENT" })).stdout).not.toContain("Note:");
+    expect((await explain(PUBLISHED)).stdout).not.toContain("Note:");
+    const files = { [recordFileName(new Uint8Array(16))]: "of another release" };
+    expect((await explain(PUBLISHED, { files })).stdout).toContain(
+      `Note:       published ports of this host are not followed: their records cannot be read: "/run/ports/${"0".repeat(32)}"`,
+    );
     expect((await explain(PUBLISHED, { failure: "EACCES" })).stdout).toContain(
       "Note:       published ports of this host are not followed: their records cannot be read: ",
     );
+  });
+
+  test("of a container that has ended leads nowhere", async () => {
+    await closeWeb();
+    const files = recorded("0.0.0.0", "netns 1/1 1 /run/netns/ended");
+
+    expect((await explain(PUBLISHED, { files })).stdout).toContain("no policy applies.\n");
   });
 
   test("is reached by the host itself, also at its loopback and at addresses that its Node does not have", async () => {
@@ -188,7 +206,7 @@ test("a floating IP leads to its workload, also for the workload itself, whose b
   const { stdout } = await explain("--from web --to 203.0.113.80 --port 80");
 
   expect(stdout).toContain("Leads to:   203.0.113.80:80 is web:80 (10.0.0.5, floating IP)\nVerdict:    denied\n");
-  expect(stdout).toContain("Egress of default/web: allowed\n");
+  expect(stdout).toContain("Egress of web: allowed\n");
 });
 
 describe("natOutgoing", () => {
@@ -231,7 +249,7 @@ describe("a port or floating IP that a container of another node uses", () => {
     const spec = { tier: "default", selector: "role == 'client'", types: ["Egress"], egress };
     await put("networkpolicies", "NetworkPolicy", "web-only", spec, { namespace: "default" });
 
-    expect((await explain(USED, { files })).stdout).toContain("Egress of default/client: denied\n");
+    expect((await explain(USED, { files })).stdout).toContain("Egress of client: denied\n");
     expect((await explain("--from client --to web --port 80")).stdout).toContain("Verdict:    allowed\n");
   });
 

@@ -1,4 +1,6 @@
 /** The two ends of the packet that `policy explain` is about: a workload, a host endpoint, or an address. Pure. */
+import { shortContainerId } from "../../cni/names.ts";
+import { listed } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
 import { type Address, type Family, formatAddress, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
@@ -48,9 +50,9 @@ export function findPeer(word: string, known: KnownPeers): Peer {
 /** A name without its namespace is enough if no other namespace has such a workload. */
 function onlyWorkload(word: string, { endpoints }: KnownPeers): readonly WorkloadEndpoint[] {
   const found = workloadsNamed(word, endpoints);
-  const titles = [...new Set(found.map(titleOf))];
+  const titles = [...new Set(found.map(qualifiedTitleOf))];
   if (titles.length < 2) return found;
-  throw new UsageError(`${quoted(word)} names several workloads; give one of ${titles.join(", ")}`);
+  throw new UsageError(`${quoted(word)} names several workloads; give one of ${listed(titles)}`);
 }
 
 function oneAddressEach({ word, places }: Peer): Peer {
@@ -169,20 +171,21 @@ export function workloadsNamed(word: string, endpoints: readonly WorkloadEndpoin
   return namedBy(word.slice(slash + 1), within, workloadNames);
 }
 
-/** `NAMESPACE/POD`, or `NAMESPACE/CONTAINER`. */
-export function titleOf({ metadata, spec }: WorkloadEndpoint): string {
+/** In output: `NAMESPACE/POD`, or the name of a container: its runtime knows no namespaces. Of an ID as much as runtimes show. */
+export function titleOf(endpoint: WorkloadEndpoint): string {
+  const { pod, workload, containerID } = endpoint.spec;
+  if (pod !== undefined) return qualifiedTitleOf(endpoint);
+  return workload ?? (containerID === undefined ? endpoint.metadata.name : shortContainerId(containerID));
+}
+
+/** With the namespace of a container, too: a pod of another namespace may have its name. */
+function qualifiedTitleOf({ metadata, spec }: WorkloadEndpoint): string {
   const name = spec.pod ?? spec.workload ?? spec.containerID;
   return name === undefined ? metadata.name : `${metadata.namespace ?? ""}/${name}`;
 }
 
-/** As in `titleOf`, without the namespace of a container: podman has none. Of an ID as much as runtimes show. */
-export function shortTitleOf(endpoint: WorkloadEndpoint): string {
-  const { pod, workload, containerID } = endpoint.spec;
-  return pod === undefined ? (workload ?? containerID?.slice(0, 12) ?? titleOf(endpoint)) : titleOf(endpoint);
-}
-
 function unknownWorkload(word: string, { endpoints }: KnownPeers): PluginError {
-  const titles = endpoints.map(titleOf);
+  const titles = endpoints.map(qualifiedTitleOf);
   const candidates = word.includes("/") ? titles : titles.map((title) => title.slice(title.indexOf("/") + 1));
   const nearest = nearestName(word, candidates);
   const details =

@@ -5,11 +5,12 @@ import type { Explanation, Verdict } from "../../policy/judge/explain.ts";
 import type { AppliedPolicy, ExplainedHostEndpoint, ExplainedSide } from "../../policy/judge/explain-side.ts";
 import type { Packet, PacketRequest } from "../../policy/judge/packet.ts";
 import type { Context } from "../command.ts";
+import { hanging, stdoutPage, wrappedWhole } from "../page.ts";
 import { paint } from "../paint.ts";
 import { printable } from "../printable.ts";
-import { formatTable } from "../table.ts";
+import { formatRows } from "../table.ts";
 import { packetWords, requestWords } from "./explain-packet.ts";
-import { type PeerPlace, shortTitleOf, titleOf } from "./explain-peer.ts";
+import { type PeerPlace, titleOf } from "./explain-peer.ts";
 import { withPort } from "./follow-nat.ts";
 
 export interface ExplainedFamily extends Explanation {
@@ -41,24 +42,31 @@ type Line = readonly [title: string, text: string];
 export function explanationText(explained: ExplainedFamily, context: Context): string {
   const { packet, request, from, to, target, verdict, note, sides, masqueradedBy } = explained;
   const { bold, green, red, yellow } = paint(context);
+  const { width } = stdoutPage(context);
   const colours = { allow: green, deny: red, depends: yellow };
-  const outcome = colours[verdict](VERDICTS[verdict]);
+  const outcome = wrappedWhole(VERDICTS[verdict], width - TITLE_WIDTH)
+    .map((line) => bold(colours[verdict](line)))
+    .join(`\n${" ".repeat(TITLE_WIDTH)}`);
   const head = [
-    linesOf([
-      ["Packet", packetWords(packet)],
-      ...(request === undefined ? [] : [["Request", requestWords(request)] as const]),
-      ["From", placeText(from)],
-      ["To", placeText(to)],
-      ...(target === undefined ? [] : [["Leads to", targetText(packet, target)] as const]),
-      ...(masqueradedBy === undefined ? [] : [["Leaves as", leavingText(from, masqueradedBy)] as const]),
-    ]),
-    `${"Verdict:".padEnd(12)}${bold(outcome)}\n`,
-    linesOf(note === undefined ? [] : [["Note", note]]),
+    linesOf(
+      [
+        ["Packet", packetWords(packet)],
+        ...(request === undefined ? [] : [["Request", requestWords(request)] as const]),
+        ["From", placeText(from)],
+        ["To", placeText(to)],
+        ...(target === undefined ? [] : [["Leads to", targetText(packet, target)] as const]),
+        ...(masqueradedBy === undefined ? [] : [["Leaves as", leavingText(from, masqueradedBy)] as const]),
+      ],
+      width,
+    ),
+    `${"Verdict:".padEnd(TITLE_WIDTH)}${outcome}\n`,
+    linesOf(note === undefined ? [] : [["Note", note]], width),
   ].join("");
   if (sides.length === 0) {
-    return `${head}\nNeither end is a workload or on a node with a host endpoint: no policy applies.\n`;
+    const nothing = "Neither end is a workload or on a node with a host endpoint: no policy applies.";
+    return `${head}\n${wrappedWhole(nothing, width).join("\n")}\n`;
   }
-  return [head, ...sides.map((side) => sideText(side, { from, to: target?.place ?? to }))].join("\n");
+  return [head, ...sides.map((side) => sideText(side, { from, to: target?.place ?? to }, width))].join("\n");
 }
 
 const VERDICTS: Readonly<Record<Verdict, string>> = {
@@ -86,7 +94,7 @@ function targetText({ destination, destinationPort }: Packet, { place, port, by 
   const { address, endpoint } = place;
   const sent = withPort(destination, destinationPort);
   if (endpoint === undefined) return `${sent} is ${withPort(address, port)} (${by})`;
-  const name = `${shortTitleOf(endpoint)}${port === undefined ? "" : `:${port}`}`;
+  const name = `${titleOf(endpoint)}${port === undefined ? "" : `:${port}`}`;
   return `${sent} is ${name} (${formatAddress(address)}, ${by})`;
 }
 
@@ -94,7 +102,7 @@ function leavingText({ endpoint }: PeerPlace, pool: string): string {
   return `the address of node ${endpoint?.spec.node ?? ""} (natOutgoing of pool ${pool})`;
 }
 
-function sideText(side: ExplainedSide, ends: Pick<ExplainedFamily, "from" | "to">): string {
+function sideText(side: ExplainedSide, ends: Pick<ExplainedFamily, "from" | "to">, width: number): string {
   const { direction, verdict, reason, hint, policies, hostEndpoint, isRequest } = side;
   const end = direction === "egress" ? ends.from : ends.to;
   const name =
@@ -108,9 +116,9 @@ function sideText(side: ExplainedSide, ends: Pick<ExplainedFamily, "from" | "to"
   const lines: readonly Line[] = [
     ["Because", reason],
     ...(hint === undefined ? [] : [["Hint", hint] as const]),
-    ...policyLines(policies),
+    ...policyLines(policies, width - INDENT.length - TITLE_WIDTH),
   ];
-  return `${printable(title)}\n${linesOf(lines, "  ")}`;
+  return `${wrappedWhole(printable(title), width).join("\n")}\n${linesOf(lines, width, INDENT)}`;
 }
 
 function hostEndpointText({ name, node, interfaceName, isUncertain }: ExplainedHostEndpoint): string {
@@ -124,7 +132,7 @@ function hostEndpointText({ name, node, interfaceName, isUncertain }: ExplainedH
   return `host endpoint ${name} (node ${node}, ${place}${condition})`;
 }
 
-function policyLines(policies: readonly AppliedPolicy[]): readonly Line[] {
+function policyLines(policies: readonly AppliedPolicy[], width: number): readonly Line[] {
   if (policies.length === 0) return [];
   const rows = policies.map(({ kind, name, namespace, tier, order, stage, outcome }, index) => [
     `${index + 1}.`,
@@ -134,12 +142,18 @@ function policyLines(policies: readonly AppliedPolicy[]): readonly Line[] {
     ),
     outcome,
   ]);
-  const [, ...lines] = formatTable(["", "", "", ""], rows).trimEnd().split("\n");
-  return lines.map((line, index) => [index === 0 ? "Policies" : "", line]);
+  return formatRows(rows, width).map((line, index) => [index === 0 ? "Policies" : "", line]);
 }
 
-function linesOf(lines: readonly Line[], indent = ""): string {
+const TITLE_WIDTH = 12;
+const INDENT = "  ";
+
+function linesOf(lines: readonly Line[], width: number, indent = ""): string {
   return lines
-    .map(([title, text]) => `${indent}${(title === "" ? "" : `${title}:`).padEnd(12)}${printable(text)}\n`)
+    .flatMap(([title, text]) => {
+      const head = `${indent}${(title === "" ? "" : `${title}:`).padEnd(TITLE_WIDTH)}`;
+      return hanging(head, printable(text), width);
+    })
+    .map((line) => `${line}\n`)
     .join("");
 }

@@ -52,13 +52,31 @@ function policy(name: string, spec: object): Promise<void> {
   return put("networkpolicies", "NetworkPolicy", name, spec, { namespace: "default" });
 }
 
-function explain(words: string): Promise<AdminRun> {
-  return runInside(["policy", "explain", ...words.split(" ")], { store, env: EMBEDDED });
+function explain(words: string, terminalWidth?: number): Promise<AdminRun> {
+  return runInside(["policy", "explain", ...words.split(" ")], { store, env: EMBEDDED, terminalWidth });
 }
 
 const WEB = "--from default/client --to default/web --ip-version 4 --port 80";
 
 describe("policy explain", () => {
+  test.each([80, 40])("fits a terminal with %i columns, and leaves nothing out", async (width) => {
+    const web = { selector: "app == 'web'", types: ["Ingress"], order: 10 };
+    const ingress = [{ action: "Allow", protocol: "TCP", source: { selector: "app == 'somebody-else'" } }];
+    await policy("everything-that-the-web-tier-may-receive", { ...web, ingress });
+    await policy("second", web);
+    const whole = (await explain(WEB)).stdout;
+
+    const { stdout } = await explain(WEB, width);
+
+    expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(width);
+    expect(stdout.replaceAll(/\s/g, "")).toBe(whole.replaceAll(/\s/g, ""));
+    expect(stdout).toContain(
+      width === 80
+        ? "1. NetworkPolicy default/everything-that-the-web-tier-may-receive\n"
+        : "1. NetworkPolicy\n              default/everything-that-th\n",
+    );
+  });
+
   test("without policies the profiles of both sides decide", async () => {
     const { code, stdout, stderr } = await explain(WEB);
 
@@ -276,6 +294,8 @@ describe("policy explain", () => {
 
     expect(code).toBe(EXIT_USAGE);
     expect(stderr).toContain('"web" names several workloads; give one of default/web, prod/web');
+    for (const namespace of ["a", "b", "c"]) await pod("web", ["10.0.0.3"], {}, namespace);
+    expect((await explain(words)).stderr).toMatch(/give one of \S+, \S+, \S+ and 2 more/);
   });
 
   test.each([

@@ -1,5 +1,4 @@
-import { findInstalledNetwork } from "../../config/installed-network.ts";
-import { describeFailure } from "../../errors.ts";
+import { policyRequirement } from "../../config/installed-network.ts";
 import { type Address, type Family, formatAddress } from "../../ip/address.ts";
 import type { Node } from "../../model/node.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
@@ -259,12 +258,8 @@ async function enforcementWithoutPolicies(
   { hostEndpoints }: ReadPolicy["resources"],
   context: Context,
 ): Promise<Enforcement | undefined> {
-  const network = await findInstalledNetwork(context).catch((failure: unknown) => ({
-    problem: describeFailure(failure),
-  }));
-  const problem = network !== undefined && "problem" in network ? network.problem : undefined;
-  if (network !== undefined && "decoded" in network && network.decoded.config.policyType !== undefined)
-    return undefined;
+  const { isPolicyRequired, problem } = await policyRequirement(context);
+  if (isPolicyRequired) return undefined;
   return {
     isUnenforcedAt: (node) => !hostEndpoints.some(({ spec }) => spec.node === node),
     note: [NOTHING_ENFORCED, ...(problem === undefined ? [] : [problem])].join("; "),

@@ -2,11 +2,8 @@
  * What rewrites the addresses of packets, for `policy explain`: published ports of this host, Services of the orchestrator,
  * pools that masquerade. Floating IPs and host ports of pods are in their endpoints.
  */
-import { claimsIn } from "../../chained/portmap/port-records.ts";
-import { decodeRecord } from "../../chained/portmap/read-record-file.ts";
-import { hostPortsFolder, ownerIdOf } from "../../chained/portmap/record-file.ts";
 import { reasonOf } from "../../config/config-files.ts";
-import { runDirectoryOf } from "../../config/run-directory.ts";
+import { listed } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
@@ -20,6 +17,7 @@ import { partOf, textOf } from "../../model/pod-endpoint.ts";
 import { protocolNumber, TCP } from "../../model/protocols.ts";
 import { SERVICE_LABEL } from "../../model/service-endpoints.ts";
 import { objectsIn, textsIn } from "../../model/shape.ts";
+import { quoted } from "../../quote.ts";
 import type { Context } from "../command.ts";
 
 export interface HostPort {
@@ -48,7 +46,7 @@ export interface ServicePort {
 export interface ThisHost {
   readonly addresses: readonly Address[];
   readonly hostPorts: readonly HostPort[];
-  /** Why `hostPorts` is empty although there may be some. */
+  /** Why there may be more than `hostPorts`. */
   readonly unreadPorts?: string;
 }
 
@@ -75,33 +73,18 @@ export async function readNatFacts(
 
 export async function readThisHost(context: Context): Promise<ThisHost> {
   const addresses = (await context.hostAddresses()).map(({ address }) => address);
-  const folder = hostPortsFolder(runDirectoryOf(context.env));
   try {
-    const names = (await context.listFolder(folder)) ?? [];
-    return { addresses, hostPorts: await readHostPorts(context, folder, names) };
+    const { owners, unreadable } = await context.publishedPorts();
+    const claims = owners.flatMap(({ ports }) => ports);
+    const hostPorts = claims.map(({ podAddress: address, podPort: port, ...rest }) => ({ ...rest, address, port }));
+    return {
+      addresses,
+      hostPorts,
+      ...(unreadable.length === 0 ? {} : { unreadPorts: listed(unreadable.map(quoted)) }),
+    };
   } catch (failure) {
-    const isAbsent = failure instanceof Error && "code" in failure && failure.code === "ENOENT";
-    return { addresses, hostPorts: [], ...(isAbsent ? {} : { unreadPorts: reasonOf(failure) }) };
+    return { addresses, hostPorts: [], unreadPorts: reasonOf(failure) };
   }
-}
-
-async function readHostPorts(context: Context, folder: string, names: readonly string[]): Promise<readonly HostPort[]> {
-  const files = names.flatMap((name) => {
-    const id = ownerIdOf(name);
-    return id === undefined ? [] : [{ name, id }];
-  });
-  const found = await Promise.all(
-    files.map(async ({ name, id }) => {
-      try {
-        const { recordSets } = decodeRecord(await context.readFile(`${folder}/${name}`), id);
-        return recordSets.flatMap(claimsIn);
-      } catch {
-        // A DEL has removed it, or another release wrote it: the node agent reports that.
-        return [];
-      }
-    }),
-  );
-  return found.flat().map(({ podAddress: address, podPort: port, ...rest }) => ({ ...rest, address, port }));
 }
 
 async function readServices(

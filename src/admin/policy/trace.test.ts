@@ -290,6 +290,7 @@ describe("policy counters", () => {
       ["other", ["vend2", "vend3", "vend4", "vend5"]],
     ]),
   };
+  const END = "end of tier default";
   const rowsOf = async (words: string) => {
     const { code, stdout } = await runInside(words.split(" "), {
       ...{ policyCounts, store: await named(), hostName: "here" },
@@ -303,18 +304,16 @@ describe("policy counters", () => {
     ];
   };
 
-  const END = 'the end of tier "default": no ingress rule of its policies matches';
-
   test("lists the rules of policies in order, then what else was dropped and for whom, both families together", async () => {
     expect(await rowsOf("policy counters")).toEqual([
       EXIT_OK,
-      ["POLICY", "DIRECTION", "RULE", "ACTION", "PACKETS", "BYTES", "ENDPOINTS"],
-      ["global", "egress", "1", "Deny", "5", "300"],
-      ["shop/db", "ingress", "2", "Log", "6", "360"],
-      ["shop/db", "ingress", "3", "Allow", "4", "240", "interface vend2, interface vend3, interface vend4 and 2 more"],
-      ["shop/db", "ingress", "11", "Deny", "0", "0"],
-      [END, "Deny", "7", "420", "interface vend2, interface vend3, interface vend4 and 1 more"],
-      [END, "Deny", "2", "120", "shop/web"],
+      ["POLICY", "PACKETS", "ACTION", "DIRECTION", "RULE", "BYTES", "ENDPOINTS"],
+      ["global", "5", "Deny", "egress", "1", "300"],
+      ["shop/db", "6", "Log", "ingress", "2", "360"],
+      ["shop/db", "4", "Allow", "ingress", "3", "240", "interface vend2, interface vend3, interface vend4 and 2 more"],
+      ["shop/db", "0", "Deny", "ingress", "11", "0"],
+      [END, "7", "Deny", "ingress", "420", "interface vend2, interface vend3, interface vend4 and 1 more"],
+      [END, "2", "Deny", "ingress", "120", "shop/web"],
     ]);
   });
 
@@ -355,16 +354,49 @@ describe("policy counters", () => {
     });
   });
 
+  test("names the containers of a host whose name has capitals, also if its network config cannot be used", async () => {
+    const { stdout } = await runInside(["policy", "counters", "-o", "json"], {
+      ...{ policyCounts, store: await named(), hostName: "Here" },
+      env: { DATASTORE_TYPE: "embedded", DATASTORE_PATH: import.meta.path },
+      files: { "/etc/cni/net.d/10-net.conf": JSON.stringify({ name: "pods", type: identity.product, ipam: 1 }) },
+    });
+
+    expect(stdout).toContain('"shop/web"');
+  });
+
   test("shows one policy, only what was dropped, or also what has decided nothing", async () => {
     expect((await rowsOf("policy counters shop/db")).slice(2)).toHaveLength(3);
     expect((await rowsOf("policy counters --dropped")).slice(2)).toHaveLength(3);
-    expect((await rowsOf("policy counters --all")).slice(2)).toContainEqual(["IPIP of a workload", "Deny", "0", "0"]);
+    expect((await rowsOf("policy counters --all")).slice(2)).toContainEqual(["IPIP of a workload", "0", "Deny", "0"]);
+  });
+
+  test.each([80, 40])("on a terminal with %i columns the packets are shown, and what decided", async (width) => {
+    const ends = {
+      counts: [count("tier default ingress default", "drop", 2), count("tier default egress default", "drop", 7)],
+      interfacesOf: new Map(),
+    };
+    const { stdout } = await runInside(["policy", "counters"], { policyCounts: ends, terminalWidth: width });
+
+    expect(stdout).toContain("end of tier default   2         Deny");
+    expect(stdout).toContain("end of tier default   7         Deny");
+    expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(width);
+    if (width === 80) expect(stdout).toMatch(/7 +Deny +egress/);
+  });
+
+  test("as JSON the end of a tier has its tier and direction", async () => {
+    const { stdout } = await runInside(["policy", "counters", "-o", "json"], { policyCounts });
+
+    expect(JSON.parse(stdout).rules).toContainEqual({
+      ...{ tier: "default", direction: "ingress", action: "Deny", packets: 2, bytes: 120 },
+      ...{ decidedBy: 'the end of tier "default": no ingress rule of its policies matches' },
+      endpoints: ["interface vend1"],
+    });
   });
 
   test("shows the rows of a container, and says which counts it shares", async () => {
     const rows = [
-      ["shop/db", "ingress", "3", "Allow", "4", "240", "interface vend2, interface vend3, interface vend4 and 2 more"],
-      [END, "Deny", "2", "120", "shop/web"],
+      ["shop/db", "4", "Allow", "ingress", "3", "240", "interface vend2, interface vend3, interface vend4 and 2 more"],
+      [END, "2", "Deny", "ingress", "120", "shop/web"],
     ];
     for (const words of ["policy counters shop/web", "policy counters --for shop/web"])
       expect((await rowsOf(words)).slice(2)).toEqual(rows);

@@ -111,6 +111,15 @@ describe("delete node", () => {
     expect((await ctl("delete node node-10")).stderr).toContain("containerlabels node-10.web\n");
   });
 
+  test("names three of many labels, and how to see all", async () => {
+    for (const name of ["a", "b", "c", "d", "e"]) await ctl(`label container ${name} --node node-1 role=x`);
+
+    expect((await ctl("delete node node-1")).stderr).toBe(
+      "note: labels of its containers stay for a node of the same name: 5 ContainerLabels " +
+        `(node-1.a, node-1.b, node-1.c and 2 more); to see them: ${identity.adminTool} get containerlabels\n`,
+    );
+  });
+
   test("prints no note for a node without claims", async () => {
     expect(await ctl("delete node node-1")).toEqual({ code: EXIT_OK, stdout: "node/node-1 deleted\n", stderr: "" });
   });

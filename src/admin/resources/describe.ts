@@ -4,8 +4,10 @@ import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../
 import { reportNothingFound } from "../datastore/notice.ts";
 import { withDatastore } from "../datastore/open.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
+import { hanging, stdoutPage } from "../page.ts";
 import { printable } from "../printable.ts";
 import { reportError } from "../report-error.ts";
+import { formatRows } from "../table.ts";
 import { ageOf } from "./age.ts";
 import { NO_VALUE } from "./custom-columns.ts";
 import { ALL_NAMESPACES_OPTION, type Found, findSelected, selectionsOf } from "./find.ts";
@@ -21,7 +23,8 @@ export const describeCommand: Command = {
   summary: "Show resources in detail, with related information",
   description: [
     "A pool with its usage and blocks, a node with its blocks, a policy with the endpoints that it selects, a workload endpoint with its",
-    "addresses and the policies that apply to it in their order, a host endpoint with the policies that apply to it.",
+    "addresses and the policies that apply to it in their order, a host endpoint with the policies that apply to it, the profile of a",
+    "network with a word if its rules do not count.",
   ].join("\n"),
   operands: "KIND [NAME…] | KIND/NAME…",
   completes: KIND_WORDS,
@@ -67,7 +70,9 @@ async function describe(store: Datastore, { kind, resource }: Stored): Promise<D
   return { resource, related: (await kind.describe?.(store, resource)) ?? [] };
 }
 
+/** Of a section, nothing is left out on a narrow terminal; the spec is YAML, and stays as it is. */
 function formatDescribed(resource: Stored["resource"], related: readonly DescribedSection[], context: Context): string {
+  const { width } = stdoutPage(context);
   const { name, namespace, labels = {}, annotations = {}, creationTimestamp, uid } = resource.metadata;
   const pairs = (map: Readonly<Record<string, string>>) => Object.entries(map).map(([key, value]) => `${key}=${value}`);
   const lines: readonly (readonly [string, readonly string[]])[] = [
@@ -88,14 +93,14 @@ function formatDescribed(resource: Stored["resource"], related: readonly Describ
     ...related.map(({ title, summary, rows }) => ({
       title,
       summary,
-      lines: summary !== undefined && rows.length === 0 ? [] : columnsOf(rows),
+      lines: summary !== undefined && rows.length === 0 ? [] : rowsOf(rows, width - INDENT.length),
     })),
   ];
   return [
-    ...lines.flatMap(([title, values]) => fieldLines(title, values)),
+    ...lines.flatMap(([title, values]) => fieldLines(title, values, width)),
     ...sections.flatMap(({ title, summary, lines: inner }) => [
-      summary === undefined ? `${title}:` : `${`${title}:`.padEnd(TITLE_WIDTH)}${printable(summary)}`,
-      ...inner.map((line) => `  ${line}`),
+      ...(summary === undefined ? [`${title}:`] : fieldLines(title, [summary], width)),
+      ...inner.map((line) => `${INDENT}${line}`),
     ]),
     "",
   ].join("\n");
@@ -103,18 +108,16 @@ function formatDescribed(resource: Stored["resource"], related: readonly Describ
 
 const TITLE_WIDTH = 14;
 
-function fieldLines(title: string, values: readonly string[]): readonly string[] {
+const INDENT = "  ";
+
+function fieldLines(title: string, values: readonly string[], width: number): readonly string[] {
   const [first = NO_VALUE, ...others] = values.map(printable);
-  return [`${`${title}:`.padEnd(TITLE_WIDTH)}${first}`, ...others.map((value) => `${" ".repeat(TITLE_WIDTH)}${value}`)];
+  return [
+    ...hanging(`${title}:`.padEnd(TITLE_WIDTH), first, width),
+    ...others.flatMap((value) => hanging(" ".repeat(TITLE_WIDTH), value, width)),
+  ];
 }
 
-function columnsOf(rows: readonly (readonly string[])[]): readonly string[] {
-  if (rows.length === 0) return [NO_VALUE];
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => printable(cell).padEnd(widths[column] ?? 0))
-      .join("   ")
-      .trimEnd(),
-  );
+function rowsOf(rows: readonly (readonly string[])[], width: number): readonly string[] {
+  return rows.length === 0 ? [NO_VALUE] : formatRows(rows, width);
 }

@@ -177,6 +177,18 @@ describe("get", () => {
       expect((await ctl(["describe", "wep", "web"])).stdout).toStartWith("Name:         n1-cni-4f2a81-eth0\n");
     });
 
+    test("the endpoints of one container are listed by their names", async () => {
+      const [first] = given;
+      const second = { ...first, metadata: { name: "n1-cni-4f2a81-eth1", namespace: "default" } };
+      await ctl(["apply", "-f", "-"], {
+        stdin: JSON.stringify([first, { ...second, spec: { ...first?.spec, endpoint: "eth1" } }]),
+      });
+
+      expect((await ctl(["get", "wep", "web"])).stderr).toContain(
+        '"web" names 2 resources: workloadendpoint/default/n1-cni-4f2a81-eth0 (node n1), workloadendpoint/default/',
+      );
+    });
+
     test.each(["get wep twice", "delete wep twice", "label wep twice a=b"])(
       "two that have the name are listed, and nothing is done: %s",
       async (line) => {
@@ -184,9 +196,8 @@ describe("get", () => {
         const { code, stdout, stderr } = await ctl(line.split(" "));
 
         expect({ code, stdout }).toEqual({ code: EXIT_FAILED, stdout: "" });
-        expect(stderr).toContain(
-          '"twice" names 2 resources: workloadendpoint/default/n1-cni-4f2b00-eth0, workloadendpoint/default/n1-cni-4f2c00-eth0',
-        );
+        expect(stderr).toContain('"twice" names 2 resources: 4f2b00 (node n1), 4f2c00 (node n1) (give the ID or name');
+        expect((await ctl(["get", "wep", "4f2b00", "-o", "name"])).stdout).toContain("n1-cni-4f2b00-eth0");
       },
     );
 

@@ -6,8 +6,9 @@ import { productMapping } from "../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION } from "../../identity.ts";
+import { withClusterVersion } from "../../model/cluster-information.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
-import { CONTAINER_LABELS, ENDPOINT } from "../../model/kinds.ts";
+import { CLUSTER_INFORMATION, CONTAINER_LABELS, ENDPOINT } from "../../model/kinds.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 import { resourceNames } from "./label-containers.ts";
 
@@ -133,12 +134,40 @@ describe("label container", () => {
     expect((await ctl("label container web role=web --node n2")).stderr).toContain('node "n2" has no container "web"');
   });
 
-  test("names the container whose ID was given", async () => {
-    await connect("db", "4f2a99c0ffee11112222");
+  test.each(["4f2a", "4f2a99c0ffee", "4f2a99c0ffee11112222"])(
+    "refuses the ID %s, and names its container",
+    async (id) => {
+      await connect("db", "4f2a99c0ffee11112222");
+      const { code, stderr } = await ctl(`label container ${id} role=db`);
 
-    expect((await ctl("label container 4f2a99c0ffee role=db")).stderr).toContain(
-      '"4f2a99c0ffee" is the ID of container "db", and changes with each restart: give its name',
-    );
+      expect(code).toBe(EXIT_FAILED);
+      expect(stderr).toContain(`Cannot label container "${id}": it is the ID of container "db" (give its name: `);
+      expect(stderr).toContain("label container db …");
+      expect((await ctl("get containerlabels")).stdout).toBe("");
+    },
+  );
+
+  test("takes a name that begins as the ID of another, and removes labels that were given to an ID", async () => {
+    await ctl("label container beef role=early");
+    await connect("db", "beef99c0ffee11112222");
+    await connect("dead", "c2");
+    await connect("cache", "dead99c0ffee11112222");
+
+    expect((await ctl("label container dead role=db")).stdout).toBe("containerlabels/n1.dead labelled\n");
+    expect((await ctl("label container dead role=db --node n2")).stdout).toBe("containerlabels/n2.dead labelled\n");
+    expect((await ctl("label container beef role-")).stdout).toBe("containerlabels/n1.beef deleted\n");
+  });
+
+  test("says that agents of an earlier release do not count the labels", async () => {
+    const information = withClusterVersion(CLUSTER_INFORMATION.codec.make({ name: "default" }, {}), "v3.1.0");
+    const value = CLUSTER_INFORMATION.codec.write(information);
+    expect((await ctl("label container web a=b")).stderr).toBe("");
+    await store.commit([{ kind: "put", key: CLUSTER_INFORMATION.key({ name: "default" }), value }]);
+
+    const { stdout, stderr } = await ctl("label container web role=web", { version: "v3.2.0" });
+    expect(stdout).toBe("containerlabels/n1.web labelled\n");
+    expect(stderr).toContain("note: node agents of v3.1.0 may not know labels of containers: ");
+    expect((await ctl("label container web tier=x", { version: "v3.1.0" })).stderr).toBe("");
   });
 
   test("says what has the endpoint of a container in a pod of podman", async () => {
@@ -166,6 +195,7 @@ describe("label container", () => {
     ["label node n1 a=b --node n1", "--node can only be given with container"],
     ["label container my/web a=b", '"my/web" is not the name of a container: use letters, digits'],
     ["label container/my/web a=b", '"my/web" is not the name of a container: use letters, digits'],
+    ["label container default/web a=b", 'there are no namespaces: leave out "default/"'],
     ["label network _x a=b", '"_x" is not the name of a network: use letters, digits'],
     ["label container web a=b --node Not/One", '"--node" is "Not/One"'],
     ["label container web a=b -n prod", "has no namespace"],

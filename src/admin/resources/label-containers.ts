@@ -3,9 +3,11 @@
  * ContainerLabels, which is created with the first of them and deleted with the last.
  */
 import { createHash } from "node:crypto";
+import { listed } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import {
   type ContainerLabels,
   containerOf,
@@ -26,6 +28,9 @@ import { withDatastore } from "../datastore/open.ts";
 import { CONTAINER_LABELS_ROW, readContainerEndpoints, readContainerLabels } from "../kinds/container-labels.ts";
 import { nameOfNode } from "../node/node-name.ts";
 import type { Option } from "../option.ts";
+import { compareWithCluster } from "../version/compare-with-cluster.ts";
+import { versionIn } from "../version/version-check.ts";
+import { namedBy, workloadNames } from "../workload-names.ts";
 import type { ActionResult } from "./action-result.ts";
 import { surroundingsOf } from "./dry-run.ts";
 import { forEachResource } from "./for-each-resource.ts";
@@ -62,11 +67,17 @@ export function parseContainers(given: Given): LabelledContainers | undefined {
   const [name, ...rest] = path.length === 0 ? others : [path.join("/"), ...others];
   if (!name || name.includes("=")) throw new UsageError(`The name of the ${word} is required`);
   if (!isRuntimeName(name)) {
-    throw new UsageError(`${quoted(name)} is not the name of a ${word}: ${RUNTIME_NAME_RULE}`);
+    throw new UsageError(`${quoted(name)} is not the name of a ${word}: ${RUNTIME_NAME_RULE}${hintOfNamespace(name)}`);
   }
   if (given.values.has("namespace")) throw new UsageError(`A ${word} has no namespace; remove --namespace`);
   if (word === "network") refuseNodeOption(given);
   return { word, name, change: keyChangeOf("label", rest, given) };
+}
+
+function hintOfNamespace(name: string): string {
+  const afterNamespace = name.slice(name.lastIndexOf("/") + 1);
+  if (!name.includes("/") || !isRuntimeName(afterNamespace)) return "";
+  return `; there are no namespaces: leave out ${quoted(name.slice(0, -afterNamespace.length))}`;
 }
 
 type ContainerWord = (typeof CONTAINER_WORDS)[number];
@@ -101,7 +112,9 @@ export async function labelContainers(
         act: async () => {
           const done = await label(noted, { target, change }, work.context);
           if (done.action === "deleted" || done.action === "unchanged") return done;
-          return { ...done, action: "labelled", ...(await noteIfNobody(work.store, target)) };
+          const notes = [await noteIfNobody(work.store, target), await noteOfOlderAgents(work.store, context)];
+          const note = notes.filter((each) => each !== undefined).join("; ");
+          return { ...done, action: "labelled", ...(note === "" ? {} : { note }) };
         },
       }),
     );
@@ -161,6 +174,7 @@ async function labelOnce(store: Datastore, { target, change }: Labelling, contex
   const isEmpty = Object.keys(labels).length === 0;
   if (existing === undefined) {
     if (isEmpty) return { action: "unchanged" };
+    await refuseId(store, target);
     const name = freeName(target, all);
     const given = givenResource(kind, decoded(name, { ...target, labels }), USUAL_NAMESPACE);
     const options = { mode: "create", now: () => context.now(), uuid: () => context.uuid() } as const;
@@ -185,6 +199,29 @@ async function labelOnce(store: Datastore, { target, change }: Labelling, contex
     },
   );
   return { ...changed, name: { name } };
+}
+
+/** An ID changes with each restart. A name may begin as one: it is that of a container if a record or a running container says so. */
+async function refuseId(store: Datastore, { node, container }: LabelTarget): Promise<void> {
+  if (container === undefined) return;
+  const here = (await readContainerEndpoints(store)).filter(({ spec }) => spec.node === node);
+  const named = namedBy(container, here, workloadNames);
+  if (named.length === 0 || named.some(({ spec }) => spec.workload === container)) return;
+  const names = [...new Set(named.flatMap(({ spec }) => spec.workload ?? []))];
+  const [only, ...others] = names;
+  const which =
+    only === undefined
+      ? "a container to which its runtime gave no name"
+      : `container ${listed(names.map((name) => quoted(name)))}`;
+  const details =
+    only === undefined
+      ? "label its network instead, or start it with a name"
+      : others.length > 0
+        ? "give the name of one of them"
+        : `give its name: ${identity.adminTool} label container ${only} …`;
+  throw new PluginError("resource-invalid", `Cannot label container ${quoted(container)}: it is the ID of ${which}`, {
+    details,
+  });
 }
 
 /** For a resource to create: nobody else's labels are replaced. */
@@ -215,10 +252,17 @@ function decoded(name: string, spec: LabelTarget & { readonly labels: Pairs }) {
 }
 
 /** A name that nobody has may be a typing error, or that of a container which is started later. */
-async function noteIfNobody(store: Datastore, target: LabelTarget): Promise<Pick<ActionResult, "note">> {
+async function noteIfNobody(store: Datastore, target: LabelTarget): Promise<string | undefined> {
   const endpoints = await readContainerEndpoints(store);
-  const note = target.container === undefined ? noteOfNetwork(target, endpoints) : noteOfContainer(target, endpoints);
-  return note === undefined ? {} : { note };
+  return target.container === undefined ? noteOfNetwork(target, endpoints) : noteOfContainer(target, endpoints);
+}
+
+/** The version of a cluster is that of its oldest agent. */
+async function noteOfOlderAgents(store: Datastore, { version }: Context): Promise<string | undefined> {
+  const { answers } = await store.read([WANTED_CLUSTER]);
+  const cluster = versionIn(answers[0]?.[0]?.value);
+  if (compareWithCluster(version, cluster).kind !== "tool is newer") return undefined;
+  return `node agents of ${cluster} may not know labels of containers: policies count them on each node from when its agent is ${version}`;
 }
 
 function noteOfNetwork({ network = "" }: LabelTarget, endpoints: readonly WorkloadEndpoint[]): string | undefined {
@@ -240,20 +284,10 @@ function noteOfContainer(
   const here = endpoints.filter(({ spec }) => spec.node === node);
   const names = here.flatMap((endpoint) => containerOf(endpoint)?.container ?? []);
   if (names.includes(container)) return undefined;
-  const { workload } =
-    here.find(({ spec }) => isShortId(container) && spec.containerID?.startsWith(container))?.spec ?? {};
-  if (workload !== undefined) {
-    return `${quoted(container)} is the ID of container ${quoted(workload)}, and changes with each restart: give its name`;
-  }
   return [
     `node ${quoted(node)} has no container ${quoted(container)} in a network of ${identity.product} now: the labels apply when it is started`,
     `for a container of a podman pod, give the name of the pod${guess(container, names)}`,
   ].join("; ");
-}
-
-/** Runtimes show at least so much of an ID. */
-function isShortId(text: string): boolean {
-  return /^[0-9a-f]{12,64}$/.test(text);
 }
 
 function guess(wanted: string, names: readonly string[]): string {

@@ -29,6 +29,7 @@ export const labelCommand: Command = {
     "An existing label with another value is changed only with --overwrite.",
     "Labels of a container or a network are written to a ContainerLabels: they apply at once and stay when a container is restarted.",
     "Labels of a workloadendpoint are those of a running container, and end with it.",
+    "If labels close or open workloads or hosts, or change whom their rules match, stderr says which.",
   ].join("\n"),
   operands: "KIND NAME KEY=VALUE… KEY-… | container NAME … | network NAME …",
   completes: [...KIND_WORDS, ...CONTAINER_WORDS],

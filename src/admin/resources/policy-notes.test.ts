@@ -25,16 +25,16 @@ function put(plural: string, kind: string, name: string, spec: object, more: obj
   return seed(store, { kind: "put", key: resourceKey(plural, { name, ...more }), value });
 }
 
-function container(name: string, labels: Readonly<Record<string, string>>): Promise<void> {
+function container(name: string, labels: Readonly<Record<string, string>>, address = "10.0.0.1"): Promise<void> {
   const metadata = { namespace: "default", labels: { ...labels, [`${identity.labelPrefix}namespace`]: "default" } };
-  return put("workloadendpoints", "WorkloadEndpoint", endpointOf(name), specOf(name), metadata);
+  return put("workloadendpoints", "WorkloadEndpoint", endpointOf(name), specOf(name, address), metadata);
 }
 
 const endpointOf = (name: string) => `newhost-cni-${name}-eth0`;
 
-const specOf = (name: string) => ({
+const specOf = (name: string, address = "10.0.0.1") => ({
   ...{ orchestrator: "cni", node: "newhost", workload: name, containerID: name, endpoint: "eth0" },
-  ...{ ipNetworks: ["10.0.0.1/32"], profiles: ["pods"], interfaceName: `vend${name}` },
+  ...{ ipNetworks: [`${address}/32`], profiles: ["pods"], interfaceName: `vend${name}` },
 });
 
 function ctl(words: string, stdin = ""): Promise<AdminRun> {
@@ -134,6 +134,25 @@ describe("a command that closes or opens workloads", () => {
     expect(await apply(resource("Tier", "first", { order: 1, defaultAction: "Deny" }))).toEqual([
       `note: closes egress of ${all}`,
     ]);
+  });
+
+  test("labels of a container and network sets change whom the rules of others select", async () => {
+    await container("database", { role: "database" }, "10.0.0.9");
+    const rule = (selector: string) => ({ action: "Allow", source: { selector } });
+    const ingress = [rule("role == 'shop'"), rule("set == 'office'")];
+    await apply(policy("databases", { selector: "role == 'database'", ingress }));
+    const set = (nets: readonly string[]) =>
+      resource("NetworkSet", "office", { nets }, { namespace: "default", labels: { set: "office" } });
+    const changed = "note: changes ingress of 1 container: database";
+
+    expect(await notesOf("label container web --node newhost --overwrite role=shop")).toEqual([changed]);
+    expect(await notesOf("label container web --node newhost role-")).toContain(changed);
+    expect(await notesOf("label container web --node newhost other=x")).toEqual([]);
+    expect(await apply(set(["192.0.2.0/24"]))).toEqual([changed]);
+    expect(await notesOf("apply --dry-run -f -", set(["198.51.100.0/24"]))).toEqual([`${changed} (dry run)`]);
+    expect(await notesOf("delete networkset office")).toEqual([changed]);
+    const all = resource("GlobalNetworkSet", "office", { nets: ["192.0.2.0/24"] }, { labels: { set: "office" } });
+    expect(await apply(all)).toEqual([]);
   });
 
   test("the first policy makes an edited profile count", async () => {
@@ -241,6 +260,27 @@ describe("a policy that selects nothing", () => {
   });
 });
 
+describe("a policy with preDNAT or doNotTrack", () => {
+  const early = (selector: string) =>
+    resource("GlobalNetworkPolicy", "early", { selector, preDNAT: true, applyOnForward: true, types: ["Ingress"] });
+  const idle =
+    "note: globalnetworkpolicy/early selects nothing now: with preDNAT or doNotTrack it is about host endpoints only";
+
+  test("selects nothing without a host endpoint, whatever containers there are", async () => {
+    expect(await apply(early("all()"))).toEqual([idle]);
+    expect(await apply(early("role == 'web'"))).toEqual([`${idle}, and none has the label "role"`]);
+    expect((await ctl("describe globalnetworkpolicy early")).stdout).toContain("Selects:      none: no host endpoint");
+  });
+
+  test("selects a host endpoint", async () => {
+    await put("hostendpoints", "HostEndpoint", "h", { node: "newhost", interfaceName: "*" });
+
+    expect(await apply(early("all()"))).toEqual([
+      "note: changes what passes host newhost before routing (hostendpoint/h)",
+    ]);
+  });
+});
+
 describe("a host endpoint", () => {
   const host = (node: string, more: object = {}) =>
     resource("HostEndpoint", "all", { node, interfaceName: "*", ...more });
@@ -331,6 +371,34 @@ test("a command does not fail if its notes do: its result counts", async () => {
 
   expect(done.ok).toBe(true);
   expect(errors).toEqual([expect.stringContaining("note: whom this closes or opens is not known: ")]);
+});
+
+test("whom it closes is said even if the addresses of the host cannot be read: only published ports are not known", async () => {
+  const metadata = { labels: { host: "yes" } };
+  await put("hostendpoints", "HostEndpoint", "h", { node: "newhost", interfaceName: "*" }, metadata);
+  const errors: string[] = [];
+  const context = {
+    ...contextIn({ store }, { stdout: () => {}, stderr: (text) => void errors.push(text) }),
+    hostAddresses: () => Promise.reject(new PluginError("io-failure", "Cannot list addresses")),
+  };
+  const given = { operands: [], switches: new Set<string>(), values: new Map(), lists: new Map() };
+  const early = { selector: "host == 'yes'", preDNAT: true, applyOnForward: true, types: ["Ingress"] };
+  const create = (kind: string, plural: string, name: string, spec: object, more: object = {}) => ({
+    ...{ kind: "create" as const, key: resourceKey(plural, { name, ...more }) },
+    value: resource(kind, name, { tier: "default", ...spec }, more),
+  });
+
+  await withPolicyNotes(store, { context, given, kinds: [] }, (noted) =>
+    noted.commit([
+      create("GlobalNetworkPolicy", "globalnetworkpolicies", "early", early),
+      create("NetworkPolicy", "networkpolicies", "deny", { selector: "role == 'web'" }, { namespace: "default" }),
+    ]),
+  );
+
+  expect(errors).toEqual([
+    "note: closes ingress of 1 container: web\n",
+    "note: changes what passes host newhost before routing (hostendpoint/h); which containers there publish ports is not known\n",
+  ]);
 });
 
 test("control characters of a record do not reach the terminal", async () => {

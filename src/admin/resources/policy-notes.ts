@@ -1,9 +1,9 @@
 /**
- * What a command that changes policies, profiles, tiers, endpoints or their labels means for connections, on stderr: whom
+ * What a command that changes policies, profiles, tiers, network sets, endpoints or their labels means for connections, on stderr: whom
  * it closes or opens, policies that select nothing, hosts that nobody knows or that it closes. The resources are read once,
  * before the work begins; what the command has written since is put on top, so that changes of others are not attributed to it.
  */
-import { findInstalledNetwork } from "../../config/installed-network.ts";
+import { policyRequirement } from "../../config/installed-network.ts";
 import { counted, listed } from "../../counted.ts";
 import type { Datastore, OrderedChange } from "../../datastore/datastore.ts";
 import { describeFailure } from "../../errors.ts";
@@ -13,8 +13,10 @@ import {
   CONTAINER_LABELS,
   ENDPOINT,
   GLOBAL_NETWORK_POLICY,
+  GLOBAL_NETWORK_SET,
   HOST_ENDPOINT,
   NETWORK_POLICY,
+  NETWORK_SET,
   NODE,
   PROFILE,
   TIER,
@@ -38,13 +40,13 @@ import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { paintStderr } from "../paint.ts";
-import { shortTitleOf } from "../policy/explain-peer.ts";
+import { titleOf } from "../policy/explain-peer.ts";
 import { readThisHost } from "../policy/nat-facts.ts";
 import { printable } from "../printable.ts";
 import { isDryRun } from "./dry-run.ts";
 import { referenceText } from "./reference.ts";
 
-/** The kinds whose changes close or open connections. Rules that match by labels and network sets are not compared. */
+/** The kinds whose changes close or open connections, and that are compared. */
 const KINDS = {
   endpoints: ENDPOINT,
   containerLabels: CONTAINER_LABELS,
@@ -52,6 +54,8 @@ const KINDS = {
   profiles: PROFILE,
   networkPolicies: NETWORK_POLICY,
   globalNetworkPolicies: GLOBAL_NETWORK_POLICY,
+  networkSets: NETWORK_SET,
+  globalNetworkSets: GLOBAL_NETWORK_SET,
   tiers: TIER,
 } as const;
 const NAMES = Object.keys(KINDS) as readonly (keyof typeof KINDS)[];
@@ -141,17 +145,19 @@ type WrittenRecords = ReadonlyMap<string, string | undefined>;
 /** What matters of the host that the tool runs on. */
 interface Host {
   readonly profiles: ProfilesCount;
-  /** Addresses of containers with published ports. */
-  readonly publishing: ReadonlySet<string>;
+  /** Addresses of containers with published ports; `undefined`: not known. */
+  readonly publishing: ReadonlySet<string> | undefined;
 }
 
 async function readHost(context: Context): Promise<Host> {
-  // A config that cannot be used enforces nothing.
-  const network = await findInstalledNetwork({ ...context, stderr: () => {} }).catch(() => undefined);
-  const { hostPorts } = await readThisHost(context);
+  const { isPolicyRequired } = await policyRequirement({ ...context, stderr: () => {} });
+  const found = await readThisHost(context).catch(() => undefined);
   return {
-    profiles: network?.decoded.config.policyType === undefined ? "with a policy" : "always",
-    publishing: new Set(hostPorts.map(({ address }) => formatAddress(address))),
+    profiles: isPolicyRequired ? "always" : "with a policy",
+    publishing:
+      found === undefined || found.unreadPorts !== undefined
+        ? undefined
+        : new Set(found.hostPorts.map(({ address }) => formatAddress(address))),
   };
 }
 
@@ -198,11 +204,13 @@ function idleNotes(policies: readonly AnyPolicy[], resources: PolicyResources): 
       `${idle.length} policies select nothing now: ${listed(idle.map(({ policy }) => referenceText(policy, policy.metadata)))}`,
     ];
   }
-  return idle.map(({ policy, unknownLabel }) => {
+  return idle.map(({ policy, isForHosts, unknownLabel }) => {
     const { name, meant } = unknownLabel ?? {};
     const hint = meant === undefined ? "" : `; did you mean ${quoted(meant)}?`;
-    const reason = name === undefined ? "" : `: nothing has the label ${quoted(name)}${hint}`;
-    return `${referenceText(policy, policy.metadata)} selects nothing now${reason}`;
+    const label = name === undefined ? "" : `${isForHosts ? "none" : "nothing"} has the label ${quoted(name)}${hint}`;
+    const hosts = isForHosts ? "with preDNAT or doNotTrack it is about host endpoints only" : "";
+    const reason = [hosts, label].filter((each) => each !== "").join(", and ");
+    return `${referenceText(policy, policy.metadata)} selects nothing now${reason === "" ? "" : `: ${reason}`}`;
   });
 }
 
@@ -237,7 +245,7 @@ function workloadNotes(effects: readonly PolicyEffect[]): readonly string[] {
     );
     return Array.from(ways, ([directions, found]) => {
       const endpoints = found.map(([endpoint]) => endpoint);
-      return `${kind} ${directions} of ${countedWorkloads(endpoints)}: ${listed(endpoints.map(shortTitleOf).toSorted())}`;
+      return `${kind} ${directions} of ${countedWorkloads(endpoints)}: ${listed(endpoints.map(titleOf).toSorted())}`;
     });
   });
 }
@@ -277,13 +285,14 @@ function hostNotes(effects: readonly PolicyEffect[], { configurations }: ReadPol
 
 /** Which packets it means is not compared. */
 function earlyNote({ metadata, spec }: HostEndpoint, { endpoints }: PolicyResources, { publishing }: Host): string {
-  const isPublished = (text: string) => publishing.has(text.split("/")[0] ?? "");
+  const isPublished = (text: string) => publishing?.has(text.split("/")[0] ?? "") === true;
   const found = endpoints
     .filter((each) => each.spec.node === spec.node)
     .filter(({ spec: { ports = [], ipNetworks = [] } }) => {
       return ports.some(({ hostPort }) => hostPort !== undefined && hostPort > 0) || ipNetworks.some(isPublished);
     });
   const what = `changes what passes host ${spec.node ?? ""} before routing (hostendpoint/${metadata.name})`;
-  if (found.length === 0) return what;
+  if (found.length === 0)
+    return publishing === undefined ? `${what}; which containers there publish ports is not known` : what;
   return `${what}: ${countedWorkloads(found)} there ${found.length === 1 ? "publishes" : "publish"} ports`;
 }

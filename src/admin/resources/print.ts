@@ -14,7 +14,7 @@ import type { Stored } from "./stored.ts";
 /** Options of tables; as in kubectl, they have no effect on other formats. */
 export const TABLE_OPTIONS: readonly Option[] = [
   { name: "no-headers", summary: "Print tables without their header" },
-  { name: "show-labels", summary: "Also show the labels of each resource in tables" },
+  { name: "show-labels", summary: "Also show the labels of each resource in tables, inherited ones too" },
 ];
 
 export interface Answer {

@@ -2,6 +2,8 @@
  * Which resource a name on the command line means: the one of that name, otherwise the only one that has it as another
  * name. Workload endpoints have long names that nobody types; those of their pods and containers name them too.
  */
+import { shortContainerId } from "../../cni/names.ts";
+import { listed } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
@@ -21,9 +23,15 @@ export async function resolveName(store: Datastore, kind: AdminKind, name: Resou
   const [only, ...others] = namedBy(name.name, readable, ({ resource }) => otherNames(resource));
   if (only === undefined) return name;
   if (others.length === 0) return { ...name, name: only.resource.metadata.name };
-  const all = [only, ...others].map(({ resource }) => referenceText(kind, { ...name, name: resource.metadata.name }));
-  throw new PluginError("resource-invalid", `${quoted(name.name)} names ${all.length} resources: ${all.join(", ")}`, {
-    details: "give the name of one of them",
+  const found = [only, ...others].map(({ resource }) => ({ own: resource.metadata.name, ...otherNames(resource) }));
+  const all = found.map(({ own, ids: [id], node }) => {
+    // One container has an endpoint for each of its interfaces.
+    const isOnly = id !== undefined && found.filter(({ ids }) => ids.includes(id)).length === 1;
+    const shown = isOnly ? shortContainerId(id) : referenceText(kind, { ...name, name: own });
+    return node === undefined ? shown : `${shown} (node ${node})`;
+  });
+  throw new PluginError("resource-invalid", `${quoted(name.name)} names ${all.length} resources: ${listed(all)}`, {
+    details: "give the ID or name of one of them",
   });
 }
 

@@ -20,7 +20,7 @@ export function labelsOfStored({ labels, resource }: Stored): Readonly<Record<st
 /** For those who look at labels: with the ones that the resources inherit. */
 export async function withInheritedLabels(store: Datastore, all: readonly Stored[]): Promise<readonly Stored[]> {
   const givers = new Map<AdminKind, readonly Resource[]>();
-  for (const kind of new Set(all.flatMap((stored) => stored.kind.inheritedLabels?.from ?? []))) {
+  for (const kind of giversOf(all.map((stored) => stored.kind))) {
     const { readable } = await findAll(store, kind);
     givers.set(
       kind,
@@ -33,9 +33,20 @@ export async function withInheritedLabels(store: Datastore, all: readonly Stored
 /** `givers`: all resources of the kinds that others inherit from. */
 export function inheriting(stored: Stored, givers: ReadonlyMap<AdminKind, readonly Resource[]>): Stored {
   const { kind, resource } = stored;
-  const all = kind.inheritedLabels && givers.get(kind.inheritedLabels.from);
-  if (all === undefined) return stored;
-  return { ...stored, labels: { ...resource.metadata.labels, ...kind.inheritedLabels?.of(resource, all) } };
+  const { inheritedLabels } = kind;
+  if (inheritedLabels === undefined) return stored;
+  const lists = inheritedLabels.from.flatMap((from) => {
+    const list = givers.get(from);
+    return list === undefined ? [] : [list];
+  });
+  return lists.length < inheritedLabels.from.length
+    ? stored
+    : { ...stored, labels: inheritedLabels.of(resource, ...lists) };
+}
+
+/** The kinds that resources of these kinds inherit labels from. */
+export function giversOf(kinds: readonly AdminKind[]): readonly AdminKind[] {
+  return [...new Set(kinds.flatMap(({ inheritedLabels }) => inheritedLabels?.from ?? []))];
 }
 
 export async function readOne(store: Datastore, kind: AdminKind, name: ResourceName): Promise<Stored | undefined> {

@@ -25,6 +25,22 @@ describe("problemsAmong()", () => {
     expect(texts[3]).toContain('overlaps pool "a"');
   });
 
+  test("reports what apply refuses: a second ContainerLabels for a container, but not for one of another node", () => {
+    const labels = (name: string, node: string) => ({
+      ...{ apiVersion: API_VERSION, kind: "ContainerLabels", metadata: { name } },
+      spec: { node, container: "web", labels: { role: name } },
+    });
+    const documents = [labels("a", "n1"), labels("b", "n1"), labels("c", "n2")];
+    const all = decodeManifests([{ place: "stdin", text: JSON.stringify(documents) }]);
+    const texts = [...problemsAmong(all).values()].map((problems) => problems.join("; "));
+
+    expect(texts).toEqual([
+      expect.stringContaining('spec.container: "web" has its labels from ContainerLabels "b" already'),
+      expect.stringContaining('spec.container: "web" has its labels from ContainerLabels "a" already'),
+      "",
+    ]);
+  });
+
   test.each([
     ["that do not overlap", (index: number) => `10.${index >> 8}.${index & 255}.0/24`],
     ["that all overlap", () => "10.0.0.0/16"],

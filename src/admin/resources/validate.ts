@@ -44,7 +44,7 @@ export function problemsAmong(all: readonly GivenResource[]): ReadonlyMap<GivenR
   for (const each of all) times.set(identityOf(each), (times.get(identityOf(each)) ?? 0) + 1);
   const ofKinds = Map.groupBy(all, ({ kind }) => kind);
   const conflicts = new Map(
-    [...ofKinds].flatMap(([kind, given]) => [...(kind.checkAll?.(given.map(({ resource }) => resource)) ?? [])]),
+    [...ofKinds].flatMap(([kind, given]) => [...(kind.among?.all(given.map(({ resource }) => resource)) ?? [])]),
   );
   return new Map(
     all.map((each) => {

@@ -17,7 +17,7 @@ import { searchedNamespace } from "./find.ts";
 import { isSelected, looksAtLabels } from "./label-selector.ts";
 import { EVENTS, type ResourcePrinter, type WatchEvent } from "./print.ts";
 import type { Selection } from "./reference.ts";
-import { decodeEntry, inheriting, labelsOfStored, type Stored } from "./stored.ts";
+import { decodeEntry, giversOf, inheriting, labelsOfStored, type Stored } from "./stored.ts";
 
 interface Watched {
   readonly selections: readonly Selection[];
@@ -46,9 +46,7 @@ export async function watchResources(store: Datastore, watched: Watched): Promis
     if (isStarted || problem.kind !== "record-malformed") reportError(context, problem);
   };
   const kinds = [...new Set(watched.selections.map(({ kind }) => kind))];
-  const givers = looksAtLabels(watched.given)
-    ? [...new Set(kinds.flatMap(({ inheritedLabels }) => inheritedLabels?.from ?? []))]
-    : [];
+  const givers = looksAtLabels(watched.given) ? giversOf(kinds) : [];
   const lists = new Map<AdminKind, readonly Resource[]>();
   const sources: Sources = { ...sourcesOf(watched), ...giverSources(givers) };
   const replica = startReplica<Record<string, Stored>>(store, sources, {
@@ -69,9 +67,7 @@ export async function watchResources(store: Datastore, watched: Watched): Promis
       );
     }
     // What they inherit may have changed.
-    const heirs = kinds.filter(({ inheritedLabels }) => {
-      return inheritedLabels !== undefined && (changes[giverSource(inheritedLabels.from)] ?? []).length > 0;
-    });
+    const heirs = kinds.filter((kind) => giversOf([kind]).some((from) => changes[giverSource(from)]?.length));
     const again = heirs.flatMap(({ kind }) => Array.from(snapshot[kind] ?? [], ([, stored]) => stored));
     const present = changed.flatMap((change) => (change.kind === "put" ? change.value : []));
     for (const { kind, key } of changed) if (kind === "delete") states.set(key, undefined);

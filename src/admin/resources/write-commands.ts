@@ -20,8 +20,9 @@ const COMMON_DESCRIPTION = [
   "All documents are validated before anything is written; unknown fields and duplicate keys are errors. A problem names its file and line.",
   "If a resource has a resourceVersion, it is written only if the stored resource still has that version.",
   "Fields that have no effect in this version are reported on stderr.",
-  "So is whom a change of policies, profiles, tiers or endpoints closes or opens; with --dry-run too. Network sets, settings of node",
-  "agents and what policies with preDNAT or doNotTrack do to single packets are not compared: see policy explain.",
+  "So is whom a change of policies, profiles, tiers, network sets, endpoints or labels closes or opens, and whose rules match others",
+  "than before (changes); with --dry-run too. Settings of node agents, and what policies with preDNAT or doNotTrack do to single",
+  "packets, are not compared: see policy explain.",
 ];
 
 const APPLY_DESCRIPTION = [

@@ -186,11 +186,11 @@ function withOrigin(resource: Resource, { metadata, status }: Resource): Resourc
 
 async function requireFit(store: Datastore, given: GivenResource, { decode }: DecodedOnce): Promise<void> {
   const { kind, resource } = given;
-  if (!kind.checkAmong) return;
+  if (kind.among === undefined) return;
   const all = await readAll(store, kind, decode);
   requireNone(
     given,
-    kind.checkAmong(
+    kind.among.one(
       resource,
       all.map((each) => each.resource),
     ),

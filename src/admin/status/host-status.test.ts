@@ -52,6 +52,19 @@ function status(more: AdminSurroundings = {}, ...args: readonly string[]) {
   return runInside(["status", ...args], { store, files, hostName: "here", hostFacts: RUNNING, ...more });
 }
 
+test("status reports an unreadable network config once", async () => {
+  const unreadable = "/etc/cni/net.d/05-other.conf";
+  const files = { [unreadable]: "", [CONFIG_FILE]: EMBEDDED };
+  const readFile = async (path: string) => {
+    if (path === unreadable) throw Object.assign(new Error("EACCES"), { code: "EACCES" });
+    return path === CONFIG_FILE ? EMBEDDED : "";
+  };
+
+  const { stderr } = await status({ files, readFile });
+
+  expect(stderr.match(/Cannot read network config/g)).toHaveLength(1);
+});
+
 describe("status of a host without Kubernetes", () => {
   test("shows agent, datastore, pools, containers and policies, and that all is well", async () => {
     await seed(store, policy("db", "role == 'db'"), policy("typo", "rol == 'db'"));
@@ -72,9 +85,9 @@ describe("status of a host without Kubernetes", () => {
     await seed(store, policy("db", "role == 'db'"));
     const { code, stdout } = await status();
 
-    expect(stdout).toMatch(/^default\/db +pods +10\.0\.0\.1 +venddb +1$/m);
-    expect(stdout).not.toContain("default/far");
-    expect(stdout).toMatch(/^networkpolicy\/default\/db +default +default\/db$/m);
+    expect(stdout).toMatch(/^db +pods +10\.0\.0\.1 +venddb +1$/m);
+    expect(stdout).not.toMatch(/\bfar\b/);
+    expect(stdout).toMatch(/^networkpolicy\/default\/db +default +db$/m);
     // Their addresses are not allocated.
     expect(stdout).toContain("failed: addresses: 2 problems of address records, for example: ");
     expect(stdout).toContain(`  what to do: ${adminTool} ipam check\n`);
@@ -88,7 +101,7 @@ describe("status of a host without Kubernetes", () => {
     await seed(store, put("globalnetworkpolicies", "GlobalNetworkPolicy", "early", spec));
     const { stdout } = await status();
 
-    expect(stdout).toMatch(/^default\/db +pods +10\.0\.0\.1 +venddb +0$/m);
+    expect(stdout).toMatch(/^db +pods +10\.0\.0\.1 +venddb +0$/m);
     expect(stdout).toMatch(/^globalnetworkpolicy\/early +default +host endpoint uplink$/m);
   });
 
@@ -99,7 +112,7 @@ describe("status of a host without Kubernetes", () => {
       [container("db", "here", "10.0.0.1"), policy("db", "role == 'db'")],
       [
         "failed: node agent: not running",
-        "failed: network policy: policies select 1 container of this host (default/db), and nothing enforces them",
+        "failed: network policy: policies select 1 container of this host (db), and nothing enforces them",
         `  what to do: systemctl start ${nodeAgent}`,
       ],
     ],
@@ -164,7 +177,7 @@ describe("status of a host without Kubernetes", () => {
       network: { name: "pods", file: CONFIG_FILE },
       datastore: { kind: "embedded", place: import.meta.path },
       pools: [{ name: "blue", size: "256" }],
-      containers: [{ name: "default/db", addresses: ["10.0.0.1"], policies: [] }],
+      containers: [{ name: "db", addresses: ["10.0.0.1"], policies: [] }],
       findings: [{ state: "failed", subject: "addresses" }],
     });
     expect(Bun.YAML.parse((await status({}, "-o", "yaml")).stdout)).toEqual(JSON.parse(stdout));

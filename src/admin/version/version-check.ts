@@ -47,7 +47,8 @@ export function checkingVersion(context: Context, given: Given, command: Command
   };
 }
 
-function versionIn(value: string | undefined): string | undefined {
+/** `value`: the record of ClusterInformation. */
+export function versionIn(value: string | undefined): string | undefined {
   try {
     return value === undefined ? undefined : clusterVersion(clusterInformation.read(value, CLUSTER_INFORMATION_KEY));
   } catch {

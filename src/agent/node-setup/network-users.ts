@@ -2,8 +2,10 @@
  * Which containers of this host use the network, for whoever removes it: those with a link of our plugin, and those of
  * other plugins whose ports our portmap publishes. Found without the datastore, which only gives them their names.
  */
+import { isSameContainer, ownerOf } from "../../chained/portmap/port-owner.ts";
 import type { RunningOwners } from "../../chained/portmap/running-owners.ts";
 import { isJsonObject } from "../../cni/json.ts";
+import { shortContainerId } from "../../cni/names.ts";
 import { counted, listed } from "../../counted.ts";
 import type { Entry } from "../../datastore/datastore.ts";
 import { identity } from "../../identity.ts";
@@ -11,46 +13,52 @@ import type { Link } from "../../linux/rtnetlink/link.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
 
-export interface NetworkUser {
-  /** Empty if the link does not say it. */
-  readonly containerId: string;
-  /** The host's end of its link; absent if another plugin connected it. */
-  readonly link?: string;
-  /** Of host ports, if nothing but the path of it is known. */
-  readonly record?: string;
-}
+export type NetworkUser =
+  /** The host's end of a link of our plugin; the ID is empty if the link does not say it. */
+  | { readonly kind: "link"; readonly link: string; readonly containerId: string }
+  /** Host ports of a container that another plugin connected, by the name in their record. */
+  | { readonly kind: "ports"; readonly name: string }
+  /** Host ports of whom is not known. */
+  | { readonly kind: "unreadable record"; readonly path: string };
 
-/** The alias of a link is the owner of its host ports, too. One user per container. */
+/** One user per container. */
 export function networkUsers(links: readonly Link[], { owners, unreadable }: RunningOwners): readonly NetworkUser[] {
   const own = links.filter(({ name }) => name.startsWith(identity.interfacePrefix));
-  const users = own.map(({ name, alias = "" }): NetworkUser => ({ containerId: containerIn(alias), link: name }));
-  const all = [
-    ...users,
-    ...owners.map((owner): NetworkUser => ({ containerId: containerIn(owner) })),
-    ...unreadable.map((record): NetworkUser => ({ containerId: "", record })),
+  const linked = own
+    .map(({ name, alias = "" }) => ({ kind: "link" as const, link: name, containerId: containerIn(alias) }))
+    .filter(
+      ({ containerId }, index, all) =>
+        containerId === "" || all.findIndex((other) => other.containerId === containerId) === index,
+    );
+  const linkedIds = linked.map(({ containerId }) => ownerOf("", { containerId, ifname: "" }).id);
+  const published = owners
+    .map(({ owner }) => owner)
+    .filter(({ id }) => !linkedIds.some((each) => isSameContainer(each, id)))
+    .filter(({ id }, index, all) => all.findIndex((other) => isSameContainer(other.id, id)) === index);
+  return [
+    ...linked,
+    ...published.map(({ name }) => ({ kind: "ports" as const, name: containerNameIn(name) })),
+    ...unreadable.map((path) => ({ kind: "unreadable record" as const, path })),
   ];
-  return all.filter(
-    ({ containerId }, index) =>
-      containerId === "" || all.findIndex((other) => other.containerId === containerId) === index,
-  );
 }
 
-/** None of the three parts contains a slash. */
-function containerIn(mark: string): string {
-  const [, containerId = "", ...others] = mark.split("/");
+/** The alias of a link is `network/ID/interface`: none of the three contains a slash. */
+function containerIn(alias: string): string {
+  const [, containerId = "", ...others] = alias.split("/");
   return others.length === 1 ? containerId : "";
 }
 
+/** Of an owner's name: a pod's contains a slash. */
+function containerNameIn(name: string): string {
+  return shortContainerId(name.split("/").slice(1, -1).join("/")) || name;
+}
+
 const MOST_NAMES = 10;
-/** As runtimes show an ID. */
-const SHORT_ID = 12;
 
 /** `endpoints`: those that could be read. "2 containers use it: db, web". */
 export function describeUsers(users: readonly NetworkUser[], endpoints: readonly Entry[]): string {
   const known = endpoints.flatMap((entry) => endpointNameIn(entry) ?? []);
-  const names = users
-    .map((user) => known.find((each) => isEndpointOf(user, each))?.name ?? unnamed(user))
-    .toSorted((left, right) => left.localeCompare(right, "en"));
+  const names = users.map((user) => nameOf(user, known)).toSorted((left, right) => left.localeCompare(right, "en"));
   const verb = users.length === 1 ? "uses" : "use";
   return `${counted(users.length, "container")} ${verb} it: ${listed(names, MOST_NAMES)}`;
 }
@@ -80,11 +88,18 @@ function objectIn(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-function isEndpointOf({ containerId, link }: NetworkUser, known: EndpointName): boolean {
-  return (containerId !== "" && known.containerId === containerId) || (link !== undefined && known.link === link);
-}
-
-function unnamed({ containerId, link, record }: NetworkUser): string {
-  if (containerId === "") return link ?? `one whose record ${quoted(record ?? "")} cannot be read`;
-  return /^[0-9a-f]{64}$/.test(containerId) ? containerId.slice(0, SHORT_ID) : containerId;
+function nameOf(user: NetworkUser, known: readonly EndpointName[]): string {
+  switch (user.kind) {
+    case "ports":
+      return user.name;
+    case "unreadable record":
+      return `one whose record ${quoted(user.path)} cannot be read`;
+    case "link": {
+      const { containerId, link } = user;
+      const endpoint = known.find(
+        (each) => (containerId !== "" && each.containerId === containerId) || each.link === link,
+      );
+      return endpoint?.name ?? (shortContainerId(containerId) || link);
+    }
+  }
 }

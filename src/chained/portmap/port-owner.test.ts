@@ -6,7 +6,9 @@ const ID = "d05921e6aaea".padEnd(64, "0");
 
 describe("ownerOf()", () => {
   test.each([
-    ["the name that podman gives", ID, "IgnoreUnknown=1;K8S_POD_NAMESPACE=web;K8S_POD_NAME=web", "pods/web/eth0"],
+    ["the name that podman gives", ID, "IgnoreUnknown=1;K8S_POD_NAME=web", "pods/web/eth0"],
+    ["a pod with the name of its namespace", ID, "K8S_POD_NAMESPACE=web;K8S_POD_NAME=web", "pods/web/web/eth0"],
+    ["the ID if CNI_ARGS are wrong", "two", "K8S_POD_NAME", "pods/two/eth0"],
     ["the pod", ID, "K8S_POD_NAMESPACE=red;K8S_POD_NAME=web;K8S_POD_UID=1", "pods/red/web/eth0"],
     ["the beginning of a long ID", ID, "", "pods/d05921e6aaea/eth0"],
     ["an ID that somebody chose", "two", "IP=10.0.0.1", "pods/two/eth0"],

@@ -7,7 +7,9 @@
  * It has parts so that GC can find a network's ports, and a conflict can identify
  * the container, without the name, which a comment may truncate. Pure.
  */
+import { containerNameOf, decodeArguments, podOf } from "../../cni/arguments.ts";
 import type { Attachment } from "../../cni/attachments.ts";
+import { shortContainerId } from "../../cni/names.ts";
 
 export interface Owner {
   readonly id: Uint8Array;
@@ -31,7 +33,7 @@ export function ownerOf(network: string, { containerId, ifname, args = "" }: Own
   fill(id, NETWORK, `network ${network}`);
   fill(id, CONTAINER, `container ${containerId}`);
   fill(id, INTERFACE, `interface ${ifname}`);
-  const container = nameIn(args) ?? shortId(containerId);
+  const container = nameIn(args) ?? shortContainerId(containerId);
   return { id, name: fitted(container, (shown) => `${network}/${shown}/${ifname}`) };
 }
 
@@ -49,16 +51,15 @@ function fitted(container: string, nameWith: (shown: string) => string): string 
   return name;
 }
 
-/** `web`, or `red/web` for a pod. podman gives the name of the container as its namespace too. */
-function nameIn(args: string): string | undefined {
-  const argument = (key: string) => new RegExp(`(?:^|;)${key}=([^;=]+)`).exec(args)?.[1];
-  const [namespace, name] = [argument("K8S_POD_NAMESPACE"), argument("K8S_POD_NAME")];
-  return namespace === undefined || namespace === name ? name : name && `${namespace}/${name}`;
-}
-
-/** As runtimes show it. */
-function shortId(containerId: string): string {
-  return /^[0-9a-f]{64}$/.test(containerId) ? containerId.slice(0, 12) : containerId;
+/** `web`, or `red/web` for a pod. What is wrong with CNI_ARGS is reported by plugins that depend on them. */
+function nameIn(text: string): string | undefined {
+  try {
+    const args = decodeArguments(text);
+    const pod = podOf(args);
+    return pod === undefined ? containerNameOf(args) : `${pod.namespace}/${pod.name}`;
+  } catch {
+    return undefined;
+  }
 }
 
 export function isSameNetwork(left: Uint8Array, right: Uint8Array): boolean {

@@ -56,7 +56,7 @@ export function readRecord(
 }
 
 /** Throws if it is not a record. */
-export function decodeRecord(text: string, id: Uint8Array): RecordedPorts {
+function decodeRecord(text: string, id: Uint8Array): RecordedPorts {
   const { owner, netns, hostNetns, records, loopback } = v.parse(SCHEMA, JSON.parse(text));
   const decoded = records.map((record): PortRecord => {
     const { family } = record.podAddress;

@@ -11,6 +11,7 @@ afterEach(() => {
   for (const directory of opened.splice(0)) directory.remove();
 });
 
+const PORT = { kind: "port", protocol: 6, hostAddress: "0.0.0.0", hostPort: 80, podAddress: "10.0.0.1", podPort: 8080 };
 const SOURCE = { kind: "source", source: "10.0.0.0", length: 8, podAddress: "10.0.0.1" };
 
 function folderWith(files: Readonly<Record<string, unknown>>) {
@@ -23,14 +24,28 @@ function folderWith(files: Readonly<Record<string, unknown>>) {
 }
 
 describe("runningOwners()", () => {
-  test("names containers whose network namespace is there, and not those that have ended", () => {
+  test("returns the ports of containers whose network namespace is there, and not those that have ended", () => {
     const { owners } = folderWith({
-      ["a".repeat(32)]: { owner: "podman/web/eth0", netns: markOwnNetns(), records: [SOURCE] },
-      ["b".repeat(32)]: { owner: "podman/ended/eth0", netns: "netns 1/1 1 /run/netns/ended", records: [SOURCE] },
+      ["a".repeat(32)]: { owner: "podman/web/eth0", netns: markOwnNetns(), records: [SOURCE, PORT] },
+      ["b".repeat(32)]: { owner: "podman/ended/eth0", netns: "netns 1/1 1 /run/netns/ended", records: [PORT] },
+      ["d".repeat(32)]: {
+        owner: "podman/other/eth0",
+        netns: markOwnNetns(),
+        hostNetns: "netns 1/1 1 /x",
+        records: [PORT],
+      },
       ".unfinished-x": "half of one",
     });
 
-    expect(owners).toEqual({ owners: ["podman/web/eth0"], unreadable: [] });
+    expect(owners).toEqual({
+      owners: [
+        {
+          owner: { id: Uint8Array.fromHex("a".repeat(32)), name: "podman/web/eth0" },
+          ports: [expect.objectContaining({ protocol: 6, hostPort: 80, podPort: 8080 })],
+        },
+      ],
+      unreadable: [],
+    });
   });
 
   test("does not take a record that it cannot read for one of an ended container", () => {

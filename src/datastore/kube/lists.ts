@@ -29,9 +29,9 @@ const CONTINUATIONS = 5;
 const LISTS_KEPT = 8;
 
 export interface Listed {
-  /** The lowest of its collections, and the highest. */
-  readonly revision: string;
-  readonly highest: string;
+  /** The lowest of its collections, and the highest; absent for a kind without any, which the API does not have. */
+  readonly revision?: string;
+  readonly highest?: string;
   readonly entries: readonly Entry[];
 }
 
@@ -91,6 +91,7 @@ export class Lists {
         return { kind: mapping.prefix, collection, entryOf: (object) => entryOf(mapping, object) };
       }),
     );
+    if (parts.length === 0) return { entries: [] };
     const lists = await this.listAll(parts, enough);
     const lowest = lowestRevision(lists.map(({ revision }) => revision));
     lists.forEach(({ revision }, index) => {

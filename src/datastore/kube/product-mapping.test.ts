@@ -271,6 +271,15 @@ describe("profiles", () => {
 });
 
 describe("labels of containers", () => {
+  test("do not lower the revision of what is read with them", async () => {
+    const profiles = { kind: "prefix", prefix: resourcesPrefix("profiles") } as const;
+    const { revision } = await store.read([profiles]);
+    const both = await store.read([profiles, { kind: "prefix", prefix: resourcesPrefix("containerlabels") }]);
+
+    expect(BigInt(revision)).toBeGreaterThan(0n);
+    expect(both.revision).toBe(revision);
+  });
+
   test("do not exist, cost no request, can be followed, and cannot be written", async () => {
     const [prefix, key] = [resourcesPrefix("containerlabels"), resourceKey("containerlabels", { name: "n1.web" })];
     const { revision, answers } = await store.read([
@@ -285,7 +294,7 @@ describe("labels of containers", () => {
     }
 
     expect({ answers, events, asked }).toEqual({
-      ...{ answers: [[], []], events: [{ kind: "bookmark", revision }], asked: [] },
+      ...{ answers: [[], []], events: [{ kind: "bookmark", revision, isFinal: true }], asked: [] },
     });
     expect(await failureOf(store.commit([{ kind: "create", key, value: "{}" }]))).toMatchObject({
       kind: "resource-invalid",

@@ -192,3 +192,25 @@ describe("an API server, or a proxy before it, that accepts watches and delivers
 function untilAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
 }
+
+test("a kind that the API does not have is never old", async () => {
+  const clock = new ManualClock();
+  const refuse = (): never => {
+    throw new Error("the API does not have it");
+  };
+  const absent = { path: () => undefined, collections: () => [], record: () => undefined };
+  const api = { request: refuse, watch: refuse, close: async () => {} };
+  const store = openKubeStore({
+    ...{ api, close: async () => {} },
+    mappings: [{ ...absent, prefix: "/", create: refuse, update: refuse, remove: refuse }],
+  });
+  const replica = startReplica(store, KINDS, {
+    ...{ signal: started.stop.signal, clock, random: () => 1, report: refuse },
+  });
+  started.note(replica);
+  await clock.advance(100);
+  await clock.advance(10 * 60_000);
+
+  expect(replica.status.state).toBe("in sync");
+  expect(ageOf(replica.status, clock.now())).toBe(0);
+});

@@ -146,7 +146,7 @@ class KubeDatastore implements Datastore {
     );
     if (watched.length === 0 && below.length > 0) {
       // A kind that the API does not have: there will never be one.
-      yield { kind: "bookmark", revision: from };
+      yield { kind: "bookmark", revision: from, isFinal: true };
       await aborted(stop);
       return;
     }

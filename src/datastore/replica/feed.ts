@@ -156,11 +156,11 @@ export class Feed {
     }
   }
 
-  private reach({ revision, isUnheard }: Bookmark): void {
+  private reach({ revision, isUnheard, isFinal }: Bookmark): void {
     const { clock, publish } = this.means;
     const { isListing } = this.copy;
     const updates = this.copy.reach(revision);
-    if (!isUnheard) this.status.hear(clock.now());
+    if (!isUnheard) this.status.hear(isFinal ? Number.POSITIVE_INFINITY : clock.now());
     if (updates === undefined) return;
     if (revision !== this.listed) this.tooOld = 0;
     if (!isUnheard) this.status.sync(clock.now());
@@ -174,7 +174,7 @@ export class Feed {
     const { clock, limits, stop } = this.means;
     const signal = AbortSignal.any([stop, ending.signal]);
     const left = () => Math.max(begun, this.status.heardAt) + limits.quietMilliseconds - clock.now();
-    while (!signal.aborted && left() > 0) await clock.wait(left(), signal);
+    while (!signal.aborted && left() > 0) await clock.wait(Math.min(left(), limits.quietMilliseconds), signal);
     ending.abort();
   }
 }

@@ -4,7 +4,7 @@ import type { PluginError } from "../../errors.ts";
 export type ReplicaStatus =
   /** No snapshot yet. `failure`: the error of the last attempt. */
   | { readonly state: "listing"; readonly since: number; readonly failure?: PluginError | undefined }
-  /** A watch is open. `heardAt`: when it last delivered something; an idle store may send nothing for minutes. */
+  /** A watch is open. `heardAt`: when it last delivered something; an idle store may send nothing for minutes. Infinite if there is nothing to hear. */
   | { readonly state: "in sync"; readonly since: number; readonly heardAt: number }
   /** No watch has been open since `since`; the snapshot is of `heardAt`. */
   | {
@@ -37,8 +37,8 @@ export class FeedStatus {
     return this.status.state === "in sync" ? { ...this.status, heardAt: this.heardAt } : this.status;
   }
 
-  hear(now: number): void {
-    this.heardAt = now;
+  hear(at: number): void {
+    this.heardAt = at;
   }
 
   sync(now: number): void {

@@ -172,11 +172,8 @@ function reasonWords(
       return `no rule of ${count} that ${reason.policies.length === 1 ? "applies" : "apply"} in tier "${reason.tier}" matches, so the tier denies it`;
     }
     case "profile": {
-      const before =
-        policies.length === 0 ? `no ${direction} policy applies, so the profiles decide` : "all tiers passed";
-      if (reason.isUnedited) {
-        return `${before}: Profile "${reason.profile}" has the rules that ADD writes, which close no container; edit it to make its rules count`;
-      }
+      const before = policies.length === 0 ? profilesDecide(direction) : "all tiers passed";
+      if (reason.isUnedited) return `${before}: Profile "${reason.profile}" ${UNEDITED_WORDS}`;
       return `${before}: Profile "${reason.profile}", ${ruleTitle(direction, reason.index)}: ${ruleWords(reason.rule, undefined)}`;
     }
     case "no profile allows it": {
@@ -186,6 +183,14 @@ function reasonWords(
     }
   }
 }
+
+export function profilesDecide(direction: Direction): string {
+  return `no ${direction} policy applies, so the profiles decide`;
+}
+
+/** Of the profile of a network that nobody has edited. */
+export const UNEDITED_WORDS =
+  "has the rules that ADD writes, which close no container; edit it to make its rules count";
 
 /** `NetworkPolicy "red/web", ingress rule 1 (spec.ingress[0])`. */
 export function ruleOfPolicy({ policy, index }: DecidingRule, direction: Direction): string {

@@ -5,6 +5,7 @@
 import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parsePrefixOrAddress, prefixContains } from "../../ip/prefix.ts";
 import { defaultAllowProfile } from "../../model/default-allow-profile.ts";
+import { isFinished } from "../../model/finished-pods.ts";
 import { isUneditedNetworkProfile } from "../../model/network-profile.ts";
 import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
@@ -15,7 +16,15 @@ import { DEFAULT_TIER, type Tier } from "../../model/tier.ts";
 import type { Direction } from "../effective-rule.ts";
 import { enforcedPolicy, profileRules } from "./enforced-policy.ts";
 import { isHttpMatch, isIdentityOf } from "./http-criteria.ts";
-import { criteriaOf, isSelected, type LabelCriteria, membersWith, storedProfile } from "./members.ts";
+import {
+  criteriaOf,
+  isSelected,
+  type LabelCriteria,
+  labelsOf,
+  membersWith,
+  selectionOf,
+  storedProfile,
+} from "./members.ts";
 import type { Packet, PacketRequest } from "./packet.ts";
 import type { AnyEndpoint, AnyMember, AnyPolicy, PolicyResources } from "./resources.ts";
 
@@ -95,7 +104,8 @@ export function judge(
   return judgement("deny", { kind: "no profile allows it" });
 }
 
-function isOpenBecauseUnedited(profile: Profile, { kind }: AnyEndpoint, direction: Direction): boolean {
+/** Whether the profile of a network allows everything because nobody has edited it. */
+export function isOpenBecauseUnedited(profile: Profile, { kind }: AnyEndpoint, direction: Direction): boolean {
   return kind === "WorkloadEndpoint" && direction === "ingress" && isUneditedNetworkProfile(profile);
 }
 
@@ -170,9 +180,19 @@ export function policiesOf(
     .toSorted(comparePolicies);
 }
 
-/** In any direction that it has. */
-export function selectsEndpoint(policy: AnyPolicy, endpoint: AnyEndpoint, resources: PolicyResources): boolean {
-  return concerns(policy, endpoint) && isSelected(endpoint, scopeOf(policy), resources);
+/** Those that a policy is enforced on, in any direction that it has; for many policies. */
+export function endpointsOfPolicies(resources: PolicyResources): (policy: AnyPolicy) => readonly AnyEndpoint[] {
+  const running: readonly AnyEndpoint[] = resources.endpoints.filter((endpoint) => !isFinished(endpoint));
+  const all = [...running, ...resources.hostEndpoints].map((endpoint) => ({
+    endpoint,
+    labels: labelsOf(endpoint, resources),
+  }));
+  return (policy) => {
+    const selects = selectionOf(scopeOf(policy));
+    return all
+      .filter(({ endpoint, labels }) => concerns(policy, endpoint) && selects(labels))
+      .map(({ endpoint }) => endpoint);
+  };
 }
 
 const DIRECTIONS: readonly Direction[] = ["ingress", "egress"];
@@ -187,6 +207,7 @@ export function enforcedPoliciesOf(
   return all.filter((policy) => concerns(policy, endpoint));
 }
 
+/** Whether the policy can be enforced on it. */
 function concerns(policy: AnyPolicy, endpoint: AnyEndpoint): boolean {
   return endpoint.kind === "HostEndpoint" || !isBeforeRouting(policy);
 }

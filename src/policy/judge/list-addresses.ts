@@ -1,6 +1,6 @@
 /**
  * How many addresses the lists of policies can hold, at most: of a selector those of all that have the rarest of the labels
- * that it requires, or of everything; of named ports at most those of their names. Looks at everything every time; the node agent keeps the same counts.
+ * that it requires, or of everything; of named ports at most those of their names. Looks at everything for each label; the node agent keeps the same counts.
  */
 import type { NetworkPolicy } from "../../model/network-policy.ts";
 import type { Labels } from "../../selector/selector.ts";
@@ -31,16 +31,15 @@ export function mostAddresses(resources: PolicyResources): number {
 
 export function addressesOfPolicies(resources: PolicyResources): (policy: NetworkPolicy) => ListAddresses {
   const { serviceEndpoints } = resources;
-  const weighed = membersOf(resources).map((member) => ({
-    labels: labelsOf(member, resources),
-    weight: weightOf(member),
-  }));
+  const sums = new Sums(
+    membersOf(resources).map((member) => ({ labels: labelsOf(member, resources), weight: weightOf(member) })),
+  );
   return (policy) => {
     const record = policyRecord("", policy, { hasServices: serviceEndpoints !== undefined });
     const { ingress = [], egress = [] } = record.rules;
     const lists = referencesOf([...ingress, ...egress]);
     return new Map([
-      ...lists.map((reference) => [referenceText(reference), mostOf(reference, weighed, resources)] as const),
+      ...lists.map((reference) => [referenceText(reference), mostOf(reference, sums, resources)] as const),
       [policy.metadata.name, record.size?.written ?? 0],
     ]);
   };
@@ -67,7 +66,7 @@ function weightOf(member: AnyMember): Weight {
   }
 }
 
-function mostOf(reference: AnyReference, weighed: readonly Weighed[], { serviceEndpoints = [] }: PolicyResources) {
+function mostOf(reference: AnyReference, sums: Sums, { serviceEndpoints = [] }: PolicyResources) {
   if (reference.kind === "service") {
     const { namespace, name, withPorts } = reference;
     return serviceEndpoints
@@ -75,20 +74,43 @@ function mostOf(reference: AnyReference, weighed: readonly Weighed[], { serviceE
       .reduce((sum, { addresses, ports }) => sum + addresses.length * (withPorts ? ports.length : 1), 0);
   }
   const part = reference.kind === "named port" ? "ports" : "addresses";
-  const sumOf = (isCounted: (labels: Labels) => boolean) =>
-    weighed.reduce((sum, { labels, weight }) => sum + (isCounted(labels) ? weight[part] : 0), 0);
-  const hasOne = (labels: Labels, group: readonly Requirement[]) =>
-    group.some(({ label, value }) => Object.hasOwn(labels, label) && labels[label] === value);
-  const sums = requirementsOf(parsed(reference.selector)).map((group) => sumOf((labels) => hasOne(labels, group)));
+  const groups = requirementsOf(parsed(reference.selector));
+  const required = groups.map((group) => sums.withOneOf(group, part));
   if (reference.kind === "named port") {
     const { protocol, names } = reference;
-    const ports = weighed.flatMap(({ weight }) =>
-      names.map((name) => weight.named.get(namedPort(protocol, name)) ?? 0),
-    );
+    const ports = names.map((name) => sums.ofPort(namedPort(protocol, name)));
     return Math.min(
-      ...sums,
+      ...required,
       ports.reduce((sum, count) => sum + count, 0),
     );
   }
-  return sums.length === 0 ? sumOf(() => true) : Math.min(...sums);
+  return required.length === 0 ? sums.ofAll(part) : Math.min(...required);
+}
+
+/** Many lists require the same labels and name the same ports: each sum is reckoned once. */
+class Sums {
+  private readonly known = new Map<string, number>();
+
+  constructor(private readonly weighed: readonly Weighed[]) {}
+
+  ofAll(part: "addresses" | "ports"): number {
+    return this.once(part, ({ weight }) => weight[part]);
+  }
+
+  withOneOf(group: readonly Requirement[], part: "addresses" | "ports"): number {
+    return this.once(`${part} ${JSON.stringify(group)}`, ({ labels, weight }) => {
+      const hasOne = group.some(({ label, value }) => Object.hasOwn(labels, label) && labels[label] === value);
+      return hasOne ? weight[part] : 0;
+    });
+  }
+
+  ofPort(key: string): number {
+    return this.once(`port ${key}`, ({ weight }) => weight.named.get(key) ?? 0);
+  }
+
+  private once(key: string, countOf: (each: Weighed) => number): number {
+    const sum = this.known.get(key) ?? this.weighed.reduce((total, each) => total + countOf(each), 0);
+    this.known.set(key, sum);
+    return sum;
+  }
 }

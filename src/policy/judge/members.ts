@@ -10,7 +10,7 @@ import { isFinished } from "../../model/finished-pods.ts";
 import type { EntityRule } from "../../model/policy-rule.ts";
 import { DEFAULT_ALLOW_PROFILE, type Profile } from "../../model/profile.ts";
 import { parseSelector } from "../../selector/parse.ts";
-import { type Labels, type Selector, selects } from "../../selector/selector.ts";
+import { type Labels, labelNamesIn, type Selector, selects } from "../../selector/selector.ts";
 import type { AnyMember, PolicyResources } from "./resources.ts";
 
 const NAMESPACE_LABEL = `${identity.labelPrefix}namespace`;
@@ -22,7 +22,10 @@ const OF_ACCOUNT = "pcsa.";
  * Those that a ContainerLabels gives it, its own labels, and those of its profiles, which alone decide what the labels of its
  * namespace and account are. The first of these that has a label decides about its value.
  */
-export function labelsOf(member: AnyMember, { profiles, containerLabels }: PolicyResources): Labels {
+export function labelsOf(
+  member: AnyMember,
+  { profiles, containerLabels }: Pick<PolicyResources, "profiles" | "containerLabels">,
+): Labels {
   const { namespace, labels = {} } = member.metadata;
   const isSet = member.kind === "NetworkSet" || member.kind === "GlobalNetworkSet";
   const own = isSet && namespace !== undefined ? { ...labels, [NAMESPACE_LABEL]: namespace } : labels;
@@ -108,6 +111,18 @@ export function selectionOf(criteria: LabelCriteria): (labels: Labels) => boolea
       (!serviceAccountNames?.length || (account !== undefined && serviceAccountNames.includes(account)))
     );
   };
+}
+
+/** The labels that decide whether they are met. */
+export function labelNamesOf(criteria: LabelCriteria): ReadonlySet<string> {
+  const namesIn = (text: string | undefined, prefix = "") =>
+    text?.trim() ? labelNamesIn(parse(text)).map((name) => prefix + name) : [];
+  return new Set([
+    ...[NAMESPACE_LABEL, ACCOUNT_LABEL],
+    ...namesIn(criteria.selector),
+    ...namesIn(criteria.namespaceSelector, OF_NAMESPACE),
+    ...namesIn(criteria.serviceAccountSelector, OF_ACCOUNT),
+  ]);
 }
 
 /** `undefined`: the rule does not select its peer by labels. */

@@ -1,6 +1,7 @@
 /**
- * Whom a change of policies, profiles, tiers or labels closes or opens: which endpoints were open in a direction, whatever
- * the packet, and are not any more, or the other way round. Compares what applies to an endpoint, not packets. Pure.
+ * Whom a change of policies, profiles, tiers, labels or network sets closes or opens: which endpoints were open in a
+ * direction, whatever the packet, and are not any more, or the other way round. Compares what applies to an endpoint, and
+ * what its rules select, not packets. Pure.
  */
 import { isFinished } from "../../model/finished-pods.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
@@ -8,17 +9,19 @@ import { nearestName } from "../../model/nearest-name.ts";
 import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
 import { parseSelector } from "../../selector/parse.ts";
-import type { Labels, Selector } from "../../selector/selector.ts";
+import { type Labels, labelNamesIn } from "../../selector/selector.ts";
 import type { Direction } from "../effective-rule.ts";
 import { enforcedPolicy, profileRules } from "./enforced-policy.ts";
-import { comparePolicies, isBeforeRouting, profileNamed, scopeOf, tiersOf } from "./judge.ts";
+import { sidecarOf } from "./http-criteria.ts";
+import { comparePolicies, endpointsOfPolicies, isBeforeRouting, profileNamed, scopeOf, tiersOf } from "./judge.ts";
 import { labelsOf, selectionOf } from "./members.ts";
+import { type OwnedRules, PeerChanges, pairsOf } from "./peer-changes.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "./resources.ts";
 
 export interface PolicyEffect {
   readonly endpoint: AnyEndpoint;
   readonly direction: Direction;
-  /** `changes`: it was restricted, and is restricted in another way. */
+  /** `changes`: it was restricted, and is restricted in another way, or its rules select others. */
   readonly kind: "closes" | "opens" | "changes";
   /** Of host endpoints: rules restrict it, but what no rule with criteria matches is allowed. */
   readonly isRestOpen: boolean;
@@ -35,7 +38,8 @@ export function policyEffects(
 ): readonly PolicyEffect[] {
   const former = new AppliedPolicies(before, profiles);
   const present = new AppliedPolicies(after, profiles, former);
-  const isConcerned = concernedBy(former, present);
+  const peers = new PeerChanges(before, after);
+  const isConcerned = concernedBy(former, present, peers);
   const workloads = pairsOf(before.endpoints, after.endpoints).filter(
     ([left, right]) => left !== undefined && right !== undefined && !isFinished(right),
   );
@@ -46,8 +50,11 @@ export function policyEffects(
       (["ingress", "egress"] as const).flatMap((direction): readonly PolicyEffect[] => {
         const endpoint = right ?? left;
         if (endpoint === undefined) return [];
+        const states = [left, right].filter((each) => each !== undefined);
+        const isSame = (one: Decider, other: Decider) =>
+          one.says === other.says && (other.rules === undefined || !peers.concernAt(states, other.rules));
         const applied = present.at(right, direction);
-        const kind = effectBetween(former.at(left, direction), applied);
+        const kind = effectBetween(former.at(left, direction), applied, isSame);
         return kind === undefined
           ? []
           : [{ endpoint, direction, kind, isRestOpen: endpoint.kind === "HostEndpoint" && applied.isRestOpen() }];
@@ -55,65 +62,74 @@ export function policyEffects(
     );
 }
 
-/** The host endpoints that a changed policy before routing selects: what it does to whom depends on packets. */
+/** The host endpoints whose policies before routing, or what these select, change: what that does to whom depends on packets. */
 export function changedBeforeRouting(before: PolicyResources, after: PolicyResources): readonly HostEndpoint[] {
-  const changed = [...differences(before.globalNetworkPolicies, after.globalNetworkPolicies)].filter(isBeforeRouting);
-  const selections = changed.map((policy) => selectionOf(scopeOf(policy)));
-  return after.hostEndpoints.filter((endpoint) => {
-    const labels = labelsOf(endpoint, after);
-    return selections.some((selects) => selects(labels));
+  const [former, present] = [earlyPolicies(before), earlyPolicies(after)];
+  if (former.length + present.length === 0) return [];
+  const peers = new PeerChanges(before, after);
+  return pairsOf(before.hostEndpoints, after.hostEndpoints).flatMap(([left, right]) => {
+    if (right === undefined) return [];
+    const earlier = left === undefined ? [] : selectedBy(former, labelsOf(left, before));
+    const now = selectedBy(present, labelsOf(right, after));
+    const isChanged =
+      differences(earlier, now).size > 0 ||
+      now.some((policy) => DIRECTIONS.some((direction) => peers.concern(rulesOf(policy, direction))));
+    return isChanged ? [right] : [];
   });
+}
+
+function earlyPolicies({ globalNetworkPolicies }: PolicyResources): readonly Selecting[] {
+  return globalNetworkPolicies
+    .filter(isBeforeRouting)
+    .map((policy) => ({ policy, selects: selectionOf(scopeOf(policy)) }));
+}
+
+function selectedBy(policies: readonly Selecting[], labels: Labels): readonly AnyPolicy[] {
+  return policies.filter(({ selects }) => selects(labels)).map(({ policy }) => policy);
+}
+
+const DIRECTIONS: readonly Direction[] = ["ingress", "egress"];
+
+function rulesOf(policy: AnyPolicy, direction: Direction): OwnedRules {
+  const { namespace } = policy.metadata;
+  return { rules: policy.spec[direction] ?? NO_RULES, direction, namespace, scope: scopeOf(policy) };
+}
+
+const NO_RULES: readonly PolicyRule[] = [];
+
+function rulesOfProfile(rules: readonly PolicyRule[], direction: Direction): OwnedRules {
+  return { rules, direction, namespace: undefined, scope: {} };
 }
 
 export interface IdlePolicy {
   readonly policy: AnyPolicy;
-  /** A label that its selector names and no endpoint has; `meant`: one that endpoints have and that looks like it. */
+  /** It can only select host endpoints. */
+  readonly isForHosts: boolean;
+  /** A label that its selector names and no endpoint that it could select has; `meant`: one that they have and that looks like it. */
   readonly unknownLabel?: { readonly name: string; readonly meant?: string };
 }
 
-/** Those that select nothing, neither a workload nor a host. */
+/** Those that are enforced on nothing, neither a workload nor a host. */
 export function idlePolicies(policies: readonly AnyPolicy[], resources: PolicyResources): readonly IdlePolicy[] {
   if (policies.length === 0) return [];
+  const selectedBy = endpointsOfPolicies(resources);
   const running = resources.endpoints.filter((endpoint) => !isFinished(endpoint));
-  const all = [...running, ...resources.hostEndpoints].map((endpoint) => labelsOf(endpoint, resources));
-  const known = [...new Set(all.flatMap((labels) => Object.keys(labels)))];
+  const namesOf = (endpoints: readonly AnyEndpoint[]) => [
+    ...new Set(endpoints.flatMap((endpoint) => Object.keys(labelsOf(endpoint, resources)))),
+  ];
+  const ofHosts = namesOf(resources.hostEndpoints);
+  const ofAll = [...new Set([...ofHosts, ...namesOf(running)])];
   return policies
-    .filter((policy) => !all.some(selectionOf(scopeOf(policy))))
+    .filter((policy) => selectedBy(policy).length === 0)
     .map((policy) => {
+      const isForHosts = isBeforeRouting(policy);
+      const known = isForHosts ? ofHosts : ofAll;
       const parsed = parseSelector(policy.spec.selector ?? "");
       const name = parsed.ok ? labelNamesIn(parsed.selector).find((label) => !known.includes(label)) : undefined;
-      if (name === undefined) return { policy };
+      if (name === undefined) return { policy, isForHosts };
       const meant = nearestName(name, known);
-      return { policy, unknownLabel: { name, ...(meant === undefined ? {} : { meant }) } };
+      return { policy, isForHosts, unknownLabel: { name, ...(meant === undefined ? {} : { meant }) } };
     });
-}
-
-function labelNamesIn(selector: Selector): readonly string[] {
-  switch (selector.kind) {
-    case "all":
-    case "global":
-      return [];
-    case "not":
-      return labelNamesIn(selector.operand);
-    case "and":
-    case "or":
-      return selector.operands.flatMap(labelNamesIn);
-    default:
-      return [selector.label];
-  }
-}
-
-type Pair = readonly [AnyEndpoint | undefined, AnyEndpoint | undefined];
-
-function pairsOf(before: readonly AnyEndpoint[], after: readonly AnyEndpoint[]): readonly Pair[] {
-  const nameOf = ({ metadata }: AnyEndpoint) => `${metadata.namespace ?? ""}/${metadata.name}`;
-  const former = new Map(before.map((endpoint) => [nameOf(endpoint), endpoint]));
-  const present = new Map(after.map((endpoint) => [nameOf(endpoint), endpoint]));
-  const gone = before.filter((endpoint) => !present.has(nameOf(endpoint)));
-  return [
-    ...after.map((endpoint): Pair => [former.get(nameOf(endpoint)), endpoint]),
-    ...gone.map((endpoint): Pair => [endpoint, undefined]),
-  ];
 }
 
 /** What decides in one direction of an endpoint. */
@@ -121,33 +137,62 @@ interface Applied {
   readonly isOpen: boolean;
   /** What no rule with criteria matches is allowed. */
   readonly isRestOpen: () => boolean;
-  readonly deciders: readonly unknown[];
+  readonly deciders: readonly Decider[];
 }
 
-function effectBetween(before: Applied, after: Applied): PolicyEffect["kind"] | undefined {
+/** A policy, a profile, a tier, or whether a sidecar decides too. */
+interface Decider {
+  /** The same value: it says the same. */
+  readonly says: unknown;
+  readonly rules?: OwnedRules;
+}
+
+function effectBetween(
+  before: Applied,
+  after: Applied,
+  isSameAs: (one: Decider, other: Decider) => boolean,
+): PolicyEffect["kind"] | undefined {
   if (before.isOpen) return after.isOpen ? undefined : "closes";
   if (after.isOpen) return "opens";
   const isSame =
     before.deciders.length === after.deciders.length &&
-    before.deciders.every((decider, index) => decider === after.deciders[index]);
+    before.deciders.every((decider, index) => {
+      const other = after.deciders[index];
+      return other !== undefined && isSameAs(decider, other);
+    });
   return isSame ? undefined : "changes";
 }
 
 /** Whether an endpoint that is itself unchanged may be judged in another way. */
-function concernedBy(before: AppliedPolicies, after: AppliedPolicies): (endpoint: AnyEndpoint | undefined) => boolean {
+function concernedBy(
+  before: AppliedPolicies,
+  after: AppliedPolicies,
+  peers: PeerChanges,
+): (endpoint: AnyEndpoint | undefined) => boolean {
   const [left, right] = [before.resources, after.resources];
   const isTierChanged = differences(left.tiers, right.tiers).size > 0;
-  const isRelabelled = differences(left.containerLabels, right.containerLabels).size > 0;
-  const profiles = new Set(Array.from(differences(left.profiles, right.profiles), ({ metadata }) => metadata.name));
+  const selectsOthers = (rulesIn: (direction: Direction) => OwnedRules) =>
+    DIRECTIONS.some((direction) => peers.concern(rulesIn(direction)));
+  const profiles = new Set(
+    [
+      ...differences(left.profiles, right.profiles),
+      ...right.profiles.filter(({ spec }) =>
+        selectsOthers((direction) => rulesOfProfile(spec[direction] ?? NO_RULES, direction)),
+      ),
+    ].map(({ metadata }) => metadata.name),
+  );
   const changed = [
     ...differences(left.networkPolicies, right.networkPolicies),
     ...differences(left.globalNetworkPolicies, right.globalNetworkPolicies),
+    ...[...right.networkPolicies, ...right.globalNetworkPolicies].filter((policy) =>
+      selectsOthers((direction) => rulesOf(policy, direction)),
+    ),
   ].map((policy) => selectionOf(scopeOf(policy)));
   // The limits of a namespace can close policies that nobody has changed.
   const isClosedElsewhere = before.closedCount !== after.closedCount;
   return (endpoint) => {
     if (endpoint === undefined) return false;
-    if (isTierChanged || isRelabelled || isClosedElsewhere) return true;
+    if (isTierChanged || isClosedElsewhere || peers.isOther(endpoint)) return true;
     if (before.isEnforcedFor(endpoint) !== after.isEnforcedFor(endpoint)) return true;
     if ((endpoint.spec.profiles ?? []).some((name) => profiles.has(name))) return true;
     const labels = changed.length === 0 ? {} : before.labelsOf(endpoint);
@@ -157,6 +202,17 @@ function concernedBy(before: AppliedPolicies, after: AppliedPolicies): (endpoint
 
 function differences<T>(left: readonly T[], right: readonly T[]): ReadonlySet<T> {
   return new Set(left).symmetricDifference(new Set(right));
+}
+
+/** Of the endpoints, those that are not open in both directions, whatever the packet. */
+export function restrictedEndpoints<E extends AnyEndpoint>(
+  endpoints: readonly E[],
+  resources: PolicyResources,
+): readonly E[] {
+  const applied = new AppliedPolicies(resources, "with a policy");
+  return endpoints.filter(
+    (endpoint) => !applied.at(endpoint, "ingress").isOpen || !applied.at(endpoint, "egress").isOpen,
+  );
 }
 
 /** Which policies apply to an endpoint, for many endpoints. */
@@ -214,22 +270,31 @@ class AppliedPolicies {
     this.placed.set(endpoint, selecting);
     const applying = selecting.filter(({ types }) => types.includes(type));
     const profiles = (endpoint.spec.profiles ?? []).flatMap((name) => profileNamed(name, this.resources) ?? []);
-    const tiers = tiersOf(
+    const all = tiersOf(
       applying.map(({ policy }) => policy),
       this.resources,
-    ).map(({ policies, defaultAction }) => ({
-      rules: policies.flatMap(({ spec }) => spec[direction] ?? []),
-      defaultAction,
-    }));
-    const rules = profiles.flatMap((profile) => profileRules(profile, endpoint, direction, this.resources));
+    ).map((tier) => ({ ...tier, rules: tier.policies.flatMap(({ spec }) => spec[direction] ?? NO_RULES) }));
+    const last = all.findIndex((tier) => !mayPass(tier));
+    const tiers = last < 0 ? all : all.slice(0, last + 1);
+    const reached = new Set(tiers.flatMap(({ policies }) => policies));
     const ofTiers = opennessOfTiers(tiers);
+    const ofProfiles = profiles.map((stored) => {
+      const rules = profileRules(stored, endpoint, direction, this.resources);
+      return { says: `${stored.metadata.name} ${textOf(rules)}`, rules: rulesOfProfile(rules, direction) };
+    });
+    const rules = ofProfiles.flatMap((each) => each.rules.rules);
     const rest = () => opennessOfTiers(tiers.map((tier) => ({ ...tier, rules: tier.rules.filter(matchesEverything) })));
-    const isOpen = (openness: Openness, ofProfiles: readonly PolicyRule[]) =>
-      (openness === "passed" ? opennessOf(ofProfiles) : openness) === "open";
+    const isOpen = (openness: Openness, inProfiles: readonly PolicyRule[]) =>
+      (openness === "passed" ? opennessOf(inProfiles) : openness) === "open";
     return {
       isOpen: isOpen(ofTiers, rules),
       isRestOpen: () => isOpen(rest(), rules.filter(matchesEverything)),
-      deciders: [...applying.map(({ stored }) => stored), ...(ofTiers === "passed" ? profiles : [])],
+      deciders: [
+        ...tiers.map(({ name, order, defaultAction }) => ({ says: `${name} ${order} ${defaultAction}` })),
+        ...applying.filter(({ policy }) => reached.has(policy)).map((each) => deciderOf(each, endpoint, direction)),
+        ...(last < 0 ? ofProfiles : []),
+        { says: sidecarOf(endpoint) !== undefined && applying.some(({ policy }) => hasHttp(policy)) },
+      ],
     };
   }
 
@@ -253,11 +318,40 @@ class AppliedPolicies {
   }
 }
 
-interface AppliedPolicy {
-  readonly stored: AnyPolicy;
+/** At a host the ports that a rule names are those of whom the policy selects. */
+function deciderOf({ stored, policy }: AppliedPolicy, { kind }: AnyEndpoint, direction: Direction): Decider {
+  const rules = rulesOf(policy, direction);
+  const { kind: own, metadata } = policy;
+  const text = `${own} ${metadata.namespace ?? ""}/${metadata.name} ${textOf(rules.rules)}`;
+  return { says: kind === "HostEndpoint" && policy === stored ? stored : text, rules };
+}
+
+const texts = new WeakMap<readonly PolicyRule[], string>();
+
+function textOf(rules: readonly PolicyRule[]): string {
+  const text = texts.get(rules) ?? JSON.stringify(rules);
+  texts.set(rules, text);
+  return text;
+}
+
+function hasHttp({ spec: { ingress = [] } }: AnyPolicy): boolean {
+  return ingress.some(({ http }) => http !== undefined);
+}
+
+/** Whether any packet can get to the next tier, or to the profiles. */
+function mayPass({ rules, defaultAction }: TierRules): boolean {
+  const first = rules.find((rule) => rule.action === "Pass" || (rule.action !== "Log" && matchesEverything(rule)));
+  return first === undefined ? defaultAction === "Pass" : first.action === "Pass";
+}
+
+interface Selecting {
   readonly policy: AnyPolicy;
-  readonly types: readonly string[];
   readonly selects: (labels: Labels) => boolean;
+}
+
+interface AppliedPolicy extends Selecting {
+  readonly stored: AnyPolicy;
+  readonly types: readonly string[];
 }
 
 /** `passed`: to the next tier or the profiles, whatever the packet. `undecided`: no rule decides about every packet, and none denies any. */

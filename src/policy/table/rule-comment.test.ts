@@ -1,16 +1,21 @@
 import { describe, expect, test } from "bun:test";
-import { endOfText, originWords, readRuleComment } from "./rule-comment.ts";
+import { endOfText, originTitle, originWords, readRuleComment } from "./rule-comment.ts";
 
 describe("readRuleComment()", () => {
   test.each([
-    ["shop/db ingress 0", 'NetworkPolicy "shop/db", ingress rule 1 (spec.ingress[0])'],
-    ["profile egress 2", 'GlobalNetworkPolicy "profile", egress rule 3 (spec.egress[2])'],
-    ["tier default ingress default", 'the end of tier "default": no ingress rule of its policies matches'],
-    ["profile egress", "an egress rule of a profile"],
-    ["no profile allows it, ingress", "the end of the profiles: no ingress rule of them allows it"],
-    ["VXLAN of a workload", "VXLAN of a workload"],
-  ])("of %p: %s", (comment, words) => {
+    ["shop/db ingress 0", 'NetworkPolicy "shop/db", ingress rule 1 (spec.ingress[0])', "shop/db"],
+    ["profile egress 2", 'GlobalNetworkPolicy "profile", egress rule 3 (spec.egress[2])', "profile"],
+    [
+      "tier default ingress default",
+      'the end of tier "default": no ingress rule of its policies matches',
+      "end of tier default",
+    ],
+    ["profile egress", "an egress rule of a profile", "rule of a profile"],
+    ["no profile allows it, ingress", "the end of the profiles: no ingress rule of them allows it", "end of profiles"],
+    ["VXLAN of a workload", "VXLAN of a workload", "VXLAN of a workload"],
+  ])("of %p: %s, or %s", (comment, words, title) => {
     expect(originWords(readRuleComment(comment))).toBe(words);
+    expect(originTitle(readRuleComment(comment))).toBe(title);
   });
 });
 

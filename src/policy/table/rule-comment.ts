@@ -59,6 +59,24 @@ export function originWords(origin: RuleOrigin): string {
   }
 }
 
+/** In a table, beside its direction: the name of the policy, or few words. */
+export function originTitle(origin: RuleOrigin): string {
+  switch (origin.kind) {
+    case "policy":
+      return origin.policy;
+    case "tier":
+      return `end of tier ${origin.tier}`;
+    case "profile":
+      return "rule of a profile";
+    case "no profile":
+      return "end of profiles";
+    case "invalid":
+      return "state invalid";
+    case "other":
+      return origin.text;
+  }
+}
+
 function directionOf(text: string | undefined): Direction {
   return text === "egress" ? "egress" : "ingress";
 }

@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { identity } from "../../identity.ts";
 import { type FileLock, tryLockFile, unlockFile } from "../../linux/flock.ts";
-import { agentState } from "./host-facts.ts";
+import { agentState, readRoutingFacts } from "./routing-facts.ts";
 
 let directory = "";
 let held: FileLock | undefined;
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "host-facts-"));
+  directory = mkdtempSync(join(tmpdir(), "routing-facts-"));
 });
 afterEach(() => {
   if (held !== undefined) unlockFile(held);
@@ -18,12 +18,14 @@ afterEach(() => {
 });
 
 describe("agentState()", () => {
-  const state = () => agentState({ [`${identity.environmentPrefix}RUN_DIRECTORY`]: directory });
+  const environment = () => ({ [`${identity.environmentPrefix}RUN_DIRECTORY`]: directory });
+  const state = () => agentState(environment());
 
-  test("an agent that holds its lock runs, before it serves calls too", () => {
+  test("an agent that holds its lock runs, before it serves calls too, and node status says the same", async () => {
     held = tryLockFile(`${directory}/agent/lock`);
 
     expect(state()).toBe("running");
+    expect((await readRoutingFacts(environment(), true)).isAgentRunning).toBe(true);
   });
 
   test("it is stopped if nobody holds its lock, and not used if there is none", () => {

@@ -1,0 +1,18 @@
+/** Profiles: what is allowed if no policy applies, and labels that endpoints inherit. */
+import { PROFILE } from "../../model/kinds.ts";
+import { DEFAULT_ALLOW_PROFILE, type Profile } from "../../model/profile.ts";
+import { describeProfile } from "../policy/describe-policies.ts";
+import type { AdminKind } from "./kind.ts";
+import { formatLabels } from "./labels.ts";
+
+export const PROFILE_ROW: AdminKind<Profile> = {
+  ...PROFILE,
+  columns: [
+    { header: "LABELS", cell: ({ spec }) => formatLabels(spec.labelsToApply ?? {}) },
+    { header: "INGRESS", cell: ({ spec }) => `${spec.ingress?.length ?? 0}`, isWide: true },
+    { header: "EGRESS", cell: ({ spec }) => `${spec.egress?.length ?? 0}`, isWide: true },
+  ],
+  describe: describeProfile,
+  absenceOf: (name) =>
+    name === DEFAULT_ALLOW_PROFILE ? "it is built in, allows everything, and cannot be changed or deleted" : undefined,
+};
