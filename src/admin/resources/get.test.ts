@@ -180,16 +180,43 @@ describe("get", () => {
       expect((await ctl(["describe", "wep", "web"])).stdout).toStartWith("Name:         n1-cni-4f2a81-eth0\n");
     });
 
-    test("the endpoints of one container are listed by their names", async () => {
+    describe("of a container in two networks", () => {
       const [first] = given;
-      const second = { ...first, metadata: { name: "n1-cni-4f2a81-eth1", namespace: "default" } };
-      await ctl(["apply", "-f", "-"], {
-        stdin: JSON.stringify([first, { ...second, spec: { ...first?.spec, endpoint: "eth1" } }]),
+      const second = {
+        ...first,
+        metadata: { name: "n1-cni-4f2a81-eth1", namespace: "default" },
+        spec: { ...first?.spec, endpoint: "eth1" },
+      };
+      const names = ["workloadendpoint/default/n1-cni-4f2a81-eth0", "workloadendpoint/default/n1-cni-4f2a81-eth1"];
+      beforeEach(() => ctl(["apply", "-f", "-"], { stdin: JSON.stringify([first, second]) }));
+
+      test.each(["get wep web", "get container web", "get containers/4f2a"])("%s shows both", async (line) => {
+        expect((await ctl([...line.split(" "), "-o", "name"])).stdout).toBe(`${names.join("\n")}\n`);
       });
 
-      expect((await ctl(["get", "wep", "web"])).stderr).toContain(
-        '"web" names 2 resources: workloadendpoint/default/n1-cni-4f2a81-eth0 (node n1), workloadendpoint/default/',
-      );
+      test("describe shows both", async () => {
+        const { code, stdout } = await ctl(["describe", "container", "web"]);
+
+        expect(code).toBe(EXIT_OK);
+        expect(stdout.match(/^Name: .*/gm)).toEqual([
+          "Name:         n1-cni-4f2a81-eth0",
+          "Name:         n1-cni-4f2a81-eth1",
+        ]);
+      });
+
+      test("delete --force deletes both, and completion offers the name once", async () => {
+        expect((await ctl(["complete-names", "--", "get", "container", ""])).stdout.match(/^web$/gm)).toHaveLength(1);
+        expect((await ctl(["delete", "container", "web", "--force"])).stdout).toBe(
+          names.map((name) => `${name} deleted\n`).join(""),
+        );
+      });
+
+      test.each(["label wep web a=b", "edit container web"])("%s changes one resource: which?", async (line) => {
+        const { code, stderr } = await ctl(line.split(" "));
+
+        expect(code).toBe(EXIT_FAILED);
+        expect(stderr).toContain(`"web" has 2 endpoints: ${names.join(", ")} (give one of them`);
+      });
     });
 
     describe("without a kind", () => {
