@@ -95,6 +95,25 @@ describe("policy trace", () => {
     expect(opened.map((alternatives) => alternatives.length)).toEqual([1, 1]);
   });
 
+  test("follows each address of a container in two networks", async () => {
+    const store = openMemory();
+    for (const [endpoint, ip] of [
+      ["eth0", "10.0.0.7/32"],
+      ["eth1", "10.0.0.8/32"],
+    ] as const) {
+      const metadata = { namespace: "default", name: `here-cni-c2-${endpoint}` };
+      const ids = { orchestrator: "cni", node: "here", workload: "two", containerID: "c2", endpoint };
+      const value = workloadEndpoint.write(workloadEndpoint.make(metadata, { ...ids, ipNetworks: [ip] }));
+      await store.commit([{ kind: "put", key: ENDPOINT.key(metadata), value }]);
+    }
+    const { run, opened } = tracing([]);
+
+    const { stderr } = await run("policy trace --to two --port 80 --timeout 1", { store });
+
+    expect(opened.map((alternatives) => alternatives.length)).toEqual([2]);
+    expect(stderr).toContain("(IPv4 TCP to 10.0.0.7 port 80; IPv4 TCP to 10.0.0.8 port 80)");
+  });
+
   const PASSED = (packet: number, comment: "rule" | "ct"): readonly TraceEvent[] => [
     { packet, kind: "rule", table: MARKING, chain: "prerouting", handle: 4n, networkHeader: IPV4 },
     { packet, kind: "rule", table: POLICY, chain: "pi_x", handle: comment === "rule" ? 9n : 8n, verdict: "accept" },
