@@ -18,7 +18,7 @@ import { DEFAULT_ALLOW_PROFILE, type Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { describeEndpoint, describeNode } from "../ipam/describe.ts";
 import { releaseNode } from "../resources/delete-node.ts";
-import { usersOfEndpoint, usersOfNode } from "../resources/uses.ts";
+import { usersOfEndpoint, usersOfNode, usersOfProfile } from "../resources/uses.ts";
 import { workloadNames } from "../workload-names.ts";
 import { BGP_CONFIGURATION_ROW, BGP_FILTER_ROW, BGP_PEER_ROW } from "./bgp.ts";
 import { CONTAINER_LABELS_ROW, describeInherited, LABELS_OF_CONTAINERS, noteOfLabelsLeft } from "./container-labels.ts";
@@ -87,6 +87,9 @@ const PROFILE_ROW: AdminKind<Profile> = {
     { header: "INGRESS", cell: ({ spec }) => `${spec.ingress?.length ?? 0}`, isWide: true },
     { header: "EGRESS", cell: ({ spec }) => `${spec.egress?.length ?? 0}`, isWide: true },
   ],
+  usersOf: usersOfProfile,
+  remedyIfInUse:
+    "end these containers or change these host endpoints first, or use --force: what no policy allows is then denied to them, until a restart of a container writes the profile of its network again",
   absenceOf: (name) =>
     name === DEFAULT_ALLOW_PROFILE ? "it is built in, allows everything, and cannot be changed or deleted" : undefined,
 };
