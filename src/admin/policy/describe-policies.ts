@@ -7,7 +7,14 @@ import { typesOf } from "../../model/policy-spec.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
 import { enforcedPolicy } from "../../policy/judge/enforced-policy.ts";
-import { enforcedPoliciesOf, inOrder, isBeforeRouting, selectsEndpoint } from "../../policy/judge/judge.ts";
+import { missingProfileWords } from "../../policy/judge/explain-side.ts";
+import {
+  enforcedPoliciesOf,
+  inOrder,
+  isBeforeRouting,
+  missingProfiles,
+  selectsEndpoint,
+} from "../../policy/judge/judge.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { readPolicy } from "../../policy/read-resources.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
@@ -38,7 +45,22 @@ export async function describeAppliedPolicies(
   endpoint: AnyEndpoint,
 ): Promise<readonly DescribedSection[]> {
   const resources = await resourcesIn(store);
-  return (["ingress", "egress"] as const).map((direction) => directionSection(endpoint, direction, resources));
+  return [
+    ...(["ingress", "egress"] as const).map((direction) => directionSection(endpoint, direction, resources)),
+    ...missingSection(endpoint, resources),
+  ];
+}
+
+function missingSection(endpoint: AnyEndpoint, resources: PolicyResources): readonly DescribedSection[] {
+  const missing = missingProfiles(endpoint, resources);
+  if (missing.length === 0) return [];
+  return [
+    {
+      title: "Profiles",
+      summary: `${missingProfileWords(missing)}, so nothing is allowed by ${missing.length === 1 ? "it" : "them"}`,
+      rows: [],
+    },
+  ];
 }
 
 /** Several resources of one command are described with what was read once. */

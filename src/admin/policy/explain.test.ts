@@ -303,6 +303,15 @@ describe("policy explain", () => {
     expect(stderr).toContain('"web" names several workloads; give one of default/web, prod/web');
   });
 
+  test("says that a profile of the endpoint does not exist", async () => {
+    await container("single", "eth0", "pods", "10.1.0.6");
+    await policy("other", { selector: "app == 'other'" });
+
+    expect((await explain("--from 192.0.2.7 --to single --port 80")).stdout).toContain(
+      'no ingress policy applies, and no profile of the endpoint allows it ("pods"): profile "pods" does not exist\n',
+    );
+  });
+
   describe("of a container in two networks", () => {
     beforeEach(async () => {
       await container("two", "eth0", "pods", "10.1.0.1");

@@ -182,9 +182,16 @@ function reasonWords(
     case "no profile allows it": {
       const before = policies.length === 0 ? `no ${direction} policy applies` : "all tiers passed";
       const names = (spec.profiles ?? []).map((name) => `"${name}"`).join(", ");
-      return `${before}, and no profile of the endpoint allows it (${names === "" ? "it has none" : names})`;
+      const absent = reason.missing === undefined ? "" : `: ${missingProfileWords(reason.missing)}`;
+      return `${before}, and no profile of the endpoint allows it (${names === "" ? "it has none" : names})${absent}`;
     }
   }
+}
+
+/** `profile "pods" does not exist`. */
+export function missingProfileWords(names: readonly string[]): string {
+  const all = names.map((name) => `"${name}"`).join(", ");
+  return names.length === 1 ? `profile ${all} does not exist` : `profiles ${all} do not exist`;
 }
 
 /** `NetworkPolicy "red/web", ingress rule 1 (spec.ingress[0])`. */
