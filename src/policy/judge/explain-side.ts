@@ -188,15 +188,15 @@ function reasonWords(
   }
 }
 
+/** `NetworkPolicy "red/web", ingress rule 1 (spec.ingress[0])`. */
+export function ruleOfPolicy({ policy, index }: DecidingRule, direction: Direction): string {
+  return `${titleOf(policy)}, ${ruleTitle(direction, index)}`;
+}
+
 /** `profile "pods" does not exist`. */
 export function missingProfileWords(names: readonly string[]): string {
   const all = names.map((name) => `"${name}"`).join(", ");
   return names.length === 1 ? `profile ${all} does not exist` : `profiles ${all} do not exist`;
-}
-
-/** `NetworkPolicy "red/web", ingress rule 1 (spec.ingress[0])`. */
-export function ruleOfPolicy({ policy, index }: DecidingRule, direction: Direction): string {
-  return `${titleOf(policy)}, ${ruleTitle(direction, index)}`;
 }
 
 /** Rules are counted from 1 in words, and from 0 in the field that names the rule. */
