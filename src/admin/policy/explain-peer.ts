@@ -4,6 +4,7 @@ import { listed } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
 import { type Address, type Family, formatAddress, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
+import { containerOf } from "../../model/container-labels.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import { HOST_ENDPOINT } from "../../model/kinds.ts";
 import { nearestName } from "../../model/nearest-name.ts";
@@ -27,6 +28,8 @@ export interface PeerPlace {
   readonly node?: string;
   /** The one that the user named. */
   readonly hostEndpoint?: HostEndpoint;
+  /** The network of the address, if its container has others of the same IP version. */
+  readonly network?: string;
 }
 
 export interface KnownPeers {
@@ -44,7 +47,21 @@ export function findPeer(word: string, known: KnownPeers): Peer {
   const found = onlyWorkload(word, known);
   const places = found.flatMap((endpoint) => addressesOf(endpoint).map((own) => ({ address: own, endpoint })));
   if (found.length === 0) throw unknownWorkload(word, known);
-  return oneAddressEach({ word, places });
+  const ids = [...new Set(found.map(({ spec }) => spec.containerID))];
+  return ids.length === 1 ? { word, places: places.map(withNetwork) } : oneAddressEach({ word, places });
+}
+
+/** A container has an address in each of its networks. */
+function withNetwork(place: EndpointPlace, _: number, all: readonly EndpointPlace[]): PeerPlace {
+  const isOnly = all.filter(({ address }) => address.family === place.address.family).length === 1;
+  const network = isOnly ? undefined : networkOf(place);
+  return network === undefined ? place : { ...place, network };
+}
+
+type EndpointPlace = Required<Pick<PeerPlace, "address" | "endpoint">>;
+
+function networkOf({ endpoint }: PeerPlace): string | undefined {
+  return endpoint && containerOf(endpoint)?.network;
 }
 
 /** A name without its namespace is enough if no other namespace has such a workload. */
@@ -59,7 +76,7 @@ function oneAddressEach({ word, places }: Peer): Peer {
   for (const family of [4, 6]) {
     const own = places.filter((place) => place.address.family === family);
     if (own.length > 1) {
-      const all = own.map((place) => formatAddress(place.address)).join(", ");
+      const all = placesText(own);
       throw new UsageError(`${quoted(word)} has several IPv${family} addresses; give one of them: ${all}`);
     }
   }
@@ -124,10 +141,44 @@ export function commonFamilies(from: Peer, to: Peer, wanted: Family | undefined)
   throw new UsageError(`${quoted(from.word)} and ${quoted(to.word)} have no addresses of the same IP version`);
 }
 
-export function placeIn({ places }: Peer, family: Family): PeerPlace {
-  const place = places.find(({ address }) => address.family === family);
-  if (place === undefined) throw new PluginError("internal", `No IPv${family} address`);
-  return place;
+/** A packet between two peers. */
+export interface PeerPair {
+  readonly from: PeerPlace;
+  readonly to: PeerPlace;
+  /** Why these addresses, if a peer has others. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * The packets that a peer may send to another. Which of its addresses a container in several networks sends from is decided by
+ * its routes, which the datastore does not know; a client uses the address of the network in which both are, if there is one.
+ */
+export function pairsIn(source: Peer, destination: Peer, family: Family): readonly PeerPair[] {
+  const [sources, all] = [source, destination].map(({ places }) =>
+    places.filter(({ address }) => address.family === family),
+  );
+  if (sources === undefined || all === undefined) return [];
+  const shared = all.filter((to) =>
+    sources.some((from) => networkOf(from) !== undefined && networkOf(from) === networkOf(to)),
+  );
+  const destinations = shared.length === 0 ? all : shared;
+  const others = all.filter((to) => !destinations.includes(to));
+  const notes = [
+    ...(sources.length === 1
+      ? []
+      : [`the routes of ${quoted(source.word)} choose its source address: ${placesText(sources)}; each is shown`]),
+    ...(others.length === 0
+      ? []
+      : [`${quoted(destination.word)} also has ${placesText(others)}: give an address to ask about it`]),
+  ];
+  return sources.flatMap((from) => destinations.map((to) => ({ from, to, notes })));
+}
+
+/** `10.0.0.1 (pods), 10.0.0.5 (back)`. */
+function placesText(places: readonly PeerPlace[]): string {
+  return places
+    .map(({ address, network }) => `${formatAddress(address)}${network === undefined ? "" : ` (${network})`}`)
+    .join(", ");
 }
 
 export function placeOf(address: Address, { endpoints, nodes, hostEndpoints }: KnownPeers): PeerPlace {

@@ -3,6 +3,7 @@ import { type AdminRun, runInside } from "../../../test/support/admin-context.ts
 import { seed } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
+import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 
@@ -45,6 +46,30 @@ function pod(
       ipNetworks: addresses.map((text) => `${text}/${text.includes(":") ? 128 : 32}`),
     },
     { namespace, labels: all },
+  );
+}
+
+/** As an ADD of podman records it. */
+function container(
+  name: string,
+  endpoint: string,
+  network: string,
+  address: string,
+  containerID = `${name}0`,
+): Promise<void> {
+  return put(
+    "workloadendpoints",
+    "WorkloadEndpoint",
+    `node--1-cni-${containerID}-${endpoint}`,
+    {
+      ...{ orchestrator: "cni", node: "node-1", workload: name, endpoint, containerID, profiles: ["pods"] },
+      ...{ interfaceName: `x${name}${endpoint}`, ipNetworks: [`${address}/32`] },
+    },
+    {
+      namespace: "default",
+      labels: { net: network, [`${LABEL}namespace`]: "default", [`${LABEL}orchestrator`]: "cni" },
+      annotations: { [NETWORK_ANNOTATION]: network },
+    },
   );
 }
 
@@ -296,6 +321,74 @@ describe("policy explain", () => {
     expect(stderr).toContain('"web" names several workloads; give one of default/web, prod/web');
     for (const namespace of ["a", "b", "c"]) await pod("web", ["10.0.0.3"], {}, namespace);
     expect((await explain(words)).stderr).toMatch(/give one of \S+, \S+, \S+ and 2 more/);
+  });
+
+  test("says that a profile of the endpoint does not exist", async () => {
+    await container("single", "eth0", "pods", "10.1.0.6");
+    await policy("other", { selector: "app == 'other'" });
+
+    expect((await explain("--from 192.0.2.7 --to single --port 80")).stdout).toContain(
+      'no ingress policy applies, and no profile of the endpoint allows it ("pods"): profile "pods" does not exist\n',
+    );
+  });
+
+  describe("of a container in two networks", () => {
+    beforeEach(async () => {
+      await container("two", "eth0", "pods", "10.1.0.1");
+      await container("two", "eth1", "back", "10.1.0.5");
+      await container("single", "eth0", "back", "10.1.0.6");
+      await put("profiles", "Profile", "pods", { ingress: [{ action: "Allow" }], egress: [{ action: "Allow" }] });
+    });
+
+    const lines = (stdout: string, title: string) => stdout.match(new RegExp(`^${title}: .*`, "gm"));
+
+    test("a client of one of them uses the address of that network, and the note names the other", async () => {
+      const { code, stdout } = await explain("--from single --to two --port 80");
+
+      expect(code).toBe(EXIT_OK);
+      expect(lines(stdout, "To")).toEqual([
+        "To:         two (10.1.0.5, network back, node node-1, interface xtwoeth1)",
+      ]);
+      expect(lines(stdout, "From")).toEqual(["From:       single (10.1.0.6, node node-1, interface xsingleeth0)"]);
+      expect(lines(stdout, "Note")?.[0]).toContain('"two" also has 10.1.0.1 (pods): give an address to ask about it');
+    });
+
+    test("one who is in none of them may use each address", async () => {
+      const { stdout } = await explain("--from 192.0.2.7 --to two --port 80");
+
+      expect(lines(stdout, "To")).toEqual([
+        "To:         two (10.1.0.1, network pods, node node-1, interface xtwoeth0)",
+        "To:         two (10.1.0.5, network back, node node-1, interface xtwoeth1)",
+      ]);
+      expect(stdout).not.toContain("Note:");
+    });
+
+    test("its routes choose the address that it sends from: each is shown with its own verdict", async () => {
+      await policy("back", { selector: "net == 'back'", types: ["Egress"], egress: [{ action: "Deny" }] });
+      const { stdout } = await explain("--from two --to single --port 80 -o json");
+
+      expect(JSON.parse(stdout).packets).toMatchObject([
+        { verdict: "allow", from: { address: "10.1.0.1", network: "pods", workload: "two" } },
+        { verdict: "deny", from: { address: "10.1.0.5", network: "back", workload: "two" } },
+      ]);
+      expect(JSON.parse(stdout).packets[0].note).toContain(
+        'the routes of "two" choose its source address: 10.1.0.1 (pods), 10.1.0.5 (back)',
+      );
+    });
+
+    test("one of its addresses is only that address", async () => {
+      const { stdout } = await explain("--from single --to 10.1.0.1 --port 80");
+
+      expect(lines(stdout, "To")).toEqual(["To:         two (10.1.0.1, node node-1, interface xtwoeth0)"]);
+    });
+
+    test("of two containers with the name, an address says which", async () => {
+      await container("two", "eth0", "pods", "10.1.0.9", "another");
+      const { code, stderr } = await explain("--from single --to two --port 80");
+
+      expect(code).toBe(EXIT_USAGE);
+      expect(stderr).toContain("give one of them: 10.1.0.9, 10.1.0.1, 10.1.0.5");
+    });
   });
 
   test.each([

@@ -1,5 +1,5 @@
 import { policyRequirement } from "../../config/installed-network.ts";
-import { type Address, type Family, formatAddress } from "../../ip/address.ts";
+import { type Address, formatAddress } from "../../ip/address.ts";
 import type { Node } from "../../model/node.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { explain } from "../../policy/judge/explain.ts";
@@ -14,9 +14,9 @@ import {
   commonFamilies,
   findPeer,
   nodeAddresses,
-  type Peer,
+  type PeerPair,
   type PeerPlace,
-  placeIn,
+  pairsIn,
   placeOf,
   titleOf,
 } from "./explain-peer.ts";
@@ -36,6 +36,8 @@ export const policyExplain: Command = {
     "port, which is always open, it also says what would decide if the port were not one.",
     "With --method, --path or --principal it also evaluates the policies for an HTTP request over the connection, as the sidecar of its",
     "destination does. Without a sidecar, rules with http match nothing.",
+    "A container in several networks has an address in each of them: as the destination that of the network in which both ends are, otherwise",
+    "each is shown; as the source each, since the routes in the container choose it.",
     "A destination that a published port of this host, a host port of a pod, a Service or a floating IP leads to a workload is followed there.",
     "Published ports of other hosts are not known here. An address that is not that of a workload or a node is outside the network: no policy",
     "applies on its side.",
@@ -91,8 +93,9 @@ export const policyExplain: Command = {
       const isWorkload = destination.places.every(({ endpoint }) => endpoint !== undefined);
       const facts = isWorkload ? NO_NAT : await readNatFacts(store, openApi);
       const here = await readThisHost(context);
-      const question = { source, destination, shape, request, read, facts, here };
-      const explainAll = (asked: Question) => families.flatMap((family) => explainFamily(family, asked));
+      const question = { shape, request, read, facts, here };
+      const pairs = families.flatMap((family) => pairsIn(source, destination, family));
+      const explainAll = (asked: Question) => pairs.flatMap((pair) => explainPair(pair, asked));
       const explained = explainAll(question);
       const hasPolicies = read.resources.networkPolicies.length + read.resources.globalNetworkPolicies.length > 0;
       const enforcement =
@@ -117,8 +120,6 @@ function requireValue({ values }: Given, name: "from" | "to"): string {
 }
 
 interface Question {
-  readonly source: Peer;
-  readonly destination: Peer;
   readonly shape: PacketShape;
   readonly request: PacketRequest | undefined;
   readonly read: ReadPolicy;
@@ -133,18 +134,17 @@ const NO_NAT: NatFacts = { services: [], areHostPortsRecorded: false, pools: [] 
 const MOST_TARGETS = 5;
 
 /** One packet; one for each backend if it is sent to a Service. */
-function explainFamily(family: Family, question: Question): readonly ExplainedFamily[] {
-  const { source, destination, shape, read, facts, here } = question;
-  const placed = (peer: Peer) => onThisHost(placeIn(peer, family), question);
-  const from = placed(source);
-  const isToLoopback = from.endpoint !== undefined && isLoopback(placeIn(destination, family).address);
-  const to = isToLoopback ? placeIn(destination, family) : placed(destination);
+function explainPair(pair: PeerPair, question: Question): readonly ExplainedFamily[] {
+  const { shape, read, facts, here } = question;
+  const from = onThisHost(pair.from, question);
+  const isToLoopback = from.endpoint !== undefined && isLoopback(pair.to.address);
+  const to = isToLoopback ? pair.to : onThisHost(pair.to, question);
   const packet = shape(from.address, to.address);
   const { endpoints, hostEndpoints } = read.resources;
   const { targets, note } = isToLoopback
     ? { targets: [] }
     : followDestination(packet, to, { from, endpoints, facts, here });
-  const sent = { from, to, packet, isToLoopback, ...noteOf(note) };
+  const sent = { from, to, packet, isToLoopback, ...noteOf(note, ...pair.notes) };
   if (targets.length === 0) return [explainSent(sent, undefined, question)];
   const all = targets.map(({ address, ...target }) => {
     const place = placeOf(address, { endpoints, hostEndpoints, nodes: read.nodes });
@@ -271,8 +271,9 @@ const NOTHING_ENFORCED =
 
 function asJson(explained: ExplainedFamily): object {
   const { packet, request, from, to, target, masqueradedBy: pool, verdict, note, sides } = explained;
-  const place = ({ address, endpoint, node, hostEndpoint }: PeerPlace) => ({
+  const place = ({ address, endpoint, node, hostEndpoint, network }: PeerPlace) => ({
     address: formatAddress(address),
+    ...(network === undefined ? {} : { network }),
     ...(endpoint === undefined ? {} : { workload: titleOf(endpoint), node: endpoint.spec.node }),
     ...(node === undefined ? {} : { node }),
     ...(hostEndpoint === undefined ? {} : { hostEndpoint: hostEndpoint.metadata.name }),

@@ -3,7 +3,7 @@ import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Unreadable } from "../../datastore/read-each.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { isFinished } from "../../model/finished-pods.ts";
-import { enforcedPoliciesOf } from "../../policy/judge/judge.ts";
+import { enforcedPoliciesOf, missingProfiles } from "../../policy/judge/judge.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import type { Finding as IpamFinding } from "../ipam/findings.ts";
 import type { Finding as NodeFinding } from "../node/finding.ts";
@@ -31,6 +31,12 @@ export interface PolicyState {
   readonly hostEndpoints: readonly string[];
 }
 
+/** A profile that endpoints of this host name and that does not exist. */
+export interface MissingProfile {
+  readonly name: string;
+  readonly endpoints: readonly string[];
+}
+
 /** There is no network config on this host, or it cannot be used. */
 export interface NoNetwork {
   readonly problem: string;
@@ -48,6 +54,7 @@ export interface HostStatusFacts {
   readonly datastore: DatastoreState & { readonly place: string };
   readonly containers: readonly ContainerState[];
   readonly policies: readonly PolicyState[];
+  readonly missingProfiles: readonly MissingProfile[];
   /** Those of the check of a node; `problem`: why it could not be checked. */
   readonly nodeCheck: readonly NodeFinding[] | { readonly problem: string };
   /** Those of `ipam check`. */
@@ -88,6 +95,20 @@ export function policyStates(resources: PolicyResources, node: string): readonly
       hostEndpoints: selected(hosts).map(({ endpoint }) => endpoint.metadata.name),
     };
   });
+}
+
+export function profilesMissing(resources: PolicyResources, node: string): readonly MissingProfile[] {
+  const all = [...resources.endpoints.filter((endpoint) => !isFinished(endpoint)), ...resources.hostEndpoints]
+    .filter(({ spec }) => spec.node === node)
+    .flatMap((endpoint) => missingProfiles(endpoint, resources).map((name) => ({ name, endpoint })));
+  return Array.from(
+    Map.groupBy(all, ({ name }) => name),
+    ([name, users]) => ({ name, endpoints: [...new Set(users.map(({ endpoint }) => endpointName(endpoint)))] }),
+  );
+}
+
+function endpointName(endpoint: AnyEndpoint): string {
+  return endpoint.kind === "WorkloadEndpoint" ? titleOf(endpoint) : `host endpoint ${endpoint.metadata.name}`;
 }
 
 function policyNames(endpoint: AnyEndpoint, resources: PolicyResources): readonly string[] {

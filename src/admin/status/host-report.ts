@@ -3,6 +3,7 @@ import { counted, listed } from "../../counted.ts";
 import { describeFailure } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { createPoolCommand, enablePoolCommand } from "../../ipam/pools.ts";
+import { quoted } from "../../quote.ts";
 import type { Page } from "../page.ts";
 import { remedyFor } from "../resources/unreadable-remedy.ts";
 import { isFailure, poolFinding, type StatusFinding, versionFindings } from "./findings.ts";
@@ -48,6 +49,7 @@ function recordFindings(facts: HostStatusFacts): readonly StatusFinding[] {
   }
   return [
     ...poolFindings(facts),
+    ...profileFindings(facts),
     ...unreadable.map(
       ({ key, failure }): StatusFinding => ({
         ...{ state: "failed", subject: "datastore", message: describeFailure(failure), remedy: remedyFor(key) },
@@ -65,6 +67,16 @@ function poolFindings({ datastore, network }: HostStatusFacts): readonly StatusF
   const [disabled] = datastore.pools;
   const remedy = disabled === undefined ? createPoolCommand(4) : enablePoolCommand(disabled.name);
   return [{ state: "failed", subject: "IP pools", message, remedy }];
+}
+
+/** Without any policy nothing is enforced yet. */
+function profileFindings({ missingProfiles, policies }: HostStatusFacts): readonly StatusFinding[] {
+  return missingProfiles.map(({ name, endpoints }) => ({
+    state: policies.length === 0 ? "warning" : "failed",
+    subject: "profiles",
+    message: `profile ${quoted(name)} does not exist, so ${listed(endpoints)} ${endpoints.length === 1 ? "has" : "have"} only what policies allow`,
+    remedy: "restart a container of this network, which writes its profile again, or create the profile",
+  }));
 }
 
 /** `ipam check` lists them; unfinished ones put no address at risk. */

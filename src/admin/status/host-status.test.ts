@@ -23,10 +23,10 @@ function put(plural: string, kind: string, name: string, spec: object, more: obj
   return { kind: "put", key: resourceKey(plural, { name, ...more }), value } as Change;
 }
 
-function container(workload: string, node: string, address: string): Change {
+function container(workload: string, node: string, address: string, profile = "pods"): Change {
   const spec = {
     ...{ orchestrator: "cni", node, workload, containerID: `${workload}1`, endpoint: "eth0" },
-    ...{ ipNetworks: [`${address}/32`], interfaceName: `vend${workload}`, profiles: ["pods"] },
+    ...{ ipNetworks: [`${address}/32`], interfaceName: `vend${workload}`, profiles: [profile] },
   };
   const labels = { role: workload, [`${labelPrefix}namespace`]: "default" };
   return put("workloadendpoints", "WorkloadEndpoint", `${node}-cni-${workload}1-eth0`, spec, {
@@ -42,7 +42,7 @@ function policy(name: string, selector: string): Change {
 let store = openMemory();
 beforeEach(async () => {
   store = openMemory();
-  await seed(store, poolChange("blue", "10.0.0.0/24"), nodeChange("here"));
+  await seed(store, poolChange("blue", "10.0.0.0/24"), nodeChange("here"), put("profiles", "Profile", "pods", {}));
 });
 
 const RUNNING: HostFacts = { ...WELL, agent: "running", hasPolicyTable: true };
@@ -134,6 +134,18 @@ describe("status of a host without Kubernetes", () => {
       {},
       [poolChange("blue", "10.0.0.0/24", { disabled: true })],
       ["failed: IP pools: there is no enabled IP pool", `  what to do: ${adminTool} patch ippool blue -p `],
+    ],
+    [
+      "a profile that does not exist",
+      {},
+      [
+        container("db", "here", "10.0.0.1", "gone"),
+        container("web", "here", "10.0.0.3", "gone"),
+        container("good", "here", "10.0.0.4"),
+        container("far", "there", "10.0.0.2", "gone"),
+        policy("db", "role == 'other'"),
+      ],
+      ['failed: profiles: profile "gone" does not exist, so db, web have only what policies allow\n'],
     ],
     [
       "an unreadable policy",

@@ -15,7 +15,7 @@ import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
 import { checkFacts, circumstancesOf } from "../node/check.ts";
 import { nodeOrHostName } from "../node/node-name.ts";
 import type { DatastoreState } from "./facts.ts";
-import { containerStates, type HostStatusFacts, policyStates } from "./host-facts.ts";
+import { containerStates, type HostStatusFacts, policyStates, profilesMissing } from "./host-facts.ts";
 import { readDatastoreState } from "./read-datastore.ts";
 
 export async function readHostStatus(context: Context, given: Given): Promise<HostStatusFacts> {
@@ -33,6 +33,7 @@ export async function readHostStatus(context: Context, given: Given): Promise<Ho
     datastore: records.datastore,
     containers: policy === undefined ? [] : containerStates(policy.resources, node),
     policies: policy === undefined ? [] : policyStates(policy.resources, node),
+    missingProfiles: policy === undefined ? [] : profilesMissing(policy.resources, node),
     ipam: records.ipam,
     unreadable: policy?.unreadable ?? [],
   };
