@@ -11,6 +11,7 @@ import { isCniVersion, NEWEST_VERSION } from "../cni/version.ts";
 import { unreadableFiles } from "../config/config-files.ts";
 import { type DecodedConfig, decodeNetworkConfig } from "../config/decode.ts";
 import { effectiveConfig } from "../config/effective.ts";
+import { locateJson, type Position } from "../config/json-positions.ts";
 import { kubeAccess, policyAccessProblem } from "../config/kube-access.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { type ConfigPath, type ConfigProblem, pathText, shownValue } from "../config/problem.ts";
@@ -25,7 +26,6 @@ import { redact } from "../redaction.ts";
 import { type Chain, checkChain } from "./chain-check.ts";
 import { type CniHost, checkPlugins, checkVersions } from "./cni-host.ts";
 import { type ConfigFinding, error, note, type Severity, warning } from "./config-finding.ts";
-import { locateJson, type Position } from "./json-positions.ts";
 
 export interface FileFinding extends Position {
   readonly severity: Severity;

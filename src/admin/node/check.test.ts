@@ -229,6 +229,19 @@ describe("node check", () => {
       expect(stdout).toMatch(/^warning +network policy +.*is unknown: .*eth0/m);
     });
 
+    test("a network config that is damaged is a failure that names the place in it", async () => {
+      const { code, stdout } = await runInside(["node", "check"], {
+        ...{ files: { "/etc/cni/net.d/10-net.conf": '{\n "name": "pods"\n "type": "x" }' }, hostName: "here" },
+        hostFacts: { ...well, agent: "not used", hasPolicyTable: false },
+      });
+
+      expect(code).toBe(1);
+      expect(stdout).toMatch(
+        /^failed +network config +Cannot use \/etc\/cni\/net\.d\/10-net\.conf:3:2: not valid JSON/m,
+      );
+      expect(stdout).not.toContain("nothing to enforce");
+    });
+
     test("works on a node of Kubernetes whose name cannot be read", async () => {
       const kubernetes = { datastore_type: "kubernetes", kubernetes: { kubeconfig: "/k" } };
       const { code, stdout } = await withConfig({ ...kubernetes, nodename_file: ABSENT_FILE }, { agent: "stopped" });

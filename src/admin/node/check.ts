@@ -48,10 +48,20 @@ async function checkNode(context: Context, given: Given): Promise<readonly Findi
   const circumstances = await circumstancesOf(context, given);
   // With a table, or if policy is required, the finding does not depend on it.
   const isDecided = facts.hasPolicyTable || circumstances.isPolicyRequired || !circumstances.isDatastoreKnown;
-  return checkFacts(facts, {
+  const findings = checkFacts(facts, {
     ...circumstances,
     demand: isDecided ? NO_DEMAND : await readDemand(context, given, facts),
   });
+  return [...findings, ...(await networkFindings(context))];
+}
+
+/** A config that cannot be used: its plugin fails every call, and what it says about policy is not known. */
+async function networkFindings(context: Context): Promise<readonly Finding[]> {
+  const problem = await findInstalledNetwork(context).then(
+    () => undefined,
+    (failure: unknown) => describeFailure(failure),
+  );
+  return problem === undefined ? [] : [{ check: "network config", state: "failed", message: problem }];
 }
 
 /** All findings about a host. */
@@ -66,7 +76,7 @@ interface Circumstances extends Omit<AgentCircumstances, "demand">, SwitchFacts 
   readonly isDatastoreKnown: boolean;
 }
 
-/** What the installed network config says; one that cannot be read is reported by `config check`. */
+/** What the installed network config says; one that cannot be used is a finding of its own. */
 export async function circumstancesOf(context: Context, given: Given): Promise<Circumstances> {
   const network = await findInstalledNetwork(context).catch(() => undefined);
   if (network === undefined)

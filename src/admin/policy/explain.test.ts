@@ -122,7 +122,7 @@ describe("policy explain", () => {
 
     expect(run.code).toBe(EXIT_OK);
     expect(run.stdout).toContain("Verdict:    allowed\n");
-    expect(run.stdout).toContain('Cannot use network config "/etc/cni/net.d/10.conflist": ');
+    expect(run.stdout).toContain("Cannot use /etc/cni/net.d/10.conflist:1:");
   });
 
   test("names the policy that isolates the destination, and that no rule of it matches", async () => {

@@ -147,7 +147,7 @@ interface Host {
 
 async function readHost(context: Context): Promise<Host> {
   // A config that cannot be used enforces nothing.
-  const network = await findInstalledNetwork({ ...context, stderr: () => {} }).catch(() => undefined);
+  const network = await findInstalledNetwork(context).catch(() => undefined);
   const { hostPorts } = await readThisHost(context);
   return {
     profiles: network?.decoded.config.policyType === undefined ? "with a policy" : "always",

@@ -43,7 +43,10 @@ export interface HostStatusFacts {
   readonly node: string;
   /** `undefined`: it could not be asked. */
   readonly agent: AgentState | undefined;
-  readonly network: { readonly file: string; readonly config: NetworkConfig } | NoNetwork;
+  /** `skipped`: why other files of its directory cannot be used. */
+  readonly network:
+    | { readonly file: string; readonly config: NetworkConfig; readonly skipped: readonly string[] }
+    | NoNetwork;
   /** `place`: its file or its endpoints. */
   readonly datastore: DatastoreState & { readonly place: string };
   readonly containers: readonly ContainerState[];

@@ -27,7 +27,12 @@ export function hostFindings(facts: HostStatusFacts): readonly StatusFinding[] {
 }
 
 function networkFindings({ network }: HostStatusFacts): readonly StatusFinding[] {
-  if (!("problem" in network)) return [];
+  if (!("problem" in network)) {
+    return network.skipped.map((problem) => {
+      const message = `container runtimes skip a file: ${problem}`;
+      return { state: "warning", subject: "network", message, remedy: `${adminTool} config check` };
+    });
+  }
   const { problem: message, remedy } = network;
   return [{ state: "failed", subject: "network", message, ...(remedy === undefined ? {} : { remedy }) }];
 }

@@ -12,6 +12,8 @@ import type { HostFacts } from "../node/host-facts.ts";
 const { product, ipamType, labelPrefix, nodeAgent, adminTool } = identity;
 const CONFIG_FILE = "/etc/cni/net.d/10-pods.conf";
 
+const EXAMPLE = `/usr/share/${product}/10-${product}-embedded.conflist`;
+
 function config(more: object): string {
   return JSON.stringify({ name: "pods", cniVersion: "1.0.0", type: product, ipam: { type: ipamType }, ...more });
 }
@@ -113,9 +115,27 @@ describe("status of a host without Kubernetes", () => {
       "a network config that cannot be used",
       { files: { [CONFIG_FILE]: config({ datastore_type: "nonsense" }) } },
       [],
-      ["failed: network: Cannot use network config", "Datastore:   unknown\n"],
+      [`failed: network: Cannot use ${CONFIG_FILE}:1:`, "Datastore:   unknown\n"],
+    ],
+    [
+      "a network config that is not JSON",
+      { files: { [CONFIG_FILE]: '{\n  "name": "pods"\n  "type": "x"\n}' }, env: { KUBECONFIG: "/k" } },
+      [],
+      [`failed: network: Cannot use ${CONFIG_FILE}:3:3: not valid JSON`],
     ],
     ["a host without a network", { files: {} }, [], ['no network config in /etc/cni/net.d runs the plugin "']],
+    [
+      "a host without a network, where an example is installed",
+      { files: { [EXAMPLE]: EMBEDDED } },
+      [],
+      [`  what to do: cp ${EXAMPLE} /etc/cni/net.d/, then run: `],
+    ],
+    [
+      "an embedded datastore that is missing",
+      { files: { [CONFIG_FILE]: config({ datastore_type: "embedded", datastore_path: "/no/such.sqlite" }) } },
+      [],
+      ["Datastore:   embedded (/no/such.sqlite)\n", "the file does not exist"],
+    ],
     [
       "a disabled pool",
       {},
@@ -152,6 +172,14 @@ describe("status of a host without Kubernetes", () => {
 
     expect(stdout).toContain(`warning: ${nodeAgent}: policy "x" denies\n  what to do: ${adminTool} node status\n`);
     expect(stdout).toContain("what it knows of the datastore is old: no route");
+    expect(code).toBe(EXIT_OK);
+  });
+
+  test("warns of a damaged file beside the network config", async () => {
+    const damaged = "/etc/cni/net.d/20-back.conflist";
+    const { code, stdout } = await status({ files: { [CONFIG_FILE]: EMBEDDED, [damaged]: '{ "name": }' } });
+
+    expect(stdout).toContain(`warning: network: container runtimes skip a file: Cannot use ${damaged}:1:11: `);
     expect(code).toBe(EXIT_OK);
   });
 

@@ -1,7 +1,7 @@
 /** Reads what `status` reports about one host: from the host itself, and from the datastore of its network. */
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
-import { findInstalledNetwork } from "../../config/installed-network.ts";
-import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
+import { findInstalledNetwork, networkConfigDirectory } from "../../config/installed-network.ts";
+import { installedListName } from "../../config/installed-network-list.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { KnownStatus } from "../../datastore/replica/status-file.ts";
 import { describeFailure } from "../../errors.ts";
@@ -9,7 +9,7 @@ import { identity } from "../../identity.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { redact } from "../../redaction.ts";
 import type { Context, Given } from "../command.ts";
-import { withDatastore } from "../datastore/open.ts";
+import { choiceOf, withExisting } from "../datastore/open.ts";
 import { findIpamProblems } from "../ipam/check.ts";
 import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
 import { checkFacts, circumstancesOf } from "../node/check.ts";
@@ -43,14 +43,29 @@ const { adminTool } = identity;
 async function readNetwork(context: Context): Promise<HostStatusFacts["network"]> {
   try {
     const installed = await findInstalledNetwork(context);
-    if (installed !== undefined) return { file: installed.file, config: installed.decoded.config };
+    if (installed !== undefined) {
+      return { file: installed.file, config: installed.decoded.config, skipped: installed.skipped };
+    }
+    const directory = networkConfigDirectory(context);
+    const example = await findExample(context);
+    const start = example === undefined ? "write one" : `cp ${example} ${directory}/`;
     return {
-      problem: `no network config in ${NETWORK_CONFIG_DIRECTORY} runs the plugin "${identity.product}"`,
-      remedy: `write one, then run: ${adminTool} config check FILE; for a cluster: ${adminTool} status --kubeconfig FILE`,
+      problem: `no network config in ${directory} runs the plugin "${identity.product}"`,
+      remedy: `${start}, then run: ${adminTool} config check; for a cluster: ${adminTool} status --kubeconfig FILE`,
     };
   } catch (failure) {
     return { problem: describeFailure(failure) };
   }
+}
+
+/** Where a package and `make install` put the example for one host; `undefined` if it is not there. */
+async function findExample({ listFolder }: Pick<Context, "listFolder">): Promise<string | undefined> {
+  const name = installedListName("embedded", identity);
+  for (const directory of ["/usr/share", "/usr/local/share"].map((share) => `${share}/${identity.product}`)) {
+    const names = await listFolder(directory).catch(() => undefined);
+    if (names?.includes(name)) return `${directory}/${name}`;
+  }
+  return undefined;
 }
 
 interface Records {
@@ -67,11 +82,11 @@ async function readRecords(context: Context, given: Given): Promise<Records> {
   let place = "";
   let state: DatastoreState = { kind: "unknown", pools: [], agents: [] };
   try {
-    return await withDatastore(context, given, async (store, settings) => {
-      place = placeOf(settings);
-      state = { ...state, kind: settings.kind };
-      return await readAll(store, { context, given, settings });
-    });
+    const choice = await choiceOf(context, given);
+    const { settings } = choice;
+    place = placeOf(settings);
+    state = { ...state, kind: settings.kind };
+    return await withExisting(choice, context, (store) => readAll(store, { context, given, settings }));
   } catch (failure) {
     context.signal.throwIfAborted();
     return { datastore: { ...state, place, problem: redact(describeFailure(failure)) }, ipam: [] };
