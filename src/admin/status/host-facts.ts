@@ -49,6 +49,8 @@ export interface HostStatusFacts {
     | NoNetwork;
   /** `place`: its file or its endpoints. */
   readonly datastore: DatastoreState & { readonly place: string };
+  /** Why a container would get no address, in the words of the plugin. */
+  readonly poolRefusals: readonly string[];
   readonly containers: readonly ContainerState[];
   readonly policies: readonly PolicyState[];
   /** Those of the check of a node; `problem`: why it could not be checked. */

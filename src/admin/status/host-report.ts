@@ -62,10 +62,13 @@ function recordFindings(facts: HostStatusFacts): readonly StatusFinding[] {
   ];
 }
 
-function poolFindings({ datastore, network }: HostStatusFacts): readonly StatusFinding[] {
+function poolFindings({ datastore, network, poolRefusals }: HostStatusFacts): readonly StatusFinding[] {
   const usable = datastore.pools.filter(({ disabled }) => !disabled);
   const isNeeded = "config" in network && network.config.ipam.type === identity.ipamType;
-  if (usable.length > 0 || !isNeeded) return usable.flatMap(poolFinding);
+  if (usable.length > 0 || !isNeeded) {
+    const refused = poolRefusals.map((message): StatusFinding => ({ state: "failed", subject: "IP pools", message }));
+    return [...refused, ...usable.flatMap(poolFinding)];
+  }
   const message = "there is no enabled IP pool: containers get no address";
   const [disabled] = datastore.pools;
   const remedy = disabled === undefined ? createPoolCommand(4) : enablePoolCommand(disabled.name);

@@ -18,7 +18,8 @@ function config(more: object): string {
   return JSON.stringify({ name: "pods", cniVersion: "1.0.0", type: product, ipam: { type: ipamType }, ...more });
 }
 
-const EMBEDDED = config({ datastore_type: "embedded", datastore_path: import.meta.path });
+const DATASTORE = { datastore_type: "embedded", datastore_path: import.meta.path };
+const EMBEDDED = config(DATASTORE);
 
 function put(plural: string, kind: string, name: string, spec: object, more: object = {}): Change {
   const value = JSON.stringify({ apiVersion: API_VERSION, kind, metadata: { name, ...more }, spec });
@@ -141,6 +142,21 @@ describe("status of a host without Kubernetes", () => {
       {},
       [poolChange("blue", "10.0.0.0/24", { disabled: true })],
       ["failed: IP pools: there is no enabled IP pool", `  what to do: ${adminTool} patch ippool blue -p `],
+    ],
+    [
+      "pools that select other nodes",
+      {},
+      [poolChange("blue", "10.0.0.0/24", { nodeSelector: "has(vmm)" })],
+      [
+        'failed: IP pools: Cannot assign an IPv4 address: no enabled IPv4 pool selects node "here"',
+        "pools: blue 10.0.0.0/24 (of nodes has(vmm)); label node",
+      ],
+    ],
+    [
+      "a pool that the network config names and nobody has created",
+      { files: { [CONFIG_FILE]: config({ ...DATASTORE, ipam: { type: ipamType, ipv4_pools: ["red"] } }) } },
+      [],
+      ['failed: IP pools: Cannot use pool "red": no such pool'],
     ],
     [
       "an unreadable policy",

@@ -2,15 +2,19 @@
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { findInstalledNetwork, networkConfigDirectory } from "../../config/installed-network.ts";
 import { installedListName } from "../../config/installed-network-list.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
+import type { ReadEach } from "../../datastore/read-each.ts";
 import type { KnownStatus } from "../../datastore/replica/status-file.ts";
 import { describeFailure } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { choosePools, type Pool } from "../../ipam/pools.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { redact } from "../../redaction.ts";
 import type { Context, Given } from "../command.ts";
 import { choiceOf, withExisting } from "../datastore/open.ts";
 import { findIpamProblems } from "../ipam/check.ts";
+import { findPools } from "../ipam/pools.ts";
 import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
 import { checkFacts, circumstancesOf } from "../node/check.ts";
 import { nodeOrHostName } from "../node/node-name.ts";
@@ -31,6 +35,7 @@ export async function readHostStatus(context: Context, given: Given): Promise<Ho
     ...{ toolVersion: context.version, hostName, node, network },
     ...host,
     datastore: records.datastore,
+    poolRefusals: "config" in network && policy !== undefined ? poolRefusals(network.config, records, node) : [],
     containers: policy === undefined ? [] : containerStates(policy.resources, node),
     policies: policy === undefined ? [] : policyStates(policy.resources, node),
     ipam: records.ipam,
@@ -68,8 +73,28 @@ async function findExample({ listFolder }: Pick<Context, "listFolder">): Promise
   return undefined;
 }
 
+/** As an ADD on this node chooses among the pools; those that a container asks for are not known. */
+function poolRefusals({ ipam }: NetworkConfig, { pools, policy }: Records, node: string): readonly string[] {
+  if (ipam.type !== identity.ipamType || pools === undefined) return [];
+  const labels = policy?.nodes.find(({ metadata }) => metadata.name === node)?.metadata.labels ?? {};
+  const wish = { unreadable: pools.unreadable, intendedUse: "Workload", node, labels };
+  const wishes = [
+    ...(ipam.assignIpv4 ? [{ ...wish, family: 4 as const, asked: ipam.ipv4Pools }] : []),
+    ...(ipam.assignIpv6 ? [{ ...wish, family: 6 as const, asked: ipam.ipv6Pools }] : []),
+  ];
+  return wishes.flatMap((each) => {
+    try {
+      choosePools(pools.readable, each);
+      return [];
+    } catch (failure) {
+      return [describeFailure(failure)];
+    }
+  });
+}
+
 interface Records {
   readonly datastore: HostStatusFacts["datastore"];
+  readonly pools?: ReadEach<Pool>;
   readonly policy?: ReadPolicy;
   readonly ipam: HostStatusFacts["ipam"];
 }
@@ -101,7 +126,7 @@ async function readAll(
   const state = await readDatastoreState(store, settings.kind);
   const policy = await readPolicy(store);
   const ipam = await findIpamProblems(store, { ...sources, isEmbedded: settings.kind === "embedded" });
-  return { datastore: { ...state, place: placeOf(settings) }, policy, ipam };
+  return { datastore: { ...state, place: placeOf(settings) }, pools: await findPools(store), policy, ipam };
 }
 
 function placeOf(settings: DatastoreSettings): string {
