@@ -23,7 +23,7 @@ import type { ConfigPath } from "./problem.ts";
 const FILE_NAME = /\.(conflist|conf|json)$/;
 
 /** Whether runtimes read a file of this name in their directory: not `cni.lock`, nor what an editor leaves. */
-function isNetworkFileName(name: string): boolean {
+export function isNetworkFileName(name: string): boolean {
   return FILE_NAME.test(name);
 }
 

@@ -51,7 +51,8 @@ export async function withDatastoreIfAny<T>(context: Context, given: Given, work
   return withChosen(choice, context, work);
 }
 
-async function isFileAbsent(path: string): Promise<boolean> {
+/** Whether it is known not to exist. */
+export async function isFileAbsent(path: string): Promise<boolean> {
   return Bun.file(path)
     .stat()
     .then(
