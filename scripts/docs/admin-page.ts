@@ -45,7 +45,7 @@ export function adminPage(): string {
     "If none of them selects a datastore, it is that of the first network config in",
     `\`${NETWORK_CONFIG_DIRECTORY}\` that runs the plugin \`${identity.product}\`. If there is none, it is etcd at \`http://127.0.0.1:2379\`,`,
     "which is not written to unless it is initialized. A network config that cannot be used is an error ([more](datastores.md#which-one-the-admin-tool-uses)).",
-    "Which network config it is from is said on stderr if it matters: when the command creates the datastore, if nothing is found, before an error, by",
+    "Which network config it is from is said on stderr if it matters: when the command creates the datastore, if nothing is found and it is not initialized, before an error, by",
     "`datastore check`, and with `--log-level debug`.",
     "",
     ...datastoreTable(),

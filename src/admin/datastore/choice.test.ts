@@ -279,7 +279,13 @@ describe("which datastore", () => {
         throw new PluginError("datastore-unavailable", "Cannot use the datastore");
       };
 
-      test.each(["datastore init", "get ippools -o json", "ipam show"])("not by %s", async (command) => {
+      const initialized = async () => {
+        const store = openMemory();
+        await runInside(["datastore", "init"], { store });
+        return store;
+      };
+
+      test.each(["datastore init", "get ippools -o json", "ipam show", "status"])("not by %s", async (command) => {
         expect((await run(command)).stderr).not.toContain("Using");
       });
 
@@ -288,9 +294,10 @@ describe("which datastore", () => {
       });
 
       test.each(["get ippools", "describe ippools", "delete ippools --all"])(
-        "by %s if nothing is found, maybe because it is the wrong one",
+        "by %s if nothing is found and nobody has initialized it, maybe because it is the wrong one",
         async (command) => {
           expect((await run(command)).stderr).toBe(`${notice}No resources found.\n`);
+          expect((await run(command, initialized)).stderr).toBe("No resources found.\n");
         },
       );
 

@@ -45,7 +45,6 @@ export const statusCommand: Command = {
     const { findings, text, report } = (await isAboutHost(context, given))
       ? await hostStatus(context, given)
       : await clusterStatus(context, given);
-    context.datastoreNotice?.print();
     const format = given.values.get("output") ?? "text";
     if (format === "text") context.stdout(text);
     else context.stdout(format === "json" ? `${JSON.stringify(report, undefined, 2)}\n` : formatYaml(report));
