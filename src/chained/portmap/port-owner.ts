@@ -8,6 +8,7 @@
  * the container, without the name, which a comment may truncate. Pure.
  */
 import type { Attachment } from "../../cni/attachments.ts";
+import { quoted } from "../../quote.ts";
 
 export interface Owner {
   readonly id: Uint8Array;
@@ -33,6 +34,13 @@ export function ownerOf(network: string, { containerId, ifname, args = "" }: Own
   fill(id, INTERFACE, `interface ${ifname}`);
   const container = nameIn(args) ?? shortId(containerId);
   return { id, name: fitted(container, (shown) => `${network}/${shown}/${ifname}`) };
+}
+
+/** `container "web" of network "pods"`, of a name that may have been cut off. */
+export function ownerText(name: string): string {
+  const [, network, container] = /^([^/]+)\/(.+)\/[^/]+$/.exec(name) ?? [];
+  if (network === undefined || container === undefined) return quoted(name);
+  return `${container.includes("/") ? "pod" : "container"} ${quoted(container)} of network ${quoted(network)}`;
 }
 
 /** As many bytes as a comment may have: what follows is cut off. */
