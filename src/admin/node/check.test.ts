@@ -137,6 +137,18 @@ describe("node check", () => {
     expect(remedies({ podOfNode: "n1" })[0]).toContain("--field-selector spec.nodeName=n1");
   });
 
+  test.each([80, 40])("fits a terminal of %d columns, except for commands", async (terminalWidth) => {
+    const hostFacts = { ...well, agent: "stopped" as const, podLinks: [link] };
+    const run = (more: object) => runInside(["node", "check"], { hostFacts, ...more });
+    const { stdout } = await run({ terminalWidth });
+    const words = (text: string) => text.split(/\s+/).join(" ");
+
+    for (const line of stdout.split("\n").filter((each) => !each.includes("run: "))) {
+      expect(line.length).toBeLessThanOrEqual(terminalWidth);
+    }
+    expect(words(stdout)).toBe(words((await run({})).stdout));
+  });
+
   describe("reads the policies of the datastore", () => {
     const files = {
       "/etc/cni/net.d/10-net.conf": JSON.stringify({
