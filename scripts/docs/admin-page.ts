@@ -25,7 +25,7 @@ export function adminPage(): string {
     "  [errors.md](errors.md)) and `retry`.",
     "- If etcd does not answer for 2 seconds, a line on stderr says so and how long the command still waits: at most 16 seconds in all.",
     "- Tables fit the terminal: long names are shortened in the middle (`…`), addresses never; sentences in the last column are wrapped, or follow below the row.",
-    "  On a narrow terminal the last columns are left out, which the header shows with `…`. `-o wide`, `--show-labels`, `--no-headers`, custom columns, and output",
+    "  On a narrow terminal columns are left out, the least useful first, which the header shows with `…`. `-o wide`, `--show-labels`, `--no-headers`, custom columns, and output",
     "  to a file or a pipe are never shortened.",
     "- Colours are used only on a terminal, and never if `NO_COLOR` is set.",
     "- Secrets are never printed: user names and passwords in URLs, tokens and keys are replaced by `[redacted]`.",

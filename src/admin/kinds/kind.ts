@@ -88,6 +88,8 @@ export interface OtherNames {
 
 export interface AdminKind<R extends Resource = Resource> extends PublicKind<R>, KindHooks<R> {
   readonly columns: readonly Column<R>[];
+  /** Titles of columns that a narrow terminal leaves out first, after AGE. Absent: the last ones. */
+  readonly leastWanted?: readonly string[];
   /** Absent: only its own name names a resource. */
   otherNames?(resource: R): OtherNames;
   /** Why a resource of this name is not in the datastore, and need not be; `undefined` for any other name. */

@@ -95,13 +95,14 @@ export function hostStatusText(facts: HostStatusFacts, findings: readonly Status
     `Node agent:  ${agentText(facts)}\n`,
     `Datastore:   ${datastore.kind}${place}\n`,
     `Versions:    ${adminTool} ${toolVersion}\n`,
-    section(["POOL", "CIDR", "SIZE", "USED", "FREE", "STATE"], poolRows(facts), page),
+    section(["POOL", "CIDR", "SIZE", "USED", "FREE", "STATE"], poolRows(facts), page, ["SIZE", "CIDR"]),
     section(
       ["CONTAINER", "NETWORK", "ADDRESSES", "INTERFACE", "POLICIES"],
       facts.containers.map(({ name, network: own, addresses, interfaceName, policies }) => [
         ...[name, own, addresses.join(","), interfaceName, String(policies.length)],
       ]),
       page,
+      ["INTERFACE", "NETWORK"],
     ),
     section(
       ["POLICY", "TIER", "SELECTS"],

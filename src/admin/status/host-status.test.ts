@@ -191,6 +191,14 @@ describe("status of a host without Kubernetes", () => {
     expect(code).toBe(EXIT_OK);
   });
 
+  test("shows the policies of a container also on a terminal of 40 columns", async () => {
+    await seed(store, container("db", "here", "10.0.0.1"), policy("db", "role == 'db'"));
+    const { stdout } = await status({ terminalWidth: 40 });
+
+    expect(stdout).toMatch(/^CONTAINER .*POLICIES …$/m);
+    expect(stdout).toMatch(/^POOL .*USED +FREE/m);
+  });
+
   test("warns of a damaged file beside the network config", async () => {
     const damaged = "/etc/cni/net.d/20-back.conflist";
     const { code, stdout } = await status({ files: { [CONFIG_FILE]: EMBEDDED, [damaged]: '{ "name": }' } });
