@@ -244,10 +244,11 @@ describe("node check", () => {
     test("a network config that is damaged is a failure that names the place in it", async () => {
       const { code, stdout } = await runInside(["node", "check"], {
         ...{ files: { "/etc/cni/net.d/10-net.conf": '{\n "name": "pods"\n "type": "x" }' }, hostName: "here" },
-        hostFacts: { ...well, agent: "not used", hasPolicyTable: false },
+        hostFacts: { ...well, agent: "stopped", hasPolicyTable: false, podLinks: [] },
       });
 
       expect(code).toBe(1);
+      expect(stdout).toMatch(/^failed +node agent +not running/m);
       expect(stdout).toMatch(
         /^failed +network config +Cannot use \/etc\/cni\/net\.d\/10-net\.conf:3:2: not valid JSON/m,
       );

@@ -78,9 +78,11 @@ interface Circumstances extends Omit<AgentCircumstances, "demand">, SwitchFacts 
 
 /** What the installed network config says; one that cannot be used is a finding of its own. */
 export async function circumstancesOf(context: Context, given: Given): Promise<Circumstances> {
-  const network = await findInstalledNetwork(context).catch(() => undefined);
-  if (network === undefined)
-    return { hasNetwork: false, isPolicyRequired: false, isDatastoreKnown: await isDatastoreChosen(context, given) };
+  const network = await findInstalledNetwork(context).catch(() => "unusable" as const);
+  if (network === undefined || network === "unusable") {
+    const isDatastoreKnown = await isDatastoreChosen(context, given);
+    return { hasNetwork: network !== undefined, isPolicyRequired: false, isDatastoreKnown };
+  }
   const { config } = network.decoded;
   return {
     hasNetwork: true,
