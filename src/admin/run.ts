@@ -112,7 +112,9 @@ async function runCommand(
   }
   const [unwanted] = given.operands;
   if (command.operands === undefined && unwanted !== undefined) {
-    const hint = command.options?.includes(FILE_OPTION) ? `; did you mean "-f ${unwanted}"?` : "";
+    const [example] = command.examples;
+    const usual = example === undefined ? "" : `; for example: ${words[0]} ${example.command}`;
+    const hint = command.options?.includes(FILE_OPTION) ? `; did you mean "-f ${unwanted}"?` : usual;
     throw new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got ${quoted(unwanted)}${hint}`);
   }
   try {

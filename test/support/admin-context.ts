@@ -1,6 +1,7 @@
 /** Runs the admin tool inside the test: files are a table, output is text. */
 import type { CniHost } from "../../src/admin/cni-host.ts";
 import type { Context } from "../../src/admin/command.ts";
+import { CONFIG_FILE } from "../../src/admin/datastore/options.ts";
 import type { HostFacts } from "../../src/admin/node/host-facts.ts";
 import type { KernelFeatures } from "../../src/admin/node/kernel-features.ts";
 import type { RoutingFacts } from "../../src/admin/node/routing-facts.ts";
@@ -101,7 +102,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     outputClosed: new AbortController().signal,
     stdout,
     stderr,
-    readFile: surroundings.readFile ?? (async (path) => files[path] ?? missing()),
+    readFile: surroundings.readFile ?? (async (path) => files[path] ?? settingsAt(path, surroundings) ?? missing()),
     readOwnFile: surroundings.readFile ?? (async (path) => files[path] ?? missing()),
     readStdin: surroundings.readStdin ?? (async () => stdin),
     listFolder: surroundings.listFolder ?? (async (path) => namesBelow(`${path}/`, files)),
@@ -175,6 +176,13 @@ const WITHOUT_ROUTES: RoutingFacts = {
   policyProblems: [],
   datastore: undefined,
 };
+
+/** A user who has a datastore has selected it; without this it would be the default, which is not written to. */
+function settingsAt(path: string, { files = {}, openDatastore }: AdminSurroundings): string | undefined {
+  if (path !== CONFIG_FILE || openDatastore !== undefined) return undefined;
+  const selects = Object.keys(files).some((file) => /^\/etc\//.test(file) || /\.(conflist|conf)$/.test(file));
+  return selects ? undefined : "etcdEndpoints: http://127.0.0.1:2379";
+}
 
 function missing(): never {
   throw Object.assign(new Error("missing"), { code: "ENOENT" });

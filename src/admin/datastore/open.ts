@@ -27,13 +27,18 @@ import {
   withGivenKubeconfig,
   withKubectlDefault,
 } from "./choice.ts";
+import { refuseGuessedWrites } from "./guessed-store.ts";
 import { CONFIG_FILE, DATASTORE_SETTINGS, OTHER_CONFIG_FILE } from "./options.ts";
 
 type Work<T> = (store: Datastore, settings: DatastoreSettings) => Promise<T>;
 
 /** For a command that needs an existing datastore. */
 export async function withDatastore<T>(context: Context, given: Given, work: Work<T>): Promise<T> {
-  const choice = await choiceOf(context, given);
+  return withExisting(await choiceOf(context, given), context, work);
+}
+
+/** The same, for a choice that was made before. */
+export async function withExisting<T>(choice: DatastoreChoice, context: Context, work: Work<T>): Promise<T> {
   await requireFile(choice.settings);
   return withChosen(choice, context, work);
 }
@@ -46,7 +51,8 @@ export async function withDatastoreIfAny<T>(context: Context, given: Given, work
   return withChosen(choice, context, work);
 }
 
-async function isFileAbsent(path: string): Promise<boolean> {
+/** Whether it is known not to exist. */
+export async function isFileAbsent(path: string): Promise<boolean> {
   return Bun.file(path)
     .stat()
     .then(
@@ -166,15 +172,27 @@ async function withChosen<T>(choice: DatastoreChoice, context: Context, work: Wo
     throw new PluginError("config-invalid", `Cannot open the datastore: ${messages}`);
   }
   try {
-    const store = await context.openDatastore(choice.settings);
+    const opened = await context.openDatastore(choice.settings);
     try {
+      const place = choice.isDefault ? endpointsOf(choice.settings) : undefined;
+      const onWrite = () => context.datastoreNotice?.print();
+      const store = place === undefined ? opened : refuseGuessedWrites(opened, { place, onWrite });
       return await work(store, choice.settings);
     } finally {
-      await store.close();
+      await opened.close();
     }
   } catch (failure) {
-    throw explainDefault(failure, choice);
+    const explained = explainDefault(failure, choice);
+    // It says itself that nothing selects this datastore.
+    if (explained !== failure) context.datastoreNotice?.keep("");
+    throw explained;
   }
+}
+
+/** `undefined`: it is not etcd. */
+function endpointsOf(settings: DatastoreSettings): string | undefined {
+  if (settings.kind !== "etcd") return undefined;
+  return settings.source.kind === "endpoints" ? settings.source.endpoints.join(",") : settings.source.domain;
 }
 
 /** Without any setting, the failure is usually not that of etcd: the user expected another datastore. */
@@ -198,15 +216,23 @@ export async function choiceOf(context: Context, given: Given, needs: OtherNeeds
   if (installed === undefined) {
     const choice = withKubectlDefault(chooseDatastore(layers, needs), context.env);
     for (const note of choice.notes ?? []) context.stderr(`${paintStderr(context).yellow("note:")} ${note}\n`);
+    const place = choice.isDefault ? endpointsOf(choice.settings) : undefined;
+    if (place !== undefined) {
+      announce(`Using etcd at "${place}", which is the default: nothing selects another datastore`, context, given);
+    }
     return choice;
   }
 
   const { choice, source } = withGivenKubeconfig(datastoreOf(installed.decoded), layers, needs);
   const credentials = source === undefined ? "" : ` with the kubeconfig of ${source}`;
   const notice = `Using the ${choice.settings.kind} datastore of network config "${installed.file}"${credentials}`;
+  announce(notice, context, given);
+  return choice;
+}
+
+function announce(notice: string, context: Context, given: Given): void {
   context.datastoreNotice?.keep(notice);
   if (given.values.get(LOG_LEVEL_OPTION.name) === "debug") context.datastoreNotice?.print();
-  return choice;
 }
 
 /** The default file may be missing; one named with `--config` may not. */

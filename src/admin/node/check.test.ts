@@ -141,6 +141,18 @@ describe("node check", () => {
     expect(remedies({ podOfNode: "n1" })[0]).toContain("--field-selector spec.nodeName=n1");
   });
 
+  test.each([80, 40])("fits a terminal of %d columns, except for commands", async (terminalWidth) => {
+    const hostFacts = { ...well, agent: "stopped" as const, podLinks: [link] };
+    const run = (more: object) => runInside(["node", "check"], { hostFacts, ...more });
+    const { stdout } = await run({ terminalWidth });
+    const words = (text: string) => text.split(/\s+/).join(" ");
+
+    for (const line of stdout.split("\n").filter((each) => !each.includes("run: "))) {
+      expect(line.length).toBeLessThanOrEqual(terminalWidth);
+    }
+    expect(words(stdout)).toBe(words((await run({})).stdout));
+  });
+
   describe("reads the policies of the datastore", () => {
     const files = {
       "/etc/cni/net.d/10-net.conf": JSON.stringify({
@@ -255,6 +267,20 @@ describe("node check", () => {
       expect(code).toBe(1);
       expect(stdout).toMatch(/^failed +node agent +not running/m);
       expect(stdout).not.toContain("policy.type");
+    });
+
+    test("a network config that is damaged is a failure that names the place in it", async () => {
+      const { code, stdout } = await runInside(["node", "check"], {
+        ...{ files: { "/etc/cni/net.d/10-net.conf": '{\n "name": "pods"\n "type": "x" }' }, hostName: "here" },
+        hostFacts: { ...well, agent: "stopped", hasPolicyTable: false, podLinks: [] },
+      });
+
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/^failed +node agent +not running/m);
+      expect(stdout).toMatch(
+        /^failed +network config +Cannot use \/etc\/cni\/net\.d\/10-net\.conf:3:2: not valid JSON/m,
+      );
+      expect(stdout).not.toContain("nothing to enforce");
     });
 
     test("works on a node of Kubernetes whose name cannot be read", async () => {

@@ -9,7 +9,7 @@ import { hasPolicies, readPolicy } from "../../policy/read-resources.ts";
 import { redact } from "../../redaction.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { choiceOf, withDatastore, withDatastoreIfAny } from "../datastore/open.ts";
-import { paint } from "../paint.ts";
+import { stdoutPage, wrapped } from "../page.ts";
 import { remedyFor } from "../resources/unreadable-remedy.ts";
 import { type AgentCircumstances, agentFindings, NO_DEMAND, policyDemand } from "./agent-findings.ts";
 import type { Finding } from "./finding.ts";
@@ -49,10 +49,17 @@ async function checkNode(context: Context, given: Given): Promise<readonly Findi
   const circumstances = await circumstancesOf(context, given);
   // With a table, or if policy is required, the finding does not depend on it.
   const isDecided = facts.hasPolicyTable || circumstances.isPolicyRequired || !circumstances.isDatastoreKnown;
-  return checkFacts(facts, {
+  const findings = checkFacts(facts, {
     ...circumstances,
     demand: isDecided ? NO_DEMAND : await readDemand(context, given, facts),
   });
+  return [...findings, ...(await networkFindings(context))];
+}
+
+/** A config that cannot be used: its plugin fails every call, and what it says about policy is not known. */
+async function networkFindings(context: Context): Promise<readonly Finding[]> {
+  const { problem } = await policyRequirement(context);
+  return problem === undefined ? [] : [{ check: "network config", state: "failed", message: problem }];
 }
 
 /** All findings about a host. */
@@ -67,7 +74,7 @@ interface Circumstances extends Omit<AgentCircumstances, "demand">, SwitchFacts 
   readonly isDatastoreKnown: boolean;
 }
 
-/** What the installed network config says; what is wrong with it is reported by `config check`. */
+/** What the installed network config says; one that cannot be used is a finding of its own. */
 export async function circumstancesOf(context: Context, given: Given): Promise<Circumstances> {
   const { network, isPolicyRequired, problem } = await policyRequirement(context);
   if (network === undefined) {
@@ -165,10 +172,21 @@ function forwardingFinding(family: Family, { forwarding, podLinks }: HostFacts, 
 }
 
 function print(findings: readonly Finding[], context: Context): void {
-  const { green, red, yellow } = paint(context);
-  const color = { ok: green, warning: yellow, failed: red };
+  const { paint, width } = stdoutPage(context);
+  const color = { ok: paint.green, warning: paint.yellow, failed: paint.red };
+  const indent = " ".repeat(width < MESSAGE_COLUMN + LEAST_MESSAGE ? 2 : MESSAGE_COLUMN);
   for (const { check, state, message, remedy } of findings) {
-    context.stdout(`${color[state](state.padEnd(7))} ${check.padEnd(16)} ${message}\n`);
-    if (remedy !== undefined) context.stdout(`${" ".repeat(25)}run: ${remedy}\n`);
+    const head = `${color[state](state.padEnd(7))} ${check.padEnd(16)}`;
+    const lines = wrapped(message, width - indent.length);
+    // A narrow terminal has no room for it beside the name of the check.
+    const isBeside = indent.length === MESSAGE_COLUMN;
+    context.stdout(isBeside ? `${head} ` : `${head.trimEnd()}\n${indent}`);
+    context.stdout(`${lines.join(`\n${indent}`)}\n`);
+    // A command stays in one line, to be copied.
+    if (remedy !== undefined) context.stdout(`${indent}run: ${remedy}\n`);
   }
 }
+
+/** Where messages begin, and the least room for one. */
+const MESSAGE_COLUMN = 25;
+const LEAST_MESSAGE = 30;

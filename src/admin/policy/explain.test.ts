@@ -165,7 +165,7 @@ describe("policy explain", () => {
 
     expect(run.code).toBe(EXIT_OK);
     expect(run.stdout).toContain("Verdict:    allowed\n");
-    expect(run.stdout).toContain('Cannot use network config "/etc/cni/net.d/10.conflist": ');
+    expect(run.stdout).toContain("Cannot use /etc/cni/net.d/10.conflist:1:");
   });
 
   test("names the policy that isolates the destination, and that no rule of it matches", async () => {
@@ -409,7 +409,8 @@ describe("policy explain", () => {
     ["--from default/client --to default/web --protocol tpc --port 1", '"--protocol" is "tpc"'],
     ["--from default/client --to default/web --protocol icmp --port 1", '"--port" needs --protocol tcp, udp or sctp'],
     ["--from 10.0.0.9 --to fd00::2 --port 1", "have no addresses of the same IP version"],
-    ["default/client default/web", "does not take arguments"],
+    ["default/client default/web", 'does not take arguments: got "default/client"; for example: '],
+    ["--from default/client --to web:80", "--to web --port 80"],
   ])("a wrong call is refused: %s", async (words, expected) => {
     const { code, stderr } = await explain(words);
 

@@ -115,6 +115,13 @@ export const policyExplain: Command = {
 
 function requireValue({ values }: Given, name: "from" | "to"): string {
   const value = values.get(name);
+  const [, host, port] = /^([^:]+):(\d+)$/.exec(value ?? "") ?? [];
+  if (host !== undefined) {
+    const option = name === "to" ? "port" : "source-port";
+    throw new UsageError(
+      `"--${name}" is ${quoted(value)}: give the port as an option, --${name} ${host} --${option} ${port}`,
+    );
+  }
   if (value !== undefined) return value;
   throw new UsageError(`"--${name}" is missing: give NAMESPACE/POD, a container, hostendpoint/NAME or an address`);
 }

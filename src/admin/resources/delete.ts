@@ -61,7 +61,7 @@ export const deleteCommand: Command = {
     return withDatastore(context, given, async (store) => {
       const work = surroundingsOf(given, { store, context });
       const all = await search(store);
-      if (all.length === 0) reportNothingFound(context);
+      if (all.length === 0) await reportNothingFound(context, store);
       return withPolicyNotes(work.store, { context, given, kinds: new Set(all.map(({ kind }) => kind)) }, (noted) =>
         forEachResource(context, given, {
           all,

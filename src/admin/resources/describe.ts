@@ -55,7 +55,7 @@ export const describeCommand: Command = {
         context.stdout(
           described.map(({ resource, related }) => formatDescribed(resource, related, context)).join("\n"),
         );
-      if (found.length === 0 && failures.length === 0) reportNothingFound(context);
+      if (found.length === 0 && failures.length === 0) await reportNothingFound(context, store);
       for (const failure of failures) reportError(context, failure);
       return failures.length === 0 ? EXIT_OK : EXIT_FAILED;
     });

@@ -36,6 +36,29 @@ async function printed(...args: readonly string[]): Promise<string> {
   return stdout;
 }
 
+describe("get on a terminal of 40 columns", () => {
+  const digits = "0123456789abcdef".repeat(4);
+  const endpoint = { orchestrator: "cni", node: "host1", workload: "web", containerID: digits, endpoint: "eth0" };
+  const policy = { selector: "role == 'web'", types: ["Ingress"] };
+  const labels = { node: "host1", container: "web", labels: { role: "web" } };
+
+  test.each([
+    ["policies", resource("NetworkPolicy", "pages", policy, { namespace: "default" }), ["NAME", "SELECTOR"]],
+    ["containerlabels", resource("ContainerLabels", "web", labels), ["CONTAINER", "LABELS"]],
+    [
+      "wep",
+      resource("WorkloadEndpoint", `host1-cni-${digits}-eth0`, { ...endpoint, ipNetworks: ["10.66.183.1/32"] }),
+      ["WORKLOAD", "NETWORKS"],
+    ],
+  ])("of %s shows what one asks for", async (kind, document, titles) => {
+    expect((await apply(document)).code).toBe(EXIT_OK);
+    const { stdout } = await ctl(["get", kind], { terminalWidth: 40 });
+
+    for (const title of titles) expect(stdout.split("\n")[0]).toContain(title);
+    for (const line of stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(40);
+  });
+});
+
 describe("get", () => {
   test("selects with kubectl's label notation", async () => {
     expect(await printed("pools", "-l", "rack=a", "-o", "name")).toBe("ippool/blue\n");

@@ -92,6 +92,7 @@ export const getCommand: Command = {
       }
       const isSingle = selections.length === 1 && selections[0]?.names.length === 1;
       const kinds = selections.map(({ kind }) => kind);
+      if (found.length === 0 && failures.length === 0 && printer.isTable) await reportNothingFound(context, store);
       return print(context, printer, { kinds, found, failures, isSingle });
     });
   },
@@ -117,7 +118,6 @@ function requireColumns(format: OutputFormat, kinds: readonly AdminKind[]): void
 function print(context: Context, printer: ResourcePrinter, answer: Answer & Found): ExitCode {
   const { found, failures } = answer;
   if (found.length > 0 || (failures.length === 0 && !printer.isTable)) context.stdout(printer.list(answer));
-  if (found.length === 0 && failures.length === 0 && printer.isTable) reportNothingFound(context);
   for (const failure of failures) reportError(context, failure);
   return failures.length === 0 ? EXIT_OK : EXIT_FAILED;
 }

@@ -150,7 +150,7 @@ interface Host {
 }
 
 async function readHost(context: Context): Promise<Host> {
-  const { isPolicyRequired } = await policyRequirement({ ...context, stderr: () => {} });
+  const { isPolicyRequired } = await policyRequirement(context);
   const found = await readThisHost(context).catch(() => undefined);
   return {
     profiles: isPolicyRequired ? "always" : "with a policy",

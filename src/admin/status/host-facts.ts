@@ -49,9 +49,14 @@ export interface HostStatusFacts {
   readonly node: string;
   /** `undefined`: it could not be asked. */
   readonly agent: AgentState | undefined;
-  readonly network: { readonly file: string; readonly config: NetworkConfig } | NoNetwork;
+  /** `skipped`: why other files of its directory cannot be used. */
+  readonly network:
+    | { readonly file: string; readonly config: NetworkConfig; readonly skipped: readonly string[] }
+    | NoNetwork;
   /** `place`: its file or its endpoints. */
   readonly datastore: DatastoreState & { readonly place: string };
+  /** Why a container would get no address, in the words of the plugin. */
+  readonly poolRefusals: readonly string[];
   readonly containers: readonly ContainerState[];
   readonly policies: readonly PolicyState[];
   readonly missingProfiles: readonly MissingProfile[];

@@ -28,7 +28,12 @@ export function hostFindings(facts: HostStatusFacts): readonly StatusFinding[] {
 }
 
 function networkFindings({ network }: HostStatusFacts): readonly StatusFinding[] {
-  if (!("problem" in network)) return [];
+  if (!("problem" in network)) {
+    return network.skipped.map((problem) => {
+      const message = `container runtimes skip a file: ${problem}`;
+      return { state: "warning", subject: "network", message, remedy: `${adminTool} config check` };
+    });
+  }
   const { problem: message, remedy } = network;
   return [{ state: "failed", subject: "network", message, ...(remedy === undefined ? {} : { remedy }) }];
 }
@@ -59,10 +64,13 @@ function recordFindings(facts: HostStatusFacts): readonly StatusFinding[] {
   ];
 }
 
-function poolFindings({ datastore, network }: HostStatusFacts): readonly StatusFinding[] {
+function poolFindings({ datastore, network, poolRefusals }: HostStatusFacts): readonly StatusFinding[] {
   const usable = datastore.pools.filter(({ disabled }) => !disabled);
   const isNeeded = "config" in network && network.config.ipam.type === identity.ipamType;
-  if (usable.length > 0 || !isNeeded) return usable.flatMap(poolFinding);
+  if (usable.length > 0 || !isNeeded) {
+    const refused = poolRefusals.map((message): StatusFinding => ({ state: "failed", subject: "IP pools", message }));
+    return [...refused, ...usable.flatMap(poolFinding)];
+  }
   const message = "there is no enabled IP pool: containers get no address";
   const [disabled] = datastore.pools;
   const remedy = disabled === undefined ? createPoolCommand(4) : enablePoolCommand(disabled.name);
@@ -99,13 +107,14 @@ export function hostStatusText(facts: HostStatusFacts, findings: readonly Status
     `Node agent:  ${agentText(facts)}\n`,
     `Datastore:   ${datastore.kind}${place}\n`,
     `Versions:    ${adminTool} ${toolVersion}\n`,
-    section(["POOL", "CIDR", "SIZE", "USED", "FREE", "STATE"], poolRows(facts), page),
+    section(["POOL", "CIDR", "SIZE", "USED", "FREE", "STATE"], poolRows(facts), page, ["SIZE", "CIDR"]),
     section(
       ["CONTAINER", "NETWORK", "ADDRESSES", "INTERFACE", "POLICIES"],
       facts.containers.map(({ name, network: own, addresses, interfaceName, policies }) => [
         ...[name, own, addresses.join(","), interfaceName, String(policies.length)],
       ]),
       page,
+      ["INTERFACE", "NETWORK"],
     ),
     section(
       ["POLICY", "TIER", "SELECTS"],

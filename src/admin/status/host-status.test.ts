@@ -12,11 +12,14 @@ import type { HostFacts } from "../node/host-facts.ts";
 const { product, ipamType, labelPrefix, nodeAgent, adminTool } = identity;
 const CONFIG_FILE = "/etc/cni/net.d/10-pods.conf";
 
+const EXAMPLE = `/usr/share/${product}/10-${product}-embedded.conflist`;
+
 function config(more: object): string {
   return JSON.stringify({ name: "pods", cniVersion: "1.0.0", type: product, ipam: { type: ipamType }, ...more });
 }
 
-const EMBEDDED = config({ datastore_type: "embedded", datastore_path: import.meta.path });
+const DATASTORE = { datastore_type: "embedded", datastore_path: import.meta.path };
+const EMBEDDED = config(DATASTORE);
 
 function put(plural: string, kind: string, name: string, spec: object, more: object = {}): Change {
   const value = JSON.stringify({ apiVersion: API_VERSION, kind, metadata: { name, ...more }, spec });
@@ -60,9 +63,9 @@ test("status reports an unreadable network config once", async () => {
     return path === CONFIG_FILE ? EMBEDDED : "";
   };
 
-  const { stderr } = await status({ files, readFile });
+  const { stdout, stderr } = await status({ files, readFile });
 
-  expect(stderr.match(/Cannot read network config/g)).toHaveLength(1);
+  expect(`${stdout}${stderr}`.match(/Cannot (?:read|use) .*conf/g)).toHaveLength(1);
 });
 
 describe("status of a host without Kubernetes", () => {
@@ -126,9 +129,27 @@ describe("status of a host without Kubernetes", () => {
       "a network config that cannot be used",
       { files: { [CONFIG_FILE]: config({ datastore_type: "nonsense" }) } },
       [],
-      ["failed: network: Cannot use network config", "Datastore:   unknown\n"],
+      [`failed: network: Cannot use ${CONFIG_FILE}:1:`, "Datastore:   unknown\n"],
+    ],
+    [
+      "a network config that is not JSON",
+      { files: { [CONFIG_FILE]: '{\n  "name": "pods"\n  "type": "x"\n}' }, env: { KUBECONFIG: "/k" } },
+      [],
+      [`failed: network: Cannot use ${CONFIG_FILE}:3:3: not valid JSON`],
     ],
     ["a host without a network", { files: {} }, [], ['no network config in /etc/cni/net.d runs the plugin "']],
+    [
+      "a host without a network, where an example is installed",
+      { files: { [EXAMPLE]: EMBEDDED } },
+      [],
+      [`  what to do: cp ${EXAMPLE} /etc/cni/net.d/, then run: `],
+    ],
+    [
+      "an embedded datastore that is missing",
+      { files: { [CONFIG_FILE]: config({ datastore_type: "embedded", datastore_path: "/no/such.sqlite" }) } },
+      [],
+      ["Datastore:   embedded (/no/such.sqlite)\n", "the file does not exist"],
+    ],
     [
       "a disabled pool",
       {},
@@ -146,6 +167,21 @@ describe("status of a host without Kubernetes", () => {
         policy("db", "role == 'other'"),
       ],
       ['failed: profiles: profile "gone" does not exist, so db, web have only what policies allow\n'],
+    ],
+    [
+      "pools that select other nodes",
+      {},
+      [poolChange("blue", "10.0.0.0/24", { nodeSelector: "has(vmm)" })],
+      [
+        'failed: IP pools: Cannot assign an IPv4 address: no enabled IPv4 pool selects node "here"',
+        "pools: blue 10.0.0.0/24 (of nodes has(vmm)); label node",
+      ],
+    ],
+    [
+      "a pool that the network config names and nobody has created",
+      { files: { [CONFIG_FILE]: config({ ...DATASTORE, ipam: { type: ipamType, ipv4_pools: ["red"] } }) } },
+      [],
+      ['failed: IP pools: Cannot use pool "red": no such pool'],
     ],
     [
       "an unreadable policy",
@@ -177,6 +213,22 @@ describe("status of a host without Kubernetes", () => {
 
     expect(stdout).toContain(`warning: ${nodeAgent}: policy "x" denies\n  what to do: ${adminTool} node status\n`);
     expect(stdout).toContain("what it knows of the datastore is old: no route");
+    expect(code).toBe(EXIT_OK);
+  });
+
+  test("shows the policies of a container also on a terminal of 40 columns", async () => {
+    await seed(store, container("db", "here", "10.0.0.1"), policy("db", "role == 'db'"));
+    const { stdout } = await status({ terminalWidth: 40 });
+
+    expect(stdout).toMatch(/^CONTAINER .*POLICIES …$/m);
+    expect(stdout).toMatch(/^POOL .*USED +FREE/m);
+  });
+
+  test("warns of a damaged file beside the network config", async () => {
+    const damaged = "/etc/cni/net.d/20-back.conflist";
+    const { code, stdout } = await status({ files: { [CONFIG_FILE]: EMBEDDED, [damaged]: '{ "name": }' } });
+
+    expect(stdout).toContain(`warning: network: container runtimes skip a file: Cannot use ${damaged}:1:11: `);
     expect(code).toBe(EXIT_OK);
   });
 

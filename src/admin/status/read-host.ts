@@ -1,16 +1,20 @@
 /** Reads what `status` reports about one host: from the host itself, and from the datastore of its network. */
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
-import { findInstalledNetwork } from "../../config/installed-network.ts";
-import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
+import { findInstalledNetwork, networkConfigDirectory } from "../../config/installed-network.ts";
+import { installedListName } from "../../config/installed-network-list.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
+import type { ReadEach } from "../../datastore/read-each.ts";
 import type { KnownStatus } from "../../datastore/replica/status-file.ts";
 import { describeFailure } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { choosePools, type Pool } from "../../ipam/pools.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { redact } from "../../redaction.ts";
 import type { Context, Given } from "../command.ts";
-import { withDatastore } from "../datastore/open.ts";
+import { choiceOf, withExisting } from "../datastore/open.ts";
 import { findIpamProblems } from "../ipam/check.ts";
+import { findPools } from "../ipam/pools.ts";
 import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
 import { checkFacts, circumstancesOf } from "../node/check.ts";
 import { nodeOrHostName } from "../node/node-name.ts";
@@ -31,6 +35,7 @@ export async function readHostStatus(context: Context, given: Given): Promise<Ho
     ...{ toolVersion: context.version, hostName, node, network },
     ...host,
     datastore: records.datastore,
+    poolRefusals: "config" in network && policy !== undefined ? poolRefusals(network.config, records, node) : [],
     containers: policy === undefined ? [] : containerStates(policy.resources, node),
     policies: policy === undefined ? [] : policyStates(policy.resources, node),
     missingProfiles: policy === undefined ? [] : profilesMissing(policy.resources, node),
@@ -44,18 +49,53 @@ const { adminTool } = identity;
 async function readNetwork(context: Context): Promise<HostStatusFacts["network"]> {
   try {
     const installed = await findInstalledNetwork(context);
-    if (installed !== undefined) return { file: installed.file, config: installed.decoded.config };
+    if (installed !== undefined) {
+      return { file: installed.file, config: installed.decoded.config, skipped: installed.skipped };
+    }
+    const directory = networkConfigDirectory(context);
+    const example = await findExample(context);
+    const start = example === undefined ? "write one" : `cp ${example} ${directory}/`;
     return {
-      problem: `no network config in ${NETWORK_CONFIG_DIRECTORY} runs the plugin "${identity.product}"`,
-      remedy: `write one, then run: ${adminTool} config check FILE; for a cluster: ${adminTool} status --kubeconfig FILE`,
+      problem: `no network config in ${directory} runs the plugin "${identity.product}"`,
+      remedy: `${start}, then run: ${adminTool} config check; for a cluster: ${adminTool} status --kubeconfig FILE`,
     };
   } catch (failure) {
     return { problem: describeFailure(failure) };
   }
 }
 
+/** Where a package and `make install` put the example for one host; `undefined` if it is not there. */
+async function findExample({ listFolder }: Pick<Context, "listFolder">): Promise<string | undefined> {
+  const name = installedListName("embedded", identity);
+  for (const directory of ["/usr/share", "/usr/local/share"].map((share) => `${share}/${identity.product}`)) {
+    const names = await listFolder(directory).catch(() => undefined);
+    if (names?.includes(name)) return `${directory}/${name}`;
+  }
+  return undefined;
+}
+
+/** As an ADD on this node chooses among the pools; those that a container asks for are not known. */
+function poolRefusals({ ipam }: NetworkConfig, { pools, policy }: Records, node: string): readonly string[] {
+  if (ipam.type !== identity.ipamType || pools === undefined) return [];
+  const labels = policy?.nodes.find(({ metadata }) => metadata.name === node)?.metadata.labels ?? {};
+  const wish = { unreadable: pools.unreadable, intendedUse: "Workload", node, labels };
+  const wishes = [
+    ...(ipam.assignIpv4 ? [{ ...wish, family: 4 as const, asked: ipam.ipv4Pools }] : []),
+    ...(ipam.assignIpv6 ? [{ ...wish, family: 6 as const, asked: ipam.ipv6Pools }] : []),
+  ];
+  return wishes.flatMap((each) => {
+    try {
+      choosePools(pools.readable, each);
+      return [];
+    } catch (failure) {
+      return [describeFailure(failure)];
+    }
+  });
+}
+
 interface Records {
   readonly datastore: HostStatusFacts["datastore"];
+  readonly pools?: ReadEach<Pool>;
   readonly policy?: ReadPolicy;
   readonly ipam: HostStatusFacts["ipam"];
 }
@@ -68,11 +108,11 @@ async function readRecords(context: Context, given: Given): Promise<Records> {
   let place = "";
   let state: DatastoreState = { kind: "unknown", pools: [], agents: [] };
   try {
-    return await withDatastore(context, given, async (store, settings) => {
-      place = placeOf(settings);
-      state = { ...state, kind: settings.kind };
-      return await readAll(store, { context, given, settings });
-    });
+    const choice = await choiceOf(context, given);
+    const { settings } = choice;
+    place = placeOf(settings);
+    state = { ...state, kind: settings.kind };
+    return await withExisting(choice, context, (store) => readAll(store, { context, given, settings }));
   } catch (failure) {
     context.signal.throwIfAborted();
     return { datastore: { ...state, place, problem: redact(describeFailure(failure)) }, ipam: [] };
@@ -87,7 +127,7 @@ async function readAll(
   const state = await readDatastoreState(store, settings.kind);
   const policy = await readPolicy(store);
   const ipam = await findIpamProblems(store, { ...sources, isEmbedded: settings.kind === "embedded" });
-  return { datastore: { ...state, place: placeOf(settings) }, policy, ipam };
+  return { datastore: { ...state, place: placeOf(settings) }, pools: await findPools(store), policy, ipam };
 }
 
 function placeOf(settings: DatastoreSettings): string {
