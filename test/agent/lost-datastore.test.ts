@@ -13,6 +13,7 @@ import { askTcp, serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { failureOf, openPluginSite, type PluginSite } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
+import { builtProgram } from "../support/run-plugin.ts";
 import { type Agent, startAgent } from "./agent.ts";
 
 const { policyTable, natTable } = identity;
@@ -53,6 +54,8 @@ for (const { kind, problem } of STORES) {
       agent = await startAgent(site.host);
       await pollUntil(() => agent.log().includes(NO_POLICY), "the agent to know the policies");
       records = await site.store.list();
+      const { stdout } = await site.host.run([builtProgram(identity.adminTool), "node", "check"]);
+      expect(stdout).not.toContain("does not know");
     });
     afterAll(() => site?.[Symbol.asyncDispose]());
 
@@ -98,6 +101,14 @@ for (const { kind, problem } of STORES) {
       await pollUntil(() => agent.log().includes(RULES_STAY), "the agent to know that there is no policy");
       expect(await table(natTable)).toContain("10.50.0.0/16");
       expect(await table(policyTable)).toBe("");
+
+      for (const command of ["node check", "status"]) {
+        const { code, stdout } = await site.host.run([builtProgram(identity.adminTool), ...command.split(" ")]);
+        expect([code, stdout]).toEqual([
+          1,
+          expect.stringContaining("2 containers run here that the datastore does not know"),
+        ]);
+      }
 
       await untilCompared();
       expect(await ask()).toStartWith("web ");

@@ -45,6 +45,7 @@ beforeEach(async () => {
   await seed(store, poolChange("blue", "10.0.0.0/24"), nodeChange("here"));
 });
 
+const LINK = { reversePath: 1, servesLoopback: false, allowsSources: false, allowedFamilies: [], families: [] };
 const RUNNING: HostFacts = { ...WELL, agent: "running", hasPolicyTable: true };
 
 function status(more: AdminSurroundings = {}, ...args: readonly string[]) {
@@ -78,6 +79,16 @@ describe("status of a host without Kubernetes", () => {
     // Their addresses are not allocated.
     expect(stdout).toContain("failed: addresses: 2 problems of address records, for example: ");
     expect(stdout).toContain(`  what to do: ${adminTool} ipam check\n`);
+    expect(code).toBe(EXIT_FAILED);
+  });
+
+  test("fails if containers run here that the datastore does not know", async () => {
+    const link = { ...LINK, name: "vendlost", alias: "pods/lost1/eth0" };
+    const { code, stdout } = await status({ hostFacts: { ...RUNNING, podLinks: [link] } });
+
+    expect(stdout).toContain(
+      "failed: containers: 1 container runs here that the datastore does not know (lost1): was it lost?",
+    );
     expect(code).toBe(EXIT_FAILED);
   });
 

@@ -12,7 +12,8 @@ import type { Context, Given } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { findIpamProblems } from "../ipam/check.ts";
 import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
-import { checkFacts, circumstancesOf } from "../node/check.ts";
+import { checkFacts, circumstancesOf, readUnknown } from "../node/check.ts";
+import type { HostFacts } from "../node/host-facts.ts";
 import { nodeOrHostName } from "../node/node-name.ts";
 import type { DatastoreState } from "./facts.ts";
 import { containerStates, type HostStatusFacts, policyStates } from "./host-facts.ts";
@@ -26,7 +27,9 @@ export async function readHostStatus(context: Context, given: Given): Promise<Ho
   const records = circumstances.isDatastoreKnown ? await readRecords(context, given) : NO_RECORDS;
   const { policy } = records;
   const demand = policy === undefined ? NO_DEMAND : policyDemand(policy.resources, node);
-  const host = await readHost(context, { ...circumstances, demand });
+  const unknown = ({ podLinks }: Pick<HostFacts, "podLinks">) =>
+    policy === undefined ? [] : readUnknown(context, given, { podLinks, network: circumstances.network });
+  const host = await readHost(context, { ...circumstances, demand }, unknown);
   return {
     ...{ toolVersion: context.version, hostName, node, network },
     ...host,
@@ -105,14 +108,19 @@ function placeOf(settings: DatastoreSettings): string {
 type HostPart = Pick<HostStatusFacts, "agent" | "nodeCheck" | "agentProblems">;
 
 /** Only root may look at the kernel's tables and at the agent's files. */
-async function readHost(context: Context, circumstances: Parameters<typeof checkFacts>[1]): Promise<HostPart> {
+async function readHost(
+  context: Context,
+  circumstances: Omit<Parameters<typeof checkFacts>[1], "unknown">,
+  findUnknown: (facts: HostFacts) => Promise<readonly string[]> | readonly string[],
+): Promise<HostPart> {
   try {
     const facts = await context.readHostFacts();
+    const unknown = await findUnknown(facts);
     const { datastore, policyProblems, routingProblems } = await context.readRoutingFacts();
     const age = datastore === undefined ? [] : ageText(datastore);
     return {
       agent: facts.agent,
-      nodeCheck: checkFacts(facts, circumstances),
+      nodeCheck: checkFacts(facts, { ...circumstances, unknown }),
       agentProblems: facts.agent === "running" ? [...age, ...policyProblems, ...routingProblems] : [],
     };
   } catch (failure) {
