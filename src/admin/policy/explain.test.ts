@@ -3,6 +3,7 @@ import { type AdminRun, runInside } from "../../../test/support/admin-context.ts
 import { seed } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
+import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 
@@ -56,9 +57,39 @@ function explain(words: string): Promise<AdminRun> {
   return runInside(["policy", "explain", ...words.split(" ")], { store, env: EMBEDDED });
 }
 
+/** As podman has it: the name is of the container. */
+function container(name: string, id: string, address: string): Promise<void> {
+  return put(
+    "workloadendpoints",
+    "WorkloadEndpoint",
+    `here-cni-${id}-eth0`,
+    {
+      ...{ orchestrator: "cni", node: "here", workload: name, containerID: id, endpoint: "eth0" },
+      ...{ interfaceName: `x${id}`, profiles: ["kns.default"], ipNetworks: [`${address}/32`] },
+    },
+    { namespace: "default", annotations: { [NETWORK_ANNOTATION]: "pods" } },
+  );
+}
+
 const WEB = "--from default/client --to default/web --ip-version 4 --port 80";
 
 describe("policy explain", () => {
+  test("takes a name for the container that runs, not for one before it whose interface is gone", async () => {
+    await container("page", "old", "10.0.0.8");
+    await container("page", "new", "10.0.0.9");
+    const run = (...marks: readonly string[]) =>
+      runInside("policy explain --from 10.0.0.1 --to page --port 80".split(" "), {
+        ...{ store, env: EMBEDDED, hostName: "here", hostLinks: { marks: new Set(marks) } },
+      });
+    const found = await run("pods/new/eth0");
+
+    expect([found.code, found.stderr]).toEqual([EXIT_OK, ""]);
+    expect(found.stdout).toContain("10.0.0.9");
+    expect(found.stdout).not.toContain("10.0.0.8");
+    expect((await run("pods/new/eth0", "pods/old/eth0")).code).toBe(EXIT_USAGE);
+    expect((await run()).code).toBe(EXIT_USAGE);
+  });
+
   test("without policies the profiles of both sides decide", async () => {
     const { code, stdout, stderr } = await explain(WEB);
 

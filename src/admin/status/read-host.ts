@@ -10,6 +10,7 @@ import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { redact } from "../../redaction.ts";
 import type { Context, Given } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
+import { findGone } from "../gone-containers.ts";
 import { findIpamProblems } from "../ipam/check.ts";
 import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
 import { checkFacts, circumstancesOf, readUnknown } from "../node/check.ts";
@@ -27,6 +28,7 @@ export async function readHostStatus(context: Context, given: Given): Promise<Ho
   const records = circumstances.isDatastoreKnown ? await readRecords(context, given) : NO_RECORDS;
   const { policy } = records;
   const demand = policy === undefined ? NO_DEMAND : policyDemand(policy.resources, node);
+  const gone = await findGone(context, policy?.resources.endpoints ?? [], node);
   const unknown = ({ podLinks }: Pick<HostFacts, "podLinks">) =>
     policy === undefined ? [] : readUnknown(context, given, { podLinks, network: circumstances.network });
   const host = await readHost(context, { ...circumstances, demand }, unknown);
@@ -34,7 +36,7 @@ export async function readHostStatus(context: Context, given: Given): Promise<Ho
     ...{ toolVersion: context.version, hostName, node, network },
     ...host,
     datastore: records.datastore,
-    containers: policy === undefined ? [] : containerStates(policy.resources, node),
+    containers: policy === undefined ? [] : containerStates(policy.resources, node, gone),
     policies: policy === undefined ? [] : policyStates(policy.resources, node),
     ipam: records.ipam,
     unreadable: policy?.unreadable ?? [],
