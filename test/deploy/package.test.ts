@@ -282,7 +282,7 @@ test -e ${stateDirectory}
 test ! -e ${logDirectory}
 end_container web
 end_container db
-chroot /tmp/other /tmp/postrm purge
+chroot /tmp/other sh /tmp/postrm purge
 tables | diff /tmp/tables -
 test -e ${runDirectory}
 test ! -e ${stateDirectory}
