@@ -80,7 +80,7 @@ async function readPools(
 ): ReturnType<ConfigHost["readPools"]> {
   try {
     const { settings } = datastoreOf(decoded);
-    await requireFile(settings);
+    await requireFile(settings, context);
     const store = await context.openDatastore(settings);
     const done = new AbortController();
     try {

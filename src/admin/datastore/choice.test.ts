@@ -266,6 +266,25 @@ describe("which datastore", () => {
       expect(found.stderr).toBe(`Using the embedded datastore of network config "${FILE}"\n`);
     });
 
+    test("and containers run that it cannot know: put the copy back before it is created again", async () => {
+      const surroundings = {
+        files: { [FILE]: list(embedded) },
+        hostLinks: { marks: new Set(["pods/c1/eth0", "pods/c1/eth1", "pods/c2/eth0", "other/c3/eth0"]) },
+        store: openMemory(),
+      };
+      const read = await runInside(["get", "ippools"], surroundings);
+      const [first, second] = [
+        await runInside(["datastore", "init"], surroundings),
+        await runInside(["datastore", "init"], surroundings),
+      ];
+      const elsewhere = await runInside(["get", "ippools"], { ...surroundings, hostLinks: {} });
+
+      expect(read.stderr).toContain("2 containers run here: put its copy back;");
+      expect(first.stderr).toContain("note: 2 containers run here that it does not know");
+      expect(second.stderr).not.toContain("containers run");
+      expect(elsewhere.stderr).not.toContain("containers run");
+    });
+
     describe("and exists already, is named on stderr only if it matters", () => {
       const notice = `Using the embedded datastore of network config "${FILE}"\n`;
       const run = async (command: string, openDatastore = async () => openMemory()) => {

@@ -3,11 +3,13 @@ import { reasonOf, unreadableFiles } from "../../config/config-files.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { type KubeAccess, kubeAccess } from "../../config/kube-access.ts";
+import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { PluginError } from "../../errors.ts";
 import { statusAt } from "../../file-status.ts";
 import { identity } from "../../identity.ts";
+import { containerOfMark } from "../../ipam/link-mark.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
@@ -39,7 +41,7 @@ export async function withDatastore<T>(context: Context, given: Given, work: Wor
 
 /** The same, for a choice that was made before. */
 export async function withExisting<T>(choice: DatastoreChoice, context: Context, work: Work<T>): Promise<T> {
-  await requireFile(choice.settings);
+  await requireFile(choice.settings, context);
   return withChosen(choice, context, work);
 }
 
@@ -70,25 +72,46 @@ export async function withNewDatastore<T>(context: Context, given: Given, work: 
 }
 
 /** Opening an embedded datastore creates it, and a misspelt path must not become a new one. */
-export async function requireFile(settings: DatastoreSettings): Promise<void> {
+export async function requireFile(settings: DatastoreSettings, context: Context): Promise<void> {
   if (settings.kind !== "embedded") return;
   try {
     await Bun.file(settings.path).stat();
   } catch (cause) {
-    const { reason, details } = explainAbsence(cause);
+    const { reason, details } = explainAbsence(cause, await containersOfNetwork(context));
     const message = `Cannot open datastore ${quoted(settings.path)}: ${reason}`;
     throw new PluginError("datastore-unavailable", message, { details, cause });
   }
 }
 
 /** Only what is known not to exist is to be created: to others the directory may just be closed. */
-function explainAbsence(cause: unknown): { readonly reason: string; readonly details: string } {
+function explainAbsence(cause: unknown, containers: number): { readonly reason: string; readonly details: string } {
   const code = codeOf(cause);
   if (code === "ENOENT") {
-    return { reason: "the file does not exist", details: `"${identity.adminTool} datastore init" creates it` };
+    const creation = `"${identity.adminTool} datastore init" creates it`;
+    const details =
+      containers === 0 ? creation : `${runningHere(containers)}: put its copy back; ${creation}, but empty`;
+    return { reason: "the file does not exist", details };
   }
   const details = code === "EACCES" ? "run it as root" : "check the path";
   return { reason: reasonOf(cause), details };
+}
+
+/** "3 containers run here" */
+export function runningHere(containers: number): string {
+  return `${counted(containers, "container runs", "containers run")} here`;
+}
+
+/** How many containers of the installed network this host has, as its links show. */
+export async function containersOfNetwork(context: Context): Promise<number> {
+  try {
+    const network = (await findInstalledNetwork(context))?.decoded.config.name;
+    if (network === undefined) return 0;
+    const { marks } = await context.hostLinks();
+    return new Set([...marks].flatMap((mark) => containerOfMark(network, mark) ?? [])).size;
+  } catch {
+    // Only for a hint.
+    return 0;
+  }
 }
 
 function codeOf(cause: unknown): unknown {
@@ -129,7 +152,7 @@ export async function withDatastoreAndMaybeApi<T>(
   work: (store: Datastore, settings: DatastoreSettings, openApi: () => Promise<KubeClient | undefined>) => Promise<T>,
 ): Promise<T> {
   const choice = await choiceOf(context, given, { api: true });
-  await requireFile(choice.settings);
+  await requireFile(choice.settings, context);
   let client: KubeClient | undefined;
   const openApi = async () => {
     const access = client === undefined ? await accessIfConfigured(choice, context) : undefined;

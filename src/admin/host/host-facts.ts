@@ -73,7 +73,7 @@ function readPodLinks(allowed: readonly AllowedSource[]): readonly PodLinkFacts[
 
 /** The larger value of a link and of all links takes effect. */
 function podLinkFacts(
-  { name, index, group }: Link,
+  { name, index, group, alias }: Link,
   allowed: readonly AllowedSource[],
   routes: readonly Route[],
 ): PodLinkFacts {
@@ -84,6 +84,7 @@ function podLinkFacts(
   });
   return {
     name,
+    ...(alias === undefined ? {} : { alias }),
     families: ([4, 6] as const).filter((family) =>
       routed.some(({ destination }) => destination.network.family === family),
     ),

@@ -283,6 +283,66 @@ describe("node check", () => {
       expect(stdout).not.toContain("nothing to enforce");
     });
 
+    describe("containers that run here", () => {
+      const marked = (name: string, alias: string): PodLinkFacts => ({ ...link, name, alias });
+      const [known, unknown] = [marked("vend1", "pods/db1/eth0"), marked("vend2", `pods/${"ab".repeat(32)}/eth0`)];
+      const recorded = put(
+        "workloadendpoints",
+        "WorkloadEndpoint",
+        "here-cni-db1-eth0",
+        {
+          orchestrator: "cni",
+          node: "here",
+          workload: "db",
+          containerID: "db1",
+          endpoint: "eth0",
+          interfaceName: "vend1",
+        },
+        { namespace: "default" },
+      );
+      const check = async (podLinks: readonly PodLinkFacts[], more: Parameters<typeof runInside>[1] = {}) => {
+        const store = openMemory();
+        await seed(store, recorded);
+        const hostFacts = { ...well, podLinks };
+        return runInside(["node", "check"], { files: configured({}), hostName: "here", store, hostFacts, ...more });
+      };
+
+      test("and that the datastore does not know are a failure", async () => {
+        const { code, stdout } = await check([known, unknown]);
+
+        expect(code).toBe(1);
+        expect(stdout).toMatch(/^failed +containers +1 container runs here that .* \(abababababab\): was it lost\?/m);
+      });
+
+      test("are all unknown if the file of the datastore does not exist", async () => {
+        const { stdout } = await check([known, unknown], { files: configured({ datastore_path: ABSENT_FILE }) });
+
+        expect(stdout).toMatch(/^failed +containers +2 containers run here that/m);
+      });
+
+      test("are no failure if all are known, of another network, or cannot be judged", async () => {
+        const refused = () => Promise.reject(new PluginError("datastore-unavailable", "Cannot open it"));
+        const broken = openMemory();
+        await seed(broken, { ...recorded, value: "{" });
+        const results = [
+          await check([known]),
+          await check([known, marked("vend2", "other/c2/eth0"), marked("vend3", "mine")]),
+          await check([known, unknown], { openDatastore: refused }),
+          await check([known, unknown], { store: broken }),
+        ];
+
+        expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+      });
+
+      test("are a warning on Kubernetes, whose kubelet ends them", async () => {
+        const files = configured({ kubernetes: { kubeconfig: "/k" } });
+        const { code, stdout } = await check([known, unknown], { files });
+
+        expect(code).toBe(0);
+        expect(stdout).toMatch(/^warning +containers +1 container runs here .*: their pods are deleted/m);
+      });
+    });
+
     test("works on a node of Kubernetes whose name cannot be read", async () => {
       const kubernetes = { datastore_type: "kubernetes", kubernetes: { kubeconfig: "/k" } };
       const { code, stdout } = await withConfig({ ...kubernetes, nodename_file: ABSENT_FILE }, { agent: "stopped" });

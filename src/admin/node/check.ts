@@ -5,6 +5,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { describeFailure } from "../../errors.ts";
 import { describeDrop, describePartialDrop, remedyOf } from "../../firewall/forward-chains.ts";
 import type { Family } from "../../ip/address.ts";
+import { isMarkOf } from "../../ipam/link-mark.ts";
 import { hasPolicies, readPolicy } from "../../policy/read-resources.ts";
 import { redact } from "../../redaction.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
@@ -16,6 +17,7 @@ import type { Finding } from "./finding.ts";
 import type { HostFacts } from "./host-facts.ts";
 import { nameOfNode, nodeOrHostName } from "./node-name.ts";
 import { ownTableFindings, type SwitchFacts } from "./own-table-findings.ts";
+import { findUnknownContainers, readKnownInterfaces, unknownFindings } from "./unknown-containers.ts";
 
 export const nodeCheck: Command = {
   kind: "command",
@@ -25,8 +27,8 @@ export const nodeCheck: Command = {
     "Runs on the node, as root. Checks IP forwarding, looks for firewall chains that drop forwarded packets, and checks whether",
     "the product's own tables (NAT, floating IPs, spoofing, host ports, policy) and the reverse path filters of pods are in place.",
     "A node agent that no longer runs is a failure, and so is a policy that selects containers of this host, or a profile that closes",
-    "them, while nothing enforces it;",
-    "the datastore is read for that only if this host has no policy table and its network config does not require one.",
+    "them, while nothing enforces it; the policies are read for that only if this host has no policy table and its network config does",
+    "not require one. Containers that run here although the datastore does not know them are a failure too: it may have lost its records.",
     "Reports each problem with the commands that fix it; changes nothing. The exit code is 1 if a check has failed.",
   ].join("\n"),
   needsDatastore: true,
@@ -52,6 +54,7 @@ async function checkNode(context: Context, given: Given): Promise<readonly Findi
   const findings = checkFacts(facts, {
     ...circumstances,
     demand: isDecided ? NO_DEMAND : await readDemand(context, given, facts),
+    unknown: await readUnknown(context, given, { ...facts, network: circumstances.network }),
   });
   return [...findings, ...(await networkFindings(context))];
 }
@@ -62,14 +65,51 @@ async function networkFindings(context: Context): Promise<readonly Finding[]> {
   return problem === undefined ? [] : [{ check: "network config", state: "failed", message: problem }];
 }
 
+/** Those of a datastore that cannot be read are not known either, but that does not mean that it has lost them. */
+export async function readUnknown(
+  context: Context,
+  given: Given,
+  { podLinks, network }: Pick<HostFacts, "podLinks"> & { readonly network: string | undefined },
+): Promise<readonly string[]> {
+  const own = podLinks.filter(({ alias = "" }) => network !== undefined && isMarkOf(network, alias));
+  if (own.length === 0) return [];
+  try {
+    const node = await nameOfNode(context, given);
+    const read = (store: Datastore) => readKnownInterfaces(store, node).then((found) => ({ found }));
+    const records = await withDatastoreIfAny(context, given, read);
+    const interfaces = records === undefined ? NO_INTERFACES : records.found;
+    return await findUnknownContainers(context, own, { network, interfaces });
+  } catch {
+    context.signal.throwIfAborted();
+    return [];
+  }
+}
+
+/** The file of an embedded datastore does not exist. */
+const NO_INTERFACES: ReadonlySet<string> = new Set();
+
 /** All findings about a host. */
-export function checkFacts(facts: HostFacts, circumstances: AgentCircumstances & SwitchFacts): readonly Finding[] {
-  const { allowsFurtherSources } = circumstances;
+export function checkFacts(
+  facts: HostFacts,
+  circumstances: AgentCircumstances & SwitchFacts & UnknownContainers,
+): readonly Finding[] {
+  const { allowsFurtherSources, unknown, podOfNode } = circumstances;
   const switches = allowsFurtherSources === undefined ? {} : { allowsFurtherSources };
-  return [...findingsOf({ ...facts, ...switches }), ...agentFindings(facts, circumstances)];
+  return [
+    ...findingsOf({ ...facts, ...switches }),
+    ...unknownFindings(unknown, podOfNode !== undefined),
+    ...agentFindings(facts, circumstances),
+  ];
+}
+
+interface UnknownContainers {
+  /** The IDs of containers of this host that the datastore does not know. */
+  readonly unknown: readonly string[];
 }
 
 interface Circumstances extends Omit<AgentCircumstances, "demand">, SwitchFacts {
+  /** The name of the installed network. */
+  readonly network?: string;
   /** Otherwise it would be the usual etcd, which nobody has named. */
   readonly isDatastoreKnown: boolean;
 }
@@ -84,6 +124,7 @@ export async function circumstancesOf(context: Context, given: Given): Promise<C
   const { config } = network.decoded;
   return {
     hasNetwork: true,
+    network: config.name,
     isPolicyRequired,
     allowsFurtherSources: config.features.allowedSourcePrefixes,
     isDatastoreKnown: true,

@@ -31,6 +31,8 @@ export type AgentState = "running" | "stopped" | "not used";
 /** The host's end of the link to a pod. */
 export interface PodLinkFacts {
   readonly name: string;
+  /** Names network and container. */
+  readonly alias?: string;
   /** Of the addresses that are routed to the pod. */
   readonly families: readonly Family[];
   /** `rp_filter` that takes effect: 0 off, 1 strict, 2 loose. */

@@ -81,6 +81,20 @@ function explain(words: string, terminalWidth?: number): Promise<AdminRun> {
   return runInside(["policy", "explain", ...words.split(" ")], { store, env: EMBEDDED, terminalWidth });
 }
 
+/** As podman has it: the name is of the container. */
+function namesake(name: string, id: string, address: string): Promise<void> {
+  return put(
+    "workloadendpoints",
+    "WorkloadEndpoint",
+    `here-cni-${id}-eth0`,
+    {
+      ...{ orchestrator: "cni", node: "here", workload: name, containerID: id, endpoint: "eth0" },
+      ...{ interfaceName: `x${id}`, profiles: ["kns.default"], ipNetworks: [`${address}/32`] },
+    },
+    { namespace: "default", annotations: { [NETWORK_ANNOTATION]: "pods" } },
+  );
+}
+
 const WEB = "--from default/client --to default/web --ip-version 4 --port 80";
 
 describe("policy explain", () => {
@@ -100,6 +114,22 @@ describe("policy explain", () => {
         ? "1. NetworkPolicy default/everything-that-the-web-tier-may-receive\n"
         : "1. NetworkPolicy\n              default/everything-that-th\n",
     );
+  });
+
+  test("takes a name for the container that runs, not for one before it whose interface is gone", async () => {
+    await namesake("page", "old", "10.0.0.8");
+    await namesake("page", "new", "10.0.0.9");
+    const run = (...marks: readonly string[]) =>
+      runInside("policy explain --from 10.0.0.1 --to page --port 80".split(" "), {
+        ...{ store, env: EMBEDDED, hostName: "here", hostLinks: { marks: new Set(marks) } },
+      });
+    const found = await run("pods/new/eth0");
+
+    expect([found.code, found.stderr]).toEqual([EXIT_OK, ""]);
+    expect(found.stdout).toContain("10.0.0.9");
+    expect(found.stdout).not.toContain("10.0.0.8");
+    expect((await run("pods/new/eth0", "pods/old/eth0")).code).toBe(EXIT_USAGE);
+    expect((await run()).code).toBe(EXIT_USAGE);
   });
 
   test("without policies the profiles of both sides decide", async () => {

@@ -8,7 +8,9 @@ import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastoreAndMaybeApi } from "../datastore/open.ts";
+import { withoutReplaced } from "../gone-containers.ts";
 import { reportUnreadable } from "../ipam/report-unreadable.ts";
+import { nodeOrHostName } from "../node/node-name.ts";
 import { PACKET_OPTIONS, type PacketShape, packetShape, requestOf, wantedFamily } from "./explain-packet.ts";
 import {
   commonFamilies,
@@ -86,7 +88,8 @@ export const policyExplain: Command = {
     const [shape, request] = [packetShape(given), requestOf(given)];
     return withDatastoreAndMaybeApi(context, given, async (store, _settings, openApi) => {
       const read = await readPolicy(store);
-      const { endpoints, hostEndpoints } = read.resources;
+      const { hostEndpoints } = read.resources;
+      const endpoints = await withoutReplaced(context, read.resources.endpoints, await nodeOrHostName(context, given));
       const known = { endpoints, hostEndpoints, nodes: read.nodes };
       const [source, destination] = [findPeer(from, known), findPeer(to, known)];
       const families = commonFamilies(source, destination, wantedFamily(given));

@@ -3,6 +3,7 @@ import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Unreadable } from "../../datastore/read-each.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { isFinished } from "../../model/finished-pods.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { enforcedPoliciesOf, missingProfiles } from "../../policy/judge/judge.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import type { Finding as IpamFinding } from "../ipam/findings.ts";
@@ -20,6 +21,8 @@ export interface ContainerState {
   readonly interfaceName: string;
   /** Those that select it. */
   readonly policies: readonly string[];
+  /** It has no interface on this host any more. */
+  readonly isGone: boolean;
 }
 
 export interface PolicyState {
@@ -69,7 +72,11 @@ export interface HostStatusFacts {
   readonly agentProblems: readonly string[];
 }
 
-export function containerStates(resources: PolicyResources, node: string): readonly ContainerState[] {
+export function containerStates(
+  resources: PolicyResources,
+  node: string,
+  gone: ReadonlySet<WorkloadEndpoint>,
+): readonly ContainerState[] {
   return resources.endpoints
     .filter((endpoint) => endpoint.spec.node === node && !isFinished(endpoint))
     .map((endpoint) => ({
@@ -78,6 +85,7 @@ export function containerStates(resources: PolicyResources, node: string): reado
       addresses: (endpoint.spec.ipNetworks ?? []).map((text) => text.replace(/\/\d+$/, "")),
       interfaceName: endpoint.spec.interfaceName ?? "",
       policies: policyNames(endpoint, resources),
+      isGone: gone.has(endpoint),
     }));
 }
 

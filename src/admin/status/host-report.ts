@@ -22,6 +22,7 @@ export function hostFindings(facts: HostStatusFacts): readonly StatusFinding[] {
         remedy: `${adminTool} node status`,
       }),
     ),
+    ...goneFindings(facts),
     ...recordFindings(facts),
     ...versionFindings(facts),
   ];
@@ -43,6 +44,23 @@ function checkFindings({ nodeCheck }: HostStatusFacts): readonly StatusFinding[]
   return nodeCheck.flatMap(({ check, state, message, remedy }) =>
     state === "ok" ? [] : [{ state, subject: check, message, ...(remedy === undefined ? {} : { remedy }) }],
   );
+}
+
+/** On this host the missing interface is evidence; the records follow when no ADD can be in progress. */
+function goneFindings({ containers, agent }: HostStatusFacts): readonly StatusFinding[] {
+  const gone = containers.filter(({ isGone }) => isGone);
+  if (gone.length === 0) return [];
+  const [names, addresses] = [gone.map(({ name }) => name), gone.flatMap((each) => each.addresses)];
+  const state = `${listed(names)} ${gone.length === 1 ? "is" : "are"} gone: no interface on this host`;
+  const held = addresses.length === 1 ? "its address" : "their addresses";
+  const subject = "containers";
+  if (agent === "running") {
+    const verb = addresses.length === 1 ? "is" : "are";
+    const message = `${state}; ${held} ${listed(addresses)} ${verb} released within 10 minutes`;
+    return [{ state: "warning", subject, message }];
+  }
+  const message = `${state}; nothing releases ${held} ${listed(addresses)}, since the node agent does not run`;
+  return [{ state: "warning", subject, message, remedy: `${adminTool} ipam gc` }];
 }
 
 function recordFindings(facts: HostStatusFacts): readonly StatusFinding[] {
@@ -110,8 +128,8 @@ export function hostStatusText(facts: HostStatusFacts, findings: readonly Status
     section(["POOL", "CIDR", "SIZE", "USED", "FREE", "STATE"], poolRows(facts), page, ["SIZE", "CIDR"]),
     section(
       ["CONTAINER", "NETWORK", "ADDRESSES", "INTERFACE", "POLICIES"],
-      facts.containers.map(({ name, network: own, addresses, interfaceName, policies }) => [
-        ...[name, own, addresses.join(","), interfaceName, String(policies.length)],
+      facts.containers.map(({ name, network: own, addresses, interfaceName, policies, isGone }) => [
+        ...[name, own, addresses.join(","), isGone ? "gone" : interfaceName, String(policies.length)],
       ]),
       page,
       ["INTERFACE", "NETWORK"],

@@ -5,6 +5,7 @@ import type { Change } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
+import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK } from "../command.ts";
 import type { HostFacts } from "../node/host-facts.ts";
@@ -48,6 +49,7 @@ beforeEach(async () => {
   await seed(store, poolChange("blue", "10.0.0.0/24"), nodeChange("here"), put("profiles", "Profile", "pods", {}));
 });
 
+const LINK = { reversePath: 1, servesLoopback: false, allowsSources: false, allowedFamilies: [], families: [] };
 const RUNNING: HostFacts = { ...WELL, agent: "running", hasPolicyTable: true };
 
 function status(more: AdminSurroundings = {}, ...args: readonly string[]) {
@@ -94,6 +96,43 @@ describe("status of a host without Kubernetes", () => {
     // Their addresses are not allocated.
     expect(stdout).toContain("failed: addresses: 2 problems of address records, for example: ");
     expect(stdout).toContain(`  what to do: ${adminTool} ipam check\n`);
+    expect(code).toBe(EXIT_FAILED);
+  });
+
+  test("names a container without an interface at once, and when its address is released", async () => {
+    const attached = (id: string, address: string) =>
+      put(
+        "workloadendpoints",
+        "WorkloadEndpoint",
+        `here-cni-${id}-eth0`,
+        {
+          ...{ orchestrator: "cni", node: "here", workload: "web", containerID: id, endpoint: "eth0" },
+          ...{ ipNetworks: [`${address}/32`], interfaceName: `vend${id}`, profiles: ["pods"] },
+        },
+        { namespace: "default", annotations: { [NETWORK_ANNOTATION]: "pods" } },
+      );
+    await seed(store, attached("old", "10.0.0.1"), attached("new", "10.0.0.2"));
+    const hostLinks = { marks: new Set(["pods/new/eth0"]) };
+    const { stdout } = await status({ hostLinks });
+    const stopped = await status({ hostLinks, hostFacts: { ...RUNNING, agent: "stopped" } });
+
+    expect(stdout).toMatch(/^web +pods +10\.0\.0\.1 +gone +0$/m);
+    expect(stdout).toMatch(/^web +pods +10\.0\.0\.2 +vendnew +0$/m);
+    expect(stdout).toContain(
+      "warning: containers: web is gone: no interface on this host; its address 10.0.0.1 is released within 10 minutes\n",
+    );
+    expect(stopped.stdout).toContain(`since the node agent does not run\n  what to do: ${adminTool} ipam gc\n`);
+    expect((await status()).stdout).toContain("web, default/web are gone");
+    expect((await status({ hostLinks: { isHostNamespace: false } })).stdout).not.toContain("gone");
+  });
+
+  test("fails if containers run here that the datastore does not know", async () => {
+    const link = { ...LINK, name: "vendlost", alias: "pods/lost1/eth0" };
+    const { code, stdout } = await status({ hostFacts: { ...RUNNING, podLinks: [link] } });
+
+    expect(stdout).toContain(
+      "failed: containers: 1 container runs here that the datastore does not know (lost1): was it lost?",
+    );
     expect(code).toBe(EXIT_FAILED);
   });
 

@@ -13,10 +13,12 @@ import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { redact } from "../../redaction.ts";
 import type { Context, Given } from "../command.ts";
 import { choiceOf, withExisting } from "../datastore/open.ts";
+import { findGone } from "../gone-containers.ts";
 import { findIpamProblems } from "../ipam/check.ts";
 import { findPools } from "../ipam/pools.ts";
 import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
-import { checkFacts, circumstancesOf } from "../node/check.ts";
+import { checkFacts, circumstancesOf, readUnknown } from "../node/check.ts";
+import type { HostFacts } from "../node/host-facts.ts";
 import { nodeOrHostName } from "../node/node-name.ts";
 import type { DatastoreState } from "./facts.ts";
 import { containerStates, type HostStatusFacts, policyStates, profilesMissing } from "./host-facts.ts";
@@ -30,13 +32,16 @@ export async function readHostStatus(context: Context, given: Given): Promise<Ho
   const records = circumstances.isDatastoreKnown ? await readRecords(context, given) : NO_RECORDS;
   const { policy } = records;
   const demand = policy === undefined ? NO_DEMAND : policyDemand(policy.resources, node);
-  const host = await readHost(context, { ...circumstances, demand });
+  const gone = await findGone(context, policy?.resources.endpoints ?? [], node);
+  const unknown = ({ podLinks }: Pick<HostFacts, "podLinks">) =>
+    policy === undefined ? [] : readUnknown(context, given, { podLinks, network: circumstances.network });
+  const host = await readHost(context, { ...circumstances, demand }, unknown);
   return {
     ...{ toolVersion: context.version, hostName, node, network },
     ...host,
     datastore: records.datastore,
     poolRefusals: "config" in network && policy !== undefined ? poolRefusals(network.config, records, node) : [],
-    containers: policy === undefined ? [] : containerStates(policy.resources, node),
+    containers: policy === undefined ? [] : containerStates(policy.resources, node, gone),
     policies: policy === undefined ? [] : policyStates(policy.resources, node),
     missingProfiles: policy === undefined ? [] : profilesMissing(policy.resources, node),
     ipam: records.ipam,
@@ -146,14 +151,19 @@ function placeOf(settings: DatastoreSettings): string {
 type HostPart = Pick<HostStatusFacts, "agent" | "nodeCheck" | "agentProblems">;
 
 /** Only root may look at the kernel's tables and at the agent's files. */
-async function readHost(context: Context, circumstances: Parameters<typeof checkFacts>[1]): Promise<HostPart> {
+async function readHost(
+  context: Context,
+  circumstances: Omit<Parameters<typeof checkFacts>[1], "unknown">,
+  findUnknown: (facts: HostFacts) => Promise<readonly string[]> | readonly string[],
+): Promise<HostPart> {
   try {
     const facts = await context.readHostFacts();
+    const unknown = await findUnknown(facts);
     const { datastore, policyProblems, routingProblems } = await context.readRoutingFacts();
     const age = datastore === undefined ? [] : ageText(datastore);
     return {
       agent: facts.agent,
-      nodeCheck: checkFacts(facts, circumstances),
+      nodeCheck: checkFacts(facts, { ...circumstances, unknown }),
       agentProblems: facts.agent === "running" ? [...age, ...policyProblems, ...routingProblems] : [],
     };
   } catch (failure) {
