@@ -1,7 +1,7 @@
 /** Runs the admin tool inside the test: files are a table, output is text. */
 import type { CniHost } from "../../src/admin/cni-host.ts";
 import type { Context } from "../../src/admin/command.ts";
-import type { HostFacts } from "../../src/admin/node/host-facts.ts";
+import type { AgentFacts, HostFacts } from "../../src/admin/node/host-facts.ts";
 import type { KernelFeatures } from "../../src/admin/node/kernel-features.ts";
 import type { RoutingFacts } from "../../src/admin/node/routing-facts.ts";
 import type { PolicyCounts } from "../../src/admin/policy/chain-interfaces.ts";
@@ -35,7 +35,7 @@ export interface AdminSurroundings {
   readonly runProgram?: Context["runProgram"];
   readonly writeArchive?: Context["writeArchive"];
   readonly kernelFeatures?: KernelFeatures;
-  readonly isAgentRunning?: boolean;
+  readonly agentFacts?: AgentFacts;
   readonly routingFacts?: RoutingFacts;
   readonly restoreTables?: Context["restoreTables"];
   readonly forgetConnections?: Context["forgetConnections"];
@@ -138,7 +138,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     runProgram: surroundings.runProgram ?? (async () => undefined),
     writeArchive: surroundings.writeArchive ?? (async () => {}),
     readKernelFeatures: async () => surroundings.kernelFeatures ?? { release: "6.1.0", features: [] },
-    isAgentRunning: async () => surroundings.isAgentRunning ?? false,
+    readAgentFacts: async () => surroundings.agentFacts ?? { agent: "not used", hasPolicyTable: false },
     readRoutingFacts: async () => surroundings.routingFacts ?? WITHOUT_ROUTES,
     readPolicyCounts: async () => surroundings.policyCounts,
     openDropLog: surroundings.openDropLog ?? (async () => undefined),

@@ -25,7 +25,7 @@ export const nodeCheck: Command = {
     "Runs on the node, as root. Checks IP forwarding, looks for firewall chains that drop forwarded packets, and checks whether",
     "the product's own tables (NAT, floating IPs, spoofing, host ports, policy) and the reverse path filters of pods are in place.",
     "A node agent that no longer runs is a failure, and so is a policy that selects containers of this host, or a profile that closes",
-    "them, while nothing enforces it;",
+    "them, while nothing enforces it; rules that an agent left behind do not follow changes, which is a warning;",
     "the datastore is read for that only if this host has no policy table and its network config does not require one.",
     "Reports each problem with the commands that fix it; changes nothing. The exit code is 1 if a check has failed.",
   ].join("\n"),

@@ -22,6 +22,7 @@ import {
 } from "./explain-peer.ts";
 import { type ExplainedFamily, type ExplainedTarget, explanationText } from "./explain-text.ts";
 import { followDestination, isHere, isLoopback, masqueradedBy, nodeOfPlace } from "./follow-nat.ts";
+import { readUnenforced, type Unenforced } from "./local-enforcement.ts";
 import { type NatFacts, readNatFacts, readThisHost, type ThisHost } from "./nat-facts.ts";
 
 export const policyExplain: Command = {
@@ -39,7 +40,8 @@ export const policyExplain: Command = {
     "A destination that a published port of this host, a host port of a pod, a Service or a floating IP leads to a workload is followed there.",
     "Published ports of other hosts are not known here. An address that is not that of a workload or a node is outside the network: no policy",
     "applies on its side.",
-    "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs.",
+    "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs. If the one of this host",
+    "does not run, a note says so.",
   ].join("\n"),
   options: [
     {
@@ -91,7 +93,8 @@ export const policyExplain: Command = {
       const isWorkload = destination.places.every(({ endpoint }) => endpoint !== undefined);
       const facts = isWorkload ? NO_NAT : await readNatFacts(store, openApi);
       const here = await readThisHost(context);
-      const question = { source, destination, shape, request, read, facts, here };
+      const unenforced = await readUnenforced(context, given);
+      const question = { source, destination, shape, request, read, facts, here, unenforced };
       const explainAll = (asked: Question) => families.flatMap((family) => explainFamily(family, asked));
       const explained = explainAll(question);
       const hasPolicies = read.resources.networkPolicies.length + read.resources.globalNetworkPolicies.length > 0;
@@ -124,6 +127,7 @@ interface Question {
   readonly read: ReadPolicy;
   readonly here: ThisHost;
   readonly facts: NatFacts;
+  readonly unenforced: Unenforced | undefined;
   readonly enforcement?: Enforcement;
 }
 
@@ -182,7 +186,7 @@ type Sent = Pick<ExplainedFamily, "from" | "to" | "packet" | "note"> & { readonl
 function explainSent(
   { isToLoopback, ...sent }: Sent,
   target: ExplainedTarget | undefined,
-  { request, read, facts, enforcement }: Question,
+  { request, read, facts, enforcement, unenforced }: Question,
 ): ExplainedFamily {
   const { from, to, packet } = sent;
   const arriving = target === undefined ? packet : rewritten(packet, target);
@@ -210,8 +214,14 @@ function explainSent(
     read.resources,
   );
   const unenforcedNote = sides.some(({ isUnenforced }) => isUnenforced === true) ? enforcement?.note : undefined;
+  const isJudgedHere = sides.some(
+    ({ isUnenforced, hostEndpoint, direction }) =>
+      isUnenforced !== true &&
+      unenforced?.node === (hostEndpoint?.node ?? (direction === "egress" ? from : place).endpoint?.spec.node),
+  );
+  const localNote = isJudgedHere ? unenforced?.note : undefined;
   return {
-    ...{ ...sent, request, verdict, sides, ...noteOf(sent.note, hidingNote(target), unenforcedNote) },
+    ...{ ...sent, request, verdict, sides, ...noteOf(sent.note, hidingNote(target), unenforcedNote, localNote) },
     ...(target === undefined ? {} : { target }),
     ...(pool === undefined ? {} : { masqueradedBy: pool }),
   };

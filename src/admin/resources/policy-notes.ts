@@ -34,13 +34,14 @@ import {
   type ProfilesCount,
   policyEffects,
 } from "../../policy/judge/policy-effects.ts";
-import type { AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
+import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { paintStderr } from "../paint.ts";
 import { titleOf } from "../policy/explain-peer.ts";
+import { readUnenforced, type Unenforced } from "../policy/local-enforcement.ts";
 import { readThisHost } from "../policy/nat-facts.ts";
 import { printable } from "../printable.ts";
 import { isDryRun } from "./dry-run.ts";
@@ -74,7 +75,7 @@ export async function withPolicyNotes<T>(
     return await work(recording.store());
   } finally {
     const run = isDryRun(given) ? " (dry run)" : "";
-    for (const note of await recording.notes(context))
+    for (const note of await recording.notes(context, given))
       context.stderr(`${paintStderr(context).yellow("note:")} ${printable(note)}${run}\n`);
   }
 }
@@ -86,11 +87,11 @@ class Recording {
 
   constructor(private readonly target: Datastore) {}
 
-  async notes(context: Context): Promise<readonly string[]> {
+  async notes(context: Context, given: Given): Promise<readonly string[]> {
     if (this.before === undefined || this.written.size === 0) return [];
     try {
       if ("reason" in this.before) return [unknownNote(this.before)];
-      return policyNotes(this.before, this.written, await readHost(context));
+      return policyNotes(this.before, this.written, await readHost(context, given));
     } catch (failure) {
       // The work is done: its result counts.
       return [unknownNote({ reason: describeFailure(failure) })];
@@ -147,9 +148,10 @@ interface Host {
   readonly profiles: ProfilesCount;
   /** Addresses of containers with published ports; `undefined`: not known. */
   readonly publishing: ReadonlySet<string> | undefined;
+  readonly unenforced: Unenforced | undefined;
 }
 
-async function readHost(context: Context): Promise<Host> {
+async function readHost(context: Context, given: Given): Promise<Host> {
   const { isPolicyRequired } = await policyRequirement({ ...context, stderr: () => {} });
   const found = await readThisHost(context).catch(() => undefined);
   return {
@@ -158,6 +160,7 @@ async function readHost(context: Context): Promise<Host> {
       found === undefined || found.unreadPorts !== undefined
         ? undefined
         : new Set(found.hostPorts.map(({ address }) => formatAddress(address))),
+    unenforced: await readUnenforced(context, given),
   };
 }
 
@@ -167,12 +170,17 @@ function policyNotes(before: ReadPolicy, written: WrittenRecords, host: Host): r
   const policies: readonly AnyPolicy[] = [...after.networkPolicies, ...after.globalNetworkPolicies].filter(isNew);
   const effects = policyEffects(before.resources, after, host.profiles);
   const nodes = nodeNames(before, written);
+  const early = changedBeforeRouting(before.resources, after);
+  const changed: readonly AnyEndpoint[] = [...effects.map(({ endpoint }) => endpoint), ...early];
+  const { unenforced } = host;
+  const isChangedHere = changed.some(({ spec }) => spec.node === unenforced?.node);
   return [
     ...idleNotes(policies, after),
     ...after.hostEndpoints.filter(isNew).flatMap((endpoint) => unknownNodeNotes(endpoint, nodes)),
     ...workloadNotes(effects),
     ...hostNotes(effects, before),
-    ...changedBeforeRouting(before.resources, after).map((endpoint) => earlyNote(endpoint, after, host)),
+    ...early.map((endpoint) => earlyNote(endpoint, after, host)),
+    ...(unenforced !== undefined && isChangedHere ? [unenforced.note] : []),
   ];
 }
 

@@ -113,7 +113,7 @@ describe("status of a host without Kubernetes", () => {
       [
         "failed: node agent: not running",
         "failed: network policy: policies select 1 container of this host (db), and nothing enforces them",
-        `  what to do: systemctl start ${nodeAgent}`,
+        `  what to do: systemctl enable --now ${nodeAgent}`,
       ],
     ],
     [
