@@ -115,6 +115,8 @@ export interface Context {
   /** The smallest MTU of the links to other hosts; `undefined` if there is none. */
   uplinkMtu(): Promise<number | undefined>;
   hostAddresses(): Promise<readonly HostAddress[]>;
+  /** All links of this host, also those of pods and tunnels. */
+  linkNames(): Promise<readonly string[]>;
   /** Ports of this host that running containers have. */
   publishedPorts(): Promise<RunningOwners>;
   /** The source address of packets to an address or a name; `undefined` if there is no route, or no such name. */

@@ -64,6 +64,7 @@ export async function run(args: readonly string[]): Promise<number> {
     findProgram: (name) => findProgram(name, environment),
     uplinkMtu: async () => (await import("../linux/rtnetlink/uplink-mtu.ts")).uplinkMtu(await ownSockets()),
     hostAddresses: async () => (await import("../linux/rtnetlink/host-addresses.ts")).hostAddresses(await ownSockets()),
+    linkNames: async () => (await import("../linux/rtnetlink/host-addresses.ts")).linkNames(await ownSockets()),
     publishedPorts: async () => {
       const [{ runningOwners }, folder] = await Promise.all([
         import("../chained/portmap/running-owners.ts"),

@@ -57,6 +57,7 @@ export interface AdminSurroundings {
   readonly replacePrivateFile?: Context["replacePrivateFile"];
   readonly findProgram?: Context["findProgram"];
   readonly hostAddresses?: readonly HostAddress[];
+  readonly linkNames?: readonly string[];
   readonly publishedPorts?: Context["publishedPorts"];
   readonly sourceTowards?: Context["sourceTowards"];
   readonly machineIdentity?: string;
@@ -112,6 +113,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     findProgram: surroundings.findProgram ?? (() => undefined),
     uplinkMtu: async () => surroundings.uplinkMtu,
     hostAddresses: async () => surroundings.hostAddresses ?? [],
+    linkNames: async () => surroundings.linkNames ?? ["eth0"],
     publishedPorts: surroundings.publishedPorts ?? (async () => ({ owners: [], unreadable: [] })),
     sourceTowards: surroundings.sourceTowards ?? (async () => undefined),
     hostLinks: async () => ({

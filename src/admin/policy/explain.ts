@@ -22,7 +22,7 @@ import {
 } from "./explain-peer.ts";
 import { type ExplainedFamily, type ExplainedTarget, explanationText } from "./explain-text.ts";
 import { followDestination, isHere, isLoopback, masqueradedBy, nodeOfPlace } from "./follow-nat.ts";
-import { readUnenforced, type Unenforced } from "./local-enforcement.ts";
+import { type LocalNode, readLocalNode } from "./local-enforcement.ts";
 import { type NatFacts, readNatFacts, readThisHost, type ThisHost } from "./nat-facts.ts";
 
 export const policyExplain: Command = {
@@ -93,8 +93,8 @@ export const policyExplain: Command = {
       const isWorkload = destination.places.every(({ endpoint }) => endpoint !== undefined);
       const facts = isWorkload ? NO_NAT : await readNatFacts(store, openApi);
       const here = await readThisHost(context);
-      const unenforced = await readUnenforced(context, given);
-      const question = { source, destination, shape, request, read, facts, here, unenforced };
+      const local = await readLocalNode(context, given);
+      const question = { source, destination, shape, request, read, facts, here, local };
       const explainAll = (asked: Question) => families.flatMap((family) => explainFamily(family, asked));
       const explained = explainAll(question);
       const hasPolicies = read.resources.networkPolicies.length + read.resources.globalNetworkPolicies.length > 0;
@@ -127,7 +127,7 @@ interface Question {
   readonly read: ReadPolicy;
   readonly here: ThisHost;
   readonly facts: NatFacts;
-  readonly unenforced: Unenforced | undefined;
+  readonly local: LocalNode | undefined;
   readonly enforcement?: Enforcement;
 }
 
@@ -186,7 +186,7 @@ type Sent = Pick<ExplainedFamily, "from" | "to" | "packet" | "note"> & { readonl
 function explainSent(
   { isToLoopback, ...sent }: Sent,
   target: ExplainedTarget | undefined,
-  { request, read, facts, enforcement, unenforced }: Question,
+  { request, read, facts, enforcement, local }: Question,
 ): ExplainedFamily {
   const { from, to, packet } = sent;
   const arriving = target === undefined ? packet : rewritten(packet, target);
@@ -217,9 +217,9 @@ function explainSent(
   const isJudgedHere = sides.some(
     ({ isUnenforced, hostEndpoint, direction }) =>
       isUnenforced !== true &&
-      unenforced?.node === (hostEndpoint?.node ?? (direction === "egress" ? from : place).endpoint?.spec.node),
+      local?.name === (hostEndpoint?.node ?? (direction === "egress" ? from : place).endpoint?.spec.node),
   );
-  const localNote = isJudgedHere ? unenforced?.note : undefined;
+  const localNote = isJudgedHere ? local?.unenforced : undefined;
   return {
     ...{ ...sent, request, verdict, sides, ...noteOf(sent.note, hidingNote(target), unenforcedNote, localNote) },
     ...(target === undefined ? {} : { target }),

@@ -8,21 +8,22 @@ import { circumstancesOf } from "../node/check.ts";
 import { nodeOrHostName } from "../node/node-name.ts";
 import { policyResourcesIn } from "./describe-policies.ts";
 
-/** The agent of this host does not run. */
-export interface Unenforced {
-  readonly node: string;
-  readonly note: string;
+/** This host, as a node of the network. */
+export interface LocalNode {
+  readonly name: string;
+  /** Why it does not carry out what policies say: its agent does not run. */
+  readonly unenforced?: string;
 }
 
-/** `undefined`: it runs, this host is not of the network, or it cannot be known. */
-export async function readUnenforced(context: Context, given: Given): Promise<Unenforced | undefined> {
+/** `undefined`: this host is not of the network, or that cannot be known. */
+export async function readLocalNode(context: Context, given: Given): Promise<LocalNode | undefined> {
   try {
     // What is wrong with the network config is reported by those who use it.
     const quiet = { ...context, stderr: () => {} };
     const circumstances = await circumstancesOf(quiet, given);
     if (!circumstances.hasNetwork) return undefined;
-    const note = unenforcedText(await context.readAgentFacts(), circumstances);
-    return note === undefined ? undefined : { node: await nodeOrHostName(quiet, given), note };
+    const unenforced = unenforcedText(await context.readAgentFacts(), circumstances);
+    return { name: await nodeOrHostName(quiet, given), ...(unenforced === undefined ? {} : { unenforced }) };
   } catch {
     context.signal.throwIfAborted();
     return undefined;

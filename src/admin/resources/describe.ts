@@ -6,7 +6,7 @@ import { reportNothingFound } from "../datastore/notice.ts";
 import { withDatastore } from "../datastore/open.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
 import { hanging, stdoutPage } from "../page.ts";
-import { isAppliedAt, readUnenforced, type Unenforced } from "../policy/local-enforcement.ts";
+import { isAppliedAt, type LocalNode, readLocalNode } from "../policy/local-enforcement.ts";
 import { printable } from "../printable.ts";
 import { reportError } from "../report-error.ts";
 import { formatRows } from "../table.ts";
@@ -50,10 +50,10 @@ export const describeCommand: Command = {
       const found = (await withLabels(store, all, given)).filter((each) => isSelected(each, selector));
       const failures = answers.flatMap((answer) => answer.failures);
       const described: Described[] = [];
-      const unenforced = found.some(({ kind }) => POLICY_WORDS.has(kind.kind))
-        ? await readUnenforced(context, given)
+      const local = found.some(({ kind }) => POLICY_WORDS.has(kind.kind))
+        ? await readLocalNode(context, given)
         : undefined;
-      for (const stored of found) described.push(await describe(store, stored, unenforced));
+      for (const stored of found) described.push(await describe(store, stored, local));
       if (wantsJson(given)) context.stdout(`${JSON.stringify({ items: described }, undefined, 2)}\n`);
       else
         context.stdout(
@@ -74,12 +74,12 @@ interface Described {
 async function describe(
   store: Datastore,
   { kind, resource }: Stored,
-  unenforced: Unenforced | undefined,
+  local: LocalNode | undefined,
 ): Promise<Described> {
   const related = (await kind.describe?.(store, resource)) ?? [];
-  if (unenforced === undefined || !POLICY_WORDS.has(kind.kind)) return { resource, related };
-  const isHere = await isAppliedAt(unenforced.node, resource, store);
-  const notes = isHere ? [{ title: "Note", summary: unenforced.note, rows: [] }] : [];
+  if (local?.unenforced === undefined || !POLICY_WORDS.has(kind.kind)) return { resource, related };
+  const isHere = await isAppliedAt(local.name, resource, store);
+  const notes = isHere ? [{ title: "Note", summary: local.unenforced, rows: [] }] : [];
   return { resource, related: [...related, ...notes] };
 }
 

@@ -340,9 +340,67 @@ describe("a host endpoint", () => {
     ]);
   });
 
+  test("of an unknown node closes no host", async () => {
+    expect(await apply(host("newhst"))).toEqual([expect.stringContaining('node "newhst" of hostendpoint/all is not')]);
+    expect(await notesOf("delete hostendpoint all")).toEqual([]);
+  });
+
+  test("with a profile that does not exist says which, and what it may have meant", async () => {
+    expect(await apply(host("newhost", { profiles: [`${identity.product}-defaut-allow`] }))).toEqual([
+      `note: profile "${identity.product}-defaut-allow" of hostendpoint/all is not known; did you mean "${identity.product}-default-allow"?`,
+      expect.stringContaining("note: closes ingress and egress of host newhost"),
+    ]);
+    expect(await apply(host("newhost", { profiles: ["zzz"] }))).toEqual([
+      'note: profile "zzz" of hostendpoint/all is not known',
+    ]);
+    const own = resource("Profile", "zzz", { ingress: [{ action: "Allow" }], egress: [{ action: "Allow" }] });
+    expect(await apply(own, host("newhost", { profiles: ["zzz"] }))).toEqual([
+      "note: opens ingress and egress of host newhost (hostendpoint/all)",
+    ]);
+  });
+
+  test("of an interface that this host does not have says which there are, and closes nothing", async () => {
+    const plugin = { type: identity.product, ipam: { type: identity.ipamType } };
+    const list = { name: "pods", cniVersion: "1.0.0", plugins: [plugin] };
+    const run = async (node: string, interfaceName: string, hostName = "newhost") => {
+      const { stderr } = await runInside(["apply", "-f", "-"], {
+        ...{ store, hostName, linkNames: ["lo", "uplink", "eth1", `${identity.interfacePrefix}0`, "tunl0"] },
+        agentFacts: { agent: "running", hasPolicyTable: true },
+        files: { "/etc/cni/net.d/10.conflist": JSON.stringify(list) },
+        env: { DATASTORE_TYPE: "embedded", DATASTORE_PATH: import.meta.path },
+        stdin: host(node, { interfaceName }),
+      });
+      return stderr.trimEnd();
+    };
+
+    expect(await run("newhost", "uplnk")).toBe(
+      'note: node newhost has no interface "uplnk" (hostendpoint/all): links are uplink, eth1; did you mean "uplink"?',
+    );
+    expect(await run("newhost", "uplink")).toStartWith("note: closes ingress and egress of host newhost");
+    await notesOf("delete hostendpoint all");
+    expect(await run("newhost", "tunl0")).toStartWith("note: closes ingress and egress of host newhost");
+    await notesOf("delete hostendpoint all");
+    expect(await run("newhost", "eth7", "laptop")).toStartWith("note: closes ingress and egress of host newhost");
+  });
+
   test("with the profile that allows everything closes nothing", async () => {
     expect(await apply(host("newhost", { profiles: [`${identity.product}-default-allow`] }))).toEqual([]);
   });
+});
+
+test("a profile of a workload endpoint that does not exist is said", async () => {
+  const endpoint = resource(
+    "WorkloadEndpoint",
+    endpointOf("web"),
+    { ...specOf("web"), profiles: ["pod"] },
+    {
+      ...{ namespace: "default", labels: { [`${identity.labelPrefix}namespace`]: "default" } },
+    },
+  );
+
+  expect(await apply(endpoint)).toContain(
+    `note: profile "pod" of workloadendpoint/default/${endpointOf("web")} is not known; did you mean "pods"?`,
+  );
 });
 
 test("a command does not fail if whom it concerns cannot be read", async () => {

@@ -21,7 +21,6 @@ import {
   PROFILE,
   TIER,
 } from "../../model/kinds.ts";
-import { nearestName } from "../../model/nearest-name.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
@@ -41,10 +40,17 @@ import type { Context, Given } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { paintStderr } from "../paint.ts";
 import { titleOf } from "../policy/explain-peer.ts";
-import { readUnenforced, type Unenforced } from "../policy/local-enforcement.ts";
+import { type LocalNode, readLocalNode } from "../policy/local-enforcement.ts";
 import { readThisHost } from "../policy/nat-facts.ts";
 import { printable } from "../printable.ts";
 import { isDryRun } from "./dry-run.ts";
+import {
+  type NodeLinks,
+  readNodeLinks,
+  unknownInterfaceText,
+  unknownNodeNotes,
+  unknownProfileNotes,
+} from "./name-notes.ts";
 import { referenceText } from "./reference.ts";
 
 /** The kinds whose changes close or open connections, and that are compared. */
@@ -148,19 +154,22 @@ interface Host {
   readonly profiles: ProfilesCount;
   /** Addresses of containers with published ports; `undefined`: not known. */
   readonly publishing: ReadonlySet<string> | undefined;
-  readonly unenforced: Unenforced | undefined;
+  readonly local: LocalNode | undefined;
+  readonly links: NodeLinks | undefined;
 }
 
 async function readHost(context: Context, given: Given): Promise<Host> {
   const { isPolicyRequired } = await policyRequirement({ ...context, stderr: () => {} });
   const found = await readThisHost(context).catch(() => undefined);
+  const local = await readLocalNode(context, given);
   return {
     profiles: isPolicyRequired ? "always" : "with a policy",
     publishing:
       found === undefined || found.unreadPorts !== undefined
         ? undefined
         : new Set(found.hostPorts.map(({ address }) => formatAddress(address))),
-    unenforced: await readUnenforced(context, given),
+    local,
+    links: await readNodeLinks(context, local?.name),
   };
 }
 
@@ -168,19 +177,45 @@ function policyNotes(before: ReadPolicy, written: WrittenRecords, host: Host): r
   const after = withWritten(before.resources, written);
   const isNew = <R extends Resource>(each: R) => written.get(keyOf(each)) !== undefined;
   const policies: readonly AnyPolicy[] = [...after.networkPolicies, ...after.globalNetworkPolicies].filter(isNew);
-  const effects = policyEffects(before.resources, after, host.profiles);
   const nodes = nodeNames(before, written);
+  const { local, links } = host;
+  const effects = effectsBetween(before.resources, after, {
+    ...host,
+    isReal: (endpoint) =>
+      nodes.includes(endpoint.spec.node ?? "") && unknownInterfaceText(endpoint, links) === undefined,
+  });
   const early = changedBeforeRouting(before.resources, after);
   const changed: readonly AnyEndpoint[] = [...effects.map(({ endpoint }) => endpoint), ...early];
-  const { unenforced } = host;
-  const isChangedHere = changed.some(({ spec }) => spec.node === unenforced?.node);
+  const isChangedHere = changed.some(({ spec }) => spec.node === local?.name);
   return [
     ...idleNotes(policies, after),
     ...after.hostEndpoints.filter(isNew).flatMap((endpoint) => unknownNodeNotes(endpoint, nodes)),
+    ...after.hostEndpoints.filter(isNew).flatMap((endpoint) => unknownInterfaceText(endpoint, links) ?? []),
+    ...[...after.endpoints, ...after.hostEndpoints]
+      .filter(isNew)
+      .flatMap((endpoint) => unknownProfileNotes(endpoint, after)),
     ...workloadNotes(effects),
     ...hostNotes(effects, before),
     ...early.map((endpoint) => earlyNote(endpoint, after, host)),
-    ...(unenforced !== undefined && isChangedHere ? [unenforced.note] : []),
+    ...(local?.unenforced !== undefined && isChangedHere ? [local.unenforced] : []),
+  ];
+}
+
+/** Nothing is closed or opened where there is no such node or interface. */
+function effectsBetween(
+  before: PolicyResources,
+  after: PolicyResources,
+  { profiles, isReal }: Pick<Host, "profiles"> & { readonly isReal: (endpoint: HostEndpoint) => boolean },
+): readonly PolicyEffect[] {
+  const all = policyEffects(before, after, profiles);
+  if ([...before.hostEndpoints, ...after.hostEndpoints].every(isReal)) return all;
+  const real = (resources: PolicyResources) => ({
+    ...resources,
+    hostEndpoints: resources.hostEndpoints.filter(isReal),
+  });
+  return [
+    ...all.filter(({ endpoint }) => endpoint.kind === "WorkloadEndpoint"),
+    ...policyEffects(real(before), real(after), profiles).filter(({ endpoint }) => endpoint.kind === "HostEndpoint"),
   ];
 }
 
@@ -229,14 +264,6 @@ function nodeNames({ nodes }: ReadPolicy, written: WrittenRecords): readonly str
     return value === undefined || !key.startsWith(NODE.prefix()) ? [] : NODE.codec.read(value, key).metadata.name;
   });
   return [...before, ...made];
-}
-
-function unknownNodeNotes({ metadata, spec }: HostEndpoint, names: readonly string[]): readonly string[] {
-  if (spec.node === undefined || names.includes(spec.node)) return [];
-  const nearest = nearestName(spec.node, names);
-  const hint = nearest === undefined ? "" : `; did you mean ${quoted(nearest)}?`;
-  const known = names.length === 0 ? "there are none" : `nodes are ${listed(names)}`;
-  return [`node ${quoted(spec.node)} of hostendpoint/${metadata.name} is not known: ${known}${hint}`];
 }
 
 function workloadNotes(effects: readonly PolicyEffect[]): readonly string[] {

@@ -9,6 +9,7 @@ import type { Finding as IpamFinding } from "../ipam/findings.ts";
 import type { Finding as NodeFinding } from "../node/finding.ts";
 import type { AgentState } from "../node/host-facts.ts";
 import { titleOf } from "../policy/explain-peer.ts";
+import { type NodeLinks, unknownInterfaceText } from "../resources/name-notes.ts";
 import { referenceText } from "../resources/reference.ts";
 import type { DatastoreState } from "./facts.ts";
 
@@ -31,6 +32,17 @@ export interface PolicyState {
   readonly hostEndpoints: readonly string[];
 }
 
+export interface HostEndpointState {
+  readonly name: string;
+  /** Its name, `*`, or the expected addresses. */
+  readonly interface: string;
+  readonly profiles: readonly string[];
+  /** Those that select it. */
+  readonly policies: readonly string[];
+  /** What is wrong with its interface, in words. */
+  readonly problem?: string;
+}
+
 /** There is no network config on this host, or it cannot be used. */
 export interface NoNetwork {
   readonly problem: string;
@@ -47,6 +59,7 @@ export interface HostStatusFacts {
   /** `place`: its file or its endpoints. */
   readonly datastore: DatastoreState & { readonly place: string };
   readonly containers: readonly ContainerState[];
+  readonly hostEndpoints: readonly HostEndpointState[];
   readonly policies: readonly PolicyState[];
   /** Those of the check of a node; `problem`: why it could not be checked. */
   readonly nodeCheck: readonly NodeFinding[] | { readonly problem: string };
@@ -88,6 +101,25 @@ export function policyStates(resources: PolicyResources, node: string): readonly
       hostEndpoints: selected(hosts).map(({ endpoint }) => endpoint.metadata.name),
     };
   });
+}
+
+export function hostEndpointStates(
+  resources: PolicyResources,
+  node: string,
+  links: NodeLinks | undefined,
+): readonly HostEndpointState[] {
+  return resources.hostEndpoints
+    .filter(({ spec }) => spec.node === node)
+    .map((endpoint) => {
+      const { interfaceName, expectedIPs = [], profiles = [] } = endpoint.spec;
+      const problem = unknownInterfaceText(endpoint, links);
+      return {
+        name: endpoint.metadata.name,
+        interface: interfaceName ?? expectedIPs.join(","),
+        ...{ profiles, policies: policyNames(endpoint, resources) },
+        ...(problem === undefined ? {} : { problem }),
+      };
+    });
 }
 
 function policyNames(endpoint: AnyEndpoint, resources: PolicyResources): readonly string[] {

@@ -14,8 +14,9 @@ import { findIpamProblems } from "../ipam/check.ts";
 import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
 import { checkFacts, circumstancesOf } from "../node/check.ts";
 import { nodeOrHostName } from "../node/node-name.ts";
+import { readNodeLinks } from "../resources/name-notes.ts";
 import type { DatastoreState } from "./facts.ts";
-import { containerStates, type HostStatusFacts, policyStates } from "./host-facts.ts";
+import { containerStates, type HostStatusFacts, hostEndpointStates, policyStates } from "./host-facts.ts";
 import { readDatastoreState } from "./read-datastore.ts";
 
 export async function readHostStatus(context: Context, given: Given): Promise<HostStatusFacts> {
@@ -27,11 +28,13 @@ export async function readHostStatus(context: Context, given: Given): Promise<Ho
   const { policy } = records;
   const demand = policy === undefined ? NO_DEMAND : policyDemand(policy.resources, node);
   const host = await readHost(context, { ...circumstances, demand });
+  const links = await readNodeLinks(context, node);
   return {
     ...{ toolVersion: context.version, hostName, node, network },
     ...host,
     datastore: records.datastore,
     containers: policy === undefined ? [] : containerStates(policy.resources, node),
+    hostEndpoints: policy === undefined ? [] : hostEndpointStates(policy.resources, node, links),
     policies: policy === undefined ? [] : policyStates(policy.resources, node),
     ipam: records.ipam,
     unreadable: policy?.unreadable ?? [],
