@@ -2,8 +2,9 @@ import { policyRequirement } from "../../config/installed-network.ts";
 import { type Address, type Family, formatAddress } from "../../ip/address.ts";
 import type { Node } from "../../model/node.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
-import { explain } from "../../policy/judge/explain.ts";
+import { explain, type Verdict } from "../../policy/judge/explain.ts";
 import type { Packet, PacketRequest } from "../../policy/judge/packet.ts";
+import { publishedAt, publishedBy } from "../../policy/judge/published-ports.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
@@ -47,12 +48,12 @@ export const policyExplain: Command = {
     {
       name: "from",
       value: "WORKLOAD|HOST|ADDRESS",
-      summary: "Source: NAMESPACE/POD, a container, hostendpoint/NAME or an address",
+      summary: "Source: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address",
     },
     {
       name: "to",
       value: "WORKLOAD|HOST|ADDRESS",
-      summary: "Destination: NAMESPACE/POD, a container, hostendpoint/NAME or an address",
+      summary: "Destination: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address",
     },
     ...PACKET_OPTIONS,
   ],
@@ -87,13 +88,13 @@ export const policyExplain: Command = {
     return withDatastoreAndMaybeApi(context, given, async (store, _settings, openApi) => {
       const read = await readPolicy(store);
       const { endpoints, hostEndpoints } = read.resources;
-      const known = { endpoints, hostEndpoints, nodes: read.nodes };
+      const [here, local] = [await readThisHost(context), await readLocalNode(context, given)];
+      const thisNode = local && { name: local.name, addresses: here.addresses };
+      const known = { endpoints, hostEndpoints, nodes: read.nodes, ...(thisNode === undefined ? {} : { thisNode }) };
       const [source, destination] = [findPeer(from, known), findPeer(to, known)];
       const families = commonFamilies(source, destination, wantedFamily(given));
       const isWorkload = destination.places.every(({ endpoint }) => endpoint !== undefined);
       const facts = isWorkload ? NO_NAT : await readNatFacts(store, openApi);
-      const here = await readThisHost(context);
-      const local = await readLocalNode(context, given);
       const question = { source, destination, shape, request, read, facts, here, local };
       const explainAll = (asked: Question) => families.flatMap((family) => explainFamily(family, asked));
       const explained = explainAll(question);
@@ -116,7 +117,9 @@ export const policyExplain: Command = {
 function requireValue({ values }: Given, name: "from" | "to"): string {
   const value = values.get(name);
   if (value !== undefined) return value;
-  throw new UsageError(`"--${name}" is missing: give NAMESPACE/POD, a container, hostendpoint/NAME or an address`);
+  throw new UsageError(
+    `"--${name}" is missing: give NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address`,
+  );
 }
 
 interface Question {
@@ -149,13 +152,30 @@ function explainFamily(family: Family, question: Question): readonly ExplainedFa
     ? { targets: [] }
     : followDestination(packet, to, { from, endpoints, facts, here });
   const sent = { from, to, packet, isToLoopback, ...noteOf(note) };
-  if (targets.length === 0) return [explainSent(sent, undefined, question)];
+  if (targets.length === 0) {
+    const published = publishedNote(sent, question);
+    return [explainSent({ ...sent, ...noteOf(note, published) }, undefined, question)];
+  }
   const all = targets.map(({ address, ...target }) => {
     const place = placeOf(address, { endpoints, hostEndpoints, nodes: read.nodes });
     return explainSent(sent, { ...target, place }, question);
   });
   return all.length > MOST_TARGETS ? mostTelling(all) : all;
 }
+
+/** Users give the published port of a container as if it were the container's. */
+function publishedNote(sent: Sent, question: Question): string | undefined {
+  const { packet, to } = sent;
+  const { protocol, destinationPort: port } = packet;
+  if (to.endpoint === undefined) return undefined;
+  const meant = publishedAt({ protocol, port }, publishedBy(to.endpoint, question.here.hostPorts));
+  if (meant === undefined) return undefined;
+  const arriving = { ...packet, destinationPort: meant.port };
+  const { verdict } = explainSent({ ...sent, packet: arriving }, undefined, question);
+  return `${titleOf(to.endpoint)} publishes ${port} as ${meant.port}: packets to port ${port} of the host arrive at its port ${meant.port}, which is ${OUTCOMES[verdict]}`;
+}
+
+const OUTCOMES: Readonly<Record<Verdict, string>> = { allow: "allowed", deny: "denied", depends: "not certain" };
 
 /** A few of many backends, those that are denied first. */
 function mostTelling(all: readonly ExplainedFamily[]): readonly ExplainedFamily[] {

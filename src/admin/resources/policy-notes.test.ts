@@ -249,6 +249,28 @@ test.each(["preDNAT", "doNotTrack"])("a policy with %s is said for the hosts tha
   expect(await notesOf("delete globalnetworkpolicy early")).toEqual(expected);
 });
 
+test("a rule with a port of the host that a container publishes as another is said", async () => {
+  await container("http", { role: "http" }, "10.0.0.7");
+  const claim = {
+    ...{ family: 4 as const, protocol: 6, hostPort: 8080, podPort: 80 },
+    ...{ hostAddress: { family: 4 as const, value: 0n }, podAddress: { family: 4 as const, value: 0x0a000007n } },
+  };
+  const owners = [{ owner: { id: new Uint8Array(16), name: "pods/http/eth0" }, ports: [claim] }];
+  const run = async (port: number) => {
+    const rule = { action: "Allow", protocol: "TCP", destination: { ports: [port] } };
+    const { stderr } = await runInside(["apply", "-f", "-"], {
+      ...{ store, publishedPorts: async () => ({ owners, unreadable: [] }) },
+      stdin: policy("http", { selector: "role == 'http'", ingress: [rule] }),
+    });
+    return stderr;
+  };
+
+  expect(await run(8080)).toBe(
+    "note: http publishes 8080 as 80: rules see port 80\nnote: closes ingress of 1 container: http\n",
+  );
+  expect(await run(80)).toBe("note: changes ingress of 1 container: http\n");
+});
+
 describe("a policy that selects nothing", () => {
   test("is said, one by one or as a number", async () => {
     const idle = (name: string) => policy(name, { selector: "role == 'nobody'" });

@@ -7,7 +7,6 @@ import { policyRequirement } from "../../config/installed-network.ts";
 import { counted, listed } from "../../counted.ts";
 import type { Datastore, OrderedChange } from "../../datastore/datastore.ts";
 import { describeFailure } from "../../errors.ts";
-import { formatAddress } from "../../ip/address.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import {
   CONTAINER_LABELS,
@@ -33,6 +32,12 @@ import {
   type ProfilesCount,
   policyEffects,
 } from "../../policy/judge/policy-effects.ts";
+import {
+  type HostPortInRule,
+  hostPortsInRules,
+  publishedBy,
+  type RecordedPort,
+} from "../../policy/judge/published-ports.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { quoted } from "../../quote.ts";
@@ -152,8 +157,8 @@ type WrittenRecords = ReadonlyMap<string, string | undefined>;
 /** What matters of the host that the tool runs on. */
 interface Host {
   readonly profiles: ProfilesCount;
-  /** Addresses of containers with published ports; `undefined`: not known. */
-  readonly publishing: ReadonlySet<string> | undefined;
+  /** `undefined`: not known. */
+  readonly publishedPorts: readonly RecordedPort[] | undefined;
   readonly local: LocalNode | undefined;
   readonly links: NodeLinks | undefined;
 }
@@ -164,10 +169,7 @@ async function readHost(context: Context, given: Given): Promise<Host> {
   const local = await readLocalNode(context, given);
   return {
     profiles: isPolicyRequired ? "always" : "with a policy",
-    publishing:
-      found === undefined || found.unreadPorts !== undefined
-        ? undefined
-        : new Set(found.hostPorts.map(({ address }) => formatAddress(address))),
+    publishedPorts: found === undefined || found.unreadPorts !== undefined ? undefined : found.hostPorts,
     local,
     links: await readNodeLinks(context, local?.name),
   };
@@ -194,6 +196,7 @@ function policyNotes(before: ReadPolicy, written: WrittenRecords, host: Host): r
     ...[...after.endpoints, ...after.hostEndpoints]
       .filter(isNew)
       .flatMap((endpoint) => unknownProfileNotes(endpoint, after)),
+    ...hostPortNotes(hostPortsInRules(policies, after, host.publishedPorts ?? [])),
     ...workloadNotes(effects),
     ...hostNotes(effects, before),
     ...early.map((endpoint) => earlyNote(endpoint, after, host)),
@@ -266,6 +269,19 @@ function nodeNames({ nodes }: ReadPolicy, written: WrittenRecords): readonly str
   return [...before, ...made];
 }
 
+/** Of more containers than that, not each is said. */
+const PUBLISHING = 3;
+
+function hostPortNotes(found: readonly HostPortInRule[]): readonly string[] {
+  const notes = found.map(
+    ({ endpoint, hostPort, port }) => `${titleOf(endpoint)} publishes ${hostPort} as ${port}: rules see port ${port}`,
+  );
+  const all = [...new Set(notes)];
+  const more = all.length - PUBLISHING;
+  const others = more > 0 ? [`${more} more published ports are in rules instead of the port of the container`] : [];
+  return [...all.slice(0, PUBLISHING), ...others];
+}
+
 function workloadNotes(effects: readonly PolicyEffect[]): readonly string[] {
   const workloads = effects.flatMap(({ endpoint, ...rest }) =>
     endpoint.kind === "WorkloadEndpoint" ? [{ ...rest, endpoint }] : [],
@@ -319,15 +335,12 @@ function hostNotes(effects: readonly PolicyEffect[], { configurations }: ReadPol
 }
 
 /** Which packets it means is not compared. */
-function earlyNote({ metadata, spec }: HostEndpoint, { endpoints }: PolicyResources, { publishing }: Host): string {
-  const isPublished = (text: string) => publishing?.has(text.split("/")[0] ?? "") === true;
+function earlyNote({ metadata, spec }: HostEndpoint, { endpoints }: PolicyResources, { publishedPorts }: Host): string {
   const found = endpoints
     .filter((each) => each.spec.node === spec.node)
-    .filter(({ spec: { ports = [], ipNetworks = [] } }) => {
-      return ports.some(({ hostPort }) => hostPort !== undefined && hostPort > 0) || ipNetworks.some(isPublished);
-    });
+    .filter((each) => publishedBy(each, publishedPorts ?? []).length > 0);
   const what = `changes what passes host ${spec.node ?? ""} before routing (hostendpoint/${metadata.name})`;
   if (found.length === 0)
-    return publishing === undefined ? `${what}; which containers there publish ports is not known` : what;
+    return publishedPorts === undefined ? `${what}; which containers there publish ports is not known` : what;
   return `${what}: ${countedWorkloads(found)} there ${found.length === 1 ? "publishes" : "publish"} ports`;
 }
