@@ -1,8 +1,9 @@
-/** Notes about names in what a command writes that stand for nothing: nodes, interfaces and profiles. */
+/** Notes about names in what a command writes that stand for nothing: labels, namespaces, nodes, interfaces and profiles. */
 import { listed } from "../../counted.ts";
 import { isOwnDevice } from "../../linux/rtnetlink/own-devices.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
-import type { AnyEndpoint, PolicyResources } from "../../policy/judge/resources.ts";
+import { type IdleReason, idlePeers, idlePolicies } from "../../policy/judge/idle-selectors.ts";
+import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { type UnknownName, unknownInterface, unknownProfiles, withMeant } from "../../policy/judge/unknown-names.ts";
 import { quoted } from "../../quote.ts";
 import type { Context } from "../command.ts";
@@ -49,6 +50,59 @@ export function unknownProfileNotes(endpoint: AnyEndpoint, resources: PolicyReso
       `profile ${quoted(unknown.name)} of ${referenceText(endpoint, endpoint.metadata)} is not known${hintOf(unknown)}`,
   );
 }
+
+/** Of more policies or peers than that, no reason is given. */
+const EXPLAINED = 3;
+
+export function idleNotes(policies: readonly AnyPolicy[], resources: PolicyResources): readonly string[] {
+  const idle = idlePolicies(policies, resources);
+  if (idle.length > EXPLAINED) {
+    return [
+      `${idle.length} policies select nothing now: ${listed(idle.map(({ policy }) => referenceText(policy, policy.metadata)))}`,
+    ];
+  }
+  return idle.map(({ policy, isForHosts, reason }) => {
+    const hosts = isForHosts ? "with preDNAT or doNotTrack it is about host endpoints only" : "";
+    const words = [hosts, reasonText(reason(), isForHosts ? "none" : "nothing")];
+    return `${referenceText(policy, policy.metadata)} ${idleText(words)}`;
+  });
+}
+
+export function idlePeerNotes(policies: readonly AnyPolicy[], resources: PolicyResources): readonly string[] {
+  const idle = idlePeers(policies, resources);
+  const named = idle.map(({ policy, side, selector, reason }) => {
+    const what = `${side} selector ${quoted(selector)} of ${referenceText(policy, policy.metadata)}`;
+    return [what, reason] as const;
+  });
+  const distinct = new Map(named);
+  if (distinct.size <= EXPLAINED)
+    return Array.from(distinct, ([what, reason]) => `${what} ${idleText([reasonText(reason(), "nothing")])}`);
+  const names = new Set(idle.map(({ policy }) => referenceText(policy, policy.metadata)));
+  return [`${distinct.size} selectors of rules select nothing now, of ${listed([...names])}`];
+}
+
+function idleText(reasons: readonly string[]): string {
+  const given = reasons.filter((each) => each !== "");
+  return `selects nothing now${given.length === 0 ? "" : `: ${given.join(", and ")}`}`;
+}
+
+function reasonText(reason: IdleReason | undefined, nothing: "nothing" | "none"): string {
+  switch (reason?.kind) {
+    case undefined:
+      return "";
+    case "label":
+      return `${nothing} has the label ${quoted(reason.name)}${hintOf(reason)}`;
+    case "value":
+      return `values of ${quoted(reason.label)} are ${listed(reason.values, MOST_VALUES)}${hintOf(reason)}`;
+    case "namespace": {
+      const { name, containers } = reason;
+      const where = containers.length === 0 ? "" : `; those of containers are in ${listed(containers.map(quoted))}`;
+      return `namespace ${quoted(name)} has no endpoint${where}${containers.includes(reason.meant ?? "") ? "" : hintOf(reason)}`;
+    }
+  }
+}
+
+const MOST_VALUES = 5;
 
 function hintOf({ meant }: UnknownName): string {
   return meant === undefined ? "" : `; did you mean ${quoted(meant)}?`;

@@ -273,12 +273,94 @@ test("a rule with a port of the host that a container publishes as another is sa
 
 describe("a policy that selects nothing", () => {
   test("is said, one by one or as a number", async () => {
-    const idle = (name: string) => policy(name, { selector: "role == 'nobody'" });
+    const idle = (name: string) => policy(name, { selector: "role == 'web' && role == 'db'" });
 
     expect(await apply(idle("a"))).toEqual(["note: networkpolicy/default/a selects nothing now"]);
     expect(await apply(...["b", "c", "d", "e"].map(idle))).toEqual([
       "note: 4 policies select nothing now: networkpolicy/default/b, networkpolicy/default/c, networkpolicy/default/d and 1 more",
     ]);
+  });
+
+  const values = 'values of "role" are cache, db, mail, queue, web';
+  test.each([
+    ["role == 'wbe'", `${values}; did you mean "web"?`],
+    ["role == 'Web'", `${values}; did you mean "web"?`],
+    ["role in {'wbe', 'nobody'}", `${values}; did you mean "web"?`],
+    ["role starts with 'zzz'", values],
+    ["has(role) && role == 'nobody'", values],
+    ["rol == 'web'", 'nothing has the label "rol"; did you mean "role"?'],
+    ["!has(role)", undefined],
+    ["role != 'nobody' && !has(role)", undefined],
+  ])("says which word of %p may be misspelt", async (selector, reason) => {
+    expect(await apply(policy("a", { selector }))).toEqual([
+      `note: networkpolicy/default/a selects nothing now${reason === undefined ? "" : `: ${reason}`}`,
+    ]);
+  });
+
+  test("says that its namespace has no endpoint, and where containers are", async () => {
+    const inside = (namespace: string) => resource("NetworkPolicy", "a", { selector: "all()" }, { namespace });
+
+    expect(await apply(inside("prod"))).toEqual([
+      'note: networkpolicy/prod/a selects nothing now: namespace "prod" has no endpoint; those of containers are in "default"',
+    ]);
+    for (const name of ["web", "db", "cache", "queue", "mail"])
+      await notesOf(`delete workloadendpoint ${endpointOf(name)} --force`);
+    await put(
+      "workloadendpoints",
+      "WorkloadEndpoint",
+      "n-k8s-p-eth0",
+      { pod: "p", orchestrator: "k8s", node: "n" },
+      {
+        ...{ namespace: "shop", labels: { [`${identity.labelPrefix}namespace`]: "shop" } },
+      },
+    );
+    expect(await apply(inside("shpo"))).toEqual([
+      'note: networkpolicy/shpo/a selects nothing now: namespace "shpo" has no endpoint; did you mean "shop"?',
+    ]);
+  });
+});
+
+describe("a rule whose peer selects nothing", () => {
+  const from = (selector: string, more: object = {}) => ({ action: "Allow", source: { selector, ...more } });
+  const peer = (...ingress: readonly object[]) => apply(policy("p", { selector: "role == 'db'", ingress }));
+  const closes = "note: closes ingress of 1 container: db";
+
+  test.each([
+    ["role == 'wbe'", 'values of "role" are cache, db, mail, queue, web; did you mean "web"?'],
+    ["rol == 'web'", 'nothing has the label "rol"; did you mean "role"?'],
+  ])("is said, with the word of %p that may be misspelt", async (selector, reason) => {
+    expect(await peer(from("role == 'web'"), from(selector))).toEqual([
+      `note: source selector "${selector}" of networkpolicy/default/p selects nothing now: ${reason}`,
+      closes,
+    ]);
+  });
+
+  test("is said of egress too, and many are counted", async () => {
+    const egress = [{ action: "Deny", destination: { selector: "role == 'wbe'" } }, { action: "Allow" }];
+    expect((await apply(policy("p", { selector: "role == 'db'", egress })))[0]).toStartWith(
+      "note: destination selector \"role == 'wbe'\" of networkpolicy/default/p selects nothing now: values of",
+    );
+    expect(await peer(...["a", "b", "c", "d"].map((value) => from(`role == '${value}'`)))).toContain(
+      "note: 4 selectors of rules select nothing now, of networkpolicy/default/p",
+    );
+  });
+
+  test("is not said of network sets, of other namespaces, and of one that is applied together", async () => {
+    await put(
+      "globalnetworksets",
+      "GlobalNetworkSet",
+      "office",
+      { nets: ["192.0.2.0/24"] },
+      { labels: { at: "office" } },
+    );
+    const set = resource("GlobalNetworkSet", "home", { nets: ["198.51.100.0/24"] }, { labels: { at: "home" } });
+
+    expect(await peer(from("at == 'office'", { namespaceSelector: "global()" }))).toEqual([closes]);
+    const both = policy("p", {
+      ...{ selector: "role == 'db'" },
+      ingress: [from("at == 'home'", { namespaceSelector: "global()" })],
+    });
+    expect(await apply(both, set)).toEqual(["note: changes ingress of 1 container: db"]);
   });
 });
 

@@ -27,7 +27,6 @@ import type { Direction } from "../../policy/effective-rule.ts";
 import { POLICY_KINDS } from "../../policy/inputs.ts";
 import {
   changedBeforeRouting,
-  idlePolicies,
   type PolicyEffect,
   type ProfilesCount,
   policyEffects,
@@ -40,7 +39,6 @@ import {
 } from "../../policy/judge/published-ports.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
-import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { paintStderr } from "../paint.ts";
@@ -50,13 +48,14 @@ import { readThisHost } from "../policy/nat-facts.ts";
 import { printable } from "../printable.ts";
 import { isDryRun } from "./dry-run.ts";
 import {
+  idleNotes,
+  idlePeerNotes,
   type NodeLinks,
   readNodeLinks,
   unknownInterfaceText,
   unknownNodeNotes,
   unknownProfileNotes,
 } from "./name-notes.ts";
-import { referenceText } from "./reference.ts";
 
 /** The kinds whose changes close or open connections, and that are compared. */
 const KINDS = {
@@ -191,6 +190,7 @@ function policyNotes(before: ReadPolicy, written: WrittenRecords, host: Host): r
   const isChangedHere = changed.some(({ spec }) => spec.node === local?.name);
   return [
     ...idleNotes(policies, after),
+    ...idlePeerNotes(policies, after),
     ...after.hostEndpoints.filter(isNew).flatMap((endpoint) => unknownNodeNotes(endpoint, nodes)),
     ...after.hostEndpoints.filter(isNew).flatMap((endpoint) => unknownInterfaceText(endpoint, links) ?? []),
     ...[...after.endpoints, ...after.hostEndpoints]
@@ -238,26 +238,6 @@ function withWritten(before: PolicyResources, written: WrittenRecords): PolicyRe
 function keyOf({ kind, metadata }: Resource): string {
   const own = NAMES.find((name) => KINDS[name].kind === kind);
   return own === undefined ? "" : KINDS[own].key(metadata);
-}
-
-/** Of more policies than that, no reason is given. */
-const EXPLAINED = 3;
-
-function idleNotes(policies: readonly AnyPolicy[], resources: PolicyResources): readonly string[] {
-  const idle = idlePolicies(policies, resources);
-  if (idle.length > EXPLAINED) {
-    return [
-      `${idle.length} policies select nothing now: ${listed(idle.map(({ policy }) => referenceText(policy, policy.metadata)))}`,
-    ];
-  }
-  return idle.map(({ policy, isForHosts, unknownLabel }) => {
-    const { name, meant } = unknownLabel ?? {};
-    const hint = meant === undefined ? "" : `; did you mean ${quoted(meant)}?`;
-    const label = name === undefined ? "" : `${isForHosts ? "none" : "nothing"} has the label ${quoted(name)}${hint}`;
-    const hosts = isForHosts ? "with preDNAT or doNotTrack it is about host endpoints only" : "";
-    const reason = [hosts, label].filter((each) => each !== "").join(", and ");
-    return `${referenceText(policy, policy.metadata)} selects nothing now${reason === "" ? "" : `: ${reason}`}`;
-  });
 }
 
 /** With those of the same command: a file may contain a Node and its HostEndpoint. */
