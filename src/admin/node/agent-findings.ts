@@ -129,7 +129,8 @@ export function unenforcedText(
   { agent, hasPolicyTable }: AgentFacts,
   place: Pick<AgentCircumstances, "podOfNode">,
 ): string | undefined {
-  if (agent === "running") return undefined;
+  // Another user than root may not see the files of an agent that runs.
+  if (agent === "running" || (agent === "not used" && hasPolicyTable === undefined)) return undefined;
   const remedy = startCommand(place);
   if (hasPolicyTable === false) return `nothing enforces it here: ${identity.nodeAgent} does not run (${remedy})`;
   return hasPolicyTable === undefined

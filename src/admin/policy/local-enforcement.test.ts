@@ -66,6 +66,7 @@ describe("changes of policies", () => {
     ["never ran", NEVER, [`note: ${NOTHING}`]],
     ["stopped", STOPPED, [`note: ${WAITING}`]],
     ["stopped, for a user other than root", { ...STOPPED, hasPolicyTable: undefined }, ["changes have no effect"]],
+    ["is not seen by a user other than root", { ...NEVER, hasPolicyTable: undefined }, []],
     ["runs", RUNNING, []],
   ] as const)("say that nothing carries them out here: the agent %s", async (_, agent, notes) => {
     const apply = await tool("apply -f -", agent, { stdin: closing("web") });
