@@ -34,9 +34,7 @@ describe("a container that is gone without a DEL", () => {
     await site.host.must(["ip", "link", "delete", old.link]);
     const running = await attach();
     const { stdout } = await admin("status");
-    expect(stdout).toMatch(
-      /^warning: containers: web is gone: no interface on this host; .* within 10 minutes$/m,
-    );
+    expect(stdout).toMatch(/^warning: containers: web is gone: no interface on this host; .* within 10 minutes$/m);
     expect(stdout).toContain(running.link);
     expect(stdout).not.toContain(old.link);
 

@@ -97,15 +97,15 @@ describe("node check", () => {
     ["running", false, false, NO_DEMAND, "ok", "ok", "nothing to enforce"],
     ["running", false, true, NO_DEMAND, "ok", "failed", "policy.type"],
     ["running", false, false, db, "ok", "failed", "policies select 1 container of this host (db), and nothing"],
-    ["stopped", true, false, db, "failed", "ok", "in place"],
+    ["stopped", true, false, db, "failed", "warning", "do not follow changes"],
     ["stopped", false, false, db, "failed", "failed", "nothing enforces them"],
     ["stopped", false, false, NO_DEMAND, "failed", "ok", "nothing to enforce"],
     ["not used", false, false, NO_DEMAND, "ok", "ok", "nothing to enforce"],
     ["not used", false, false, db, "ok", "failed", "nothing enforces them"],
-    ["not used", true, false, db, "failed", "ok", "in place"],
+    ["not used", true, false, db, "failed", "warning", "do not follow changes"],
     ["not used", false, false, { ...NO_DEMAND, hostEndpoints: ["eth0"] }, "ok", "failed", 'host endpoint "eth0"'],
     ["running", false, false, closed, "ok", "failed", "profile pods closes 2 containers of this host (db, web), and"],
-    ["not used", true, false, closed, "failed", "ok", "in place"],
+    ["not used", true, false, closed, "failed", "warning", "do not follow changes"],
     ["not used", false, false, { unknown: "etcd is down" }, "ok", "warning", "unknown: etcd is down"],
   ];
   test.each(POLICY_CASES)(
@@ -136,7 +136,8 @@ describe("node check", () => {
         { hasNetwork: true, isPolicyRequired: false, demand: db, ...more },
       ).map(({ remedy }) => remedy);
 
-    expect(remedies({})).toEqual([`systemctl start ${identity.nodeAgent}`, `systemctl start ${identity.nodeAgent}`]);
+    const start = `systemctl enable --now ${identity.nodeAgent}`;
+    expect(remedies({})).toEqual([start, start]);
     expect(remedies({}, "running")).toEqual([undefined, `journalctl --unit ${identity.nodeAgent}`]);
     expect(remedies({ podOfNode: "n1" })[0]).toContain("--field-selector spec.nodeName=n1");
   });

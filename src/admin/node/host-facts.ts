@@ -28,6 +28,12 @@ export interface HostFacts {
 /** "running": or starting; "stopped": it has run since the host was started. */
 export type AgentState = "running" | "stopped" | "not used";
 
+/** What can be known of the agent without root, too. */
+export interface AgentFacts extends Pick<HostFacts, "agent"> {
+  /** `undefined`: only root may see it. */
+  readonly hasPolicyTable: boolean | undefined;
+}
+
 /** The host's end of the link to a pod. */
 export interface PodLinkFacts {
   readonly name: string;

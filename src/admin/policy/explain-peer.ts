@@ -1,4 +1,4 @@
-/** The two ends of the packet that `policy explain` is about: a workload, a host endpoint, or an address. Pure. */
+/** The two ends of the packet that `policy explain` is about: a workload, a node, a host endpoint, or an address. Pure. */
 import { shortContainerId } from "../../cni/names.ts";
 import { listed } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
@@ -36,9 +36,11 @@ export interface KnownPeers {
   readonly endpoints: readonly WorkloadEndpoint[];
   readonly nodes: readonly Node[];
   readonly hostEndpoints: readonly HostEndpoint[];
+  /** The one that the tool runs on; its Node may not have its addresses. */
+  readonly thisNode?: { readonly name: string; readonly addresses: readonly Address[] };
 }
 
-/** `word`: an address, `NAMESPACE/POD`, `hostendpoint/NAME`, or the ID of a container, its beginning, or its name. */
+/** `word`: an address, `NAMESPACE/POD`, `hostendpoint/NAME`, the ID of a container, its beginning, or its name, or the name of a node. */
 export function findPeer(word: string, known: KnownPeers): Peer {
   const address = parseAddress(word);
   if (address !== undefined) return { word, places: [placeOf(address, known)] };
@@ -46,7 +48,7 @@ export function findPeer(word: string, known: KnownPeers): Peer {
   if (host !== undefined) return host;
   const found = onlyWorkload(word, known);
   const places = found.flatMap((endpoint) => addressesOf(endpoint).map((own) => ({ address: own, endpoint })));
-  if (found.length === 0) throw unknownWorkload(word, known);
+  if (found.length === 0) return findNode(word, known);
   const ids = [...new Set(found.map(({ spec }) => spec.containerID))];
   return ids.length === 1 ? { word, places: places.map(withNetwork) } : oneAddressEach({ word, places });
 }
@@ -107,6 +109,20 @@ function findHostEndpoint(word: string, { hostEndpoints, nodes, endpoints }: Kno
   }
   const places = addresses.map((address) => ({ address, hostEndpoint, ...(node === undefined ? {} : { node }) }));
   return oneAddressEach({ word, places });
+}
+
+/** With the first of its addresses of each IP version. */
+function findNode(word: string, known: KnownPeers): Peer {
+  const { nodes, thisNode } = known;
+  const node = nodes.find(({ metadata }) => metadata.name === word);
+  if (node === undefined && thisNode?.name !== word) throw unknownWorkload(word, known);
+  const all = [
+    ...(node === undefined ? [] : nodeAddresses(node)),
+    ...(thisNode?.name === word ? thisNode.addresses : []),
+  ];
+  const addresses = ([4, 6] as const).flatMap((family) => all.find((address) => address.family === family) ?? []);
+  if (addresses.length === 0) throw new UsageError(`node ${quoted(word)} has no known address; give an address`);
+  return { word, places: addresses.map((address) => ({ address, node: word })) };
 }
 
 const HOST_ENDPOINT_WORDS: ReadonlySet<string> = new Set([
@@ -235,14 +251,20 @@ function qualifiedTitleOf({ metadata, spec }: WorkloadEndpoint): string {
   return name === undefined ? metadata.name : `${metadata.namespace ?? ""}/${name}`;
 }
 
-function unknownWorkload(word: string, { endpoints }: KnownPeers): PluginError {
+function unknownWorkload(word: string, { endpoints, nodes, thisNode }: KnownPeers): PluginError {
   const titles = endpoints.map(qualifiedTitleOf);
-  const candidates = word.includes("/") ? titles : titles.map((title) => title.slice(title.indexOf("/") + 1));
-  const nearest = nearestName(word, candidates);
+  const names = [
+    ...titles.map((title) => title.slice(title.indexOf("/") + 1)),
+    ...nodes.map(({ metadata }) => metadata.name),
+  ];
+  const nearest = nearestName(word, word.includes("/") ? titles : names);
+  const ofThisHost = thisNode === undefined ? "one of its addresses" : `"${thisNode.name}" or one of its addresses`;
   const details =
-    nearest === undefined
-      ? "use NAMESPACE/POD, the ID or name of a container, hostendpoint/NAME, or an address; an endpoint exists while the workload is attached to the network"
-      : `did you mean "${nearest}"?`;
+    word === "localhost"
+      ? `for this host use ${ofThisHost}`
+      : nearest === undefined
+        ? "use NAMESPACE/POD, the ID or name of a container, the name of a node, hostendpoint/NAME, or an address; an endpoint exists while the workload is attached to the network"
+        : `did you mean "${nearest}"?`;
   return new PluginError(
     "resource-missing",
     `Cannot find workload ${quoted(word)}: it has no endpoint in the datastore`,

@@ -2,8 +2,9 @@ import { policyRequirement } from "../../config/installed-network.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import type { Node } from "../../model/node.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
-import { explain } from "../../policy/judge/explain.ts";
+import { explain, type Verdict } from "../../policy/judge/explain.ts";
 import type { Packet, PacketRequest } from "../../policy/judge/packet.ts";
+import { publishedAt, publishedBy } from "../../policy/judge/published-ports.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
@@ -24,6 +25,7 @@ import {
 } from "./explain-peer.ts";
 import { type ExplainedFamily, type ExplainedTarget, explanationText } from "./explain-text.ts";
 import { followDestination, isHere, isLoopback, masqueradedBy, nodeOfPlace } from "./follow-nat.ts";
+import { type LocalNode, readLocalNode } from "./local-enforcement.ts";
 import { type NatFacts, readNatFacts, readThisHost, type ThisHost } from "./nat-facts.ts";
 
 export const policyExplain: Command = {
@@ -43,18 +45,19 @@ export const policyExplain: Command = {
     "A destination that a published port of this host, a host port of a pod, a Service or a floating IP leads to a workload is followed there.",
     "Published ports of other hosts are not known here. An address that is not that of a workload or a node is outside the network: no policy",
     "applies on its side.",
-    "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs.",
+    "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs. If the one of this host",
+    "does not run, a note says so.",
   ].join("\n"),
   options: [
     {
       name: "from",
       value: "WORKLOAD|HOST|ADDRESS",
-      summary: "Source: NAMESPACE/POD, a container, hostendpoint/NAME or an address",
+      summary: "Source: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address",
     },
     {
       name: "to",
       value: "WORKLOAD|HOST|ADDRESS",
-      summary: "Destination: NAMESPACE/POD, a container, hostendpoint/NAME or an address",
+      summary: "Destination: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address",
     },
     ...PACKET_OPTIONS,
   ],
@@ -90,13 +93,14 @@ export const policyExplain: Command = {
       const read = await readPolicy(store);
       const { hostEndpoints } = read.resources;
       const endpoints = await withoutReplaced(context, read.resources.endpoints, await nodeOrHostName(context, given));
-      const known = { endpoints, hostEndpoints, nodes: read.nodes };
+      const [here, local] = [await readThisHost(context), await readLocalNode(context, given)];
+      const thisNode = local && { name: local.name, addresses: here.addresses };
+      const known = { endpoints, hostEndpoints, nodes: read.nodes, ...(thisNode === undefined ? {} : { thisNode }) };
       const [source, destination] = [findPeer(from, known), findPeer(to, known)];
       const families = commonFamilies(source, destination, wantedFamily(given));
       const isWorkload = destination.places.every(({ endpoint }) => endpoint !== undefined);
       const facts = isWorkload ? NO_NAT : await readNatFacts(store, openApi);
-      const here = await readThisHost(context);
-      const question = { shape, request, read, facts, here };
+      const question = { shape, request, read, facts, here, local };
       const pairs = families.flatMap((family) => pairsIn(source, destination, family));
       const explainAll = (asked: Question) => pairs.flatMap((pair) => explainPair(pair, asked));
       const explained = explainAll(question);
@@ -126,7 +130,9 @@ function requireValue({ values }: Given, name: "from" | "to"): string {
     );
   }
   if (value !== undefined) return value;
-  throw new UsageError(`"--${name}" is missing: give NAMESPACE/POD, a container, hostendpoint/NAME or an address`);
+  throw new UsageError(
+    `"--${name}" is missing: give NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address`,
+  );
 }
 
 interface Question {
@@ -135,6 +141,7 @@ interface Question {
   readonly read: ReadPolicy;
   readonly here: ThisHost;
   readonly facts: NatFacts;
+  readonly local: LocalNode | undefined;
   readonly enforcement?: Enforcement;
 }
 
@@ -155,13 +162,30 @@ function explainPair(pair: PeerPair, question: Question): readonly ExplainedFami
     ? { targets: [] }
     : followDestination(packet, to, { from, endpoints, facts, here });
   const sent = { from, to, packet, isToLoopback, ...noteOf(note, ...pair.notes) };
-  if (targets.length === 0) return [explainSent(sent, undefined, question)];
+  if (targets.length === 0) {
+    const published = publishedNote(sent, question);
+    return [explainSent({ ...sent, ...noteOf(note, ...pair.notes, published) }, undefined, question)];
+  }
   const all = targets.map(({ address, ...target }) => {
     const place = placeOf(address, { endpoints, hostEndpoints, nodes: read.nodes });
     return explainSent(sent, { ...target, place }, question);
   });
   return all.length > MOST_TARGETS ? mostTelling(all) : all;
 }
+
+/** Users give the published port of a container as if it were the container's. */
+function publishedNote(sent: Sent, question: Question): string | undefined {
+  const { packet, to } = sent;
+  const { protocol, destinationPort: port } = packet;
+  if (to.endpoint === undefined) return undefined;
+  const meant = publishedAt({ protocol, port }, publishedBy(to.endpoint, question.here.hostPorts));
+  if (meant === undefined) return undefined;
+  const arriving = { ...packet, destinationPort: meant.port };
+  const { verdict } = explainSent({ ...sent, packet: arriving }, undefined, question);
+  return `${titleOf(to.endpoint)} publishes ${port} as ${meant.port}: packets to port ${port} of the host arrive at its port ${meant.port}, which is ${OUTCOMES[verdict]}`;
+}
+
+const OUTCOMES: Readonly<Record<Verdict, string>> = { allow: "allowed", deny: "denied", depends: "not certain" };
 
 /** A few of many backends, those that are denied first. */
 function mostTelling(all: readonly ExplainedFamily[]): readonly ExplainedFamily[] {
@@ -192,7 +216,7 @@ type Sent = Pick<ExplainedFamily, "from" | "to" | "packet" | "note"> & { readonl
 function explainSent(
   { isToLoopback, ...sent }: Sent,
   target: ExplainedTarget | undefined,
-  { request, read, facts, enforcement }: Question,
+  { request, read, facts, enforcement, local }: Question,
 ): ExplainedFamily {
   const { from, to, packet } = sent;
   const arriving = target === undefined ? packet : rewritten(packet, target);
@@ -220,8 +244,14 @@ function explainSent(
     read.resources,
   );
   const unenforcedNote = sides.some(({ isUnenforced }) => isUnenforced === true) ? enforcement?.note : undefined;
+  const isJudgedHere = sides.some(
+    ({ isUnenforced, hostEndpoint, direction }) =>
+      isUnenforced !== true &&
+      local?.name === (hostEndpoint?.node ?? (direction === "egress" ? from : place).endpoint?.spec.node),
+  );
+  const localNote = isJudgedHere ? local?.unenforced : undefined;
   return {
-    ...{ ...sent, request, verdict, sides, ...noteOf(sent.note, hidingNote(target), unenforcedNote) },
+    ...{ ...sent, request, verdict, sides, ...noteOf(sent.note, hidingNote(target), unenforcedNote, localNote) },
     ...(target === undefined ? {} : { target }),
     ...(pool === undefined ? {} : { masqueradedBy: pool }),
   };

@@ -13,13 +13,13 @@ export const FLOW_OPTIONS: readonly Option[] = [
   {
     name: "from",
     value: "WORKLOAD|HOST|ADDRESS",
-    summary: "Source: NAMESPACE/POD, a container, hostendpoint/NAME or an address; default: any",
+    summary: "Source: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address; default: any",
   },
   {
     name: "to",
     value: "WORKLOAD|HOST|ADDRESS",
     summary:
-      "Destination, as the sender writes it: NAMESPACE/POD, a container, hostendpoint/NAME or an address; default: any",
+      "Destination, as the sender writes it: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address; default: any",
   },
   {
     name: "protocol",

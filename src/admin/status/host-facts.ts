@@ -10,6 +10,7 @@ import type { Finding as IpamFinding } from "../ipam/findings.ts";
 import type { Finding as NodeFinding } from "../node/finding.ts";
 import type { AgentState } from "../node/host-facts.ts";
 import { titleOf } from "../policy/explain-peer.ts";
+import { type NodeLinks, unknownInterfaceText } from "../resources/name-notes.ts";
 import { referenceText } from "../resources/reference.ts";
 import type { DatastoreState } from "./facts.ts";
 
@@ -40,6 +41,17 @@ export interface MissingProfile {
   readonly endpoints: readonly string[];
 }
 
+export interface HostEndpointState {
+  readonly name: string;
+  /** Its name, `*`, or the expected addresses. */
+  readonly interface: string;
+  readonly profiles: readonly string[];
+  /** Those that select it. */
+  readonly policies: readonly string[];
+  /** What is wrong with its interface, in words. */
+  readonly problem?: string;
+}
+
 /** There is no network config on this host, or it cannot be used. */
 export interface NoNetwork {
   readonly problem: string;
@@ -61,6 +73,7 @@ export interface HostStatusFacts {
   /** Why a container would get no address, in the words of the plugin. */
   readonly poolRefusals: readonly string[];
   readonly containers: readonly ContainerState[];
+  readonly hostEndpoints: readonly HostEndpointState[];
   readonly policies: readonly PolicyState[];
   readonly missingProfiles: readonly MissingProfile[];
   /** Those of the check of a node; `problem`: why it could not be checked. */
@@ -122,6 +135,25 @@ export function profilesMissing(resources: PolicyResources, node: string): reado
 
 function endpointName(endpoint: AnyEndpoint): string {
   return endpoint.kind === "WorkloadEndpoint" ? titleOf(endpoint) : `host endpoint ${endpoint.metadata.name}`;
+}
+
+export function hostEndpointStates(
+  resources: PolicyResources,
+  node: string,
+  links: NodeLinks | undefined,
+): readonly HostEndpointState[] {
+  return resources.hostEndpoints
+    .filter(({ spec }) => spec.node === node)
+    .map((endpoint) => {
+      const { interfaceName, expectedIPs = [], profiles = [] } = endpoint.spec;
+      const problem = unknownInterfaceText(endpoint, links);
+      return {
+        name: endpoint.metadata.name,
+        interface: interfaceName ?? expectedIPs.join(","),
+        ...{ profiles, policies: policyNames(endpoint, resources) },
+        ...(problem === undefined ? {} : { problem }),
+      };
+    });
 }
 
 function policyNames(endpoint: AnyEndpoint, resources: PolicyResources): readonly string[] {

@@ -24,6 +24,7 @@ export function hostFindings(facts: HostStatusFacts): readonly StatusFinding[] {
     ),
     ...goneFindings(facts),
     ...recordFindings(facts),
+    ...hostEndpointFindings(facts),
     ...versionFindings(facts),
   ];
 }
@@ -82,6 +83,19 @@ function recordFindings(facts: HostStatusFacts): readonly StatusFinding[] {
   ];
 }
 
+function hostEndpointFindings({ hostEndpoints }: HostStatusFacts): readonly StatusFinding[] {
+  return hostEndpoints.flatMap(({ name, problem }) =>
+    problem === undefined
+      ? []
+      : [
+          {
+            ...{ state: "warning", subject: `host endpoint ${name}`, message: problem },
+            remedy: `${adminTool} edit hostendpoint ${name}`,
+          },
+        ],
+  );
+}
+
 function poolFindings({ datastore, network, poolRefusals }: HostStatusFacts): readonly StatusFinding[] {
   const usable = datastore.pools.filter(({ disabled }) => !disabled);
   const isNeeded = "config" in network && network.config.ipam.type === identity.ipamType;
@@ -135,6 +149,13 @@ export function hostStatusText(facts: HostStatusFacts, findings: readonly Status
       ["INTERFACE", "NETWORK"],
     ),
     section(
+      ["HOST ENDPOINT", "INTERFACE", "PROFILES", "POLICIES"],
+      facts.hostEndpoints.map(({ name, interface: own, profiles, policies }) => [
+        ...[name, own, profiles.join(",") || "none", String(policies.length)],
+      ]),
+      page,
+    ),
+    section(
       ["POLICY", "TIER", "SELECTS"],
       facts.policies.map(({ name, tier, containers, hostEndpoints }) => [
         name,
@@ -161,7 +182,7 @@ function selectedText(containers: readonly string[], hostEndpoints: readonly str
 }
 
 export function hostStatusJson(facts: HostStatusFacts, findings: readonly StatusFinding[]): object {
-  const { toolVersion, hostName, node, agent, network, datastore, containers, policies } = facts;
+  const { toolVersion, hostName, node, agent, network, datastore, containers, hostEndpoints, policies } = facts;
   const version = datastore.agents.find((each) => each.node === node)?.version;
   return {
     ok: !findings.some(isFailure),
@@ -171,6 +192,6 @@ export function hostStatusJson(facts: HostStatusFacts, findings: readonly Status
     agent: { state: agent ?? "unknown", ...(version === undefined ? {} : { version }) },
     datastore: { kind: datastore.kind, place: datastore.place },
     pools: poolsJson(datastore.pools),
-    ...{ containers, policies, findings },
+    ...{ containers, hostEndpoints, policies, findings },
   };
 }

@@ -122,7 +122,7 @@ describe("status of a host without Kubernetes", () => {
       "warning: containers: web is gone: no interface on this host; its address 10.0.0.1 is released within 10 minutes\n",
     );
     expect(stopped.stdout).toContain(`since the node agent does not run\n  what to do: ${adminTool} ipam gc\n`);
-    expect((await status()).stdout).toContain("web, default/web are gone");
+    expect((await status()).stdout).toContain("web, web are gone");
     expect((await status({ hostLinks: { isHostNamespace: false } })).stdout).not.toContain("gone");
   });
 
@@ -134,6 +134,28 @@ describe("status of a host without Kubernetes", () => {
       "failed: containers: 1 container runs here that the datastore does not know (lost1): was it lost?",
     );
     expect(code).toBe(EXIT_FAILED);
+  });
+
+  test("shows the host endpoints of this host, and which of them is about an interface that it does not have", async () => {
+    const hostEndpoint = (name: string, spec: object) => put("hostendpoints", "HostEndpoint", name, spec);
+    await seed(
+      store,
+      hostEndpoint("all", { node: "here", interfaceName: "*", profiles: ["a", "b"] }),
+      hostEndpoint("expected", { node: "here", expectedIPs: ["192.0.2.2"] }),
+      hostEndpoint("typo", { node: "here", interfaceName: "uplnk", profiles: ["a"] }),
+      hostEndpoint("far", { node: "there", interfaceName: "eth9", profiles: ["a"] }),
+    );
+    const { stdout } = await status({ linkNames: ["lo", "uplink"] });
+
+    expect(stdout).toMatch(/^HOST ENDPOINT +INTERFACE +PROFILES +POLICIES$/m);
+    expect(stdout).toMatch(/^all +\* +a,b +0$/m);
+    expect(stdout).toMatch(/^expected +192\.0\.2\.2 +none +0$/m);
+    expect(stdout).toMatch(/^typo +uplnk +a +0$/m);
+    expect(stdout).not.toMatch(/^far/m);
+    expect(stdout).toContain('warning: host endpoint typo: node here has no interface "uplnk" (hostendpoint/typo)');
+    expect(stdout.match(/has no interface/g)).toHaveLength(1);
+    const { hostEndpoints } = JSON.parse((await status({}, "-o", "json")).stdout);
+    expect(hostEndpoints[0]).toEqual({ name: "all", interface: "*", profiles: ["a", "b"], policies: [] });
   });
 
   test.each(["preDNAT", "doNotTrack"])("a policy with %s concerns host endpoints alone", async (field) => {
@@ -155,7 +177,7 @@ describe("status of a host without Kubernetes", () => {
       [
         "failed: node agent: not running",
         "failed: network policy: policies select 1 container of this host (db), and nothing enforces them",
-        `  what to do: systemctl start ${nodeAgent}`,
+        `  what to do: systemctl enable --now ${nodeAgent}`,
       ],
     ],
     [

@@ -20,8 +20,15 @@ import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
 import { checkFacts, circumstancesOf, readUnknown } from "../node/check.ts";
 import type { HostFacts } from "../node/host-facts.ts";
 import { nodeOrHostName } from "../node/node-name.ts";
+import { readNodeLinks } from "../resources/name-notes.ts";
 import type { DatastoreState } from "./facts.ts";
-import { containerStates, type HostStatusFacts, policyStates, profilesMissing } from "./host-facts.ts";
+import {
+  containerStates,
+  type HostStatusFacts,
+  hostEndpointStates,
+  policyStates,
+  profilesMissing,
+} from "./host-facts.ts";
 import { readDatastoreState } from "./read-datastore.ts";
 
 export async function readHostStatus(context: Context, given: Given): Promise<HostStatusFacts> {
@@ -36,12 +43,14 @@ export async function readHostStatus(context: Context, given: Given): Promise<Ho
   const unknown = ({ podLinks }: Pick<HostFacts, "podLinks">) =>
     policy === undefined ? [] : readUnknown(context, given, { podLinks, network: circumstances.network });
   const host = await readHost(context, { ...circumstances, demand }, unknown);
+  const links = await readNodeLinks(context, node);
   return {
     ...{ toolVersion: context.version, hostName, node, network },
     ...host,
     datastore: records.datastore,
     poolRefusals: "config" in network && policy !== undefined ? poolRefusals(network.config, records, node) : [],
     containers: policy === undefined ? [] : containerStates(policy.resources, node, gone),
+    hostEndpoints: policy === undefined ? [] : hostEndpointStates(policy.resources, node, links),
     policies: policy === undefined ? [] : policyStates(policy.resources, node),
     missingProfiles: policy === undefined ? [] : profilesMissing(policy.resources, node),
     ipam: records.ipam,

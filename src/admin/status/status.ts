@@ -20,8 +20,8 @@ export const statusCommand: Command = {
   description: [
     "In a cluster, shows the components, the nodes with their agents, the pools with their usage, and the releases. Works for an",
     "Installation of the operator and for manifests.",
-    "On a host whose network has no Kubernetes (podman), shows the node agent, the datastore, the pools, the containers of this host",
-    "and the policies that select them. So it does if nothing names a cluster: no --kubeconfig, no KUBECONFIG, no ~/.kube/config.",
+    "On a host whose network has no Kubernetes (podman), shows the node agent, the datastore, the pools, the containers and host",
+    "endpoints of this host and the policies that select them. So it does if nothing names a cluster: no --kubeconfig, no KUBECONFIG, no ~/.kube/config.",
     "Then everything that is wrong follows, with what to do about it: on a host also what node check and ipam check find (as root).",
     "The exit code is 1 if something is wrong; warnings alone do not count. The datastore is the one of the installed network, unless",
     "options name another.",
