@@ -1,12 +1,14 @@
 /**
  * The maintainer scripts that run when the package is removed. Pure.
  *
- * `dpkg -r`: prerm removes the network by our own program, unless containers use it. `dpkg -P`, which may be much later:
- * postrm removes files, and whatever of the network is left by nft and ip, as our programs are gone. Both leave alone
- * what belongs to another installation, and neither fails: that would stop apt in the middle of other packages.
+ * `dpkg -r`: prerm removes the network by our own program. If containers use it, prerm refuses, before anything is changed:
+ * without the plugin they could neither be restarted nor removed cleanly; FORCE=1 overrides, as for `make uninstall`.
+ * `dpkg -P`, which may be much later: postrm removes files, and whatever of the network is left by nft and ip, as our programs
+ * are gone. Both leave alone what belongs to another installation. Nothing else fails: that would stop apt in the middle of
+ * other packages.
  */
 import { ownTables } from "../../src/agent/node-setup/remove-network.ts";
-import { KEEP_FILES, UNINSTALL } from "../../src/bin/node-arguments.ts";
+import { EXIT_IN_USE, KEEP_FILES, UNINSTALL } from "../../src/bin/node-arguments.ts";
 import { hostPortsFolder } from "../../src/chained/portmap/record-file.ts";
 import { agentLockPath } from "../../src/config/run-directory.ts";
 import type { Identity } from "../../src/identity.ts";
@@ -26,15 +28,34 @@ export function prerm(names: Identity, agent: string): string {
 set -e
 unset ${runDirectoryVariable(names)}
 if [ "$1" != remove ]; then exit 0; fi
-if [ -d /run/systemd/system ]; then
-  deb-systemd-invoke stop ${nodeAgent}.service >/dev/null || true
+stop_agent() {
+  if [ -d /run/systemd/system ]; then
+    deb-systemd-invoke stop ${nodeAgent}.service >/dev/null || true
+  fi
+}
+if ${IN_CHROOT}; then
+  stop_agent
+  exit 0
 fi
-if ${IN_CHROOT}; then exit 0; fi
 if [ -e ${stateDirectory}/installed.json ]; then
+  stop_agent
   echo "${product}: the network is left: a cluster has installed it on this node" >&2
   exit 0
 fi
-if ! ${agent} ${UNINSTALL} ${KEEP_FILES}; then
+remove_network() {
+  code=0
+  said=$(${agent} ${UNINSTALL} ${KEEP_FILES} 2>&1) || code=$?
+  if [ $code -ne ${EXIT_IN_USE} ] || [ "$FORCE" = 1 ]; then return 0; fi
+  echo "$said" >&2
+  echo "${product}: not removed, since these containers would lose their plugin: remove them first (podman rm), or FORCE=1 dpkg --remove ${product}" >&2
+  exit 1
+}
+# The agent is not stopped for nothing: the program names containers although it runs.
+remove_network
+stop_agent
+if [ $code -ne 0 ]; then remove_network; fi
+if [ -n "$said" ]; then echo "$said" >&2; fi
+if [ $code -ne 0 ]; then
   echo "${product}: the nftables tables, routes and tunnels of the network are left; once no container uses it, \\"dpkg --purge ${product}\\" removes them, or restart the host" >&2
 fi
 `;
@@ -99,19 +120,55 @@ elif [ -e ${lock} ] && ! flock --nonblock ${lock} true; then
 fi`;
 }
 
-/** As the program finds them (running-owners.ts): a record that cannot be read counts. */
-function networkUsers({ product, interfacePrefix, stateDirectory, runDirectory }: Identity): string {
-  return `  users=$(sed -n 's/^ *\\(${interfacePrefix}[^:]*\\):.*/\\1/p' /proc/net/dev 2>/dev/null || true)
+/**
+ * As the program finds them (running-owners.ts): a record that cannot be read counts. The alias of a link, and the owner of
+ * host ports, have the ID of the container; podman knows its name. Its warnings that the plugin is gone are not of interest.
+ */
+function networkUsers(names: Identity): string {
+  const { product, interfacePrefix, stateDirectory, runDirectory } = names;
+  return `  users=
+  add_user() {
+    id=$(echo "$1" | sed -n 's|^[^/]*/\\([^/]*\\)/[^/]*$|\\1|p' | cut -c 1-12)
+    name=
+    if [ -n "$id" ] && command -v podman >/dev/null; then
+      name=$(podman inspect --type container --format '{{.Name}}' "$id" 2>/dev/null || true)
+    fi
+    name=\${name:-\${id:-$2}}
+    case " $users " in *" $name "*) ;; *) users="\${users:+$users }$name" ;; esac
+  }
+  for link in $(sed -n 's/^ *\\(${interfacePrefix}[^:]*\\):.*/\\1/p' /proc/net/dev 2>/dev/null || true); do
+    add_user "$(cat "/sys/class/net/$link/ifalias" 2>/dev/null || true)" "$link"
+  done
   for record in ${hostPortsFolder(runDirectory)}/*; do
     if [ ! -e "$record" ]; then continue; fi
     namespace=$(sed -n 's/.*"netns":"netns [^ ]* [^ ]* \\([^"]*\\)".*/\\1/p' "$record" 2>/dev/null || true)
-    if [ -z "$namespace" ]; then users="$users $record"; fi
-    if [ -e "$namespace" ]; then users="$users $namespace"; fi
+    owner=$(sed -n 's/.*"owner":"\\([^"]*\\)".*/\\1/p' "$record" 2>/dev/null || true)
+    if [ -z "$namespace" ]; then add_user "" "$record"; fi
+    if [ -e "$namespace" ]; then add_user "$owner" "$namespace"; fi
   done
   if [ -n "$users" ]; then
-    echo "${product}: containers still use the network ($(echo $users)): ${stateDirectory}, ${runDirectory} and nftables tables are left; remove the containers, then these, or restart the host" >&2
+    echo "${product}: containers still use the network ($users): ${stateDirectory}, ${runDirectory}, routes and nftables tables are left; remove these containers, then run:" >&2
+${remainingCommands(names)}
     exit 0
   fi`;
+}
+
+/** What is left for the administrator to type: only of what is there. */
+function remainingCommands(names: Identity): string {
+  const { vxlanDevice, vxlanDeviceIpv6, stateDirectory, runDirectory } = names;
+  const tables = ownTables(names).map(({ family, name }) => `${family}:${name}`);
+  return `    for family in -4 -6; do
+      echo "  ip $family route flush table all proto ${ROUTE_PROTOCOL.own}" >&2
+    done
+    for device in ${vxlanDevice} ${vxlanDeviceIpv6}; do
+      if [ -e /sys/class/net/$device ]; then echo "  ip link delete $device" >&2; fi
+    done
+    for table in ${tables.join(" ")}; do
+      if nft list table "\${table%%:*}" "\${table#*:}" >/dev/null 2>&1; then
+        echo "  nft delete table \${table%%:*} \${table#*:}" >&2
+      fi
+    done
+    echo "  rm -r ${runDirectory} ${stateDirectory}" >&2`;
 }
 
 /**

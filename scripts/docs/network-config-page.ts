@@ -47,7 +47,8 @@ function introduction(): readonly string[] {
     `\`${identity.adminTool} config check FILE\` reports everything that is wrong with a config, with line and column;`,
     "`--effective` prints the config with all defaults filled in. It compares the config with the host too: the CNI versions that podman, containerd and",
     "CRI-O accept ([how](decisions/runtime-versions-from-executables.md)), the plugins in their plugin directories, and the files and pools that the config",
-    "names; `--skip-files` leaves this out, for the config of another machine.",
+    "names; `--skip-files` leaves this out, for the config of another machine. Without FILE it checks the directory of this host as runtimes read it.",
+    "A valid config that this host refuses, or skips because an earlier file has the same network name, is a warning and ends with `would fail on this host` instead of `ok`.",
   ];
 }
 

@@ -14,7 +14,7 @@ import {
 import { type ConfigPath, shownValue } from "../config/problem.ts";
 import { identity } from "../identity.ts";
 import { nearestName } from "../model/nearest-name.ts";
-import { type ConfigFinding, error, note, warning } from "./config-finding.ts";
+import { type ConfigFinding, error, note, refusedHere, warning } from "./config-finding.ts";
 
 export interface CniHost {
   readonly runtimes: readonly CniRuntime[];
@@ -58,7 +58,7 @@ export function checkVersions(raw: JsonObject, host: CniHost | undefined): reado
   const reasons = refusing.map((runtime) => whyRefused(raw, runtime)).join(", and ");
   const message = `${names} of this host ${refusing.length === 1 ? "refuses" : "refuse"} the network: ${stateOf(raw)}, but ${reasons}; ${fixFor(raw, refusing)}`;
   const isCertain = refusing.length === runtimes.length && isSet(raw) && !isCniVersion(raw["cniVersion"]);
-  return [(isCertain ? error : warning)(["cniVersion"], message)];
+  return [(isCertain ? error : refusedHere)(["cniVersion"], message)];
 }
 
 function isSet(raw: JsonObject): boolean {

@@ -22,7 +22,7 @@ import type { DatastoreNotice } from "./datastore/notice.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
 import { LOG_LEVEL_OPTION } from "./log-level-option.ts";
-import type { HostFacts } from "./node/host-facts.ts";
+import type { AgentFacts, HostFacts } from "./node/host-facts.ts";
 import type { KernelFeatures } from "./node/kernel-features.ts";
 import type { RoutingFacts } from "./node/routing-facts.ts";
 import type { Option } from "./option.ts";
@@ -115,6 +115,8 @@ export interface Context {
   /** The smallest MTU of the links to other hosts; `undefined` if there is none. */
   uplinkMtu(): Promise<number | undefined>;
   hostAddresses(): Promise<readonly HostAddress[]>;
+  /** All links of this host, also those of pods and tunnels. */
+  linkNames(): Promise<readonly string[]>;
   /** Ports of this host that running containers have. */
   publishedPorts(): Promise<RunningOwners>;
   /** The source address of packets to an address or a name; `undefined` if there is no route, or no such name. */
@@ -141,8 +143,8 @@ export interface Context {
   readHostFacts(): Promise<HostFacts>;
   /** What the kernel of the host can do: each feature was tried, in a namespace of its own. */
   readKernelFeatures(): Promise<KernelFeatures>;
-  /** Whether the node agent of this host runs, also if it has just started and does not serve calls yet. */
-  isAgentRunning(): Promise<boolean>;
+  /** Whether the node agent of this host runs, also if it has just started and does not serve calls yet, and what it has left. */
+  readAgentFacts(): Promise<AgentFacts>;
   /** Sessions of BGP, and routes between nodes. */
   readRoutingFacts(): Promise<RoutingFacts>;
   /** The counters of the policy table of the host; `undefined` if it has no such table. */

@@ -75,6 +75,11 @@ async function namesOf(given: Given, context: Context): Promise<readonly string[
   return withDatastore(context, given, async (store) => {
     const { readable } = await findAll(store, selection.kind, searchedNamespace(selection, given));
     const { kind } = selection;
-    return readable.flatMap(({ resource }) => [...(kind.otherNames?.(resource).names ?? []), resource.metadata.name]);
+    const names = readable.flatMap(({ resource }) => [
+      ...(kind.otherNames?.(resource).names ?? []),
+      resource.metadata.name,
+    ]);
+    // A container in several networks has an endpoint in each of them.
+    return [...new Set(names)];
   });
 }

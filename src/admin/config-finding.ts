@@ -8,6 +8,8 @@ export interface ConfigFinding {
   readonly severity: Severity;
   readonly path: ConfigPath;
   readonly message: string;
+  /** A warning of what would fail on this host, though maybe not where the config is for. */
+  readonly failsHere?: true;
 }
 
 export function error(path: ConfigPath, message: string): ConfigFinding {
@@ -16,6 +18,11 @@ export function error(path: ConfigPath, message: string): ConfigFinding {
 
 export function warning(path: ConfigPath, message: string): ConfigFinding {
   return { severity: "warning", path, message };
+}
+
+/** The config itself is right, but this host does not use it. */
+export function refusedHere(path: ConfigPath, message: string): ConfigFinding {
+  return { severity: "warning", path, message, failsHere: true };
 }
 
 export function note(path: ConfigPath, message: string): ConfigFinding {

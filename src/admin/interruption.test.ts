@@ -41,7 +41,10 @@ function watched(before: (call: string, count: number) => unknown): Datastore {
 }
 
 function ctl(words: string, on: Datastore, more: AdminSurroundings = {}) {
-  return runInside(words.split(" "), { signal: user.signal, openDatastore: async () => on, wait: Bun.sleep, ...more });
+  return runInside(words.split(" "), {
+    ...{ signal: user.signal, openDatastore: async () => on, wait: Bun.sleep, env: { ETCD_ENDPOINTS: "http://a:1" } },
+    ...more,
+  });
 }
 
 const never = new Promise<never>(() => {});

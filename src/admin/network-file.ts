@@ -9,8 +9,10 @@ import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import { decodeNetwork, networkProblems } from "../cni/network-list.ts";
 import { isCniVersion, NEWEST_VERSION } from "../cni/version.ts";
 import { unreadableFiles } from "../config/config-files.ts";
+import { datastoreSettings } from "../config/datastore-settings.ts";
 import { type DecodedConfig, decodeNetworkConfig } from "../config/decode.ts";
 import { effectiveConfig } from "../config/effective.ts";
+import { locateJson, type Position } from "../config/json-positions.ts";
 import { kubeAccess, policyAccessProblem } from "../config/kube-access.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { type ConfigPath, type ConfigProblem, pathText, shownValue } from "../config/problem.ts";
@@ -24,14 +26,14 @@ import { askedPools, choosePools, type Pool } from "../ipam/pools.ts";
 import { redact } from "../redaction.ts";
 import { type Chain, checkChain } from "./chain-check.ts";
 import { type CniHost, checkPlugins, checkVersions } from "./cni-host.ts";
-import { type ConfigFinding, error, note, type Severity, warning } from "./config-finding.ts";
-import { locateJson, type Position } from "./json-positions.ts";
+import { type ConfigFinding, error, note, refusedHere, type Severity, warning } from "./config-finding.ts";
 
 export interface FileFinding extends Position {
   readonly severity: Severity;
   /** Full path inside the file: `plugins[0].ipam.assign_ipv4`. */
   readonly path: string;
   readonly message: string;
+  readonly failsHere?: true;
 }
 
 export interface FileReport {
@@ -44,11 +46,17 @@ export interface FileReport {
 export interface CheckOptions {
   /** What a config refers to is looked for here; absent: nowhere, as the config is for another host. */
   readonly host?: ConfigHost;
+  /** Networks of files that the runtime reads before this one, with their file. */
+  readonly earlierNetworks?: ReadonlyMap<string, string>;
+  /** Absent: it is meant to run our plugin. */
+  readonly mayBeOfOthers?: boolean;
 }
 
 /** The host that a config is for. */
 export interface ConfigHost extends CniHost {
   isDirectory(path: string): Promise<boolean>;
+  /** Whether it is known not to exist. */
+  isAbsent(path: string): Promise<boolean>;
   /** The pools in the datastore of the config; a reason if they cannot be read. */
   readPools(decoded: Extract<DecodedConfig, { ok: true }>): Promise<ReadEach<Pool> | { readonly reason: string }>;
 }
@@ -63,11 +71,12 @@ export async function checkNetworkFile(text: string, options: CheckOptions): Pro
   const found = isJsonObject(raw)
     ? await checkNetwork(raw, options)
     : [error([], "A network config must be an object: { … }")];
-  const placed = found.map(({ severity, path, message }) => ({
+  const placed = found.map(({ severity, path, message, failsHere }) => ({
     severity,
     path: redactValue(pathText(path)),
     message,
     ...places.find(path),
+    ...(failsHere ? { failsHere } : {}),
   }));
   const repeated = places.repeated.map(({ path, position }) => repetition(path, position));
   const findings = [...placed, ...repeated].sort((left, right) => left.line - right.line || left.column - right.column);
@@ -87,7 +96,7 @@ function repetition(path: ConfigPath, position: Position): FileFinding {
 }
 
 async function checkNetwork(raw: JsonObject, options: CheckOptions): Promise<readonly ConfigFinding[]> {
-  const found = structure(raw);
+  const found = [...structure(raw), ...checkName(raw, options)];
   const cniVersion = isCniVersion(raw["cniVersion"]) ? raw["cniVersion"] : undefined;
   const { host } = options;
   const versions = merged(found, checkVersions(raw, host));
@@ -103,10 +112,19 @@ async function checkNetwork(raw: JsonObject, options: CheckOptions): Promise<rea
     entries.map((entry, index) => (isOurs(entry) ? checkConfig(asCalled(entry), ["plugins", index], options) : [])),
   );
   const chain = checkEntries(entries, { cniVersion, host, placeOf: (index) => ["plugins", index] });
-  const notOurs = entries.some(isOurs)
-    ? []
-    : [warning(["plugins"], `No plugin in the list has the type "${identity.product}"`)];
+  const notOurs =
+    options.mayBeOfOthers || entries.some(isOurs)
+      ? []
+      : [warning(["plugins"], `No plugin in the list has the type "${identity.product}"`)];
   return [...merged(versions, ours.flat()), ...[...chain, ...logPaths.flat()].map(withPlace), ...notOurs];
+}
+
+/** Podman knows a network by its name, and skips a second one; others use the first file alone. */
+function checkName({ name }: JsonObject, { earlierNetworks }: CheckOptions): readonly ConfigFinding[] {
+  const earlier = typeof name === "string" ? earlierNetworks?.get(name) : undefined;
+  if (earlier === undefined) return [];
+  const state = `${earlier} comes first and has the same name ${shownValue(name)}, so podman skips this file`;
+  return [refusedHere(["name"], `"name" is not unique: ${state}; give it another name, or remove one of them`)];
 }
 
 /** What is in no plugin directory is not also an unknown type. */
@@ -151,7 +169,13 @@ async function checkConfig(
   const missingFiles = host === undefined ? [] : await unreadableFiles(decoded.files);
   const problems = [...(decoded.ok ? [] : decoded.problems), ...accessProblems(decoded), ...missingFiles];
   const prefix = place.length === 0 ? "" : `${pathText(place)}: `;
-  const uses = decoded.ok ? [...checkMtu(decoded.config), ...(await checkPools(decoded, host))] : [];
+  const uses = decoded.ok
+    ? [
+        ...checkMtu(decoded.config),
+        ...(await checkDatastoreFile(decoded.config, host)),
+        ...(await checkPools(decoded, host)),
+      ]
+    : [];
   return [
     ...uses.map((each) => ({ ...each, path: [...place, ...each.path], message: `${prefix}${each.message}` })),
     ...problems.map(({ path, message }) => error([...place, ...path], `${prefix}${message}`)),
@@ -176,6 +200,19 @@ function checkMtu({ mtu, ipam }: NetworkConfig): readonly ConfigFinding[] {
   if (mtu >= LEAST_USUAL_MTU) return [];
   const state = `"mtu" is ${mtu}, less than the ${LEAST_USUAL_MTU} bytes that programs expect of every IPv4 network`;
   return [warning(["mtu"], `${state}: use ${LEAST_USUAL_MTU} or more`)];
+}
+
+/** The first ADD creates the file, and then fails: a new datastore has no pools. */
+async function checkDatastoreFile(
+  config: NetworkConfig,
+  host: ConfigHost | undefined,
+): Promise<readonly ConfigFinding[]> {
+  const settings = datastoreSettings(config);
+  if (settings.kind !== "embedded" || !(await host?.isAbsent(settings.path))) return [];
+  const options = `--datastore-type embedded --datastore-path ${redactValue(settings.path)}`;
+  const fix = `correct the path, or create it with its pools: ${identity.adminTool} datastore init ${options}`;
+  const state = `the datastore ${shownValue(settings.path)} does not exist yet, so it has no pools`;
+  return [warning(["datastore_path"], `${state}: ${fix}`)];
 }
 
 /** A pool that does not exist fails every ADD. The pools of a family that is not assigned are not read. */

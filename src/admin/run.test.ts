@@ -52,7 +52,6 @@ describe("runAdmin()", () => {
     [["check"], '"datastore check" or "datastore migrate check" or "ipam check" or "node check" or "config check"'],
     [["pools"], 'did you mean "get pools"?'],
     [["config", "chek"], '"check"'],
-    [["config", "check"], "FILE"],
     [["config", "check", "--efective", "x"], '"--effective"'],
     [["config", "check", "-x"], '"-x"'],
     [["config", "check", "--effective=yes", "x"], "does not take a value"],
@@ -183,6 +182,74 @@ describe("config check", () => {
   test("accepts a valid config, in a file and on stdin", async () => {
     expect(await check(CONFIG)).toMatchObject({ code: EXIT_OK, stdout: "f: ok\n" });
     expect(await runInside(["config", "check", "-"], { stdin: CONFIG })).toMatchObject({ stdout: "stdin: ok\n" });
+  });
+
+  describe("of a directory", () => {
+    const DIRECTORY = "/etc/cni/net.d";
+    const OTHER = JSON.stringify({ name: "podman", cniVersion: "1.0.0", plugins: [{ type: "bridge" }] });
+    const files = {
+      [`${DIRECTORY}/10-pods.conf`]: CONFIG,
+      [`${DIRECTORY}/87-podman.conflist`]: OTHER,
+      [`${DIRECTORY}/cni.lock`]: "",
+    };
+    const run = (args: readonly string[], more: object = {}) =>
+      runInside(["config", "check", ...args], { files: { ...files, ...more } });
+
+    test.each([
+      ["that of this host, without FILE", []],
+      ["one that is named", [`${DIRECTORY}/`]],
+    ])("checks the files that runtimes read: %s", async (_, args) => {
+      const { code, stdout } = await run(args);
+      const lines = stdout.split("\n").filter((line) => !line.includes(" note: "));
+
+      expect(code).toBe(EXIT_OK);
+      expect(lines).toEqual([`${DIRECTORY}/10-pods.conf: ok`, `${DIRECTORY}/87-podman.conflist: ok`, ""]);
+    });
+
+    test("skips podman's lock file that the shell's * names", async () => {
+      const { code, stdout } = await run([`${DIRECTORY}/10-pods.conf`, `${DIRECTORY}/cni.lock`]);
+
+      expect({ code, stdout }).toEqual({ code: EXIT_OK, stdout: `${DIRECTORY}/10-pods.conf: ok\n` });
+    });
+
+    test("says so if there is none", async () => {
+      const { code, stderr } = await runInside(["config", "check"]);
+
+      expect(code).toBe(EXIT_FAILED);
+      expect(stderr).toContain(`Cannot check ${DIRECTORY}: it contains no network config`);
+    });
+
+    test("says that podman skips a second network of the same name", async () => {
+      const copy = `${DIRECTORY}/20-copy.conf`;
+      const { code, stdout } = await run([copy], { [copy]: CONFIG });
+
+      expect(code).toBe(EXIT_OK);
+      expect(stdout).toMatch(/20-copy\.conf:1:\d+: warning: "name" is not unique: .*10-pods\.conf comes first/);
+      expect(stdout).toEndWith(`${copy}: would fail on this host\n`);
+      expect(JSON.parse((await run([copy, "-o", "json"], { [copy]: CONFIG })).stdout).files).toMatchObject([
+        { ok: true, wouldFail: true, findings: [{ failsHere: true }] },
+      ]);
+      expect((await run(["--skip-files", copy], { [copy]: CONFIG })).stdout).toBe(`${copy}: ok\n`);
+    });
+  });
+
+  test("warns of an embedded datastore that does not exist", async () => {
+    const text = (path: string) => CONFIG.replace("{", `{"datastore_type":"embedded","datastore_path":"${path}",`);
+
+    expect((await check(text(import.meta.path))).stdout).toBe("f: ok\n");
+    const { code, stdout } = await check(text("/no/such.sqlite"));
+    expect(code).toBe(EXIT_OK);
+    expect(stdout).toContain('warning: the datastore "/no/such.sqlite" does not exist yet, so it has no pools');
+    expect(stdout).toEndWith("f: ok, with 1 warning\n");
+  });
+
+  test('says "would fail" of a network that a runtime of this host refuses', async () => {
+    const podman = { name: "podman", readsSeveralVersions: false, newestVersion: "0.4.0" } as const;
+    const cniHost = { runtimes: [podman], pluginDirectories: [], plugins: new Set<string>(), unreadable: [] };
+    const { stdout } = await runInside(["config", "check", "f"], { files: { f: CONFIG }, cniHost });
+
+    expect(stdout).toContain("warning: podman of this host refuses the network");
+    expect(stdout).toEndWith("f: would fail on this host\n");
   });
 
   test("shows each problem with its position", async () => {

@@ -22,7 +22,9 @@ import { splitLeadingOptions } from "./leading-options.ts";
 import { stderrPage, stdoutPage } from "./page.ts";
 import { reportError } from "./report-error.ts";
 import { withRequestLog } from "./request-log.ts";
+import { UnknownKind } from "./resources/reference.ts";
 import { FILE_OPTION } from "./resources/sources.ts";
+import { suggestWorkload } from "./resources/suggest-workload.ts";
 import { unknownCommand } from "./unknown-command.ts";
 import { checkingVersion } from "./version/version-check.ts";
 
@@ -110,10 +112,16 @@ async function runCommand(
   }
   const [unwanted] = given.operands;
   if (command.operands === undefined && unwanted !== undefined) {
-    const hint = command.options?.includes(FILE_OPTION) ? `; did you mean "-f ${unwanted}"?` : "";
+    const [example] = command.examples;
+    const usual = example === undefined ? "" : `; for example: ${words[0]} ${example.command}`;
+    const hint = command.options?.includes(FILE_OPTION) ? `; did you mean "-f ${unwanted}"?` : usual;
     throw new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got ${quoted(unwanted)}${hint}`);
   }
-  return command.run(withRequestLog(checkingVersion(context, given, command), given), given);
+  try {
+    return await command.run(withRequestLog(checkingVersion(context, given, command), given), given);
+  } catch (failure) {
+    throw failure instanceof UnknownKind ? await suggestWorkload(failure, { command, given, context }) : failure;
+  }
 }
 
 /** `help config check` is the same as `config check --help`. */

@@ -78,6 +78,20 @@ describe("a table on a terminal", () => {
     );
   });
 
+  test("leaves out columns that are not needed before the last ones, and only as many as it must", () => {
+    const leaveOutFirst = ["INTERFACE", "NAME", "NODE"];
+    const narrow = (width: number) => formatTable(header, rows, at(width), { leaveOutFirst });
+
+    expect(narrow(200)).toBe(formatTable(header, rows));
+    expect(narrow(60).split("\n")[0]).toBe("NAMESPACE   WORKLOAD   NODE    NETWORKS …");
+    expect(narrow(40)).toBe(
+      ["NAMESPACE   WORKLOAD   NETWORKS …", "default     web        10.66.0.132/32", ""].join("\n"),
+    );
+    for (const width of [80, 60, 40]) {
+      for (const line of narrow(width).split("\n")) expect(line.length).toBeLessThanOrEqual(width);
+    }
+  });
+
   test("wraps a last column of sentences between words", () => {
     const problem = "the address 10.0.0.1 belongs to a container that does not exist any more";
 

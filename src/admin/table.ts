@@ -1,7 +1,8 @@
 /**
  * Text in columns. On a terminal a table is never wider than it: long cells are shortened in the middle, except addresses; a
- * last column of sentences is wrapped, or written below the row. If that is not enough the last columns are left out, with
- * "…" in the header. In a file or a pipe, and without a header, everything is whole.
+ * last column of sentences is wrapped, or written below the row. If that is not enough columns are left out, with "…" in the
+ * header: those that the reader can best do without, then the last. In a file or a pipe, and without a header, everything is
+ * whole.
  */
 import { type Page, WITHOUT_LIMIT, wrappedWhole } from "./page.ts";
 import { printable } from "./printable.ts";
@@ -9,8 +10,13 @@ import { printable } from "./printable.ts";
 type Row = readonly string[];
 
 /** A header and rows, each column as wide as its widest cell. */
-export function formatTable(header: Row, rows: readonly Row[], page?: Page): string {
-  return new TableWriter(header, page === undefined ? {} : { page }).write(rows);
+export function formatTable(
+  header: Row,
+  rows: readonly Row[],
+  page?: Page,
+  options: Pick<TableOptions, "leaveOutFirst"> = {},
+): string {
+  return new TableWriter(header, page === undefined ? options : { ...options, page }).write(rows);
 }
 
 /**
@@ -41,23 +47,63 @@ export interface TableOptions {
   readonly hasHeader?: boolean;
   /** Absent: the table is as wide as it is, and nothing is painted. */
   readonly page?: Page;
+  /** Titles of columns that are left out before the last ones if the table does not fit, in this order. */
+  readonly leaveOutFirst?: readonly string[];
 }
 
 const GAP = "   ";
 /** Follows the header if columns are left out. */
 const MORE = " …";
 
-/** Writes a table in parts: a column never gets narrower than its widest cell so far, except to fit the page. */
+/** Writes a table in parts: the first one decides which columns are shown. */
 export class TableWriter {
+  private shown: { readonly columns: readonly number[]; readonly writer: FittedTable } | undefined;
+
+  constructor(
+    private readonly header: Row,
+    private readonly options: TableOptions = {},
+  ) {}
+
+  /** The first part begins with the header. */
+  write(rows: readonly Row[]): string {
+    this.shown ??= this.choose(rows);
+    const { columns, writer } = this.shown;
+    return writer.write(rows.map((row) => picked(row, columns)));
+  }
+
+  private choose(rows: readonly Row[]) {
+    const { leaveOutFirst = [] } = this.options;
+    let columns: readonly number[] = this.header.map((_, column) => column);
+    for (const title of leaveOutFirst) {
+      if (this.tableOf(columns).fits(rows.map((row) => picked(row, columns)))) break;
+      columns = columns.filter((column) => this.header[column] !== title);
+    }
+    return { columns, writer: this.tableOf(columns) };
+  }
+
+  private tableOf(columns: readonly number[]): FittedTable {
+    const leftOut = columns.length === this.header.length ? "" : MORE;
+    return new FittedTable(picked(this.header, columns), this.options, leftOut);
+  }
+}
+
+function picked(row: Row, columns: readonly number[]): Row {
+  return columns.map((column) => row[column] ?? "");
+}
+
+/** A column never gets narrower than its widest cell so far, except to fit the page. */
+class FittedTable {
   private readonly widths: number[];
   private readonly isProse: boolean[];
   private readonly isAddress: boolean[];
   private isHeaderDue: boolean;
   private shownColumns: number;
 
+  /** `leftOut`: what follows the header if columns were left out before. */
   constructor(
     private readonly header: Row,
-    private readonly options: TableOptions = {},
+    private readonly options: TableOptions,
+    private readonly leftOut = "",
   ) {
     const { hasHeader = true } = options;
     this.widths = header.map((title) => (hasHeader ? title.length : 0));
@@ -67,16 +113,15 @@ export class TableWriter {
     this.shownColumns = header.length;
   }
 
-  /** The first part begins with the header. */
+  /** Whether all columns are shown beside each other with these rows. */
+  fits(rows: readonly Row[]): boolean {
+    this.measure(rows.map((row) => row.map(printable)));
+    return this.fitted().widths.length === this.header.length;
+  }
+
   write(rows: readonly Row[]): string {
     const cells = rows.map((row) => row.map(printable));
-    for (const row of cells) {
-      for (const [column, cell] of row.entries()) {
-        this.widths[column] = Math.max(this.widths[column] ?? 0, cell.length);
-        this.isProse[column] ||= cell.includes(" ");
-        this.isAddress[column] ||= ADDRESS.test(cell);
-      }
-    }
+    this.measure(cells);
     const layout = this.fitted();
     // Later parts have the columns of the first.
     this.shownColumns = layout.widths.length;
@@ -88,16 +133,26 @@ export class TableWriter {
     return lines.map((line) => `${line}\n`).join("");
   }
 
+  private measure(cells: readonly Row[]): void {
+    for (const row of cells) {
+      for (const [column, cell] of row.entries()) {
+        this.widths[column] = Math.max(this.widths[column] ?? 0, cell.length);
+        this.isProse[column] ||= cell.includes(" ");
+        this.isAddress[column] ||= ADDRESS.test(cell);
+      }
+    }
+  }
+
   private headerLine({ widths, below }: Layout): string {
     const { page } = this.options;
     const isWhole = widths.length === this.header.length - (below === undefined ? 0 : 1);
-    const line = `${lineOf(this.header, widths)}${isWhole ? "" : MORE}`;
+    const line = `${lineOf(this.header, widths)}${isWhole ? this.leftOut : MORE}`;
     return page === undefined ? line : page.paint.bold(line);
   }
 
   private fitted(): Layout {
     const { page, hasHeader = true } = this.options;
-    const available = hasHeader ? (page?.width ?? WITHOUT_LIMIT) : WITHOUT_LIMIT;
+    const available = (hasHeader ? (page?.width ?? WITHOUT_LIMIT) : WITHOUT_LIMIT) - this.leftOut.length;
     const last = this.header.length - 1;
     const isLastProse = this.isProse[last] === true;
     const columns = this.widths.slice(0, this.shownColumns).map((width, column) => {

@@ -64,6 +64,7 @@ export async function run(args: readonly string[]): Promise<number> {
     findProgram: (name) => findProgram(name, environment),
     uplinkMtu: async () => (await import("../linux/rtnetlink/uplink-mtu.ts")).uplinkMtu(await ownSockets()),
     hostAddresses: async () => (await import("../linux/rtnetlink/host-addresses.ts")).hostAddresses(await ownSockets()),
+    linkNames: async () => (await import("../linux/rtnetlink/host-addresses.ts")).linkNames(await ownSockets()),
     publishedPorts: async () => {
       const [{ runningOwners }, folder] = await Promise.all([
         import("../chained/portmap/running-owners.ts"),
@@ -88,7 +89,7 @@ export async function run(args: readonly string[]): Promise<number> {
     writeArchive: writeNewFile,
     readHostFacts: async () => (await import("../admin/host/host-facts.ts")).readHostFacts(environment),
     readKernelFeatures: async () => (await import("../admin/host/kernel-features.ts")).readKernelFeatures(),
-    isAgentRunning: async () => (await import("../admin/host/routing-facts.ts")).agentState(environment) === "running",
+    readAgentFacts: async () => (await import("../admin/host/host-facts.ts")).readAgentFacts(environment),
     readRoutingFacts: async () =>
       (await import("../admin/host/routing-facts.ts")).readRoutingFacts(environment, process.getuid?.() === 0),
     readPolicyCounts: async () => (await import("../admin/host/policy-kernel.ts")).readPolicyCounts(),

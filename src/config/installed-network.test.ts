@@ -11,14 +11,17 @@ const OWN = JSON.stringify({
 });
 const PTP = JSON.stringify({ name: "other", cniVersion: "1.0.0", plugins: [{ type: "ptp" }] });
 
-function find(files: Readonly<Record<string, string>>, env: Readonly<Record<string, string>> = {}) {
+/** A missing comma after the first field. */
+const DAMAGED = `{\n  "name": "pods"\n  "cniVersion": "1.0.0", "type": "${identity.product}"\n}\n`;
+const UNUSABLE = OWN.replace('"embedded"', '"nonsense"');
+
+function find(files: Readonly<Record<string, string | undefined>>, env: Readonly<Record<string, string>> = {}) {
   return findInstalledNetwork({
     listFolder: async (path) =>
       Object.keys(files)
         .filter((file) => file.startsWith(`${path}/`))
         .map((file) => file.slice(path.length + 1)),
-    readFile: async (path) => files[path] ?? "",
-    stderr: () => {},
+    readFile: async (path) => files[path] ?? Promise.reject(Object.assign(new Error("denied"), { code: "EACCES" })),
     env,
   });
 }
@@ -48,5 +51,49 @@ describe("findInstalledNetwork()", () => {
 
   test("finds none if there is neither", async () => {
     expect(await find({ [`${DIRECTORY}/10-ptp.conflist`]: PTP })).toBeUndefined();
+  });
+
+  test("fails at the place in a file that cannot be parsed, before any other config", async () => {
+    const files = { [`${DIRECTORY}/10-a.conflist`]: DAMAGED, [`${DIRECTORY}/20-b.conflist`]: OWN };
+
+    await expect(find(files)).rejects.toThrow(
+      `Cannot use ${DIRECTORY}/10-a.conflist:3:3: not valid JSON: expected "," or "}"`,
+    );
+  });
+
+  test("fails at the place of a field that our plugin refuses", async () => {
+    const pretty = JSON.stringify(JSON.parse(UNUSABLE), undefined, 2);
+
+    await expect(find({ [`${DIRECTORY}/10-a.conflist`]: pretty })).rejects.toThrow(
+      `Cannot use ${DIRECTORY}/10-a.conflist:7:25: "datastore_type"`,
+    );
+  });
+
+  test.each([
+    ["empty", ""],
+    ["cut off", '{ "name": "x'],
+    ["a list", "[]"],
+    ["unreadable", undefined],
+  ])("fails if the only file is %s: it may have been ours", async (_, text) => {
+    await expect(find({ [`${DIRECTORY}/10-a.conflist`]: text })).rejects.toThrow(`${DIRECTORY}/10-a.conflist`);
+    await expect(find({ [AGENT_FILE]: text })).rejects.toThrow(AGENT_FILE);
+  });
+
+  test.each([
+    ["a damaged config of another plugin before it", { [`${DIRECTORY}/05-x.conflist`]: "{" }],
+    ["a damaged one after it", { [`${DIRECTORY}/20-x.conflist`]: DAMAGED }],
+    ["one that our plugin refuses after it", { [`${DIRECTORY}/20-x.conflist`]: UNUSABLE }],
+  ])("finds ours with %s, and reports that", async (_, other) => {
+    const files = { ...other, [`${DIRECTORY}/10-own.conflist`]: OWN };
+    const found = await find(Object.fromEntries(Object.entries(files).sort()));
+
+    expect(found?.file).toBe(`${DIRECTORY}/10-own.conflist`);
+    expect(found?.skipped).toEqual([expect.stringContaining(`Cannot use ${Object.keys(other)[0]}:`)]);
+  });
+
+  test("fails if it cannot look into the directory", async () => {
+    const listFolder = () => Promise.reject(Object.assign(new Error("denied"), { code: "EACCES" }));
+
+    await expect(findInstalledNetwork({ listFolder, readFile: async () => "", env: {} })).rejects.toThrow(DIRECTORY);
   });
 });

@@ -26,6 +26,11 @@ export function isMarkOf(network: string, alias: string): boolean {
   return alias.startsWith(startOf(network)) && alias.split("/").length === 3;
 }
 
+/** As it is in the mark: a long one is a hash. `undefined` if the alias is not a mark of the network. */
+export function containerOfMark(network: string, alias: string): string | undefined {
+  return isMarkOf(network, alias) ? alias.split("/")[1] : undefined;
+}
+
 /** Whether it marks an attachment by this interface, whatever its network and container. */
 export function isMarkOfInterface(ifname: string, alias: string): boolean {
   return alias.endsWith(`/${ifname}`);

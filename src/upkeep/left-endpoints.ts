@@ -74,7 +74,10 @@ export class LeftEndpoints {
 }
 
 /** Of a container that an ADD of this node has attached, and of which the host has no link and no route. */
-function isWithoutLink({ metadata, spec }: WorkloadEndpoint, { node, links }: Host): boolean {
+export function isWithoutLink(
+  { metadata, spec }: WorkloadEndpoint,
+  { node, links }: Pick<Host, "node" | "links">,
+): boolean {
   const { containerID: containerId, endpoint: ifname, ipNetworks = [] } = spec;
   const network = metadata.annotations?.[NETWORK_ANNOTATION];
   if (spec.node !== node || network === undefined || containerId === undefined || ifname === undefined) return false;

@@ -184,6 +184,36 @@ test ! -e ${runDirectory}
     expect(printed).toMatch(/"dpkg --purge \S+" removes them, or restart the host/);
   });
 
+  testScripts(
+    "refuses while a container uses the network, without stopping the agent, and goes on with FORCE=1",
+    () => {
+      const printed = onCopy(`
+program
+network
+mkdir -p /run/systemd/system
+ip link add ${LINK} type veth peer name other
+ip link set ${LINK} alias pods/web/eth0
+state >/tmp/state
+for arguments in remove "remove in-favour other 1"; do
+  if prerm $arguments; then exit 1; fi
+  same
+done
+if grep -s "stop ${nodeAgent}" /tmp/asked; then exit 1; fi
+echo forced
+FORCE=1 prerm remove
+same
+grep -q "stop ${nodeAgent}" /tmp/asked
+`);
+      const [refused = "", forced = ""] = printed.split("forced\n");
+
+      expect(refused).toContain("1 container uses it: web (remove these containers first");
+      expect(refused).toContain(`not removed, since these containers would lose their plugin: remove them first`);
+      expect(refused).toContain(`FORCE=1 dpkg --remove ${product}`);
+      expect(forced).toContain("1 container uses it: web");
+      expect(forced).not.toContain("not removed");
+    },
+  );
+
   testScripts("leaves the network to a container whose record cannot be read, and to one that starts meanwhile", () => {
     const printed = onCopy(`
 program
@@ -191,13 +221,13 @@ network
 mkdir -p ${dirname(RECORD)}
 echo '{"owner":"podman/bridged/eth0","netns":"netns 4/1 5 /run/netns/c","records":[{"kind":"future"}]}' >${RECORD}
 state >/tmp/state
-prerm remove
+FORCE=1 prerm remove
 same
 rm -r ${dirname(RECORD)}
 ${process.execPath} test/deploy/late-container.process.ts ${BIRD.control} ${LINK} &
 while [ ! -S ${BIRD.control} ]; do sleep 0.1; done
 nft list tables >/tmp/tables
-prerm remove
+FORCE=1 prerm remove
 nft list tables | diff /tmp/tables -
 ip route | grep -q 'proto ${ROUTE_PROTOCOL.own}'
 kill $!
@@ -274,6 +304,34 @@ ip route
     expect(printed).toContain("routes of BIRD may be left until the host is restarted");
     expect(printed).toContain("10.67.0.0/26 dev lo");
     expect(printed).not.toContain("10.66.0.0/26");
+  });
+
+  testScripts("names the containers that still use the network, and the commands that remove what is left", () => {
+    const printed = onCopy(`
+network
+id=$(printf 'ab%.0s' $(seq 32))
+ip link add ${LINK} type veth peer name other
+ip link set ${LINK} alias "pods/$id/eth0"
+ip link add ${vxlanDevice} type vxlan id 4096 dstport 4789 dev lo
+mkdir -p ${dirname(RECORD)}
+echo "{\\"owner\\":\\"pods/$id/eth0\\",\\"netns\\":\\"netns 4/1 5 /proc/self/ns/net\\",\\"records\\":[]}" >${RECORD}
+postrm purge 2>/tmp/said
+cat /tmp/said
+ip link delete ${LINK}
+sed -n 's/^  //p' /tmp/said >/tmp/commands
+sh -e /tmp/commands
+echo "left:"
+state
+ip -o link show
+`);
+    const [said = "", left = ""] = printed.split("left:\n");
+
+    expect(said).toContain("containers still use the network (abababababab): ");
+    expect(said).toContain(`  nft delete table inet ${natTable}\n`);
+    expect(left).not.toContain("table");
+    expect(left).not.toContain("10.66.0.");
+    expect(left).not.toContain(vxlanDevice);
+    expect(left).not.toContain(stateDirectory);
   });
 
   testScripts("counts a record that cannot be read as a container", () => {

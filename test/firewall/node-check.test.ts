@@ -104,18 +104,22 @@ describe("the check and the status of a host", () => {
         expect([check.code, status.code]).toEqual(wrong.length === 0 ? [0, 0] : [1, 1]);
         return wrong;
       };
-      await site.add(await site.makePod(), { config: { name, cniVersion, ...plugin } });
+      const { ips } = await site.add(await site.makePod(), { config: { name, cniVersion, ...plugin } });
+      const address = ips[0]?.address.split("/")[0];
       expect(await failed()).toEqual([]);
 
-      await tool("apply", "-f", "/tmp/policy.json");
-      const start = `systemctl start ${identity.nodeAgent}`;
+      const start = `systemctl enable --now ${identity.nodeAgent}`;
+      const unenforced = `note: nothing enforces it here: ${identity.nodeAgent} does not run (${start})\n`;
+      expect((await tool("apply", "-f", "/tmp/policy.json")).stderr).toEndWith(unenforced);
       expect(await failed()).toEqual([`network policy: ${start}`]);
       const agent = launchAgent(site.host);
       await pollUntil(async () => (await tool("node", "check")).code === 0, "the agent to enforce it");
       expect(await failed()).toEqual([]);
       await agent.signal("TERM");
       await agent.ended;
-      expect(await failed()).toEqual([`node agent: ${start}`]);
+      expect(await failed()).toEqual([`node agent: ${start}`, `network policy: ${start}`]);
+      const explain = `policy explain --from 192.0.2.99 --to ${address} --protocol icmp -o json`.split(" ");
+      expect(JSON.parse((await tool(...explain)).stdout).packets[0].note).toContain("changes wait for it");
       await site.host.must(["nft", `delete table inet ${identity.policyTable}`]);
       expect(await failed()).toEqual([`node agent: ${start}`, `network policy: ${start}`]);
       await tool("delete", "gnp", "closed");

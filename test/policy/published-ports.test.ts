@@ -78,6 +78,32 @@ describe("a published port", () => {
     expect(await explained()).toEqual(ALLOWED);
   });
 
+  test("is not what a rule with its number means: no packet arrives, and apply and explain say why", async () => {
+    await label("web", "publishing=yes");
+    const rule = { action: "Allow", protocol: "TCP", destination: { ports: [8080] } };
+    const { stderr } = await apply("wrong", { selector: "publishing == 'yes'", ingress: [rule] });
+
+    expect(stderr).toContain("note: web publishes 8080 as 80: rules see port 80\n");
+    await pollUntil(async () => !(await arrives(world.client, HOST4)), "the port to be closed");
+    const ask = (to: string) => admin(["policy", "explain", "--from", CLIENT4, "--to", to, "--port", "8080"]);
+    const text = async (to: string) => (await ask(to)).stdout.replace(/\s+/g, " ");
+    expect(await text("web")).toContain("packets to port 8080 of the host arrive at its port 80, which is denied");
+    expect(await text("node-1")).toMatch(/is web:80 .* Verdict: denied/);
+    await admin(["delete", "networkpolicy", "wrong"]);
+    await pollUntil(() => arrives(world.client, HOST4), "the port to be open again");
+  });
+
+  test("of a host whose endpoint names an interface that it does not have: apply says which it has", async () => {
+    const spec = { node: "node-1", interfaceName: "eth77", profiles: [`${identity.product}-defaut-allow`] };
+    const endpoint = { apiVersion: API_VERSION, kind: "HostEndpoint", metadata: { name: "typo" }, spec };
+    const { stderr } = await admin(["apply", "-f", "-"], JSON.stringify(endpoint));
+
+    expect(stderr).toContain('note: node node-1 has no interface "eth77" (hostendpoint/typo): links are ');
+    expect(stderr).toContain(`did you mean "${identity.product}-default-allow"?\n`);
+    expect(stderr).not.toContain("closes");
+    await admin(["delete", "hostendpoint", "typo"]);
+  });
+
   test("is closed to other networks by the profile of its network, once somebody edits it", async () => {
     expect((await admin(["label", "profile", NETWORK, "closed=yes"])).stderr).toContain(
       "note: closes ingress of 2 containers: other, web",

@@ -41,7 +41,7 @@ describe("a host port", () => {
       const before = await world.kept();
 
       const message = await refusedAdd("two", SECOND, port(81), port(80));
-      expect(message).toContain('"ports/one/eth0"');
+      expect(message).toContain('container "one" of network "ports"');
       expect(message).toContain("tcp 80");
       expect(await world.kept()).toEqual(before);
     },
@@ -61,8 +61,10 @@ describe("a host port", () => {
       await add("one", ["10.77.0.2/24"], port(90, "192.0.2.1"));
       for (let time = 0; time < 2; time++) await add("two", SECOND, port(90, "192.0.2.3"), port(90, "::"));
 
-      expect(await refusedAdd("three", ["10.77.0.4/24"], port(90))).toMatch(/"ports\/(one|two)\/eth0"/);
-      expect(await refusedAdd("three", ["10.77.0.4/24"], port(90, "192.0.2.3"))).toContain('"ports/two/eth0"');
+      expect(await refusedAdd("three", ["10.77.0.4/24"], port(90))).toMatch(/container "(one|two)" of network "ports"/);
+      expect(await refusedAdd("three", ["10.77.0.4/24"], port(90, "192.0.2.3"))).toContain(
+        'container "two" of network "ports"',
+      );
       for (const id of ["one", "two"]) await portmap.must("DEL", { id });
       expect(await world.kept()).toEqual([]);
     },
@@ -72,9 +74,9 @@ describe("a host port", () => {
     await alive("one", "two");
     await add("one", FIRST, port(80), port(90, "192.0.2.1"));
 
-    expect(await refusedAdd("two", SECOND, port(80, "192.0.2.3"))).toContain('"ports/one/eth0"');
-    expect(await refusedAdd("two", SECOND, port(80, "fd00:2::1"))).toContain('"ports/one/eth0"');
-    expect(await refusedAdd("two", SECOND, port(90))).toContain('"ports/one/eth0"');
+    expect(await refusedAdd("two", SECOND, port(80, "192.0.2.3"))).toContain('container "one" of network "ports"');
+    expect(await refusedAdd("two", SECOND, port(80, "fd00:2::1"))).toContain('container "one" of network "ports"');
+    expect(await refusedAdd("two", SECOND, port(90))).toContain('container "one" of network "ports"');
     await add("two", SECOND, port(80, undefined, "udp"));
   });
 
@@ -84,7 +86,7 @@ describe("a host port", () => {
     await add("two", SECOND, port(90, "192.0.2.3"));
     await refusedAdd("three", ["10.77.0.4/24"], port(90));
     await portmap.must("DEL", { id: "one" });
-    expect(await refusedAdd("three", ["10.77.0.4/24"], port(90))).toContain('"ports/two/eth0"');
+    expect(await refusedAdd("three", ["10.77.0.4/24"], port(90))).toContain('container "two" of network "ports"');
     await portmap.must("DEL", { id: "two" });
     expect(await world.kept()).toEqual([]);
     await add("three", ["10.77.0.4/24"], port(90));
@@ -109,7 +111,7 @@ describe("a host port", () => {
     await add("one", FIRST, port(80, "192.0.2.1"));
     await add("two", SECOND, port(80, "192.0.2.3"));
     await kill("one");
-    expect(await refusedAdd("three", ["10.77.0.4/24"], port(80))).toContain('"ports/two/eth0"');
+    expect(await refusedAdd("three", ["10.77.0.4/24"], port(80))).toContain('container "two" of network "ports"');
     await kill("two");
     await add("three", ["10.77.0.4/24"], port(80));
 
@@ -194,7 +196,7 @@ describe("a host port", () => {
     const long = { id: "c".repeat(300), netns: "/run/netns/vt-one" };
     await alive("one", "two");
     await portmap.must("ADD", { ...long, addresses: FIRST, ports: [port(80)] });
-    expect(await refusedAdd("two", SECOND, port(80))).toContain("ports/ccc");
+    expect(await refusedAdd("two", SECOND, port(80))).toContain('container "ccc');
     await portmap.must("DEL", { ...long, id: `${"c".repeat(299)}d` });
     await portmap.must("CHECK", { ...long, addresses: FIRST, ports: [port(80)] });
     await portmap.must("DEL", long);

@@ -1,7 +1,8 @@
 /** Runs the admin tool inside the test: files are a table, output is text. */
 import type { CniHost } from "../../src/admin/cni-host.ts";
 import type { Context } from "../../src/admin/command.ts";
-import type { HostFacts } from "../../src/admin/node/host-facts.ts";
+import { CONFIG_FILE } from "../../src/admin/datastore/options.ts";
+import type { AgentFacts, HostFacts } from "../../src/admin/node/host-facts.ts";
 import type { KernelFeatures } from "../../src/admin/node/kernel-features.ts";
 import type { RoutingFacts } from "../../src/admin/node/routing-facts.ts";
 import type { PolicyCounts } from "../../src/admin/policy/chain-interfaces.ts";
@@ -35,7 +36,7 @@ export interface AdminSurroundings {
   readonly runProgram?: Context["runProgram"];
   readonly writeArchive?: Context["writeArchive"];
   readonly kernelFeatures?: KernelFeatures;
-  readonly isAgentRunning?: boolean;
+  readonly agentFacts?: AgentFacts;
   readonly routingFacts?: RoutingFacts;
   readonly restoreTables?: Context["restoreTables"];
   readonly forgetConnections?: Context["forgetConnections"];
@@ -57,6 +58,7 @@ export interface AdminSurroundings {
   readonly replacePrivateFile?: Context["replacePrivateFile"];
   readonly findProgram?: Context["findProgram"];
   readonly hostAddresses?: readonly HostAddress[];
+  readonly linkNames?: readonly string[];
   readonly publishedPorts?: Context["publishedPorts"];
   readonly sourceTowards?: Context["sourceTowards"];
   readonly machineIdentity?: string;
@@ -101,7 +103,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     outputClosed: new AbortController().signal,
     stdout,
     stderr,
-    readFile: surroundings.readFile ?? (async (path) => files[path] ?? missing()),
+    readFile: surroundings.readFile ?? (async (path) => files[path] ?? settingsAt(path, surroundings) ?? missing()),
     readOwnFile: surroundings.readFile ?? (async (path) => files[path] ?? missing()),
     readStdin: surroundings.readStdin ?? (async () => stdin),
     listFolder: surroundings.listFolder ?? (async (path) => namesBelow(`${path}/`, files)),
@@ -112,6 +114,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     findProgram: surroundings.findProgram ?? (() => undefined),
     uplinkMtu: async () => surroundings.uplinkMtu,
     hostAddresses: async () => surroundings.hostAddresses ?? [],
+    linkNames: async () => surroundings.linkNames ?? ["eth0"],
     publishedPorts: surroundings.publishedPorts ?? (async () => ({ owners: [], unreadable: [] })),
     sourceTowards: surroundings.sourceTowards ?? (async () => undefined),
     hostLinks: async () => ({
@@ -138,7 +141,7 @@ export function contextIn(surroundings: AdminSurroundings, { stdout, stderr }: O
     runProgram: surroundings.runProgram ?? (async () => undefined),
     writeArchive: surroundings.writeArchive ?? (async () => {}),
     readKernelFeatures: async () => surroundings.kernelFeatures ?? { release: "6.1.0", features: [] },
-    isAgentRunning: async () => surroundings.isAgentRunning ?? false,
+    readAgentFacts: async () => surroundings.agentFacts ?? { agent: "not used", hasPolicyTable: false },
     readRoutingFacts: async () => surroundings.routingFacts ?? WITHOUT_ROUTES,
     readPolicyCounts: async () => surroundings.policyCounts,
     openDropLog: surroundings.openDropLog ?? (async () => undefined),
@@ -175,6 +178,13 @@ const WITHOUT_ROUTES: RoutingFacts = {
   policyProblems: [],
   datastore: undefined,
 };
+
+/** A user who has a datastore has selected it; without this it would be the default, which is not written to. */
+function settingsAt(path: string, { files = {}, openDatastore }: AdminSurroundings): string | undefined {
+  if (path !== CONFIG_FILE || openDatastore !== undefined) return undefined;
+  const selects = Object.keys(files).some((file) => /^\/etc\//.test(file) || /\.(conflist|conf)$/.test(file));
+  return selects ? undefined : "etcdEndpoints: http://127.0.0.1:2379";
+}
 
 function missing(): never {
   throw Object.assign(new Error("missing"), { code: "ENOENT" });

@@ -8,6 +8,7 @@ export function configHost(given: Partial<ConfigHost> = {}): ConfigHost {
     plugins: new Set(),
     unreadable: [],
     isDirectory: async () => false,
+    isAbsent: async () => false,
     readPools: async () => ({ readable: [], unreadable: [] }),
     ...given,
   };

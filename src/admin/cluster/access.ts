@@ -35,12 +35,21 @@ function kubeconfigsOf(env: Context["env"]): readonly string[] | undefined {
   return env["KUBERNETES_SERVICE_HOST"] || !env["HOME"] ? undefined : [`${env["HOME"]}/.kube/config`];
 }
 
+/** `onHost`: what the user does instead on a host without Kubernetes, in the error if nothing names a cluster. */
 export async function withCluster<T>(
   context: Context,
   given: Given,
   work: (client: KubeClient) => Promise<T>,
+  onHost?: string,
 ): Promise<T> {
-  const client = await openClient(context, given);
+  const client = await openClient(context, given).catch((failure: unknown) => {
+    throw onHost === undefined || isNamed(context, given) || !(failure instanceof PluginError)
+      ? failure
+      : new PluginError(failure.kind, failure.message, {
+          details: [failure.details, onHost].filter((text) => text !== "").join("; "),
+          cause: failure,
+        });
+  });
   try {
     return await work(client);
   } finally {
@@ -53,9 +62,12 @@ async function openClient(context: Context, given: Given): Promise<KubeClient> {
   try {
     return await context.openKubeClient(access);
   } catch (failure) {
-    const isNamed = given.values.has("kubeconfig") || (context.env["KUBECONFIG"] ?? "") !== "";
-    if (isNamed || access.kubeconfigs === undefined || !(failure instanceof PluginError)) throw failure;
+    if (isNamed(context, given) || access.kubeconfigs === undefined || !(failure instanceof PluginError)) throw failure;
     const { kind, message, details } = failure;
     throw new PluginError(kind, `${message}; use --kubeconfig or set KUBECONFIG`, { details, cause: failure });
   }
+}
+
+function isNamed({ env }: Context, { values }: Given): boolean {
+  return values.has("kubeconfig") || (env["KUBECONFIG"] ?? "") !== "";
 }

@@ -66,7 +66,7 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
     if (files.length > 0)
       yield { stage, ok: true, message: `${counted(files.length, "file is", "files are")} readable` };
     stage = settings.kind === "etcd" && settings.source.kind === "discovery" ? "resolve" : "open";
-    await requireFile(settings);
+    await requireFile(settings, context);
     store = await context.openDatastore(settings);
     stage = "read";
     const answer = await store.read([WANTED_CLUSTER, ANY_POOL]);

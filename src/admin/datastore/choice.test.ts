@@ -1,10 +1,11 @@
-import { describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { temporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { openDatastore } from "../../datastore/open.ts";
@@ -39,7 +40,66 @@ describe("which datastore", () => {
   const file = (text: string) => ({ files: { [CONFIG_FILE]: text } });
 
   test("is etcd on this host by default", async () => {
-    expect(await opened("")).toMatchObject({ code: EXIT_OK, settings: etcd("http://127.0.0.1:2379") });
+    expect((await opened("")).settings).toEqual(etcd("http://127.0.0.1:2379"));
+  });
+
+  describe("that nothing selects", () => {
+    const PLACE = "http://127.0.0.1:2379";
+    let store: Datastore;
+    beforeEach(() => {
+      store = openMemory();
+    });
+    const ctl = (words: string, more: AdminSurroundings = {}) =>
+      runInside(words.split(" "), { openDatastore: async () => store, stdin: NODE, ...more });
+    const written = async () => (await store.read([{ kind: "prefix", prefix: "" }])).answers.flat().length;
+
+    test.each(["apply -f -", "create -f -", "datastore init", "ipam configure --strict-affinity true"])(
+      "is not written by %j if it is not initialized",
+      async (words) => {
+        const { code, stdout, stderr } = await ctl(words);
+
+        expect({ code, stdout, entries: await written() }).toEqual({ code: EXIT_FAILED, stdout: "", entries: 0 });
+        expect(stderr).toContain(`Cannot write to etcd at "${PLACE}": it is only the default`);
+        expect(stderr).toContain(`datastore init --etcd-endpoints ${PLACE}`);
+      },
+    );
+
+    test("is written once it is initialized by name, and every write names it", async () => {
+      expect((await ctl(`datastore init --etcd-endpoints ${PLACE}`)).code).toBe(EXIT_OK);
+      const { code, stderr } = await ctl("apply -f -");
+
+      expect(code).toBe(EXIT_OK);
+      expect(stderr).toBe(`Using etcd at "${PLACE}", which is the default: nothing selects another datastore\n`);
+    });
+
+    test("is named if it contains nothing", async () => {
+      expect((await ctl("get nodes")).stderr).toContain(`Using etcd at "${PLACE}"`);
+    });
+  });
+
+  test.each(["get nodes", "apply -f -", "datastore init", "datastore check", "node register", "ipam show", "ipam gc"])(
+    "%j stops at a damaged network config of this host instead of using another",
+    async (words) => {
+      let isOpened = false;
+      const openDatastore = async () => {
+        isOpened = true;
+        return openMemory();
+      };
+      const config = `${NETWORK_CONFIG_DIRECTORY}/10-a.conflist`;
+      const files = { [config]: '{\n  "name": "pods"\n  "plugins": []\n}' };
+      const { code, stdout, stderr } = await runInside(words.split(" "), { files, openDatastore, stdin: NODE });
+
+      expect({ code, isOpened }).toEqual({ code: EXIT_FAILED, isOpened: false });
+      expect(stdout + stderr).toContain(`Cannot use ${config}:3:3: not valid JSON: expected "," or "}"`);
+    },
+  );
+
+  test("that the user selects is used, whatever the network config of this host is", async () => {
+    const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-a.conflist`]: "{" };
+
+    expect(await opened("--etcd-endpoints http://a:1", { files })).toMatchObject({
+      ...{ code: EXIT_OK, settings: etcd("http://a:1") },
+    });
   });
 
   test("is taken from options, then the environment, then the file", async () => {
@@ -206,6 +266,25 @@ describe("which datastore", () => {
       expect(found.stderr).toBe(`Using the embedded datastore of network config "${FILE}"\n`);
     });
 
+    test("and containers run that it cannot know: put the copy back before it is created again", async () => {
+      const surroundings = {
+        files: { [FILE]: list(embedded) },
+        hostLinks: { marks: new Set(["pods/c1/eth0", "pods/c1/eth1", "pods/c2/eth0", "other/c3/eth0"]) },
+        store: openMemory(),
+      };
+      const read = await runInside(["get", "ippools"], surroundings);
+      const [first, second] = [
+        await runInside(["datastore", "init"], surroundings),
+        await runInside(["datastore", "init"], surroundings),
+      ];
+      const elsewhere = await runInside(["get", "ippools"], { ...surroundings, hostLinks: {} });
+
+      expect(read.stderr).toContain("2 containers run here: put its copy back;");
+      expect(first.stderr).toContain("note: 2 containers run here that it does not know");
+      expect(second.stderr).not.toContain("containers run");
+      expect(elsewhere.stderr).not.toContain("containers run");
+    });
+
     describe("and exists already, is named on stderr only if it matters", () => {
       const notice = `Using the embedded datastore of network config "${FILE}"\n`;
       const run = async (command: string, openDatastore = async () => openMemory()) => {
@@ -219,7 +298,13 @@ describe("which datastore", () => {
         throw new PluginError("datastore-unavailable", "Cannot use the datastore");
       };
 
-      test.each(["datastore init", "get ippools -o json", "ipam show"])("not by %s", async (command) => {
+      const initialized = async () => {
+        const store = openMemory();
+        await runInside(["datastore", "init"], { store });
+        return store;
+      };
+
+      test.each(["datastore init", "get ippools -o json", "ipam show", "status"])("not by %s", async (command) => {
         expect((await run(command)).stderr).not.toContain("Using");
       });
 
@@ -228,9 +313,10 @@ describe("which datastore", () => {
       });
 
       test.each(["get ippools", "describe ippools", "delete ippools --all"])(
-        "by %s if nothing is found, maybe because it is the wrong one",
+        "by %s if nothing is found and nobody has initialized it, maybe because it is the wrong one",
         async (command) => {
           expect((await run(command)).stderr).toBe(`${notice}No resources found.\n`);
+          expect((await run(command, initialized)).stderr).toBe("No resources found.\n");
         },
       );
 

@@ -2,8 +2,9 @@ import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { type Initialization, initialize } from "../../ipam/initialize.ts";
 import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
 import { type Command, EXIT_OK, wantsJson } from "../command.ts";
+import { paintStderr } from "../paint.ts";
 import { explained } from "../resources/unreadable-remedy.ts";
-import { withNewDatastore } from "./open.ts";
+import { containersOfNetwork, runningHere, withNewDatastore } from "./open.ts";
 
 export const datastoreInit: Command = {
   kind: "command",
@@ -27,6 +28,11 @@ export const datastoreInit: Command = {
       }
     });
     if (result.state === "locked") throw new DatastoreLocked(result.lockedBy ?? "others");
+    const containers = result.state === "initialized" ? await containersOfNetwork(context) : 0;
+    if (containers > 0) {
+      const lost = "that it does not know: if the former datastore was lost, put its copy back instead";
+      context.stderr(`${paintStderr(context).yellow("note:")} ${runningHere(containers)} ${lost}\n`);
+    }
     context.stdout(wantsJson(given) ? `${JSON.stringify(result)}\n` : textOf(result));
     return EXIT_OK;
   },

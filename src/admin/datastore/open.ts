@@ -3,11 +3,13 @@ import { reasonOf, unreadableFiles } from "../../config/config-files.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { type KubeAccess, kubeAccess } from "../../config/kube-access.ts";
+import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { PluginError } from "../../errors.ts";
 import { statusAt } from "../../file-status.ts";
 import { identity } from "../../identity.ts";
+import { containerOfMark } from "../../ipam/link-mark.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
@@ -27,14 +29,19 @@ import {
   withGivenKubeconfig,
   withKubectlDefault,
 } from "./choice.ts";
+import { refuseGuessedWrites } from "./guessed-store.ts";
 import { CONFIG_FILE, DATASTORE_SETTINGS, OTHER_CONFIG_FILE } from "./options.ts";
 
 type Work<T> = (store: Datastore, settings: DatastoreSettings) => Promise<T>;
 
 /** For a command that needs an existing datastore. */
 export async function withDatastore<T>(context: Context, given: Given, work: Work<T>): Promise<T> {
-  const choice = await choiceOf(context, given);
-  await requireFile(choice.settings);
+  return withExisting(await choiceOf(context, given), context, work);
+}
+
+/** The same, for a choice that was made before. */
+export async function withExisting<T>(choice: DatastoreChoice, context: Context, work: Work<T>): Promise<T> {
+  await requireFile(choice.settings, context);
   return withChosen(choice, context, work);
 }
 
@@ -46,7 +53,8 @@ export async function withDatastoreIfAny<T>(context: Context, given: Given, work
   return withChosen(choice, context, work);
 }
 
-async function isFileAbsent(path: string): Promise<boolean> {
+/** Whether it is known not to exist. */
+export async function isFileAbsent(path: string): Promise<boolean> {
   return Bun.file(path)
     .stat()
     .then(
@@ -64,25 +72,46 @@ export async function withNewDatastore<T>(context: Context, given: Given, work: 
 }
 
 /** Opening an embedded datastore creates it, and a misspelt path must not become a new one. */
-export async function requireFile(settings: DatastoreSettings): Promise<void> {
+export async function requireFile(settings: DatastoreSettings, context: Context): Promise<void> {
   if (settings.kind !== "embedded") return;
   try {
     await Bun.file(settings.path).stat();
   } catch (cause) {
-    const { reason, details } = explainAbsence(cause);
+    const { reason, details } = explainAbsence(cause, await containersOfNetwork(context));
     const message = `Cannot open datastore ${quoted(settings.path)}: ${reason}`;
     throw new PluginError("datastore-unavailable", message, { details, cause });
   }
 }
 
 /** Only what is known not to exist is to be created: to others the directory may just be closed. */
-function explainAbsence(cause: unknown): { readonly reason: string; readonly details: string } {
+function explainAbsence(cause: unknown, containers: number): { readonly reason: string; readonly details: string } {
   const code = codeOf(cause);
   if (code === "ENOENT") {
-    return { reason: "the file does not exist", details: `"${identity.adminTool} datastore init" creates it` };
+    const creation = `"${identity.adminTool} datastore init" creates it`;
+    const details =
+      containers === 0 ? creation : `${runningHere(containers)}: put its copy back; ${creation}, but empty`;
+    return { reason: "the file does not exist", details };
   }
   const details = code === "EACCES" ? "run it as root" : "check the path";
   return { reason: reasonOf(cause), details };
+}
+
+/** "3 containers run here" */
+export function runningHere(containers: number): string {
+  return `${counted(containers, "container runs", "containers run")} here`;
+}
+
+/** How many containers of the installed network this host has, as its links show. */
+export async function containersOfNetwork(context: Context): Promise<number> {
+  try {
+    const network = (await findInstalledNetwork(context))?.decoded.config.name;
+    if (network === undefined) return 0;
+    const { marks } = await context.hostLinks();
+    return new Set([...marks].flatMap((mark) => containerOfMark(network, mark) ?? [])).size;
+  } catch {
+    // Only for a hint.
+    return 0;
+  }
 }
 
 function codeOf(cause: unknown): unknown {
@@ -123,7 +152,7 @@ export async function withDatastoreAndMaybeApi<T>(
   work: (store: Datastore, settings: DatastoreSettings, openApi: () => Promise<KubeClient | undefined>) => Promise<T>,
 ): Promise<T> {
   const choice = await choiceOf(context, given, { api: true });
-  await requireFile(choice.settings);
+  await requireFile(choice.settings, context);
   let client: KubeClient | undefined;
   const openApi = async () => {
     const access = client === undefined ? await accessIfConfigured(choice, context) : undefined;
@@ -166,15 +195,27 @@ async function withChosen<T>(choice: DatastoreChoice, context: Context, work: Wo
     throw new PluginError("config-invalid", `Cannot open the datastore: ${messages}`);
   }
   try {
-    const store = await context.openDatastore(choice.settings);
+    const opened = await context.openDatastore(choice.settings);
     try {
+      const place = choice.isDefault ? endpointsOf(choice.settings) : undefined;
+      const onWrite = () => context.datastoreNotice?.print();
+      const store = place === undefined ? opened : refuseGuessedWrites(opened, { place, onWrite });
       return await work(store, choice.settings);
     } finally {
-      await store.close();
+      await opened.close();
     }
   } catch (failure) {
-    throw explainDefault(failure, choice);
+    const explained = explainDefault(failure, choice);
+    // It says itself that nothing selects this datastore.
+    if (explained !== failure) context.datastoreNotice?.keep("");
+    throw explained;
   }
+}
+
+/** `undefined`: it is not etcd. */
+function endpointsOf(settings: DatastoreSettings): string | undefined {
+  if (settings.kind !== "etcd") return undefined;
+  return settings.source.kind === "endpoints" ? settings.source.endpoints.join(",") : settings.source.domain;
 }
 
 /** Without any setting, the failure is usually not that of etcd: the user expected another datastore. */
@@ -198,15 +239,23 @@ export async function choiceOf(context: Context, given: Given, needs: OtherNeeds
   if (installed === undefined) {
     const choice = withKubectlDefault(chooseDatastore(layers, needs), context.env);
     for (const note of choice.notes ?? []) context.stderr(`${paintStderr(context).yellow("note:")} ${note}\n`);
+    const place = choice.isDefault ? endpointsOf(choice.settings) : undefined;
+    if (place !== undefined) {
+      announce(`Using etcd at "${place}", which is the default: nothing selects another datastore`, context, given);
+    }
     return choice;
   }
 
   const { choice, source } = withGivenKubeconfig(datastoreOf(installed.decoded), layers, needs);
   const credentials = source === undefined ? "" : ` with the kubeconfig of ${source}`;
   const notice = `Using the ${choice.settings.kind} datastore of network config "${installed.file}"${credentials}`;
+  announce(notice, context, given);
+  return choice;
+}
+
+function announce(notice: string, context: Context, given: Given): void {
   context.datastoreNotice?.keep(notice);
   if (given.values.get(LOG_LEVEL_OPTION.name) === "debug") context.datastoreNotice?.print();
-  return choice;
 }
 
 /** The default file may be missing; one named with `--config` may not. */

@@ -13,14 +13,14 @@ import { addressBits } from "../../ip/address.ts";
 import { readText } from "../../linux/files.ts";
 import { isKernelError } from "../../linux/kernel-error.ts";
 import { directNetfilter } from "../../linux/netfilter-access.ts";
-import { ownSockets } from "../../linux/netlink-socket.ts";
+import { type NetlinkSocket, ownSockets } from "../../linux/netlink-socket.ts";
 import { findTable } from "../../linux/nftables/read.ts";
 import { type Link, listLinks } from "../../linux/rtnetlink/link.ts";
 import { ALLOWED_SOURCES_GROUP } from "../../linux/rtnetlink/own-devices.ts";
 import { listRoutes, MAIN_TABLE, type Route } from "../../linux/rtnetlink/route.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import { readSysctl } from "../../linux/sysctl.ts";
-import type { HostFacts, PodLinkFacts } from "../node/host-facts.ts";
+import type { AgentFacts, HostFacts, PodLinkFacts } from "../node/host-facts.ts";
 import { agentState } from "./routing-facts.ts";
 
 const LEGACY_TABLES = ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"];
@@ -34,6 +34,19 @@ export async function readHostFacts(environment: Environment): Promise<HostFacts
       details: "run it as root",
       cause,
     });
+  }
+}
+
+export async function readAgentFacts(environment: Environment): Promise<AgentFacts> {
+  return { agent: agentState(environment), hasPolicyTable: await directNetfilter.withSocket(seesPolicyTable) };
+}
+
+function seesPolicyTable(socket: NetlinkSocket): boolean | undefined {
+  try {
+    return findTable(socket, POLICY_TABLE) !== undefined;
+  } catch (failure) {
+    if (isKernelError(failure, "EACCES", "EPERM")) return undefined;
+    throw failure;
   }
 }
 
@@ -73,7 +86,7 @@ function readPodLinks(allowed: readonly AllowedSource[]): readonly PodLinkFacts[
 
 /** The larger value of a link and of all links takes effect. */
 function podLinkFacts(
-  { name, index, group }: Link,
+  { name, index, group, alias }: Link,
   allowed: readonly AllowedSource[],
   routes: readonly Route[],
 ): PodLinkFacts {
@@ -84,6 +97,7 @@ function podLinkFacts(
   });
   return {
     name,
+    ...(alias === undefined ? {} : { alias }),
     families: ([4, 6] as const).filter((family) =>
       routed.some(({ destination }) => destination.network.family === family),
     ),

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { type FakePlan, failed, fakeCluster, type Stored } from "../../../test/support/fake-cluster.ts";
+import { PluginError } from "../../errors.ts";
 import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import type { KubeRequest } from "../../kube/api.ts";
 import { VERSION } from "../../version.ts";
@@ -332,6 +333,21 @@ describe("install", () => {
 
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain("not ready within 3 s");
+  });
+});
+
+describe("without a cluster", () => {
+  test.each([
+    ["install", "dpkg -i"],
+    ["uninstall", "make uninstall"],
+  ])("%s says how it is done on a host", async (command, way) => {
+    const failure = new PluginError("io-failure", "Cannot read kubeconfig");
+    const openKubeClient = () => Promise.reject(failure);
+    const run = (env: Readonly<Record<string, string>>) => runInside([command], { env, openKubeClient });
+
+    expect((await run({ HOME: "/root" })).stderr).toContain(way);
+    expect((await run({})).stderr).toContain(way);
+    expect((await run({ KUBECONFIG: "/k" })).stderr).not.toContain(way);
   });
 });
 

@@ -1,5 +1,7 @@
+import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import type { KubeClient } from "../../kube/api.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { isServerBefore, readServerVersion } from "../../kube/server-version.ts";
 import { DEFAULT_NAME } from "../../model/installation/installation.ts";
@@ -22,6 +24,7 @@ import { TIMEOUT_OPTION, timeoutOf } from "./timeout.ts";
 import { waitForRollout } from "./wait-for-rollout.ts";
 
 const NAMESPACE = identity.operator;
+const ON_HOST = `a host without Kubernetes, as with podman, is installed with the package ${identity.product} (dpkg -i) or with "make install", and a network config in ${NETWORK_CONFIG_DIRECTORY}; then see: ${identity.adminTool} status`;
 
 export const installCommand: Command = {
   kind: "command",
@@ -73,7 +76,7 @@ export const installCommand: Command = {
     if (given.values.has("dry-run") || format !== "text") {
       return print(partsOf(await givenInstallations(context, given), given), format, context);
     }
-    return withCluster(context, given, async (client) => {
+    const install = async (client: KubeClient): Promise<ExitCode> => {
       const objects = clusterObjects(client, context.signal);
       const installations = await givenInstallations(context, given, {
         installation: await readInstallation(objects),
@@ -84,7 +87,8 @@ export const installCommand: Command = {
       const parts = partsOf(installations, given);
       await applyParts(objects, await servedParts(objects, parts, context), context);
       return given.switches.has("wait") ? finish(objects, context, timeoutMilliseconds) : EXIT_OK;
-    });
+    };
+    return withCluster(context, given, install, ON_HOST);
   },
 };
 

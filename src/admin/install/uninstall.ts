@@ -19,6 +19,7 @@ const { operator, adminTool, title } = identity;
 const OPERATOR_PATH = `/apis/apps/v1/namespaces/${operator}/deployments/${operator}`;
 const SKIP_CLEANUP = { metadata: { annotations: { [SKIP_CLEANUP_ANNOTATION]: "true" } } };
 const NAMED_PODS = 10;
+const ON_HOST = `from a host without Kubernetes, as with podman, remove its containers, then the package (dpkg --purge ${identity.product}), or what "make install" has installed (make uninstall)`;
 
 export const uninstallCommand: Command = {
   kind: "command",
@@ -49,7 +50,7 @@ export const uninstallCommand: Command = {
   ],
   async run(context, given) {
     const timeoutMilliseconds = timeoutOf(given);
-    return withCluster(context, given, async (client): Promise<ExitCode> => {
+    const uninstall = async (client: KubeClient): Promise<ExitCode> => {
       const objects = clusterObjects(client, context.signal);
       await requireOperatorInstall(objects);
       if (!given.switches.has("force")) await requireNoPods(objects);
@@ -60,7 +61,8 @@ export const uninstallCommand: Command = {
       if (given.switches.has("crds") || given.switches.has("all")) await removeDefinitions(objects, context);
       context.stdout(`${title} is uninstalled.\n`);
       return EXIT_OK;
-    });
+    };
+    return withCluster(context, given, uninstall, ON_HOST);
   },
 };
 

@@ -117,7 +117,7 @@ function table(usages: readonly PoolUsage[], { context, showsBlocks, noPool }: T
   ]);
   const columns = showsBlocks ? HEADER : HEADER.filter((title) => title !== "NODE");
   const kept = showsBlocks ? rows : rows.map((row) => row.filter((_, column) => HEADER[column] !== "NODE"));
-  return formatTable(columns, kept, stdoutPage(context));
+  return formatTable(columns, kept, stdoutPage(context), { leaveOutFirst: ["USAGE", "RESERVED", "SIZE", "CIDR"] });
 }
 
 function blockRows({ blocks, unreadableBlocks }: PoolUsage): readonly (readonly string[])[] {

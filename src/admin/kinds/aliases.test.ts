@@ -4,7 +4,7 @@ import { kindNamed } from "../resources/reference.ts";
 import { aliasesOf } from "./aliases.ts";
 import { ADMIN_KINDS } from "./kinds.ts";
 
-/** The names of the peer's tool, by our kind. */
+/** The names of the peer's tool and those that users of podman type, by our kind. */
 const OF_PEER: Readonly<Record<string, string>> = {
   BGPConfiguration: "bgpconfig bgpconfigs bgpconfiguration bgpconfigurations",
   BGPFilter: "bgpfilter bgpfilters bgpf bf",
@@ -22,13 +22,16 @@ const OF_PEER: Readonly<Record<string, string>> = {
   Node: "no nos node nodes",
   Profile: "pro pros profile profiles",
   Tier: "tier tiers",
-  WorkloadEndpoint: "wep weps workloadendpoint",
+  WorkloadEndpoint: "wep weps workloadendpoint container Containers",
 };
 
 describe("kindNamed()", () => {
-  test.each(Object.entries(OF_PEER))("%s has the names of the peer's tool and of kubectl: %s", (kind, words) => {
-    expect(words.split(" ").map((word) => kindNamed(word).kind)).toEqual(words.split(" ").map(() => kind));
-  });
+  test.each(Object.entries(OF_PEER))(
+    "%s has the names of the peer's tool, of kubectl and of podman: %s",
+    (kind, words) => {
+      expect(words.split(" ").map((word) => kindNamed(word).kind)).toEqual(words.split(" ").map(() => kind));
+    },
+  );
 
   test.each([
     [
@@ -39,10 +42,6 @@ describe("kindNamed()", () => {
     ["Service", "it is a kind of Kubernetes: use kubectl (kubectl get services)"],
     ["ing", "it is a kind of Kubernetes: use kubectl (kubectl get ingresses)"],
     ["ep", "it is a kind of Kubernetes: use kubectl (kubectl get endpoints)"],
-    [
-      "containers",
-      "containers are those of the runtime (podman ps); their endpoints in the network are workloadendpoints, their labels containerlabels",
-    ],
     ["p2.yaml", 'did you mean "-f p2.yaml"?'],
     ["netpoll", 'did you mean "netpol"?'],
     ["nodess", 'did you mean "nodes"?'],

@@ -1,11 +1,12 @@
 /**
- * More names of kinds on the command line: those that users of the peer's tool
- * and of kubectl type. Not short names of the custom resource definitions, since some of them
+ * More names of kinds on the command line: those that users of the peer's tool,
+ * of kubectl and of podman type. Not short names of the custom resource definitions, since some of them
  * (`no`, `policy`) mean other resources to kubectl.
  */
 import {
   BGP_FILTER,
   BGP_PEER,
+  ENDPOINT,
   GLOBAL_NETWORK_POLICY,
   GLOBAL_NETWORK_SET,
   NETWORK_POLICY,
@@ -26,6 +27,7 @@ const ALIASES: ReadonlyMap<string, readonly string[]> = new Map([
   [BGP_PEER.kind, ["bgpps", "bp", "bps"]],
   [BGP_FILTER.kind, ["bgpfs", "bf", "bfs"]],
   [TIER.kind, ["ti"]],
+  [ENDPOINT.kind, ["container", "containers"]],
   [NODE_AGENT_CONFIGURATION.kind, ["felixconfiguration", "felixconfigurations", "felixconfig", "felixconfigs"]],
 ]);
 

@@ -20,6 +20,7 @@ export const CONTAINER_LABELS_ROW: AdminKind<ContainerLabels> = {
     { header: "NETWORK", cell: ({ spec }) => spec.network ?? "" },
     { header: "LABELS", cell: ({ spec }) => formatLabels(spec.labels) },
   ],
+  leastWanted: ["NODE", "NAME"],
   checkWrite: async (store) => refuseForPods(store),
   describe: describeContainerLabels,
 };

@@ -65,6 +65,8 @@ export interface KindHooks<R extends Resource = Resource> {
   checkCreate?(store: Datastore, resource: R): Promise<readonly Problem[]>;
   /** Checks what the resource refers to in the datastore, before it is created or changed. */
   checkWrite?(store: Datastore, resource: R): Promise<readonly Problem[]>;
+  /** What the user should know about a resource as it is now, after it was created or changed. */
+  noteOnceWritten?(store: Datastore, name: ResourceName): Promise<string | undefined>;
   /** Who uses the resource: it is then deleted only with --force. */
   usersOf?(store: Datastore, stored: StoredResource<R>): Promise<readonly string[]>;
   /** What to do first, instead of --force. */
@@ -88,6 +90,8 @@ export interface OtherNames {
 
 export interface AdminKind<R extends Resource = Resource> extends PublicKind<R>, KindHooks<R> {
   readonly columns: readonly Column<R>[];
+  /** Titles of columns that a narrow terminal leaves out first, after AGE. Absent: the last ones. */
+  readonly leastWanted?: readonly string[];
   /** Absent: only its own name names a resource. */
   otherNames?(resource: R): OtherNames;
   /** Why a resource of this name is not in the datastore, and need not be; `undefined` for any other name. */

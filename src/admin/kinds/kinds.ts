@@ -89,6 +89,8 @@ const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
     { header: "PROFILES", cell: ({ spec }) => (spec.profiles ?? []).join(","), isWide: true },
     { header: "MAC", cell: ({ spec }) => spec.mac ?? "", isWide: true },
   ],
+  // The workload names it for people.
+  leastWanted: ["NAME", "INTERFACE", "NODE", "NAMESPACE"],
   otherNames: workloadNames,
   describe: async (store, endpoint) => [
     ...(await describeEndpoint(store, endpoint)),

@@ -21,6 +21,7 @@ const KINDS: ReadonlyMap<string, readonly string[]> = new Map([
   ["CustomResourceDefinition", ["crd", "crds"]],
 ]);
 
+/** In documents; on the command line they are another name of workload endpoints. */
 const CONTAINER_WORDS: ReadonlySet<string> = new Set(["container", "containers"]);
 
 /** What to do instead; `undefined` if the word does not name one of these kinds. `command`: if absent, it lists them. */

@@ -33,12 +33,15 @@ const POLICY_COLUMNS: readonly Column<NetworkPolicy | GlobalNetworkPolicy>[] = [
   { header: "EGRESS", cell: ({ spec }) => `${spec.egress?.length ?? 0}`, isWide: true },
 ];
 
+const POLICY_LEAST_WANTED = ["TYPES", "ORDER", "TIER", "NAMESPACE"];
+
 const REMEDY = (remove: string) =>
   `until it can be read, the endpoints that it may select are isolated; ${remove}, then apply it again`;
 
 export const NETWORK_POLICY_ROW: AdminKind<NetworkPolicy> = {
   ...NETWORK_POLICY,
   columns: POLICY_COLUMNS,
+  leastWanted: POLICY_LEAST_WANTED,
   describe: describePolicy,
   checkWrite: checkPolicyReferences,
   remedyIfUnreadable: REMEDY,
@@ -51,6 +54,7 @@ export const GLOBAL_NETWORK_POLICY_ROW: AdminKind<GlobalNetworkPolicy> = {
     { header: "NAMESPACES", cell: ({ spec }) => spec.namespaceSelector ?? "", isWide: true },
     { header: "HOSTS", cell: ({ spec }) => hostOptions(spec), isWide: true },
   ],
+  leastWanted: POLICY_LEAST_WANTED,
   describe: describePolicy,
   checkWrite: checkPolicyReferences,
   remedyIfUnreadable: REMEDY,

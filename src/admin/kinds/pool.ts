@@ -4,6 +4,7 @@ import { describePool } from "../ipam/describe.ts";
 import { deletePool } from "../resources/delete-pool.ts";
 import { hostOverlaps } from "../resources/host-overlaps.ts";
 import { checkPoolBlocks } from "../resources/pool-blocks.ts";
+import { noteOfPool } from "../resources/written-note.ts";
 import type { AdminKind } from "./kind.ts";
 
 export const POOL_ROW: AdminKind<IPPool> = {
@@ -22,6 +23,7 @@ export const POOL_ROW: AdminKind<IPPool> = {
   describe: describePool,
   warnings: hostOverlaps,
   checkCreate: checkPoolBlocks,
+  noteOnceWritten: noteOfPool,
   deleteResource: deletePool,
   deletedUnreadNote:
     "it was unreadable: whether its addresses are in use was not checked, and those in use are now outside all pools",

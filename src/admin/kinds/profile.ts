@@ -2,6 +2,7 @@
 import { PROFILE } from "../../model/kinds.ts";
 import { DEFAULT_ALLOW_PROFILE, type Profile } from "../../model/profile.ts";
 import { describeProfile } from "../policy/describe-policies.ts";
+import { usersOfProfile } from "../resources/uses.ts";
 import type { AdminKind } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
 
@@ -13,6 +14,9 @@ export const PROFILE_ROW: AdminKind<Profile> = {
     { header: "EGRESS", cell: ({ spec }) => `${spec.egress?.length ?? 0}`, isWide: true },
   ],
   describe: describeProfile,
+  usersOf: usersOfProfile,
+  remedyIfInUse:
+    "end these containers or change these host endpoints first, or use --force: what no policy allows is then denied to them, until a restart of a container writes the profile of its network again",
   absenceOf: (name) =>
     name === DEFAULT_ALLOW_PROFILE ? "it is built in, allows everything, and cannot be changed or deleted" : undefined,
 };

@@ -8,7 +8,7 @@ import { restrictedEndpoints } from "../../policy/judge/policy-effects.ts";
 import type { PolicyResources } from "../../policy/judge/resources.ts";
 import { titleOf } from "../policy/explain-peer.ts";
 import type { Finding } from "./finding.ts";
-import type { HostFacts } from "./host-facts.ts";
+import type { AgentFacts, HostFacts } from "./host-facts.ts";
 
 /** What the policies of the datastore are about on this host. */
 export interface PolicyDemand {
@@ -79,7 +79,12 @@ function agentFinding({ agent, hasPolicyTable, podLinks }: Facts, circumstances:
 function policyFinding({ agent, hasPolicyTable }: Facts, circumstances: AgentCircumstances): Finding {
   const { isPolicyRequired, demand } = circumstances;
   const check = "network policy";
-  if (hasPolicyTable) return { check, state: "ok", message: "the rules of the node agent are in place" };
+  if (hasPolicyTable && agent === "running")
+    return { check, state: "ok", message: "the rules of the node agent are in place" };
+  if (hasPolicyTable) {
+    const message = "the rules are those of before the node agent stopped: they do not follow changes";
+    return { check, state: "warning", message, remedy: startCommand(circumstances) };
+  }
   const remedy = agent === "running" ? logCommand(circumstances) : startCommand(circumstances);
   if (isPolicyRequired) {
     const message = "the network config has policy.type, but the node agent has not set its rules: pods are not added";
@@ -119,8 +124,23 @@ function profilesText(profiles: readonly string[]): string {
   return profiles.length === 1 ? `profile ${profiles[0]} closes` : `profiles ${listed(profiles)} close`;
 }
 
-function startCommand({ podOfNode }: AgentCircumstances): string {
-  return podOfNode === undefined ? `systemctl start ${identity.nodeAgent}` : podCommand(podOfNode);
+/** What commands that say what policies do must add; `undefined`: the agent carries it out. */
+export function unenforcedText(
+  { agent, hasPolicyTable }: AgentFacts,
+  place: Pick<AgentCircumstances, "podOfNode">,
+): string | undefined {
+  // Another user than root may not see the files of an agent that runs.
+  if (agent === "running" || (agent === "not used" && hasPolicyTable === undefined)) return undefined;
+  const remedy = startCommand(place);
+  if (hasPolicyTable === false) return `nothing enforces it here: ${identity.nodeAgent} does not run (${remedy})`;
+  return hasPolicyTable === undefined
+    ? `changes have no effect on this host: ${identity.nodeAgent} does not run (${remedy})`
+    : `the rules in the kernel of this host are of before ${identity.nodeAgent} stopped; changes wait for it (${remedy})`;
+}
+
+/** Started alone, the unit of a fresh installation would not start at the next boot. */
+function startCommand({ podOfNode }: Pick<AgentCircumstances, "podOfNode">): string {
+  return podOfNode === undefined ? `systemctl enable --now ${identity.nodeAgent}` : podCommand(podOfNode);
 }
 
 /** It runs, and its log names the reason. */

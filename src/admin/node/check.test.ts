@@ -97,15 +97,15 @@ describe("node check", () => {
     ["running", false, false, NO_DEMAND, "ok", "ok", "nothing to enforce"],
     ["running", false, true, NO_DEMAND, "ok", "failed", "policy.type"],
     ["running", false, false, db, "ok", "failed", "policies select 1 container of this host (db), and nothing"],
-    ["stopped", true, false, db, "failed", "ok", "in place"],
+    ["stopped", true, false, db, "failed", "warning", "do not follow changes"],
     ["stopped", false, false, db, "failed", "failed", "nothing enforces them"],
     ["stopped", false, false, NO_DEMAND, "failed", "ok", "nothing to enforce"],
     ["not used", false, false, NO_DEMAND, "ok", "ok", "nothing to enforce"],
     ["not used", false, false, db, "ok", "failed", "nothing enforces them"],
-    ["not used", true, false, db, "failed", "ok", "in place"],
+    ["not used", true, false, db, "failed", "warning", "do not follow changes"],
     ["not used", false, false, { ...NO_DEMAND, hostEndpoints: ["eth0"] }, "ok", "failed", 'host endpoint "eth0"'],
     ["running", false, false, closed, "ok", "failed", "profile pods closes 2 containers of this host (db, web), and"],
-    ["not used", true, false, closed, "failed", "ok", "in place"],
+    ["not used", true, false, closed, "failed", "warning", "do not follow changes"],
     ["not used", false, false, { unknown: "etcd is down" }, "ok", "warning", "unknown: etcd is down"],
   ];
   test.each(POLICY_CASES)(
@@ -136,9 +136,22 @@ describe("node check", () => {
         { hasNetwork: true, isPolicyRequired: false, demand: db, ...more },
       ).map(({ remedy }) => remedy);
 
-    expect(remedies({})).toEqual([`systemctl start ${identity.nodeAgent}`, `systemctl start ${identity.nodeAgent}`]);
+    const start = `systemctl enable --now ${identity.nodeAgent}`;
+    expect(remedies({})).toEqual([start, start]);
     expect(remedies({}, "running")).toEqual([undefined, `journalctl --unit ${identity.nodeAgent}`]);
     expect(remedies({ podOfNode: "n1" })[0]).toContain("--field-selector spec.nodeName=n1");
+  });
+
+  test.each([80, 40])("fits a terminal of %d columns, except for commands", async (terminalWidth) => {
+    const hostFacts = { ...well, agent: "stopped" as const, podLinks: [link] };
+    const run = (more: object) => runInside(["node", "check"], { hostFacts, ...more });
+    const { stdout } = await run({ terminalWidth });
+    const words = (text: string) => text.split(/\s+/).join(" ");
+
+    for (const line of stdout.split("\n").filter((each) => !each.includes("run: "))) {
+      expect(line.length).toBeLessThanOrEqual(terminalWidth);
+    }
+    expect(words(stdout)).toBe(words((await run({})).stdout));
   });
 
   describe("reads the policies of the datastore", () => {
@@ -255,6 +268,80 @@ describe("node check", () => {
       expect(code).toBe(1);
       expect(stdout).toMatch(/^failed +node agent +not running/m);
       expect(stdout).not.toContain("policy.type");
+    });
+
+    test("a network config that is damaged is a failure that names the place in it", async () => {
+      const { code, stdout } = await runInside(["node", "check"], {
+        ...{ files: { "/etc/cni/net.d/10-net.conf": '{\n "name": "pods"\n "type": "x" }' }, hostName: "here" },
+        hostFacts: { ...well, agent: "stopped", hasPolicyTable: false, podLinks: [] },
+      });
+
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/^failed +node agent +not running/m);
+      expect(stdout).toMatch(
+        /^failed +network config +Cannot use \/etc\/cni\/net\.d\/10-net\.conf:3:2: not valid JSON/m,
+      );
+      expect(stdout).not.toContain("nothing to enforce");
+    });
+
+    describe("containers that run here", () => {
+      const marked = (name: string, alias: string): PodLinkFacts => ({ ...link, name, alias });
+      const [known, unknown] = [marked("vend1", "pods/db1/eth0"), marked("vend2", `pods/${"ab".repeat(32)}/eth0`)];
+      const recorded = put(
+        "workloadendpoints",
+        "WorkloadEndpoint",
+        "here-cni-db1-eth0",
+        {
+          orchestrator: "cni",
+          node: "here",
+          workload: "db",
+          containerID: "db1",
+          endpoint: "eth0",
+          interfaceName: "vend1",
+        },
+        { namespace: "default" },
+      );
+      const check = async (podLinks: readonly PodLinkFacts[], more: Parameters<typeof runInside>[1] = {}) => {
+        const store = openMemory();
+        await seed(store, recorded);
+        const hostFacts = { ...well, podLinks };
+        return runInside(["node", "check"], { files: configured({}), hostName: "here", store, hostFacts, ...more });
+      };
+
+      test("and that the datastore does not know are a failure", async () => {
+        const { code, stdout } = await check([known, unknown]);
+
+        expect(code).toBe(1);
+        expect(stdout).toMatch(/^failed +containers +1 container runs here that .* \(abababababab\): was it lost\?/m);
+      });
+
+      test("are all unknown if the file of the datastore does not exist", async () => {
+        const { stdout } = await check([known, unknown], { files: configured({ datastore_path: ABSENT_FILE }) });
+
+        expect(stdout).toMatch(/^failed +containers +2 containers run here that/m);
+      });
+
+      test("are no failure if all are known, of another network, or cannot be judged", async () => {
+        const refused = () => Promise.reject(new PluginError("datastore-unavailable", "Cannot open it"));
+        const broken = openMemory();
+        await seed(broken, { ...recorded, value: "{" });
+        const results = [
+          await check([known]),
+          await check([known, marked("vend2", "other/c2/eth0"), marked("vend3", "mine")]),
+          await check([known, unknown], { openDatastore: refused }),
+          await check([known, unknown], { store: broken }),
+        ];
+
+        expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+      });
+
+      test("are a warning on Kubernetes, whose kubelet ends them", async () => {
+        const files = configured({ kubernetes: { kubeconfig: "/k" } });
+        const { code, stdout } = await check([known, unknown], { files });
+
+        expect(code).toBe(0);
+        expect(stdout).toMatch(/^warning +containers +1 container runs here .*: their pods are deleted/m);
+      });
     });
 
     test("works on a node of Kubernetes whose name cannot be read", async () => {

@@ -5,17 +5,19 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { describeFailure } from "../../errors.ts";
 import { describeDrop, describePartialDrop, remedyOf } from "../../firewall/forward-chains.ts";
 import type { Family } from "../../ip/address.ts";
+import { isMarkOf } from "../../ipam/link-mark.ts";
 import { hasPolicies, readPolicy } from "../../policy/read-resources.ts";
 import { redact } from "../../redaction.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { choiceOf, withDatastore, withDatastoreIfAny } from "../datastore/open.ts";
-import { paint } from "../paint.ts";
+import { stdoutPage, wrapped } from "../page.ts";
 import { remedyFor } from "../resources/unreadable-remedy.ts";
 import { type AgentCircumstances, agentFindings, NO_DEMAND, policyDemand } from "./agent-findings.ts";
 import type { Finding } from "./finding.ts";
 import type { HostFacts } from "./host-facts.ts";
 import { nameOfNode, nodeOrHostName } from "./node-name.ts";
 import { ownTableFindings, type SwitchFacts } from "./own-table-findings.ts";
+import { findUnknownContainers, readKnownInterfaces, unknownFindings } from "./unknown-containers.ts";
 
 export const nodeCheck: Command = {
   kind: "command",
@@ -25,8 +27,9 @@ export const nodeCheck: Command = {
     "Runs on the node, as root. Checks IP forwarding, looks for firewall chains that drop forwarded packets, and checks whether",
     "the product's own tables (NAT, floating IPs, spoofing, host ports, policy) and the reverse path filters of pods are in place.",
     "A node agent that no longer runs is a failure, and so is a policy that selects containers of this host, or a profile that closes",
-    "them, while nothing enforces it;",
-    "the datastore is read for that only if this host has no policy table and its network config does not require one.",
+    "them, while nothing enforces it; the policies are read for that only if this host has no policy table and its network config does",
+    "not require one. Rules that an agent left behind do not follow changes, which is a warning.",
+    "Containers that run here although the datastore does not know them are a failure too: it may have lost its records.",
     "Reports each problem with the commands that fix it; changes nothing. The exit code is 1 if a check has failed.",
   ].join("\n"),
   needsDatastore: true,
@@ -49,25 +52,70 @@ async function checkNode(context: Context, given: Given): Promise<readonly Findi
   const circumstances = await circumstancesOf(context, given);
   // With a table, or if policy is required, the finding does not depend on it.
   const isDecided = facts.hasPolicyTable || circumstances.isPolicyRequired || !circumstances.isDatastoreKnown;
-  return checkFacts(facts, {
+  const findings = checkFacts(facts, {
     ...circumstances,
     demand: isDecided ? NO_DEMAND : await readDemand(context, given, facts),
+    unknown: await readUnknown(context, given, { ...facts, network: circumstances.network }),
   });
+  return [...findings, ...(await networkFindings(context))];
 }
 
+/** A config that cannot be used: its plugin fails every call, and what it says about policy is not known. */
+async function networkFindings(context: Context): Promise<readonly Finding[]> {
+  const { problem } = await policyRequirement(context);
+  return problem === undefined ? [] : [{ check: "network config", state: "failed", message: problem }];
+}
+
+/** Those of a datastore that cannot be read are not known either, but that does not mean that it has lost them. */
+export async function readUnknown(
+  context: Context,
+  given: Given,
+  { podLinks, network }: Pick<HostFacts, "podLinks"> & { readonly network: string | undefined },
+): Promise<readonly string[]> {
+  const own = podLinks.filter(({ alias = "" }) => network !== undefined && isMarkOf(network, alias));
+  if (own.length === 0) return [];
+  try {
+    const node = await nameOfNode(context, given);
+    const read = (store: Datastore) => readKnownInterfaces(store, node).then((found) => ({ found }));
+    const records = await withDatastoreIfAny(context, given, read);
+    const interfaces = records === undefined ? NO_INTERFACES : records.found;
+    return await findUnknownContainers(context, own, { network, interfaces });
+  } catch {
+    context.signal.throwIfAborted();
+    return [];
+  }
+}
+
+/** The file of an embedded datastore does not exist. */
+const NO_INTERFACES: ReadonlySet<string> = new Set();
+
 /** All findings about a host. */
-export function checkFacts(facts: HostFacts, circumstances: AgentCircumstances & SwitchFacts): readonly Finding[] {
-  const { allowsFurtherSources } = circumstances;
+export function checkFacts(
+  facts: HostFacts,
+  circumstances: AgentCircumstances & SwitchFacts & UnknownContainers,
+): readonly Finding[] {
+  const { allowsFurtherSources, unknown, podOfNode } = circumstances;
   const switches = allowsFurtherSources === undefined ? {} : { allowsFurtherSources };
-  return [...findingsOf({ ...facts, ...switches }), ...agentFindings(facts, circumstances)];
+  return [
+    ...findingsOf({ ...facts, ...switches }),
+    ...unknownFindings(unknown, podOfNode !== undefined),
+    ...agentFindings(facts, circumstances),
+  ];
+}
+
+interface UnknownContainers {
+  /** The IDs of containers of this host that the datastore does not know. */
+  readonly unknown: readonly string[];
 }
 
 interface Circumstances extends Omit<AgentCircumstances, "demand">, SwitchFacts {
+  /** The name of the installed network. */
+  readonly network?: string;
   /** Otherwise it would be the usual etcd, which nobody has named. */
   readonly isDatastoreKnown: boolean;
 }
 
-/** What the installed network config says; what is wrong with it is reported by `config check`. */
+/** What the installed network config says; one that cannot be used is a finding of its own. */
 export async function circumstancesOf(context: Context, given: Given): Promise<Circumstances> {
   const { network, isPolicyRequired, problem } = await policyRequirement(context);
   if (network === undefined) {
@@ -77,6 +125,7 @@ export async function circumstancesOf(context: Context, given: Given): Promise<C
   const { config } = network.decoded;
   return {
     hasNetwork: true,
+    network: config.name,
     isPolicyRequired,
     allowsFurtherSources: config.features.allowedSourcePrefixes,
     isDatastoreKnown: true,
@@ -165,10 +214,21 @@ function forwardingFinding(family: Family, { forwarding, podLinks }: HostFacts, 
 }
 
 function print(findings: readonly Finding[], context: Context): void {
-  const { green, red, yellow } = paint(context);
-  const color = { ok: green, warning: yellow, failed: red };
+  const { paint, width } = stdoutPage(context);
+  const color = { ok: paint.green, warning: paint.yellow, failed: paint.red };
+  const indent = " ".repeat(width < MESSAGE_COLUMN + LEAST_MESSAGE ? 2 : MESSAGE_COLUMN);
   for (const { check, state, message, remedy } of findings) {
-    context.stdout(`${color[state](state.padEnd(7))} ${check.padEnd(16)} ${message}\n`);
-    if (remedy !== undefined) context.stdout(`${" ".repeat(25)}run: ${remedy}\n`);
+    const head = `${color[state](state.padEnd(7))} ${check.padEnd(16)}`;
+    const lines = wrapped(message, width - indent.length);
+    // A narrow terminal has no room for it beside the name of the check.
+    const isBeside = indent.length === MESSAGE_COLUMN;
+    context.stdout(isBeside ? `${head} ` : `${head.trimEnd()}\n${indent}`);
+    context.stdout(`${lines.join(`\n${indent}`)}\n`);
+    // A command stays in one line, to be copied.
+    if (remedy !== undefined) context.stdout(`${indent}run: ${remedy}\n`);
   }
 }
+
+/** Where messages begin, and the least room for one. */
+const MESSAGE_COLUMN = 25;
+const LEAST_MESSAGE = 30;

@@ -28,9 +28,17 @@ export interface HostFacts {
 /** "running": or starting; "stopped": it has run since the host was started. */
 export type AgentState = "running" | "stopped" | "not used";
 
+/** What can be known of the agent without root, too. */
+export interface AgentFacts extends Pick<HostFacts, "agent"> {
+  /** `undefined`: only root may see it. */
+  readonly hasPolicyTable: boolean | undefined;
+}
+
 /** The host's end of the link to a pod. */
 export interface PodLinkFacts {
   readonly name: string;
+  /** Names network and container. */
+  readonly alias?: string;
   /** Of the addresses that are routed to the pod. */
   readonly families: readonly Family[];
   /** `rp_filter` that takes effect: 0 off, 1 strict, 2 loose. */

@@ -35,11 +35,12 @@ export function ownTableFindings(facts: Facts): readonly Finding[] {
 
 function natFinding({ tables, podLinks }: Facts): Finding {
   const check = "NAT";
-  if (tables.nat === "intact") return { check, state: "ok", message: "pods of pools with natOutgoing are masqueraded" };
+  if (tables.nat === "intact")
+    return { check, state: "ok", message: "containers with addresses of pools with natOutgoing are masqueraded" };
   if (tables.nat === "changed") return changed(check, NAT_TABLE);
   // Every ADD writes the guard table, so that only a flush removes it from a host with pods.
   if (podLinks.length === 0 || tables.guard !== "missing") {
-    return { check, state: "ok", message: "no table: no pool had natOutgoing when a pod was added last" };
+    return { check, state: "ok", message: "no table: no pool had natOutgoing when a container was added last" };
   }
   return { ...missing(check, NAT_TABLE, podLinks), state: "warning" };
 }
@@ -52,7 +53,7 @@ function floatingFinding({ tables }: Facts): Finding {
   return {
     check,
     state: "ok",
-    message: isPresent ? "lead to pods of this node" : "none configured on this host",
+    message: isPresent ? "lead to containers of this host" : "none configured on this host",
   };
 }
 
@@ -61,7 +62,7 @@ function guardFinding(facts: Facts): Finding {
   const check = "spoofing";
   if (tables.guard === "intact") return sourcesFinding(check, facts);
   if (tables.guard === "changed") return changed(check, GUARD_TABLE);
-  if (podLinks.length === 0) return { check, state: "ok", message: "no table: this host has no pods" };
+  if (podLinks.length === 0) return { check, state: "ok", message: "no table: this host has no containers" };
   return missing(check, GUARD_TABLE, podLinks);
 }
 
@@ -70,22 +71,22 @@ function sourcesFinding(check: string, { podLinks, knowsClusterSources, allowsFu
   const lost = podLinks.filter(({ allowsSources, allowedFamilies }) => allowsSources && allowedFamilies.length === 0);
   if (lost.length > 0 && allowsFurtherSources === false) {
     const reason = '"feature_control.allowed_source_prefixes" of the network config is not true';
-    const message = `packets from the further prefixes of ${counted(lost.length, "pod")}, for example by ${lost[0]?.name}, are dropped: ${reason}`;
+    const message = `packets from the further prefixes of ${counted(lost.length, "container")}, for example by ${lost[0]?.name}, are dropped: ${reason}`;
     return { check, state: "ok", message };
   }
   if (lost.length > 0) {
     const state = "are no longer in the table: packets from these sources are dropped";
-    const message = `the prefixes that ${counted(lost.length, "pod")} may send from, for example by ${lost[0]?.name}, ${state}`;
+    const message = `the prefixes that ${counted(lost.length, "container")} may send from, for example by ${lost[0]?.name}, ${state}`;
     return { check, state: "failed", message, remedy: RESTORE };
   }
   const allowed = podLinks.filter(({ allowedFamilies }) => allowedFamilies.length > 0).length;
   if (allowed > 0 && !knowsClusterSources) {
     const reason = "the table does not have the addresses of pools and nodes yet, which are excluded";
-    const message = `packets from the further prefixes of ${counted(allowed, "pod")} are dropped: ${reason}`;
+    const message = `packets from the further prefixes of ${counted(allowed, "container")} are dropped: ${reason}`;
     return { check, state: "failed", message, remedy: RESTORE };
   }
-  const exception = allowed === 0 ? "" : `; ${counted(allowed, "pod")} may also send from other prefixes`;
-  const message = `packets of pods from addresses that are not their own are dropped${exception}`;
+  const exception = allowed === 0 ? "" : `; ${counted(allowed, "container")} may also send from other prefixes`;
+  const message = `packets of containers from addresses that are not their own are dropped${exception}`;
   return { check, state: "ok", message };
 }
 
@@ -110,14 +111,19 @@ function reversePathFinding({ tables, podLinks }: Facts): Finding {
   const exempt = podLinks.filter(isExempt).length;
   const lenient = podLinks.filter((link) => link.reversePath !== STRICT && !isExempt(link));
   if (lenient.length === 0) {
-    const off = exempt === 0 ? "" : `, off on ${counted(exempt, "link")} of pods that may send from other prefixes`;
-    return { check, state: "ok", message: `strict on ${counted(podLinks.length - exempt, "link")} of pods${off}` };
+    const off =
+      exempt === 0 ? "" : `, off on ${counted(exempt, "link")} of containers that may send from other prefixes`;
+    return {
+      check,
+      state: "ok",
+      message: `strict on ${counted(podLinks.length - exempt, "link")} of containers${off}`,
+    };
   }
   const guarded = tables.guard === "intact" ? "; the guard table alone drops packets from foreign addresses" : "";
   return {
     check,
     state: tables.guard === "intact" ? "warning" : "failed",
-    message: `not strict on ${counted(lenient.length, "link")} of pods, for example ${lenient[0]?.name}${guarded}`,
+    message: `not strict on ${counted(lenient.length, "link")} of containers, for example ${lenient[0]?.name}${guarded}`,
     remedy: `sysctl -w net.ipv4.conf.all.rp_filter=0; for each in ${filesOf(lenient, exempt)}; do echo 1 > $each; done`,
   };
 }
@@ -130,7 +136,7 @@ function filesOf(lenient: Facts["podLinks"], exempt: number): string {
 
 /** The larger value of the link and of all links takes effect. */
 function blockedFinding(check: string, name: string): Finding {
-  const message = `strict on ${name}, whose pod may send from other prefixes: the kernel drops its packets`;
+  const message = `strict on ${name}, whose container may send from other prefixes: the kernel drops its packets`;
   const remedy = `sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.${name}.rp_filter=0`;
   return { check, state: "warning", message, remedy };
 }
@@ -142,7 +148,7 @@ function changed(check: string, table: TableReference, remedy = RESTORE): Findin
 
 function missing(check: string, table: TableReference, links: Facts["podLinks"]): Finding {
   const reason = `another program flushed or deleted it ("nft flush ruleset", a firewall that restarts)`;
-  const message = `table ${nameOf(table)} is missing although it is needed by ${counted(links.length, "pod")}: ${reason}`;
+  const message = `table ${nameOf(table)} is missing although it is needed by ${counted(links.length, "container")}: ${reason}`;
   return { check, state: "failed", message, remedy: RESTORE };
 }
 

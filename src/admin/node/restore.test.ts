@@ -13,6 +13,8 @@ import { hostInterfaceName } from "../../model/host-interface-name.ts";
 import { resourceKey } from "../../model/keys.ts";
 import type { WantedTables } from "../../upkeep/restore-tables.ts";
 
+const RUNNING = { agent: "running", hasPolicyTable: false } as const;
+
 const restored = async (
   words: string,
   {
@@ -128,11 +130,11 @@ async function floatingOfPod({
 describe("node restore", () => {
   test("writes nothing while an agent runs, which might have read later pools", async () => {
     const restoreTables = () => Promise.reject(new Error("nothing is to be written"));
-    const { code, stdout } = await runInside(["node", "restore"], { isAgentRunning: true, restoreTables });
+    const { code, stdout } = await runInside(["node", "restore"], { agentFacts: RUNNING, restoreTables });
 
     expect([code, stdout]).toEqual([0, expect.stringContaining("they are in place")]);
     const tables = { nat: "changed", floating: "missing", guard: "missing", hostPorts: "missing" } as const;
-    const left = await runInside(["node", "restore"], { isAgentRunning: true, hostFacts: { ...WELL, tables } });
+    const left = await runInside(["node", "restore"], { agentFacts: RUNNING, hostFacts: { ...WELL, tables } });
     expect([left.code, left.stderr]).toEqual([1, expect.stringContaining("was changed by another program")]);
   });
 

@@ -39,7 +39,7 @@ export const nodeRestore: Command = {
   versionCheck: "none",
   examples: [{ command: "node restore", does: "Write the tables again after another program flushed them" }],
   async run(context, given) {
-    if (await context.isAgentRunning()) {
+    if ((await context.readAgentFacts()).agent === "running") {
       return awaitAgent(context, given);
     }
     const installed = await findInstalledNetwork(context);

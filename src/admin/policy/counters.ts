@@ -2,11 +2,16 @@ import { listed } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
+import { findKind, GLOBAL_NETWORK_POLICY, NETWORK_POLICY } from "../../model/kinds.ts";
+import { nearestName } from "../../model/nearest-name.ts";
 import { originTitle, originWords, type RuleOrigin, readRuleComment } from "../../policy/table/rule-comment.ts";
 import { quoted } from "../../quote.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, UsageError, wantsJson } from "../command.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
+import { kindWithAlias } from "../kinds/aliases.ts";
+import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import { nodeOrHostName } from "../node/node-name.ts";
 import { type Page, stdoutPage } from "../page.ts";
+import { USUAL_NAMESPACE } from "../resources/reference.ts";
 import { formatTable } from "../table.ts";
 import type { InterfacesOfChains, PolicyCounts } from "./chain-interfaces.ts";
 import { titleOf, workloadsNamed } from "./explain-peer.ts";
@@ -39,7 +44,10 @@ export const policyCounters: Command = {
   needsDatastore: true,
   examples: [
     { command: "policy counters", does: "Which rules match, and how often?" },
-    { command: "policy counters shop/db", does: "The rules of one policy: NAMESPACE/NAME, or NAME of a global policy" },
+    {
+      command: "policy counters shop/db",
+      does: `The rules of one policy: NAMESPACE/NAME, or NAME of a global policy or of one in namespace ${USUAL_NAMESPACE}`,
+    },
     { command: "policy counters --for shop/web", does: "The rules that are evaluated for one container" },
     { command: "policy counters --dropped", does: "What is dropped on this node, and for which containers?" },
     { command: "policy counters -o json", does: "As JSON for a script" },
@@ -52,7 +60,7 @@ export const policyCounters: Command = {
       context.stderr(noPolicyTable());
       return EXIT_FAILED;
     }
-    const names = await endpointNames(context, given, read);
+    const names = await knownNames(context, given, read);
     const all = countedRules(read, names.ofInterface);
     const wish = wishOf(all, names, { wanted, forWhom: given.values.get("for") });
     const hasDropped = given.switches.has("dropped");
@@ -82,11 +90,15 @@ interface Wish {
 /** A policy and a container may have the same name: then the operand is the policy, and `--for` the container. */
 function wishOf(
   all: readonly CountedRule[],
-  names: EndpointNames,
+  names: KnownNames,
   { wanted, forWhom }: { readonly wanted: string | undefined; readonly forWhom: string | undefined },
 ): Wish {
-  const isOfPolicy = ({ policy }: CountedRule) => wanted === undefined || policy === wanted;
-  const isPolicy = all.some(isOfPolicy);
+  const meant = wanted === undefined ? [] : policiesMeant(wanted);
+  const name =
+    meant.find((each) => all.some(({ policy }) => policy === each)) ??
+    meant.find((each) => names.policies?.includes(each) === true);
+  const isOfPolicy = ({ policy }: CountedRule) => wanted === undefined || (name !== undefined && policy === name);
+  const isPolicy = wanted === undefined || name !== undefined;
   const word = forWhom ?? (isPolicy ? undefined : wanted);
   const titles = word === undefined ? [] : names.titlesOf(word);
   if (word !== undefined && titles.length > 0) {
@@ -102,28 +114,54 @@ function wishOf(
       details: `use NAMESPACE/POD, the ID or name of a container, or hostendpoint/NAME`,
     });
   if (wanted === undefined) return { isWanted: () => true, isOfEndpoint: false };
-  const missing = `No rule of policy ${quoted(wanted)} is in the kernel: it selects no workload of this node, or does not exist; nor has a container of this node this name\n`;
+  if (name === undefined && names.policies !== undefined) throw unknownName(wanted, names);
+  const why = names.policies === undefined ? ", or does not exist; nor has a container of this node this name" : "";
+  const missing = `No rule of policy ${quoted(name ?? wanted)} is in the kernel: it selects no workload of this node${why}\n`;
   return { isWanted: isOfPolicy, isOfEndpoint: false, missing };
 }
+
+/** As rules name policies: `NAMESPACE/NAME`, or the name of a global one. The user may also write its kind, and no namespace. */
+function policiesMeant(word: string): readonly string[] {
+  const [first = "", ...path] = word.split("/");
+  if (path.length === 0) return [word, `${USUAL_NAMESPACE}/${word}`];
+  const kind = (findKind(ADMIN_KINDS, first) ?? kindWithAlias(first))?.kind;
+  const [name = "", ...rest] = path.toReversed();
+  // A namespace may have the name of a kind.
+  if (kind === GLOBAL_NETWORK_POLICY.kind) return [word, path.join("/")];
+  return kind === NETWORK_POLICY.kind ? [word, `${rest[0] ?? USUAL_NAMESPACE}/${name}`] : [word];
+}
+
+function unknownName(word: string, { policies = [], titles }: KnownNames): PluginError {
+  const usual = policies.flatMap((each) => (each.startsWith(IN_USUAL) ? [each.slice(IN_USUAL.length)] : []));
+  const nearest = nearestName(word, [...usual, ...policies, ...titles]);
+  return new PluginError(
+    "resource-missing",
+    `Cannot find policy ${quoted(word)}: it does not exist, nor has a container of this node this name`,
+    nearest === undefined ? {} : { details: `did you mean "${nearest}"?` },
+  );
+}
+
+const IN_USUAL = `${USUAL_NAMESPACE}/`;
 
 export function noPolicyTable(): string {
   const agent = identity.nodeAgent;
   return `This host has no policy table: there is no policy, or ${agent} does not run (systemctl status ${agent})\n`;
 }
 
-interface EndpointNames {
+interface KnownNames {
+  /** As rules name them; `undefined` if the datastore was not read. */
+  readonly policies: readonly string[] | undefined;
+  /** Of the endpoints of this node. */
+  readonly titles: readonly string[];
   /** The name of the interface itself if it is of no known endpoint. */
   ofInterface(interfaceName: string): string;
   /** As in the column ENDPOINTS: the endpoints of this node that the user may mean. */
   titlesOf(word: string): readonly string[];
 }
 
-async function endpointNames(
-  context: Context,
-  given: Parameters<Command["run"]>[1],
-  { interfacesOf }: PolicyCounts,
-): Promise<EndpointNames> {
-  if (interfacesOf.size === 0) return { ofInterface: (name) => name, titlesOf: () => [] };
+async function knownNames(context: Context, given: Given, { interfacesOf }: PolicyCounts): Promise<KnownNames> {
+  if (interfacesOf.size === 0 && given.operands.length === 0)
+    return { policies: undefined, titles: [], ofInterface: (name) => name, titlesOf: () => [] };
   const node = await nodeOrHostName(context, given);
   const addresses = await context.hostAddresses().catch(() => []);
   const interfaces = Array.from(
@@ -134,6 +172,8 @@ async function endpointNames(
     const known = names.ofInterfaces(node, interfaces);
     const here = new Set(known.values());
     return {
+      policies: names.policies,
+      titles: [...here],
       ofInterface: (name) => known.get(name) ?? `interface ${name}`,
       titlesOf: (word) =>
         [word, ...workloadsNamed(word, names.known.endpoints).map(titleOf)].filter((title) => here.has(title)),

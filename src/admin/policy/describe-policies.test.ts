@@ -156,6 +156,13 @@ describe("describe", () => {
     );
   });
 
+  test("says that a profile of an endpoint does not exist", async () => {
+    expect(await described("wep web -n shop")).toContain(
+      'Profiles:     profile "kns.shop" does not exist, so nothing is allowed by it\n',
+    );
+    expect(await described("hostendpoint here-eth0")).not.toContain("Profiles:");
+  });
+
   test("lists the policies of a host endpoint, those before NAT first", async () => {
     expect(await described("hostendpoint here-eth0")).toContain(
       [

@@ -7,13 +7,14 @@ import { typesOf } from "../../model/policy-spec.ts";
 import type { Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
-import { profilesDecide, UNEDITED_WORDS } from "../../policy/judge/explain-side.ts";
+import { missingProfileWords, profilesDecide, UNEDITED_WORDS } from "../../policy/judge/explain-side.ts";
 import {
   endpointsOfPolicies,
   enforcedPoliciesOf,
   inOrder,
   isBeforeRouting,
   isOpenBecauseUnedited,
+  missingProfiles,
   profileNamed,
 } from "../../policy/judge/judge.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
@@ -47,7 +48,22 @@ export async function describeAppliedPolicies(
   endpoint: AnyEndpoint,
 ): Promise<readonly DescribedSection[]> {
   const resources = await policyResourcesIn(store);
-  return (["ingress", "egress"] as const).map((direction) => directionSection(endpoint, direction, resources));
+  return [
+    ...(["ingress", "egress"] as const).map((direction) => directionSection(endpoint, direction, resources)),
+    ...missingSection(endpoint, resources),
+  ];
+}
+
+function missingSection(endpoint: AnyEndpoint, resources: PolicyResources): readonly DescribedSection[] {
+  const missing = missingProfiles(endpoint, resources);
+  if (missing.length === 0) return [];
+  return [
+    {
+      title: "Profiles",
+      summary: `${missingProfileWords(missing)}, so nothing is allowed by ${missing.length === 1 ? "it" : "them"}`,
+      rows: [],
+    },
+  ];
 }
 
 /** Several resources of one command are described with what was read once. */

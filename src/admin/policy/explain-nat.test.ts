@@ -147,6 +147,50 @@ describe("a published port of this host", () => {
     expect((await explain(words, { files: recorded(hostIp) })).stdout).toContain("no policy applies.\n");
   });
 
+  test("that is given as a port of the container gets a note with the port that the rules see", async () => {
+    const rule = { action: "Allow", protocol: "TCP", destination: { ports: [8080] } };
+    const spec = { tier: "default", selector: "role == 'web'", ingress: [rule] };
+    await put("networkpolicies", "NetworkPolicy", "wrong", spec, { namespace: "default" });
+    const files = recorded("0.0.0.0");
+    const noteOf = async (words: string) =>
+      JSON.parse((await explain(`--from 192.0.2.1 --to web ${words} -o json`, { files })).stdout).packets[0].note;
+
+    expect(await noteOf("--port 8080")).toBe(
+      "web publishes 8080 as 80: packets to port 8080 of the host arrive at its port 80, which is denied",
+    );
+    expect(await noteOf("--port 80")).toBeUndefined();
+    expect(await noteOf("--port 8080 --protocol udp")).toBeUndefined();
+  });
+
+  test("of a host that is given by the name of its node is followed", async () => {
+    await closeWeb();
+
+    const { stdout } = await explain("--from 192.0.2.1 --to here --port 8080", { files: recorded("0.0.0.0") });
+
+    expect(stdout).toContain("To:         192.0.2.2 (node here)\n");
+    expect(stdout).toContain("192.0.2.2:8080 is web:80");
+    const misspelt = await explain("--from 192.0.2.1 --to ther --port 8080");
+    expect(misspelt.stderr).toContain('did you mean "there"?');
+    const local = await explain("--from 192.0.2.1 --to localhost --port 8080");
+    expect(local.stderr).toContain("for this host use one of its addresses");
+  });
+
+  test("of this host, whose Node has no address, is followed by its name too", async () => {
+    await put("nodes", "Node", "here", {});
+    const list = { name: "pods", cniVersion: "1.0.0", type: identity.product, ipam: { type: identity.ipamType } };
+    const ask = (to: string) =>
+      runInside(["policy", "explain", "--from", "192.0.2.1", "--to", to, "--port", "8080"], {
+        ...{ store, env: EMBEDDED, hostName: "here" },
+        files: { "/etc/cni/net.d/10.conf": JSON.stringify(list) },
+        hostAddresses: [{ address: address("198.51.100.2"), length: 24, link: LINK }],
+      });
+
+    expect((await ask("here")).stdout).toContain("To:         198.51.100.2 (node here)\n");
+    expect((await ask("localhost")).stderr).toContain('for this host use "here" or one of its addresses');
+    await put("nodes", "Node", "empty", {});
+    expect((await ask("empty")).stderr).toContain('node "empty" has no known address; give an address');
+  });
+
   test("cannot be known without its record: none is there, or it cannot be read", async () => {
     expect((await explain(PUBLISHED)).stdout).not.toContain("Note:");
     const files = { [recordFileName(new Uint8Array(16))]: "of another release" };

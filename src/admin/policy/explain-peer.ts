@@ -1,9 +1,10 @@
-/** The two ends of the packet that `policy explain` is about: a workload, a host endpoint, or an address. Pure. */
+/** The two ends of the packet that `policy explain` is about: a workload, a node, a host endpoint, or an address. Pure. */
 import { shortContainerId } from "../../cni/names.ts";
 import { listed } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
 import { type Address, type Family, formatAddress, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
+import { containerOf } from "../../model/container-labels.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import { HOST_ENDPOINT } from "../../model/kinds.ts";
 import { nearestName } from "../../model/nearest-name.ts";
@@ -27,15 +28,19 @@ export interface PeerPlace {
   readonly node?: string;
   /** The one that the user named. */
   readonly hostEndpoint?: HostEndpoint;
+  /** The network of the address, if its container has others of the same IP version. */
+  readonly network?: string;
 }
 
 export interface KnownPeers {
   readonly endpoints: readonly WorkloadEndpoint[];
   readonly nodes: readonly Node[];
   readonly hostEndpoints: readonly HostEndpoint[];
+  /** The one that the tool runs on; its Node may not have its addresses. */
+  readonly thisNode?: { readonly name: string; readonly addresses: readonly Address[] };
 }
 
-/** `word`: an address, `NAMESPACE/POD`, `hostendpoint/NAME`, or the ID of a container, its beginning, or its name. */
+/** `word`: an address, `NAMESPACE/POD`, `hostendpoint/NAME`, the ID of a container, its beginning, or its name, or the name of a node. */
 export function findPeer(word: string, known: KnownPeers): Peer {
   const address = parseAddress(word);
   if (address !== undefined) return { word, places: [placeOf(address, known)] };
@@ -43,8 +48,22 @@ export function findPeer(word: string, known: KnownPeers): Peer {
   if (host !== undefined) return host;
   const found = onlyWorkload(word, known);
   const places = found.flatMap((endpoint) => addressesOf(endpoint).map((own) => ({ address: own, endpoint })));
-  if (found.length === 0) throw unknownWorkload(word, known);
-  return oneAddressEach({ word, places });
+  if (found.length === 0) return findNode(word, known);
+  const ids = [...new Set(found.map(({ spec }) => spec.containerID))];
+  return ids.length === 1 ? { word, places: places.map(withNetwork) } : oneAddressEach({ word, places });
+}
+
+/** A container has an address in each of its networks. */
+function withNetwork(place: EndpointPlace, _: number, all: readonly EndpointPlace[]): PeerPlace {
+  const isOnly = all.filter(({ address }) => address.family === place.address.family).length === 1;
+  const network = isOnly ? undefined : networkOf(place);
+  return network === undefined ? place : { ...place, network };
+}
+
+type EndpointPlace = Required<Pick<PeerPlace, "address" | "endpoint">>;
+
+function networkOf({ endpoint }: PeerPlace): string | undefined {
+  return endpoint && containerOf(endpoint)?.network;
 }
 
 /** A name without its namespace is enough if no other namespace has such a workload. */
@@ -59,7 +78,7 @@ function oneAddressEach({ word, places }: Peer): Peer {
   for (const family of [4, 6]) {
     const own = places.filter((place) => place.address.family === family);
     if (own.length > 1) {
-      const all = own.map((place) => formatAddress(place.address)).join(", ");
+      const all = placesText(own);
       throw new UsageError(`${quoted(word)} has several IPv${family} addresses; give one of them: ${all}`);
     }
   }
@@ -90,6 +109,20 @@ function findHostEndpoint(word: string, { hostEndpoints, nodes, endpoints }: Kno
   }
   const places = addresses.map((address) => ({ address, hostEndpoint, ...(node === undefined ? {} : { node }) }));
   return oneAddressEach({ word, places });
+}
+
+/** With the first of its addresses of each IP version. */
+function findNode(word: string, known: KnownPeers): Peer {
+  const { nodes, thisNode } = known;
+  const node = nodes.find(({ metadata }) => metadata.name === word);
+  if (node === undefined && thisNode?.name !== word) throw unknownWorkload(word, known);
+  const all = [
+    ...(node === undefined ? [] : nodeAddresses(node)),
+    ...(thisNode?.name === word ? thisNode.addresses : []),
+  ];
+  const addresses = ([4, 6] as const).flatMap((family) => all.find((address) => address.family === family) ?? []);
+  if (addresses.length === 0) throw new UsageError(`node ${quoted(word)} has no known address; give an address`);
+  return { word, places: addresses.map((address) => ({ address, node: word })) };
 }
 
 const HOST_ENDPOINT_WORDS: ReadonlySet<string> = new Set([
@@ -124,10 +157,44 @@ export function commonFamilies(from: Peer, to: Peer, wanted: Family | undefined)
   throw new UsageError(`${quoted(from.word)} and ${quoted(to.word)} have no addresses of the same IP version`);
 }
 
-export function placeIn({ places }: Peer, family: Family): PeerPlace {
-  const place = places.find(({ address }) => address.family === family);
-  if (place === undefined) throw new PluginError("internal", `No IPv${family} address`);
-  return place;
+/** A packet between two peers. */
+export interface PeerPair {
+  readonly from: PeerPlace;
+  readonly to: PeerPlace;
+  /** Why these addresses, if a peer has others. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * The packets that a peer may send to another. Which of its addresses a container in several networks sends from is decided by
+ * its routes, which the datastore does not know; a client uses the address of the network in which both are, if there is one.
+ */
+export function pairsIn(source: Peer, destination: Peer, family: Family): readonly PeerPair[] {
+  const [sources, all] = [source, destination].map(({ places }) =>
+    places.filter(({ address }) => address.family === family),
+  );
+  if (sources === undefined || all === undefined) return [];
+  const shared = all.filter((to) =>
+    sources.some((from) => networkOf(from) !== undefined && networkOf(from) === networkOf(to)),
+  );
+  const destinations = shared.length === 0 ? all : shared;
+  const others = all.filter((to) => !destinations.includes(to));
+  const notes = [
+    ...(sources.length === 1
+      ? []
+      : [`the routes of ${quoted(source.word)} choose its source address: ${placesText(sources)}; each is shown`]),
+    ...(others.length === 0
+      ? []
+      : [`${quoted(destination.word)} also has ${placesText(others)}: give an address to ask about it`]),
+  ];
+  return sources.flatMap((from) => destinations.map((to) => ({ from, to, notes })));
+}
+
+/** `10.0.0.1 (pods), 10.0.0.5 (back)`. */
+function placesText(places: readonly PeerPlace[]): string {
+  return places
+    .map(({ address, network }) => `${formatAddress(address)}${network === undefined ? "" : ` (${network})`}`)
+    .join(", ");
 }
 
 export function placeOf(address: Address, { endpoints, nodes, hostEndpoints }: KnownPeers): PeerPlace {
@@ -184,14 +251,20 @@ function qualifiedTitleOf({ metadata, spec }: WorkloadEndpoint): string {
   return name === undefined ? metadata.name : `${metadata.namespace ?? ""}/${name}`;
 }
 
-function unknownWorkload(word: string, { endpoints }: KnownPeers): PluginError {
+function unknownWorkload(word: string, { endpoints, nodes, thisNode }: KnownPeers): PluginError {
   const titles = endpoints.map(qualifiedTitleOf);
-  const candidates = word.includes("/") ? titles : titles.map((title) => title.slice(title.indexOf("/") + 1));
-  const nearest = nearestName(word, candidates);
+  const names = [
+    ...titles.map((title) => title.slice(title.indexOf("/") + 1)),
+    ...nodes.map(({ metadata }) => metadata.name),
+  ];
+  const nearest = nearestName(word, word.includes("/") ? titles : names);
+  const ofThisHost = thisNode === undefined ? "one of its addresses" : `"${thisNode.name}" or one of its addresses`;
   const details =
-    nearest === undefined
-      ? "use NAMESPACE/POD, the ID or name of a container, hostendpoint/NAME, or an address; an endpoint exists while the workload is attached to the network"
-      : `did you mean "${nearest}"?`;
+    word === "localhost"
+      ? `for this host use ${ofThisHost}`
+      : nearest === undefined
+        ? "use NAMESPACE/POD, the ID or name of a container, the name of a node, hostendpoint/NAME, or an address; an endpoint exists while the workload is attached to the network"
+        : `did you mean "${nearest}"?`;
   return new PluginError(
     "resource-missing",
     `Cannot find workload ${quoted(word)}: it has no endpoint in the datastore`,

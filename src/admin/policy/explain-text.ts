@@ -75,12 +75,13 @@ const VERDICTS: Readonly<Record<Verdict, string>> = {
   depends: "depends on the interface (to choose one, give hostendpoint/NAME instead of an address of its node)",
 };
 
-function placeText({ address, endpoint, node, hostEndpoint }: PeerPlace): string {
+function placeText({ address, endpoint, node, hostEndpoint, network }: PeerPlace): string {
   const text = formatAddress(address);
   if (hostEndpoint !== undefined) return `host endpoint ${hostEndpoint.metadata.name} (${text}, node ${node ?? ""})`;
   if (endpoint !== undefined) {
     const { interfaceName, node: own } = endpoint.spec;
     const place = [
+      ...(network === undefined ? [] : [`network ${network}`]),
       ...(own === undefined ? [] : [`node ${own}`]),
       ...(interfaceName === undefined ? [] : [`interface ${interfaceName}`]),
     ];

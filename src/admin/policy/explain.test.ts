@@ -3,6 +3,7 @@ import { type AdminRun, runInside } from "../../../test/support/admin-context.ts
 import { seed } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
+import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 
@@ -48,12 +49,50 @@ function pod(
   );
 }
 
+/** As an ADD of podman records it. */
+function container(
+  name: string,
+  endpoint: string,
+  network: string,
+  address: string,
+  containerID = `${name}0`,
+): Promise<void> {
+  return put(
+    "workloadendpoints",
+    "WorkloadEndpoint",
+    `node--1-cni-${containerID}-${endpoint}`,
+    {
+      ...{ orchestrator: "cni", node: "node-1", workload: name, endpoint, containerID, profiles: ["pods"] },
+      ...{ interfaceName: `x${name}${endpoint}`, ipNetworks: [`${address}/32`] },
+    },
+    {
+      namespace: "default",
+      labels: { net: network, [`${LABEL}namespace`]: "default", [`${LABEL}orchestrator`]: "cni" },
+      annotations: { [NETWORK_ANNOTATION]: network },
+    },
+  );
+}
+
 function policy(name: string, spec: object): Promise<void> {
   return put("networkpolicies", "NetworkPolicy", name, spec, { namespace: "default" });
 }
 
 function explain(words: string, terminalWidth?: number): Promise<AdminRun> {
   return runInside(["policy", "explain", ...words.split(" ")], { store, env: EMBEDDED, terminalWidth });
+}
+
+/** As podman has it: the name is of the container. */
+function namesake(name: string, id: string, address: string): Promise<void> {
+  return put(
+    "workloadendpoints",
+    "WorkloadEndpoint",
+    `here-cni-${id}-eth0`,
+    {
+      ...{ orchestrator: "cni", node: "here", workload: name, containerID: id, endpoint: "eth0" },
+      ...{ interfaceName: `x${id}`, profiles: ["kns.default"], ipNetworks: [`${address}/32`] },
+    },
+    { namespace: "default", annotations: { [NETWORK_ANNOTATION]: "pods" } },
+  );
 }
 
 const WEB = "--from default/client --to default/web --ip-version 4 --port 80";
@@ -75,6 +114,22 @@ describe("policy explain", () => {
         ? "1. NetworkPolicy default/everything-that-the-web-tier-may-receive\n"
         : "1. NetworkPolicy\n              default/everything-that-th\n",
     );
+  });
+
+  test("takes a name for the container that runs, not for one before it whose interface is gone", async () => {
+    await namesake("page", "old", "10.0.0.8");
+    await namesake("page", "new", "10.0.0.9");
+    const run = (...marks: readonly string[]) =>
+      runInside("policy explain --from 10.0.0.1 --to page --port 80".split(" "), {
+        ...{ store, env: EMBEDDED, hostName: "here", hostLinks: { marks: new Set(marks) } },
+      });
+    const found = await run("pods/new/eth0");
+
+    expect([found.code, found.stderr]).toEqual([EXIT_OK, ""]);
+    expect(found.stdout).toContain("10.0.0.9");
+    expect(found.stdout).not.toContain("10.0.0.8");
+    expect((await run("pods/new/eth0", "pods/old/eth0")).code).toBe(EXIT_USAGE);
+    expect((await run()).code).toBe(EXIT_USAGE);
   });
 
   test("without policies the profiles of both sides decide", async () => {
@@ -140,7 +195,7 @@ describe("policy explain", () => {
 
     expect(run.code).toBe(EXIT_OK);
     expect(run.stdout).toContain("Verdict:    allowed\n");
-    expect(run.stdout).toContain('Cannot use network config "/etc/cni/net.d/10.conflist": ');
+    expect(run.stdout).toContain("Cannot use /etc/cni/net.d/10.conflist:1:");
   });
 
   test("names the policy that isolates the destination, and that no rule of it matches", async () => {
@@ -298,6 +353,74 @@ describe("policy explain", () => {
     expect((await explain(words)).stderr).toMatch(/give one of \S+, \S+, \S+ and 2 more/);
   });
 
+  test("says that a profile of the endpoint does not exist", async () => {
+    await container("single", "eth0", "pods", "10.1.0.6");
+    await policy("other", { selector: "app == 'other'" });
+
+    expect((await explain("--from 192.0.2.7 --to single --port 80")).stdout).toContain(
+      'no ingress policy applies, and no profile of the endpoint allows it ("pods"): profile "pods" does not exist\n',
+    );
+  });
+
+  describe("of a container in two networks", () => {
+    beforeEach(async () => {
+      await container("two", "eth0", "pods", "10.1.0.1");
+      await container("two", "eth1", "back", "10.1.0.5");
+      await container("single", "eth0", "back", "10.1.0.6");
+      await put("profiles", "Profile", "pods", { ingress: [{ action: "Allow" }], egress: [{ action: "Allow" }] });
+    });
+
+    const lines = (stdout: string, title: string) => stdout.match(new RegExp(`^${title}: .*`, "gm"));
+
+    test("a client of one of them uses the address of that network, and the note names the other", async () => {
+      const { code, stdout } = await explain("--from single --to two --port 80");
+
+      expect(code).toBe(EXIT_OK);
+      expect(lines(stdout, "To")).toEqual([
+        "To:         two (10.1.0.5, network back, node node-1, interface xtwoeth1)",
+      ]);
+      expect(lines(stdout, "From")).toEqual(["From:       single (10.1.0.6, node node-1, interface xsingleeth0)"]);
+      expect(lines(stdout, "Note")?.[0]).toContain('"two" also has 10.1.0.1 (pods): give an address to ask about it');
+    });
+
+    test("one who is in none of them may use each address", async () => {
+      const { stdout } = await explain("--from 192.0.2.7 --to two --port 80");
+
+      expect(lines(stdout, "To")).toEqual([
+        "To:         two (10.1.0.1, network pods, node node-1, interface xtwoeth0)",
+        "To:         two (10.1.0.5, network back, node node-1, interface xtwoeth1)",
+      ]);
+      expect(stdout).not.toContain("Note:");
+    });
+
+    test("its routes choose the address that it sends from: each is shown with its own verdict", async () => {
+      await policy("back", { selector: "net == 'back'", types: ["Egress"], egress: [{ action: "Deny" }] });
+      const { stdout } = await explain("--from two --to single --port 80 -o json");
+
+      expect(JSON.parse(stdout).packets).toMatchObject([
+        { verdict: "allow", from: { address: "10.1.0.1", network: "pods", workload: "two" } },
+        { verdict: "deny", from: { address: "10.1.0.5", network: "back", workload: "two" } },
+      ]);
+      expect(JSON.parse(stdout).packets[0].note).toContain(
+        'the routes of "two" choose its source address: 10.1.0.1 (pods), 10.1.0.5 (back)',
+      );
+    });
+
+    test("one of its addresses is only that address", async () => {
+      const { stdout } = await explain("--from single --to 10.1.0.1 --port 80");
+
+      expect(lines(stdout, "To")).toEqual(["To:         two (10.1.0.1, node node-1, interface xtwoeth0)"]);
+    });
+
+    test("of two containers with the name, an address says which", async () => {
+      await container("two", "eth0", "pods", "10.1.0.9", "another");
+      const { code, stderr } = await explain("--from single --to two --port 80");
+
+      expect(code).toBe(EXIT_USAGE);
+      expect(stderr).toContain("give one of them: 10.1.0.9, 10.1.0.1, 10.1.0.5");
+    });
+  });
+
   test.each([
     ["--from default/clint --to default/web --port 80", 'did you mean "default/client"?'],
     ["--from clint --to default/web --port 80", 'did you mean "client"?'],
@@ -316,7 +439,8 @@ describe("policy explain", () => {
     ["--from default/client --to default/web --protocol tpc --port 1", '"--protocol" is "tpc"'],
     ["--from default/client --to default/web --protocol icmp --port 1", '"--port" needs --protocol tcp, udp or sctp'],
     ["--from 10.0.0.9 --to fd00::2 --port 1", "have no addresses of the same IP version"],
-    ["default/client default/web", "does not take arguments"],
+    ["default/client default/web", 'does not take arguments: got "default/client"; for example: '],
+    ["--from default/client --to web:80", "--to web --port 80"],
   ])("a wrong call is refused: %s", async (words, expected) => {
     const { code, stderr } = await explain(words);
 

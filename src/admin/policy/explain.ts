@@ -1,27 +1,31 @@
 import { policyRequirement } from "../../config/installed-network.ts";
-import { type Address, type Family, formatAddress } from "../../ip/address.ts";
+import { type Address, formatAddress } from "../../ip/address.ts";
 import type { Node } from "../../model/node.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
-import { explain } from "../../policy/judge/explain.ts";
+import { explain, type Verdict } from "../../policy/judge/explain.ts";
 import type { Packet, PacketRequest } from "../../policy/judge/packet.ts";
+import { publishedAt, publishedBy } from "../../policy/judge/published-ports.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastoreAndMaybeApi } from "../datastore/open.ts";
+import { withoutReplaced } from "../gone-containers.ts";
 import { reportUnreadable } from "../ipam/report-unreadable.ts";
+import { nodeOrHostName } from "../node/node-name.ts";
 import { PACKET_OPTIONS, type PacketShape, packetShape, requestOf, wantedFamily } from "./explain-packet.ts";
 import {
   commonFamilies,
   findPeer,
   nodeAddresses,
-  type Peer,
+  type PeerPair,
   type PeerPlace,
-  placeIn,
+  pairsIn,
   placeOf,
   titleOf,
 } from "./explain-peer.ts";
 import { type ExplainedFamily, type ExplainedTarget, explanationText } from "./explain-text.ts";
 import { followDestination, isHere, isLoopback, masqueradedBy, nodeOfPlace } from "./follow-nat.ts";
+import { type LocalNode, readLocalNode } from "./local-enforcement.ts";
 import { type NatFacts, readNatFacts, readThisHost, type ThisHost } from "./nat-facts.ts";
 
 export const policyExplain: Command = {
@@ -36,21 +40,24 @@ export const policyExplain: Command = {
     "port, which is always open, it also says what would decide if the port were not one.",
     "With --method, --path or --principal it also evaluates the policies for an HTTP request over the connection, as the sidecar of its",
     "destination does. Without a sidecar, rules with http match nothing.",
+    "A container in several networks has an address in each of them: as the destination that of the network in which both ends are, otherwise",
+    "each is shown; as the source each, since the routes in the container choose it.",
     "A destination that a published port of this host, a host port of a pod, a Service or a floating IP leads to a workload is followed there.",
     "Published ports of other hosts are not known here. An address that is not that of a workload or a node is outside the network: no policy",
     "applies on its side.",
-    "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs.",
+    "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs. If the one of this host",
+    "does not run, a note says so.",
   ].join("\n"),
   options: [
     {
       name: "from",
       value: "WORKLOAD|HOST|ADDRESS",
-      summary: "Source: NAMESPACE/POD, a container, hostendpoint/NAME or an address",
+      summary: "Source: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address",
     },
     {
       name: "to",
       value: "WORKLOAD|HOST|ADDRESS",
-      summary: "Destination: NAMESPACE/POD, a container, hostendpoint/NAME or an address",
+      summary: "Destination: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address",
     },
     ...PACKET_OPTIONS,
   ],
@@ -84,15 +91,18 @@ export const policyExplain: Command = {
     const [shape, request] = [packetShape(given), requestOf(given)];
     return withDatastoreAndMaybeApi(context, given, async (store, _settings, openApi) => {
       const read = await readPolicy(store);
-      const { endpoints, hostEndpoints } = read.resources;
-      const known = { endpoints, hostEndpoints, nodes: read.nodes };
+      const { hostEndpoints } = read.resources;
+      const endpoints = await withoutReplaced(context, read.resources.endpoints, await nodeOrHostName(context, given));
+      const [here, local] = [await readThisHost(context), await readLocalNode(context, given)];
+      const thisNode = local && { name: local.name, addresses: here.addresses };
+      const known = { endpoints, hostEndpoints, nodes: read.nodes, ...(thisNode === undefined ? {} : { thisNode }) };
       const [source, destination] = [findPeer(from, known), findPeer(to, known)];
       const families = commonFamilies(source, destination, wantedFamily(given));
       const isWorkload = destination.places.every(({ endpoint }) => endpoint !== undefined);
       const facts = isWorkload ? NO_NAT : await readNatFacts(store, openApi);
-      const here = await readThisHost(context);
-      const question = { source, destination, shape, request, read, facts, here };
-      const explainAll = (asked: Question) => families.flatMap((family) => explainFamily(family, asked));
+      const question = { shape, request, read, facts, here, local };
+      const pairs = families.flatMap((family) => pairsIn(source, destination, family));
+      const explainAll = (asked: Question) => pairs.flatMap((pair) => explainPair(pair, asked));
       const explained = explainAll(question);
       const hasPolicies = read.resources.networkPolicies.length + read.resources.globalNetworkPolicies.length > 0;
       const enforcement =
@@ -112,18 +122,26 @@ export const policyExplain: Command = {
 
 function requireValue({ values }: Given, name: "from" | "to"): string {
   const value = values.get(name);
+  const [, host, port] = /^([^:]+):(\d+)$/.exec(value ?? "") ?? [];
+  if (host !== undefined) {
+    const option = name === "to" ? "port" : "source-port";
+    throw new UsageError(
+      `"--${name}" is ${quoted(value)}: give the port as an option, --${name} ${host} --${option} ${port}`,
+    );
+  }
   if (value !== undefined) return value;
-  throw new UsageError(`"--${name}" is missing: give NAMESPACE/POD, a container, hostendpoint/NAME or an address`);
+  throw new UsageError(
+    `"--${name}" is missing: give NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address`,
+  );
 }
 
 interface Question {
-  readonly source: Peer;
-  readonly destination: Peer;
   readonly shape: PacketShape;
   readonly request: PacketRequest | undefined;
   readonly read: ReadPolicy;
   readonly here: ThisHost;
   readonly facts: NatFacts;
+  readonly local: LocalNode | undefined;
   readonly enforcement?: Enforcement;
 }
 
@@ -133,25 +151,41 @@ const NO_NAT: NatFacts = { services: [], areHostPortsRecorded: false, pools: [] 
 const MOST_TARGETS = 5;
 
 /** One packet; one for each backend if it is sent to a Service. */
-function explainFamily(family: Family, question: Question): readonly ExplainedFamily[] {
-  const { source, destination, shape, read, facts, here } = question;
-  const placed = (peer: Peer) => onThisHost(placeIn(peer, family), question);
-  const from = placed(source);
-  const isToLoopback = from.endpoint !== undefined && isLoopback(placeIn(destination, family).address);
-  const to = isToLoopback ? placeIn(destination, family) : placed(destination);
+function explainPair(pair: PeerPair, question: Question): readonly ExplainedFamily[] {
+  const { shape, read, facts, here } = question;
+  const from = onThisHost(pair.from, question);
+  const isToLoopback = from.endpoint !== undefined && isLoopback(pair.to.address);
+  const to = isToLoopback ? pair.to : onThisHost(pair.to, question);
   const packet = shape(from.address, to.address);
   const { endpoints, hostEndpoints } = read.resources;
   const { targets, note } = isToLoopback
     ? { targets: [] }
     : followDestination(packet, to, { from, endpoints, facts, here });
-  const sent = { from, to, packet, isToLoopback, ...noteOf(note) };
-  if (targets.length === 0) return [explainSent(sent, undefined, question)];
+  const sent = { from, to, packet, isToLoopback, ...noteOf(note, ...pair.notes) };
+  if (targets.length === 0) {
+    const published = publishedNote(sent, question);
+    return [explainSent({ ...sent, ...noteOf(note, ...pair.notes, published) }, undefined, question)];
+  }
   const all = targets.map(({ address, ...target }) => {
     const place = placeOf(address, { endpoints, hostEndpoints, nodes: read.nodes });
     return explainSent(sent, { ...target, place }, question);
   });
   return all.length > MOST_TARGETS ? mostTelling(all) : all;
 }
+
+/** Users give the published port of a container as if it were the container's. */
+function publishedNote(sent: Sent, question: Question): string | undefined {
+  const { packet, to } = sent;
+  const { protocol, destinationPort: port } = packet;
+  if (to.endpoint === undefined) return undefined;
+  const meant = publishedAt({ protocol, port }, publishedBy(to.endpoint, question.here.hostPorts));
+  if (meant === undefined) return undefined;
+  const arriving = { ...packet, destinationPort: meant.port };
+  const { verdict } = explainSent({ ...sent, packet: arriving }, undefined, question);
+  return `${titleOf(to.endpoint)} publishes ${port} as ${meant.port}: packets to port ${port} of the host arrive at its port ${meant.port}, which is ${OUTCOMES[verdict]}`;
+}
+
+const OUTCOMES: Readonly<Record<Verdict, string>> = { allow: "allowed", deny: "denied", depends: "not certain" };
 
 /** A few of many backends, those that are denied first. */
 function mostTelling(all: readonly ExplainedFamily[]): readonly ExplainedFamily[] {
@@ -182,7 +216,7 @@ type Sent = Pick<ExplainedFamily, "from" | "to" | "packet" | "note"> & { readonl
 function explainSent(
   { isToLoopback, ...sent }: Sent,
   target: ExplainedTarget | undefined,
-  { request, read, facts, enforcement }: Question,
+  { request, read, facts, enforcement, local }: Question,
 ): ExplainedFamily {
   const { from, to, packet } = sent;
   const arriving = target === undefined ? packet : rewritten(packet, target);
@@ -210,8 +244,14 @@ function explainSent(
     read.resources,
   );
   const unenforcedNote = sides.some(({ isUnenforced }) => isUnenforced === true) ? enforcement?.note : undefined;
+  const isJudgedHere = sides.some(
+    ({ isUnenforced, hostEndpoint, direction }) =>
+      isUnenforced !== true &&
+      local?.name === (hostEndpoint?.node ?? (direction === "egress" ? from : place).endpoint?.spec.node),
+  );
+  const localNote = isJudgedHere ? local?.unenforced : undefined;
   return {
-    ...{ ...sent, request, verdict, sides, ...noteOf(sent.note, hidingNote(target), unenforcedNote) },
+    ...{ ...sent, request, verdict, sides, ...noteOf(sent.note, hidingNote(target), unenforcedNote, localNote) },
     ...(target === undefined ? {} : { target }),
     ...(pool === undefined ? {} : { masqueradedBy: pool }),
   };
@@ -271,8 +311,9 @@ const NOTHING_ENFORCED =
 
 function asJson(explained: ExplainedFamily): object {
   const { packet, request, from, to, target, masqueradedBy: pool, verdict, note, sides } = explained;
-  const place = ({ address, endpoint, node, hostEndpoint }: PeerPlace) => ({
+  const place = ({ address, endpoint, node, hostEndpoint, network }: PeerPlace) => ({
     address: formatAddress(address),
+    ...(network === undefined ? {} : { network }),
     ...(endpoint === undefined ? {} : { workload: titleOf(endpoint), node: endpoint.spec.node }),
     ...(node === undefined ? {} : { node }),
     ...(hostEndpoint === undefined ? {} : { hostEndpoint: hostEndpoint.metadata.name }),

@@ -17,16 +17,13 @@ import { partOf, textOf } from "../../model/pod-endpoint.ts";
 import { protocolNumber, TCP } from "../../model/protocols.ts";
 import { SERVICE_LABEL } from "../../model/service-endpoints.ts";
 import { objectsIn, textsIn } from "../../model/shape.ts";
+import type { RecordedPort } from "../../policy/judge/published-ports.ts";
 import { quoted } from "../../quote.ts";
 import type { Context } from "../command.ts";
 
-export interface HostPort {
+export interface HostPort extends RecordedPort {
   /** Value 0: every address of the host. */
   readonly hostAddress: Address;
-  readonly protocol: number;
-  readonly hostPort: number;
-  readonly address: Address;
-  readonly port: number;
 }
 
 /** One port of a Service. */

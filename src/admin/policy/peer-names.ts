@@ -41,6 +41,8 @@ export async function withPeerNames<Result>(
 
 export class PeerNames {
   known = NOBODY;
+  /** `NAMESPACE/NAME`, or the name of a global one; `undefined` without a datastore. */
+  policies: readonly string[] | undefined;
   private byAddress: ReadonlyMap<string, string> = new Map();
   private readAt = 0;
 
@@ -79,6 +81,10 @@ export class PeerNames {
     if (this.store === undefined) return;
     const { resources, nodes } = await readPolicy(this.store);
     this.known = { endpoints: resources.endpoints, hostEndpoints: resources.hostEndpoints, nodes };
+    this.policies = [
+      ...resources.globalNetworkPolicies.map(({ metadata }) => metadata.name),
+      ...resources.networkPolicies.map(({ metadata }) => `${metadata.namespace ?? ""}/${metadata.name}`),
+    ];
     this.byAddress = new Map([
       ...nodes.flatMap((node) =>
         nodeAddresses(node).map((own) => [formatAddress(own), `node ${node.metadata.name}`] as const),

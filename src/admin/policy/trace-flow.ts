@@ -13,13 +13,13 @@ export const FLOW_OPTIONS: readonly Option[] = [
   {
     name: "from",
     value: "WORKLOAD|HOST|ADDRESS",
-    summary: "Source: NAMESPACE/POD, a container, hostendpoint/NAME or an address; default: any",
+    summary: "Source: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address; default: any",
   },
   {
     name: "to",
     value: "WORKLOAD|HOST|ADDRESS",
     summary:
-      "Destination, as the sender writes it: NAMESPACE/POD, a container, hostendpoint/NAME or an address; default: any",
+      "Destination, as the sender writes it: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address; default: any",
   },
   {
     name: "protocol",
@@ -41,7 +41,7 @@ export interface Flow {
   readonly sourcePort?: number;
 }
 
-/** One for each IP version. `peerOf` finds a workload. */
+/** One for each IP version, and for each address that an end has of it. */
 export function flowsOf(given: Given, ends: { readonly from?: Peer; readonly to?: Peer }): readonly Flow[] {
   const { values } = given;
   const port = readNumber("port", values.get("port"), 65_535);
@@ -56,19 +56,17 @@ export function flowsOf(given: Given, ends: { readonly from?: Peer; readonly to?
   const wanted = wantedFamily(given);
   const flows = ([4, 6] as const).flatMap((family): Flow[] => {
     if (wanted !== undefined && wanted !== family) return [];
-    const [source, destination] = [addressIn(ends.from, family), addressIn(ends.to, family)];
-    if ((ends.from !== undefined && source === undefined) || (ends.to !== undefined && destination === undefined))
-      return [];
-    return [
-      {
-        family,
-        ...(source === undefined ? {} : { source }),
-        ...(destination === undefined ? {} : { destination }),
-        ...(protocol === undefined ? {} : { protocol: protocol === "icmp" ? ICMP[family] : protocol }),
-        ...(port === undefined ? {} : { port }),
-        ...(sourcePort === undefined ? {} : { sourcePort }),
-      },
-    ];
+    const pairs = addressesIn(ends.from, family).flatMap((source) =>
+      addressesIn(ends.to, family).map((destination) => ({ source, destination })),
+    );
+    return pairs.map(({ source, destination }) => ({
+      family,
+      ...(source === undefined ? {} : { source }),
+      ...(destination === undefined ? {} : { destination }),
+      ...(protocol === undefined ? {} : { protocol: protocol === "icmp" ? ICMP[family] : protocol }),
+      ...(port === undefined ? {} : { port }),
+      ...(sourcePort === undefined ? {} : { sourcePort }),
+    }));
   });
   if (flows.length > 0) return flows;
   throw new UsageError("The two ends have no addresses of the same IP version");
@@ -80,8 +78,10 @@ export function addressPeer(word: string): Peer | undefined {
   return address && { word, places: [{ address }] };
 }
 
-function addressIn(peer: Peer | undefined, family: Family): Address | undefined {
-  return peer?.places.find(({ address }) => address.family === family)?.address;
+/** `undefined`: any. */
+function addressesIn(peer: Peer | undefined, family: Family): readonly (Address | undefined)[] {
+  if (peer === undefined) return [undefined];
+  return peer.places.flatMap(({ address }) => (address.family === family ? [address] : []));
 }
 
 export function flowConditions({

@@ -2,12 +2,13 @@ import { describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { address } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
+import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { GroupListener, GroupPacket } from "../../linux/log-group.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import type { TraceEvent } from "../../linux/nftables/trace.ts";
 import { type HostEndpoint, hostEndpoint } from "../../model/host-endpoint.ts";
-import { ENDPOINT, HOST_ENDPOINT } from "../../model/kinds.ts";
+import { ENDPOINT, HOST_ENDPOINT, NETWORK_POLICY } from "../../model/kinds.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { verdictElement } from "../../policy/render/verdict-element.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
@@ -93,6 +94,25 @@ describe("policy trace", () => {
     await run("policy trace --to fd00::1 --protocol icmp --timeout 1");
     await run("policy trace --to 10.0.0.1 --timeout 1");
     expect(opened.map((alternatives) => alternatives.length)).toEqual([1, 1]);
+  });
+
+  test("follows each address of a container in two networks", async () => {
+    const store = openMemory();
+    for (const [endpoint, ip] of [
+      ["eth0", "10.0.0.7/32"],
+      ["eth1", "10.0.0.8/32"],
+    ] as const) {
+      const metadata = { namespace: "default", name: `here-cni-c2-${endpoint}` };
+      const ids = { orchestrator: "cni", node: "here", workload: "two", containerID: "c2", endpoint };
+      const value = workloadEndpoint.write(workloadEndpoint.make(metadata, { ...ids, ipNetworks: [ip] }));
+      await store.commit([{ kind: "put", key: ENDPOINT.key(metadata), value }]);
+    }
+    const { run, opened } = tracing([]);
+
+    const { stderr } = await run("policy trace --to two --port 80 --timeout 1", { store });
+
+    expect(opened.map((alternatives) => alternatives.length)).toEqual([2]);
+    expect(stderr).toContain("(IPv4 TCP to 10.0.0.7 port 80; IPv4 TCP to 10.0.0.8 port 80)");
   });
 
   const PASSED = (packet: number, comment: "rule" | "ct"): readonly TraceEvent[] => [
@@ -407,6 +427,78 @@ describe("policy counters", () => {
     expect((await run("shop/db")).stderr).toBe("");
     const unknown = await run("--for", "shop/nobody");
     expect([unknown.code, unknown.stderr]).toEqual([EXIT_FAILED, expect.stringContaining('"shop/nobody"')]);
+  });
+
+  describe("of a policy", () => {
+    const rules: PolicyCounts = {
+      counts: [
+        count("default/pages ingress 0", "accept", 3),
+        count("both ingress 0", "accept", 1),
+        count("default/both ingress 0", "accept", 1),
+        count("policy/pages ingress 0", "accept", 1),
+      ],
+      interfacesOf: new Map([["one", ["vend1"]]]),
+    };
+    const run = async (word: string, policyCounts = rules) => {
+      const store = await named();
+      for (const name of ["pages", "elsewhere"]) {
+        const metadata = { namespace: "default", name };
+        const value = NETWORK_POLICY.codec.write(NETWORK_POLICY.codec.make(metadata, { tier: "default" }));
+        await store.commit([{ kind: "put", key: NETWORK_POLICY.key(metadata), value }]);
+      }
+      return runInside(["policy", "counters", word, "-o", "json"], { policyCounts, store, hostName: "here" });
+    };
+
+    test.each([
+      ["pages", "default/pages"],
+      ["default/pages", "default/pages"],
+      ["np/pages", "default/pages"],
+      ["networkpolicy/default/pages", "default/pages"],
+      ["both", "both"],
+      ["gnp/both", "both"],
+      ["np/both", "default/both"],
+      ["policy/pages", "policy/pages"],
+    ])("%s is %s", async (word, policy) => {
+      const { code, stdout, stderr } = await run(word);
+
+      expect({ code, stderr }).toEqual({ code: EXIT_OK, stderr: "" });
+      expect(JSON.parse(stdout).rules.map((row: { policy: string }) => row.policy)).toEqual([policy]);
+    });
+
+    test("its kind may be written before its name, unless a namespace is called so", async () => {
+      const { code } = await run("policy/pages", { ...rules, counts: rules.counts.slice(0, 1) });
+
+      expect(code).toBe(EXIT_OK);
+    });
+
+    test("that selects nobody here is not said to be missing", async () => {
+      const { code, stderr } = await run("elsewhere");
+
+      expect(code).toBe(EXIT_FAILED);
+      expect(stderr).toBe(
+        'No rule of policy "default/elsewhere" is in the kernel: it selects no workload of this node\n',
+      );
+    });
+
+    test.each([
+      ["pagse", 'did you mean "pages"?'],
+      ["default/pagse", 'did you mean "default/pages"?'],
+      ["shop/wbe", 'did you mean "shop/web"?'],
+    ])("that does not exist is missing, with the nearest name: %s", async (word, hint) => {
+      const { code, stderr } = await run(word);
+
+      expect(code).toBe(EXIT_FAILED);
+      expect(stderr).toContain(`Cannot find policy "${word}": it does not exist, nor has a container`);
+      expect(stderr).toContain(hint);
+    });
+
+    test("may exist if the datastore cannot be read", async () => {
+      const openDatastore = () => Promise.reject(new PluginError("datastore-unavailable", "down"));
+      const { code, stderr } = await runInside(["policy", "counters", "any"], { policyCounts: rules, openDatastore });
+
+      expect(code).toBe(EXIT_FAILED);
+      expect(stderr).toContain("it selects no workload of this node, or does not exist");
+    });
   });
 
   test("fails for a policy without rules here, and for a host without the table", async () => {

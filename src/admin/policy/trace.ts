@@ -78,7 +78,7 @@ export const policyTrace: Command = {
     const isOfAll = words.length === 0;
     if (isOfAll && !given.switches.has("dropped"))
       throw new UsageError(
-        `"--from", "--to" or "--dropped" is missing: give NAMESPACE/POD, a container, hostendpoint/NAME or an address; --dropped alone shows everything that policy drops`,
+        `"--from", "--to" or "--dropped" is missing: give NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address; --dropped alone shows everything that policy drops`,
       );
     const limits = {
       seconds: readPositive(given, "timeout") ?? (isOfAll ? Number.POSITIVE_INFINITY : DEFAULT_SECONDS),

@@ -9,6 +9,7 @@ import { forEachResource } from "./for-each-resource.ts";
 import { withPolicyNotes } from "./policy-notes.ts";
 import { resolveName } from "./resolve-name.ts";
 import { type Target, updateResource } from "./update.ts";
+import { withWrittenNote } from "./written-note.ts";
 
 export interface NamedChange {
   readonly change: (resource: Resource, target: Target) => unknown;
@@ -34,7 +35,8 @@ export function changeNamed(
             change: (resource) => change(resource, target),
             context: work.context,
           });
-          return { ...done, action: done.action === "unchanged" ? done.action : action };
+          const result = { ...done, action: done.action === "unchanged" ? done.action : action };
+          return withWrittenNote(result, noted, target);
         },
       }),
     );

@@ -21,8 +21,9 @@ export const deleteCommand: Command = {
   name: "delete",
   summary: "Delete resources",
   description: [
-    "A pool with addresses in use, a node with workloads and the endpoint of a workload are not deleted, and the error lists",
-    "who uses them. With --force they are deleted: running workloads keep their addresses, those of a pool then outside all pools.",
+    "A pool with addresses in use, a node with workloads, the endpoint of a workload and a profile of endpoints are not deleted, and the",
+    "error lists who uses them. With --force they are deleted: running workloads keep their addresses, those of a pool then outside all",
+    "pools; endpoints without their profile have only what policies allow.",
     "Deleting a pool disables it first, then releases its blocks from their nodes, then deletes it.",
     "Deleting a node also releases its block claims. Leftover block claims of a deleted node are removed too.",
     "Its empty blocks are deleted; blocks in use stay without a node and are deleted when they are empty and have rested.",
@@ -41,7 +42,10 @@ export const deleteCommand: Command = {
     NAMESPACE_OPTION,
     ALL_NAMESPACES_OPTION,
     DRY_RUN_OPTION,
-    { name: "force", summary: "Delete pools, nodes and endpoints even if they are in use, and unreadable resources" },
+    {
+      name: "force",
+      summary: "Delete pools, nodes, endpoints and profiles even if they are in use, and unreadable resources",
+    },
     { name: "ignore-not-found", summary: "Do not fail if a resource does not exist" },
     { name: "skip-not-exists", letter: "s", summary: "The same as --ignore-not-found" },
   ],
@@ -57,7 +61,7 @@ export const deleteCommand: Command = {
     return withDatastore(context, given, async (store) => {
       const work = surroundingsOf(given, { store, context });
       const all = await search(store);
-      if (all.length === 0) reportNothingFound(context);
+      if (all.length === 0) await reportNothingFound(context, store);
       return withPolicyNotes(work.store, { context, given, kinds: new Set(all.map(({ kind }) => kind)) }, (noted) =>
         forEachResource(context, given, {
           all,

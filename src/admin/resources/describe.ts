@@ -1,10 +1,12 @@
 import type { Datastore } from "../../datastore/datastore.ts";
+import { ENDPOINT, GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, NETWORK_POLICY } from "../../model/kinds.ts";
 import { formatYaml } from "../../yaml.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
 import { reportNothingFound } from "../datastore/notice.ts";
 import { withDatastore } from "../datastore/open.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
 import { hanging, stdoutPage } from "../page.ts";
+import { isAppliedAt, type LocalNode, readLocalNode } from "../policy/local-enforcement.ts";
 import { printable } from "../printable.ts";
 import { reportError } from "../report-error.ts";
 import { formatRows } from "../table.ts";
@@ -24,7 +26,7 @@ export const describeCommand: Command = {
   description: [
     "A pool with its usage and blocks, a node with its blocks, a policy with the endpoints that it selects, a workload endpoint with its",
     "addresses and the policies that apply to it in their order, a host endpoint with the policies that apply to it, the profile of a",
-    "network with a word if its rules do not count.",
+    "network with a word if its rules do not count. If the node agent of this host does not run, a note says so.",
   ].join("\n"),
   operands: "KIND [NAME…] | KIND/NAME…",
   completes: KIND_WORDS,
@@ -33,6 +35,7 @@ export const describeCommand: Command = {
   needsDatastore: true,
   examples: [
     { command: "describe ippool blue", does: "Show a pool, its usage and its blocks" },
+    { command: "describe container web", does: "Show the endpoint of a container" },
     { command: "describe wep web", does: "Show the endpoint of a container or pod" },
     { command: "describe nodes -l rack=a", does: "Show the nodes with a label, and their blocks" },
     { command: "describe networkpolicy db -n shop", does: "Show a policy, and whom it selects" },
@@ -48,13 +51,16 @@ export const describeCommand: Command = {
       const found = (await withLabels(store, all, given)).filter((each) => isSelected(each, selector));
       const failures = answers.flatMap((answer) => answer.failures);
       const described: Described[] = [];
-      for (const stored of found) described.push(await describe(store, stored));
+      const local = found.some(({ kind }) => POLICY_WORDS.has(kind.kind))
+        ? await readLocalNode(context, given)
+        : undefined;
+      for (const stored of found) described.push(await describe(store, stored, local));
       if (wantsJson(given)) context.stdout(`${JSON.stringify({ items: described }, undefined, 2)}\n`);
       else
         context.stdout(
           described.map(({ resource, related }) => formatDescribed(resource, related, context)).join("\n"),
         );
-      if (found.length === 0 && failures.length === 0) reportNothingFound(context);
+      if (found.length === 0 && failures.length === 0) await reportNothingFound(context, store);
       for (const failure of failures) reportError(context, failure);
       return failures.length === 0 ? EXIT_OK : EXIT_FAILED;
     });
@@ -66,9 +72,22 @@ interface Described {
   readonly related: readonly DescribedSection[];
 }
 
-async function describe(store: Datastore, { kind, resource }: Stored): Promise<Described> {
-  return { resource, related: (await kind.describe?.(store, resource)) ?? [] };
+async function describe(
+  store: Datastore,
+  { kind, resource }: Stored,
+  local: LocalNode | undefined,
+): Promise<Described> {
+  const related = (await kind.describe?.(store, resource)) ?? [];
+  if (local?.unenforced === undefined || !POLICY_WORDS.has(kind.kind)) return { resource, related };
+  const isHere = await isAppliedAt(local.name, resource, store);
+  const notes = isHere ? [{ title: "Note", summary: local.unenforced, rows: [] }] : [];
+  return { resource, related: [...related, ...notes] };
 }
+
+/** The kinds of which it says what policies do. */
+const POLICY_WORDS: ReadonlySet<string> = new Set(
+  [ENDPOINT, HOST_ENDPOINT, NETWORK_POLICY, GLOBAL_NETWORK_POLICY].map(({ kind }) => kind),
+);
 
 /** Of a section, nothing is left out on a narrow terminal; the spec is YAML, and stays as it is. */
 function formatDescribed(resource: Stored["resource"], related: readonly DescribedSection[], context: Context): string {

@@ -24,6 +24,7 @@ import { KIND_WORDS, NAMESPACE_OPTION, parseReference, referenceText } from "./r
 import { resolveName } from "./resolve-name.ts";
 import { readOne } from "./stored.ts";
 import { type Target, updateResource } from "./update.ts";
+import { withWrittenNote } from "./written-note.ts";
 
 export const editCommand: Command = {
   kind: "command",
@@ -51,7 +52,7 @@ export const editCommand: Command = {
       withPolicyNotes(store, { context, given, kinds: [kind] }, async (noted) =>
         forEachResource(context, given, {
           all: [{ kind, name: await resolveName(store, kind, name) }],
-          act: (target) => editResource(noted, target, context),
+          act: async (target) => withWrittenNote(await editResource(noted, target, context), noted, target),
         }),
       ),
     );

@@ -36,6 +36,29 @@ async function printed(...args: readonly string[]): Promise<string> {
   return stdout;
 }
 
+describe("get on a terminal of 40 columns", () => {
+  const digits = "0123456789abcdef".repeat(4);
+  const endpoint = { orchestrator: "cni", node: "host1", workload: "web", containerID: digits, endpoint: "eth0" };
+  const policy = { selector: "role == 'web'", types: ["Ingress"] };
+  const labels = { node: "host1", container: "web", labels: { role: "web" } };
+
+  test.each([
+    ["policies", resource("NetworkPolicy", "pages", policy, { namespace: "default" }), ["NAME", "SELECTOR"]],
+    ["containerlabels", resource("ContainerLabels", "web", labels), ["CONTAINER", "LABELS"]],
+    [
+      "wep",
+      resource("WorkloadEndpoint", `host1-cni-${digits}-eth0`, { ...endpoint, ipNetworks: ["10.66.183.1/32"] }),
+      ["WORKLOAD", "NETWORKS"],
+    ],
+  ])("of %s shows what one asks for", async (kind, document, titles) => {
+    expect((await apply(document)).code).toBe(EXIT_OK);
+    const { stdout } = await ctl(["get", kind], { terminalWidth: 40 });
+
+    for (const title of titles) expect(stdout.split("\n")[0]).toContain(title);
+    for (const line of stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(40);
+  });
+});
+
 describe("get", () => {
   test("selects with kubectl's label notation", async () => {
     expect(await printed("pools", "-l", "rack=a", "-o", "name")).toBe("ippool/blue\n");
@@ -164,6 +187,9 @@ describe("get", () => {
       ["label wep web role=web", "workloadendpoint/default/n1-cni-4f2a81-eth0 labelled\n"],
       ['patch wep web -p {"metadata":{"labels":{"a":"b"}}}', "workloadendpoint/default/n1-cni-4f2a81-eth0 patched\n"],
       ["edit wep web", "workloadendpoint/default/n1-cni-4f2a81-eth0 unchanged\n"],
+      ["get container web -o name", "workloadendpoint/default/n1-cni-4f2a81-eth0\n"],
+      ["get containers/web -o name", "workloadendpoint/default/n1-cni-4f2a81-eth0\n"],
+      ["get Containers -n prod -o name", "workloadendpoint/prod/n1-cni-77aa-eth0\n"],
       ["delete wep web --force", "workloadendpoint/default/n1-cni-4f2a81-eth0 deleted\n"],
     ])("a container names it: %s", async (line, stdout) => {
       await apply();
@@ -177,16 +203,84 @@ describe("get", () => {
       expect((await ctl(["describe", "wep", "web"])).stdout).toStartWith("Name:         n1-cni-4f2a81-eth0\n");
     });
 
-    test("the endpoints of one container are listed by their names", async () => {
+    describe("of a container in two networks", () => {
       const [first] = given;
-      const second = { ...first, metadata: { name: "n1-cni-4f2a81-eth1", namespace: "default" } };
-      await ctl(["apply", "-f", "-"], {
-        stdin: JSON.stringify([first, { ...second, spec: { ...first?.spec, endpoint: "eth1" } }]),
+      const second = {
+        ...first,
+        metadata: { name: "n1-cni-4f2a81-eth1", namespace: "default" },
+        spec: { ...first?.spec, endpoint: "eth1" },
+      };
+      const names = ["workloadendpoint/default/n1-cni-4f2a81-eth0", "workloadendpoint/default/n1-cni-4f2a81-eth1"];
+      beforeEach(() => ctl(["apply", "-f", "-"], { stdin: JSON.stringify([first, second]) }));
+
+      test.each(["get wep web", "get container web", "get containers/4f2a"])("%s shows both", async (line) => {
+        expect((await ctl([...line.split(" "), "-o", "name"])).stdout).toBe(`${names.join("\n")}\n`);
       });
 
-      expect((await ctl(["get", "wep", "web"])).stderr).toContain(
-        '"web" names 2 resources: workloadendpoint/default/n1-cni-4f2a81-eth0 (node n1), workloadendpoint/default/',
-      );
+      test("describe shows both", async () => {
+        const { code, stdout } = await ctl(["describe", "container", "web"]);
+
+        expect(code).toBe(EXIT_OK);
+        expect(stdout.match(/^Name: .*/gm)).toEqual([
+          "Name:         n1-cni-4f2a81-eth0",
+          "Name:         n1-cni-4f2a81-eth1",
+        ]);
+      });
+
+      test("delete --force deletes both, and completion offers the name once", async () => {
+        expect((await ctl(["complete-names", "--", "get", "container", ""])).stdout.match(/^web$/gm)).toHaveLength(1);
+        expect((await ctl(["delete", "container", "web", "--force"])).stdout).toBe(
+          names.map((name) => `${name} deleted\n`).join(""),
+        );
+      });
+
+      test.each(["label wep web a=b", "edit container web"])("%s changes one resource: which?", async (line) => {
+        const { code, stderr } = await ctl(line.split(" "));
+
+        expect(code).toBe(EXIT_FAILED);
+        expect(stderr).toContain(`"web" has 2 endpoints: ${names.join(", ")} (give one of them`);
+      });
+    });
+
+    describe("without a kind", () => {
+      const never: AdminSurroundings = { wait: () => new Promise(() => {}) };
+      beforeEach(apply);
+
+      test.each([
+        ["describe web", "describe container web"],
+        ["get web", "get container web"],
+        ["get 4f2a", "get container 4f2a"],
+        ["label web role=web", "label container web role=web"],
+        ["delete db -n prod", "delete container db -n prod"],
+      ])("%s: the error says the right command", async (line, right) => {
+        const { code, stderr } = await ctl(line.split(" "), never);
+
+        expect(code).toBe(EXIT_USAGE);
+        expect(stderr).toContain(`; did you mean "${identity.adminTool} ${right}"?\n`);
+      });
+
+      test("a pod is not a container", async () => {
+        const spec = { orchestrator: "k8s", node: "n1", pod: "shop", endpoint: "eth0" };
+        const pod = { ...given[0], metadata: { name: "n1-k8s-shop-eth0", namespace: "default" }, spec };
+        await ctl(["apply", "-f", "-"], { stdin: JSON.stringify(pod) });
+
+        expect((await ctl(["describe", "shop"], never)).stderr).toContain(`"${identity.adminTool} describe wep shop"`);
+      });
+
+      test.each([
+        ["no workload has the name", ["describe", "wex"], never],
+        ["the datastore does not answer", ["describe", "web"], { openDatastore: () => new Promise<never>(() => {}) }],
+        [
+          "the datastore fails",
+          ["describe", "web"],
+          { ...never, openDatastore: () => Promise.reject(new PluginError("datastore-unavailable", "down")) },
+        ],
+      ] as const)("%s: the error is about the kind", async (_, args, surroundings) => {
+        const { code, stderr } = await ctl(args, surroundings);
+
+        expect(code).toBe(EXIT_USAGE);
+        expect(stderr).toContain(`Unknown kind "${args[1]}"; did you mean "wep"?`);
+      });
     });
 
     test.each(["get wep twice", "delete wep twice", "label wep twice a=b"])(

@@ -22,7 +22,8 @@ export const getCommand: Command = {
   description: [
     "KIND is a singular, plural or short name in any case (ippool, IPPools, ipp …), or several separated by commas.",
     "Without NAME, all resources of the kind are shown. NAME may be NAMESPACE/NAME; a workload endpoint is also named by its",
-    "pod or container, or by the beginning of the container ID.",
+    "pod or container, or by the beginning of the container ID. container is another name of workloadendpoint. A container in several",
+    "networks has an endpoint in each of them: its name shows them all.",
     "yaml and json output includes the resourceVersion and can be applied again.",
     "Unreadable resources are reported on stderr, and the exit code is then 1.",
     "jsonpath templates are those of kubectl, with fields (.a, ['a']), indices ([0], [-1]), slices ([0:2]), [*],",
@@ -63,6 +64,7 @@ export const getCommand: Command = {
     { command: "get pools -o custom-columns=NAME:.metadata.name,CIDR:.spec.cidr", does: "Print them as a table" },
     { command: "get pools -o custom-columns=NAME,CIDR,NAT", does: "The same, with columns of -o wide" },
     { command: "get pool blue -o yaml --export", does: "Print a pool as it can be created elsewhere" },
+    { command: "get containers", does: "List the endpoints of the containers, with their addresses" },
     { command: "get wep web -o yaml", does: "Show the endpoint of a container or pod" },
     { command: "get wep -A -w", does: "Follow the workload endpoints" },
   ],
@@ -90,6 +92,7 @@ export const getCommand: Command = {
       }
       const isSingle = selections.length === 1 && selections[0]?.names.length === 1;
       const kinds = selections.map(({ kind }) => kind);
+      if (found.length === 0 && failures.length === 0 && printer.isTable) await reportNothingFound(context, store);
       return print(context, printer, { kinds, found, failures, isSingle });
     });
   },
@@ -115,7 +118,6 @@ function requireColumns(format: OutputFormat, kinds: readonly AdminKind[]): void
 function print(context: Context, printer: ResourcePrinter, answer: Answer & Found): ExitCode {
   const { found, failures } = answer;
   if (found.length > 0 || (failures.length === 0 && !printer.isTable)) context.stdout(printer.list(answer));
-  if (found.length === 0 && failures.length === 0 && printer.isTable) reportNothingFound(context);
   for (const failure of failures) reportError(context, failure);
   return failures.length === 0 ? EXIT_OK : EXIT_FAILED;
 }

@@ -295,10 +295,17 @@ describe("labels of a container", () => {
     expect([await isRead("get wep -l role=web"), await isRead("get wep --show-labels")]).toEqual([true, true]);
   });
 
-  test.each(["get container web", "describe containers"])("%s names the kinds that know containers", async (words) => {
-    const { code, stderr } = await ctl(words);
+  test("are shown with its endpoint", async () => {
+    await ctl("label container web role=web");
 
-    expect(code).toBe(EXIT_USAGE);
+    expect((await ctl("get containers --show-labels")).stdout).toMatch(/^n1-cni-c1-eth0 .* role=web$/m);
+    expect((await ctl("describe container web")).stdout).toContain("from containerlabels/n1.web");
+  });
+
+  test("a document of a container names the kinds that know containers", async () => {
+    const { code, stderr } = await ctl("apply -f -", { stdin: JSON.stringify({ kind: "Container" }) });
+
+    expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain("their endpoints in the network are workloadendpoints, their labels containerlabels");
   });
 

@@ -1,7 +1,8 @@
 /** Parses one document, YAML or JSON. Rejects a key that occurs twice in an object: the parsers silently keep the last. */
+
+import { locateJson } from "../../config/json-positions.ts";
 import { type ConfigPath, pathText } from "../../config/problem.ts";
 import { isNestedTooDeep, MAXIMUM_NESTING } from "../../parse-json.ts";
-import { locateJson } from "../json-positions.ts";
 import { locateYamlError, type YamlError } from "../yaml-error.ts";
 import type { Document } from "./documents.ts";
 import { findRepeatedKeys, locateYaml } from "./repeated-keys.ts";

@@ -140,6 +140,32 @@ describe("delete tier", () => {
   });
 });
 
+describe("delete profile", () => {
+  const ids = { orchestrator: "cni", node: "n1", workload: "web", containerID: "c1", endpoint: "eth0" };
+
+  test("that endpoints name is refused, and lists them", async () => {
+    await apply("Profile", "pods", {});
+    await apply("WorkloadEndpoint", "n1-cni-c1-eth0", { ...ids, profiles: ["pods"] });
+    await apply("HostEndpoint", "uplink", { node: "n1", interfaceName: "eth0", profiles: ["other", "pods"] });
+    const { code, stdout, stderr } = await ctl("delete profile pods");
+
+    expect({ code, stdout }).toEqual({ code: EXIT_FAILED, stdout: "" });
+    expect(stderr).toContain(
+      'Cannot delete profile/pods: it is in use by 2 users: workloadendpoint/default/n1-cni-c1-eth0 (container "web" on node n1), hostendpoint/uplink (',
+    );
+    expect((await ctl("get profiles -o name")).stdout).toBe("profile/pods\n");
+    expect((await ctl("delete profile pods --force")).stdout).toBe("profile/pods deleted\n");
+  });
+
+  test("that nobody names is deleted", async () => {
+    await apply("Profile", "pods", {});
+    await apply("Profile", "unused", {});
+    await apply("WorkloadEndpoint", "n1-cni-c1-eth0", { ...ids, profiles: ["pods"] });
+
+    expect(await ctl("delete profile unused")).toMatchObject({ code: EXIT_OK, stdout: "profile/unused deleted\n" });
+  });
+});
+
 describe("the built-in profile", () => {
   const NAME = "vendor-default-allow";
 

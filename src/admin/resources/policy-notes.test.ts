@@ -249,14 +249,118 @@ test.each(["preDNAT", "doNotTrack"])("a policy with %s is said for the hosts tha
   expect(await notesOf("delete globalnetworkpolicy early")).toEqual(expected);
 });
 
+test("a rule with a port of the host that a container publishes as another is said", async () => {
+  await container("http", { role: "http" }, "10.0.0.7");
+  const claim = {
+    ...{ family: 4 as const, protocol: 6, hostPort: 8080, podPort: 80 },
+    ...{ hostAddress: { family: 4 as const, value: 0n }, podAddress: { family: 4 as const, value: 0x0a000007n } },
+  };
+  const owners = [{ owner: { id: new Uint8Array(16), name: "pods/http/eth0" }, ports: [claim] }];
+  const run = async (port: number) => {
+    const rule = { action: "Allow", protocol: "TCP", destination: { ports: [port] } };
+    const { stderr } = await runInside(["apply", "-f", "-"], {
+      ...{ store, publishedPorts: async () => ({ owners, unreadable: [] }) },
+      stdin: policy("http", { selector: "role == 'http'", ingress: [rule] }),
+    });
+    return stderr;
+  };
+
+  expect(await run(8080)).toBe(
+    "note: http publishes 8080 as 80: rules see port 80\nnote: closes ingress of 1 container: http\n",
+  );
+  expect(await run(80)).toBe("note: changes ingress of 1 container: http\n");
+});
+
 describe("a policy that selects nothing", () => {
   test("is said, one by one or as a number", async () => {
-    const idle = (name: string) => policy(name, { selector: "role == 'nobody'" });
+    const idle = (name: string) => policy(name, { selector: "role == 'web' && role == 'db'" });
 
     expect(await apply(idle("a"))).toEqual(["note: networkpolicy/default/a selects nothing now"]);
     expect(await apply(...["b", "c", "d", "e"].map(idle))).toEqual([
       "note: 4 policies select nothing now: networkpolicy/default/b, networkpolicy/default/c, networkpolicy/default/d and 1 more",
     ]);
+  });
+
+  const values = 'values of "role" are cache, db, mail, queue, web';
+  test.each([
+    ["role == 'wbe'", `${values}; did you mean "web"?`],
+    ["role == 'Web'", `${values}; did you mean "web"?`],
+    ["role in {'wbe', 'nobody'}", `${values}; did you mean "web"?`],
+    ["role starts with 'zzz'", values],
+    ["has(role) && role == 'nobody'", values],
+    ["rol == 'web'", 'nothing has the label "rol"; did you mean "role"?'],
+    ["!has(role)", undefined],
+    ["role != 'nobody' && !has(role)", undefined],
+  ])("says which word of %p may be misspelt", async (selector, reason) => {
+    expect(await apply(policy("a", { selector }))).toEqual([
+      `note: networkpolicy/default/a selects nothing now${reason === undefined ? "" : `: ${reason}`}`,
+    ]);
+  });
+
+  test("says that its namespace has no endpoint, and where containers are", async () => {
+    const inside = (namespace: string) => resource("NetworkPolicy", "a", { selector: "all()" }, { namespace });
+
+    expect(await apply(inside("prod"))).toEqual([
+      'note: networkpolicy/prod/a selects nothing now: namespace "prod" has no endpoint; those of containers are in "default"',
+    ]);
+    for (const name of ["web", "db", "cache", "queue", "mail"])
+      await notesOf(`delete workloadendpoint ${endpointOf(name)} --force`);
+    await put(
+      "workloadendpoints",
+      "WorkloadEndpoint",
+      "n-k8s-p-eth0",
+      { pod: "p", orchestrator: "k8s", node: "n" },
+      {
+        ...{ namespace: "shop", labels: { [`${identity.labelPrefix}namespace`]: "shop" } },
+      },
+    );
+    expect(await apply(inside("shpo"))).toEqual([
+      'note: networkpolicy/shpo/a selects nothing now: namespace "shpo" has no endpoint; did you mean "shop"?',
+    ]);
+  });
+});
+
+describe("a rule whose peer selects nothing", () => {
+  const from = (selector: string, more: object = {}) => ({ action: "Allow", source: { selector, ...more } });
+  const peer = (...ingress: readonly object[]) => apply(policy("p", { selector: "role == 'db'", ingress }));
+  const closes = "note: closes ingress of 1 container: db";
+
+  test.each([
+    ["role == 'wbe'", 'values of "role" are cache, db, mail, queue, web; did you mean "web"?'],
+    ["rol == 'web'", 'nothing has the label "rol"; did you mean "role"?'],
+  ])("is said, with the word of %p that may be misspelt", async (selector, reason) => {
+    expect(await peer(from("role == 'web'"), from(selector))).toEqual([
+      `note: source selector "${selector}" of networkpolicy/default/p selects nothing now: ${reason}`,
+      closes,
+    ]);
+  });
+
+  test("is said of egress too, and many are counted", async () => {
+    const egress = [{ action: "Deny", destination: { selector: "role == 'wbe'" } }, { action: "Allow" }];
+    expect((await apply(policy("p", { selector: "role == 'db'", egress })))[0]).toStartWith(
+      "note: destination selector \"role == 'wbe'\" of networkpolicy/default/p selects nothing now: values of",
+    );
+    expect(await peer(...["a", "b", "c", "d"].map((value) => from(`role == '${value}'`)))).toContain(
+      "note: 4 selectors of rules select nothing now, of networkpolicy/default/p",
+    );
+  });
+
+  test("is not said of network sets, of other namespaces, and of one that is applied together", async () => {
+    await put(
+      "globalnetworksets",
+      "GlobalNetworkSet",
+      "office",
+      { nets: ["192.0.2.0/24"] },
+      { labels: { at: "office" } },
+    );
+    const set = resource("GlobalNetworkSet", "home", { nets: ["198.51.100.0/24"] }, { labels: { at: "home" } });
+
+    expect(await peer(from("at == 'office'", { namespaceSelector: "global()" }))).toEqual([closes]);
+    const both = policy("p", {
+      ...{ selector: "role == 'db'" },
+      ingress: [from("at == 'home'", { namespaceSelector: "global()" })],
+    });
+    expect(await apply(both, set)).toEqual(["note: changes ingress of 1 container: db"]);
   });
 });
 
@@ -340,9 +444,67 @@ describe("a host endpoint", () => {
     ]);
   });
 
+  test("of an unknown node closes no host", async () => {
+    expect(await apply(host("newhst"))).toEqual([expect.stringContaining('node "newhst" of hostendpoint/all is not')]);
+    expect(await notesOf("delete hostendpoint all")).toEqual([]);
+  });
+
+  test("with a profile that does not exist says which, and what it may have meant", async () => {
+    expect(await apply(host("newhost", { profiles: [`${identity.product}-defaut-allow`] }))).toEqual([
+      `note: profile "${identity.product}-defaut-allow" of hostendpoint/all is not known; did you mean "${identity.product}-default-allow"?`,
+      expect.stringContaining("note: closes ingress and egress of host newhost"),
+    ]);
+    expect(await apply(host("newhost", { profiles: ["zzz"] }))).toEqual([
+      'note: profile "zzz" of hostendpoint/all is not known',
+    ]);
+    const own = resource("Profile", "zzz", { ingress: [{ action: "Allow" }], egress: [{ action: "Allow" }] });
+    expect(await apply(own, host("newhost", { profiles: ["zzz"] }))).toEqual([
+      "note: opens ingress and egress of host newhost (hostendpoint/all)",
+    ]);
+  });
+
+  test("of an interface that this host does not have says which there are, and closes nothing", async () => {
+    const plugin = { type: identity.product, ipam: { type: identity.ipamType } };
+    const list = { name: "pods", cniVersion: "1.0.0", plugins: [plugin] };
+    const run = async (node: string, interfaceName: string, hostName = "newhost") => {
+      const { stderr } = await runInside(["apply", "-f", "-"], {
+        ...{ store, hostName, linkNames: ["lo", "uplink", "eth1", `${identity.interfacePrefix}0`, "tunl0"] },
+        agentFacts: { agent: "running", hasPolicyTable: true },
+        files: { "/etc/cni/net.d/10.conflist": JSON.stringify(list) },
+        env: { DATASTORE_TYPE: "embedded", DATASTORE_PATH: import.meta.path },
+        stdin: host(node, { interfaceName }),
+      });
+      return stderr.trimEnd();
+    };
+
+    expect(await run("newhost", "uplnk")).toBe(
+      'note: node newhost has no interface "uplnk" (hostendpoint/all): links are uplink, eth1; did you mean "uplink"?',
+    );
+    expect(await run("newhost", "uplink")).toStartWith("note: closes ingress and egress of host newhost");
+    await notesOf("delete hostendpoint all");
+    expect(await run("newhost", "tunl0")).toStartWith("note: closes ingress and egress of host newhost");
+    await notesOf("delete hostendpoint all");
+    expect(await run("newhost", "eth7", "laptop")).toStartWith("note: closes ingress and egress of host newhost");
+  });
+
   test("with the profile that allows everything closes nothing", async () => {
     expect(await apply(host("newhost", { profiles: [`${identity.product}-default-allow`] }))).toEqual([]);
   });
+});
+
+test("a profile of a workload endpoint that does not exist is said", async () => {
+  const endpoint = resource(
+    "WorkloadEndpoint",
+    endpointOf("web"),
+    { ...specOf("web"), profiles: ["pod"] },
+    {
+      ...{ namespace: "default", labels: { [`${identity.labelPrefix}namespace`]: "default" } },
+    },
+  );
+
+  expect(await apply(endpoint)).toContain(
+    `note: profile "pod" of workloadendpoint/default/${endpointOf("web")} is not known; did you mean "pods"?`,
+  );
 });
 
 test("a command does not fail if whom it concerns cannot be read", async () => {

@@ -7,7 +7,6 @@ import { policyRequirement } from "../../config/installed-network.ts";
 import { counted, listed } from "../../counted.ts";
 import type { Datastore, OrderedChange } from "../../datastore/datastore.ts";
 import { describeFailure } from "../../errors.ts";
-import { formatAddress } from "../../ip/address.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import {
   CONTAINER_LABELS,
@@ -21,7 +20,6 @@ import {
   PROFILE,
   TIER,
 } from "../../model/kinds.ts";
-import { nearestName } from "../../model/nearest-name.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
@@ -29,22 +27,35 @@ import type { Direction } from "../../policy/effective-rule.ts";
 import { POLICY_KINDS } from "../../policy/inputs.ts";
 import {
   changedBeforeRouting,
-  idlePolicies,
   type PolicyEffect,
   type ProfilesCount,
   policyEffects,
 } from "../../policy/judge/policy-effects.ts";
-import type { AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
+import {
+  type HostPortInRule,
+  hostPortsInRules,
+  publishedBy,
+  type RecordedPort,
+} from "../../policy/judge/published-ports.ts";
+import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
-import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { paintStderr } from "../paint.ts";
 import { titleOf } from "../policy/explain-peer.ts";
+import { type LocalNode, readLocalNode } from "../policy/local-enforcement.ts";
 import { readThisHost } from "../policy/nat-facts.ts";
 import { printable } from "../printable.ts";
 import { isDryRun } from "./dry-run.ts";
-import { referenceText } from "./reference.ts";
+import {
+  idleNotes,
+  idlePeerNotes,
+  type NodeLinks,
+  readNodeLinks,
+  unknownInterfaceText,
+  unknownNodeNotes,
+  unknownProfileNotes,
+} from "./name-notes.ts";
 
 /** The kinds whose changes close or open connections, and that are compared. */
 const KINDS = {
@@ -74,7 +85,7 @@ export async function withPolicyNotes<T>(
     return await work(recording.store());
   } finally {
     const run = isDryRun(given) ? " (dry run)" : "";
-    for (const note of await recording.notes(context))
+    for (const note of await recording.notes(context, given))
       context.stderr(`${paintStderr(context).yellow("note:")} ${printable(note)}${run}\n`);
   }
 }
@@ -86,11 +97,11 @@ class Recording {
 
   constructor(private readonly target: Datastore) {}
 
-  async notes(context: Context): Promise<readonly string[]> {
+  async notes(context: Context, given: Given): Promise<readonly string[]> {
     if (this.before === undefined || this.written.size === 0) return [];
     try {
       if ("reason" in this.before) return [unknownNote(this.before)];
-      return policyNotes(this.before, this.written, await readHost(context));
+      return policyNotes(this.before, this.written, await readHost(context, given));
     } catch (failure) {
       // The work is done: its result counts.
       return [unknownNote({ reason: describeFailure(failure) })];
@@ -145,19 +156,21 @@ type WrittenRecords = ReadonlyMap<string, string | undefined>;
 /** What matters of the host that the tool runs on. */
 interface Host {
   readonly profiles: ProfilesCount;
-  /** Addresses of containers with published ports; `undefined`: not known. */
-  readonly publishing: ReadonlySet<string> | undefined;
+  /** `undefined`: not known. */
+  readonly publishedPorts: readonly RecordedPort[] | undefined;
+  readonly local: LocalNode | undefined;
+  readonly links: NodeLinks | undefined;
 }
 
-async function readHost(context: Context): Promise<Host> {
-  const { isPolicyRequired } = await policyRequirement({ ...context, stderr: () => {} });
+async function readHost(context: Context, given: Given): Promise<Host> {
+  const { isPolicyRequired } = await policyRequirement(context);
   const found = await readThisHost(context).catch(() => undefined);
+  const local = await readLocalNode(context, given);
   return {
     profiles: isPolicyRequired ? "always" : "with a policy",
-    publishing:
-      found === undefined || found.unreadPorts !== undefined
-        ? undefined
-        : new Set(found.hostPorts.map(({ address }) => formatAddress(address))),
+    publishedPorts: found === undefined || found.unreadPorts !== undefined ? undefined : found.hostPorts,
+    local,
+    links: await readNodeLinks(context, local?.name),
   };
 }
 
@@ -165,14 +178,47 @@ function policyNotes(before: ReadPolicy, written: WrittenRecords, host: Host): r
   const after = withWritten(before.resources, written);
   const isNew = <R extends Resource>(each: R) => written.get(keyOf(each)) !== undefined;
   const policies: readonly AnyPolicy[] = [...after.networkPolicies, ...after.globalNetworkPolicies].filter(isNew);
-  const effects = policyEffects(before.resources, after, host.profiles);
   const nodes = nodeNames(before, written);
+  const { local, links } = host;
+  const effects = effectsBetween(before.resources, after, {
+    ...host,
+    isReal: (endpoint) =>
+      nodes.includes(endpoint.spec.node ?? "") && unknownInterfaceText(endpoint, links) === undefined,
+  });
+  const early = changedBeforeRouting(before.resources, after);
+  const changed: readonly AnyEndpoint[] = [...effects.map(({ endpoint }) => endpoint), ...early];
+  const isChangedHere = changed.some(({ spec }) => spec.node === local?.name);
   return [
     ...idleNotes(policies, after),
+    ...idlePeerNotes(policies, after),
     ...after.hostEndpoints.filter(isNew).flatMap((endpoint) => unknownNodeNotes(endpoint, nodes)),
+    ...after.hostEndpoints.filter(isNew).flatMap((endpoint) => unknownInterfaceText(endpoint, links) ?? []),
+    ...[...after.endpoints, ...after.hostEndpoints]
+      .filter(isNew)
+      .flatMap((endpoint) => unknownProfileNotes(endpoint, after)),
+    ...hostPortNotes(hostPortsInRules(policies, after, host.publishedPorts ?? [])),
     ...workloadNotes(effects),
     ...hostNotes(effects, before),
-    ...changedBeforeRouting(before.resources, after).map((endpoint) => earlyNote(endpoint, after, host)),
+    ...early.map((endpoint) => earlyNote(endpoint, after, host)),
+    ...(local?.unenforced !== undefined && isChangedHere ? [local.unenforced] : []),
+  ];
+}
+
+/** Nothing is closed or opened where there is no such node or interface. */
+function effectsBetween(
+  before: PolicyResources,
+  after: PolicyResources,
+  { profiles, isReal }: Pick<Host, "profiles"> & { readonly isReal: (endpoint: HostEndpoint) => boolean },
+): readonly PolicyEffect[] {
+  const all = policyEffects(before, after, profiles);
+  if ([...before.hostEndpoints, ...after.hostEndpoints].every(isReal)) return all;
+  const real = (resources: PolicyResources) => ({
+    ...resources,
+    hostEndpoints: resources.hostEndpoints.filter(isReal),
+  });
+  return [
+    ...all.filter(({ endpoint }) => endpoint.kind === "WorkloadEndpoint"),
+    ...policyEffects(real(before), real(after), profiles).filter(({ endpoint }) => endpoint.kind === "HostEndpoint"),
   ];
 }
 
@@ -194,26 +240,6 @@ function keyOf({ kind, metadata }: Resource): string {
   return own === undefined ? "" : KINDS[own].key(metadata);
 }
 
-/** Of more policies than that, no reason is given. */
-const EXPLAINED = 3;
-
-function idleNotes(policies: readonly AnyPolicy[], resources: PolicyResources): readonly string[] {
-  const idle = idlePolicies(policies, resources);
-  if (idle.length > EXPLAINED) {
-    return [
-      `${idle.length} policies select nothing now: ${listed(idle.map(({ policy }) => referenceText(policy, policy.metadata)))}`,
-    ];
-  }
-  return idle.map(({ policy, isForHosts, unknownLabel }) => {
-    const { name, meant } = unknownLabel ?? {};
-    const hint = meant === undefined ? "" : `; did you mean ${quoted(meant)}?`;
-    const label = name === undefined ? "" : `${isForHosts ? "none" : "nothing"} has the label ${quoted(name)}${hint}`;
-    const hosts = isForHosts ? "with preDNAT or doNotTrack it is about host endpoints only" : "";
-    const reason = [hosts, label].filter((each) => each !== "").join(", and ");
-    return `${referenceText(policy, policy.metadata)} selects nothing now${reason === "" ? "" : `: ${reason}`}`;
-  });
-}
-
 /** With those of the same command: a file may contain a Node and its HostEndpoint. */
 function nodeNames({ nodes }: ReadPolicy, written: WrittenRecords): readonly string[] {
   const before = nodes.map(({ metadata }) => metadata.name).filter((name) => !written.has(NODE.key({ name })));
@@ -223,12 +249,17 @@ function nodeNames({ nodes }: ReadPolicy, written: WrittenRecords): readonly str
   return [...before, ...made];
 }
 
-function unknownNodeNotes({ metadata, spec }: HostEndpoint, names: readonly string[]): readonly string[] {
-  if (spec.node === undefined || names.includes(spec.node)) return [];
-  const nearest = nearestName(spec.node, names);
-  const hint = nearest === undefined ? "" : `; did you mean ${quoted(nearest)}?`;
-  const known = names.length === 0 ? "there are none" : `nodes are ${listed(names)}`;
-  return [`node ${quoted(spec.node)} of hostendpoint/${metadata.name} is not known: ${known}${hint}`];
+/** Of more containers than that, not each is said. */
+const PUBLISHING = 3;
+
+function hostPortNotes(found: readonly HostPortInRule[]): readonly string[] {
+  const notes = found.map(
+    ({ endpoint, hostPort, port }) => `${titleOf(endpoint)} publishes ${hostPort} as ${port}: rules see port ${port}`,
+  );
+  const all = [...new Set(notes)];
+  const more = all.length - PUBLISHING;
+  const others = more > 0 ? [`${more} more published ports are in rules instead of the port of the container`] : [];
+  return [...all.slice(0, PUBLISHING), ...others];
 }
 
 function workloadNotes(effects: readonly PolicyEffect[]): readonly string[] {
@@ -284,15 +315,12 @@ function hostNotes(effects: readonly PolicyEffect[], { configurations }: ReadPol
 }
 
 /** Which packets it means is not compared. */
-function earlyNote({ metadata, spec }: HostEndpoint, { endpoints }: PolicyResources, { publishing }: Host): string {
-  const isPublished = (text: string) => publishing?.has(text.split("/")[0] ?? "") === true;
+function earlyNote({ metadata, spec }: HostEndpoint, { endpoints }: PolicyResources, { publishedPorts }: Host): string {
   const found = endpoints
     .filter((each) => each.spec.node === spec.node)
-    .filter(({ spec: { ports = [], ipNetworks = [] } }) => {
-      return ports.some(({ hostPort }) => hostPort !== undefined && hostPort > 0) || ipNetworks.some(isPublished);
-    });
+    .filter((each) => publishedBy(each, publishedPorts ?? []).length > 0);
   const what = `changes what passes host ${spec.node ?? ""} before routing (hostendpoint/${metadata.name})`;
   if (found.length === 0)
-    return publishing === undefined ? `${what}; which containers there publish ports is not known` : what;
+    return publishedPorts === undefined ? `${what}; which containers there publish ports is not known` : what;
   return `${what}: ${countedWorkloads(found)} there ${found.length === 1 ? "publishes" : "publish"} ports`;
 }

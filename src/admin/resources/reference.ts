@@ -38,7 +38,17 @@ export function kindNamed(word: string): AdminKind {
     ADMIN_KINDS.flatMap((row) => [...kindWords(row), ...aliasesOf(row)]),
   );
   const hint = nearest === undefined ? `available kinds: ${KIND_WORDS.join(", ")}` : `did you mean "${nearest}"?`;
-  throw new UsageError(`Unknown kind ${quoted(word)}; ${other ?? hint}`);
+  throw new UnknownKind(word, other ?? hint);
+}
+
+/** The word may be the name of a workload, which can only be known when the datastore is read. */
+export class UnknownKind extends UsageError {
+  constructor(
+    readonly word: string,
+    hint: string,
+  ) {
+    super(`Unknown kind ${quoted(word)}; ${hint}`);
+  }
 }
 
 /** The files that `-f` reads in a directory. */

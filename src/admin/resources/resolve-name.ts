@@ -1,5 +1,5 @@
 /**
- * Which resource a name on the command line means: the one of that name, otherwise the only one that has it as another
+ * Which resources a name on the command line means: the one of that name, otherwise those that have it as another
  * name. Workload endpoints have long names that nobody types; those of their pods and containers name them too.
  */
 import { shortContainerId } from "../../cni/names.ts";
@@ -13,22 +13,34 @@ import { namedBy } from "../workload-names.ts";
 import { referenceText, type Selection } from "./reference.ts";
 import { findAll, findOne } from "./stored.ts";
 
-/** A name that means nothing stays as it is: the command then reports it. */
+/** For a command that changes one resource. A name that means nothing stays as it is: the command then reports it. */
 export async function resolveName(store: Datastore, kind: AdminKind, name: ResourceName): Promise<ResourceName> {
+  const [only = name, ...others] = await resolveNames(store, kind, name);
+  if (others.length === 0) return only;
+  const all = [only, ...others].map((each) => referenceText(kind, each));
+  throw new PluginError("resource-invalid", `${quoted(name.name)} has ${all.length} endpoints: ${all.join(", ")}`, {
+    details: "give one of them: a container has an endpoint in each of its networks",
+  });
+}
+
+/** Several if it names one container that is in several networks. */
+async function resolveNames(store: Datastore, kind: AdminKind, name: ResourceName): Promise<readonly ResourceName[]> {
   const { otherNames } = kind;
-  if (otherNames === undefined) return name;
+  if (otherNames === undefined) return [name];
   const own = await findOne(store, kind, name);
-  if (own.readable.length + own.unreadable.length > 0) return name;
+  if (own.readable.length + own.unreadable.length > 0) return [name];
   const { readable } = await findAll(store, kind, name.namespace);
-  const [only, ...others] = namedBy(name.name, readable, ({ resource }) => otherNames(resource));
-  if (only === undefined) return name;
-  if (others.length === 0) return { ...name, name: only.resource.metadata.name };
-  const found = [only, ...others].map(({ resource }) => ({ own: resource.metadata.name, ...otherNames(resource) }));
-  const all = found.map(({ own, ids: [id], node }) => {
-    // One container has an endpoint for each of its interfaces.
-    const isOnly = id !== undefined && found.filter(({ ids }) => ids.includes(id)).length === 1;
-    const shown = isOnly ? shortContainerId(id) : referenceText(kind, { ...name, name: own });
-    return node === undefined ? shown : `${shown} (node ${node})`;
+  const found = namedBy(name.name, readable, ({ resource }) => otherNames(resource)).map(({ resource }) => ({
+    own: resource.metadata.name,
+    ...otherNames(resource),
+  }));
+  if (found.length === 0) return [name];
+  const workloads = Map.groupBy(found, ({ own: whole, ids: [id = whole], node }) => JSON.stringify([node, id]));
+  if (workloads.size === 1) return found.map((each) => ({ ...name, name: each.own }));
+  const all = Array.from(workloads.values(), ([first]) => {
+    const id = first?.ids[0];
+    const shown = id === undefined ? referenceText(kind, { ...name, name: first?.own ?? "" }) : shortContainerId(id);
+    return first?.node === undefined ? shown : `${shown} (node ${first.node})`;
   });
   throw new PluginError("resource-invalid", `${quoted(name.name)} names ${all.length} resources: ${listed(all)}`, {
     details: "give the ID or name of one of them",
@@ -42,7 +54,7 @@ export async function resolveSelections(
   const resolved: Selection[] = [];
   for (const { kind, names } of selections) {
     const own: ResourceName[] = [];
-    for (const name of names) own.push(await resolveName(store, kind, name));
+    for (const name of names) own.push(...(await resolveNames(store, kind, name)));
     resolved.push({ kind, names: own });
   }
   return resolved;

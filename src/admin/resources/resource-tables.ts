@@ -61,7 +61,11 @@ export class ResourceTables {
     const { hasHeader, page } = this.layout;
     const writer = new TableWriter(
       columns.map(({ header }) => header),
-      { hasHeader, page: isAskedFor(this.layout) ? { ...page, width: WITHOUT_LIMIT } : page },
+      {
+        hasHeader,
+        page: isAskedFor(this.layout) ? { ...page, width: WITHOUT_LIMIT } : page,
+        leaveOutFirst: ["AGE", ...(kind.leastWanted ?? [])],
+      },
     );
     const table = { columns, writer };
     this.tables.set(name, table);

@@ -44,6 +44,19 @@ describe("apply", () => {
     });
   });
 
+  test("notes a pool that selects no node, unless a later document has the node", async () => {
+    const racked = resource("IPPool", "blue", { cidr: "10.0.0.0/24", nodeSelector: "has(rack)" });
+    const node = { ...resource("Node", "n1"), metadata: { name: "n1", labels: { rack: "a" } } };
+
+    expect((await ctl("apply -f - --dry-run", { stdin: JSON.stringify(racked) })).stderr).toContain(
+      "selects no node now",
+    );
+    expect((await give("apply", racked)).stderr).toContain("selects no node now");
+    expect((await give("apply", racked)).stderr).toBe("");
+    await ctl("delete pool blue");
+    expect((await give("apply", racked, node)).stderr).toBe("");
+  });
+
   const ENCRYPTED = resource("Node", "n1", { wireguard: { interfaceIPv4Address: "10.0.0.1" } });
 
   test("warns about every field that has no effect in this version, and writes the resource", async () => {
@@ -356,6 +369,16 @@ describe("patch", () => {
     expect((await patch({ spec: { disabld: true } })).stderr).toContain('"disabled"');
     expect((await patch({ metadata: { name: "other" } })).code).toBe(EXIT_FAILED);
     expect((await patch({ metadata: { resourceVersion: "1" }, spec: { disabled: false } })).code).toBe(EXIT_FAILED);
+  });
+
+  test("notes a pool that selects no node any more", async () => {
+    await give("apply", BLUE, resource("Node", "n1"));
+    const elsewhere = await patch({ spec: { nodeSelector: "has(rack)" } });
+
+    expect(elsewhere.stderr).toContain('note: pool "blue" selects no node now (has(rack)), so nothing gets an address');
+    expect((await patch({ spec: { nodeSelector: null } })).stderr).toBe("");
+    await ctl("label node n1 rack=a");
+    expect((await patch({ spec: { nodeSelector: "has(rack)" } })).stderr).toBe("");
   });
 
   test("concurrent changes are all kept", async () => {

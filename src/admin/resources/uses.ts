@@ -1,8 +1,13 @@
 /** Who uses a resource: such a resource is deleted only with --force. */
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
+import { readEach } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
+import type { HostEndpoint } from "../../model/host-endpoint.ts";
+import { HOST_ENDPOINT } from "../../model/kinds.ts";
 import type { Node } from "../../model/node.ts";
+import type { Profile } from "../../model/profile.ts";
 import { tunnelTitle } from "../../model/tunnel-address.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { allocationAt, blocksOf } from "../ipam/address-blocks.ts";
@@ -41,6 +46,19 @@ export async function usersOfEndpoint(
     if (allocation && isItsOwn) users.push(describeAllocation(allocation));
   }
   return users;
+}
+
+/** The endpoints that name the profile: they would be closed as soon as policy is enforced. */
+export async function usersOfProfile(
+  store: Datastore,
+  { resource }: StoredResource<Profile>,
+): Promise<readonly string[]> {
+  const { name } = resource.metadata;
+  const isUser = ({ spec }: WorkloadEndpoint | HostEndpoint) => spec.profiles?.includes(name) === true;
+  const workloads = (await findEndpoints(store)).filter(({ endpoint }) => isUser(endpoint));
+  const entries = await readAllEntries(store, HOST_ENDPOINT.prefix());
+  const hosts = readEach(entries, ({ key, value }) => HOST_ENDPOINT.codec.read(value, key)).readable.filter(isUser);
+  return [...workloads.map(describeUser), ...hosts.map(({ metadata }) => `hostendpoint/${metadata.name}`)];
 }
 
 export function refuseInUse(action: string, users: readonly string[], remedy: string): PluginError {

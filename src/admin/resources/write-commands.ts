@@ -5,6 +5,7 @@ import { withoutEffect } from "../../model/without-effect.ts";
 import type { Command, Context, Example, ExitCode, Given } from "../command.ts";
 import { withDatastore, withNewDatastore } from "../datastore/open.ts";
 import type { Option } from "../option.ts";
+import { paintStderr } from "../paint.ts";
 import type { ActionResult } from "./action-result.ts";
 import { DRY_RUN_OPTION, isDryRun, surroundingsOf } from "./dry-run.ts";
 import { forEachResource, isOfOneResource } from "./for-each-resource.ts";
@@ -14,7 +15,8 @@ import { withPolicyNotes } from "./policy-notes.ts";
 import { NAMESPACE_OPTION } from "./reference.ts";
 import { FILE_OPTIONS, readGivenResources } from "./sources.ts";
 import { DecodedOnce } from "./stored.ts";
-import { type WriteMode, writeResource } from "./write.ts";
+import { type WriteMode, type WriteOutcome, writeResource } from "./write.ts";
+import { noteOnceWritten } from "./written-note.ts";
 
 const COMMON_DESCRIPTION = [
   "All documents are validated before anything is written; unknown fields and duplicate keys are errors. A problem names its file and line.",
@@ -81,6 +83,8 @@ async function printWarnings(all: readonly GivenResource[], context: Context): P
   }
 }
 
+const WRITTEN: ReadonlySet<string> = new Set<WriteOutcome["action"]>(["created", "configured", "replaced"]);
+
 interface Writing {
   readonly mode: WriteMode;
   readonly context: Context;
@@ -99,15 +103,23 @@ async function writeAll(store: Datastore, all: readonly GivenResource[], writing
     const failures = await findFailures(all, (each) => write(overlay, each));
     if (failures.size > 0) return reportFailures(all, failures, writing);
   }
-  return withPolicyNotes(target, { context, given, kinds: new Set(all.map(({ kind }) => kind)) }, (noted) =>
+  const written: GivenResource[] = [];
+  const code = await withPolicyNotes(target, { context, given, kinds: new Set(all.map(({ kind }) => kind)) }, (noted) =>
     forEachResource(context, given, {
       all,
-      act: async (each) => ({
-        ...(await unlessExists(given, () => write(noted, each))),
-        warnings: withoutEffect(each.kind.kind, each.resource.spec),
-      }),
+      async act(each) {
+        const done = await unlessExists(given, () => write(noted, each));
+        if (WRITTEN.has(done.action)) written.push(each);
+        return { ...done, warnings: withoutEffect(each.kind.kind, each.resource.spec) };
+      },
     }),
   );
+  // At the end: a later document may be what an earlier one lacks.
+  for (const each of written) {
+    const note = await noteOnceWritten(target, each);
+    if (note !== undefined) context.stderr(`${paintStderr(context).yellow("note:")} ${note}\n`);
+  }
+  return code;
 }
 
 /** With --skip-exists, what exists already is not a failure. */

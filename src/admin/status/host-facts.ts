@@ -3,12 +3,14 @@ import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Unreadable } from "../../datastore/read-each.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { isFinished } from "../../model/finished-pods.ts";
-import { enforcedPoliciesOf } from "../../policy/judge/judge.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import { enforcedPoliciesOf, missingProfiles } from "../../policy/judge/judge.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import type { Finding as IpamFinding } from "../ipam/findings.ts";
 import type { Finding as NodeFinding } from "../node/finding.ts";
 import type { AgentState } from "../node/host-facts.ts";
 import { titleOf } from "../policy/explain-peer.ts";
+import { type NodeLinks, unknownInterfaceText } from "../resources/name-notes.ts";
 import { referenceText } from "../resources/reference.ts";
 import type { DatastoreState } from "./facts.ts";
 
@@ -20,6 +22,8 @@ export interface ContainerState {
   readonly interfaceName: string;
   /** Those that select it. */
   readonly policies: readonly string[];
+  /** It has no interface on this host any more. */
+  readonly isGone: boolean;
 }
 
 export interface PolicyState {
@@ -29,6 +33,23 @@ export interface PolicyState {
   /** Those of this host that it selects. */
   readonly containers: readonly string[];
   readonly hostEndpoints: readonly string[];
+}
+
+/** A profile that endpoints of this host name and that does not exist. */
+export interface MissingProfile {
+  readonly name: string;
+  readonly endpoints: readonly string[];
+}
+
+export interface HostEndpointState {
+  readonly name: string;
+  /** Its name, `*`, or the expected addresses. */
+  readonly interface: string;
+  readonly profiles: readonly string[];
+  /** Those that select it. */
+  readonly policies: readonly string[];
+  /** What is wrong with its interface, in words. */
+  readonly problem?: string;
 }
 
 /** There is no network config on this host, or it cannot be used. */
@@ -43,11 +64,18 @@ export interface HostStatusFacts {
   readonly node: string;
   /** `undefined`: it could not be asked. */
   readonly agent: AgentState | undefined;
-  readonly network: { readonly file: string; readonly config: NetworkConfig } | NoNetwork;
+  /** `skipped`: why other files of its directory cannot be used. */
+  readonly network:
+    | { readonly file: string; readonly config: NetworkConfig; readonly skipped: readonly string[] }
+    | NoNetwork;
   /** `place`: its file or its endpoints. */
   readonly datastore: DatastoreState & { readonly place: string };
+  /** Why a container would get no address, in the words of the plugin. */
+  readonly poolRefusals: readonly string[];
   readonly containers: readonly ContainerState[];
+  readonly hostEndpoints: readonly HostEndpointState[];
   readonly policies: readonly PolicyState[];
+  readonly missingProfiles: readonly MissingProfile[];
   /** Those of the check of a node; `problem`: why it could not be checked. */
   readonly nodeCheck: readonly NodeFinding[] | { readonly problem: string };
   /** Those of `ipam check`. */
@@ -57,7 +85,11 @@ export interface HostStatusFacts {
   readonly agentProblems: readonly string[];
 }
 
-export function containerStates(resources: PolicyResources, node: string): readonly ContainerState[] {
+export function containerStates(
+  resources: PolicyResources,
+  node: string,
+  gone: ReadonlySet<WorkloadEndpoint>,
+): readonly ContainerState[] {
   return resources.endpoints
     .filter((endpoint) => endpoint.spec.node === node && !isFinished(endpoint))
     .map((endpoint) => ({
@@ -66,6 +98,7 @@ export function containerStates(resources: PolicyResources, node: string): reado
       addresses: (endpoint.spec.ipNetworks ?? []).map((text) => text.replace(/\/\d+$/, "")),
       interfaceName: endpoint.spec.interfaceName ?? "",
       policies: policyNames(endpoint, resources),
+      isGone: gone.has(endpoint),
     }));
 }
 
@@ -88,6 +121,39 @@ export function policyStates(resources: PolicyResources, node: string): readonly
       hostEndpoints: selected(hosts).map(({ endpoint }) => endpoint.metadata.name),
     };
   });
+}
+
+export function profilesMissing(resources: PolicyResources, node: string): readonly MissingProfile[] {
+  const all = [...resources.endpoints.filter((endpoint) => !isFinished(endpoint)), ...resources.hostEndpoints]
+    .filter(({ spec }) => spec.node === node)
+    .flatMap((endpoint) => missingProfiles(endpoint, resources).map((name) => ({ name, endpoint })));
+  return Array.from(
+    Map.groupBy(all, ({ name }) => name),
+    ([name, users]) => ({ name, endpoints: [...new Set(users.map(({ endpoint }) => endpointName(endpoint)))] }),
+  );
+}
+
+function endpointName(endpoint: AnyEndpoint): string {
+  return endpoint.kind === "WorkloadEndpoint" ? titleOf(endpoint) : `host endpoint ${endpoint.metadata.name}`;
+}
+
+export function hostEndpointStates(
+  resources: PolicyResources,
+  node: string,
+  links: NodeLinks | undefined,
+): readonly HostEndpointState[] {
+  return resources.hostEndpoints
+    .filter(({ spec }) => spec.node === node)
+    .map((endpoint) => {
+      const { interfaceName, expectedIPs = [], profiles = [] } = endpoint.spec;
+      const problem = unknownInterfaceText(endpoint, links);
+      return {
+        name: endpoint.metadata.name,
+        interface: interfaceName ?? expectedIPs.join(","),
+        ...{ profiles, policies: policyNames(endpoint, resources) },
+        ...(problem === undefined ? {} : { problem }),
+      };
+    });
 }
 
 function policyNames(endpoint: AnyEndpoint, resources: PolicyResources): readonly string[] {

@@ -3,6 +3,7 @@ import { counted, listed } from "../../counted.ts";
 import { describeFailure } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { createPoolCommand, enablePoolCommand } from "../../ipam/pools.ts";
+import { quoted } from "../../quote.ts";
 import type { Page } from "../page.ts";
 import { remedyFor } from "../resources/unreadable-remedy.ts";
 import { isFailure, poolFinding, type StatusFinding, versionFindings } from "./findings.ts";
@@ -21,13 +22,20 @@ export function hostFindings(facts: HostStatusFacts): readonly StatusFinding[] {
         remedy: `${adminTool} node status`,
       }),
     ),
+    ...goneFindings(facts),
     ...recordFindings(facts),
+    ...hostEndpointFindings(facts),
     ...versionFindings(facts),
   ];
 }
 
 function networkFindings({ network }: HostStatusFacts): readonly StatusFinding[] {
-  if (!("problem" in network)) return [];
+  if (!("problem" in network)) {
+    return network.skipped.map((problem) => {
+      const message = `container runtimes skip a file: ${problem}`;
+      return { state: "warning", subject: "network", message, remedy: `${adminTool} config check` };
+    });
+  }
   const { problem: message, remedy } = network;
   return [{ state: "failed", subject: "network", message, ...(remedy === undefined ? {} : { remedy }) }];
 }
@@ -39,6 +47,23 @@ function checkFindings({ nodeCheck }: HostStatusFacts): readonly StatusFinding[]
   );
 }
 
+/** On this host the missing interface is evidence; the records follow when no ADD can be in progress. */
+function goneFindings({ containers, agent }: HostStatusFacts): readonly StatusFinding[] {
+  const gone = containers.filter(({ isGone }) => isGone);
+  if (gone.length === 0) return [];
+  const [names, addresses] = [gone.map(({ name }) => name), gone.flatMap((each) => each.addresses)];
+  const state = `${listed(names)} ${gone.length === 1 ? "is" : "are"} gone: no interface on this host`;
+  const held = addresses.length === 1 ? "its address" : "their addresses";
+  const subject = "containers";
+  if (agent === "running") {
+    const verb = addresses.length === 1 ? "is" : "are";
+    const message = `${state}; ${held} ${listed(addresses)} ${verb} released within 10 minutes`;
+    return [{ state: "warning", subject, message }];
+  }
+  const message = `${state}; nothing releases ${held} ${listed(addresses)}, since the node agent does not run`;
+  return [{ state: "warning", subject, message, remedy: `${adminTool} ipam gc` }];
+}
+
 function recordFindings(facts: HostStatusFacts): readonly StatusFinding[] {
   const { datastore, unreadable, network } = facts;
   if (datastore.problem !== undefined) {
@@ -48,6 +73,7 @@ function recordFindings(facts: HostStatusFacts): readonly StatusFinding[] {
   }
   return [
     ...poolFindings(facts),
+    ...profileFindings(facts),
     ...unreadable.map(
       ({ key, failure }): StatusFinding => ({
         ...{ state: "failed", subject: "datastore", message: describeFailure(failure), remedy: remedyFor(key) },
@@ -57,14 +83,40 @@ function recordFindings(facts: HostStatusFacts): readonly StatusFinding[] {
   ];
 }
 
-function poolFindings({ datastore, network }: HostStatusFacts): readonly StatusFinding[] {
+function hostEndpointFindings({ hostEndpoints }: HostStatusFacts): readonly StatusFinding[] {
+  return hostEndpoints.flatMap(({ name, problem }) =>
+    problem === undefined
+      ? []
+      : [
+          {
+            ...{ state: "warning", subject: `host endpoint ${name}`, message: problem },
+            remedy: `${adminTool} edit hostendpoint ${name}`,
+          },
+        ],
+  );
+}
+
+function poolFindings({ datastore, network, poolRefusals }: HostStatusFacts): readonly StatusFinding[] {
   const usable = datastore.pools.filter(({ disabled }) => !disabled);
   const isNeeded = "config" in network && network.config.ipam.type === identity.ipamType;
-  if (usable.length > 0 || !isNeeded) return usable.flatMap(poolFinding);
+  if (usable.length > 0 || !isNeeded) {
+    const refused = poolRefusals.map((message): StatusFinding => ({ state: "failed", subject: "IP pools", message }));
+    return [...refused, ...usable.flatMap(poolFinding)];
+  }
   const message = "there is no enabled IP pool: containers get no address";
   const [disabled] = datastore.pools;
   const remedy = disabled === undefined ? createPoolCommand(4) : enablePoolCommand(disabled.name);
   return [{ state: "failed", subject: "IP pools", message, remedy }];
+}
+
+/** Without any policy nothing is enforced yet. */
+function profileFindings({ missingProfiles, policies }: HostStatusFacts): readonly StatusFinding[] {
+  return missingProfiles.map(({ name, endpoints }) => ({
+    state: policies.length === 0 ? "warning" : "failed",
+    subject: "profiles",
+    message: `profile ${quoted(name)} does not exist, so ${listed(endpoints)} ${endpoints.length === 1 ? "has" : "have"} only what policies allow`,
+    remedy: "restart a container of this network, which writes its profile again, or create the profile",
+  }));
 }
 
 /** `ipam check` lists them; unfinished ones put no address at risk. */
@@ -87,11 +139,19 @@ export function hostStatusText(facts: HostStatusFacts, findings: readonly Status
     `Node agent:  ${agentText(facts)}\n`,
     `Datastore:   ${datastore.kind}${place}\n`,
     `Versions:    ${adminTool} ${toolVersion}\n`,
-    section(["POOL", "CIDR", "SIZE", "USED", "FREE", "STATE"], poolRows(facts), page),
+    section(["POOL", "CIDR", "SIZE", "USED", "FREE", "STATE"], poolRows(facts), page, ["SIZE", "CIDR"]),
     section(
       ["CONTAINER", "NETWORK", "ADDRESSES", "INTERFACE", "POLICIES"],
-      facts.containers.map(({ name, network: own, addresses, interfaceName, policies }) => [
-        ...[name, own, addresses.join(","), interfaceName, String(policies.length)],
+      facts.containers.map(({ name, network: own, addresses, interfaceName, policies, isGone }) => [
+        ...[name, own, addresses.join(","), isGone ? "gone" : interfaceName, String(policies.length)],
+      ]),
+      page,
+      ["INTERFACE", "NETWORK"],
+    ),
+    section(
+      ["HOST ENDPOINT", "INTERFACE", "PROFILES", "POLICIES"],
+      facts.hostEndpoints.map(({ name, interface: own, profiles, policies }) => [
+        ...[name, own, profiles.join(",") || "none", String(policies.length)],
       ]),
       page,
     ),
@@ -122,7 +182,7 @@ function selectedText(containers: readonly string[], hostEndpoints: readonly str
 }
 
 export function hostStatusJson(facts: HostStatusFacts, findings: readonly StatusFinding[]): object {
-  const { toolVersion, hostName, node, agent, network, datastore, containers, policies } = facts;
+  const { toolVersion, hostName, node, agent, network, datastore, containers, hostEndpoints, policies } = facts;
   const version = datastore.agents.find((each) => each.node === node)?.version;
   return {
     ok: !findings.some(isFailure),
@@ -132,6 +192,6 @@ export function hostStatusJson(facts: HostStatusFacts, findings: readonly Status
     agent: { state: agent ?? "unknown", ...(version === undefined ? {} : { version }) },
     datastore: { kind: datastore.kind, place: datastore.place },
     pools: poolsJson(datastore.pools),
-    ...{ containers, policies, findings },
+    ...{ containers, hostEndpoints, policies, findings },
   };
 }

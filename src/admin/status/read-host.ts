@@ -1,21 +1,34 @@
 /** Reads what `status` reports about one host: from the host itself, and from the datastore of its network. */
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
-import { findInstalledNetwork } from "../../config/installed-network.ts";
-import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
+import { findInstalledNetwork, networkConfigDirectory } from "../../config/installed-network.ts";
+import { installedListName } from "../../config/installed-network-list.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
+import type { ReadEach } from "../../datastore/read-each.ts";
 import type { KnownStatus } from "../../datastore/replica/status-file.ts";
 import { describeFailure } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import { choosePools, type Pool } from "../../ipam/pools.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { redact } from "../../redaction.ts";
 import type { Context, Given } from "../command.ts";
-import { withDatastore } from "../datastore/open.ts";
+import { choiceOf, withExisting } from "../datastore/open.ts";
+import { findGone } from "../gone-containers.ts";
 import { findIpamProblems } from "../ipam/check.ts";
+import { findPools } from "../ipam/pools.ts";
 import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
-import { checkFacts, circumstancesOf } from "../node/check.ts";
+import { checkFacts, circumstancesOf, readUnknown } from "../node/check.ts";
+import type { HostFacts } from "../node/host-facts.ts";
 import { nodeOrHostName } from "../node/node-name.ts";
+import { readNodeLinks } from "../resources/name-notes.ts";
 import type { DatastoreState } from "./facts.ts";
-import { containerStates, type HostStatusFacts, policyStates } from "./host-facts.ts";
+import {
+  containerStates,
+  type HostStatusFacts,
+  hostEndpointStates,
+  policyStates,
+  profilesMissing,
+} from "./host-facts.ts";
 import { readDatastoreState } from "./read-datastore.ts";
 
 export async function readHostStatus(context: Context, given: Given): Promise<HostStatusFacts> {
@@ -26,13 +39,20 @@ export async function readHostStatus(context: Context, given: Given): Promise<Ho
   const records = circumstances.isDatastoreKnown ? await readRecords(context, given) : NO_RECORDS;
   const { policy } = records;
   const demand = policy === undefined ? NO_DEMAND : policyDemand(policy.resources, node);
-  const host = await readHost(context, { ...circumstances, demand });
+  const gone = await findGone(context, policy?.resources.endpoints ?? [], node);
+  const unknown = ({ podLinks }: Pick<HostFacts, "podLinks">) =>
+    policy === undefined ? [] : readUnknown(context, given, { podLinks, network: circumstances.network });
+  const host = await readHost(context, { ...circumstances, demand }, unknown);
+  const links = await readNodeLinks(context, node);
   return {
     ...{ toolVersion: context.version, hostName, node, network },
     ...host,
     datastore: records.datastore,
-    containers: policy === undefined ? [] : containerStates(policy.resources, node),
+    poolRefusals: "config" in network && policy !== undefined ? poolRefusals(network.config, records, node) : [],
+    containers: policy === undefined ? [] : containerStates(policy.resources, node, gone),
+    hostEndpoints: policy === undefined ? [] : hostEndpointStates(policy.resources, node, links),
     policies: policy === undefined ? [] : policyStates(policy.resources, node),
+    missingProfiles: policy === undefined ? [] : profilesMissing(policy.resources, node),
     ipam: records.ipam,
     unreadable: policy?.unreadable ?? [],
   };
@@ -43,18 +63,53 @@ const { adminTool } = identity;
 async function readNetwork(context: Context): Promise<HostStatusFacts["network"]> {
   try {
     const installed = await findInstalledNetwork(context);
-    if (installed !== undefined) return { file: installed.file, config: installed.decoded.config };
+    if (installed !== undefined) {
+      return { file: installed.file, config: installed.decoded.config, skipped: installed.skipped };
+    }
+    const directory = networkConfigDirectory(context);
+    const example = await findExample(context);
+    const start = example === undefined ? "write one" : `cp ${example} ${directory}/`;
     return {
-      problem: `no network config in ${NETWORK_CONFIG_DIRECTORY} runs the plugin "${identity.product}"`,
-      remedy: `write one, then run: ${adminTool} config check FILE; for a cluster: ${adminTool} status --kubeconfig FILE`,
+      problem: `no network config in ${directory} runs the plugin "${identity.product}"`,
+      remedy: `${start}, then run: ${adminTool} config check; for a cluster: ${adminTool} status --kubeconfig FILE`,
     };
   } catch (failure) {
     return { problem: describeFailure(failure) };
   }
 }
 
+/** Where a package and `make install` put the example for one host; `undefined` if it is not there. */
+async function findExample({ listFolder }: Pick<Context, "listFolder">): Promise<string | undefined> {
+  const name = installedListName("embedded", identity);
+  for (const directory of ["/usr/share", "/usr/local/share"].map((share) => `${share}/${identity.product}`)) {
+    const names = await listFolder(directory).catch(() => undefined);
+    if (names?.includes(name)) return `${directory}/${name}`;
+  }
+  return undefined;
+}
+
+/** As an ADD on this node chooses among the pools; those that a container asks for are not known. */
+function poolRefusals({ ipam }: NetworkConfig, { pools, policy }: Records, node: string): readonly string[] {
+  if (ipam.type !== identity.ipamType || pools === undefined) return [];
+  const labels = policy?.nodes.find(({ metadata }) => metadata.name === node)?.metadata.labels ?? {};
+  const wish = { unreadable: pools.unreadable, intendedUse: "Workload", node, labels };
+  const wishes = [
+    ...(ipam.assignIpv4 ? [{ ...wish, family: 4 as const, asked: ipam.ipv4Pools }] : []),
+    ...(ipam.assignIpv6 ? [{ ...wish, family: 6 as const, asked: ipam.ipv6Pools }] : []),
+  ];
+  return wishes.flatMap((each) => {
+    try {
+      choosePools(pools.readable, each);
+      return [];
+    } catch (failure) {
+      return [describeFailure(failure)];
+    }
+  });
+}
+
 interface Records {
   readonly datastore: HostStatusFacts["datastore"];
+  readonly pools?: ReadEach<Pool>;
   readonly policy?: ReadPolicy;
   readonly ipam: HostStatusFacts["ipam"];
 }
@@ -67,11 +122,11 @@ async function readRecords(context: Context, given: Given): Promise<Records> {
   let place = "";
   let state: DatastoreState = { kind: "unknown", pools: [], agents: [] };
   try {
-    return await withDatastore(context, given, async (store, settings) => {
-      place = placeOf(settings);
-      state = { ...state, kind: settings.kind };
-      return await readAll(store, { context, given, settings });
-    });
+    const choice = await choiceOf(context, given);
+    const { settings } = choice;
+    place = placeOf(settings);
+    state = { ...state, kind: settings.kind };
+    return await withExisting(choice, context, (store) => readAll(store, { context, given, settings }));
   } catch (failure) {
     context.signal.throwIfAborted();
     return { datastore: { ...state, place, problem: redact(describeFailure(failure)) }, ipam: [] };
@@ -86,7 +141,7 @@ async function readAll(
   const state = await readDatastoreState(store, settings.kind);
   const policy = await readPolicy(store);
   const ipam = await findIpamProblems(store, { ...sources, isEmbedded: settings.kind === "embedded" });
-  return { datastore: { ...state, place: placeOf(settings) }, policy, ipam };
+  return { datastore: { ...state, place: placeOf(settings) }, pools: await findPools(store), policy, ipam };
 }
 
 function placeOf(settings: DatastoreSettings): string {
@@ -105,14 +160,19 @@ function placeOf(settings: DatastoreSettings): string {
 type HostPart = Pick<HostStatusFacts, "agent" | "nodeCheck" | "agentProblems">;
 
 /** Only root may look at the kernel's tables and at the agent's files. */
-async function readHost(context: Context, circumstances: Parameters<typeof checkFacts>[1]): Promise<HostPart> {
+async function readHost(
+  context: Context,
+  circumstances: Omit<Parameters<typeof checkFacts>[1], "unknown">,
+  findUnknown: (facts: HostFacts) => Promise<readonly string[]> | readonly string[],
+): Promise<HostPart> {
   try {
     const facts = await context.readHostFacts();
+    const unknown = await findUnknown(facts);
     const { datastore, policyProblems, routingProblems } = await context.readRoutingFacts();
     const age = datastore === undefined ? [] : ageText(datastore);
     return {
       agent: facts.agent,
-      nodeCheck: checkFacts(facts, circumstances),
+      nodeCheck: checkFacts(facts, { ...circumstances, unknown }),
       agentProblems: facts.agent === "running" ? [...age, ...policyProblems, ...routingProblems] : [],
     };
   } catch (failure) {

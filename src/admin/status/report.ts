@@ -19,8 +19,14 @@ export function statusText(facts: StatusFacts, findings: readonly StatusFinding[
   ].join("");
 }
 
-export function section(header: readonly string[], rows: readonly (readonly string[])[], page: Page): string {
-  return rows.length === 0 ? "" : `\n${formatTable(header, rows, page)}`;
+/** `leaveOutFirst`: columns that a narrow terminal can best do without. */
+export function section(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  page: Page,
+  leaveOutFirst: readonly string[] = [],
+): string {
+  return rows.length === 0 ? "" : `\n${formatTable(header, rows, page, { leaveOutFirst })}`;
 }
 
 function installedBy({ installation, agents }: StatusFacts): string {

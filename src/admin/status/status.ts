@@ -20,8 +20,8 @@ export const statusCommand: Command = {
   description: [
     "In a cluster, shows the components, the nodes with their agents, the pools with their usage, and the releases. Works for an",
     "Installation of the operator and for manifests.",
-    "On a host whose network has no Kubernetes (podman), shows the node agent, the datastore, the pools, the containers of this host",
-    "and the policies that select them. So it does if nothing names a cluster: no --kubeconfig, no KUBECONFIG, no ~/.kube/config.",
+    "On a host whose network has no Kubernetes (podman), shows the node agent, the datastore, the pools, the containers and host",
+    "endpoints of this host and the policies that select them. So it does if nothing names a cluster: no --kubeconfig, no KUBECONFIG, no ~/.kube/config.",
     "Then everything that is wrong follows, with what to do about it: on a host also what node check and ipam check find (as root).",
     "The exit code is 1 if something is wrong; warnings alone do not count. The datastore is the one of the installed network, unless",
     "options name another.",
@@ -45,7 +45,6 @@ export const statusCommand: Command = {
     const { findings, text, report } = (await isAboutHost(context, given))
       ? await hostStatus(context, given)
       : await clusterStatus(context, given);
-    context.datastoreNotice?.print();
     const format = given.values.get("output") ?? "text";
     if (format === "text") context.stdout(text);
     else context.stdout(format === "json" ? `${JSON.stringify(report, undefined, 2)}\n` : formatYaml(report));
@@ -85,7 +84,9 @@ async function isAboutHost(context: Context, given: Given): Promise<boolean> {
   const { values } = given;
   const isCluster = values.has("kubeconfig") || values.has("context");
   if (isCluster || ORCHESTRATOR_NAMES.some((name) => name === values.get("datastore-type"))) return false;
-  const installed = await findInstalledNetwork(context).catch(() => undefined);
+  // The report about the host names a file that cannot be used; nothing says then that there is a cluster.
+  const installed = await findInstalledNetwork(context).catch(() => "unusable" as const);
+  if (installed === "unusable") return true;
   if (installed !== undefined) return kubeAccess(installed.decoded.config) === undefined;
   if (context.env["KUBECONFIG"] || context.env["KUBERNETES_SERVICE_HOST"]) return false;
   return !(await hasUsualKubeconfig(context));

@@ -1,4 +1,5 @@
 /** What the log says about routes. */
+import { counted, listed as listedNames } from "../../counted.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import type { Link } from "../../linux/rtnetlink/link.ts";
@@ -16,6 +17,16 @@ export function describeResolved(done: readonly RouteDifference[], links: readon
     ...(restored.length === 0 ? [] : [`Restored routes of pods: ${listed(restored, links)}`]),
     ...(removed.length === 0 ? [] : [`Removed stale routes of pods: ${listed(removed, links)}`]),
   ];
+}
+
+/** `links`: of containers that run, and that the datastore does not know. */
+export function describeUnknown(links: readonly Link[]): string {
+  const names = listedNames(links.map(({ alias, name }) => alias ?? name));
+  const verb = links.length === 1 ? "runs" : "run";
+  return (
+    `${counted(links.length, "container")} ${verb} here that the datastore does not know (${names}): was it lost? ` +
+    "Their routes stay; put the copy of the datastore back, or remove these containers"
+  );
 }
 
 export function describeClash(wanted: Route, present: Route, links: readonly Link[]): string {

@@ -40,12 +40,23 @@ describe("localRouteDifferences()", () => {
     ]);
   });
 
-  test("finds routes to addresses that the endpoint does not have, on links with and without an endpoint", () => {
-    const routes = [route("10.0.0.3", 3), route("10.0.0.9", 3), route("fd00::9", 4)];
-    expect(difference([endpoint(3, "10.0.0.3")], [link(3), link(4)], routes)).toEqual([
+  test("finds routes to addresses that the endpoint does not have", () => {
+    const routes = [route("10.0.0.3", 3), route("10.0.0.9", 3), route("fd00::9", 3)];
+    expect(difference([endpoint(3, "10.0.0.3")], [link(3)], routes)).toEqual([
       "stale 10.0.0.9/32 3",
-      "stale fd00::9/128 4",
+      "stale fd00::9/128 3",
     ]);
+  });
+
+  test("removes nothing of a container that no endpoint is of: the datastore may have lost its records", () => {
+    const routes = [route("10.0.0.3", 3), route("10.0.0.4", 4), route("fd00::4", 4)];
+    expect(difference([endpoint(3, "10.0.0.3")], [link(3), link(4)], routes)).toEqual([]);
+    expect(difference([], [link(3), link(4)], routes)).toEqual([]);
+  });
+
+  test("gives the address of such a container to the endpoint that has it", () => {
+    const routes = [route("10.0.0.3", 4), route("10.0.0.4", 4)];
+    expect(difference([endpoint(3, "10.0.0.3")], [link(3), link(4)], routes)).toEqual(["changed 10.0.0.3/32 3"]);
   });
 
   const UNTOUCHED: readonly (readonly [title: string, links: readonly Link[], endpoints: readonly RoutedEndpoint[]])[] =

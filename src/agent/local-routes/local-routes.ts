@@ -7,7 +7,8 @@
  *     ├─ its endpoint is of another container    ──▶ nothing is touched: the record is older or newer than the link
  *     │    └─ but if endpoints are pods, their users can write the container: of the installed network's links, routes to
  *     │       addresses that the endpoint does not have go (the datastore has the record before the link is made), none is added
- *     ├─ no endpoint, of the installed network   ──▶ no route
+ *     ├─ no endpoint, of the installed network   ──▶ nothing is removed: its container runs, so rather the datastore has lost
+ *     │    its records. If an endpoint here has the address, the route goes to that one
  *     └─ no endpoint, of another network         ──▶ nothing is touched: its datastore may be another one
  */
 import { identity } from "../../identity.ts";
@@ -57,6 +58,19 @@ function isLinkOfPod({ ifname }: RoutedEndpoint, { alias }: Link, network: strin
   return alias !== undefined && isMarkOf(network, alias) && isMarkOfInterface(ifname, alias);
 }
 
+/** The links of the installed network that no endpoint names: a container runs at their other end, or they would be gone. */
+export function unknownLinks(
+  endpoints: Iterable<Pick<RoutedEndpoint, "interfaceName">>,
+  links: readonly Link[],
+  network: string,
+): readonly Link[] {
+  const known = new Set(Array.from(endpoints, ({ interfaceName }) => interfaceName));
+  return links.filter(
+    (link) =>
+      isWorkloadLink(link) && link.alias !== undefined && isMarkOf(network, link.alias) && !known.has(link.name),
+  );
+}
+
 /** A route to a single address in the main table. */
 export function isHostRoute({ destination, table = MAIN_TABLE }: Route): boolean {
   return table === MAIN_TABLE && destination.length === addressBits(destination.network.family);
@@ -82,13 +96,11 @@ export function localRouteDifferences(
       (each) => each.linkIndex === index && isHostRoute(each) && isSameAddress(each.destination.network, address),
     );
   const wanted: Route[] = [];
-  const ownLinks = new Set<number>();
+  const unknown = new Set(unknownLinks(endpoints, links, network).map(({ index }) => index));
+  const ownLinks = new Set(unknown);
   for (const link of links.filter(isWorkloadLink)) {
     const owner = owners.get(link.name);
-    if (owner === undefined) {
-      if (link.alias !== undefined && isMarkOf(network, link.alias)) ownLinks.add(link.index);
-      continue;
-    }
+    if (owner === undefined) continue;
     const isOfContainer = isLinkOf(owner, link);
     if (!isOfContainer && !(areEndpointsPods && isLinkOfPod(owner, link, network))) continue;
     ownLinks.add(link.index);
@@ -102,7 +114,8 @@ export function localRouteDifferences(
     linkIndex !== undefined &&
     ownLinks.has(linkIndex) &&
     !isClaimedTwice(destination.network);
-  return compareRoutes(wanted, { routes: routes.filter(isHostRoute), isOwn });
+  const differences = compareRoutes(wanted, { routes: routes.filter(isHostRoute), isOwn });
+  return differences.filter((each) => each.kind !== "stale" || !unknown.has(each.present.linkIndex ?? 0));
 }
 
 /** Two endpoints with one address: which of them is right is not decided here. */

@@ -145,24 +145,65 @@ describe("RouteKeeper", () => {
     expect(reports).toEqual([`Removed stale routes of pods: 10.0.0.4/32 on interface "${NAME}"`]);
   });
 
-  test("leaves the routes of an interface alone whose record is unreadable, and removes those of others", async () => {
-    const { keeper, routes, later } = openKeeper(() => [], [OTHER.name]);
-    routes.push(route("10.0.0.4"), route("10.0.0.9", OTHER.index));
-    keeper.update([]);
+  test("leaves the routes of an interface alone whose record has become unreadable", async () => {
+    const { keeper, routes, later } = openKeeper(() => [], [NAME]);
+    routes.push(route("10.0.0.4"));
+    keeper.update([put()]);
     await keeper.look();
     later();
     await keeper.look();
-    expect(routes).toEqual([route("10.0.0.9", OTHER.index)]);
+    expect(routes).toEqual([route("10.0.0.4")]);
+  });
+
+  test("keeps the routes of a container that the datastore does not know, and reports it if that lasts", async () => {
+    const { keeper, routes, reports, counts, later } = openKeeper();
+    routes.push(route("10.0.0.4"));
+    keeper.update([]);
+    for (const _look of [1, 2, 3]) {
+      expect(await keeper.look()).toBe("settled");
+      later();
+      keeper.distrust();
+    }
+    expect([reports, counts.reads]).toEqual([[], 0]);
+    later(60_000);
+    await keeper.look();
+    expect(reports).toEqual([
+      expect.stringContaining("1 container runs here that the datastore does not know (net/c3/eth0)"),
+    ]);
+    expect(routes).toEqual([route("10.0.0.4")]);
+  });
+
+  test("does not report a container as unknown if the datastore cannot be read, knows it, or it is gone soon", async () => {
+    const known = routedEndpoint(endpoint("10.0.0.4/32"), "node-1");
+    for (const recorded of [undefined, known]) {
+      const { keeper, reports, later } = openKeeper(() => recorded && [recorded]);
+      keeper.update([]);
+      await keeper.look();
+      later(60_000);
+      keeper.distrust();
+      await keeper.look();
+      expect(reports).toEqual([]);
+    }
+    const { keeper, reports, later } = openKeeper();
+    keeper.update([]);
+    await keeper.look();
+    keeper.update([put("10.0.0.4/32")]);
+    later(60_000);
+    await keeper.look();
+    keeper.update([{ kind: "delete", key: "a", previous: undefined }]);
+    keeper.distrust();
+    await keeper.look();
+    expect(reports.filter((text) => text.includes("does not know"))).toEqual([]);
   });
 
   for (const [title, recorded] of [
-    ["knows an endpoint that has not arrived yet", routedEndpoint(endpoint("10.0.0.4/32"), "node-1")],
+    ["knows an address that has not arrived yet", routedEndpoint(endpoint("10.0.0.4/32"), "node-1")],
     ["cannot be read", undefined],
   ] as const) {
     test(`keeps a route if the datastore ${title}, and does not read it again soon`, async () => {
       const { keeper, routes, counts, later } = openKeeper(() => recorded && [recorded]);
       routes.push(route("10.0.0.4"));
-      keeper.update([]);
+      keeper.update([put()]);
       await keeper.look();
       for (const _look of [1, 2, 3]) {
         later();

@@ -13,12 +13,13 @@
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
 import { isKernelError } from "../../linux/kernel-error.ts";
+import type { Link } from "../../linux/rtnetlink/link.ts";
 import { ROUTE_PROTOCOL } from "../../linux/rtnetlink/route.ts";
 import type { RouteEvent } from "../../linux/rtnetlink/route-monitor.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { identityOf, type RouteDifference } from "../../routing/compare-routes.ts";
 import { quietReport } from "../quiet-report.ts";
-import { describeClash, describeRefusal, describeResolved } from "./describe-routes.ts";
+import { describeClash, describeRefusal, describeResolved, describeUnknown } from "./describe-routes.ts";
 import { EndpointIndex } from "./endpoint-index.ts";
 import type { RouteKernel } from "./kernel-routes.ts";
 import {
@@ -30,6 +31,7 @@ import {
   localRouteDifferences,
   type RoutedEndpoint,
   routedEndpoint,
+  unknownLinks,
 } from "./local-routes.ts";
 import type { RecordedEndpoints } from "./recorded-endpoints.ts";
 
@@ -45,6 +47,8 @@ export interface RouteMeans extends LocalNetwork {
 
 /** How long a difference must last. */
 export const CONFIRM_MILLISECONDS = 400;
+/** How long a container must be unknown: its DEL deletes the endpoint before the link. */
+const UNKNOWN_MILLISECONDS = 60_000;
 /** After the datastore has contradicted, it is not read again for this long. */
 const TRUST_MILLISECONDS = 10_000;
 
@@ -57,6 +61,8 @@ export class RouteKeeper {
   private mustCompare = false;
   /** The differences of the last comparison, and when each was first seen. */
   private seen: ReadonlyMap<string, number> = new Map();
+  /** Links without an endpoint, by their index, and when each was first seen. */
+  private unknown: ReadonlyMap<number, number> = new Map();
   private readBefore = Number.NEGATIVE_INFINITY;
 
   readonly report: (message: string) => void;
@@ -118,6 +124,7 @@ export class RouteKeeper {
     this.seen = new Map(firstSeen);
     const due = differences.filter((_, index) => now - (firstSeen[index]?.[1] ?? now) >= CONFIRM_MILLISECONDS);
     if (due.length > 0) await this.resolve(due, state);
+    await this.noteUnknown(state);
     return differences.length > due.length ? "unsettled" : "settled";
   }
 
@@ -140,11 +147,16 @@ export class RouteKeeper {
     if (address === undefined || second !== undefined) return true;
     if (owner === undefined) {
       const serving = kernel.linkServing(address);
-      return serving === undefined || !isWorkloadLink(serving);
+      return serving === undefined || !isWorkloadLink(serving) || this.isUnknown(serving);
     }
     const link = kernel.linkNamed(owner.interfaceName);
     if (link === undefined || !link.isUp || !isLinkOf(owner, link)) return true;
     return kernel.linkServing(address)?.index === link.index;
+  }
+
+  /** Nothing of it is removed. */
+  private isUnknown(link: Link): boolean {
+    return unknownLinks(this.endpoints.ofInterface(link.name), [link], this.means.network).length > 0;
   }
 
   private differences(endpoints: readonly RoutedEndpoint[], state: HostState): readonly RouteDifference[] {
@@ -165,6 +177,18 @@ export class RouteKeeper {
     const resolved = new Set(done.map(identityOf));
     this.seen = new Map([...this.seen].filter(([identity]) => !resolved.has(identity)));
     for (const message of describeResolved(done, state.links)) this.report(message);
+  }
+
+  private async noteUnknown({ links }: HostState): Promise<void> {
+    const { elapsed, network, recorded } = this.means;
+    const now = elapsed();
+    const unknown = unknownLinks(this.endpoints.all(), links, network);
+    this.unknown = new Map(unknown.map(({ index }) => [index, this.unknown.get(index) ?? now]));
+    const lasting = unknown.filter(({ index }) => now - (this.unknown.get(index) ?? now) >= UNKNOWN_MILLISECONDS);
+    const found = lasting.length === 0 ? undefined : await recorded();
+    if (found === undefined) return;
+    const confirmed = unknownLinks(found.endpoints, lasting, network).filter(({ name }) => !found.undecided.has(name));
+    if (confirmed.length > 0) this.report(describeUnknown(confirmed));
   }
 
   /** Those that are stale by the datastore's own answer, and still are when it arrives. */

@@ -61,8 +61,9 @@ export async function readAgentNetwork(
   account: string | undefined,
   files: HostFiles,
 ): Promise<AgentNetwork | undefined> {
-  const installed = await findInstalledNetwork({ ...files, stderr });
+  const installed = await findInstalledNetwork(files);
   if (installed === undefined) return undefined;
+  for (const problem of installed.skipped) stderr(problem);
   const { config } = installed.decoded;
   const settings = datastoreSettings(config);
   const given = kubeAccess(config);

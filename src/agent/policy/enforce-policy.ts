@@ -10,6 +10,7 @@
 
 import { forgetConnectionsOf } from "../../linux/conntrack-entries.ts";
 import { closeNetlinkSocket, type NetlinkSocket } from "../../linux/netlink-socket.ts";
+import { listLinks } from "../../linux/rtnetlink/link.ts";
 import { watchRoutes } from "../../linux/rtnetlink/route-monitor.ts";
 import { millisecondsOf } from "../../model/duration.ts";
 import { workloadPrefixes } from "../../model/interface-prefix.ts";
@@ -18,6 +19,7 @@ import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { PolicyUpdate } from "../../policy/inputs.ts";
 import { followRoutes } from "../local-routes/follow-routes.ts";
 import { openKernelRoutes, type RouteKernel } from "../local-routes/kernel-routes.ts";
+import { unknownLinks } from "../local-routes/local-routes.ts";
 import { readRoutedEndpoints } from "../local-routes/recorded-endpoints.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "../network/followed-network.ts";
 import type { RoutingFacts } from "../node-routes/routing-facts.ts";
@@ -145,6 +147,7 @@ class Enforcement {
       patiently: means.patiently,
       hasServices: store.isOrchestratorApi === true,
       isRequired: network.isPolicyRequired,
+      hasUnknownContainers: (known) => unknownLinks(known, listLinks(this.links), network.name).length > 0,
       hasIpvs: means.files.hasIpvs,
       routes: { kernel: this.routes, events: this.routeEvents },
       changed: (delta) => this.gone.changed(delta),
@@ -212,8 +215,7 @@ class Enforcement {
       Array.from(snapshot.configurations, ([, value]) => value),
       this.given.network.node,
     );
-    const [policies, workloads] = [compiler.policyCount, compiler.localEndpoints.size];
-    this.noteEnforcement({ isEnforced: isWanted, policies, workloads });
+    this.logEnforcement();
     if (isWanted) {
       this.status.update(
         changes.endpoints.map(({ key }) => key),
@@ -230,6 +232,12 @@ class Enforcement {
     this.problems.show(compiler.problems, compiler.warnings);
   }
 
+  private logEnforcement(): void {
+    const { compiler, keeper, isWanted } = this.table;
+    const [policies, workloads] = [compiler.policyCount, compiler.localEndpoints.size];
+    this.noteEnforcement({ isEnforced: isWanted, isKept: keeper.keepsFormer, policies, workloads });
+  }
+
   /** The kernel has acknowledged the rules of endpoints that are reached by other links now. */
   private moved(endpoints: readonly string[]): void {
     const { isWanted, compiler } = this.table;
@@ -240,6 +248,7 @@ class Enforcement {
   /** What others changed in the table is reverted. */
   private checked(): void {
     this.table.lookAtHost();
+    if (this.isApplied) this.logEnforcement();
     this.noteWaits(this.waiting.facts);
     this.checkedAt = this.given.means.clock.elapsed();
   }

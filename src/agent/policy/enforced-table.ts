@@ -36,6 +36,8 @@ export interface EnforcedTableMeans {
   readonly hasServices: boolean;
   /** There must be a table, even if there is no policy. */
   readonly isRequired: boolean;
+  /** Whether containers run on this host that are not among these endpoints, given by their interfaces. */
+  readonly hasUnknownContainers: (known: Iterable<{ readonly interfaceName: string }>) => boolean;
   /** Whether the host has IPVS. */
   readonly hasIpvs: () => boolean;
   readonly routes: Pick<WorkloadLinkMeans, "kernel" | "events">;
@@ -67,6 +69,7 @@ export class EnforcedTable {
     this.keeper = new TableKeeper({
       ...{ compiler: this.compiler, kernel: this.kernel.kernel, report, changed, adopted },
       isWanted: () => this.isWanted,
+      hasUnknownContainers: () => means.hasUnknownContainers(this.compiler.localEndpoints.values()),
       compiled: () => this.addStateOfHost(),
     });
     this.interfaces = new HostInterfaces(host, (now) => this.keeper.updateInterfaces(now));

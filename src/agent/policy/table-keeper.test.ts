@@ -15,6 +15,7 @@ const NOTHING = changesBetween(NO_RESOURCES, NO_RESOURCES);
 interface Imitation {
   readonly refusing?: () => boolean;
   readonly isWanted?: () => boolean;
+  readonly hasUnknownContainers?: () => boolean;
   readonly noticed?: Noticed;
   readonly difference?: string;
   readonly isAdopted?: boolean;
@@ -29,6 +30,7 @@ const ADOPTED: TableDelta = { chains: new Map(), sets: new Map(), elements: new 
 function keeperOf({
   refusing = () => false,
   isWanted = () => true,
+  hasUnknownContainers = () => false,
   noticed,
   difference,
   isAdopted = false,
@@ -74,7 +76,7 @@ function keeperOf({
   const compiled = () => void calls.push("compiled");
   const adopted: TableDelta[] = [];
   const keeper = new TableKeeper({
-    ...{ compiler, kernel, isWanted, report, ...(isHooked ? { compiled } : {}) },
+    ...{ compiler, kernel, isWanted, hasUnknownContainers, report, ...(isHooked ? { compiled } : {}) },
     adopted: (delta) => void adopted.push(delta),
   });
   return { keeper, compiler, calls, compared, reports, adopted };
@@ -137,6 +139,49 @@ describe("TableKeeper", () => {
     keeper.update(NOTHING);
 
     expect(calls).toEqual(["remove", "replace"]);
+  });
+
+  describe("without a policy, while containers run that no endpoint is of,", () => {
+    const pod = workloadEndpoint.make(
+      { name: "node-1-cni-a-eth0", namespace: "default" },
+      { node: "node-1", interfaceName: "vend0", ipNetworks: ["10.0.0.1/32"] },
+    );
+    const WITH_POD = { ...NO_RESOURCES, endpoints: [pod] };
+
+    test("keeps the rules of a former agent until these containers are gone", () => {
+      let areUnknown = true;
+      const { keeper, calls } = keeperOf({ isWanted: () => false, hasUnknownContainers: () => areUnknown });
+      keeper.update(NOTHING);
+      keeper.update(changesBetween(NO_RESOURCES, WITH_POD));
+      keeper.revertForeignChanges();
+      expect([calls, keeper.keepsFormer]).toEqual([[], true]);
+      areUnknown = false;
+      keeper.revertForeignChanges();
+      keeper.revertForeignChanges();
+      expect([calls, keeper.keepsFormer]).toEqual([["remove"], false]);
+    });
+
+    test("takes those rules over when there is a policy again", () => {
+      let isWanted = false;
+      const { keeper, calls } = keeperOf({
+        ...{ isWanted: () => isWanted, hasUnknownContainers: () => true, isAdopted: true },
+      });
+      keeper.update(NOTHING);
+      isWanted = true;
+      keeper.update(NOTHING);
+      expect([calls, keeper.keepsFormer, keeper.hasTable]).toEqual([["adopt"], false, true]);
+    });
+
+    test("keeps its own rules if policies and all endpoints of the host have gone together, not if the last policy was deleted", () => {
+      for (const isLost of [true, false]) {
+        let isWanted = true;
+        const { keeper, calls } = keeperOf({ isWanted: () => isWanted, hasUnknownContainers: () => true });
+        keeper.update(changesBetween(NO_RESOURCES, WITH_POD));
+        isWanted = false;
+        keeper.update(isLost ? changesBetween(WITH_POD, NO_RESOURCES) : NOTHING);
+        expect(calls).toEqual(["adopt", "replace", ...(isLost ? [] : ["remove"])]);
+      }
+    });
   });
 
   test("reverts what another program changed, and names it", () => {

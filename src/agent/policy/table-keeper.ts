@@ -3,6 +3,9 @@
  *
  *   changes of resources -> compile -> what differs -> batches -> acknowledged
  *
+ * If no policy is left because the datastore has lost its records, the rules stay for the containers that run: nobody has
+ * taken the policies back. They go with these containers, or are replaced when there is a policy again.
+ *
  * If the kernel refuses a change, its content is not what was expected: the whole table is written again. If that fails
  * too, the former rules stay, and the caller gets the error.
  */
@@ -19,6 +22,8 @@ export interface TableMeans {
   readonly kernel: KernelTable;
   /** Whether there must be a table. Without it all packets pass. */
   readonly isWanted: () => boolean;
+  /** Whether containers run on this host that are not among the endpoints. */
+  readonly hasUnknownContainers?: () => boolean;
   readonly report: (message: string) => void;
   /** Called when changed resources are compiled, before the kernel gets them: adds what else they depend on. */
   readonly compiled?: () => void;
@@ -39,6 +44,10 @@ const MOST_SETS_COMPARED = 500;
 export class TableKeeper {
   /** Of the table in the kernel. At the start a former agent's table may be there. */
   private state: "unknown" | "present" | "absent" = "unknown";
+  /** The rules stay although no policy is known: with the state "unknown", since they are of before. */
+  private isKept = false;
+  /** The table in the kernel was written when containers of this host were known. */
+  private hadEndpoints = false;
   /** The table could not be compared when it should have been. */
   private isDoubtful = false;
   /** Sets whose elements are compared at the next looks. */
@@ -49,6 +58,11 @@ export class TableKeeper {
   /** Otherwise all packets pass, or the table of a former agent decides. */
   get hasTable(): boolean {
     return this.state === "present";
+  }
+
+  /** No policy is known, but if a former agent has written rules, they stay. */
+  get keepsFormer(): boolean {
+    return this.isKept;
   }
 
   /**
@@ -95,6 +109,7 @@ export class TableKeeper {
 
   /** Undoes what other programs changed in the table. */
   revertForeignChanges(): void {
+    if (this.isKept) this.write();
     if (this.state !== "present") return;
     const noticed = this.means.kernel.notice();
     if (noticed.kind === "changed") this.repair(`it was changed by ${noticed.by}`);
@@ -139,14 +154,26 @@ export class TableKeeper {
   private write(): void {
     const { compiler, kernel, isWanted } = this.means;
     const delta = compiler.takeDelta();
-    if (isWanted()) {
+    this.isKept = !isWanted() && this.mustKeep();
+    if (this.isKept) {
+      this.state = "unknown";
+    } else if (isWanted()) {
       if (this.state === "present") this.change(delta);
       else if (this.state === "absent") this.replace();
       else this.takeOver();
+      this.hadEndpoints = compiler.localEndpoints.size > 0;
     } else if (this.state !== "absent") {
       kernel.remove();
       this.state = "absent";
     }
+  }
+
+  /** Policies that were deleted while the agent ran, and not together with all containers of the host, are gone. */
+  private mustKeep(): boolean {
+    const { compiler, hasUnknownContainers } = this.means;
+    const isLost = this.hadEndpoints && compiler.localEndpoints.size === 0;
+    if (this.state === "absent" || (this.state === "present" && !isLost)) return false;
+    return hasUnknownContainers?.() ?? false;
   }
 
   private takeOver(): void {

@@ -28,6 +28,7 @@ async function written(...updates: readonly (readonly RecordChange<IPPool>[])[])
 
 async function writtenFor(
   updates: readonly (SettingChanges & { readonly pools: readonly RecordChange<IPPool>[] })[],
+  hasContainers = false,
 ): Promise<readonly string[]> {
   const tables: string[] = [];
   async function* all() {
@@ -39,6 +40,7 @@ async function writtenFor(
       tables.push(pools.map(({ cidr, natOutgoing }) => `${formatPrefix(cidr)} ${natOutgoing}`).join(", "));
       return true;
     },
+    hasContainers: () => hasContainers,
     log: () => {},
   });
   return tables;
@@ -48,6 +50,13 @@ describe("followNat()", () => {
   test("writes the pools at the start, even if there are none", async () => {
     expect(await written([])).toEqual([""]);
     expect(await written([put("a", "10.0.0.0/16", { natOutgoing: true })])).toEqual(["10.0.0.0/16 true"]);
+  });
+
+  test("leaves the table to containers that run while there is no pool at all: the datastore may have lost its records", async () => {
+    const pool = put("a", "10.0.0.0/16", { natOutgoing: true });
+    const updates = [[], [pool], [gone("a")], [pool]].map((pools) => ({ pools, configurations: [] }));
+    expect(await writtenFor(updates, true)).toEqual(["10.0.0.0/16 true", "10.0.0.0/16 true"]);
+    expect(await writtenFor(updates)).toEqual(["", "10.0.0.0/16 true", "", "10.0.0.0/16 true"]);
   });
 
   test("writes again if natOutgoing changes, or a pool comes or goes, and not if anything else changes", async () => {
@@ -104,7 +113,8 @@ describe("followNat()", () => {
       attempts += 1;
       throw new Error("no NAT in this kernel");
     };
-    await followNat(all(), { node: "node-1", write, log: (message) => void messages.push(message) });
+    const log = (message: string) => void messages.push(message);
+    await followNat(all(), { node: "node-1", write, hasContainers: () => false, log });
     expect([attempts, messages]).toEqual([2, ["no NAT in this kernel", "no NAT in this kernel"]]);
   });
 });

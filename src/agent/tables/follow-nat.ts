@@ -1,7 +1,8 @@
 /**
  * Keeps the table of outgoing NAT equal to the pools: a change of `natOutgoing` takes effect at once, not with the next ADD.
  *
- * While routing is disabled there is no such table.
+ * While routing is disabled there is no such table. If there is no pool at all and containers run, the datastore has rather
+ * lost its records: the table stays as it is, for the containers, until there is a pool again.
  */
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { NatPool } from "../../firewall/nat-table.ts";
@@ -16,11 +17,16 @@ interface FollowMeans {
   readonly node: string;
   /** Masquerades for exactly these pools; returns whether anything had to be changed. */
   readonly write: (pools: readonly NatPool[]) => Promise<boolean>;
+  /** Whether this host has containers of the network. */
+  readonly hasContainers: () => boolean;
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
 }
 
 /** Until the updates end. */
-export async function followNat(updates: AsyncIterable<PoolUpdate>, { node, write, log }: FollowMeans): Promise<void> {
+export async function followNat(
+  updates: AsyncIterable<PoolUpdate>,
+  { node, write, hasContainers, log }: FollowMeans,
+): Promise<void> {
   const pools = new Map<string, NatPool | "unreadable">();
   const routing = new RoutingSetting(node);
   let isFirst = true;
@@ -33,6 +39,7 @@ export async function followNat(updates: AsyncIterable<PoolUpdate>, { node, writ
     // The table must not forget a pool that may have natOutgoing.
     if (routing.isEnabled && known.length < pools.size) continue;
     try {
+      if (routing.isEnabled && pools.size === 0 && hasContainers()) continue;
       if (await write(known)) log("Outgoing NAT follows the changed pools", "INFO");
     } catch (failure) {
       log(failure instanceof Error ? failure.message : String(failure), "WARNING");

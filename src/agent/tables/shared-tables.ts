@@ -5,10 +5,12 @@ import type { NatPool } from "../../firewall/nat-table.ts";
 import type { RecordedSources } from "../../firewall/recorded-sources.ts";
 import { attachmentsFolder, readAttachments } from "../../ipam/attachment-record.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
-import type { Link } from "../../linux/rtnetlink/link.ts";
+import { type Link, listLinks } from "../../linux/rtnetlink/link.ts";
 import { ALLOWED_SOURCES_GROUP } from "../../linux/rtnetlink/own-devices.ts";
+import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import { sourcesOfEndpoints, sourcesOnHost } from "../../upkeep/recorded-sources.ts";
 import { followFloating } from "../floating/follow-floating.ts";
+import { unknownLinks } from "../local-routes/local-routes.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "../network/followed-network.ts";
 import { onceEach } from "../once-each.ts";
 import type { AgentPart } from "../supervise.ts";
@@ -90,7 +92,10 @@ async function keepNat(
     isWritten = true;
     return isNew;
   };
-  const following = followNat(pools.updates(stop), { node: network.node, write, log }).finally(() => ending.abort());
+  const hasContainers = () => unknownLinks([], withRouteSocket(means.kernel, listLinks), network.name).length > 0;
+  const following = followNat(pools.updates(stop), { node: network.node, write, hasContainers, log }).finally(() =>
+    ending.abort(),
+  );
   await Promise.all([following, showFollowing().finally(() => ending.abort())]);
 }
 

@@ -9,13 +9,12 @@
  */
 import { PluginError } from "../../errors.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
-import { quoted } from "../../quote.ts";
 import { assignChanges, uncountChanges } from "./changes.ts";
 import { type Claim, formatHostPort, isForAnyAddress } from "./claim.ts";
 import { type Conflicts, claimKeys, type Rival } from "./conflicts.ts";
 import { podKey, portKey } from "./elements.ts";
 import { type OwnedElements, removeChanges } from "./owned-elements.ts";
-import { isSameContainer } from "./port-owner.ts";
+import { isSameContainer, ownerText } from "./port-owner.ts";
 import { claimsIn, type PortRecord, type RecordSet } from "./port-records.ts";
 import { baseChanges, neighbourRule } from "./rules.ts";
 import { SET, tableOf } from "./table.ts";
@@ -77,7 +76,7 @@ function judgeClaims({ owner, records }: RecordSet, { rivals }: Conflicts): Judg
 }
 
 function taken(claim: Claim, { name }: Rival): PluginError {
-  const message = `Cannot map host port ${formatHostPort(claim)}: it belongs to ${quoted(name)}`;
+  const message = `Cannot map host port ${formatHostPort(claim)}: it belongs to ${ownerText(name)}`;
   return new PluginError("host-port-taken", message, { details: "choose another host port, or remove that container" });
 }
 

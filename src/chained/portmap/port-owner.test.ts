@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { commentEntry } from "../../linux/nftables/userdata.ts";
-import { ownerOf } from "./port-owner.ts";
+import { ownerOf, ownerText } from "./port-owner.ts";
 
 const ID = "d05921e6aaea".padEnd(64, "0");
 
@@ -36,5 +36,15 @@ describe("ownerOf()", () => {
     const attachment = { containerId: ID, ifname: "eth0" };
 
     expect(ownerOf("pods", { ...attachment, args: "K8S_POD_NAME=web" }).id).toEqual(ownerOf("pods", attachment).id);
+  });
+});
+
+describe("ownerText()", () => {
+  test.each([
+    ["pods/web/eth0", 'container "web" of network "pods"'],
+    ["pods/red/web/eth0", 'pod "red/web" of network "pods"'],
+    ["0a1b2c", '"0a1b2c"'],
+  ])("of %s", (name, expected) => {
+    expect(ownerText(name)).toBe(expected);
   });
 });

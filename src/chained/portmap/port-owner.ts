@@ -10,6 +10,7 @@
 import { containerNameOf, decodeArguments, podOf } from "../../cni/arguments.ts";
 import type { Attachment } from "../../cni/attachments.ts";
 import { shortContainerId } from "../../cni/names.ts";
+import { quoted } from "../../quote.ts";
 
 export interface Owner {
   readonly id: Uint8Array;
@@ -35,6 +36,13 @@ export function ownerOf(network: string, { containerId, ifname, args = "" }: Own
   fill(id, INTERFACE, `interface ${ifname}`);
   const container = nameIn(args) ?? shortContainerId(containerId);
   return { id, name: fitted(container, (shown) => `${network}/${shown}/${ifname}`) };
+}
+
+/** `container "web" of network "pods"`, of a name that may have been cut off. */
+export function ownerText(name: string): string {
+  const [, network, container] = /^([^/]+)\/(.+)\/[^/]+$/.exec(name) ?? [];
+  if (network === undefined || container === undefined) return quoted(name);
+  return `${container.includes("/") ? "pod" : "container"} ${quoted(container)} of network ${quoted(network)}`;
 }
 
 /** As many bytes as a comment may have: what follows is cut off. */

@@ -42,6 +42,10 @@ export function hostAddresses(kernel: SocketOpener): readonly HostAddress[] {
   });
 }
 
+export function linkNames(kernel: SocketOpener): readonly string[] {
+  return withRouteSocket(kernel, (socket) => listLinks(socket).map(({ name }) => name));
+}
+
 const FAMILIES: readonly Family[] = [4, 6];
 
 /** The source address of packets to an address or a name; `undefined` if there is no route, or no such name. */

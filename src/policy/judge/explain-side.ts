@@ -179,7 +179,8 @@ function reasonWords(
     case "no profile allows it": {
       const before = policies.length === 0 ? `no ${direction} policy applies` : "all tiers passed";
       const names = (spec.profiles ?? []).map((name) => `"${name}"`).join(", ");
-      return `${before}, and no profile of the endpoint allows it (${names === "" ? "it has none" : names})`;
+      const absent = reason.missing === undefined ? "" : `: ${missingProfileWords(reason.missing)}`;
+      return `${before}, and no profile of the endpoint allows it (${names === "" ? "it has none" : names})${absent}`;
     }
   }
 }
@@ -195,6 +196,12 @@ export const UNEDITED_WORDS =
 /** `NetworkPolicy "red/web", ingress rule 1 (spec.ingress[0])`. */
 export function ruleOfPolicy({ policy, index }: DecidingRule, direction: Direction): string {
   return `${titleOf(policy)}, ${ruleTitle(direction, index)}`;
+}
+
+/** `profile "pods" does not exist`. */
+export function missingProfileWords(names: readonly string[]): string {
+  const all = names.map((name) => `"${name}"`).join(", ");
+  return names.length === 1 ? `profile ${all} does not exist` : `profiles ${all} do not exist`;
 }
 
 /** Rules are counted from 1 in words, and from 0 in the field that names the rule. */

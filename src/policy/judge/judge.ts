@@ -57,7 +57,8 @@ export type Reason =
       /** The profile of a network has the rules that ADD writes, which do not close workloads: `rule` is not the one of the record. */
       readonly isUnedited?: true;
     }
-  | { readonly kind: "no profile allows it" };
+  /** `missing`: those that the endpoint names and that do not exist. */
+  | { readonly kind: "no profile allows it"; readonly missing?: readonly string[] };
 
 /** The policies of one endpoint in one direction, then its profiles. */
 export function judge(
@@ -101,7 +102,8 @@ export function judge(
       });
     }
   }
-  return judgement("deny", { kind: "no profile allows it" });
+  const missing = missingProfiles(endpoint, resources);
+  return judgement("deny", { kind: "no profile allows it", ...(missing.length === 0 ? {} : { missing }) });
 }
 
 /** Whether the profile of a network allows everything because nobody has edited it. */
@@ -112,6 +114,11 @@ export function isOpenBecauseUnedited(profile: Profile, { kind }: AnyEndpoint, d
 export function profileNamed(name: string, { profiles }: PolicyResources): Profile | undefined {
   if (name === DEFAULT_ALLOW_PROFILE) return defaultAllowProfile;
   return storedProfile(name, profiles);
+}
+
+/** Those that the endpoint names and that do not exist: they allow nothing. */
+export function missingProfiles({ spec }: AnyEndpoint, resources: PolicyResources): readonly string[] {
+  return (spec.profiles ?? []).filter((name) => profileNamed(name, resources) === undefined);
 }
 
 /** In the order of their evaluation: tier by tier. */

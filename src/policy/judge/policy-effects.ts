@@ -5,15 +5,13 @@
  */
 import { isFinished } from "../../model/finished-pods.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
-import { nearestName } from "../../model/nearest-name.ts";
 import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
-import { parseSelector } from "../../selector/parse.ts";
-import { type Labels, labelNamesIn } from "../../selector/selector.ts";
+import type { Labels } from "../../selector/selector.ts";
 import type { Direction } from "../effective-rule.ts";
 import { enforcedPolicy, profileRules } from "./enforced-policy.ts";
 import { sidecarOf } from "./http-criteria.ts";
-import { comparePolicies, endpointsOfPolicies, isBeforeRouting, profileNamed, scopeOf, tiersOf } from "./judge.ts";
+import { comparePolicies, isBeforeRouting, profileNamed, scopeOf, tiersOf } from "./judge.ts";
 import { labelsOf, selectionOf } from "./members.ts";
 import { type OwnedRules, PeerChanges, pairsOf } from "./peer-changes.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "./resources.ts";
@@ -99,37 +97,6 @@ const NO_RULES: readonly PolicyRule[] = [];
 
 function rulesOfProfile(rules: readonly PolicyRule[], direction: Direction): OwnedRules {
   return { rules, direction, namespace: undefined, scope: {} };
-}
-
-export interface IdlePolicy {
-  readonly policy: AnyPolicy;
-  /** It can only select host endpoints. */
-  readonly isForHosts: boolean;
-  /** A label that its selector names and no endpoint that it could select has; `meant`: one that they have and that looks like it. */
-  readonly unknownLabel?: { readonly name: string; readonly meant?: string };
-}
-
-/** Those that are enforced on nothing, neither a workload nor a host. */
-export function idlePolicies(policies: readonly AnyPolicy[], resources: PolicyResources): readonly IdlePolicy[] {
-  if (policies.length === 0) return [];
-  const selectedBy = endpointsOfPolicies(resources);
-  const running = resources.endpoints.filter((endpoint) => !isFinished(endpoint));
-  const namesOf = (endpoints: readonly AnyEndpoint[]) => [
-    ...new Set(endpoints.flatMap((endpoint) => Object.keys(labelsOf(endpoint, resources)))),
-  ];
-  const ofHosts = namesOf(resources.hostEndpoints);
-  const ofAll = [...new Set([...ofHosts, ...namesOf(running)])];
-  return policies
-    .filter((policy) => selectedBy(policy).length === 0)
-    .map((policy) => {
-      const isForHosts = isBeforeRouting(policy);
-      const known = isForHosts ? ofHosts : ofAll;
-      const parsed = parseSelector(policy.spec.selector ?? "");
-      const name = parsed.ok ? labelNamesIn(parsed.selector).find((label) => !known.includes(label)) : undefined;
-      if (name === undefined) return { policy, isForHosts };
-      const meant = nearestName(name, known);
-      return { policy, isForHosts, unknownLabel: { name, ...(meant === undefined ? {} : { meant }) } };
-    });
 }
 
 /** What decides in one direction of an endpoint. */

@@ -4,9 +4,10 @@
  *
  * Does not interpret values: that is left to `JSON.parse`.
  */
-import type { ConfigPath } from "../config/problem.ts";
+
 import { MAXIMUM_NESTING } from "../parse-json.ts";
 import { quoted } from "../quote.ts";
+import type { ConfigPath } from "./problem.ts";
 
 export interface Position {
   /** Both start at 1. */
