@@ -167,13 +167,13 @@ minute etcd's share is small; all at once is the row "all agents start at once".
 
 Computed: the number of nodes at which watches take ${cores} cores of the datastore.
 
-| pods that start, and end, per second | nodes on etcd | nodes on the orchestrator's API |
+| pods that start, and end, per second | nodes on etcd | nodes on the Kubernetes API |
 |---:|---:|---:|
 ${limits.join("\n")}
 
 - **etcd**: an agent has two watches, whatever the number of kinds. The limit is CPU time of etcd; its bandwidth at ${rounded(nodeLimit(costs))} nodes is ${number((predict(costs, nodeLimit(costs)).serverBytes * 8) / 1e9)} Gbit per second. Following the claims of blocks instead of the blocks would halve the events and
   take away most of the bytes; a fan-out would take away the factor of the nodes.
-- **The orchestrator's API**: an agent has ${watches} watches there, one per kind, of which only pods and blocks are busy. The column takes the measured cost of a small pod for each event, and ${API_EVENTS.start} events of
+- **The Kubernetes API**: an agent has ${watches} watches there, one per kind, of which only pods and blocks are busy. The column takes the measured cost of a small pod for each event, and ${API_EVENTS.start} events of
   a Pod that starts and ${API_EVENTS.end} of one that ends (assumed: created, scheduled, connected, running, ready; terminating, stopped, deleted), besides one of the block each. Pods with large specs cost more, and several servers have more cores.
   At rest an agent renews its watches, each every ${WATCH_SECONDS.shortest / 60} to ${WATCH_SECONDS.longest / 60} minutes: ${number(watches / MEAN_WATCH_SECONDS)} requests per second, ${number((watches / MEAN_WATCH_SECONDS) * size.nodes)} of ${whole(size.nodes)} agents (computed).
 - **Memory and CPU of the agent** come next: at ${whole(size.nodes)} nodes ${megabytes(memory.settled.residentBytes)} settled and ${megabytes(zone.returns.residentBytes)} after a third of the nodes came back (measured), and ${number((largest.idle.agentMilliseconds / largest.idle.seconds / 1_000) * 100)} % of a core
@@ -193,7 +193,7 @@ SCALE_PARTS=page make bench BENCH=scale                       # only this page a
 \`\`\`
 
 The cluster is made by \`sim/scale/cluster-records.ts\`. Not measured here: BGP (a mesh of thousands of nodes needs route reflectors), clusters with large network sets, several etcd members, the
-orchestrator's API at this size.
+Kubernetes API at this size.
 `;
 }
 
