@@ -116,7 +116,7 @@ for (const { kind, problem } of STORES) {
       expect(stdout).toMatch(
         /allowSpoofedSourcePrefixes:\s+- "?198\.51\.100\.0\/24"?\s+- "?198\.51\.100\.128\/25"?\s+- "?2001:db8:7::\/64/,
       );
-      expect((await admin("node", "check")).stdout).toContain("1 pod may also send from other prefixes");
+      expect((await admin("node", "check")).stdout).toContain("1 container may also send from other prefixes");
 
       for (const { pod } of [sender, plain, receiver]) await remove(pod);
       expect(await allowed()).not.toContain("elements");
@@ -140,7 +140,7 @@ for (const { kind, problem } of STORES) {
         expect(await arriving(sender, receiver, [...ALLOWED, ...FOREIGN])).toEqual([...ALLOWED].sort());
         expect((await check(sender)).code).toBe(0);
       }
-      expect((await admin("node", "check")).stdout).toContain("1 pod may also send from other prefixes");
+      expect((await admin("node", "check")).stdout).toContain("1 container may also send from other prefixes");
       for (const { pod } of [sender, plain, receiver]) await remove(pod);
       expect(await kube.site.left()).toEqual([]);
     });

@@ -4,7 +4,6 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { AGENT_VERSION_ANNOTATION } from "../../src/model/agent-version-annotation.ts";
-import { recordedAnnotation } from "../../src/model/recorded-annotations.ts";
 import { VERSION } from "../../src/version.ts";
 import { type Agent, startAgent } from "../agent/agent.ts";
 import { podOptions } from "../agent/pod.ts";
@@ -21,7 +20,6 @@ const problem = hostProblem() ?? apiServerProblem();
 const testSite = testNeeding(problem);
 /** Beside that of the plugin, whose account the agent has. */
 const ROLES = join(import.meta.dir, `../../deploy/rbac/${identity.nodeAgent}-kubernetes.yaml`);
-const [IP, IPS] = [recordedAnnotation("podIP"), recordedAnnotation("podIPs")];
 const MACHINE = "0123456789abcdef0123456789abcdef";
 
 let site: KubeSite;
@@ -119,7 +117,7 @@ describe("the release of the node agent", () => {
 });
 
 describe("the node agent under its role", () => {
-  testSite("restores the routes of its pods, and removes stale ones", async () => {
+  testSite("restores the routes of its pods", async () => {
     await site.server.apply(await Bun.file(ROLES).text());
     const pod = await site.makePod("routed");
     const addresses = (await site.add(pod)).map((text) => text.split("/")[0] ?? "");
@@ -130,10 +128,6 @@ describe("the node agent under its role", () => {
     for (const address of addresses) await site.host.must(["ip", "route", "del", address]);
     for (const [index, address] of addresses.entries()) {
       await pollUntil(async () => (await routes(address)).includes(` dev ${links[index]} `), `a route to ${address}`);
-    }
-    await site.server.kubectl(["annotate", "pod", "--namespace", pod.namespace, pod.name, `${IPS}-`, `${IP}-`]);
-    for (const address of addresses) {
-      await pollUntil(async () => (await routes(address)) === "", `no route to ${address}`);
     }
     await stop(agent);
     await site.del(pod);
