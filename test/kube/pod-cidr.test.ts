@@ -113,7 +113,7 @@ describe("the range of the Node", () => {
     const without = { config: site.config({ ipam: { type: "host-local", subnet: "usePodCidr" } }) };
     const options = { ...without, environment: { CNI_PATH: OWN } };
 
-    const refused = 'Cannot use "ipam.subnet" "usePodCidr": the config does not give access to the orchestrator\'s API';
+    const refused = 'Cannot use "ipam.subnet" "usePodCidr": the config does not give access to the Kubernetes API';
     expect(failureOf(await site.call("ADD", pod, options))).toMatchObject({ code: 7, msg: refused });
     expect(failureOf(await site.call("STATUS", pod, options))).toMatchObject({ code: 50, msg: refused });
     await site.quietly("STATUS", pod, withRanges({ subnet: "usePodCidr" }));
