@@ -57,12 +57,11 @@ async function checkNode(context: Context, given: Given): Promise<readonly Findi
     demand: isDecided ? NO_DEMAND : await readDemand(context, given, facts),
     unknown: await readUnknown(context, given, { ...facts, network: circumstances.network }),
   });
-  return [...findings, ...(await networkFindings(context))];
+  return [...findings, ...networkFindings(circumstances)];
 }
 
 /** A config that cannot be used: its plugin fails every call, and what it says about policy is not known. */
-async function networkFindings(context: Context): Promise<readonly Finding[]> {
-  const { problem } = await policyRequirement(context);
+function networkFindings({ problem }: Circumstances): readonly Finding[] {
   return problem === undefined ? [] : [{ check: "network config", state: "failed", message: problem }];
 }
 
@@ -111,6 +110,8 @@ interface UnknownContainers {
 interface Circumstances extends Omit<AgentCircumstances, "demand">, SwitchFacts {
   /** The name of the installed network. */
   readonly network?: string;
+  /** Why its config cannot be used. */
+  readonly problem?: string;
   /** Otherwise it would be the usual etcd, which nobody has named. */
   readonly isDatastoreKnown: boolean;
 }
@@ -120,7 +121,8 @@ export async function circumstancesOf(context: Context, given: Given): Promise<C
   const { network, isPolicyRequired, problem } = await policyRequirement(context);
   if (network === undefined) {
     const isDatastoreKnown = await isDatastoreChosen(context, given);
-    return { hasNetwork: problem !== undefined, isPolicyRequired, isDatastoreKnown };
+    const unusable = problem === undefined ? {} : { problem };
+    return { hasNetwork: problem !== undefined, isPolicyRequired, isDatastoreKnown, ...unusable };
   }
   const { config } = network.decoded;
   return {
