@@ -6,7 +6,7 @@ import { protocolNumber } from "../../model/protocols.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Packet } from "../../policy/judge/packet.ts";
 import { quoted } from "../../quote.ts";
-import type { PeerPlace } from "./explain-peer.ts";
+import { addressesOf, type PeerPlace } from "./explain-peer.ts";
 import type { NatFacts, ServicePort, ThisHost } from "./nat-facts.ts";
 
 /** What the destination of a packet becomes. */
@@ -167,10 +167,6 @@ export function masqueradedBy(packet: Packet, from: PeerPlace, to: PeerPlace, { 
   const contains = (address: Address) => (pool: NatFacts["pools"][number]) => prefixContains(poolPrefix(pool), address);
   if (isLoopback(packet.destination) || pools.some(contains(packet.destination))) return undefined;
   return pools.find((pool) => pool.spec.natOutgoing === true && contains(packet.source)(pool))?.metadata.name;
-}
-
-function addressesOf({ spec }: WorkloadEndpoint): readonly Address[] {
-  return (spec.ipNetworks ?? []).flatMap((text) => parseAddress(text.split("/")[0] ?? "") ?? []);
 }
 
 /** `192.0.2.2:8080`, `[fd00::1]:80`; without a port the address alone. */

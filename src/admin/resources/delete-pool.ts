@@ -11,7 +11,7 @@
  * nodes take others when the pool is gone, or none if no pool needs the tunnel. Nothing of them is released before: a
  * deletion that fails leaves every node its tunnels.
  */
-import { counted } from "../../counted.ts";
+import { counted, listed } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { ReadEach, Unreadable } from "../../datastore/read-each.ts";
 import { type ErrorKind, PluginError } from "../../errors.ts";
@@ -121,11 +121,10 @@ function requireUnused(name: string, { readable, unreadable }: ReadEach<IPAMBloc
   const users = readable.flatMap(allocationsOf).filter((each) => !isOfTunnel(each));
   if (users.length === 0 && unreadable[0]) throw usageUnknown(name, unreadable[0]);
   if (users.length === 0) return;
-  const shown = users.slice(0, SHOWN_USERS).map(describeAllocation).join(", ");
-  const more = users.length > SHOWN_USERS ? ` and ${users.length - SHOWN_USERS} more` : "";
+  const shown = listed(users.map(describeAllocation), SHOWN_USERS);
   throw new PluginError(
     "resource-in-use",
-    `${cannotDelete(name)}: ${counted(users.length, "of its addresses is", "of its addresses are")} in use: ${shown}${more}`,
+    `${cannotDelete(name)}: ${counted(users.length, "of its addresses is", "of its addresses are")} in use: ${shown}`,
     { details: "disable the pool and recreate the workloads first, or use --force" },
   );
 }

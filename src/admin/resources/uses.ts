@@ -1,5 +1,5 @@
 /** Who uses a resource: such a resource is deleted only with --force. */
-import { counted } from "../../counted.ts";
+import { counted, listed } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
@@ -62,8 +62,8 @@ export async function usersOfProfile(
 }
 
 export function refuseInUse(action: string, users: readonly string[], remedy: string): PluginError {
-  const shown = users.slice(0, SHOWN_USERS).join(", ");
-  const more = users.length > SHOWN_USERS ? ` and ${users.length - SHOWN_USERS} more` : "";
   const count = users.length === 1 ? "" : ` by ${counted(users.length, "user")}`;
-  return new PluginError("resource-in-use", `${action}: it is in use${count}: ${shown}${more}`, { details: remedy });
+  return new PluginError("resource-in-use", `${action}: it is in use${count}: ${listed(users, SHOWN_USERS)}`, {
+    details: remedy,
+  });
 }
