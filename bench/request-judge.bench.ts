@@ -3,11 +3,12 @@
  * differ in; and what 100,000 members of a set cost. `make bench BENCH=request-judge`.
  * Decision: docs/decisions/requests-decided-in-the-sidecar.md.
  */
+
+import type { IncomingRequest } from "../src/alp/judge/http-request.ts";
+import { RequestJudge } from "../src/alp/judge/request-judge.ts";
+import { decodeFromAgent } from "../src/alp/protocol/decode-from-agent.ts";
+import type { SidecarPeer, SidecarRule, SidecarSet, SidecarUpdate } from "../src/alp/protocol/sidecar-state.ts";
 import { parseAddress } from "../src/ip/address.ts";
-import { decodeFromAgent } from "../src/policy/requests/decode-from-agent.ts";
-import type { IncomingRequest } from "../src/policy/requests/http-request.ts";
-import { RequestJudge } from "../src/policy/requests/request-judge.ts";
-import type { SidecarPeer, SidecarRule, SidecarSet, SidecarUpdate } from "../src/policy/requests/sidecar-state.ts";
 
 const COUNTS = [1, 100, 1_000, 10_000];
 const MEMBERS = 100_000;

@@ -10,7 +10,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Glob } from "bun";
-import { deployFiles } from "./deploy/files.ts";
+import { deployFiles } from "./deploy-files.ts";
 import { adminPage } from "./docs/admin-page.ts";
 import { annotationsPage } from "./docs/annotations-page.ts";
 import { brokenLinks } from "./docs/broken-links.ts";

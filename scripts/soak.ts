@@ -207,7 +207,7 @@ const PROOFS: readonly Proof[] = [
     proves: "policy of 20,000 random clusters: the compiled rules and the judge agree on every packet",
   },
   {
-    place: "src/policy/requests/agreement.test.ts",
+    place: "test/alp/judges-agree.test.ts",
     proves:
       "100,000 random requests to pods of random clusters, after random updates: the sidecar and the slow evaluator agree on the verdict and on the rule that decides",
   },
@@ -272,7 +272,7 @@ const PROOFS: readonly Proof[] = [
       "application layer policy in a real pod with real Envoy: 100,000 random requests decided as by the slow judge, 40 edits under load, agent and sidecar killed 20 times each under load: no denied request gets through",
   },
   {
-    place: "src/upgrade/storage/storage.test.ts",
+    place: "src/upgrade/steps/storage/storage.test.ts",
     proves: "the move of an earlier storage killed at every write, before and after it took effect: the same end",
   },
   {

@@ -3,7 +3,7 @@
  * Felix sends them to Calico's: rules that each allow the clients of one selector to read one resource. The last rule decides
  * the request that is measured. Pure.
  */
-import type { SidecarRule, SidecarUpdate } from "../../src/policy/requests/sidecar-state.ts";
+import type { SidecarRule, SidecarUpdate } from "../../src/alp/protocol/sidecar-state.ts";
 
 export interface AlpLoad {
   readonly title: string;

@@ -7,7 +7,7 @@ import { networkConfigFields } from "../../src/config/schema.ts";
 import { identity } from "../../src/identity.ts";
 import { HOST_LOCAL, OWN_TYPE } from "../../src/model/installation/cni.ts";
 import { NETWORK_FIELD } from "../../src/model/installation/names.ts";
-import { API_ENDPOINT_CONFIG_MAP } from "../../src/operator/render/names.ts";
+import { API_ENDPOINT_CONFIG_MAP } from "../../src/release/workloads/names.ts";
 
 export type OptionRow =
   | {

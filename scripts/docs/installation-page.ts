@@ -1,10 +1,11 @@
 /** Generates docs/installation-resource.md from the CRD of the Installation. */
-import type { StructuralSchema } from "../../src/admin/install/crds/crd-schema.ts";
-import { OPERATOR_KINDS } from "../../src/admin/install/crds/operator-kinds.ts";
+
 import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import { NETWORK_FIELD } from "../../src/model/installation/names.ts";
 import { REFUSED_NETWORK_FIELDS } from "../../src/model/installation/network.ts";
 import { REFUSED_SPEC_FIELDS } from "../../src/model/installation/spec.ts";
+import type { StructuralSchema } from "../../src/release/crds/crd-schema.ts";
+import { OPERATOR_KINDS } from "../../src/release/crds/operator-kinds.ts";
 import { INSTALLATION_OPTIONS } from "./installation-options.ts";
 
 const { title, operator, adminTool } = identity;

@@ -1,8 +1,9 @@
 /** Generates docs/resources.md from the table of kinds and their schemas. */
-import { descriptionOf } from "../../src/admin/explain/descriptions.ts";
+
 import { PUBLIC_KINDS, type PublicKind } from "../../src/model/kinds.ts";
 import { isObject } from "../../src/model/shape.ts";
 import { FIELDS_WITHOUT_EFFECT } from "../../src/model/without-effect.ts";
+import { descriptionOf } from "../../src/release/descriptions/descriptions.ts";
 
 type Row = readonly [field: string, type: string, fallback: string];
 

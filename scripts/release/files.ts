@@ -4,12 +4,12 @@
  */
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { chartFiles } from "../../src/admin/install/chart/files.ts";
 import { identity } from "../../src/identity.ts";
+import { chartFiles } from "../../src/release/chart/files.ts";
 import { VERSION } from "../../src/version.ts";
 import { formatYaml } from "../../src/yaml.ts";
 import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
-import { deployFiles } from "../deploy/files.ts";
+import { deployFiles } from "../deploy-files.ts";
 import { reproducibleTar } from "../reproducible-tar.ts";
 
 /** `time`: seconds since 1970, of the files in the chart. */

@@ -1,9 +1,9 @@
 /** What users do to an Installation and to what the operator made of it, decided before a run by its seed. */
 
-import { crdObjects, operatorCrdObjects } from "../../src/admin/install/crds/definitions.ts";
 import type { ApiObject } from "../../src/datastore/kube/api.ts";
 import { identity } from "../../src/identity.ts";
-import { MANAGED_BY_TEXT } from "../../src/operator/managed.ts";
+import { crdObjects, operatorCrdObjects } from "../../src/release/crds/definitions.ts";
+import { MANAGED_BY_TEXT } from "../../src/release/managed.ts";
 import type { SimulatedApi } from "../datastore/simulated-api.ts";
 import type { Random } from "../schedule/random.ts";
 

@@ -1,8 +1,8 @@
 /** One replica of the operator: the product's own process, on the clock and the connection of the simulation. */
 
 import type { KubeClient } from "../../src/kube/api.ts";
-import { openInstallationDatastore } from "../../src/operator/reconcile/installation-datastore.ts";
-import { OperatorProcess } from "../../src/operator/reconcile/operator-process.ts";
+import { openInstallationDatastore } from "../../src/operator/installation-datastore.ts";
+import { OperatorProcess } from "../../src/operator/operator-process.ts";
 import type { SimulatedProcess } from "../schedule/process.ts";
 import { type ReplicaMeans, SimulatedReplica } from "./simulated-replica.ts";
 

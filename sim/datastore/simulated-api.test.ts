@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { datastoreContract } from "../../src/datastore/contract.ts";
-import { anyText } from "../../src/datastore/kube/any-text.ts";
+import { datastoreContract } from "../../src/datastore/datastore-contract.ts";
 import { openKubeStore } from "../../src/datastore/kube/store.ts";
-import { replicaContract } from "../../src/datastore/replica/contract.ts";
+import { replicaContract } from "../../src/datastore/replica/replica-contract.ts";
 import type { KubeClient, WatchEvent } from "../../src/kube/api.ts";
 import { mayHaveTakenEffect } from "../../src/kube/failure.ts";
+import { anyText } from "../../test/support/any-text.ts";
 import { FaultyNetwork, UNDISTURBED } from "../faults/network.ts";
 import { SimulatedProcess } from "../schedule/process.ts";
 import { Random } from "../schedule/random.ts";

@@ -5,11 +5,11 @@
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import type { ApiObject } from "../../src/datastore/kube/api.ts";
 import { openCopyingStore } from "../../src/datastore/kube/copying-store.ts";
-import { type FakeApi, type FakeApiOptions, startFakeApi } from "../../src/datastore/kube/fake-api.ts";
 import { productMapping } from "../../src/datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../src/datastore/kube/store.ts";
 import type { ErrorKind } from "../../src/errors.ts";
 import type { KubeClient, KubeRequest, KubeResponse, WatchEvent } from "../../src/kube/api.ts";
+import { type FakeApi, type FakeApiOptions, startFakeApi } from "../../test/support/kube-api/fake-api.ts";
 import { connectionError } from "../faults/connection-error.ts";
 import { FaultyServer } from "../faults/faulty-server.ts";
 import { type FaultyNetwork, RequestFailed } from "../faults/network.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { datastoreContract } from "../../src/datastore/contract.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
-import { replicaContract } from "../../src/datastore/replica/contract.ts";
+import { datastoreContract } from "../../src/datastore/datastore-contract.ts";
+import { replicaContract } from "../../src/datastore/replica/replica-contract.ts";
 import { FaultyNetwork, UNDISTURBED } from "../faults/network.ts";
 import { SimulatedProcess } from "../schedule/process.ts";
 import { Random } from "../schedule/random.ts";

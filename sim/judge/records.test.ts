@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
-import { startFakeApi } from "../../src/datastore/kube/fake-api.ts";
 import { productMapping } from "../../src/datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../src/datastore/kube/store.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
 import type { KubeRequest } from "../../src/kube/api.ts";
 import { blocksPrefix, HANDLES_PREFIX, resourcesPrefix } from "../../src/model/keys.ts";
 import { means, poolChange, request, seed } from "../../test/support/ipam.ts";
+import { startFakeApi } from "../../test/support/kube-api/fake-api.ts";
 import { recordsOfApi } from "./records.ts";
 
 test("records in the orchestrator's API are those that the product's own store reads", async () => {

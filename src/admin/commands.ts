@@ -1,7 +1,8 @@
 /** Every command of the admin tool: one row each. */
+
+import { alpStatus } from "../alp/command/status.ts";
+import { alpTemplate } from "../alp/command/template.ts";
 import { identity } from "../identity.ts";
-import { alpStatus } from "./alp/status.ts";
-import { alpTemplate } from "./alp/template.ts";
 import { bgpRoutes } from "./bgp/routes.ts";
 import type { CommandGroup } from "./command.ts";
 import { completionCommand } from "./completion-command.ts";

@@ -37,9 +37,9 @@ export async function runAgent({ own, signal, wait, watch, callServer, furtherPa
   const routed = (know: () => boolean) => {
     arePodsRouted = know;
   };
-  const { csiPart } = await import("./csi/csi-part.ts");
+  const { csiPart } = await import("../alp/volume/csi-part.ts");
   const { volumes: ownVolumes, parts: csiParts } = csiPart(own, wait);
-  const { syncPart } = await import("./policy-sync/sync-part.ts");
+  const { syncPart } = await import("../alp/earlier-sidecars/sync-part.ts");
   const { volumes, parts: earlierSidecars } = syncPart(own, ownVolumes, wait);
   const parts = [
     callServerPart(callServer, own),

@@ -9,11 +9,11 @@ import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
 import { formatLine } from "../log/line.ts";
 import { deleteInstallations } from "../operator/delete-installation.ts";
-import { openInstallationDatastore } from "../operator/reconcile/installation-datastore.ts";
-import { OperatorProcess } from "../operator/reconcile/operator-process.ts";
-import { livenessOf, metricsText, readinessOf } from "../operator/reconcile/report.ts";
-import { OPERATOR_HEALTH_PORT } from "../operator/render/names.ts";
+import { openInstallationDatastore } from "../operator/installation-datastore.ts";
+import { OperatorProcess } from "../operator/operator-process.ts";
+import { livenessOf, metricsText, readinessOf } from "../operator/report.ts";
 import { quoted } from "../quote.ts";
+import { OPERATOR_HEALTH_PORT } from "../release/workloads/names.ts";
 import { VERSION } from "../version.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 

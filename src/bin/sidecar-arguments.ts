@@ -1,6 +1,7 @@
 /** Decodes the command line of the sidecar. Pure. */
+
+import { AGENT_SOCKET, AUTHORIZATION_SOCKET, SIDECAR_PORT } from "../alp/mesh/sidecar-parts.ts";
 import type { LogLevel } from "../log/line.ts";
-import { AGENT_SOCKET, AUTHORIZATION_SOCKET, SIDECAR_PORT } from "../mesh/sidecar-parts.ts";
 import { quoted } from "../quote.ts";
 
 export interface SidecarOptions {

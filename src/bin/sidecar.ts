@@ -1,17 +1,18 @@
 /** The sidecar: decides, beside the mesh's proxy in a pod, which requests the policies of the pod allow. */
+
+import { RequestJudge } from "../alp/judge/request-judge.ts";
+import { AgentLink } from "../alp/sidecar/agent-link.ts";
+import { authorizationHandlers } from "../alp/sidecar/authorizer.ts";
+import { DecisionCounters } from "../alp/sidecar/decision-counters.ts";
+import { proxyGone } from "../alp/sidecar/drain.ts";
+import { SidecarLog, type WriteLine } from "../alp/sidecar/sidecar-log.ts";
+import { LIVE, metricsText, readinessOf } from "../alp/sidecar/sidecar-report.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { type GrpcServer, serveGrpc } from "../grpc/server.ts";
 import { LocalServer } from "../health/local-server.ts";
 import { healthPages, metricsPages } from "../health/pages.ts";
 import { identity } from "../identity.ts";
 import { formatLine } from "../log/line.ts";
-import { RequestJudge } from "../policy/requests/request-judge.ts";
-import { AgentLink } from "../sidecar/agent-link.ts";
-import { authorizationHandlers } from "../sidecar/authorizer.ts";
-import { DecisionCounters } from "../sidecar/decision-counters.ts";
-import { proxyGone } from "../sidecar/drain.ts";
-import { SidecarLog, type WriteLine } from "../sidecar/sidecar-log.ts";
-import { LIVE, metricsText, readinessOf } from "../sidecar/sidecar-report.ts";
 import { VERSION } from "../version.ts";
 import { DEFAULT_OPTIONS, readSidecarArguments, type SidecarOptions } from "./sidecar-arguments.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";

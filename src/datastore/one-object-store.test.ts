@@ -1,4 +1,4 @@
-import { datastoreContract } from "./contract.ts";
+import { datastoreContract } from "./datastore-contract.ts";
 import { openMemory } from "./memory/memory.ts";
 import { MemoryTable } from "./memory/table.ts";
 import { oneObjectStore } from "./one-object-store.ts";

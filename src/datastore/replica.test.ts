@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { openEmbedded } from "./embedded/embedded.ts";
 import { openMemory } from "./memory/memory.ts";
 import { MemoryTable } from "./memory/table.ts";
-import { replicaContract } from "./replica/contract.ts";
+import { replicaContract } from "./replica/replica-contract.ts";
 
 replicaContract(
   "the memory store",

@@ -6,7 +6,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { means, poolChange, request, seed } from "../../test/support/ipam.ts";
-import { type Around, type FakeApi, startFakeApi } from "../datastore/kube/fake-api.ts";
+import { type Around, type FakeApi, startFakeApi } from "../../test/support/kube-api/fake-api.ts";
 import { productMapping } from "../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../datastore/kube/store.ts";
 import { PluginError } from "../errors.ts";

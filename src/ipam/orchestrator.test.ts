@@ -1,10 +1,10 @@
 /** The allocator on the orchestrator's API: its records are the product's custom resources. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { means, poolChange, request, seed, textsOf } from "../../test/support/ipam.ts";
+import { type Around, type FakeApi, startFakeApi } from "../../test/support/kube-api/fake-api.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import type { Datastore, Wanted } from "../datastore/datastore.ts";
 import { type Observer, openCopyingStore } from "../datastore/kube/copying-store.ts";
-import { type Around, type FakeApi, startFakeApi } from "../datastore/kube/fake-api.ts";
 import { productMapping } from "../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../datastore/kube/store.ts";
 import { resourceKey, resourcesPrefix } from "../model/keys.ts";

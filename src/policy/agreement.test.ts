@@ -1,6 +1,10 @@
 /** The compiled table and the judges agree on every packet, for random clusters. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import { interpret } from "../../test/support/interpret/interpret.ts";
+import { interpretPassage } from "../../test/support/interpret/interpret-passage.ts";
+import { packetBytes } from "../../test/support/interpret/packet-bytes.ts";
+import { unmarked } from "../../test/support/interpret/packet-marks.ts";
 import { changesBetween, NO_RESOURCES, sidecarsOf } from "../../test/support/policy-changes.ts";
 import { proofSize } from "../../test/support/proof-size.ts";
 import {
@@ -18,10 +22,6 @@ import { isFinished } from "../model/finished-pods.ts";
 import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 import { PolicyCompiler } from "./compile/compiler.ts";
-import { interpret } from "./interpret/interpret.ts";
-import { interpretPassage } from "./interpret/interpret-passage.ts";
-import { packetBytes } from "./interpret/packet-bytes.ts";
-import { unmarked } from "./interpret/packet-marks.ts";
 import { judgeAtHost, type Passage } from "./judge/host-judge.ts";
 import { judge } from "./judge/judge.ts";
 import type { Packet } from "./judge/packet.ts";

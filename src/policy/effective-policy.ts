@@ -1,4 +1,6 @@
 /** Rules as users write them -> rules with everything resolved. Pure. */
+
+import type { HttpMatch, HttpPath } from "../alp/protocol/sidecar-state.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import { parsePrefixOrAddress } from "../ip/prefix.ts";
 import { type EntityRule, type PolicyRule, unknownCriterion } from "../model/policy-rule.ts";
@@ -11,7 +13,6 @@ import {
   identitySelector,
   type SelectorText,
 } from "./effective-selector.ts";
-import type { HttpMatch, HttpPath } from "./requests/sidecar-state.ts";
 
 /** Whose rules they are. */
 export interface RuleOwner {

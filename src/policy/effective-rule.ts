@@ -2,9 +2,10 @@
  * A rule of a policy after everything relative is resolved: names of protocols are numbers, selectors include the
  * namespace and the service account, a peer refers to sets of addresses. What the renderer turns into instructions.
  */
+
+import type { HttpMatch } from "../alp/protocol/sidecar-state.ts";
 import type { Family } from "../ip/address.ts";
 import type { Prefix } from "../ip/prefix.ts";
-import type { HttpMatch } from "./requests/sidecar-state.ts";
 
 export type Direction = "ingress" | "egress";
 

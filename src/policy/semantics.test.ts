@@ -1,6 +1,8 @@
 /** Cases at the edge of the semantics: the compiled table and the judge agree, and both say what the name of the test says. */
 import { describe, expect, test } from "bun:test";
 import { globalPolicy } from "../../test/support/global-policy.ts";
+import { interpret } from "../../test/support/interpret/interpret.ts";
+import { packetBytes } from "../../test/support/interpret/packet-bytes.ts";
 import { changesBetween, NO_RESOURCES } from "../../test/support/policy-changes.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
@@ -16,8 +18,6 @@ import { profile } from "../model/profile.ts";
 import { tier } from "../model/tier.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../model/workload-endpoint.ts";
 import { PolicyCompiler } from "./compile/compiler.ts";
-import { interpret } from "./interpret/interpret.ts";
-import { packetBytes } from "./interpret/packet-bytes.ts";
 import { judge } from "./judge/judge.ts";
 import type { Packet } from "./judge/packet.ts";
 import type { PolicyResources } from "./judge/resources.ts";

@@ -1,26 +1,27 @@
 /** All steps, in the order in which an upgrade carries them out. */
-import type { Step } from "./step.ts";
-import { addressListStep } from "./steps/address-list.ts";
-import { allPodsStep } from "./steps/all-pods.ts";
-import { chartStep } from "./steps/chart.ts";
-import { clusterVersionStep } from "./steps/cluster-version.ts";
-import { definitionsStep } from "./steps/definitions.ts";
-import { formerObjectsStep } from "./steps/former-objects.ts";
-import { hostEndpointsStep } from "./steps/host-endpoints.ts";
-import { manifestStep } from "./steps/manifest.ts";
-import { networkConfigStep } from "./steps/network-config.ts";
-import { operatorStep } from "./steps/operator.ts";
-import { operatorStatusStep } from "./steps/operator-status.ts";
-import { ownerReferencesStep } from "./steps/owner-references.ts";
-import { releaseOwnershipStep } from "./steps/release-ownership.ts";
-import { releaseSecretsStep } from "./steps/release-secrets.ts";
-import { remainingNodesStep } from "./steps/remaining-nodes.ts";
-import { restoreOwnerReferencesStep } from "./steps/restore-owner-references.ts";
-import { rolloutStep } from "./steps/rollout.ts";
-import { sidecarsStep } from "./steps/sidecars.ts";
-import { storageStep } from "./steps/storage.ts";
-import { unlockStep } from "./steps/unlock.ts";
-import { upgradePolicyStep } from "./steps/upgrade-policy.ts";
+
+import { sidecarsStep } from "../alp/upgrade/step.ts";
+import type { Step } from "./engine/step.ts";
+import { addressListStep } from "./steps/address-list/step.ts";
+import { allPodsStep } from "./steps/all-pods/step.ts";
+import { chartStep } from "./steps/chart/step.ts";
+import { clusterVersionStep } from "./steps/cluster-version/step.ts";
+import { definitionsStep } from "./steps/definitions/step.ts";
+import { formerObjectsStep } from "./steps/former-objects/step.ts";
+import { hostEndpointsStep } from "./steps/host-endpoints/step.ts";
+import { manifestStep } from "./steps/manifest/step.ts";
+import { networkConfigStep } from "./steps/network-config/step.ts";
+import { operatorStep } from "./steps/operator/step.ts";
+import { operatorStatusStep } from "./steps/operator-status/step.ts";
+import { ownerReferencesStep } from "./steps/owner-references/step.ts";
+import { releaseOwnershipStep } from "./steps/release-ownership/step.ts";
+import { releaseSecretsStep } from "./steps/release-secrets/step.ts";
+import { remainingNodesStep } from "./steps/remaining-nodes/step.ts";
+import { restoreOwnerReferencesStep } from "./steps/restore-owner-references/step.ts";
+import { rolloutStep } from "./steps/rollout/step.ts";
+import { storageStep } from "./steps/storage/step.ts";
+import { unlockStep } from "./steps/unlock/step.ts";
+import { upgradePolicyStep } from "./steps/upgrade-policy/step.ts";
 
 export const STEPS: readonly Step[] = [
   networkConfigStep,

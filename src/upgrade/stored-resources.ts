@@ -7,8 +7,8 @@ import { openMemory } from "../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../identity.ts";
 import { CLUSTER_INFORMATION, HOST_ENDPOINT, NODE } from "../model/kinds.ts";
 import { isObject } from "../model/shape.ts";
-import type { PlanningSite } from "./step.ts";
-import { readFormer } from "./storage/read-former.ts";
+import type { PlanningSite } from "./engine/step.ts";
+import { readFormer } from "./steps/storage/read-former.ts";
 
 const DEFINITION = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${HOST_ENDPOINT.plural}.${identity.apiGroup}`;
 const MOVED = `/apis/${API_VERSION}/${CLUSTER_INFORMATION.plural}/default`;

@@ -4,11 +4,11 @@
  * those of the server.
  */
 import { afterAll, beforeAll, expect } from "bun:test";
+import { MESH_MINORS, type MeshMinor } from "../../src/alp/mesh/mesh-minor.ts";
 import { identity } from "../../src/identity.ts";
 import type { KubeClient, KubeRequest } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
 import { requireOk } from "../../src/kube/require-ok.ts";
-import { MESH_MINORS, type MeshMinor } from "../../src/mesh/mesh-minor.ts";
 import { SIDECAR_ANNOTATION } from "../../src/model/sidecar-annotation.ts";
 import { VERSION } from "../../src/version.ts";
 import { partIfBuilt } from "../parts/build.ts";

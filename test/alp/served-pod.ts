@@ -5,7 +5,12 @@
  *                                              │ authorization.sock (volume in memory)
  *                                           sidecar ──> agent.sock (volume of the node agent's CSI driver)
  */
-import { AUTHORIZATION_SOCKET, proxyMounts, sidecarContainer, sidecarVolumes } from "../../src/mesh/sidecar-parts.ts";
+import {
+  AUTHORIZATION_SOCKET,
+  proxyMounts,
+  sidecarContainer,
+  sidecarVolumes,
+} from "../../src/alp/mesh/sidecar-parts.ts";
 import { envoyConfig } from "../support/envoy-config.ts";
 import { ENVOY_IMAGE } from "../support/envoy-image.ts";
 import { AGNHOST_IMAGE } from "../support/kube-images.ts";

@@ -6,7 +6,7 @@ import { formatProblem } from "../../src/model/problem.ts";
 import { profile } from "../../src/model/profile.ts";
 import { tier } from "../../src/model/tier.ts";
 import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
-import { judgeRequest } from "../../src/policy/judge/judge-request.ts";
+import { judgeRequest } from "../support/judge-request.ts";
 import { type AlpCluster, principalOf, SHOP } from "./alp-cluster.ts";
 import type { RandomRequest } from "./random-policies.ts";
 import { PORTS, TRUST_DOMAIN } from "./served-pod.ts";

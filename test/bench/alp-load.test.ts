@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { type AlpLoad, CLIENT, ownUpdate, peerMessages, probesOf } from "../../bench/support/alp-load.ts";
-import { RequestJudge } from "../../src/policy/requests/request-judge.ts";
+import { RequestJudge } from "../../src/alp/judge/request-judge.ts";
 import { address } from "../support/ip.ts";
 
 const LOADS: readonly AlpLoad[] = [

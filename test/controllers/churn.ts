@@ -4,7 +4,7 @@
  * controller looked.
  */
 import type { Datastore } from "../../src/datastore/datastore.ts";
-import { seededRandom } from "../../src/datastore/replica/contract/recorded-history.ts";
+import { seededRandom } from "../../src/datastore/replica/replica-contract/recorded-history.ts";
 import { identity } from "../../src/identity.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
 import { resourceKey } from "../../src/model/keys.ts";

@@ -6,11 +6,11 @@
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { roleName } from "../../scripts/deploy/roles.ts";
 import { API_VERSION, identity } from "../../src/identity.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
 import { AGENT_VERSION_ANNOTATION } from "../../src/model/agent-version-annotation.ts";
 import { GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, NODE } from "../../src/model/kinds.ts";
+import { roleName } from "../../src/release/roles/role-files.ts";
 import { VERSION } from "../../src/version.ts";
 import { type Agent, startAgent } from "../agent/agent.ts";
 import { openPolicySite, type PolicySite } from "../policy/policy-site.ts";

@@ -1,7 +1,6 @@
 /** The controllers with the orchestrator's API as the datastore, under their own role: host endpoints and leaked addresses. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { roleName } from "../../scripts/deploy/roles.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { API_VERSION, identity } from "../../src/identity.ts";
@@ -12,6 +11,7 @@ import { readWorld } from "../../src/ipam/world.ts";
 import { clusterInformation } from "../../src/model/cluster-information.ts";
 import { CLUSTER_INFORMATION } from "../../src/model/kinds.ts";
 import { POD_IPS } from "../../src/model/pod-addresses.ts";
+import { roleName } from "../../src/release/roles/role-files.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
 import { freePorts } from "../support/etcd.ts";
 import { searchHostOf } from "../support/host-search.ts";

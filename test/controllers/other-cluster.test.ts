@@ -4,7 +4,6 @@
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { roleName } from "../../scripts/deploy/roles.ts";
 import { CONFIGURATION_KEY } from "../../src/controllers/configuration.ts";
 import { REMOVALS_ALLOWED_UNTIL } from "../../src/controllers/removals.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
@@ -15,6 +14,7 @@ import { readWorld } from "../../src/ipam/world.ts";
 import { clusterInformation } from "../../src/model/cluster-information.ts";
 import { CLUSTER_INFORMATION, NETWORK_POLICY, NODE } from "../../src/model/kinds.ts";
 import { convertPolicy } from "../../src/model/orchestrator-policy.ts";
+import { roleName } from "../../src/release/roles/role-files.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
 import { means, podRequest, poolChange, seed } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";

@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { put, readKey } from "../../src/datastore/contract/subject.ts";
 import { HistoryGone } from "../../src/datastore/datastore.ts";
+import { put, readKey } from "../../src/datastore/datastore-contract/subject.ts";
 import { type EtcdOptions, openEtcd } from "../../src/datastore/etcd/etcd.ts";
-import { replicaContract } from "../../src/datastore/replica/contract.ts";
 import type { FollowedStore } from "../../src/datastore/replica/feed.ts";
+import { replicaContract } from "../../src/datastore/replica/replica-contract.ts";
 import { startReplica } from "../../src/datastore/replica.ts";
 import { type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
 import { pollUntil } from "../support/poll.ts";

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { failureOf, put, readKey, type Subject } from "../../src/datastore/contract/subject.ts";
-import { datastoreContract } from "../../src/datastore/contract.ts";
 import { HistoryGone } from "../../src/datastore/datastore.ts";
+import { failureOf, put, readKey, type Subject } from "../../src/datastore/datastore-contract/subject.ts";
+import { datastoreContract } from "../../src/datastore/datastore-contract.ts";
 import { type EtcdOptions, openCachingEtcd, openEtcd, openVerifyingEtcd } from "../../src/datastore/etcd/etcd.ts";
 import { verifiedCommitContract } from "../../src/datastore/etcd/verified-commit-contract.ts";
 import { countRequests, type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";

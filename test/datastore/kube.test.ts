@@ -3,15 +3,15 @@
  * while it is killed and started again.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { collect, describeEvent, failureOf } from "../../src/datastore/contract/subject.ts";
-import { datastoreContract } from "../../src/datastore/contract.ts";
 import { type Datastore, type Decide, HistoryGone } from "../../src/datastore/datastore.ts";
-import { ANY_TEXT, anyText } from "../../src/datastore/kube/any-text.ts";
+import { collect, describeEvent, failureOf } from "../../src/datastore/datastore-contract/subject.ts";
+import { datastoreContract } from "../../src/datastore/datastore-contract.ts";
 import { openKubeStore } from "../../src/datastore/kube/store.ts";
-import { replicaContract } from "../../src/datastore/replica/contract.ts";
+import { replicaContract } from "../../src/datastore/replica/replica-contract.ts";
 import { startReplica } from "../../src/datastore/replica.ts";
 import type { KubeClient } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
+import { ANY_TEXT, anyText } from "../support/any-text.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { customResource } from "../support/kube-resources.ts";
 import { testNeeding } from "../support/needs.ts";

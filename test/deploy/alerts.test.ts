@@ -2,10 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { alertGroups, alertsName } from "../../scripts/deploy/alerts.ts";
 import { metricsText as agentMetrics } from "../../src/agent/policy/facts.ts";
 import { metricsText as controllerMetrics } from "../../src/controllers/report.ts";
 import { identity } from "../../src/identity.ts";
+import { alertGroups, alertsName } from "../../src/release/alerts.ts";
 import { type PromqlNode, parsePromql } from "../support/promql.ts";
 
 const ROOT = join(import.meta.dir, "../..");

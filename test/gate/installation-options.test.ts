@@ -1,13 +1,13 @@
 /** Every option of the network config has a field of the Installation that sets it, or a reason why there is none. */
 import { describe, expect, test } from "bun:test";
 import { INSTALLATION_OPTIONS, optionPaths } from "../../scripts/docs/installation-options.ts";
-import { OPERATOR_KINDS } from "../../src/admin/install/crds/operator-kinds.ts";
 import { isJsonObject, type JsonObject } from "../../src/cni/json.ts";
 import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import { formatProblem } from "../../src/model/problem.ts";
-import { completeInstallation } from "../../src/operator/complete.ts";
-import { mergeOverlay } from "../../src/operator/overlay.ts";
-import { networkList } from "../../src/operator/render/network-list.ts";
+import { OPERATOR_KINDS } from "../../src/release/crds/operator-kinds.ts";
+import { completeInstallation } from "../../src/release/installation/complete.ts";
+import { mergeOverlay } from "../../src/release/installation/overlay.ts";
+import { networkList } from "../../src/release/workloads/network-list.ts";
 
 const FACTS = { version: "1.0.0", namespace: "system", pools: [], platformPodCidrs: [] };
 const ROWS = Object.entries(INSTALLATION_OPTIONS).flatMap(([option, row]) =>

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { tokenExpiry } from "../../src/agent/node-setup/kubeconfig.ts";
 import { identity } from "../../src/identity.ts";
 import { AGENT_VERSION_ANNOTATION } from "../../src/model/agent-version-annotation.ts";
-import { PLUGIN_ACCOUNT } from "../../src/operator/roles/rules.ts";
+import { PLUGIN_ACCOUNT } from "../../src/release/roles/rules.ts";
 import { type Agent, startAgent } from "../agent/agent.ts";
 import { hostProblem } from "../support/host.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";

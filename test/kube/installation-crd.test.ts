@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
 import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import { NETWORK_FIELD } from "../../src/model/installation/names.ts";
-import { completeInstallation } from "../../src/operator/complete.ts";
+import { completeInstallation } from "../../src/release/installation/complete.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
 

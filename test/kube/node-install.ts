@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { INSTALLED_LOG_FILE } from "../../src/config/installed-network-list.ts";
 import { identity } from "../../src/identity.ts";
-import { nodeRules } from "../../src/operator/roles/rules.ts";
+import { nodeRules } from "../../src/release/roles/rules.ts";
 import { startAgent } from "../agent/agent.ts";
 import { podOptions } from "../agent/pod.ts";
 import { type Finished, type Host, openHost } from "../support/host.ts";

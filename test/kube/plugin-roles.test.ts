@@ -1,8 +1,8 @@
 /** The built plugin under its role in `deploy/rbac`: the role is enough, and an error names a permission that is missing. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { type Permission, permissionsOf, roleName, roleObject } from "../../scripts/deploy/roles.ts";
 import { identity, PRODUCT_API } from "../../src/identity.ts";
+import { type Permission, permissionsOf, roleName, roleObject } from "../../src/release/roles/role-files.ts";
 import { startAgent } from "../agent/agent.ts";
 import { type Host, hostProblem, openHost } from "../support/host.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";

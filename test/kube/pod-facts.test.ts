@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { permissionsOf, roleObject } from "../../scripts/deploy/roles.ts";
 import { identity } from "../../src/identity.ts";
 import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
+import { permissionsOf, roleObject } from "../../src/release/roles/role-files.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
 import { KUBE_SITE_STORES, type KubePod, type KubeSite, openKubeSite } from "../support/kube-site.ts";
 import { testNeeding } from "../support/needs.ts";

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Permission } from "../../scripts/deploy/roles.ts";
 import { API_VERSION, identity } from "../../src/identity.ts";
+import type { Permission } from "../../src/release/roles/role-files.ts";
 import { expectLives, policyResources, type RunAdmin } from "../admin/policy-kind-commands.ts";
 import { type Agent, startAgent } from "../agent/agent.ts";
 import { hostProblem } from "../support/host.ts";

@@ -1,6 +1,10 @@
 /** Each permission of the plugin's roles is needed: without it, the error names the verb, the resource and the rule to add. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
+import { identity } from "../../src/identity.ts";
+import type { KubeClient, KubeRequest } from "../../src/kube/api.ts";
+import { openKubeClient } from "../../src/kube/client.ts";
+import { requireOk } from "../../src/kube/require-ok.ts";
 import {
   type Permission,
   permissionsOf,
@@ -8,11 +12,7 @@ import {
   roleManifest,
   roleName,
   roleObject,
-} from "../../scripts/deploy/roles.ts";
-import { identity } from "../../src/identity.ts";
-import type { KubeClient, KubeRequest } from "../../src/kube/api.ts";
-import { openKubeClient } from "../../src/kube/client.ts";
-import { requireOk } from "../../src/kube/require-ok.ts";
+} from "../../src/release/roles/role-files.ts";
 import { meansWith } from "../support/imitated-api.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { failureOf } from "../../src/datastore/contract/subject.ts";
 import type { Datastore, Entry } from "../../src/datastore/datastore.ts";
+import { failureOf } from "../../src/datastore/datastore-contract/subject.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { identity } from "../../src/identity.ts";
 import { affinitiesPrefix, affinityKey, blockKey, handleKey, resourceKey } from "../../src/model/keys.ts";

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { manifestFiles } from "../../scripts/deploy/manifests.ts";
 import { API_VERSION, identity } from "../../src/identity.ts";
-import { NODE_TOKENS } from "../../src/operator/admission/node-policies.ts";
+import { NODE_TOKENS } from "../../src/release/admission/node-policies.ts";
+import { manifestFiles } from "../../src/release/manifests/manifest-files.ts";
 import { type ApiServer, apiServerProblem, type EarlierRelease, startApiServer } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
 import { startOperatorOn } from "../support/operator-site.ts";

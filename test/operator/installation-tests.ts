@@ -1,7 +1,7 @@
 /** The operator installs, keeps and changes what an Installation says. */
 import { describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
-import { IGNORE_ANNOTATION } from "../../src/operator/reconcile/names.ts";
+import { IGNORE_ANNOTATION } from "../../src/release/operator-names.ts";
 import { VERSION } from "../../src/version.ts";
 import type { testNeeding } from "../support/needs.ts";
 import {

@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { admissionFiles } from "../../scripts/deploy/admission.ts";
-import { manifestFiles } from "../../scripts/deploy/manifests.ts";
 import { identity } from "../../src/identity.ts";
-import { renderInstallation, renderUninstall } from "../../src/operator/render/installation.ts";
+import { admissionFiles } from "../../src/release/admission/admission-files.ts";
+import { manifestFiles } from "../../src/release/manifests/manifest-files.ts";
+import { renderInstallation, renderUninstall } from "../../src/release/workloads/installation.ts";
 import { EXAMPLES } from "../support/installations.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";

@@ -1,8 +1,8 @@
 /** The operator on a real API server without kubelets, under its own role. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
-import { operatorNamespaceRules, operatorOwnRules, platformRules } from "../../src/operator/roles/operator-rules.ts";
-import type { Rule } from "../../src/operator/roles/rules.ts";
+import { operatorNamespaceRules, operatorOwnRules, platformRules } from "../../src/release/roles/operator-rules.ts";
+import type { Rule } from "../../src/release/roles/rules.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
 import type { Audit } from "../support/kube-audit.ts";
 import { testNeeding } from "../support/needs.ts";

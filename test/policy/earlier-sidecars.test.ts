@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { EARLIER_RELEASE } from "../../src/agent/policy-sync/sync-connection.ts";
+import { EARLIER_RELEASE } from "../../src/alp/earlier-sidecars/sync-connection.ts";
 import { identity } from "../../src/identity.ts";
 import { ENDPOINT } from "../../src/model/kinds.ts";
 import type { PolicyRule } from "../../src/model/policy-rule.ts";

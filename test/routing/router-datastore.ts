@@ -1,9 +1,9 @@
 /** A real datastore on the router, which all nodes reach: an etcd that can be killed, or the orchestrator's API. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { RoleDatastore } from "../../scripts/deploy/roles.ts";
 import type { DatastoreSettings } from "../../src/config/datastore-settings.ts";
 import { identity } from "../../src/identity.ts";
+import type { RoleDatastore } from "../../src/release/roles/role-files.ts";
 import { fetchFromHost } from "../support/connectivity.ts";
 import { etcdCommand } from "../support/etcd-on-host.ts";
 import type { Host } from "../support/host.ts";

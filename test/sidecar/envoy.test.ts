@@ -1,8 +1,8 @@
 /** The sidecar decides for real Envoy; the state comes from an agent of the test. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
+import type { SidecarRule } from "../../src/alp/protocol/sidecar-state.ts";
 import { identity } from "../../src/identity.ts";
-import type { SidecarRule } from "../../src/policy/requests/sidecar-state.ts";
 import { linesOf, unwrittenLines } from "../log/lines.ts";
 import { makeRoot, makeSigned } from "../support/certificates.ts";
 import { type Envoy, envoyProblem, startEnvoy } from "../support/envoy.ts";

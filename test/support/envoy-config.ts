@@ -7,7 +7,7 @@
  *
  * Envoy denies while its authorizer is away. Pure.
  */
-import { envoyAuthorization } from "../../src/mesh/envoy-filter.ts";
+import { envoyAuthorization } from "../../src/alp/mesh/envoy-filter.ts";
 
 export interface EnvoyPlan {
   readonly listeners: readonly EnvoyListener[];

@@ -1,7 +1,7 @@
 /** A node agent that says to sidecars what a test tells it to. */
 import { rmSync } from "node:fs";
 import type { Socket } from "bun";
-import type { FromAgent, SidecarUpdate } from "../../src/policy/requests/sidecar-state.ts";
+import type { FromAgent, SidecarUpdate } from "../../src/alp/protocol/sidecar-state.ts";
 import { pollUntil } from "./poll.ts";
 
 export interface FakeAgent extends Disposable {

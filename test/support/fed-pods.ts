@@ -1,8 +1,8 @@
 /** A feed of sidecars with a compiler of policies, and directories of pods, but without a kernel. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type FeedMeans, SidecarFeed } from "../../src/agent/sidecars/sidecar-feed.ts";
-import type { SidecarVolume, SidecarVolumes } from "../../src/agent/sidecars/sidecar-volumes.ts";
+import { type FeedMeans, SidecarFeed } from "../../src/alp/feed/sidecar-feed.ts";
+import type { SidecarVolume, SidecarVolumes } from "../../src/alp/feed/sidecar-volumes.ts";
 import { SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
 import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
 import type { PolicyResources } from "../../src/policy/judge/resources.ts";

@@ -1,7 +1,7 @@
 /** What the operator follows, as a test says it is. */
 import { identity } from "../../src/identity.ts";
-import { type FollowedRow, type FollowedSnapshot, followedKey } from "../../src/operator/reconcile/followed-objects.ts";
-import type { LiveObject } from "../../src/operator/reconcile/live-object.ts";
+import { type FollowedRow, type FollowedSnapshot, followedKey } from "../../src/operator/followed-objects.ts";
+import type { LiveObject } from "../../src/release/live-object.ts";
 
 const ROWS: readonly FollowedRow[] = [
   "installations",

@@ -2,8 +2,9 @@
  * Configurations of a mesh's injector as releases up to v3.28 changed them: a container, two volumes and a mount of the proxy, with
  * the blank lines that their templates have. Written from what is known of them.
  */
+
+import type { MeshMinor } from "../../src/alp/mesh/mesh-minor.ts";
 import { identity } from "../../src/identity.ts";
-import type { MeshMinor } from "../../src/mesh/mesh-minor.ts";
 import { injectorConfig } from "./injector-config.ts";
 
 const CONTAINER = (version: string) => `- name: dikastes

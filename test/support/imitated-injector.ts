@@ -1,9 +1,9 @@
 /** The injector of a mesh: a real webhook that adds what its ConfigMap says to new pods, without rendering the template. */
 import { readFileSync } from "node:fs";
+import { sidecarImageIn } from "../../src/alp/mesh/insert-sidecar.ts";
+import { hasFormerSidecar } from "../../src/alp/upgrade/remove-former.ts";
 import { identity } from "../../src/identity.ts";
 import type { ClusterObjects } from "../../src/kube/objects.ts";
-import { sidecarImageIn } from "../../src/mesh/insert-sidecar.ts";
-import { hasFormerSidecar } from "../../src/upgrade/sidecars/remove-former.ts";
 import { makeRoot, makeSigned } from "./certificates.ts";
 
 export const INJECTOR = "/api/v1/namespaces/istio-system/configmaps/istio-sidecar-injector";

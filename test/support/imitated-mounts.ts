@@ -1,6 +1,6 @@
 /** Mounts of directories that are only remembered, as the kernel remembers them when a process is killed. */
 import { statSync } from "node:fs";
-import type { Mounts } from "../../src/agent/csi/volume-files.ts";
+import type { Mounts } from "../../src/alp/volume/volume-files.ts";
 import { effect } from "../../src/effect.ts";
 
 interface Mount {

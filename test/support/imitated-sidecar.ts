@@ -1,5 +1,5 @@
 /** What a sidecar knows after the updates that it was sent: their fields, one after the other. */
-import type { SidecarEvaluation, SidecarPolicy, SidecarUpdate } from "../../src/policy/requests/sidecar-state.ts";
+import type { SidecarEvaluation, SidecarPolicy, SidecarUpdate } from "../../src/alp/protocol/sidecar-state.ts";
 
 export class ImitatedSidecar {
   addresses: readonly string[] = [];

@@ -2,8 +2,8 @@
  * Configurations of a mesh's injector, as small as possible: the places that the sidecar is inserted at, between the
  * expressions, conditions, comments and blank lines that real ones have there. `test/parts/injection` renders them.
  */
-import type { MeshMinor } from "../../src/mesh/mesh-minor.ts";
-import { rowOf } from "../../src/mesh/mesh-minor.ts";
+import type { MeshMinor } from "../../src/alp/mesh/mesh-minor.ts";
+import { rowOf } from "../../src/alp/mesh/mesh-minor.ts";
 
 const PORTS =
   "{{ excludeInboundPort (annotation .ObjectMeta `status.sidecar.istio.io/port` .Values.global.proxy.statusPort) " +

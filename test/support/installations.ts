@@ -3,9 +3,9 @@ import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import { withWireNames } from "../../src/model/installation/names.ts";
 import { type IPPool, type IPPoolSpec, ipPool } from "../../src/model/ip-pool.ts";
 import { formatProblem } from "../../src/model/problem.ts";
-import type { ClusterFacts } from "../../src/operator/cluster-facts.ts";
-import { completeInstallation } from "../../src/operator/complete.ts";
-import type { EffectiveInstallation } from "../../src/operator/effective-installation.ts";
+import type { ClusterFacts } from "../../src/release/installation/cluster-facts.ts";
+import { completeInstallation } from "../../src/release/installation/complete.ts";
+import type { EffectiveInstallation } from "../../src/release/installation/effective-installation.ts";
 
 export interface Example {
   readonly installation: EffectiveInstallation;
@@ -22,7 +22,7 @@ const FACTS: ClusterFacts = {
 const IPV4 = "192.168.0.0/16";
 const IPV6 = "fd00:10::/48";
 
-/** By the name of the file in src/operator/render/golden with what is rendered from it. */
+/** By the name of the file in src/release/workloads/golden with what is rendered from it. */
 export const EXAMPLES: Readonly<Record<string, Example>> = {
   default: example({}),
   "dual-stack": example(network({ ipPools: [{ cidr: IPV4 }, { cidr: IPV6 }] })),

@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { MeshMinor } from "../../src/mesh/mesh-minor.ts";
+import type { MeshMinor } from "../../src/alp/mesh/mesh-minor.ts";
 
 const MODULE = "github.com/projectcalico/calico";
 

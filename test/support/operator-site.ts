@@ -8,8 +8,8 @@ import { openKubeClient } from "../../src/kube/client.ts";
 import { Elector } from "../../src/kube/election/elector.ts";
 import type { Leadership } from "../../src/kube/election/leadership.ts";
 import { requireOk } from "../../src/kube/require-ok.ts";
-import { openInstallationDatastore } from "../../src/operator/reconcile/installation-datastore.ts";
-import { type OperatorMeans, RunningOperator } from "../../src/operator/reconcile/run-operator.ts";
+import { openInstallationDatastore } from "../../src/operator/installation-datastore.ts";
+import { type OperatorMeans, RunningOperator } from "../../src/operator/run-operator.ts";
 import { type ApiServer, startApiServer } from "./kube-apiserver.ts";
 import { pollUntil } from "./poll.ts";
 

@@ -1,12 +1,12 @@
 /**
  * What the manifests of some releases have at the places that an upgrade compares, one fact per line of `published-facts.jsonl`,
  * recorded from a clone of their repository (`record-published-facts.process.ts`). It shows without the clone that nothing is
- * asked about installations which were not edited: unlike `src/upgrade/stock/published-values.ts`, it is not a part of the product.
+ * asked about installations which were not edited: unlike `src/upgrade/published/published-values.ts`, it is not a part of the product.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { CARRIED_POD_FIELDS } from "../../src/upgrade/manifest/carried-places.ts";
-import { withProductNames } from "../../src/upgrade/stock/stock-manifest.ts";
+import { withProductNames } from "../../src/upgrade/published/stock-manifest.ts";
+import { CARRIED_POD_FIELDS } from "../../src/upgrade/steps/manifest/carried-places.ts";
 import type { AnyObject } from "./older-cluster/former-object.ts";
 import { PUBLISHED_FILES, publishedTags, publishedTemplate } from "./published-manifests.ts";
 

@@ -4,7 +4,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { withProductNames } from "../../src/upgrade/stock/stock-manifest.ts";
+import { withProductNames } from "../../src/upgrade/published/stock-manifest.ts";
 import { partIfBuilt } from "../parts/build.ts";
 import type { AnyObject } from "./older-cluster/former-object.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";

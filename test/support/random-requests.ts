@@ -3,12 +3,12 @@
  * that they meet often, and paths and principals that hope to be misread.
  */
 import fc from "fast-check";
+import type { IncomingRequest } from "../../src/alp/judge/http-request.ts";
 import { identity } from "../../src/identity.ts";
 import { type Address, type Family, parseAddress } from "../../src/ip/address.ts";
 import { type GlobalNetworkPolicy, globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
 import { type NetworkPolicy, networkPolicy } from "../../src/model/network-policy.ts";
 import type { WorkloadEndpoint } from "../../src/model/workload-endpoint.ts";
-import type { IncomingRequest } from "../../src/policy/requests/http-request.ts";
 
 const pick = <Value>(values: readonly Value[]) => fc.constantFrom(...values);
 /** Absent in five of six: with several criteria in most rules hardly a request would match. */

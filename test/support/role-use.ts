@@ -1,5 +1,5 @@
 /** Which permissions of a role nobody used. */
-import { type Permission, permissionsOf, type RoleDatastore } from "../../scripts/deploy/roles.ts";
+import { type Permission, permissionsOf, type RoleDatastore } from "../../src/release/roles/role-files.ts";
 import type { AuditedRequest } from "./kube-audit.ts";
 
 export function unusedPermissions(role: RoleDatastore, asked: readonly AuditedRequest[]): readonly Permission[] {

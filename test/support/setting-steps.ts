@@ -1,9 +1,9 @@
 /** Steps of an upgrade for tests of the engine: they set a value in ConfigMaps, one write each. */
 import type { ClusterObjects } from "../../src/kube/objects.ts";
-import type { Facts } from "../../src/upgrade/facts.ts";
-import type { UpgradeOptions } from "../../src/upgrade/options.ts";
-import { restoreBackedUp } from "../../src/upgrade/restore-objects.ts";
-import type { Step } from "../../src/upgrade/step.ts";
+import type { Facts } from "../../src/upgrade/engine/facts.ts";
+import type { UpgradeOptions } from "../../src/upgrade/engine/options.ts";
+import { restoreBackedUp } from "../../src/upgrade/engine/restore-objects.ts";
+import type { Step } from "../../src/upgrade/engine/step.ts";
 
 export const SETTINGS_NAMESPACE = "settings";
 

@@ -1,7 +1,7 @@
 /** The built sidecar, in a network namespace or in the test's own. */
 import { join } from "node:path";
+import { SIDECAR_ENVIRONMENT } from "../../src/alp/mesh/sidecar-parts.ts";
 import { identity } from "../../src/identity.ts";
-import { SIDECAR_ENVIRONMENT } from "../../src/mesh/sidecar-parts.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 
 interface SidecarStart {

@@ -3,16 +3,16 @@
  * they do in a cluster. A run can be killed at a write: the write happens, and nothing after it.
  */
 import type { Datastore } from "../../src/datastore/datastore.ts";
-import { startFakeApi } from "../../src/datastore/kube/fake-api.ts";
 import { productMapping } from "../../src/datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../src/datastore/kube/store.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import type { KubeRequest, KubeResponse } from "../../src/kube/api.ts";
 import { clusterObjects, type Fields } from "../../src/kube/objects.ts";
-import type { Facts } from "../../src/upgrade/facts.ts";
-import type { UpgradeOptions } from "../../src/upgrade/options.ts";
-import type { Step, StepPlan, StepSite } from "../../src/upgrade/step.ts";
+import type { Facts } from "../../src/upgrade/engine/facts.ts";
+import type { UpgradeOptions } from "../../src/upgrade/engine/options.ts";
+import type { Step, StepPlan, StepSite } from "../../src/upgrade/engine/step.ts";
 import { VERSION } from "../../src/version.ts";
+import { startFakeApi } from "./kube-api/fake-api.ts";
 import { storeAround } from "./wrapped-store.ts";
 
 class Killed extends Error {}

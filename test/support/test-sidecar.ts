@@ -1,7 +1,7 @@
 /** A sidecar as the node agent sees it: a program at the other end of the pod's socket. */
 import { connect, type Socket } from "bun";
-import type { FromAgent, FromSidecar, SidecarUpdate } from "../../src/policy/requests/sidecar-state.ts";
-import { SIDECAR_PROTOCOL } from "../../src/policy/requests/sidecar-state.ts";
+import type { FromAgent, FromSidecar, SidecarUpdate } from "../../src/alp/protocol/sidecar-state.ts";
+import { SIDECAR_PROTOCOL } from "../../src/alp/protocol/sidecar-state.ts";
 
 import { ImitatedSidecar } from "./imitated-sidecar.ts";
 import { pollUntil } from "./poll.ts";

@@ -1,9 +1,9 @@
 /** What a step of an upgrade works with, in memory. */
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import type { ClusterObjects, Fields } from "../../src/kube/objects.ts";
-import type { Facts } from "../../src/upgrade/facts.ts";
-import type { UpgradeOptions } from "../../src/upgrade/options.ts";
-import type { StepSite } from "../../src/upgrade/step.ts";
+import type { Facts } from "../../src/upgrade/engine/facts.ts";
+import type { UpgradeOptions } from "../../src/upgrade/engine/options.ts";
+import type { StepSite } from "../../src/upgrade/engine/step.ts";
 
 const FACTS: Facts = {
   method: { kind: "manifest", network: "own" },

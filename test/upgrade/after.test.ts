@@ -3,14 +3,14 @@
  * both datastores, sidecars with the real rolling update and an injector that is a real webhook.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { sidecarsStep } from "../../src/alp/upgrade/step.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { API_VERSION, identity } from "../../src/identity.ts";
 import { GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, KUBE_CONTROLLERS_CONFIGURATION, NODE } from "../../src/model/kinds.ts";
-import type { Facts } from "../../src/upgrade/facts.ts";
-import { hostEndpointsStep } from "../../src/upgrade/steps/host-endpoints.ts";
-import { sidecarsStep } from "../../src/upgrade/steps/sidecars.ts";
-import { upgradePolicyStep } from "../../src/upgrade/steps/upgrade-policy.ts";
+import type { Facts } from "../../src/upgrade/engine/facts.ts";
+import { hostEndpointsStep } from "../../src/upgrade/steps/host-endpoints/step.ts";
+import { upgradePolicyStep } from "../../src/upgrade/steps/upgrade-policy/step.ts";
 import { VERSION } from "../../src/version.ts";
 import { startControllers } from "../support/controllers.ts";
 import { freePorts } from "../support/etcd.ts";

@@ -7,19 +7,19 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { readFileSync } from "node:fs";
 import type { Fields } from "../../src/kube/objects.ts";
 import { requireOk } from "../../src/kube/require-ok.ts";
-import { variantObjects } from "../../src/operator/manifests/variants.ts";
-import { objectPath } from "../../src/operator/object-kinds.ts";
-import type { Facts, Obstacle } from "../../src/upgrade/facts.ts";
-import { daemonSetOf } from "../../src/upgrade/manifest/live-manifest.ts";
-import { wantedManifest } from "../../src/upgrade/manifest/plan-manifest.ts";
-import { PUBLISHED_MINORS } from "../../src/upgrade/stock/published-values.ts";
+import { variantObjects } from "../../src/release/manifests/variants.ts";
+import { objectPath } from "../../src/release/object-kinds.ts";
+import type { Facts, Obstacle } from "../../src/upgrade/engine/facts.ts";
+import type { TargetRelease } from "../../src/upgrade/engine/target-release.ts";
+import { PUBLISHED_MINORS } from "../../src/upgrade/published/published-values.ts";
 import {
   type ComparedManifest,
   comparedManifest,
   type StockVariant,
   stockManifest,
-} from "../../src/upgrade/stock/stock-manifest.ts";
-import type { TargetRelease } from "../../src/upgrade/target-release.ts";
+} from "../../src/upgrade/published/stock-manifest.ts";
+import { daemonSetOf } from "../../src/upgrade/steps/manifest/live-manifest.ts";
+import { wantedManifest } from "../../src/upgrade/steps/manifest/plan-manifest.ts";
 import { VERSION } from "../../src/version.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";

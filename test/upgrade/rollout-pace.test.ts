@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { identity } from "../../src/identity.ts";
-import { remainingNodesStep } from "../../src/upgrade/steps/remaining-nodes.ts";
-import { rolloutStep } from "../../src/upgrade/steps/rollout.ts";
+import { remainingNodesStep } from "../../src/upgrade/steps/remaining-nodes/step.ts";
+import { rolloutStep } from "../../src/upgrade/steps/rollout/step.ts";
 import { VERSION } from "../../src/version.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";

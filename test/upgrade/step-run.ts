@@ -1,10 +1,10 @@
 /** Carries out single steps of an upgrade on a real API server, without the engine: planned, acted, checked, and rolled back. */
 import { targetRelease } from "../../src/admin/upgrade/target-release.ts";
 import type { ClusterObjects, Fields } from "../../src/kube/objects.ts";
-import type { Facts } from "../../src/upgrade/facts.ts";
-import type { UpgradeOptions } from "../../src/upgrade/options.ts";
-import { OBJECTS_BACKUP } from "../../src/upgrade/restore-objects.ts";
-import type { Helm, Step, StepPlan, StepSite } from "../../src/upgrade/step.ts";
+import type { Facts } from "../../src/upgrade/engine/facts.ts";
+import type { UpgradeOptions } from "../../src/upgrade/engine/options.ts";
+import { OBJECTS_BACKUP } from "../../src/upgrade/engine/restore-objects.ts";
+import type { Helm, Step, StepPlan, StepSite } from "../../src/upgrade/engine/step.ts";
 import { VERSION } from "../../src/version.ts";
 
 const OPTIONS: UpgradeOptions = {

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import { CLUSTER_INFORMATION } from "../../src/model/kinds.ts";
-import { comparedManifest, stockManifest } from "../../src/upgrade/stock/stock-manifest.ts";
+import { comparedManifest, stockManifest } from "../../src/upgrade/published/stock-manifest.ts";
 import { makeHelm } from "../support/helm.ts";
 import type { EarlierRelease } from "../support/kube-apiserver.ts";
 import { writeFormerChart } from "../support/older-cluster/chart.ts";

@@ -5,7 +5,7 @@
 import { describe, expect } from "bun:test";
 import { dirname } from "node:path";
 import { identity } from "../../src/identity.ts";
-import { allPodsStep } from "../../src/upgrade/steps/all-pods.ts";
+import { allPodsStep } from "../../src/upgrade/steps/all-pods/step.ts";
 import { partIfBuilt } from "../parts/build.ts";
 import { helmProblem } from "../support/helm.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";

@@ -1,9 +1,9 @@
 /** Which groups, versions and kinds the server has: the built-in ones, and those of definitions that are established. Pure. */
 
-import type { FakeObject } from "../../../src/datastore/kube/fake-patches.ts";
 import { OPERATOR_API, PRODUCT_API } from "../../../src/identity.ts";
 import type { KubeRequest, KubeResponse } from "../../../src/kube/api.ts";
 import { FORMER_API } from "../../../src/upgrade/former-names.ts";
+import type { FakeObject } from "../../../test/support/kube-api/fake-patches.ts";
 import { isFields } from "./field-sets.ts";
 
 interface Served {

@@ -2,10 +2,11 @@
  * What the orchestrator's API server does to objects besides storing them: owners of fields, generations, subresources,
  * fields that never change, namespaces that do not exist or are being deleted. Pure, but for the clock.
  */
-import type { FakeObject } from "../../../src/datastore/kube/fake-patches.ts";
-import type { AdmittedWrite, ServerRules } from "../../../src/datastore/kube/fake-rules.ts";
+
 import { identity } from "../../../src/identity.ts";
 import type { KubeResponse } from "../../../src/kube/api.ts";
+import type { FakeObject } from "../../../test/support/kube-api/fake-patches.ts";
+import type { AdmittedWrite, ServerRules } from "../../../test/support/kube-api/fake-rules.ts";
 import { Discovery } from "./discovery.ts";
 import { type Fields, isFields } from "./field-sets.ts";
 import { applyFields, type Manager, trackUpdate } from "./server-side-apply.ts";

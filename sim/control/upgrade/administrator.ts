@@ -1,6 +1,6 @@
 /** An administrator who upgrades a cluster, and starts the tool again whenever it has ended before its time. */
 import { identity } from "../../../src/identity.ts";
-import type { Ledger } from "../../../src/upgrade/ledger.ts";
+import type { Ledger } from "../../../src/upgrade/engine/ledger.ts";
 import type { SimulatedApi } from "../../datastore/simulated-api.ts";
 import type { FaultyNetwork } from "../../faults/network.ts";
 import { SimulatedProcess } from "../../schedule/process.ts";

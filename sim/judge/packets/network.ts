@@ -1,7 +1,7 @@
 /** The hosts that a packet can pass, what is asked about it, and where it ended. */
 import type { Hook } from "../../../src/linux/nftables/ruleset.ts";
-import type { ConnectionState } from "../../../src/policy/interpret/packet-marks.ts";
 import type { Packet } from "../../../src/policy/judge/packet.ts";
+import type { ConnectionState } from "../../../test/support/interpret/packet-marks.ts";
 import type { ModelLink, NetworkNamespace } from "../../kernel/model.ts";
 
 /** A host of the cluster. */

@@ -9,8 +9,8 @@
  */
 import { type Address, formatAddress, isSameAddress } from "../../../src/ip/address.ts";
 import type { Hook } from "../../../src/linux/nftables/ruleset.ts";
-import type { ConnectionState } from "../../../src/policy/interpret/packet-marks.ts";
 import type { Packet } from "../../../src/policy/judge/packet.ts";
+import type { ConnectionState } from "../../../test/support/interpret/packet-marks.ts";
 import type { ModelLink, ModelRoute, NetworkNamespace } from "../../kernel/model.ts";
 import { resolvesGateway, tunnelEnd } from "./link-layer.ts";
 import type { Journey, Machine, Network } from "./network.ts";

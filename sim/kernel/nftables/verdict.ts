@@ -7,16 +7,16 @@ import { type Address, addressFromBytes, type Family } from "../../../src/ip/add
 import type { Expression } from "../../../src/linux/nftables/expression.ts";
 import type { Hook, NftFamily } from "../../../src/linux/nftables/ruleset.ts";
 import { hostNumber, interfaceValue } from "../../../src/linux/nftables/value.ts";
-import type { HookPassage } from "../../../src/policy/interpret/hook-passage.ts";
-import { packetBytes } from "../../../src/policy/interpret/packet-bytes.ts";
+import type { Packet } from "../../../src/policy/judge/packet.ts";
+import type { HookPassage } from "../../../test/support/interpret/hook-passage.ts";
+import { packetBytes } from "../../../test/support/interpret/packet-bytes.ts";
 import {
   type ConnectionState,
   type PacketMarks,
   type Translation,
   unmarked,
-} from "../../../src/policy/interpret/packet-marks.ts";
-import { RuleRun } from "../../../src/policy/interpret/rule-run.ts";
-import type { Packet } from "../../../src/policy/judge/packet.ts";
+} from "../../../test/support/interpret/packet-marks.ts";
+import { RuleRun } from "../../../test/support/interpret/rule-run.ts";
 import type { ModelChain, ModelTable, NetfilterState } from "./state.ts";
 
 export interface PacketAtHook {

@@ -2,8 +2,8 @@
 
 import type { ApplyOptions, ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
-import type { KubeObject } from "../../operator/kube-object.ts";
-import { describeObject, objectPath } from "../../operator/object-kinds.ts";
+import type { KubeObject } from "../../release/kube-object.ts";
+import { describeObject, objectPath } from "../../release/object-kinds.ts";
 import type { Context } from "../command.ts";
 
 interface Applying extends ApplyOptions {

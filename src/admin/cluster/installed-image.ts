@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { identity } from "../../identity.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
 import { decodeShape } from "../../model/shape.ts";
-import { imageName } from "../../operator/render/image.ts";
+import { imageName } from "../../release/workloads/image.ts";
 
 const daemonSet = v.object({
   metadata: v.object({ namespace: v.string() }),

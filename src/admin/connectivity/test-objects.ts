@@ -11,7 +11,7 @@
  * Each server has a Service of its own, so that a Service whose pod is on another node is tried too.
  */
 import { identity } from "../../identity.ts";
-import type { KubeObject } from "../../operator/kube-object.ts";
+import type { KubeObject } from "../../release/kube-object.ts";
 import type { Probe } from "./probe.ts";
 
 /** The port of servers, and one more that the policy of the test does not allow. */

@@ -2,7 +2,7 @@
 import { describeFailure, PluginError } from "../../errors.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
-import type { KubeObject } from "../../operator/kube-object.ts";
+import type { KubeObject } from "../../release/kube-object.ts";
 import type { InstalledImage } from "../cluster/installed-image.ts";
 import type { Context } from "../command.ts";
 import { type PodState, podState } from "./pod-state.ts";

@@ -4,7 +4,7 @@ import { HOST_LOCAL, OWN_TYPE } from "../../model/installation/cni.ts";
 import { DEFAULT_NAME } from "../../model/installation/installation.ts";
 import { NETWORK_FIELD } from "../../model/installation/names.ts";
 import { ENCAPSULATIONS } from "../../model/installation/pool.ts";
-import type { KubeObject } from "../../operator/kube-object.ts";
+import type { KubeObject } from "../../release/kube-object.ts";
 import { type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";
 

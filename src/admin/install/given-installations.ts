@@ -5,10 +5,10 @@ import { DEFAULT_NAME, installation } from "../../model/installation/installatio
 import type { IPPool } from "../../model/ip-pool.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { isObject } from "../../model/shape.ts";
-import type { ClusterFacts } from "../../operator/cluster-facts.ts";
-import { completeInstallation } from "../../operator/complete.ts";
-import type { KubeObject } from "../../operator/kube-object.ts";
-import { imageName } from "../../operator/render/image.ts";
+import type { ClusterFacts } from "../../release/installation/cluster-facts.ts";
+import { completeInstallation } from "../../release/installation/complete.ts";
+import type { KubeObject } from "../../release/kube-object.ts";
+import { imageName } from "../../release/workloads/image.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
 import { splitDocuments } from "../resources/documents.ts";
 import { parseDocument } from "../resources/parse-document.ts";

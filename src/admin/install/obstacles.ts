@@ -1,7 +1,7 @@
 /** What must not be in a cluster that a network is installed in. Pure. */
 import { identity } from "../../identity.ts";
 import { isObject } from "../../model/shape.ts";
-import { UNINSTALL } from "../../operator/render/names.ts";
+import { UNINSTALL } from "../../release/workloads/names.ts";
 
 /** The DaemonSets by which the agents of other networks are known. */
 const OTHER_NETWORKS: Readonly<Record<string, string>> = {

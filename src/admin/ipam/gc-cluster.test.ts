@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { addressedNodeChange, means, podRequest, poolChange, seed, textsOf } from "../../../test/support/ipam.ts";
-import { startFakeApi } from "../../datastore/kube/fake-api.ts";
+import { startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { means, nodeChange, poolChange, request, seed, textsOf } from "../../../test/support/ipam.ts";
+import { startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { storeAround } from "../../../test/support/wrapped-store.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
 import type { Change } from "../../datastore/datastore.ts";
-import { startFakeApi } from "../../datastore/kube/fake-api.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { API_VERSION, identity } from "../../identity.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { startFakeApi } from "../../datastore/kube/fake-api.ts";
+import { startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { productMapping } from "../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
 import { API_VERSION } from "../../identity.ts";

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
-import { startFakeApi } from "../../datastore/kube/fake-api.ts";
 import { productMapping } from "../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";

@@ -6,7 +6,7 @@ import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
-import { ETCD_SECRET_HASH } from "../../operator/render/names.ts";
+import { ETCD_SECRET_HASH } from "../../release/workloads/names.ts";
 import { EXIT_FAILED, EXIT_OK } from "../command.ts";
 
 const { systemNamespace: SYSTEM, nodeAgent, controllers, operator, product } = identity;

@@ -1,10 +1,10 @@
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
-import { applyPlan } from "../../upgrade/apply.ts";
-import { isUnfinished } from "../../upgrade/ledger.ts";
-import type { Run } from "../../upgrade/run.ts";
-import { decodePlan, type UpgradePlan } from "../../upgrade/upgrade-plan.ts";
+import { applyPlan } from "../../upgrade/engine/apply.ts";
+import { isUnfinished } from "../../upgrade/engine/ledger.ts";
+import type { Run } from "../../upgrade/engine/run.ts";
+import { decodePlan, type UpgradePlan } from "../../upgrade/engine/upgrade-plan.ts";
 import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { HELM_OPTION } from "./helm.ts";
 import { CONTEXT_OPTION, DEFAULT_PLAN_FILE } from "./options.ts";

@@ -3,7 +3,7 @@ import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { PluginError } from "../../errors.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
-import type { Facts } from "../../upgrade/facts.ts";
+import type { Facts } from "../../upgrade/engine/facts.ts";
 import { FORMER_CANAL, FORMER_CONFIG_MAP } from "../../upgrade/former-names.ts";
 import { clusterAccess } from "../cluster/access.ts";
 import type { Context, Given } from "../command.ts";

@@ -1,9 +1,9 @@
 /** What is installed in a cluster, as text. Pure. */
 import { counted } from "../../counted.ts";
 import { apiVersionOf, PRODUCT_API } from "../../identity.ts";
-import type { Facts, InstallMethod, Obstacle, Storage } from "../../upgrade/facts.ts";
+import { NETWORK_TITLES } from "../../upgrade/detect/network-titles.ts";
+import type { Facts, InstallMethod, Obstacle, Storage } from "../../upgrade/engine/facts.ts";
 import { FORMER_API } from "../../upgrade/former-names.ts";
-import { NETWORK_TITLES } from "../../upgrade/network-titles.ts";
 import type { Page } from "../page.ts";
 import type { Paint } from "../paint.ts";
 import { formatTable } from "../table.ts";

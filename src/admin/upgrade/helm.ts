@@ -1,7 +1,7 @@
 /** The real Helm, on the same cluster as the tool. */
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
-import type { Helm } from "../../upgrade/step.ts";
+import type { Helm } from "../../upgrade/engine/step.ts";
 import type { Context, Given } from "../command.ts";
 import type { Option } from "../option.ts";
 

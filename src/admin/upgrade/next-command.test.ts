@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { StepPlan } from "../../upgrade/step.ts";
+import type { StepPlan } from "../../upgrade/engine/step.ts";
 import { nextCommand } from "./next-command.ts";
 
 const STEP: StepPlan = { step: "rollout", changes: [], obstacles: [], notes: [], estimatedSeconds: 1, data: {} };

@@ -1,6 +1,6 @@
 /** What to do with a plan that has just been made. Pure. */
 import { identity } from "../../identity.ts";
-import type { UpgradePlan } from "../../upgrade/upgrade-plan.ts";
+import type { UpgradePlan } from "../../upgrade/engine/upgrade-plan.ts";
 import { DEFAULT_PLAN_FILE } from "./options.ts";
 
 /** Something has to be decided before it can be carried out. */

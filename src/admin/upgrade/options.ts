@@ -5,7 +5,7 @@ import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { SHARE_OF_NODES } from "../../model/installation/spec.ts";
 import { quoted } from "../../quote.ts";
 import type { DetectionRequest } from "../../upgrade/detect/detection.ts";
-import type { UpgradeOptions } from "../../upgrade/options.ts";
+import type { UpgradeOptions } from "../../upgrade/engine/options.ts";
 import { type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { RunEvent } from "../../upgrade/run.ts";
+import type { RunEvent } from "../../upgrade/engine/run.ts";
 import type { Context, Given } from "../command.ts";
 import { reportEvents } from "./report-events.ts";
 

@@ -1,5 +1,5 @@
 import { identity } from "../../identity.ts";
-import { planRollback, type RollbackPlan, rollBack } from "../../upgrade/rollback.ts";
+import { planRollback, type RollbackPlan, rollBack } from "../../upgrade/engine/rollback.ts";
 import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
 import { HELM_OPTION } from "./helm.ts";
 import { CONTEXT_OPTION, DEFAULT_PLAN_FILE } from "./options.ts";

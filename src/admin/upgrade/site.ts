@@ -3,11 +3,11 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { clusterObjects } from "../../kube/objects.ts";
-import { openBackups } from "../../upgrade/backups.ts";
-import type { Facts } from "../../upgrade/facts.ts";
-import { LedgerStore, UPGRADE_NAME } from "../../upgrade/ledger.ts";
-import { lockText } from "../../upgrade/lock-text.ts";
-import type { Run, RunEvent } from "../../upgrade/run.ts";
+import { openBackups } from "../../upgrade/engine/backups.ts";
+import type { Facts } from "../../upgrade/engine/facts.ts";
+import { LedgerStore, UPGRADE_NAME } from "../../upgrade/engine/ledger.ts";
+import { lockText } from "../../upgrade/engine/lock-text.ts";
+import type { Run, RunEvent } from "../../upgrade/engine/run.ts";
 import {
   type HeldLease,
   LeaseTakenOver,
@@ -15,8 +15,8 @@ import {
   leasedDatastore,
   requireHeld,
   withRunLease,
-} from "../../upgrade/run-lease.ts";
-import type { Backups, Helm, PlanningSite } from "../../upgrade/step.ts";
+} from "../../upgrade/engine/run-lease.ts";
+import type { Backups, Helm, PlanningSite } from "../../upgrade/engine/step.ts";
 import { STEPS } from "../../upgrade/steps.ts";
 import { withCluster } from "../cluster/access.ts";
 import type { Context, Given } from "../command.ts";

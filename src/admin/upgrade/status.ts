@@ -1,7 +1,7 @@
 import { leaseIn } from "../../kube/election/lease.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
-import { adviceOf, type Ledger, LedgerStore, UPGRADE_NAME, UPGRADE_NAMESPACE } from "../../upgrade/ledger.ts";
-import { leftNodesText, lockedByUpgrade, lockText } from "../../upgrade/lock-text.ts";
+import { adviceOf, type Ledger, LedgerStore, UPGRADE_NAME, UPGRADE_NAMESPACE } from "../../upgrade/engine/ledger.ts";
+import { leftNodesText, lockedByUpgrade, lockText } from "../../upgrade/engine/lock-text.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { type Command, EXIT_OK, wantsJson } from "../command.ts";
 import { type Page, stdoutPage } from "../page.ts";

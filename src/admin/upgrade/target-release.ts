@@ -1,10 +1,11 @@
 /** The release that this tool belongs to. Pure. */
-import { operatorObjects } from "../../operator/manifests/operator.ts";
-import { variantObjects } from "../../operator/manifests/variants.ts";
-import type { TargetRelease } from "../../upgrade/target-release.ts";
+
+import { chartFiles } from "../../release/chart/files.ts";
+import { crdObjects, operatorCrdObjects } from "../../release/crds/definitions.ts";
+import { operatorObjects } from "../../release/manifests/operator.ts";
+import { variantObjects } from "../../release/manifests/variants.ts";
+import type { TargetRelease } from "../../upgrade/engine/target-release.ts";
 import { defaultImage } from "../cluster/installed-image.ts";
-import { chartFiles } from "../install/chart/files.ts";
-import { crdObjects, operatorCrdObjects } from "../install/crds/definitions.ts";
 
 export function targetRelease(version: string): TargetRelease {
   return {

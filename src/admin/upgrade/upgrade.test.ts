@@ -5,12 +5,12 @@ import { NO_OPTIONS, OPERATOR_FACTS } from "../../../test/support/setting-steps.
 import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { clusterObjects } from "../../kube/objects.ts";
-import { openBackups } from "../../upgrade/backups.ts";
-import { type Ledger, LedgerStore } from "../../upgrade/ledger.ts";
-import { savePlan } from "../../upgrade/run.ts";
-import { LeaseTakenOver } from "../../upgrade/run-lease.ts";
-import type { StepPlan } from "../../upgrade/step.ts";
-import { encodePlan, newPlan, planDigest } from "../../upgrade/upgrade-plan.ts";
+import { openBackups } from "../../upgrade/engine/backups.ts";
+import { type Ledger, LedgerStore } from "../../upgrade/engine/ledger.ts";
+import { savePlan } from "../../upgrade/engine/run.ts";
+import { LeaseTakenOver } from "../../upgrade/engine/run-lease.ts";
+import type { StepPlan } from "../../upgrade/engine/step.ts";
+import { encodePlan, newPlan, planDigest } from "../../upgrade/engine/upgrade-plan.ts";
 import { VERSION } from "../../version.ts";
 import { EXIT_FAILED, EXIT_OK } from "../command.ts";
 import { tellLock } from "./site.ts";

@@ -1,4 +1,4 @@
-import { verifyRun } from "../../upgrade/verify.ts";
+import { verifyRun } from "../../upgrade/engine/verify.ts";
 import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
 import { paint } from "../paint.ts";
 import { CONTEXT_OPTION } from "./options.ts";

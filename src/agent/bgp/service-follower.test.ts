@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { prefixes } from "../../../test/support/bgp-plan.ts";
+import { startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { ManualClock, settled } from "../../../test/support/manual-clock.ts";
 import { pollUntil } from "../../../test/support/poll.ts";
-import { startFakeApi } from "../../datastore/kube/fake-api.ts";
 import { SERVICE_RECORDS } from "../../datastore/kube/service-records.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
 import { PluginError } from "../../errors.ts";

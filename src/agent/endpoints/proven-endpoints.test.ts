@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { address, prefix } from "../../../test/support/ip.ts";
+import { type FakeApi, startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { pollUntil } from "../../../test/support/poll.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
-import { type FakeApi, startFakeApi } from "../../datastore/kube/fake-api.ts";
 import { productMapping } from "../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
 import { SYSTEM_CLOCK } from "../../datastore/replica/clock.ts";

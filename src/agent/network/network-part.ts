@@ -4,11 +4,11 @@
  * part, the kernel keeps the rules and routes that it has.
  */
 
+import type { SidecarVolumes } from "../../alp/feed/sidecar-volumes.ts";
 import type { Watch } from "../../health/watchdog.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
 import type { AgentProcess } from "../agent-process.ts";
 import { onceEach } from "../once-each.ts";
-import type { SidecarVolumes } from "../sidecars/sidecar-volumes.ts";
 import type { AgentPart } from "../supervise.ts";
 import type { AgentNetwork } from "./agent-network.ts";
 

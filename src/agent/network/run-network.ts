@@ -13,6 +13,7 @@
  * listed (on the orchestrator's API: no CRD, no role).
  */
 
+import type { SidecarVolumes } from "../../alp/feed/sidecar-volumes.ts";
 import { startReplica } from "../../datastore/replica.ts";
 import { attachmentsFolder, readAttachment } from "../../ipam/attachment-record.ts";
 import { REFUSED_CLAIMS_FILE, writeRefusedClaims } from "../../ipam/refused-claims.ts";
@@ -27,7 +28,6 @@ import { keepNodeRecord } from "../node-record/keep-node-record.ts";
 import { betweenNodes } from "../node-routes/route-between-nodes.ts";
 import { onceEach } from "../once-each.ts";
 import { enforcePolicy } from "../policy/enforce-policy.ts";
-import type { SidecarVolumes } from "../sidecars/sidecar-volumes.ts";
 import { superviseParts } from "../supervise.ts";
 import { sharedTablesParts } from "../tables/shared-tables.ts";
 import { recordNodeName, upkeepPart } from "../upkeep/upkeep-part.ts";

@@ -6,6 +6,8 @@
  */
 
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { kubeletIn, publishedVolumes } from "../../alp/volume/csi-part.ts";
+import { removeDriver } from "../../alp/volume/serve-driver.ts";
 import { hostPortsFolder } from "../../chained/portmap/record-file.ts";
 import { runningOwners } from "../../chained/portmap/running-owners.ts";
 import type { Environment } from "../../cni/environment.ts";
@@ -28,8 +30,6 @@ import { POD_MTU_FILE } from "../../routing/pod-mtu.ts";
 import type { AgentProcess } from "../agent-process.ts";
 import { BIRD_SETTINGS } from "../bgp/bird-settings.ts";
 import { connectBird } from "../bgp/control.ts";
-import { kubeletIn, publishedVolumes } from "../csi/csi-part.ts";
-import { removeDriver } from "../csi/serve-driver.ts";
 import { ownNetworkFiles, readAgentNetwork } from "../network/agent-network.ts";
 import { type NetworkKernel, openKernelNetwork } from "../node-routes/kernel-network.ts";
 import { becomeOnlyAgent } from "../only-agent.ts";

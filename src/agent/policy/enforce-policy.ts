@@ -8,6 +8,8 @@
  *   requests by HTTP      ──▶ facts(): health and metrics
  */
 
+import { type FedSidecars, feedSidecars } from "../../alp/feed/feed-sidecars.ts";
+import type { SidecarVolumes } from "../../alp/feed/sidecar-volumes.ts";
 import { forgetConnectionsOf } from "../../linux/conntrack-entries.ts";
 import { closeNetlinkSocket, type NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { listLinks } from "../../linux/rtnetlink/link.ts";
@@ -24,8 +26,6 @@ import { readRoutedEndpoints } from "../local-routes/recorded-endpoints.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "../network/followed-network.ts";
 import type { RoutingFacts } from "../node-routes/routing-facts.ts";
 import { onceEach } from "../once-each.ts";
-import { type FedSidecars, feedSidecars } from "../sidecars/feed-sidecars.ts";
-import type { SidecarVolumes } from "../sidecars/sidecar-volumes.ts";
 import { eventClient } from "../warning-events.ts";
 import { EnforcedTable } from "./enforced-table.ts";
 import { enforcementLog } from "./enforcement-log.ts";

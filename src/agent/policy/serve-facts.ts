@@ -1,12 +1,13 @@
 /** Serves health and metrics where the configuration of the agent says, and follows its changes. */
+
+import { feedMetrics } from "../../alp/feed/feed-facts.ts";
+import type { FeedFacts } from "../../alp/feed/sidecar-feed.ts";
 import { LocalServer } from "../../health/local-server.ts";
 import { type HealthReply, healthPages, metricsPages } from "../../health/pages.ts";
 import type { Watch } from "../../health/watchdog.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { type ServedCalls, servedCallMetrics } from "../calls/served-calls.ts";
 import { type RoutingFacts, routingMetrics, routingReadiness } from "../node-routes/routing-facts.ts";
-import { feedMetrics } from "../sidecars/feed-facts.ts";
-import type { FeedFacts } from "../sidecars/sidecar-feed.ts";
 import { livenessOf, metricsText, type PolicyFacts, readinessOf } from "./facts.ts";
 
 const FOLLOW_MILLISECONDS = 5_000;

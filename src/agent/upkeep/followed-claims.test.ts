@@ -1,8 +1,8 @@
 /** The search for leaks of an agent on the orchestrator's API, which lists no claims and no pods. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { means, podRequest, poolChange, seed, textsOf } from "../../../test/support/ipam.ts";
+import { type FakeApi, startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { pollUntil } from "../../../test/support/poll.ts";
-import { type FakeApi, startFakeApi } from "../../datastore/kube/fake-api.ts";
 import { productMapping } from "../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
 import { startReplica } from "../../datastore/replica.ts";

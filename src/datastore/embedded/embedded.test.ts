@@ -3,9 +3,9 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Subject } from "../contract/subject.ts";
-import { datastoreContract } from "../contract.ts";
 import { HistoryGone } from "../datastore.ts";
+import type { Subject } from "../datastore-contract/subject.ts";
+import { datastoreContract } from "../datastore-contract.ts";
 import { openEmbedded } from "./embedded.ts";
 
 function temporaryDirectory(): string {

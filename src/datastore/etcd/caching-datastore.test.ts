@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { openVerifyingMemory } from "../../../test/support/verifying-memory.ts";
-import { put } from "../contract/subject.ts";
-import { datastoreContract } from "../contract.ts";
 import type { Change, Wanted } from "../datastore.ts";
+import { put } from "../datastore-contract/subject.ts";
+import { datastoreContract } from "../datastore-contract.ts";
 import { openMemory } from "../memory/memory.ts";
 import { MemoryTable } from "../memory/table.ts";
 import { type CachingDatastore, cachingDatastore } from "./caching-datastore.ts";

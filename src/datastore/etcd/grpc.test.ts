@@ -10,7 +10,7 @@ import {
   type Socket,
 } from "node:net";
 import { encodeMessage } from "../../grpc/message-frames.ts";
-import { failureOf } from "../contract/subject.ts";
+import { failureOf } from "../datastore-contract/subject.ts";
 import { EtcdFailure } from "./failure.ts";
 import { GrpcTransport } from "./grpc.ts";
 import { GrpcConnection } from "./grpc-connection.ts";

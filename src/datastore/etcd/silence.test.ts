@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import { failureOf } from "../contract/subject.ts";
+import { failureOf } from "../datastore-contract/subject.ts";
 import { openEtcd } from "./etcd.ts";
 
 const LIMITS = {

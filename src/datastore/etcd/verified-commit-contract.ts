@@ -1,7 +1,7 @@
 /** The contract of `commitIfUnchanged()`: if any assumption is wrong, it writes nothing and returns the read. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { failureOf, put, readKey } from "../contract/subject.ts";
 import type { Change, Datastore, Wanted } from "../datastore.ts";
+import { failureOf, put, readKey } from "../datastore-contract/subject.ts";
 import type { AssumedRead, VerifiedCommit, VerifyingDatastore } from "./verified-commit.ts";
 
 const WANTED: readonly Wanted[] = [

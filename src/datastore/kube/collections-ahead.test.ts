@@ -1,12 +1,12 @@
 /** A kind in two collections, one of which is ahead of the other: what was shown of it is never taken back by an older list. */
 import { describe, expect, test } from "bun:test";
+import { anyTextInTwo } from "../../../test/support/any-text.ts";
 import { meansWith } from "../../../test/support/imitated-api.ts";
 import { ManualClock, timersOn } from "../../../test/support/manual-clock.ts";
 import { startedReplicas } from "../../../test/support/started-replicas.ts";
 import { type Fetch, openKubeClient } from "../../kube/client.ts";
 import { LIMITS } from "../../kube/retries.ts";
 import { startReplica } from "../replica.ts";
-import { anyTextInTwo } from "./any-text.ts";
 import { openKubeStore } from "./store.ts";
 
 const mapping = anyTextInTwo({ writeAnnotation: "test/write", newMark: () => "mark" });

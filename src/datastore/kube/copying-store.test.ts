@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from "bun:test";
+import { anyText } from "../../../test/support/any-text.ts";
+import { type Around, type FakeApi, startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { parsePrefix } from "../../ip/prefix.ts";
 import { blockKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
-import { datastoreContract } from "../contract.ts";
 import type { Change, Datastore, Decide, Wanted } from "../datastore.ts";
-import { anyText } from "./any-text.ts";
+import { datastoreContract } from "../datastore-contract.ts";
 import { openCopyingStore } from "./copying-store.ts";
-import { type Around, type FakeApi, startFakeApi } from "./fake-api.ts";
 import type { KindMapping } from "./kind-mapping.ts";
 import { productMapping } from "./product-mapping.ts";
 import { openKubeStore } from "./store.ts";

@@ -1,10 +1,10 @@
 /** Objects of our kinds that others made, changed or are deleting, and identities that look alike as names of objects. */
 import { beforeEach, describe, expect, test } from "bun:test";
+import { type FakeApi, startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { parsePrefix } from "../../ip/prefix.ts";
 import { affinitiesPrefix, affinityKey, blockKey, borrowedKey, handleKey, resourceKey } from "../../model/keys.ts";
-import { failureOf } from "../contract/subject.ts";
 import type { Datastore, Entry } from "../datastore.ts";
-import { type FakeApi, startFakeApi } from "./fake-api.ts";
+import { failureOf } from "../datastore-contract/subject.ts";
 import { productMapping } from "./product-mapping.ts";
 import { openKubeStore } from "./store.ts";
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
+import { anyText } from "../../../test/support/any-text.ts";
+import { type FakeApi, startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import type { KubeRequest } from "../../kube/api.ts";
-import { failureOf } from "../contract/subject.ts";
 import { type EnoughState, HistoryGone } from "../datastore.ts";
+import { failureOf } from "../datastore-contract/subject.ts";
 import { startReplica } from "../replica.ts";
-import { anyText } from "./any-text.ts";
-import { type FakeApi, startFakeApi } from "./fake-api.ts";
 import { openKubeStore } from "./store.ts";
 
 const mapping = anyText({ writeAnnotation: "test/write", newMark: () => "mark" });

@@ -1,12 +1,12 @@
 /** Policies in the orchestrator's API: custom resources, in namespaces too, and its own policies, converted. */
 import { beforeEach, describe, expect, test } from "bun:test";
+import { type FakeApi, startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { SERVICE_ENDPOINTS_PREFIX, serviceEndpointsKey } from "../../model/service-endpoints.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
-import { failureOf } from "../contract/subject.ts";
 import type { Datastore } from "../datastore.ts";
+import { failureOf } from "../datastore-contract/subject.ts";
 import { startReplica } from "../replica.ts";
-import { type FakeApi, startFakeApi } from "./fake-api.ts";
 import { productMapping } from "./product-mapping.ts";
 import { openKubeStore } from "./store.ts";
 

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
+import { type FakeApi, startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { identity } from "../../identity.ts";
 import { parsePrefix } from "../../ip/prefix.ts";
 import {
@@ -13,9 +14,8 @@ import {
   resourcesPrefix,
 } from "../../model/keys.ts";
 import { readStoredNode } from "../../model/stored-resources.ts";
-import { failureOf } from "../contract/subject.ts";
 import type { Datastore, Entry } from "../datastore.ts";
-import { type FakeApi, startFakeApi } from "./fake-api.ts";
+import { failureOf } from "../datastore-contract/subject.ts";
 import { productMapping } from "./product-mapping.ts";
 import { openKubeStore } from "./store.ts";
 

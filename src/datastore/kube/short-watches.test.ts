@@ -1,5 +1,6 @@
 /** A replica on an API server, or a proxy before it, that answers a watch and then does not keep it, or sends nothing. */
 import { describe, expect, test } from "bun:test";
+import { anyText } from "../../../test/support/any-text.ts";
 import { meansWith } from "../../../test/support/imitated-api.ts";
 import { ManualClock, timersOn } from "../../../test/support/manual-clock.ts";
 import { startedReplicas } from "../../../test/support/started-replicas.ts";
@@ -7,7 +8,6 @@ import { type Fetch, openKubeClient } from "../../kube/client.ts";
 import { LIMITS } from "../../kube/retries.ts";
 import { ageOf } from "../replica/status.ts";
 import { startReplica } from "../replica.ts";
-import { anyText } from "./any-text.ts";
 import { openKubeStore } from "./store.ts";
 
 const mapping = anyText({ writeAnnotation: "test/write", newMark: () => "mark" });

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test";
+import { anyText, anyTextInTwo } from "../../../test/support/any-text.ts";
+import { type Around, type FakeApi, startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { PluginError } from "../../errors.ts";
 import { KubeFailure, unavailable } from "../../kube/failure.ts";
-import { failureOf } from "../contract/subject.ts";
-import { datastoreContract } from "../contract.ts";
 import { type Decide, HistoryGone } from "../datastore.ts";
+import { failureOf } from "../datastore-contract/subject.ts";
+import { datastoreContract } from "../datastore-contract.ts";
 import { pagesBelow } from "../pages.ts";
-import { seededRandom } from "../replica/contract/recorded-history.ts";
-import { replicaContract } from "../replica/contract.ts";
-import { anyText, anyTextInTwo } from "./any-text.ts";
-import { type Around, type FakeApi, startFakeApi } from "./fake-api.ts";
+import { seededRandom } from "../replica/replica-contract/recorded-history.ts";
+import { replicaContract } from "../replica/replica-contract.ts";
 import { openKubeStore } from "./store.ts";
 
 let marks = 0;

@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { anyText, anyTextInTwo } from "../../../test/support/any-text.ts";
+import { type FakeApi, startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import type { WatchEvent } from "../../kube/api.ts";
 import { requireOk } from "../../kube/require-ok.ts";
-import { failureOf } from "../contract/subject.ts";
 import type { DatastoreEvent, EnoughState } from "../datastore.ts";
-import { anyText, anyTextInTwo } from "./any-text.ts";
+import { failureOf } from "../datastore-contract/subject.ts";
 import type { Api } from "./api.ts";
-import { type FakeApi, startFakeApi } from "./fake-api.ts";
 import { openKubeStore } from "./store.ts";
 
 const mapping = anyText({ writeAnnotation: "test/write", newMark: () => "mark" });

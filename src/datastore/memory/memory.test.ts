@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { datastoreContract } from "../contract.ts";
 import { HistoryGone } from "../datastore.ts";
+import { datastoreContract } from "../datastore-contract.ts";
 import { type MemoryOptions, openMemory } from "./memory.ts";
 import { MemoryTable } from "./table.ts";
 

@@ -2,9 +2,9 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
 import { means, poolChange, request, seed } from "../../../test/support/ipam.ts";
+import { startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { storeAround } from "../../../test/support/wrapped-store.ts";
 import type { Change, Datastore, Snapshot } from "../../datastore/datastore.ts";
-import { startFakeApi } from "../../datastore/kube/fake-api.ts";
 import { productMapping } from "../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
 import { type MemoryDatastore, openMemory } from "../../datastore/memory/memory.ts";

@@ -11,6 +11,8 @@
  * No effects: `table` is what the kernel must hold, `takeDelta()` what changed since the last call.
  */
 
+import { IdentitySets } from "../../alp/state/identity-sets.ts";
+import { SidecarStates } from "../../alp/state/sidecar-states.ts";
 import { identity } from "../../identity.ts";
 import { defaultAllowProfile } from "../../model/default-allow-profile.ts";
 import { hasPrefix, workloadPrefixes } from "../../model/interface-prefix.ts";
@@ -21,8 +23,6 @@ import type { HostInterface } from "../host-interface.ts";
 import type { PolicyChanges, PolicyValues } from "../inputs.ts";
 import { policyLimits, type WrittenSize } from "../policy-size.ts";
 import { workloadBaseChains } from "../render/base-chains.ts";
-import { IdentitySets } from "../sidecar-state/identity-sets.ts";
-import { SidecarStates } from "../sidecar-state/sidecar-states.ts";
 import type { DesiredTable, TableDelta } from "../table/desired-table.ts";
 import { type KernelLogging, TableBuilder } from "../table/table-builder.ts";
 import { ApplicablePolicies } from "./applicable-policies.ts";

@@ -1,5 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { globalPolicy } from "../../../test/support/global-policy.ts";
+import { interpret } from "../../../test/support/interpret/interpret.ts";
+import { interpretPassage } from "../../../test/support/interpret/interpret-passage.ts";
+import { packetBytes } from "../../../test/support/interpret/packet-bytes.ts";
+import { unmarked } from "../../../test/support/interpret/packet-marks.ts";
 import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
 import { identity } from "../../identity.ts";
 import { parseAddress } from "../../ip/address.ts";
@@ -10,10 +14,6 @@ import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts"
 import { PROBE_PORT } from "../../model/probe-port.ts";
 import { profile } from "../../model/profile.ts";
 import type { PolicyChanges } from "../inputs.ts";
-import { interpret } from "../interpret/interpret.ts";
-import { interpretPassage } from "../interpret/interpret-passage.ts";
-import { packetBytes } from "../interpret/packet-bytes.ts";
-import { unmarked } from "../interpret/packet-marks.ts";
 import type { Passage } from "../judge/host-judge.ts";
 import type { Packet } from "../judge/packet.ts";
 import type { PolicyResources } from "../judge/resources.ts";

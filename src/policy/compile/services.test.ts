@@ -1,5 +1,7 @@
 /** Rules that match services: which elements they become, and what happens where services are not known. */
 import { describe, expect, test } from "bun:test";
+import { interpret } from "../../../test/support/interpret/interpret.ts";
+import { packetBytes } from "../../../test/support/interpret/packet-bytes.ts";
 import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
 import { identity } from "../../identity.ts";
 import { parseAddress } from "../../ip/address.ts";
@@ -7,8 +9,6 @@ import { globalNetworkPolicy } from "../../model/global-network-policy.ts";
 import type { PolicyRule } from "../../model/policy-rule.ts";
 import type { ServiceEndpoints } from "../../model/service-endpoints.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
-import { interpret } from "../interpret/interpret.ts";
-import { packetBytes } from "../interpret/packet-bytes.ts";
 import type { PolicyResources } from "../judge/resources.ts";
 import { PolicyCompiler } from "./compiler.ts";
 

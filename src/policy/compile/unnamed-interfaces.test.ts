@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { globalPolicy } from "../../../test/support/global-policy.ts";
+import { interpretPassage } from "../../../test/support/interpret/interpret-passage.ts";
+import { packetBytes } from "../../../test/support/interpret/packet-bytes.ts";
 import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
 import { identity } from "../../identity.ts";
 import { parseAddress } from "../../ip/address.ts";
 import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import { profile } from "../../model/profile.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
-import { interpretPassage } from "../interpret/interpret-passage.ts";
-import { packetBytes } from "../interpret/packet-bytes.ts";
 import type { Passage } from "../judge/host-judge.ts";
 import type { PolicyResources } from "../judge/resources.ts";
 import { PolicyCompiler } from "./compiler.ts";

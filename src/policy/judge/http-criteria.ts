@@ -2,13 +2,14 @@
  * Criteria that need more than a packet: a sidecar that decides about requests, the request, or the identity of the client.
  * Slow and obvious like the judge, and independent of how a sidecar decides. Pure.
  */
+
+import { matchesHttp, normalRequest } from "../../alp/judge/http-match.ts";
+import type { HttpPath } from "../../alp/protocol/sidecar-state.ts";
 import { identity } from "../../identity.ts";
 import type { PolicyRule } from "../../model/policy-rule.ts";
 import { TCP } from "../../model/protocols.ts";
 import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
-import { matchesHttp, normalRequest } from "../requests/http-match.ts";
-import type { HttpPath } from "../requests/sidecar-state.ts";
 import { isSelected, type LabelCriteria } from "./members.ts";
 import type { Packet, PacketRequest } from "./packet.ts";
 import type { AnyEndpoint, PolicyResources } from "./resources.ts";

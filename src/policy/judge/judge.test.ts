@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { interpret } from "../../../test/support/interpret/interpret.ts";
+import { packetBytes } from "../../../test/support/interpret/packet-bytes.ts";
 import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
 import { identity } from "../../identity.ts";
 import { parseAddress } from "../../ip/address.ts";
@@ -7,8 +9,6 @@ import type { PolicyRule } from "../../model/policy-rule.ts";
 import { profile } from "../../model/profile.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { PolicyCompiler } from "../compile/compiler.ts";
-import { interpret } from "../interpret/interpret.ts";
-import { packetBytes } from "../interpret/packet-bytes.ts";
 import { judge } from "./judge.ts";
 import type { Packet } from "./packet.ts";
 import type { PolicyResources } from "./resources.ts";

@@ -1,6 +1,7 @@
 /** The first packet of a connection, as the judge sees it. */
+
+import type { HttpAttributes } from "../../alp/judge/http-request.ts";
 import type { Address } from "../../ip/address.ts";
-import type { HttpAttributes } from "../requests/http-request.ts";
 
 export interface Packet {
   readonly source: Address;

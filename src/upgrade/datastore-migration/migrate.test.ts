@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { means, request, textsOf } from "../../../test/support/ipam.ts";
+import { type Around, startFakeApi } from "../../../test/support/kube-api/fake-api.ts";
 import { fillEtcd, resourceValue } from "../../../test/support/migration-source.ts";
 import { proofSize } from "../../../test/support/proof-size.ts";
 import { rejectionOf } from "../../../test/support/thrown-by.ts";
-import { type Around, startFakeApi } from "../../datastore/kube/fake-api.ts";
 import { productMapping } from "../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
@@ -12,9 +12,9 @@ import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { resourceKey } from "../../model/keys.ts";
-import { changeRecord } from "../change-record.ts";
-import { withLockTime } from "../storage/lock.ts";
-import { ALL_PREFIXES, readRecords } from "../storage/stored-records.ts";
+import { changeRecord } from "../engine/change-record.ts";
+import { withLockTime } from "../steps/storage/lock.ts";
+import { ALL_PREFIXES, readRecords } from "../steps/storage/stored-records.ts";
 import { decodeExport, type ExportFile, encodeExport } from "./export-file.ts";
 import { checkData, exportData, importData, setLock } from "./migrate.ts";
 

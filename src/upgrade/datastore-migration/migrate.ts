@@ -12,11 +12,11 @@ import { isObject } from "../../model/shape.ts";
 import { readLockOwner } from "../../model/stored-resources.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
-import { changeRecord } from "../change-record.ts";
-import { compareRecords, describeDifference } from "../storage/compare.ts";
-import type { CopiedRecord } from "../storage/conversion.ts";
-import { copyRecords } from "../storage/copy-records.ts";
-import { ALL_PREFIXES, IPAM_PREFIXES, readRecords } from "../storage/stored-records.ts";
+import { changeRecord } from "../engine/change-record.ts";
+import { compareRecords, describeDifference } from "../steps/storage/compare.ts";
+import type { CopiedRecord } from "../steps/storage/conversion.ts";
+import { copyRecords } from "../steps/storage/copy-records.ts";
+import { ALL_PREFIXES, IPAM_PREFIXES, readRecords } from "../steps/storage/stored-records.ts";
 import { convertRecords, type MigratedData } from "./convert.ts";
 import type { ExportFile } from "./export-file.ts";
 

@@ -6,7 +6,7 @@ import { orchestratorReference } from "../../model/node-reference.ts";
 import { isObject } from "../../model/shape.ts";
 import { TUNNEL_ADDRESSES } from "../../model/tunnel-address.ts";
 import { quoted } from "../../quote.ts";
-import type { Obstacle } from "../facts.ts";
+import type { Obstacle } from "../engine/facts.ts";
 
 /** By the name on etcd. */
 export type NodeNames = ReadonlyMap<string, string>;

@@ -1,6 +1,6 @@
 /** Which datastore the node agents use, and how the product's resources are stored in it. Pure. */
 import { identity } from "../../identity.ts";
-import type { Facts, Storage } from "../facts.ts";
+import type { Facts, Storage } from "../engine/facts.ts";
 import { agentsOf, pluginBeside } from "./agents.ts";
 import type { DetectionRequest } from "./detection.ts";
 import { type Found, found, unclear } from "./found.ts";

@@ -3,7 +3,7 @@ import { objectTable } from "../../../test/support/object-table.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { resourceKey } from "../../model/keys.ts";
-import type { Facts } from "../facts.ts";
+import type { Facts } from "../engine/facts.ts";
 import { detectFacts } from "./detect.ts";
 import type { DetectionRequest } from "./detection.ts";
 

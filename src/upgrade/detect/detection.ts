@@ -1,6 +1,6 @@
 /** What is asked of the detection, and what it returns. */
 import type { Datastore } from "../../datastore/datastore.ts";
-import type { Facts, InstallMethod, ManifestNetwork, Obstacle } from "../facts.ts";
+import type { Facts, InstallMethod, ManifestNetwork, Obstacle } from "../engine/facts.ts";
 
 export interface DetectionRequest {
   /** The release of this tool. */

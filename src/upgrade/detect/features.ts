@@ -4,7 +4,7 @@ import { identity } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { UPGRADE_POLICY } from "../../model/global-network-policy.ts";
 import { isObject } from "../../model/shape.ts";
-import type { Facts, Storage } from "../facts.ts";
+import type { Facts, Storage } from "../engine/facts.ts";
 import { FORMER_AGENT_CONFIGURATION, FORMER_SIDECAR, isSpoofingAllowed, SOURCE_SPOOFING } from "../former-names.ts";
 import { type ProductResource, productResources } from "./product-resources.ts";
 import { fieldsAt } from "./snapshot.ts";

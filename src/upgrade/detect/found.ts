@@ -1,5 +1,5 @@
 /** One thing that `detect` looks for: found, or the reason why only the user can say it. */
-import type { Obstacle } from "../facts.ts";
+import type { Obstacle } from "../engine/facts.ts";
 
 export type Found<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly obstacle: Obstacle };
 

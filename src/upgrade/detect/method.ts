@@ -1,7 +1,7 @@
 /** How the product was installed: by its chart, its operator, or a manifest. Pure. */
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
-import type { ChartRelease, InstallMethod } from "../facts.ts";
+import type { ChartRelease, InstallMethod } from "../engine/facts.ts";
 import type { ReleaseRecord } from "../release-record.ts";
 import { agentsOf } from "./agents.ts";
 import type { DetectionRequest } from "./detection.ts";

@@ -6,7 +6,7 @@ import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { resourcesPrefix } from "../../model/keys.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
-import type { Storage } from "../facts.ts";
+import type { Storage } from "../engine/facts.ts";
 import { FORMER_API } from "../former-names.ts";
 import { fieldsAt } from "./snapshot.ts";
 

@@ -6,6 +6,7 @@ import { apiVersionOf, identity, OPERATOR_API, PRODUCT_API } from "../../identit
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { readServerVersion } from "../../kube/server-version.ts";
 import { isObject } from "../../model/shape.ts";
+import { type Ledger, LedgerStore } from "../engine/ledger.ts";
 import {
   FORMER_API,
   FORMER_API_SERVER,
@@ -16,7 +17,6 @@ import {
   FORMER_NODE_DAEMON_SET,
   FORMER_TYPHA,
 } from "../former-names.ts";
-import { type Ledger, LedgerStore } from "../ledger.ts";
 import { RELEASE_SECRET_TYPE, type ReleaseRecord, releaseRecord } from "../release-record.ts";
 import { type Workload, workloadOf } from "./workload.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { objectTable } from "../../../test/support/object-table.ts";
-import { type StockVariant, stockManifest } from "../stock/stock-manifest.ts";
+import { type StockVariant, stockManifest } from "../published/stock-manifest.ts";
 import { detectFacts } from "./detect.ts";
 
 const VARIANTS: readonly StockVariant[] = [

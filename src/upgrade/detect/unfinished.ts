@@ -1,7 +1,7 @@
 /** What shows that an upgrade was begun and has not ended, by this tool or by hand. Pure. */
 import { identity } from "../../identity.ts";
-import type { InstallMethod } from "../facts.ts";
-import { isUnfinished, type Ledger } from "../ledger.ts";
+import type { InstallMethod } from "../engine/facts.ts";
+import { isUnfinished, type Ledger } from "../engine/ledger.ts";
 import { isLocked } from "./datastore.ts";
 import type { ClusterSnapshot } from "./snapshot.ts";
 import { describeWorkload } from "./workload.ts";

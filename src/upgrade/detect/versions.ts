@@ -5,7 +5,7 @@
 import { identity } from "../../identity.ts";
 import { AGENT_VERSION_ANNOTATION } from "../../model/agent-version-annotation.ts";
 import { compareReleases, isRelease } from "../../model/release.ts";
-import type { PartVersion } from "../facts.ts";
+import type { PartVersion } from "../engine/facts.ts";
 import type { DetectionRequest } from "./detection.ts";
 import { type Found, found, unclear } from "./found.ts";
 import { imageVersion } from "./image-version.ts";

@@ -1,9 +1,9 @@
 /** An installation from a published manifest of an earlier release, as `kubectl apply` left it. */
 
 import { requireOk } from "../../../src/kube/require-ok.ts";
-import type { KubeObject } from "../../../src/operator/kube-object.ts";
-import { objectPath } from "../../../src/operator/object-kinds.ts";
-import { type StockVariant, stockManifest } from "../../../src/upgrade/stock/stock-manifest.ts";
+import type { KubeObject } from "../../../src/release/kube-object.ts";
+import { objectPath } from "../../../src/release/object-kinds.ts";
+import { type StockVariant, stockManifest } from "../../../src/upgrade/published/stock-manifest.ts";
 import type { AnyObject } from "./former-object.ts";
 import type { OlderCluster } from "./older-cluster.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { type AdminRun, runInside } from "../../../../test/support/admin-context.ts";
 import { means, poolChange, prefix, request, seed } from "../../../../test/support/ipam.ts";
+import { startFakeApi } from "../../../../test/support/kube-api/fake-api.ts";
 import { LEVELS, stoppingMemory } from "../../../../test/support/stopping-memory.ts";
 import type { Datastore } from "../../../datastore/datastore.ts";
-import { startFakeApi } from "../../../datastore/kube/fake-api.ts";
 import { productMapping } from "../../../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../../../datastore/kube/store.ts";
 import { openMemory } from "../../../datastore/memory/memory.ts";

@@ -1,0 +1,184 @@
+import { CLUSTER_OPTIONS, withCluster } from "../../admin/cluster/access.ts";
+import { defaultImage, findInstalledImage } from "../../admin/cluster/installed-image.ts";
+import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../../admin/command.ts";
+import { parseDocument } from "../../admin/resources/parse-document.ts";
+import { namespaceOf } from "../../admin/resources/reference.ts";
+import { readText } from "../../admin/resources/sources.ts";
+import { PluginError } from "../../errors.ts";
+import { clusterObjects } from "../../kube/objects.ts";
+import { quoted } from "../../quote.ts";
+import { formatYaml } from "../../yaml.ts";
+import { insertSidecar, sidecarImageIn } from "../mesh/insert-sidecar.ts";
+import { MESH_MINORS, meshMinor, nearestMinorText } from "../mesh/mesh-minor.ts";
+import { removeSidecar } from "../mesh/remove-sidecar.ts";
+import {
+  decodeConfigMap,
+  type InjectorConfigMap,
+  type MeshPlace,
+  readInjector,
+  readMeshVersion,
+} from "../upgrade/injector.ts";
+import { inRelease } from "../upgrade/sidecar-image.ts";
+import { givenImage } from "./sidecar-image.ts";
+
+const REMOVE = "remove";
+
+export const alpTemplate: Command = {
+  kind: "command",
+  name: "template",
+  summary: "Print the configuration of the mesh's injector with the sidecar inserted",
+  description: [
+    "Reads the ConfigMap of the injector, from the cluster or from a file, and prints it with the sidecar for application layer policy;",
+    "whatever else it contains stays as it is. Nothing in the cluster is changed: apply what is printed, then restart the workloads.",
+    "If the sidecar is there already, it is replaced by that of this release; a second run changes nothing.",
+    `There are templates for the mesh ${MESH_MINORS.join(", ")}; another version gets that of the nearest earlier one, and is refused if its injector has another form.`,
+  ].join("\n"),
+  options: [
+    {
+      name: "mesh-version",
+      value: "VERSION",
+      summary: "Version of the mesh, such as 1.15 or 1.15.3 (default: that of its control plane in the cluster)",
+    },
+    {
+      name: "filename",
+      letter: "f",
+      value: "FILE",
+      summary: "Read the ConfigMap from a file, or from standard input (-)",
+    },
+    { name: "namespace", letter: "n", value: "NAMESPACE", summary: "Namespace of the mesh (default: istio-system)" },
+    { name: "revision", value: "NAME", summary: "Revision of the mesh, if it has one" },
+    {
+      name: "image",
+      value: "IMAGE",
+      summary:
+        "Image of the sidecar (default, in this release: the one that the injector has; else that of the node agents, with -f that of the product's registry)",
+    },
+    { name: REMOVE, summary: "Take the sidecar out of the injector again" },
+    ...CLUSTER_OPTIONS,
+    {
+      name: "output",
+      letter: "o",
+      value: "FORMAT",
+      oneOf: ["yaml", "json", "patch"],
+      summary: "Output format: yaml (default), json, or patch, a merge patch of the ConfigMap",
+    },
+  ],
+  examples: [
+    { command: "alp template | kubectl apply -f -", does: "Insert the sidecar into the injector of the cluster" },
+    {
+      command: "alp template --revision canary -o patch > patch.json",
+      does: "As a merge patch for the injector of a revision",
+    },
+    {
+      command: "alp template --mesh-version 1.15 -f injector.yaml",
+      does: "Of a ConfigMap in a file, without a cluster",
+    },
+    { command: "alp template --remove | kubectl apply -f -", does: "Take the sidecar out of the injector again" },
+  ],
+  async run(context, given) {
+    const { configMap, version, image } = await read(context, given);
+    const former = sidecarImageIn(configMap.data.config);
+    if (given.switches.has(REMOVE)) {
+      context.stdout(textOf(configMap, removeSidecar(configMap.data.config), given));
+      context.stderr(former === undefined ? "The injector has no sidecar to remove\n" : `Removes ${former}\n`);
+      return EXIT_OK;
+    }
+    const { config, isChanged } = insertSidecar(configMap.data.config, { minor: meshMinor(version), image });
+    context.stdout(textOf(configMap, config, given));
+    const nearest = nearestMinorText(version);
+    if (nearest !== undefined) context.stderr(`${nearest[0]?.toUpperCase()}${nearest.slice(1)}\n`);
+    context.stderr(noteOf({ image, former, isChanged, isGiven: given.values.has("image") }));
+    return EXIT_OK;
+  },
+};
+
+interface Inserted {
+  readonly image: string;
+  readonly former: string | undefined;
+  readonly isChanged: boolean;
+  readonly isGiven: boolean;
+}
+
+function noteOf({ image, former, isChanged, isGiven }: Inserted): string {
+  const hint = isGiven ? "" : " (--image changes it)";
+  if (!isChanged) return `The injector has this sidecar already: ${image}${hint}\n`;
+  return former === undefined || former === image
+    ? `Image of the sidecar: ${image}${hint}\n`
+    : `Replaces ${former} by ${image}${hint}\n`;
+}
+
+interface Read {
+  readonly configMap: InjectorConfigMap;
+  readonly version: string;
+  readonly image: string;
+}
+
+async function read(context: Context, given: Given): Promise<Read> {
+  const file = given.values.get("filename");
+  const version = given.values.get("mesh-version");
+  const isRemoved = given.switches.has(REMOVE);
+  refuse(given, isRemoved ? ["mesh-version", "image"] : [], `--${REMOVE}`);
+  const image = given.values.get("image");
+  const named = image === undefined ? undefined : givenImage(image);
+  const imageFor = async ({ data }: InjectorConfigMap, usual: () => Promise<string>) => {
+    const former = sidecarImageIn(data.config);
+    return named ?? inRelease(former ?? (await usual()), context.version);
+  };
+  if (file !== undefined) {
+    refuse(given, ["revision", "namespace", "kubeconfig", "context"], "--filename");
+    if (version === undefined && !isRemoved)
+      throw new UsageError('"--filename" needs the version of the mesh: add --mesh-version');
+    if (version !== undefined) meshMinor(version);
+    const configMap = decodeConfigMap(await readDocument(context, file), file === "-" ? "stdin" : file);
+    const usual = async () => defaultImage(context.version);
+    return { configMap, version: version ?? "", image: await imageFor(configMap, usual) };
+  }
+  return withCluster(context, given, async (client) => {
+    const objects = clusterObjects(client, context.signal);
+    const place = placeOf(given);
+    // An unknown version is refused before a missing ConfigMap is.
+    const known = isRemoved ? "" : (version ?? (await readMeshVersion(objects, place)));
+    if (!isRemoved) meshMinor(known);
+    const configMap = await readInjector(objects, place);
+    // Pods of all namespaces pull the sidecar from the registry of the installed product.
+    const usual = async () => (await findInstalledImage(objects))?.name ?? defaultImage(context.version);
+    return { configMap, version: known, image: await imageFor(configMap, usual) };
+  });
+}
+
+/** Options that would have no effect. */
+function refuse(given: Given, names: readonly string[], besides: string): void {
+  const name = names.find((each) => given.values.has(each));
+  if (name !== undefined) throw new UsageError(`--${name} and ${besides} cannot be combined`);
+}
+
+async function readDocument(context: Context, file: string): Promise<unknown> {
+  const parsed = parseDocument({ text: await readText(context, file), line: 1 });
+  if (parsed.ok) return parsed.value;
+  const place = file === "-" ? "stdin" : quoted(file);
+  throw new PluginError("resource-invalid", `Cannot use ${place}: ${parsed.problems.join("; ")}`);
+}
+
+function placeOf(given: Given): MeshPlace {
+  const revision = given.values.get("revision");
+  return { namespace: namespaceOf(given) ?? "istio-system", ...(revision === undefined ? {} : { revision }) };
+}
+
+function textOf(configMap: InjectorConfigMap, config: string, given: Given): string {
+  const format = given.values.get("output") ?? "yaml";
+  if (format === "patch") return `${JSON.stringify({ data: { config } })}\n`;
+  const { apiVersion = "v1", kind = "ConfigMap", metadata, data, ...others } = configMap;
+  const kept = Object.fromEntries(Object.entries(metadata).filter(([name]) => !OF_THE_SERVER.has(name)));
+  const object = { apiVersion, kind, metadata: kept, ...others, data: { ...data, config } };
+  return format === "json" ? `${JSON.stringify(object, undefined, 2)}\n` : formatYaml(object);
+}
+
+/** What the API server writes itself. */
+const OF_THE_SERVER = new Set([
+  "managedFields",
+  "resourceVersion",
+  "uid",
+  "creationTimestamp",
+  "generation",
+  "selfLink",
+]);

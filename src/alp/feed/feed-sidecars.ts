@@ -1,0 +1,122 @@
+/**
+ * The sidecars of this node's pods: fed with the policies of their pods, known to the kernel while they report, and named
+ * on their pods.
+ */
+
+import type { FollowedNetwork } from "../../agent/network/followed-network.ts";
+import { onceEach } from "../../agent/once-each.ts";
+import type { TableKeeper } from "../../agent/policy/table-keeper.ts";
+import type { KubeClient } from "../../kube/api.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { PolicyCompiler } from "../../policy/compile/compiler.ts";
+import { VERSION } from "../../version.ts";
+import { FormerSidecars, readSidecarInterfaces } from "./former-sidecars.ts";
+import { SidecarAnnotations } from "./sidecar-annotations.ts";
+import { type FeedFacts, SidecarFeed, type SidecarReleases } from "./sidecar-feed.ts";
+import type { SidecarVolumes } from "./sidecar-volumes.ts";
+import { annotateEndpoint, annotatePod } from "./write-annotation.ts";
+
+export interface SidecarMeans extends Pick<FollowedNetwork, "means" | "network" | "store" | "log"> {
+  readonly volumes: SidecarVolumes;
+  readonly compiler: PolicyCompiler;
+  readonly keeper: Pick<TableKeeper, "updateSidecars">;
+}
+
+export interface FedSidecars {
+  readonly facts: FeedFacts;
+  /** The kernel has what the compiler knows now. */
+  policyChanged(): void;
+  /** Resolves when the signal is aborted. Rejects if it cannot go on. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** How long the sidecars of a former agent may take to report again, from the first time that they can. */
+const AGAIN_MILLISECONDS = 2_000;
+
+export function feedSidecars(given: SidecarMeans): FedSidecars {
+  const { volumes, compiler, keeper, log, network, means } = given;
+  const { elapsed, wait } = means.clock;
+  const warn = (message: string) => log(message, "WARNING");
+  const endpoints = () => compiler.localEndpoints;
+  const hasPodUids = network.settings.kind === "orchestrator";
+  // By its name alone a pod cannot be distinguished from the one that it replaced while no agent was there.
+  const former = new FormerSidecars(readSidecarInterfaces(means.kernel), hasPodUids ? volumes.recovered : new Set());
+  const begun = Promise.withResolvers<void>();
+  let releases: SidecarReleases = new Map();
+  const reporting = () => former.with(new Set(releases.keys()), endpoints());
+  compiler.setSidecars(reporting());
+  const writer = annotationWriter(given);
+  const annotations = new SidecarAnnotations({
+    ...{ endpoints, elapsed, wait, report: onceEach(warn).report },
+    releases: () => releases,
+    write: writer.write,
+  });
+  const feed = new SidecarFeed({
+    ...{ volumes, endpoints, elapsed, wait, report: onceEach(warn).report },
+    ...{ version: VERSION, hasPodUids },
+    states: compiler.sidecarStates,
+    reporting(now) {
+      releases = now;
+      keeper.updateSidecars(reporting());
+      annotations.changed();
+    },
+  });
+  const forgetFormer = async (signal: AbortSignal) => {
+    await Promise.race([begun.promise, aborted(signal)]);
+    await wait(AGAIN_MILLISECONDS, signal);
+    if (signal.aborted) return;
+    former.forget();
+    keeper.updateSidecars(reporting());
+  };
+  return {
+    get facts() {
+      return feed.facts;
+    },
+    policyChanged() {
+      begun.resolve();
+      feed.policyChanged();
+      annotations.changed();
+    },
+    async run(signal) {
+      const ending = new AbortController();
+      const stop = AbortSignal.any([signal, ending.signal]);
+      const loops = [feed.run(stop), annotations.run(stop), forgetFormer(stop)];
+      try {
+        await Promise.all(loops);
+      } finally {
+        ending.abort();
+        await Promise.allSettled(loops);
+        await writer.close();
+      }
+    },
+  };
+}
+
+interface AnnotationWriter {
+  write(key: string, endpoint: WorkloadEndpoint, release: string | undefined): Promise<void>;
+  close(): Promise<void>;
+}
+
+function annotationWriter({ means, network, store, log }: SidecarMeans): AnnotationWriter {
+  const { settings } = network;
+  if (settings.kind !== "orchestrator") {
+    return { write: (key, _, release) => annotateEndpoint(store, key, release), close: async () => {} };
+  }
+  let client: KubeClient | undefined;
+  return {
+    async write(_, endpoint, release) {
+      client ??= await means.openKubeClient(settings.access, (message) => log(message, "WARNING"));
+      await annotatePod(client, endpoint, release);
+    },
+    async close() {
+      await client?.close();
+    },
+  };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

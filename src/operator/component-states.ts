@@ -1,0 +1,45 @@
+/** How each component is, from what the operator follows. Pure. */
+import { identity } from "../identity.ts";
+import type { IPPool } from "../model/ip-pool.ts";
+import { formatProblems, type Problem } from "../model/problem.ts";
+import type { EffectiveInstallation } from "../release/installation/effective-installation.ts";
+import type { LiveObject } from "../release/live-object.ts";
+import { AVAILABLE, type ComponentState, degraded, progressing } from "./conditions.ts";
+import { type FollowedSnapshot, type Namespaces, objectNamed, objectsOf } from "./followed-objects.ts";
+import { workloadState } from "./workload-state.ts";
+
+export interface WorkloadStates {
+  readonly node: ComponentState;
+  readonly controllers: ComponentState;
+}
+
+/** `latest` returns what is known of an object besides the snapshot. */
+export function workloadStates(
+  snapshot: FollowedSnapshot,
+  { components }: Namespaces,
+  latest: (object: LiveObject) => LiveObject,
+): WorkloadStates {
+  const surroundings = { pods: objectsOf(snapshot, "pods"), nodes: objectsOf(snapshot, "nodes") };
+  const stateOf = (row: "daemonsets" | "deployments", name: string) => {
+    const workload = objectNamed(snapshot, row, { namespace: components, name });
+    if (workload !== undefined) return workloadState(latest(workload), surroundings);
+    return progressing("ResourceNotReady", `${components}/${name} does not exist yet`);
+  };
+  return {
+    node: stateOf("daemonsets", identity.nodeAgent),
+    controllers: stateOf("deployments", identity.controllers),
+  };
+}
+
+/** `problems`: of pools that could not be written. */
+export function poolsState(
+  installation: EffectiveInstallation,
+  pools: readonly IPPool[],
+  problems: readonly Problem[],
+): ComponentState {
+  if (problems.length > 0) return degraded("InvalidConfigurationError", formatProblems(problems));
+  const isEnabled = pools.some(({ spec }) => !spec.disabled && spec.allowedUses.includes("Workload"));
+  if (isEnabled || installation.cni.ipam === "HostLocal") return AVAILABLE;
+  const remedy = `create an IPPool with "${identity.adminTool} create", or declare one in ipPools of the Installation`;
+  return degraded("ResourceNotReady", `no IP pool is enabled, so pods get no address; ${remedy}`);
+}

@@ -1,0 +1,152 @@
+/**
+ * From what there is to what the Installation asks for.
+ *
+ *   Installation + overlay + facts ── completeInstallation ──> complete and valid, or Degraded and nothing is rendered
+ *      -> defaults written back -> pools -> renderInstallation -> settings of the node agents -> applied in order
+ *      -> what is rendered no more is deleted -> states of the components
+ *
+ * If everything is as it should be, nothing is written.
+ */
+import { identity } from "../identity.ts";
+import { clusterObjects } from "../kube/objects.ts";
+import type { IPPool } from "../model/ip-pool.ts";
+import { formatProblems, type Problem } from "../model/problem.ts";
+import { CHOSEN_ANNOTATIONS } from "../model/recorded-annotations.ts";
+import { CHOSEN_ADDRESSES } from "../release/admission/address-policies.ts";
+import { enter, missingEntries } from "../release/admission/annotation-users.ts";
+import { completeInstallation } from "../release/installation/complete.ts";
+import type { EffectiveInstallation } from "../release/installation/effective-installation.ts";
+import { planPools } from "../release/installation/pools.ts";
+import type { KubeObject } from "../release/kube-object.ts";
+import type { LiveObject } from "../release/live-object.ts";
+import { objectPath } from "../release/object-kinds.ts";
+import { servedBy, servesPolicies } from "../release/older-servers.ts";
+import { renderInstallation } from "../release/workloads/installation.ts";
+import { VERSION } from "../version.ts";
+import { poolsState, workloadStates } from "./component-states.ts";
+import { AVAILABLE, degraded, progressing } from "./conditions.ts";
+import { copiedSecrets, etcdSecret } from "./copied-secrets.ts";
+import { datastoreOf, datastoreProblem, declaredIn } from "./declared.ts";
+import { clusterFacts, etcdFilesIn } from "./facts.ts";
+import { type FollowedSnapshot, labelledObjects, objectNamed } from "./followed-objects.ts";
+import { addFinalizer, prepareInstallation } from "./installation-writes.ts";
+import { manifestProblem } from "./manifest-install.ts";
+import { noLongerRendered, ownedBy } from "./owned-objects.ts";
+import type { Found, Pass, PassMeans } from "./pass.ts";
+import { configurationChanges, poolChanges, poolsAfter } from "./record-changes.ts";
+import type { Records } from "./records.ts";
+
+export async function install(means: PassMeans, { snapshot, installation }: Pass): Promise<Found> {
+  const { namespaces } = means;
+  const latest = (object: LiveObject) => means.applier.latest(object);
+  const finalized = await addFinalizer(means, installation);
+  const declared = declaredIn(snapshot, finalized);
+  const refuse = (message: string): Found => ({
+    installation: finalized,
+    components: {
+      installation: degraded("InvalidConfigurationError", message),
+      ...workloadStates(snapshot, namespaces, latest),
+    },
+  });
+  const byManifest = manifestProblem(snapshot, namespaces);
+  if (byManifest !== undefined) return refuse(byManifest);
+  const otherDatastore = datastoreProblem(declared);
+  if (otherDatastore !== undefined) return refuse(formatProblems([otherDatastore]));
+  const datastore = datastoreOf(declared);
+  const secret = etcdSecret(snapshot, namespaces, datastore);
+  const records = await means.records.read({ datastore, files: etcdFilesIn(secret) });
+  const existing = records.pools.map(({ resource }) => resource);
+  const facts = clusterFacts(snapshot, namespaces, { pools: existing, secret });
+  const completed = completeInstallation(declared, facts);
+  if (!completed.ok) return refuse(formatProblems(completed.problems));
+  const prepared = await prepareInstallation(means, finalized, completed.defaults);
+  const effective = completed.installation;
+  const { pools, problems, isWaiting } = await writePools(effective, records);
+  const rendered = renderInstallation(effective, { ...facts, pools });
+  const secrets = copiedSecrets(effective, snapshot, namespaces);
+  const served = servedBy(means.serverVersion(), rendered.objects);
+  const objects = inOrder(served, secrets).map((object) => ownedBy(prepared, object));
+  // Before the agents: a new one must not start with the settings of the former release.
+  const changes = configurationChanges(rendered.resources.nodeAgentConfiguration, records.configurations);
+  await records.commit(changes, "the settings of the node agents");
+  if (effective.admissionPolicies.chosenAddresses && servesPolicies(means.serverVersion()))
+    await enterAnnotationUsers(means, snapshot, effective);
+  await applyAll(means, { snapshot, installation: prepared }, objects);
+  const workloads = workloadStates(snapshot, namespaces, latest);
+  const runs = [workloads.node, workloads.controllers].every(({ available }) => available.status === "True");
+  return {
+    installation: prepared,
+    components: {
+      installation: AVAILABLE,
+      ...workloads,
+      ippools: isWaiting ? LOCKED : poolsState(effective, pools, problems),
+    },
+    status: {
+      computed: completed.computed,
+      mtu: effective.network.mtu,
+      variant: identity.title,
+      // While a new release is rolled out, the former one is what is installed.
+      ...(runs ? { [`${identity.product}Version`]: VERSION } : {}),
+    },
+  };
+}
+
+/** Before the policy counts for the first time: who chooses addresses today may go on. */
+async function enterAnnotationUsers(
+  { client, requireLeading, log }: PassMeans,
+  snapshot: FollowedSnapshot,
+  { network: { featureControl } }: EffectiveInstallation,
+): Promise<void> {
+  if (objectNamed(snapshot, "validatingadmissionpolicybindings", { name: CHOSEN_ADDRESSES }) !== undefined) return;
+  const objects = clusterObjects(client);
+  const entries = await missingEntries(
+    objects,
+    CHOSEN_ANNOTATIONS.filter((key) => featureControl[key]),
+  );
+  if (Object.keys(entries).length === 0) return;
+  requireLeading();
+  await enter(objects, entries);
+  const entered = Object.entries(entries).map(([key, namespaces]) => `${key}: ${namespaces.join(", ")}`);
+  log(`Permitted namespaces that choose addresses today: ${entered.join("; ")}`, "INFO");
+}
+
+interface WrittenPools {
+  /** All that there are now. */
+  readonly pools: readonly IPPool[];
+  readonly problems: readonly Problem[];
+  /** They have to be changed when the datastore is unlocked. */
+  readonly isWaiting: boolean;
+}
+
+const LOCKED = progressing("ResourceNotReady", "the datastore is locked; the IP pools are changed when it is unlocked");
+
+/** All of them, or none if there is a problem with one. */
+async function writePools({ network }: EffectiveInstallation, records: Records): Promise<WrittenPools> {
+  const existing = records.pools.map(({ resource }) => resource);
+  const { create, update, adopt, disable, problems } = planPools(network.ipPools, existing);
+  if (problems.length > 0) return { pools: existing, problems, isWaiting: false };
+  const changed = [...update, ...adopt, ...disable];
+  const changes = poolChanges({ create, update: changed }, records.pools);
+  if (records.isLocked && changes.length > 0) return { pools: existing, problems, isWaiting: true };
+  await records.commit(changes, "the IP pools");
+  return { pools: poolsAfter(existing, [...create, ...changed]), problems, isWaiting: false };
+}
+
+/** Secrets right before the pods that use them. */
+function inOrder(objects: readonly KubeObject[], secrets: readonly KubeObject[]): readonly KubeObject[] {
+  const first = objects.findIndex(({ kind }) => kind === "DaemonSet" || kind === "Deployment");
+  return first === -1 ? [...objects, ...secrets] : [...objects.slice(0, first), ...secrets, ...objects.slice(first)];
+}
+
+async function applyAll(means: PassMeans, { snapshot }: Pass, objects: readonly KubeObject[]): Promise<void> {
+  const labelled = labelledObjects(snapshot);
+  const live = new Map<string, LiveObject>(labelled.map((object) => [objectPath(object), object]));
+  for (const object of objects) {
+    await means.applier.apply(object, object.kind === "Secret" ? "not followed" : live.get(objectPath(object)));
+  }
+  const secrets = objects.filter(({ kind }) => kind === "Secret");
+  const former = await means.formerSecrets.find(secrets, means.namespaces);
+  for (const object of [...noLongerRendered(labelled, objects), ...former]) {
+    await means.applier.prune(object, "the Installation does not ask for it any more");
+  }
+}

@@ -1,0 +1,37 @@
+/** What one pass of the operator works with, and what it finds. */
+import type { KubeClient } from "../kube/api.ts";
+import type { LiveObject } from "../release/live-object.ts";
+import type { Applier } from "./apply.ts";
+import type { ComponentState } from "./conditions.ts";
+import type { FormerSecrets } from "./copied-secrets.ts";
+import type { EventMeans } from "./events.ts";
+import type { FollowedSnapshot, Namespaces } from "./followed-objects.ts";
+import type { RecordsFollower } from "./records.ts";
+
+export interface PassMeans {
+  readonly client: Pick<KubeClient, "request">;
+  readonly namespaces: Namespaces;
+  /** The release of the API server. */
+  readonly serverVersion: () => string;
+  readonly applier: Applier;
+  readonly formerSecrets: FormerSecrets;
+  readonly records: RecordsFollower;
+  /** Throws if this process may not write any more. */
+  readonly requireLeading: () => void;
+  readonly log: (message: string, level: "INFO" | "WARNING") => void;
+  readonly events: EventMeans;
+  readonly now: () => Date;
+}
+
+export interface Pass {
+  readonly snapshot: FollowedSnapshot;
+  readonly installation: LiveObject;
+}
+
+export interface Found {
+  /** As it is after the pass. */
+  readonly installation: LiveObject;
+  readonly components: Readonly<Record<string, ComponentState>>;
+  /** Of the Installation: what is known besides its conditions. */
+  readonly status?: Readonly<Record<string, unknown>>;
+}

@@ -1,0 +1,65 @@
+/** One pass of the operator: installs, changes or removes, and reports what it found. */
+
+import { PluginError } from "../errors.ts";
+import { DEFAULT_NAME } from "../model/installation/installation.ts";
+import { isBeingDeleted } from "../release/live-object.ts";
+import { workloadStates } from "./component-states.ts";
+import { conditionsOf, degraded, summaryOf } from "./conditions.ts";
+import { eventsOf, sendEvent } from "./events.ts";
+import { type FollowedSnapshot, objectNamed } from "./followed-objects.ts";
+import { install } from "./install.ts";
+import type { Found, Pass, PassMeans } from "./pass.ts";
+import { removeInstallation } from "./remove-installation.ts";
+import { StatusWriter } from "./statuses.ts";
+
+export class Reconciler {
+  private readonly statuses: StatusWriter;
+  private failuresInARow = 0;
+
+  constructor(private readonly means: PassMeans) {
+    this.statuses = new StatusWriter(means);
+  }
+
+  /** Throws if the pass has to be repeated soon; then the failure is in the status, unless it was the first. */
+  async reconcile(snapshot: FollowedSnapshot): Promise<void> {
+    const installation = objectNamed(snapshot, "installations", { name: DEFAULT_NAME });
+    if (installation === undefined) {
+      await this.means.records.close();
+      await this.statuses.removeComponents(snapshot);
+      return;
+    }
+    const pass = { snapshot, installation };
+    try {
+      const removeReports = () => this.statuses.removeComponents(snapshot);
+      const found = isBeingDeleted(installation)
+        ? await removeInstallation(this.means, pass, removeReports)
+        : await install(this.means, pass);
+      this.failuresInARow = 0;
+      if (found !== "gone") await this.report(pass, found);
+    } catch (failure) {
+      this.failuresInARow += 1;
+      // A lost race, or a permission that is not in force yet, is over at the next attempt.
+      if (this.failuresInARow > 1) await this.report(pass, this.failed(pass, failure)).catch(() => {});
+      throw failure;
+    }
+  }
+
+  private failed({ snapshot, installation }: Pass, failure: unknown): Found {
+    const message = failure instanceof Error ? failure.message : String(failure);
+    const isUnread = failure instanceof PluginError && failure.kind === "datastore-unavailable";
+    const state = degraded(isUnread ? "ResourceReadError" : "ResourceUpdateError", message);
+    const { namespaces, applier } = this.means;
+    const workloads = workloadStates(snapshot, namespaces, (object) => applier.latest(object));
+    return { installation, components: { installation: state, ...workloads } };
+  }
+
+  private async report({ snapshot }: Pass, { installation, components, status = {} }: Found): Promise<void> {
+    const { now, events } = this.means;
+    const moment = { generation: installation.metadata.generation ?? 0, now: now() };
+    await this.statuses.writeComponents(snapshot, components, moment);
+    const before = this.statuses.conditionsOf(installation);
+    const conditions = conditionsOf(summaryOf(components), before, moment, "Ready");
+    await this.statuses.writeInstallation(installation, status, conditions);
+    for (const event of eventsOf(before, conditions)) await sendEvent(events, installation, event);
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * Runs a desired table on a packet as the kernel would, instruction by instruction. For tests: what the compiler wrote
+ * is compared with the judge without a kernel.
+ */
+import type { DesiredTable } from "../../../src/policy/table/desired-table.ts";
+import type { HookPassage } from "./hook-passage.ts";
+import { type ConnectionState, type PacketMarks, unmarked } from "./packet-marks.ts";
+import { RuleRun } from "./rule-run.ts";
+
+export interface Passage extends HookPassage {
+  /** `new` if absent. */
+  readonly state?: ConnectionState;
+}
+
+export interface Interpreted {
+  readonly verdict: "accept" | "drop";
+  /** The comment of the rule that decided. */
+  readonly by?: string | undefined;
+}
+
+/** All chains of the hook in the order of their priorities: the first that drops decides. Changes the marks. */
+export function interpret(
+  table: DesiredTable,
+  passage: Passage,
+  marks: PacketMarks = unmarked(passage.state),
+): Interpreted {
+  const bases = [...table.chains.values()]
+    .filter(({ chain }) => chain.base?.hook === passage.hook)
+    .toSorted((left, right) => (left.chain.base?.priority ?? 0) - (right.chain.base?.priority ?? 0));
+  let by: string | undefined;
+  for (const { chain } of bases) {
+    const run = new RuleRun(table, passage, marks);
+    const verdict = run.chain(chain.name) ?? chain.base?.policy ?? "accept";
+    by = run.by;
+    if (verdict === "drop") return { verdict, by };
+  }
+  return { verdict: "accept", by };
+}
