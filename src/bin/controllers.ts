@@ -122,7 +122,7 @@ function usage(): string {
   const { controllers, title, adminTool } = identity;
   return `Usage: ${controllers} [-v | -h]
 
-The controllers of ${title}: keep the records of the cluster in its datastore true. Several may run: one of them writes.
+The controllers of ${title}: keep the datastore in sync with the cluster. Several may run: one of them writes.
 
 Environment:
   ENABLED_CONTROLLERS   policy, profile (or namespace, serviceaccount), workloadendpoint, node; takes precedence

@@ -84,7 +84,7 @@ async function uninstall(own: AgentProcess, { keepsFiles }: UninstallOptions): P
 
 /** The pod of a DaemonSet must not end. */
 async function stopped(): Promise<void> {
-  say("Done: waits until it is stopped");
+  say("Done; waiting for SIGTERM");
   await wait(LONGEST_MILLISECONDS, stopSignal());
 }
 

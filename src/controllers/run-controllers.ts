@@ -42,7 +42,7 @@ export class RunningControllers {
     const { controllers, idle } = chooseControllers(settings, means.isEtcd);
     if (idle.length > 0) {
       const reason = "with the Kubernetes API as the datastore, policies, profiles and pods are read directly";
-      means.log(`The controllers ${idle.join(", ")} have nothing to do: ${reason}`, "INFO");
+      means.log(`The controllers ${idle.join(", ")} are idle: ${reason}`, "INFO");
     }
     const { node } = settings.running.controllers;
     const followers = controllers.map(({ controller }) => controller.follows);

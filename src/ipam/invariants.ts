@@ -210,7 +210,7 @@ function affinityProblems({ blocks, affinities, now }: World): readonly Problem[
     const node = affineNode(block);
     if (node === undefined) {
       const rests = now === undefined ? block.released !== undefined : hasResting(block, now);
-      const message = `Block ${name} is empty and nobody's`;
+      const message = `Block ${name} is empty and has no affinity`;
       return isEmpty(block) && !rests
         ? [{ kind: "block-abandoned", severity: "unfinished", message, block: name }]
         : [];

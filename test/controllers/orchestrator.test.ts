@@ -126,7 +126,7 @@ async function runningAutoCreate(): Promise<string | undefined> {
 
 describe("the controllers on the orchestrator's API", () => {
   testServer("say once that there is nothing to copy", async () => {
-    await controllers.untilLogged("have nothing to do: with the Kubernetes API");
+    await controllers.untilLogged("are idle: with the Kubernetes API");
     await controllers.untilLogged("created the configuration");
   });
 

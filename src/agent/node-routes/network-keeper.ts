@@ -35,7 +35,7 @@ export interface Guarded extends Pick<RoutePlan, "senders" | "isPartial"> {
   readonly vxlanPorts: readonly number[];
 }
 
-/** Keeps packets of strangers out of the tunnels. */
+/** Drops tunnel packets that no node of the cluster sent. */
 export interface TunnelGuard {
   /** Compares with the kernel, and corrects. Without an open tunnel there is no guard. Of a partial plan nothing is removed. */
   apply(plan: Guarded): void;
@@ -199,7 +199,7 @@ export class NetworkKeeper {
       work();
       return true;
     } catch (failure) {
-      return `Cannot keep packets of strangers out of the tunnels: ${reasonOf(failure)}`;
+      return `Cannot install the tunnel source filter: ${reasonOf(failure)}`;
     }
   }
 
