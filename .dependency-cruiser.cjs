@@ -70,6 +70,9 @@ const SAME_LAYER = {
   upgrade: ["alp/upgrade"],
 };
 
+/** Others load them too late or not at all: a plugin lives for milliseconds, an agent for months. */
+const ADMIN_PACKAGES = "^node_modules/diff/";
+
 const pathOf = (module) => `^src/${module}(/|\\.ts$|\\.test\\.ts$)`;
 
 const rules = LAYERS.flatMap((layer, level) =>
@@ -131,6 +134,13 @@ module.exports = {
         pathNot:
           "^src/(chained/(portmap/(options|read-table|record-file|running-owners)|bandwidth/bandwidth)|plugin/(annotations|annotated-wishes))\\.ts$",
       },
+    },
+    {
+      name: "admin-packages-in-admin-only",
+      comment: "only the admin tool loads the packages that read YAML, compare texts and patch JSON",
+      severity: "error",
+      from: { path: "^src/bin/", pathNot: "^src/bin/(main|admin)\\.ts$" },
+      to: { path: ADMIN_PACKAGES, reachable: true },
     },
     {
       name: "admin-asks-bird",
