@@ -1,6 +1,6 @@
 /**
  * `make bare`: runs `make demo`, `make deb` and `make test` of a fresh clone on a bare Debian with a random host name
- * that was booted a few minutes ago, where dpkg installs and purges the package. Passes if they pass and nothing was skipped except tests that need Go, and the one that makes such a machine.
+ * that was booted a few minutes ago, where dpkg installs and purges the package. Passes if they pass and nothing was skipped that `make test` runs elsewhere.
  * However it ends, the machine and its directory are removed.
  */
 import { join } from "node:path";

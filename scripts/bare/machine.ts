@@ -22,10 +22,16 @@ import { acquireSettings, archivesIn, debianSources } from "./apt-settings.ts";
 const PACKAGES = ["git", "make", "nodejs", "npm"];
 
 /** Environment variables of the caller that are needed to reach the registries. */
-const CARRIED = /^(https?_proxy|no_proxy|all_proxy|npm_config_.*|pip_.*)$/i;
+const CARRIED =
+  /^(https?_proxy|no_proxy|all_proxy|npm_config_.*|pip_.*|go(proxy|noproxy|private|sumdb|nosumdb|insecure))$/i;
 
 /** Variables with the path of a file of certificates, and the name of its copy in the home directory of the machine. */
-const CERTIFICATES = { NODE_EXTRA_CA_CERTS: "npm-certificates.crt", PIP_CERT: "pip-certificates.crt" } as const;
+const CERTIFICATES = {
+  NODE_EXTRA_CA_CERTS: "npm-certificates.crt",
+  PIP_CERT: "pip-certificates.crt",
+  // Go's.
+  SSL_CERT_FILE: "certificates.crt",
+} as const;
 
 const codename = /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1] ?? "stable";
 

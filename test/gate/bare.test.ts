@@ -68,6 +68,8 @@ describe("acquireSettings()", () => {
 describe("outcomeOf()", () => {
   const NESTED = "skipped: test/d.test.ts: d > e (skipped: is on a bare machine already)";
   const GO = "skipped: test/a.test.ts: cnitool > adds (skipped: cnitool needs Go to be built)";
+  const SOAK = "skipped: test/e.test.ts: e > f (skipped: needs nft, only in `make soak`)";
+  const PEER = "skipped: test/g.test.ts: g > h (skipped: calico is not built: run `bun test/parts/build.ts calico`)";
   const STRACE = "skipped: test/b.test.ts: b > c (skipped: needs the program strace)";
 
   test("counts the skipped tests of each reason, and reads the last line", () => {
@@ -79,17 +81,17 @@ describe("outcomeOf()", () => {
       counts: "9 passed, 0 failed, 2 skipped",
       reasons: new Map([["cnitool needs Go to be built", 2]]),
     });
-    expect(needlessReasons(outcome)).toEqual([]);
   });
 
   test("has no counts if the tests did not finish", () => {
     expect(outcomeOf("make: *** [Makefile:26: test] Error 1\n").counts).toBeUndefined();
   });
 
-  test("reports a reason other than Go, and a missing reason", () => {
-    const outcome = outcomeOf([GO, NESTED, STRACE, "skipped: test/c.test.ts: c > silent"].join("\n"));
+  test("reports reasons that the machine itself gives, and a missing reason", () => {
+    const outcome = outcomeOf([NESTED, SOAK, PEER, GO, STRACE, "skipped: test/c.test.ts: c > silent"].join("\n"));
 
     expect(needlessReasons(outcome)).toEqual([
+      "cnitool needs Go to be built",
       "needs the program strace",
       "no reason given: test/c.test.ts: c > silent",
     ]);

@@ -8,9 +8,10 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
-import { goVersionProblem } from "./go-version.ts";
+import { isNewEnough } from "./go-version.ts";
 import { kernelProblem, unpackKernel } from "./kernel.ts";
-import { type GoPart, PARTS, type Part, type PartName } from "./table.ts";
+import { type GoPart, PARTS, type Part, type PartName, TOOLCHAIN } from "./table.ts";
+import { fetchToolchain, toolchainDirectory, toolchainProblem, versionText } from "./toolchain.ts";
 import { downloadWheel, wheelProblem } from "./wheel.ts";
 
 /** `path`: the program, or the directory of plugins if the part has several. */
@@ -19,7 +20,7 @@ export type Built = { readonly path: string } | { readonly missing: string };
 /** Go's build cache is useful for several parts of one module, but not kept forever. */
 const BUILD_CACHE_LIMIT_MEGABYTES = 2500;
 
-/** The part, built now if necessary. Without a Go that is new enough, pip, apt, or the registry: the reason why it is missing. */
+/** The part, built now if necessary. Without Go, pip, apt, or the registry: the reason why it is missing. */
 export async function part(name: PartName): Promise<Built> {
   const built = partIfBuilt(name);
   if ("path" in built || machineProblem(name) !== undefined) return built;
@@ -42,14 +43,14 @@ export function partIfBuilt(name: PartName): Built {
 function machineProblem(name: PartName): string | undefined {
   const row: Part = PARTS[name];
   if ("distribution" in row) return wheelProblem(name, row);
-  return "package" in row ? kernelProblem(name, row) : goProblem(name, row);
+  if ("package" in row) return kernelProblem(name, row);
+  const problem = buildsWithInstalledGo(row) ? undefined : toolchainProblem(cacheRoot(), TOOLCHAIN);
+  return problem === undefined ? undefined : `${name} ${problem}`;
 }
 
-function goProblem(name: PartName, row: GoPart): string | undefined {
+function buildsWithInstalledGo(row: GoPart): boolean {
   const module = moduleDirectory(row);
-  const version = Bun.which("go") === null ? undefined : goVersion(module);
-  const problem = goVersionProblem(readFileSync(join(module, "go.mod"), "utf8"), version);
-  return problem === undefined ? undefined : `${name} ${problem}`;
+  return Bun.which("go") !== null && isNewEnough(installedGo(module), readFileSync(join(module, "go.mod"), "utf8"));
 }
 
 /** Where parts are kept: outside the repository, for every clone of it. */
@@ -65,7 +66,8 @@ function keyOf(row: Part): string {
   const hash = new Bun.CryptoHasher("sha256");
   if ("module" in row) hashModule(hash, moduleDirectory(row));
   hash.update(JSON.stringify(row));
-  if ("module" in row) hash.update(goVersion(moduleDirectory(row)));
+  if ("module" in row)
+    hash.update(buildsWithInstalledGo(row) ? installedGo(moduleDirectory(row)) : versionText(TOOLCHAIN));
   return hash.digest("hex").slice(0, 16);
 }
 
@@ -80,8 +82,8 @@ function moduleDirectory(row: GoPart): string {
 
 const goVersions = new Map<string, string>();
 
-/** The Go that builds a module: unless told otherwise, Go fetches the one that the module asks for. */
-function goVersion(module: string): string {
+/** What `go version` prints in a module: unless told otherwise, Go 1.21 and later fetch the one that the module asks for. */
+function installedGo(module: string): string {
   const known = goVersions.get(module);
   if (known !== undefined) return known;
   const version = Bun.spawnSync(["go", "version"], { cwd: module }).stdout.toString();
@@ -98,6 +100,10 @@ function build(row: Part, directory: string): Promise<string | undefined> {
 
 /** Builds in a directory beside the final one and renames it: an existing part is complete. */
 async function buildGo(row: GoPart, directory: string): Promise<string | undefined> {
+  const isInstalled = buildsWithInstalledGo(row);
+  const problem = isInstalled ? undefined : await fetchToolchain(cacheRoot(), TOOLCHAIN);
+  if (problem !== undefined) return problem;
+
   const script = `
     [ -d "$final" ] && exit 0
     rm -rf "$final".new && mkdir "$final".new
@@ -108,6 +114,7 @@ async function buildGo(row: GoPart, directory: string): Promise<string | undefin
     cwd: moduleDirectory(row),
     env: {
       ...process.env,
+      ...(isInstalled ? {} : fetchedGo()),
       final: directory,
       links: Object.entries(row.links ?? {})
         .map((link) => link.join("="))
@@ -127,6 +134,12 @@ async function buildGo(row: GoPart, directory: string): Promise<string | undefin
 
   dropBuildCache();
   return undefined;
+}
+
+/** The environment in which `go` is the fetched one. */
+function fetchedGo(): Readonly<Record<string, string>> {
+  const root = toolchainDirectory(cacheRoot(), TOOLCHAIN);
+  return { PATH: `${root}/bin:${process.env["PATH"] ?? ""}`, GOROOT: root, GOTOOLCHAIN: "local" };
 }
 
 function dropBuildCache(): void {

@@ -1,15 +1,13 @@
 /** Whether a Go can build a module. Pure. */
 
-/**
- * The reason why not, or undefined if it can.
- * `version`: what `go version` prints; undefined if there is no Go.
- */
-export function goVersionProblem(goMod: string, version: string | undefined): string | undefined {
-  const needed = /^go (\S+)$/m.exec(goMod)?.[1] ?? "0";
-  if (version === undefined) return `needs Go ${needed} or newer to be built`;
-  const found = /\bgo(\d+(?:\.\d+)*)/.exec(version)?.[1] ?? "0";
-  if (Bun.semver.order(fullVersion(found), fullVersion(needed)) >= 0) return undefined;
-  return `needs Go ${needed} or newer to be built, and Go ${found} is installed`;
+/** `installed`: what `go version` prints. */
+export function isNewEnough(installed: string, goMod: string): boolean {
+  const found = /\bgo(\d+(?:\.\d+)*)/.exec(installed)?.[1] ?? "0";
+  return Bun.semver.order(fullVersion(found), fullVersion(neededGo(goMod))) >= 0;
+}
+
+function neededGo(goMod: string): string {
+  return /^go (\S+)$/m.exec(goMod)?.[1] ?? "0";
 }
 
 function fullVersion(version: string): string {

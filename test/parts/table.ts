@@ -41,6 +41,25 @@ export interface KernelPart {
   readonly program?: undefined;
 }
 
+/** A release of Go, as the module proxy has it. */
+export interface Toolchain {
+  readonly version: string;
+  /** Of the module's content, by Go's name of the architecture, as `go.sum` has them. */
+  readonly sums: { readonly amd64: string; readonly arm64: string };
+  /** Of its go.mod, the same for every release. */
+  readonly goModSum: string;
+}
+
+/** Builds the parts where the installed Go is too old, or Debian's. */
+export const TOOLCHAIN: Toolchain = {
+  version: "1.26.8",
+  sums: {
+    amd64: "h1:ZOmGe1OnfREDMIdb1Qi4G9JSuDPBLGExZMQ4nis1RXM=",
+    arm64: "h1:sYL/O6MqS68ML0kjsQ36WoYIpJqkw60TxizWUYUKQMc=",
+  },
+  goModSum: "h1:8wlg68NqwW7eMnI1aABk/C2pDYXj8mrMY4TyRfiLeS0=",
+};
+
 const CALICO = "github.com/projectcalico/calico";
 const PLUGINS = "github.com/containernetworking/plugins";
 const KUBERNETES = "k8s.io/kubernetes";

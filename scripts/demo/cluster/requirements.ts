@@ -5,7 +5,7 @@ import type { Program } from "../../programs/table.ts";
 import { missingOnHost } from "../requirements.ts";
 
 const PROGRAMS: readonly Program[] = [
-  ...(["ip", "nft", "busybox", "containerd", "ctr", "runc", "openssl", "curl", "kill", "setpriv"] as const),
+  ...(["ip", "nft", "busybox", "containerd", "ctr", "runc", "openssl", "curl", "kill", "setpriv", "go"] as const),
 ];
 
 /** Messages for the user; empty if the demo can start. */
