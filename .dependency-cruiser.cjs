@@ -22,11 +22,12 @@ const LAYERS = [
     "timers",
     "limited-connections",
   ],
-  ["ip", "selector"],
+  ["ip", "selector", "http"],
   ["model", "cni", "config"],
   ["linux", "kube", "log", "health", "grpc"],
   ["datastore"],
-  ["ipam", "policy", "firewall", "routing", "alp/protocol", "alp/judge", "alp/state", "alp/mesh"],
+  ["ipam", "policy", "firewall", "routing"],
+  ["alp/protocol", "alp/judge", "alp/state", "alp/mesh"],
   ["plugin", "chained"],
   ["upkeep", "release"],
   [
@@ -53,9 +54,7 @@ const SAME_LAYER = {
   config: ["model", "cni"],
   "alp/judge": ["alp/protocol"],
   "alp/protocol": ["alp/judge"],
-  // What a sidecar is sent is compiled from the same index of labels as the rules of the kernel.
-  policy: ["alp/judge", "alp/protocol", "alp/state"],
-  "alp/state": ["alp/judge", "alp/protocol", "policy"],
+  "alp/state": ["alp/judge", "alp/protocol"],
   // The command and the step of the slice use the frames of their programs, which register each in one place.
   agent: ["alp/feed", "alp/earlier-sidecars", "alp/volume"],
   "alp/feed": ["agent", "alp/earlier-sidecars"],

@@ -4,8 +4,7 @@
  * Decision: docs/decisions/requests-decided-in-the-sidecar.md.
  */
 
-import type { IncomingRequest } from "../src/alp/judge/http-request.ts";
-import { RequestJudge } from "../src/alp/judge/request-judge.ts";
+import { type IncomingRequest, RequestJudge } from "../src/alp/judge/request-judge.ts";
 import { decodeFromAgent } from "../src/alp/protocol/decode-from-agent.ts";
 import type { SidecarPeer, SidecarRule, SidecarSet, SidecarUpdate } from "../src/alp/protocol/sidecar-state.ts";
 import { parseAddress } from "../src/ip/address.ts";

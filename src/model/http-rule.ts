@@ -1,6 +1,6 @@
 /** The `http` of a rule: which HTTP requests match. A sidecar beside the workload compares them. */
 import * as v from "valibot";
-import { normalPathOfRule } from "./normal-path.ts";
+import { normalPathOfRule } from "../http/normal-path.ts";
 
 /** A token of HTTP; `*` is one too, and matches every method. */
 export const METHOD_PATTERN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;

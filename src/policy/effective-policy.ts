@@ -1,6 +1,6 @@
 /** Rules as users write them -> rules with everything resolved. Pure. */
 
-import type { HttpMatch, HttpPath } from "../alp/protocol/sidecar-state.ts";
+import type { HttpMatch, HttpPath } from "../http/http-match.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import { parsePrefixOrAddress } from "../ip/prefix.ts";
 import { type EntityRule, type PolicyRule, unknownCriterion } from "../model/policy-rule.ts";

@@ -3,7 +3,7 @@
  * namespace and the service account, a peer refers to sets of addresses. What the renderer turns into instructions.
  */
 
-import type { HttpMatch } from "../alp/protocol/sidecar-state.ts";
+import type { HttpMatch } from "../http/http-match.ts";
 import type { Family } from "../ip/address.ts";
 import type { Prefix } from "../ip/prefix.ts";
 

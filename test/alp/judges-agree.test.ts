@@ -7,6 +7,7 @@ import fc from "fast-check";
 import type { RequestDecision } from "../../src/alp/judge/request-decision.ts";
 import { RequestJudge } from "../../src/alp/judge/request-judge.ts";
 import { decodeFromAgent } from "../../src/alp/protocol/decode-from-agent.ts";
+import { SidecarStates } from "../../src/alp/state/sidecar-states.ts";
 import { differenceOf, type SentState } from "../../src/alp/state/state-difference.ts";
 import { ENDPOINT } from "../../src/model/kinds.ts";
 import type { WorkloadEndpoint } from "../../src/model/workload-endpoint.ts";
@@ -42,6 +43,7 @@ test("the sidecar and the slow judge decide the same, after any history of updat
       fc.array(fc.record({ policies: fc.constantFrom(0, 0, 1), reconnects: fc.boolean() }), STEPS),
       (history, trustDomain, questions, policies, steps) => {
         const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
+        const states = new SidecarStates(compiler);
         const sidecars = new Map<string, FedJudge>();
         let before: PolicyResources = NO_RESOURCES;
         for (const [index, resources] of history.entries()) {
@@ -54,7 +56,7 @@ test("the sidecar and the slow judge decide the same, after any history of updat
           for (const endpoint of localEndpoints(cluster)) {
             const key = keyOf(endpoint);
             const known = step?.reconnects === true ? undefined : sidecars.get(key);
-            const sidecar = known ?? new FedJudge(compiler, key, trustDomain);
+            const sidecar = known ?? new FedJudge(states, key, trustDomain);
             sidecars.set(key, sidecar);
             sidecar.feed();
             for (const question of questions) {
@@ -85,7 +87,7 @@ class FedJudge {
   private sent: SentState | undefined;
 
   constructor(
-    private readonly compiler: PolicyCompiler,
+    private readonly states: SidecarStates,
     private readonly key: string,
     trustDomain: string,
   ) {
@@ -93,7 +95,7 @@ class FedJudge {
   }
 
   feed(): void {
-    const state = this.compiler.sidecarStates.stateOf(this.key);
+    const state = this.states.stateOf(this.key);
     if (state === undefined) throw new Error(`no state of ${this.key}`);
     const difference = differenceOf(this.sent, state);
     if (difference === undefined) return;

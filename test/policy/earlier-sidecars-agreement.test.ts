@@ -11,8 +11,8 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { PodSocket } from "../../src/alp/feed/pod-socket.ts";
 import type { FedConnection } from "../../src/alp/feed/sidecar-connection.ts";
-import type { IncomingRequest } from "../../src/alp/judge/http-request.ts";
-import type { SidecarState } from "../../src/alp/state/sidecar-states.ts";
+import type { IncomingRequest } from "../../src/alp/judge/request-judge.ts";
+import { type SidecarState, SidecarStates } from "../../src/alp/state/sidecar-states.ts";
 import { encodeMessage } from "../../src/grpc/message-frames.ts";
 import { formatAddress } from "../../src/ip/address.ts";
 import { ENDPOINT } from "../../src/model/kinds.ts";
@@ -47,13 +47,14 @@ test("a sidecar of an earlier release and the slow judge decide the same, after 
       fc.tuple(requestPolicies, requestPolicies),
       async (history, questions, policies) => {
         const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
+        const states = new SidecarStates(compiler);
         let before: PolicyResources = NO_RESOURCES;
         for (const [index, resources] of history.entries()) {
           const cluster = withPolicies(resources, policies[index % 2]);
           compiler.update(changesBetween(before, cluster));
           before = cluster;
           for (const endpoint of cluster.endpoints.filter(({ spec }) => spec.node === LOCAL_NODE)) {
-            const state = compiler.sidecarStates.stateOf(keyOf(endpoint));
+            const state = states.stateOf(keyOf(endpoint));
             if (state === undefined) throw new Error(`no state of ${keyOf(endpoint)}`);
             await site.feed(state);
             const asked = questions

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { IncomingRequest } from "../../src/alp/judge/http-request.ts";
+import type { IncomingRequest } from "../../src/alp/judge/request-judge.ts";
 import { identity } from "../../src/identity.ts";
 import { type Address, parseAddress } from "../../src/ip/address.ts";
 import { networkPolicy } from "../../src/model/network-policy.ts";

@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type FeedMeans, SidecarFeed } from "../../src/alp/feed/sidecar-feed.ts";
 import type { SidecarVolume, SidecarVolumes } from "../../src/alp/feed/sidecar-volumes.ts";
+import { SidecarStates } from "../../src/alp/state/sidecar-states.ts";
 import { SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
 import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
 import type { PolicyResources } from "../../src/policy/judge/resources.ts";
@@ -54,7 +55,7 @@ export class FedPods {
       volumes: this.volumes,
       version: "2.0.0",
       endpoints: () => this.compiler.localEndpoints,
-      states: this.compiler.sidecarStates,
+      states: new SidecarStates(this.compiler),
       hasPodUids: false,
       reporting: (sidecars) =>
         this.reported.push(Object.fromEntries(Array.from(sidecars, ([key, version]) => [podIn(key), version]))),

@@ -1,6 +1,6 @@
 /** What a sidecar must decide about a request to its pod: the second, slow evaluator. Pure. */
 
-import type { IncomingRequest } from "../../src/alp/judge/http-request.ts";
+import type { IncomingRequest } from "../../src/alp/judge/request-judge.ts";
 import { type Address, parseAddress, unmapAddress } from "../../src/ip/address.ts";
 import { parseInterfaceAddress } from "../../src/ip/prefix.ts";
 import { TCP } from "../../src/model/protocols.ts";

@@ -3,7 +3,7 @@
  * that they meet often, and paths and principals that hope to be misread.
  */
 import fc from "fast-check";
-import type { IncomingRequest } from "../../src/alp/judge/http-request.ts";
+import type { IncomingRequest } from "../../src/alp/judge/request-judge.ts";
 import { identity } from "../../src/identity.ts";
 import { type Address, type Family, parseAddress } from "../../src/ip/address.ts";
 import { type GlobalNetworkPolicy, globalNetworkPolicy } from "../../src/model/global-network-policy.ts";

@@ -1,6 +1,7 @@
 /** The packet that the options of `policy explain` describe. Pure. */
+
+import { normalPath } from "../../http/normal-path.ts";
 import type { Address, Family } from "../../ip/address.ts";
-import { normalPath } from "../../model/normal-path.ts";
 import { PROTOCOL_NAMES, protocolNumber, TCP } from "../../model/protocols.ts";
 import { DEFAULT_TRUST_DOMAIN } from "../../policy/judge/http-criteria.ts";
 import type { Packet, PacketRequest } from "../../policy/judge/packet.ts";

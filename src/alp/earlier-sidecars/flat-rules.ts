@@ -9,11 +9,11 @@
  * Lists of networks are never combined, only repeated: the combination of two rules has both lists, as sets. What all of this
  * costs is limited, because it is done in the thread of the agent.
  */
+import type { HttpMatch } from "../../http/http-match.ts";
 import { mergedRanges } from "../../ip/merged-ranges.ts";
 import { type Prefix, parsePrefix } from "../../ip/prefix.ts";
 import type { AddressRange } from "../../ip/range.ts";
 import type {
-  HttpMatch,
   SidecarEvaluation,
   SidecarPeer,
   SidecarPolicy,

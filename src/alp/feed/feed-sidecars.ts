@@ -10,6 +10,7 @@ import type { KubeClient } from "../../kube/api.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { PolicyCompiler } from "../../policy/compile/compiler.ts";
 import { VERSION } from "../../version.ts";
+import { SidecarStates } from "../state/sidecar-states.ts";
 import { FormerSidecars, readSidecarInterfaces } from "./former-sidecars.ts";
 import { SidecarAnnotations } from "./sidecar-annotations.ts";
 import { type FeedFacts, SidecarFeed, type SidecarReleases } from "./sidecar-feed.ts";
@@ -54,7 +55,7 @@ export function feedSidecars(given: SidecarMeans): FedSidecars {
   const feed = new SidecarFeed({
     ...{ volumes, endpoints, elapsed, wait, report: onceEach(warn).report },
     ...{ version: VERSION, hasPodUids },
-    states: compiler.sidecarStates,
+    states: new SidecarStates(compiler),
     reporting(now) {
       releases = now;
       keeper.updateSidecars(reporting());

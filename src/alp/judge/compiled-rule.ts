@@ -1,7 +1,8 @@
 /** A rule as the sidecar compares it with requests: its texts are parsed once, when the node agent sends it. Pure. */
+import type { HttpMatch } from "../../http/http-match.ts";
 import { type Prefix, parsePrefixOrAddress } from "../../ip/prefix.ts";
 import { malformedValue } from "../protocol/malformed-message.ts";
-import type { HttpMatch, SidecarPeer, SidecarPolicy, SidecarPorts, SidecarRule } from "../protocol/sidecar-state.ts";
+import type { SidecarPeer, SidecarPolicy, SidecarPorts, SidecarRule } from "../protocol/sidecar-state.ts";
 import { type AddressRanges, rangesOf } from "./address-ranges.ts";
 import { decisionOfProfileRule, decisionOfRule, type RequestDecision } from "./request-decision.ts";
 

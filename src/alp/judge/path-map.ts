@@ -2,7 +2,7 @@
  * A map by the paths of rules that also finds every one that the path of a request matches. There is one table for each
  * length of a prefix, so that a look-up takes as many steps as there are different lengths, however many paths there are.
  */
-import type { HttpPath } from "../protocol/sidecar-state.ts";
+import type { HttpPath } from "../../http/http-match.ts";
 
 export class PathMap<Value> {
   private readonly exact = new Map<string, Value>();

@@ -1,6 +1,7 @@
 /** What the rules ask about a request, looked up once for all rules. */
+
+import type { NormalRequest } from "../../http/http-match.ts";
 import type { Address } from "../../ip/address.ts";
-import type { NormalRequest } from "./http-match.ts";
 import type { SetNames } from "./set-memberships.ts";
 
 export interface RequestFacts {

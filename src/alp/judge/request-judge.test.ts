@@ -2,8 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { parseAddress } from "../../ip/address.ts";
 import { MalformedMessage } from "../protocol/malformed-message.ts";
 import type { SidecarRule, SidecarSet, SidecarTier, SidecarUpdate } from "../protocol/sidecar-state.ts";
-import type { IncomingRequest } from "./http-request.ts";
-import { RequestJudge } from "./request-judge.ts";
+import { type IncomingRequest, RequestJudge } from "./request-judge.ts";
 
 const ANY = { source: {}, destination: {} };
 const ALLOW: SidecarRule = { index: 0, action: "Allow", ...ANY };

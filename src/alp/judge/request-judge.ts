@@ -4,16 +4,26 @@
  *
  * The time of a decision hardly depends on the number of rules (rule-index.ts), and nothing is remembered of a request.
  */
+
+import { type HttpAttributes, normalRequest } from "../../http/http-match.ts";
 import { type Address, unmapAddress } from "../../ip/address.ts";
 import { MalformedMessage } from "../protocol/malformed-message.ts";
 import type { SidecarUpdate } from "../protocol/sidecar-state.ts";
-import { normalRequest } from "./http-match.ts";
-import type { IncomingRequest } from "./http-request.ts";
 import { firstState, type JudgeState, nextState } from "./judge-state.ts";
 import { parsePrincipal } from "./principal.ts";
 import { NO_OWN_ADDRESS, NO_PROFILE, NOT_SYNCHRONISED, type RequestDecision } from "./request-decision.ts";
 import type { RequestFacts } from "./request-facts.ts";
 import { NO_SETS, type SetNames } from "./set-memberships.ts";
+
+/** As the mesh's proxy describes it; a connection that is not HTTP has no `http`. */
+export interface IncomingRequest {
+  readonly source: Address;
+  readonly sourcePort?: number;
+  /** What the certificate of the client says: `spiffe://TRUST_DOMAIN/ns/NAMESPACE/sa/ACCOUNT`. Absent: no certificate. */
+  readonly principal?: string;
+  readonly destinationPort: number;
+  readonly http?: HttpAttributes;
+}
 
 export class RequestJudge {
   private state: JudgeState | undefined;

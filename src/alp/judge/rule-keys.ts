@@ -1,6 +1,7 @@
 /** What a rule can be filed under, so that a request finds it by its own path, address or sets. Pure. */
+
+import type { HttpPath } from "../../http/http-match.ts";
 import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
-import type { HttpPath } from "../protocol/sidecar-state.ts";
 import type { CompiledRule } from "./compiled-rule.ts";
 
 export type RuleKey =

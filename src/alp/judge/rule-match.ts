@@ -1,9 +1,9 @@
 /** Does a rule match a request? All its criteria must. Pure. */
 
+import { matchesHttp } from "../../http/http-match.ts";
 import type { SidecarPorts } from "../protocol/sidecar-state.ts";
 import { isWithin } from "./address-ranges.ts";
 import type { CompiledPeer, CompiledRule } from "./compiled-rule.ts";
-import { matchesHttp } from "./http-match.ts";
 import type { PeerFacts, RequestFacts } from "./request-facts.ts";
 
 export function matchesRule(rule: CompiledRule, request: RequestFacts): boolean {

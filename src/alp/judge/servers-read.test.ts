@@ -5,8 +5,7 @@
 import { expect, test } from "bun:test";
 import { posix } from "node:path";
 import fc from "fast-check";
-import type { HttpPath } from "../protocol/sidecar-state.ts";
-import { matchesHttp, normalRequest } from "./http-match.ts";
+import { type HttpPath, matchesHttp, normalRequest } from "../../http/http-match.ts";
 
 type Server = (path: string) => string | undefined;
 

@@ -2,6 +2,7 @@
  * What a sidecar must know to decide the requests to its pod, as the node agent sends it: plain JSON, version 1 of the
  * protocol. Everything that depends on labels is resolved: rules refer to sets of addresses or identities.
  */
+import type { HttpMatch } from "../../http/http-match.ts";
 
 /** In the order of evaluation; all else of the state is referred to from here. */
 export interface SidecarEvaluation {
@@ -34,15 +35,6 @@ export interface SidecarRule {
   /** Present: matches only HTTP requests. */
   readonly http?: HttpMatch;
 }
-
-export interface HttpMatch {
-  /** Absent or empty: every method; so does `*`. */
-  readonly methods?: readonly string[];
-  /** Absent or empty: every path. */
-  readonly paths?: readonly HttpPath[];
-}
-
-export type HttpPath = { readonly exact: string } | { readonly prefix: string };
 
 export interface SidecarPeer {
   /** In at least one of them; an empty list matches nothing. */

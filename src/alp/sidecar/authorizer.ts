@@ -4,8 +4,8 @@
 
 import type { GrpcHandlers } from "../../grpc/server.ts";
 import { formatAddress } from "../../ip/address.ts";
-import type { IncomingRequest } from "../judge/http-request.ts";
 import type { RequestDecision } from "../judge/request-decision.ts";
+import type { IncomingRequest } from "../judge/request-judge.ts";
 import { decodeCheckRequest } from "./check-request.ts";
 import { ALLOWED, DENIED } from "./check-response.ts";
 import type { DecisionCounters } from "./decision-counters.ts";

@@ -9,10 +9,12 @@
  *
  * Other fields, the headers of the request among them, are skipped. A connection that is not HTTP has no `request`.
  */
+
 import { FieldReader } from "../../grpc/field-reader.ts";
+import type { HttpAttributes } from "../../http/http-match.ts";
 import { type Address, parseAddress } from "../../ip/address.ts";
 import { quoted } from "../../quote.ts";
-import type { HttpAttributes, IncomingRequest } from "../judge/http-request.ts";
+import type { IncomingRequest } from "../judge/request-judge.ts";
 
 const UDP = 1;
 

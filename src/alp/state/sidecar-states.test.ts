@@ -10,7 +10,7 @@ import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-en
 import { PolicyCompiler } from "../../policy/compile/compiler.ts";
 import type { PolicyResources } from "../../policy/judge/resources.ts";
 import type { SidecarRule } from "../protocol/sidecar-state.ts";
-import type { SidecarState } from "./sidecar-states.ts";
+import { type SidecarState, SidecarStates } from "./sidecar-states.ts";
 
 const SERVER = "here-k8s-server-eth0";
 const KEY = ENDPOINT.key({ name: SERVER, namespace: "shop" });
@@ -142,27 +142,27 @@ describe("SidecarStates", () => {
   test("identities follow the profiles of service accounts and namespaces", () => {
     const ingress = [{ action: "Allow", source: { serviceAccounts: { selector: "role == 'admin'" } } }];
     const resources = withPod({ globalNetworkPolicies: [globalPolicy("policy", { tier: "default", ingress })] });
-    const compiler = compilerOf(resources);
+    const { compiler, states } = compilerOf(resources);
     const identities = () => {
-      const state = compiler.sidecarStates.stateOf(KEY);
+      const state = states.stateOf(KEY);
       return Array.from(state?.sets.keys() ?? [], (name) => membersOf(state, name)).at(-1);
     };
     expect(identities()).toEqual(["shop/admin"]);
     const more = { ...resources, profiles: [...resources.profiles, account("shop", "second.one", { role: "admin" })] };
     compiler.update(changesBetween(resources, more));
     expect(identities()).toEqual(["shop/admin", "shop/second.one"]);
-    compiler.sidecarStates.forget(KEY);
+    states.forget(KEY);
     compiler.update(changesBetween(more, resources));
     expect(identities()).toEqual(["shop/admin"]);
   });
 
   test("a policy that cannot be carried out denies everything, as in the kernel", () => {
     const ingress = [{ action: "Allow", destination: { services: { name: "dns", namespace: "shop" } } }];
-    const compiler = compilerOf(
+    const { states } = compilerOf(
       withPod({ globalNetworkPolicies: [globalPolicy("policy", { tier: "default", ingress })] }),
       { hasServices: false },
     );
-    const state = compiler.sidecarStates.stateOf(KEY);
+    const state = states.stateOf(KEY);
     expect([...(state?.policies.values() ?? [])]).toEqual([
       { title: "policy", rules: [{ index: 0, action: "Deny", source: {}, destination: {} }] },
     ]);
@@ -175,15 +175,15 @@ describe("SidecarStates", () => {
   });
 
   test("an endpoint of another node has no state", () => {
-    const compiler = compilerOf(withPod({}));
+    const { states } = compilerOf(withPod({}));
     const other = ENDPOINT.key({ name: "there-k8s-client-eth0", namespace: "shop" });
-    expect(compiler.sidecarStates.stateOf(other)).toBeUndefined();
+    expect(states.stateOf(other)).toBeUndefined();
   });
 
   test("the state is another object only after a change of what is evaluated", () => {
     const resources = withPod({ globalNetworkPolicies: [globalPolicy("policy", { tier: "default", ingress: [] })] });
-    const compiler = compilerOf(resources);
-    const before = compiler.sidecarStates.stateOf(KEY);
+    const { compiler, states } = compilerOf(resources);
+    const before = states.stateOf(KEY);
     const client = pod({
       name: "there-k8s-more-eth0",
       node: "there",
@@ -193,10 +193,10 @@ describe("SidecarStates", () => {
     });
     const more = { ...resources, endpoints: [...resources.endpoints, client] };
     compiler.update(changesBetween(resources, more));
-    expect(compiler.sidecarStates.stateOf(KEY)).toBe(before as SidecarState);
+    expect(states.stateOf(KEY)).toBe(before as SidecarState);
     const edited = [globalPolicy("policy", { tier: "default", ingress: [{ action: "Deny" }] })];
     compiler.update(changesBetween(more, { ...more, globalNetworkPolicies: edited }));
-    expect(compiler.sidecarStates.stateOf(KEY)).not.toBe(before as SidecarState);
+    expect(states.stateOf(KEY)).not.toBe(before as SidecarState);
   });
 });
 
@@ -210,15 +210,16 @@ function membersOf(state: SidecarState | undefined, name: string | undefined): r
 }
 
 function stateOf(resources: Partial<PolicyResources>): SidecarState {
-  const state = compilerOf(withPod(resources)).sidecarStates.stateOf(KEY);
+  const state = compilerOf(withPod(resources)).states.stateOf(KEY);
   if (state === undefined) throw new Error("no state");
   return state;
 }
 
-function compilerOf(resources: PolicyResources, { hasServices = true } = {}): PolicyCompiler {
+function compilerOf(resources: PolicyResources, { hasServices = true } = {}) {
   const compiler = new PolicyCompiler({ node: "here", hasServices });
+  const states = new SidecarStates(compiler);
   compiler.update(changesBetween(NO_RESOURCES, resources));
-  return compiler;
+  return { compiler, states };
 }
 
 function withPod(resources: Partial<PolicyResources>): PolicyResources {

@@ -5,14 +5,13 @@
  * No effects. Only endpoints that somebody asks for cost anything.
  */
 import { formatAddress } from "../../ip/address.ts";
+import type { CompiledParts, CompilerFollower, PolicyCompiler } from "../../policy/compile/compiler.ts";
 import { workloadEntity } from "../../policy/compile/entity.ts";
-import type { MemberSets } from "../../policy/compile/member-sets.ts";
 import type { SetHistory } from "../../policy/compile/set-history.ts";
-import type { WorkloadEndpoints } from "../../policy/compile/workload-endpoints.ts";
 import type { SelectorText } from "../../policy/effective-selector.ts";
 import type { AnyReference } from "../../policy/table/names.ts";
 import type { SidecarEvaluation, SidecarPolicy } from "../protocol/sidecar-state.ts";
-import type { IdentitySets } from "./identity-sets.ts";
+import { IdentitySets } from "./identity-sets.ts";
 import { type RulesForSidecar, rulesForSidecar } from "./sidecar-rule.ts";
 
 /** The members of its sets change; all else does not. */
@@ -25,12 +24,6 @@ export interface SidecarState {
   readonly sets: ReadonlyMap<string, SetHistory>;
 }
 
-export interface StateSources {
-  readonly workloads: WorkloadEndpoints;
-  readonly sets: MemberSets;
-  readonly identities: IdentitySets;
-}
-
 interface KnownState {
   readonly version: number;
   readonly state: SidecarState;
@@ -39,13 +32,21 @@ interface KnownState {
 
 const NOTHING_ALLOWED: SidecarEvaluation = { tiers: [], profiles: [] };
 
-export class SidecarStates {
+export class SidecarStates implements CompilerFollower {
+  private readonly from: CompiledParts;
+  private readonly identities: IdentitySets;
   private readonly known = new Map<string, KnownState>();
   private policyChanges = 0;
 
-  constructor(private readonly from: StateSources) {}
+  constructor(compiler: Pick<PolicyCompiler, "follow">) {
+    this.from = compiler.follow(this);
+    this.identities = new IdentitySets(this.from.profiles);
+  }
 
-  /** The rules of a policy have changed. */
+  profileChanged(name: string, labels: Readonly<Record<string, string>> | undefined): void {
+    this.identities.putProfile(name, labels);
+  }
+
   policyChanged(): void {
     this.policyChanges += 1;
   }
@@ -73,7 +74,7 @@ export class SidecarStates {
   }
 
   private release(state: KnownState | undefined): void {
-    for (const selector of state?.identities ?? []) this.from.identities.release(selector);
+    for (const selector of state?.identities ?? []) this.identities.release(selector);
   }
 
   private compute(endpoint: string, version: number): KnownState | undefined {
@@ -86,7 +87,7 @@ export class SidecarStates {
       const state = { addresses, evaluation: NOTHING_ALLOWED, policies: new Map(), sets: new Map() };
       return { version, state, identities: [] };
     }
-    for (const [name, selector] of evaluated.identities) sets.set(name, this.from.identities.retain(selector));
+    for (const [name, selector] of evaluated.identities) sets.set(name, this.identities.retain(selector));
     const { evaluation, policies } = evaluated;
     return {
       version,

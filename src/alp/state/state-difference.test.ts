@@ -8,6 +8,7 @@ import { histories, LOCAL_NODE } from "../../../test/support/random-cluster.ts";
 import { ENDPOINT } from "../../model/kinds.ts";
 import { PolicyCompiler } from "../../policy/compile/compiler.ts";
 import type { PolicyResources } from "../../policy/judge/resources.ts";
+import { SidecarStates } from "./sidecar-states.ts";
 import { differenceOf, type SentState, type StateDifference } from "./state-difference.ts";
 
 const RUNS = proofSize({ everyDay: 100, soak: 5_000 });
@@ -17,6 +18,7 @@ describe("differenceOf()", () => {
     fc.assert(
       fc.property(histories, fc.array(fc.boolean()), (history, connectsAt) => {
         const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
+        const states = new SidecarStates(compiler);
         const sidecars = new Map<string, FedSidecar>();
         let before: PolicyResources = NO_RESOURCES;
         for (const [index, cluster] of history.entries()) {
@@ -25,15 +27,16 @@ describe("differenceOf()", () => {
           const isBusy = connectsAt[index] ?? false;
           if (isBusy && index < history.length - 1) continue;
           for (const key of compiler.localEndpoints.keys()) {
-            const sidecar = sidecars.get(key) ?? new FedSidecar(compiler, key);
+            const sidecar = sidecars.get(key) ?? new FedSidecar(states, key);
             sidecars.set(key, sidecar);
             sidecar.feed();
           }
         }
         const fresh = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
         fresh.update(changesBetween(NO_RESOURCES, before));
+        const freshStates = new SidecarStates(fresh);
         for (const key of fresh.localEndpoints.keys()) {
-          const wanted = new FedSidecar(fresh, key);
+          const wanted = new FedSidecar(freshStates, key);
           wanted.feed();
           expect(sidecars.get(key)?.knows.knowledge).toEqual(wanted.knows.knowledge);
         }
@@ -88,12 +91,12 @@ class FedSidecar {
   private sent: SentState | undefined;
 
   constructor(
-    private readonly compiler: PolicyCompiler,
+    private readonly states: SidecarStates,
     private readonly key: string,
   ) {}
 
   feed(): StateDifference | undefined {
-    const state = this.compiler.sidecarStates.stateOf(this.key);
+    const state = this.states.stateOf(this.key);
     if (state === undefined) throw new Error(`no state of ${this.key}`);
     const difference = differenceOf(this.sent, state);
     if (difference === undefined) return undefined;
@@ -111,5 +114,5 @@ function largeSet() {
   const compiler = new PolicyCompiler({ node: LOAD_NODE });
   compiler.update(changesBetween(NO_RESOURCES, cluster));
   const { name, namespace = "" } = load.endpoints[0]?.metadata ?? { name: "" };
-  return { compiler, sidecar: new FedSidecar(compiler, ENDPOINT.key({ name, namespace })), cluster };
+  return { compiler, sidecar: new FedSidecar(new SidecarStates(compiler), ENDPOINT.key({ name, namespace })), cluster };
 }

@@ -7,12 +7,11 @@
  *   workload and host endpoints here ─> WorkloadEndpoints, HostEndpoints   the verdict maps of their interfaces
  *   sidecars that report ─────────────> SidecarInterfaces    the set of the interfaces that rules with http match
  *                                       Evaluations          the chains that they point to, shared
+ *                                       CompilerFollower     what sidecars must know is computed from the same (src/alp/state)
  *
  * No effects: `table` is what the kernel must hold, `takeDelta()` what changed since the last call.
  */
 
-import { IdentitySets } from "../../alp/state/identity-sets.ts";
-import { SidecarStates } from "../../alp/state/sidecar-states.ts";
 import { identity } from "../../identity.ts";
 import { defaultAllowProfile } from "../../model/default-allow-profile.ts";
 import { hasPrefix, workloadPrefixes } from "../../model/interface-prefix.ts";
@@ -40,6 +39,21 @@ import { type ReportingSidecars, SidecarInterfaces } from "./sidecar-interfaces.
 import { UnnamedInterfaces, type UnplacedEndpoint } from "./unnamed-interfaces.ts";
 import { type LocalEndpoint, WorkloadEndpoints } from "./workload-endpoints.ts";
 
+/** Computes something else from what is compiled for the kernel. */
+export interface CompilerFollower {
+  /** `undefined`: the profile is gone. */
+  profileChanged(name: string, labels: Readonly<Record<string, string>> | undefined): void;
+  /** The rules of a policy have changed. */
+  policyChanged(): void;
+}
+
+export interface CompiledParts {
+  readonly workloads: WorkloadEndpoints;
+  readonly sets: MemberSets;
+  /** All that there are now, by name. */
+  readonly profiles: () => ApplicablePolicies["allProfiles"];
+}
+
 /** "all" also includes those that are not known yet. */
 export type AffectedNamespaces = ReadonlySet<string> | "all";
 
@@ -52,8 +66,6 @@ export interface CompilerOptions extends Partial<KernelLogging> {
 type Change<Kind extends keyof PolicyValues> = PolicyChanges[Kind][number];
 
 export class PolicyCompiler {
-  /** What the sidecars of this node's pods must know. */
-  readonly sidecarStates: SidecarStates;
   private readonly node: string;
   private readonly builder: TableBuilder;
   private readonly sets: MemberSets;
@@ -63,7 +75,7 @@ export class PolicyCompiler {
   private readonly unnamed = new UnnamedInterfaces();
   private readonly hosts: HostEndpoints;
   private readonly sidecars: SidecarInterfaces;
-  private readonly identities: IdentitySets;
+  private readonly followers: CompilerFollower[] = [];
   private prefixes: readonly string[] = [];
   private uplinks: readonly string[] = [];
   private hasIpvs = false;
@@ -90,14 +102,14 @@ export class PolicyCompiler {
     this.workloads = new WorkloadEndpoints(this.builder, this.evaluations, this.policies);
     this.hosts = new HostEndpoints(this.builder, this.evaluations, this.policies);
     this.sidecars = new SidecarInterfaces(this.builder, this.workloads);
-    this.identities = new IdentitySets(() => this.policies.allProfiles);
-    this.sidecarStates = new SidecarStates({
-      workloads: this.workloads,
-      sets: this.sets,
-      identities: this.identities,
-    });
     this.policies.changeProfile(DEFAULT_ALLOW_PROFILE, profileRecord(defaultAllowProfile, this.options));
     this.applySettings();
+  }
+
+  /** Returns what the follower may read at any time; it is told what has changed. */
+  follow(follower: CompilerFollower): CompiledParts {
+    this.followers.push(follower);
+    return { workloads: this.workloads, sets: this.sets, profiles: () => this.policies.allProfiles };
   }
 
   get table(): DesiredTable {
@@ -281,7 +293,7 @@ export class PolicyCompiler {
     const record = change.kind === "put" ? profileRecord(change.value, this.options) : undefined;
     this.problemOf.note(change.key, record?.problem);
     this.sets.putParent(name, record?.labels);
-    this.identities.putProfile(name, record?.labels);
+    for (const follower of this.followers) follower.profileChanged(name, record?.labels);
     this.policies.changeProfile(name, record);
   }
 
@@ -366,7 +378,7 @@ export class PolicyCompiler {
     this.problemOf.note(key, record?.problem);
     this.policies.changePolicy(key, record);
     this.evaluations.renderPolicy(key);
-    this.sidecarStates.policyChanged();
+    for (const follower of this.followers) follower.policyChanged();
   }
 
   private changeConfiguration(change: Change<"configurations">): void {

@@ -1,6 +1,7 @@
 /** What sidecars have to do with a verdict, and what they decide about a request, in words. Pure. */
+
+import { type NormalPath, normalPath } from "../../http/normal-path.ts";
 import { identity } from "../../identity.ts";
-import { type NormalPath, normalPath } from "../../model/normal-path.ts";
 import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { type ExplainedSide, ruleOfPolicy, unjudgedSide, workloadSide } from "./explain-side.ts";

@@ -3,8 +3,7 @@
  * Slow and obvious like the judge, and independent of how a sidecar decides. Pure.
  */
 
-import { matchesHttp, normalRequest } from "../../alp/judge/http-match.ts";
-import type { HttpPath } from "../../alp/protocol/sidecar-state.ts";
+import { type HttpPath, matchesHttp, normalRequest } from "../../http/http-match.ts";
 import { identity } from "../../identity.ts";
 import type { PolicyRule } from "../../model/policy-rule.ts";
 import { TCP } from "../../model/protocols.ts";

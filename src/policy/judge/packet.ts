@@ -1,6 +1,6 @@
 /** The first packet of a connection, as the judge sees it. */
 
-import type { HttpAttributes } from "../../alp/judge/http-request.ts";
+import type { HttpAttributes } from "../../http/http-match.ts";
 import type { Address } from "../../ip/address.ts";
 
 export interface Packet {

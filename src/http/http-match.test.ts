@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { HttpMatch } from "../protocol/sidecar-state.ts";
-import { matchesHttp, normalRequest } from "./http-match.ts";
+import { type HttpMatch, matchesHttp, normalRequest } from "./http-match.ts";
 
 describe("matchesHttp()", () => {
   const API: HttpMatch = { methods: ["GET", "HEAD"], paths: [{ exact: "/health" }, { prefix: "/api" }] };

@@ -1,7 +1,21 @@
 /** Does an HTTP request match the `http` of a rule? Pure. */
-import { type NormalPath, normalPath } from "../../model/normal-path.ts";
-import type { HttpMatch, HttpPath } from "../protocol/sidecar-state.ts";
-import type { HttpAttributes } from "./http-request.ts";
+import { type NormalPath, normalPath } from "./normal-path.ts";
+
+/** The `http` of a rule. */
+export interface HttpMatch {
+  /** Absent or empty: every method; so does `*`. */
+  readonly methods?: readonly string[];
+  /** Absent or empty: every path. */
+  readonly paths?: readonly HttpPath[];
+}
+
+export type HttpPath = { readonly exact: string } | { readonly prefix: string };
+
+export interface HttpAttributes {
+  readonly method: string;
+  /** As the client sent it, with its query. */
+  readonly path: string;
+}
 
 /** A request whose path is in normal form, once for all rules. */
 export interface NormalRequest {
