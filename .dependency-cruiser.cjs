@@ -20,6 +20,7 @@ const LAYERS = [
     "yaml",
     "unified-diff",
     "timers",
+    "wakeup",
     "limited-connections",
   ],
   ["ip", "selector", "http"],
@@ -27,22 +28,10 @@ const LAYERS = [
   ["linux", "kube", "log", "health", "grpc"],
   ["datastore"],
   ["ipam", "policy", "firewall", "routing"],
-  ["alp/protocol", "alp/judge", "alp/state", "alp/mesh"],
   ["plugin", "chained"],
   ["upkeep", "release"],
-  [
-    "agent",
-    "alp/sidecar",
-    "alp/feed",
-    "alp/earlier-sidecars",
-    "alp/volume",
-    "alp/command",
-    "alp/upgrade",
-    "controllers",
-    "operator",
-    "admin",
-    "upgrade",
-  ],
+  ["alp"],
+  ["agent", "alp/command", "alp/upgrade", "controllers", "operator", "admin", "upgrade"],
   ["bin"],
 ];
 
@@ -52,14 +41,7 @@ const SAME_LAYER = {
   quote: ["redaction"],
   "limited-connections": ["timers"],
   config: ["model", "cni"],
-  "alp/judge": ["alp/protocol"],
-  "alp/protocol": ["alp/judge"],
-  "alp/state": ["alp/judge", "alp/protocol"],
   // The command and the step of the slice use the frames of their programs, which register each in one place.
-  agent: ["alp/feed", "alp/earlier-sidecars", "alp/volume"],
-  "alp/feed": ["agent", "alp/earlier-sidecars"],
-  "alp/earlier-sidecars": ["agent", "alp/feed"],
-  "alp/volume": ["agent", "alp/feed"],
   "alp/command": ["admin", "alp/upgrade"],
   "alp/upgrade": ["upgrade"],
   // `config check` decodes the options of the chained plugins, `ipam explain` annotations of pods: with the plugins' own
@@ -72,7 +54,12 @@ const SAME_LAYER = {
 /** Others load them too late or not at all: a plugin lives for milliseconds, an agent for months. */
 const ADMIN_PACKAGES = "^node_modules/diff/";
 
-const pathOf = (module) => `^src/${module}(/|\\.ts$|\\.test\\.ts$)`;
+/** Without the folders in it that are modules of their own. */
+const pathOf = (module) => {
+  const inner = LAYERS.flat().filter((other) => other.startsWith(`${module}/`));
+  const others = inner.map((name) => `(?!${name.slice(module.length)}/)`).join("");
+  return `^src/${module}${others}(/|\\.ts$|\\.test\\.ts$)`;
+};
 
 const rules = LAYERS.flatMap((layer, level) =>
   layer.map((module) => {
@@ -121,6 +108,17 @@ module.exports = {
       severity: "error",
       from: { path: "^src/bin/(process|plugin-loaders)\\.ts$" },
       to: { path: ["/shared\\.ts$", "/shared-[a-z-]+\\.ts$", "^src/agent/calls/agent-host\\.ts$"], reachable: true },
+    },
+    {
+      name: "alp-registered-once",
+      comment:
+        "application layer policy is registered once each in agent, tool and upgrade; nothing else imports it but its program",
+      severity: "error",
+      from: {
+        path: "^src/",
+        pathNot: "^src/(alp/|agent/features|admin/commands|upgrade/steps|bin/sidecar(-arguments)?)",
+      },
+      to: { path: "^src/alp/" },
     },
     {
       name: "admin-decoders-only",

@@ -24,8 +24,8 @@ export const SYSTEM_TIMERS: Timers = {
   after,
 };
 
-/** 25 days. `setTimeout` takes a longer time for 1 ms. */
-const LONGEST_MILLISECONDS = 2 ** 31 - 1;
+/** 25 days, the longest time that a timer takes: `setTimeout` takes a longer one for 1 ms. */
+export const LONGEST_MILLISECONDS = 2 ** 31 - 1;
 
 /** For times of any length: those from a setting, or computed from a clock. Returns a function that cancels it. */
 export function after(milliseconds: number, action: () => void): () => void {

@@ -1,6 +1,5 @@
 /** The shared tables of a host, in the model of the kernel: what the agent wants is in them again after other programs. */
 import { describe, expect, test } from "bun:test";
-import { onceEach } from "../../src/agent/once-each.ts";
 import { HostTables } from "../../src/agent/tables/host-tables.ts";
 import { applyNat } from "../../src/firewall/apply-nat.ts";
 import { FLOATING_TABLE } from "../../src/firewall/floating-table.ts";
@@ -14,6 +13,7 @@ import type { NetfilterAccess } from "../../src/linux/netfilter-access.ts";
 import { commit } from "../../src/linux/nftables/commit.ts";
 import { listRuleHeads } from "../../src/linux/nftables/read.ts";
 import type { TableReference } from "../../src/linux/nftables/ruleset.ts";
+import { onceEach } from "../../src/log/once-each.ts";
 import { address, prefix } from "../../test/support/ip.ts";
 import { SimulatedHost } from "../kernel/simulated-host.ts";
 import { Random } from "../schedule/random.ts";

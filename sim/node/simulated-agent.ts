@@ -1,9 +1,11 @@
 /** The node agent of a simulated machine: the product's own loops, with the kernel, clock and files of the machine. */
 
+import type { StartedFeature } from "../../src/agent/features.ts";
 import type { AgentMeans } from "../../src/agent/means.ts";
 import { readAgentNetwork } from "../../src/agent/network/agent-network.ts";
 import { runNetwork } from "../../src/agent/network/run-network.ts";
 import { superviseParts } from "../../src/agent/supervise.ts";
+import { feedSidecars } from "../../src/alp/feed/feed-sidecars.ts";
 import { natLockPath } from "../../src/config/run-directory.ts";
 import { identity } from "../../src/identity.ts";
 import { shareNetfilter } from "../../src/linux/shared-netfilter.ts";
@@ -34,7 +36,7 @@ export async function runAgent(process: SimulatedProcess, { means, log, crashed 
       hostName: async () => means.name,
     });
     if (network === undefined) throw new Error("no network is installed");
-    await runNetwork(network, { means: agentMeans, signal, log, netfilter, volumes: NO_VOLUMES, routed: () => {} });
+    await runNetwork(network, { means: agentMeans, signal, log, netfilter, features: [SIDECARS], routed: () => {} });
   };
   const supervision = { signal: process.signal, report: log, elapsed, wait };
   const parts = [{ name: "the installed network", run }].map((part) => ({
@@ -78,7 +80,12 @@ function agentMeansOf(process: SimulatedProcess, means: MachineMeans): AgentMean
   };
 }
 
-const NO_VOLUMES = { all: new Map(), recovered: new Set<string>(), follow: () => () => {} };
+/** Of no pod: there is no kubelet that asks for volumes. */
+const SIDECARS: StartedFeature = {
+  parts: [],
+  follow: (enforcement) =>
+    feedSidecars({ all: new Map(), recovered: new Set<string>(), follow: () => () => {} }, enforcement),
+};
 
 function replaceText(
   process: SimulatedProcess,

@@ -3,8 +3,7 @@
  *
  *   calls           a process of its own that serves the plugins' calls                            (calls/)
  *   network         everything that it does with the installed network: policy, routes, records, upkeep (network/)
- *   CSI             volumes of pods with a sidecar                                                 (csi/)
- *   earlier sidecars  pods with a sidecar of a release before v3.29                              (policy-sync/)
+ *   features        parts of rooms of their own: application layer policy                          (features.ts)
  *   node setup      in a pod: the plugin's access, the condition of the Node; else the host's tokens (node-setup/)
  */
 import { statusAt } from "../file-status.ts";
@@ -12,6 +11,7 @@ import type { Watch } from "../health/watchdog.ts";
 import { identity } from "../identity.ts";
 import type { AgentProcess } from "./agent-process.ts";
 import { callServerPart } from "./calls/call-server-process.ts";
+import { agentFeatures } from "./features.ts";
 import { networkPart } from "./network/network-part.ts";
 import { writePodKubeconfig } from "./node-setup/pod-account.ts";
 import { type AgentPart, superviseParts } from "./supervise.ts";
@@ -37,15 +37,11 @@ export async function runAgent({ own, signal, wait, watch, callServer, furtherPa
   const routed = (know: () => boolean) => {
     arePodsRouted = know;
   };
-  const { csiPart } = await import("../alp/volume/csi-part.ts");
-  const { volumes: ownVolumes, parts: csiParts } = csiPart(own, wait);
-  const { syncPart } = await import("../alp/earlier-sidecars/sync-part.ts");
-  const { volumes, parts: earlierSidecars } = syncPart(own, ownVolumes, wait);
+  const features = (await agentFeatures()).map((feature) => feature.start(own, wait));
   const parts = [
     callServerPart(callServer, own),
-    networkPart({ environment, say, wait, account, routed, watch, volumes }),
-    ...csiParts,
-    ...earlierSidecars,
+    networkPart({ environment, say, wait, account, routed, watch, features }),
+    ...features.flatMap((feature) => feature.parts),
     ...(await setupParts({ ...own, wait, ofPod, ofHost, arePodsRouted: () => arePodsRouted() })),
     ...furtherParts,
   ];

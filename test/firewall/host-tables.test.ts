@@ -3,13 +3,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onceEach } from "../../src/agent/once-each.ts";
 import { HostTables } from "../../src/agent/tables/host-tables.ts";
 import { ownerOf } from "../../src/chained/portmap/port-owner.ts";
 import { recordFileName, writeRecordFile } from "../../src/chained/portmap/record-file.ts";
 import { type FileFolder, openFolder } from "../../src/linux/file-folder.ts";
 import { netfilterOf } from "../../src/linux/netfilter-access.ts";
 import { ownSockets, type SocketOpener } from "../../src/linux/netlink-socket.ts";
+import { onceEach } from "../../src/log/once-each.ts";
 import { address } from "../support/ipam.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, type TestNetns } from "../support/netns.ts";

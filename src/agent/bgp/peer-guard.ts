@@ -5,7 +5,7 @@ import { BGP_TABLE, type BgpEnd } from "../../firewall/bgp-table.ts";
 import { portOf } from "../../linux/netlink-group.ts";
 import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
 import { TableMonitor } from "../../linux/nftables/monitor.ts";
-import { type OnceEach, onceEach } from "../once-each.ts";
+import { type OnceEach, onceEach } from "../../log/once-each.ts";
 
 /** As often as the other tables. */
 const CHECK_MILLISECONDS = 1_000;

@@ -7,6 +7,7 @@
  *
  * Both begin on all nodes at the same moment, the second whenever a tenant likes: the nodes spread their lists.
  */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import { spreadOver } from "../../datastore/replica/clock.ts";
 import type { KindSource } from "../../datastore/replica/kinds.ts";
@@ -22,7 +23,8 @@ import {
 } from "../../model/local-service.ts";
 import { addressesIn, type ServiceNetworks } from "../../routing/bgp/announcements.ts";
 import type { LocalServices, PlacedService } from "../../routing/bgp/facts.ts";
-import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
+import { LONGEST_MILLISECONDS } from "../../timers.ts";
+import { Wakeup } from "../../wakeup.ts";
 
 export interface ServiceFollowerOptions {
   /** The name of this node in EndpointSlices. */
@@ -88,7 +90,7 @@ export class ServiceFollower {
   #problem: string | undefined;
   #told: { readonly services: LocalServices; readonly problem: string | undefined } | undefined;
   #changed = () => {};
-  readonly #bell = new Bell();
+  readonly #wakeup = new Wakeup();
 
   constructor(private readonly options: ServiceFollowerOptions) {}
 
@@ -107,7 +109,7 @@ export class ServiceFollower {
     if (Bun.deepEquals(networks, this.#networks)) return;
     this.#networks = networks;
     this.#compute();
-    this.#bell.ring();
+    this.#wakeup.notify();
   }
 
   /** Until the signal is aborted. `changed`: `services` or `problem` is another. */
@@ -240,7 +242,7 @@ export class ServiceFollower {
 
   #tell(): void {
     this.#compute();
-    this.#bell.ring();
+    this.#wakeup.notify();
     const now = { services: this.#services, problem: this.problem };
     if (Bun.deepEquals(now, this.#told)) return;
     this.#told = now;
@@ -273,8 +275,8 @@ export class ServiceFollower {
   /** Waits until the claim is true. */
   async #until(claim: () => boolean, signal: AbortSignal): Promise<void> {
     while (!signal.aborted && !claim()) {
-      this.#bell.reset();
-      await this.options.wait(LONGEST_MILLISECONDS, AbortSignal.any([signal, this.#bell.signal]));
+      this.#wakeup.reset();
+      await this.options.wait(LONGEST_MILLISECONDS, AbortSignal.any([signal, this.#wakeup.signal]));
     }
   }
 

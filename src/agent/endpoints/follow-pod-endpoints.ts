@@ -12,7 +12,7 @@ import type { KindSnapshot } from "../../datastore/replica/kind-snapshot.ts";
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { PodRecord } from "../../model/pod-record.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
-import { Bell } from "../bell.ts";
+import { Wakeup } from "../../wakeup.ts";
 import { endpointChange, endpointKeyOf, isOfAgent } from "./pod-endpoint-record.ts";
 
 interface Update<Kind extends string, Value> {
@@ -52,7 +52,7 @@ class PodEndpoints {
   private hasPods = false;
   /** Keys of endpoints that may differ from their pod. */
   private readonly due = new Set<string>();
-  private readonly bell = new Bell();
+  private readonly wakeup = new Wakeup();
 
   constructor(private readonly means: PodEndpointMeans) {}
 
@@ -67,7 +67,7 @@ class PodEndpoints {
         else this.pods.delete(key);
         this.due.add(key);
       }
-      this.bell.ring();
+      this.wakeup.notify();
     }
   }
 
@@ -79,7 +79,7 @@ class PodEndpoints {
         const value = change.kind === "put" ? change.value : previous;
         if (this.pods.has(key) || (value !== undefined && isOfAgent(value, node))) this.due.add(key);
       }
-      if (this.due.size > 0) this.bell.ring();
+      if (this.due.size > 0) this.wakeup.notify();
     }
   }
 
@@ -88,8 +88,8 @@ class PodEndpoints {
     let pause = Number.POSITIVE_INFINITY;
     while (!signal.aborted) {
       const limit = Math.min(pause, 2 ** 31 - 1);
-      if (!this.bell.isRung) await wait(limit, AbortSignal.any([signal, this.bell.signal]));
-      this.bell.reset();
+      if (!this.wakeup.isNotified) await wait(limit, AbortSignal.any([signal, this.wakeup.signal]));
+      this.wakeup.reset();
       if (signal.aborted) return;
       await this.writeDue();
       if (this.due.size === 0) {

@@ -9,6 +9,7 @@
  * Nearly all pods have no claims: the kubelet reports their addresses. Those that have some wait for their block or for
  * the record of their ADD, so only they are kept, and found by the number of their pod.
  */
+
 import type { Refinement } from "../../datastore/replica/refined-kind.ts";
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { Address } from "../../ip/address.ts";
@@ -22,7 +23,8 @@ import { ENDPOINT } from "../../model/kinds.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { isRegular } from "../../routing/counted-blocks.ts";
 import type { RoutedBlock, RoutedPool } from "../../routing/facts.ts";
-import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
+import { LONGEST_MILLISECONDS } from "../../timers.ts";
+import { Wakeup } from "../../wakeup.ts";
 
 interface BlockUpdate {
   readonly changes: {
@@ -81,7 +83,7 @@ export class ProvenEndpoints {
   private readonly keysByOwner = new Map<number, string>();
   /** Of this node's pods. Outlives their claims and records: users can change the one and blank the other at any moment. */
   private readonly refusedTimes = new Map<string, RefusedTime>();
-  private readonly bell = new Bell();
+  private readonly wakeup = new Wakeup();
   private hasBlocks = false;
   private isReady = false;
   private published: readonly RefusedClaims[] = [];
@@ -163,10 +165,10 @@ export class ProvenEndpoints {
       const due = [...this.claiming].filter(([, { isOwn, refused }]) => isOwn && refused.length > 0);
       this.publish();
       // A new claim does not wait for others that nothing will ever prove.
-      await wait(due.length === 0 ? LONGEST_MILLISECONDS : pause, AbortSignal.any([signal, this.bell.signal]));
+      await wait(due.length === 0 ? LONGEST_MILLISECONDS : pause, AbortSignal.any([signal, this.wakeup.signal]));
       if (signal.aborted) return;
-      pause = this.bell.isRung ? LOOK_MILLISECONDS.first : Math.min(2 * pause, LOOK_MILLISECONDS.longest);
-      this.bell.reset();
+      pause = this.wakeup.isNotified ? LOOK_MILLISECONDS.first : Math.min(2 * pause, LOOK_MILLISECONDS.longest);
+      this.wakeup.reset();
       refresh(due.map(([key]) => key));
     }
   }
@@ -188,7 +190,7 @@ export class ProvenEndpoints {
     if (owner !== undefined) this.keysByOwner.set(owner, key);
     if (isOwn) this.noteRefusal(key, refused.length > 0);
     if (isOwn) this.means.decided(proven);
-    if (isOwn && !isSame && refused.length > 0) this.bell.ring();
+    if (isOwn && !isSame && refused.length > 0) this.wakeup.notify();
     return proven;
   }
 

@@ -8,9 +8,9 @@ import { startReplica } from "../../datastore/replica.ts";
 import { PluginError } from "../../errors.ts";
 import { refusingAnotherClusterOnce } from "../../ipam/confirm-cluster.ts";
 import { liveObjects } from "../../kube/live-objects.ts";
+import { onceEach } from "../../log/once-each.ts";
 import { POD_RECORDS_PREFIX, type PodRecord, readPodRecord } from "../../model/pod-record.ts";
 import type { FollowedNetwork } from "../network/followed-network.ts";
-import { onceEach } from "../once-each.ts";
 import { followPodEndpoints } from "./follow-pod-endpoints.ts";
 
 const POD_KINDS: KindTable<{ readonly pods: PodRecord }> = {

@@ -5,7 +5,7 @@
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { RouteEvent } from "../../linux/rtnetlink/route-monitor.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
-import { Bell } from "../bell.ts";
+import { Wakeup } from "../../wakeup.ts";
 import { followEvents } from "../follow-events.ts";
 import { RoutingSetting, type SettingChanges } from "../routing-setting.ts";
 import { CONFIRM_MILLISECONDS, RouteKeeper, type RouteMeans } from "./route-keeper.ts";
@@ -29,14 +29,14 @@ export interface FollowMeans extends RouteMeans {
 /** Resolves when the updates have ended and the signal is aborted. */
 export async function followRoutes(updates: AsyncIterable<EndpointUpdate>, means: FollowMeans): Promise<void> {
   const keeper = new RouteKeeper(means);
-  const bell = new Bell();
+  const wakeup = new Wakeup();
   const ring = () => {
-    if (keeper.isDoubtful) bell.ring();
+    if (keeper.isDoubtful) wakeup.notify();
   };
   await Promise.all([
     followUpdates(updates, { keeper, ring, routing: new RoutingSetting(means.node) }),
     followEvents(keeper, { ...means, report: (message) => keeper.report(message), ring }),
-    lookWhenDoubtful(keeper, bell, means),
+    lookWhenDoubtful(keeper, wakeup, means),
   ]);
 }
 
@@ -56,13 +56,13 @@ async function followUpdates(
   }
 }
 
-async function lookWhenDoubtful(keeper: RouteKeeper, bell: Bell, { wait, signal }: FollowMeans): Promise<void> {
+async function lookWhenDoubtful(keeper: RouteKeeper, wakeup: Wakeup, { wait, signal }: FollowMeans): Promise<void> {
   while (!signal.aborted) {
-    // It may have been rung during the last look.
-    if (!bell.isRung) await wait(REFRESH_MILLISECONDS, AbortSignal.any([signal, bell.signal]));
-    if (bell.isRung) await wait(SETTLE_MILLISECONDS, signal);
+    // It may have been notified during the last look.
+    if (!wakeup.isNotified) await wait(REFRESH_MILLISECONDS, AbortSignal.any([signal, wakeup.signal]));
+    if (wakeup.isNotified) await wait(SETTLE_MILLISECONDS, signal);
     else keeper.distrust();
-    bell.reset();
+    wakeup.reset();
     try {
       while (!signal.aborted && (await keeper.look()) === "unsettled") await wait(CONFIRM_MILLISECONDS, signal);
     } catch (failure) {

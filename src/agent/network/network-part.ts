@@ -4,11 +4,11 @@
  * part, the kernel keeps the rules and routes that it has.
  */
 
-import type { SidecarVolumes } from "../../alp/feed/sidecar-volumes.ts";
 import type { Watch } from "../../health/watchdog.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
+import { onceEach } from "../../log/once-each.ts";
 import type { AgentProcess } from "../agent-process.ts";
-import { onceEach } from "../once-each.ts";
+import type { StartedFeature } from "../features.ts";
 import type { AgentPart } from "../supervise.ts";
 import type { AgentNetwork } from "./agent-network.ts";
 
@@ -24,8 +24,7 @@ interface Means extends Pick<AgentProcess, "environment" | "say"> {
   /** Gets a function that returns whether pods are routed, each time that the network changes. */
   readonly routed: (arePodsRouted: () => boolean) => void;
   readonly watch: Pick<Watch, "ask" | "patiently">;
-  /** Of the pods with a sidecar. */
-  readonly volumes: SidecarVolumes;
+  readonly features: readonly StartedFeature[];
 }
 
 export function networkPart(means: Means): AgentPart {
@@ -68,7 +67,7 @@ async function openNetfilter(): Promise<NetfilterAccess> {
 
 async function enforceUntilChanged(
   network: AgentNetwork,
-  { environment, say, signal, wait, reader, netfilter, routed, watch, volumes }: EnforceMeans,
+  { environment, say, signal, wait, reader, netfilter, routed, watch, features }: EnforceMeans,
 ): Promise<void> {
   const { runNetwork } = await import("./run-network.ts");
   const { ownAgentMeans } = await import("../means.ts");
@@ -76,7 +75,7 @@ async function enforceUntilChanged(
   const changed = new AbortController();
   const stop = AbortSignal.any([signal, changed.signal]);
   const log = (message: string, level: "INFO" | "WARNING" | "ERROR") => say(message, {}, level);
-  const running = runNetwork(network, { means, signal: stop, log, netfilter, routed, volumes }).finally(() =>
+  const running = runNetwork(network, { means, signal: stop, log, netfilter, routed, features }).finally(() =>
     changed.abort(),
   );
   while (!stop.aborted) {

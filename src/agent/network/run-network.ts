@@ -13,20 +13,20 @@
  * listed (on the orchestrator's API: no CRD, no role).
  */
 
-import type { SidecarVolumes } from "../../alp/feed/sidecar-volumes.ts";
 import { startReplica } from "../../datastore/replica.ts";
 import { attachmentsFolder, readAttachment } from "../../ipam/attachment-record.ts";
 import { REFUSED_CLAIMS_FILE, writeRefusedClaims } from "../../ipam/refused-claims.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
+import { onceEach } from "../../log/once-each.ts";
 import { OwnerNumbers } from "../../model/block-owners.ts";
 import { routedBlockKinds } from "../../routing/inputs.ts";
 import { routedPool } from "../../routing/routed-pool.ts";
 import { ProvenEndpoints, type ProvenMeans } from "../endpoints/proven-endpoints.ts";
 import { needsRecordedEndpoints, recordEndpoints } from "../endpoints/record-endpoints.ts";
+import type { StartedFeature } from "../features.ts";
 import { adoptFloating, describeAdopted } from "../floating/adopt-floating.ts";
 import { keepNodeRecord } from "../node-record/keep-node-record.ts";
 import { betweenNodes } from "../node-routes/route-between-nodes.ts";
-import { onceEach } from "../once-each.ts";
 import { enforcePolicy } from "../policy/enforce-policy.ts";
 import { superviseParts } from "../supervise.ts";
 import { sharedTablesParts } from "../tables/shared-tables.ts";
@@ -39,8 +39,7 @@ import { keepSeenRevisions } from "./seen-revisions.ts";
 interface RunMeans extends Pick<FollowedNetwork, "means" | "log"> {
   readonly signal: AbortSignal;
   readonly netfilter: NetfilterAccess;
-  /** Of the pods with a sidecar. */
-  readonly volumes: SidecarVolumes;
+  readonly features: readonly StartedFeature[];
   /** Gets a function that returns whether pods are routed. */
   readonly routed: (arePodsRouted: () => boolean) => void;
 }
@@ -48,7 +47,7 @@ interface RunMeans extends Pick<FollowedNetwork, "means" | "log"> {
 /** Rejects if the datastore cannot be opened. The kernel keeps the rules and routes that it has. */
 export async function runNetwork(
   network: AgentNetwork,
-  { means, signal, log, netfilter, volumes, routed }: RunMeans,
+  { means, signal, log, netfilter, features, routed }: RunMeans,
 ): Promise<void> {
   const { elapsed, random, wait } = means.clock;
   const warn = (message: string) => log(message, "WARNING");
@@ -98,7 +97,7 @@ export async function runNetwork(
         ]),
     {
       name: "the enforcement of network policy",
-      run: (stop: AbortSignal) => enforcePolicy({ ...followed, volumes, routing: routing.facts }, stop),
+      run: (stop: AbortSignal) => enforcePolicy({ ...followed, features, routing: routing.facts }, stop),
     },
     {
       name: "the report about the datastore",

@@ -4,7 +4,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import type { NetworkEvent } from "../../linux/rtnetlink/network-monitor.ts";
-import { Bell } from "../bell.ts";
+import { Wakeup } from "../../wakeup.ts";
 import { HostChanges } from "./host-change.ts";
 import { KnownRecords, type RecordChanges } from "./known-records.ts";
 import { NodeRecordKeeper, type RecordFacts, type RecordMeans } from "./node-record-keeper.ts";
@@ -38,7 +38,7 @@ export async function followNodeRecord(updates: AsyncIterable<RecordUpdate>, mea
 }
 
 class Follower {
-  private readonly bell = new Bell();
+  private readonly wakeup = new Wakeup();
   private readonly records: KnownRecords;
   private hasProblem = false;
   private readonly keeper: NodeRecordKeeper;
@@ -53,7 +53,7 @@ class Follower {
   }
 
   async followUpdates(updates: AsyncIterable<RecordUpdate>): Promise<void> {
-    for await (const { changes } of updates) if (this.records.update(changes)) this.bell.ring();
+    for await (const { changes } of updates) if (this.records.update(changes)) this.wakeup.notify();
   }
 
   async followHost(): Promise<void> {
@@ -62,13 +62,13 @@ class Follower {
       const changes = new HostChanges();
       try {
         for await (const batch of events(signal)) {
-          if (batch === "lost" || batch.some((event) => changes.isRelevant(event))) this.bell.ring();
+          if (batch === "lost" || batch.some((event) => changes.isRelevant(event))) this.wakeup.notify();
         }
       } catch (failure) {
         report(`Cannot follow the addresses of this host: ${reasonOf(failure)}`);
       }
       await wait(FIRST_RETRY_MILLISECONDS, signal);
-      this.bell.ring();
+      this.wakeup.notify();
     }
   }
 
@@ -77,10 +77,10 @@ class Follower {
     let retryMilliseconds = FIRST_RETRY_MILLISECONDS;
     let pause = REFRESH_MILLISECONDS;
     while (!signal.aborted) {
-      if (!this.bell.isRung) await wait(pause, AbortSignal.any([signal, this.bell.signal]));
-      if (this.bell.isRung) await wait(SETTLE_MILLISECONDS, signal);
+      if (!this.wakeup.isNotified) await wait(pause, AbortSignal.any([signal, this.wakeup.signal]));
+      if (this.wakeup.isNotified) await wait(SETTLE_MILLISECONDS, signal);
       else if (pause === REFRESH_MILLISECONDS) this.keeper.distrust();
-      this.bell.reset();
+      this.wakeup.reset();
       const { facts } = this.records;
       if (signal.aborted || facts === undefined) continue;
       const outcome = await this.look(facts);

@@ -7,10 +7,10 @@ import { isHostAddress } from "../../linux/rtnetlink/host-address.ts";
 import { hostAddresses, sourceTowards } from "../../linux/rtnetlink/host-addresses.ts";
 import { watchNetwork } from "../../linux/rtnetlink/network-monitor.ts";
 import { uplinkMtu } from "../../linux/rtnetlink/uplink-mtu.ts";
+import { onceEach } from "../../log/once-each.ts";
 import { POD_MTU_FILE } from "../../routing/pod-mtu.ts";
 import type { AgentMeans } from "../means.ts";
 import type { AgentNetwork } from "../network/agent-network.ts";
-import { onceEach } from "../once-each.ts";
 import { followNodeRecord, type RecordUpdate } from "./follow-node-record.ts";
 import { OwnOrchestratorNode } from "./own-orchestrator-node.ts";
 

@@ -6,7 +6,7 @@
 import type { NetworkEvent } from "../../linux/rtnetlink/network-monitor.ts";
 import type { PlanChange, RoutePlan } from "../../routing/plan.ts";
 import type { FactChanges, RoutePlanner } from "../../routing/planner.ts";
-import { Bell } from "../bell.ts";
+import { Wakeup } from "../../wakeup.ts";
 import { followEvents } from "../follow-events.ts";
 import type { NetworkKeeper } from "./network-keeper.ts";
 
@@ -40,9 +40,9 @@ export type FactSources = readonly AsyncIterable<FactChanges>[];
 
 /** Resolves when the facts have ended and the signal is aborted. */
 export async function followNetwork(sources: FactSources, means: FollowNetworkMeans): Promise<void> {
-  const [doubt, retry] = [new Bell(), new Bell()];
+  const [doubt, retry] = [new Wakeup(), new Wakeup()];
   const ring = () => {
-    if (means.keeper.isDoubtful) doubt.ring();
+    if (means.keeper.isDoubtful) doubt.notify();
   };
   const silent = new Set(sources);
   await Promise.all([
@@ -56,7 +56,7 @@ export async function followNetwork(sources: FactSources, means: FollowNetworkMe
 interface FactMeans extends FollowNetworkMeans {
   /** Those that have sent nothing yet. */
   readonly silent: Set<AsyncIterable<FactChanges>>;
-  readonly retry: Bell;
+  readonly retry: Wakeup;
 }
 
 /** At once: a pod of another node waits for its route. */
@@ -69,7 +69,7 @@ async function followFacts(source: AsyncIterable<FactChanges>, means: FactMeans)
     const wasSettled = keeper.problems.size === 0;
     const { plan } = planner;
     const change = isNew ? wholeChange(plan) : difference;
-    if (keeper.update(plan, change) === "unsettled" && wasSettled) retry.ring();
+    if (keeper.update(plan, change) === "unsettled" && wasSettled) retry.notify();
     planned(plan, change);
     applied();
   }
@@ -100,21 +100,21 @@ async function followGuard(
 }
 
 async function lookWhenDoubtful(
-  { doubt, retry }: { readonly doubt: Bell; readonly retry: Bell },
+  { doubt, retry }: { readonly doubt: Wakeup; readonly retry: Wakeup },
   means: FollowNetworkMeans,
 ): Promise<void> {
   const { keeper, applied, wait, signal } = means;
   let pause: number = REFRESH_MILLISECONDS;
   while (!signal.aborted) {
-    // It may have been rung during the last look.
-    if (!doubt.isRung) await wait(pause, AbortSignal.any([signal, doubt.signal, retry.signal]));
-    if (doubt.isRung) await wait(SETTLE_MILLISECONDS, signal);
-    else if (retry.isRung) {
+    // It may have been notified during the last look.
+    if (!doubt.isNotified) await wait(pause, AbortSignal.any([signal, doubt.signal, retry.signal]));
+    if (doubt.isNotified) await wait(SETTLE_MILLISECONDS, signal);
+    else if (retry.isNotified) {
       retry.reset();
       pause = Math.min(pause, UNSETTLED_MILLISECONDS.first);
       continue;
     } else keeper.distrust();
-    const isForReason = doubt.isRung;
+    const isForReason = doubt.isNotified;
     doubt.reset();
     if (signal.aborted) return;
     const outcome = keeper.look();

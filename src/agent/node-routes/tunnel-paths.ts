@@ -8,6 +8,7 @@ import type { Address } from "../../ip/address.ts";
 import { formatAddress } from "../../ip/address.ts";
 import type { FileFolder } from "../../linux/file-folder.ts";
 import type { Link } from "../../linux/rtnetlink/link.ts";
+import { onceEach } from "../../log/once-each.ts";
 import type { PlannedPeer, PlannedTunnel, RoutePlan, TunnelName } from "../../routing/plan.ts";
 import {
   choosePeers,
@@ -19,9 +20,8 @@ import {
   type OffloadState,
   type PathResult,
 } from "../../routing/tunnel-paths.ts";
-import { Bell } from "../bell.ts";
+import { Wakeup } from "../../wakeup.ts";
 import type { AgentClock } from "../means.ts";
-import { onceEach } from "../once-each.ts";
 import type { TunnelProbes } from "./probe-path.ts";
 import { TUNNELS } from "./tunnel-device.ts";
 
@@ -69,7 +69,7 @@ export class TunnelPaths {
   private peerAddresses: ReadonlySet<string> | undefined;
   private seen = "";
   private readonly known = new Map<string, Known>();
-  private readonly bell = new Bell();
+  private readonly wakeup = new Wakeup();
   private readonly answering = new Map<string, AbortController>();
   private told: ReadonlySet<string> = new Set();
   private readonly failures: { readonly report: (message: string) => void };
@@ -102,7 +102,7 @@ export class TunnelPaths {
     ]);
     if (seen === this.seen) return;
     this.seen = seen;
-    this.bell.ring();
+    this.wakeup.notify();
   }
 
   /** Resolves when the signal is aborted. */
@@ -113,9 +113,9 @@ export class TunnelPaths {
       let pause = HEALTHY_MILLISECONDS;
       while (!signal.aborted) {
         // The agents of a cluster that starts do not probe all at once.
-        await wait(pause * (1 + spread / 4), AbortSignal.any([signal, this.bell.signal]));
-        if (this.bell.isRung) await wait(spread * SUSPICIOUS_MILLISECONDS, signal);
-        this.bell.reset();
+        await wait(pause * (1 + spread / 4), AbortSignal.any([signal, this.wakeup.signal]));
+        if (this.wakeup.isNotified) await wait(spread * SUSPICIOUS_MILLISECONDS, signal);
+        this.wakeup.reset();
         if (!signal.aborted) pause = await this.look(signal);
       }
     } finally {

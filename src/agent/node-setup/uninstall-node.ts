@@ -6,8 +6,6 @@
  */
 
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
-import { kubeletIn, publishedVolumes } from "../../alp/volume/csi-part.ts";
-import { removeDriver } from "../../alp/volume/serve-driver.ts";
 import { hostPortsFolder } from "../../chained/portmap/record-file.ts";
 import { runningOwners } from "../../chained/portmap/running-owners.ts";
 import type { Environment } from "../../cni/environment.ts";
@@ -30,6 +28,7 @@ import { POD_MTU_FILE } from "../../routing/pod-mtu.ts";
 import type { AgentProcess } from "../agent-process.ts";
 import { BIRD_SETTINGS } from "../bgp/bird-settings.ts";
 import { connectBird } from "../bgp/control.ts";
+import { agentFeatures } from "../features.ts";
 import { ownNetworkFiles, readAgentNetwork } from "../network/agent-network.ts";
 import { type NetworkKernel, openKernelNetwork } from "../node-routes/kernel-network.ts";
 import { becomeOnlyAgent } from "../only-agent.ts";
@@ -57,7 +56,7 @@ const LOCK = `${identity.stateDirectory}/install.lock`;
 export async function uninstallNode(own: AgentProcess): Promise<void> {
   const { environment, say } = own;
   await removeFiles(own);
-  removeVolumes(own);
+  for (const feature of await agentFeatures()) feature.uninstall(own);
   const kernel = openKernelNetwork(ownSockets);
   try {
     const left = podLinks(kernel);
@@ -186,21 +185,6 @@ async function removeFromKernel(
   const left = removeRunDirectory(runDirectoryOf(environment));
   if (left.length > 0) say(`Files of others are left: ${left.join(", ")}`, {}, "WARNING");
   say("Removed tunnels, routes and rules");
-}
-
-/** The kubelet cannot unmount a volume of a driver that is gone: then it does not delete the pod. */
-function removeVolumes({ environment, say }: AgentProcess): void {
-  const kubelet = kubeletIn(environment, say);
-  if (kubelet === undefined) return;
-  removeDriver(kubelet);
-  const pods = publishedVolumes(environment, kubelet).removeAll();
-  if (pods.length === 0) return;
-  say(
-    `Removed the volumes of sidecars, although these pods have not ended: ${pods.join(", ")}; ` +
-      'delete them with "kubectl delete pod --force", or install again',
-    {},
-    "WARNING",
-  );
 }
 
 async function removeFiles(own: AgentProcess): Promise<void> {

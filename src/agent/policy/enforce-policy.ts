@@ -2,30 +2,29 @@
  * Enforces the policies of one datastore on this host, and keeps the routes to its workloads, until the
  * signal is aborted.
  *
- *   update of the replica ──▶ EnforcedTable: compiled, written, acknowledged ──▶ applied(): status of endpoints, sidecars,
+ *   update of the replica ──▶ EnforcedTable: compiled, written, acknowledged ──▶ applied(): status of endpoints, features,
  *                                                                               connections of pods that are gone, log
  *   each second           ──▶ EnforcedTable: what others changed is reverted ──▶ checked(): uplinks, IPVS
  *   requests by HTTP      ──▶ facts(): health and metrics
  */
 
-import { type FedSidecars, feedSidecars } from "../../alp/feed/feed-sidecars.ts";
-import type { SidecarVolumes } from "../../alp/feed/sidecar-volumes.ts";
 import { forgetConnectionsOf } from "../../linux/conntrack-entries.ts";
 import { closeNetlinkSocket, type NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { listLinks } from "../../linux/rtnetlink/link.ts";
 import { watchRoutes } from "../../linux/rtnetlink/route-monitor.ts";
+import { onceEach } from "../../log/once-each.ts";
 import { millisecondsOf } from "../../model/duration.ts";
 import { workloadPrefixes } from "../../model/interface-prefix.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { PolicyUpdate } from "../../policy/inputs.ts";
+import type { EnforcementFollower, StartedFeature } from "../features.ts";
 import { followRoutes } from "../local-routes/follow-routes.ts";
 import { openKernelRoutes, type RouteKernel } from "../local-routes/kernel-routes.ts";
 import { unknownLinks } from "../local-routes/local-routes.ts";
 import { readRoutedEndpoints } from "../local-routes/recorded-endpoints.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "../network/followed-network.ts";
 import type { RoutingFacts } from "../node-routes/routing-facts.ts";
-import { onceEach } from "../once-each.ts";
 import { eventClient } from "../warning-events.ts";
 import { EnforcedTable } from "./enforced-table.ts";
 import { enforcementLog } from "./enforcement-log.ts";
@@ -42,8 +41,7 @@ import { reportUnplaced } from "./unplaced-report.ts";
 export interface EnforceMeans extends FollowedNetwork {
   /** For metrics. */
   readonly routing: () => RoutingFacts | undefined;
-  /** Of the pods with a sidecar. */
-  readonly volumes: SidecarVolumes;
+  readonly features: readonly StartedFeature[];
 }
 
 /** Rejects if it cannot go on. The kernel keeps the rules that it has. */
@@ -69,7 +67,7 @@ class Enforcement {
   private readonly status: StatusFiles;
   private readonly gone: GoneAddresses;
   private readonly events: PolicyEvents | undefined;
-  private readonly sidecars: FedSidecars;
+  private readonly followers: readonly EnforcementFollower[];
   private readonly noteEnforcement: ReturnType<typeof enforcementLog>;
   /** The keys of all nodes of the cluster. */
   private readonly nodes = new Set<string>();
@@ -93,7 +91,8 @@ class Enforcement {
     this.waiting = this.waitingPolicies();
     this.noteWaits = reportLongWaits(this.warn);
     this.status = this.statusFiles();
-    this.sidecars = feedSidecars({ ...given, compiler: this.table.compiler, keeper: this.table.keeper });
+    const { compiler, keeper } = this.table;
+    this.followers = given.features.map((feature) => feature.follow({ ...given, compiler, keeper }));
     this.noteEnforcement = enforcementLog((message) => given.log(message, "INFO"));
     this.settings = nodeAgentSettings([], network.node);
     this.checkedAt = means.clock.elapsed();
@@ -120,7 +119,7 @@ class Enforcement {
         prefixes: () => workloadPrefixes(this.settings.interfacePrefix),
       }),
       this.status.run(stop),
-      this.sidecars.run(stop),
+      ...this.followers.map((follower) => follower.run(stop)),
       this.gone.run(stop),
       ...(this.events === undefined ? [] : [this.events.run(stop)]),
       this.serveFacts(stop),
@@ -222,7 +221,7 @@ class Enforcement {
         compiler.localEndpoints,
       );
     } else this.status.clear();
-    this.sidecars.policyChanged();
+    for (const follower of this.followers) follower.policyChanged();
     this.gone.update(changes.endpoints);
     for (const { kind, key } of changes.nodes ?? []) {
       if (kind === "delete") this.nodes.delete(key);
@@ -242,7 +241,7 @@ class Enforcement {
   private moved(endpoints: readonly string[]): void {
     const { isWanted, compiler } = this.table;
     if (isWanted) this.status.update(endpoints, compiler.localEndpoints);
-    this.sidecars.policyChanged();
+    for (const follower of this.followers) follower.policyChanged();
   }
 
   /** What others changed in the table is reverted. */
@@ -258,7 +257,7 @@ class Enforcement {
     return means.serveFacts({
       ...{ routing, wait: means.clock.wait, signal, report: onceEach(this.warn).report },
       facts: () => this.facts(),
-      sidecars: () => this.sidecars.facts,
+      ofFeatures: () => this.followers.map((follower) => follower.metrics()).join(""),
       settings: () => this.settings,
     });
   }

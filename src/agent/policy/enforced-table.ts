@@ -12,10 +12,10 @@
  */
 import { closeNetlinkSocket, type NetlinkSocket, type SocketOpener } from "../../linux/netlink-socket.ts";
 import { uplinkNames } from "../../linux/rtnetlink/uplinks.ts";
+import { onceEach } from "../../log/once-each.ts";
 import { PolicyCompiler } from "../../policy/compile/compiler.ts";
 import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";
 import type { AgentClock } from "../means.ts";
-import { onceEach } from "../once-each.ts";
 import { atMostEvery } from "./at-most-every.ts";
 import { type BatchMeans, type CountedKernel, countBatches } from "./counted-kernel.ts";
 import type { PolicyFacts } from "./facts.ts";

@@ -12,6 +12,7 @@
  * in any case: nobody knows whose the addresses were. An address that is now part of one of the set's networks has not left:
  * the same rules allow it, and its connections are of pods that live.
  */
+
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import { type Address, addressFromBytes, formatAddress, parseAddress } from "../../ip/address.ts";
 import { containsKey } from "../../linux/nftables/intervals.ts";
@@ -19,7 +20,8 @@ import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { addressesOfEndpoint } from "../../policy/compile/entity.ts";
 import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";
 import { familyOfMembers, prefixesTwin } from "../../policy/table/names.ts";
-import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
+import { LONGEST_MILLISECONDS } from "../../timers.ts";
+import { Wakeup } from "../../wakeup.ts";
 
 /** Between two lists of the connections. */
 const PACE_MILLISECONDS = 1_000;
@@ -51,7 +53,7 @@ export class GoneAddresses {
   private readonly owners = new Map<string, number>();
   /** A set was deleted since the last update of the endpoints. */
   private isSetDeleted = false;
-  private readonly bell = new Bell();
+  private readonly wakeup = new Wakeup();
 
   constructor(private readonly means: GoneMeans) {}
 
@@ -65,7 +67,7 @@ export class GoneAddresses {
   adopted(delta: TableDelta, table: DesiredTable): void {
     for (const address of membersThatLeft(delta, table))
       this.gone.set(formatAddress(address), { address, given: true });
-    if (this.gone.size > 0) this.bell.ring();
+    if (this.gone.size > 0) this.wakeup.notify();
   }
 
   /** After `changed()` for the same changes. The first ones are all endpoints that there are. */
@@ -82,14 +84,14 @@ export class GoneAddresses {
       if (address !== undefined) this.gone.set(text, { address, given: given.has(text) });
     }
     for (const text of this.left.keys()) if (!this.owners.has(text)) this.left.delete(text);
-    if (this.gone.size > 0) this.bell.ring();
+    if (this.gone.size > 0) this.wakeup.notify();
   }
 
   /** Resolves when the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.means.wait(LONGEST_MILLISECONDS, AbortSignal.any([signal, this.bell.signal]));
-      this.bell.reset();
+      await this.means.wait(LONGEST_MILLISECONDS, AbortSignal.any([signal, this.wakeup.signal]));
+      this.wakeup.reset();
       const taken = this.take();
       if (signal.aborted || taken.size === 0) continue;
       try {
@@ -117,7 +119,7 @@ export class GoneAddresses {
       const given = each.given || this.owners.has(text);
       if (!this.gone.has(text)) this.gone.set(text, { ...each, given });
     }
-    this.bell.ring();
+    this.wakeup.notify();
   }
 
   private countOwners(change: EndpointChange): void {

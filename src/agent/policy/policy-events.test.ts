@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { pollUntil } from "../../../test/support/poll.ts";
 import { API_VERSION } from "../../identity.ts";
 import type { KubeRequest } from "../../kube/api.ts";
+import { onceEach } from "../../log/once-each.ts";
 import { NETWORK_POLICY } from "../../model/kinds.ts";
-import { onceEach } from "../once-each.ts";
 import { type ClosedPolicy, eventOf, PolicyEvents } from "./policy-events.ts";
 
 const NOW = new Date("2026-11-17T12:00:00.250Z");

@@ -6,12 +6,14 @@
  * random time first, the longer the more nodes there are: the API refuses all but the first one, until it forgets events,
  * after an hour usually. A node sends one a minute at most, for the namespaces in turn: tenants could make up any number.
  */
+
 import { API_VERSION } from "../../identity.ts";
+import type { OnceEach } from "../../log/once-each.ts";
 import { nameInKey, parseKey } from "../../model/keys.ts";
 import { ORCHESTRATOR_POLICY } from "../../model/orchestrator-policy.ts";
-import { Bell, LONGEST_MILLISECONDS } from "../bell.ts";
+import { LONGEST_MILLISECONDS } from "../../timers.ts";
+import { Wakeup } from "../../wakeup.ts";
 import type { AgentClock } from "../means.ts";
-import type { OnceEach } from "../once-each.ts";
 import { type EventClient, sendEvent, warningEvent } from "../warning-events.ts";
 
 /** A policy of a namespace that applies to pods of this node. */
@@ -47,7 +49,7 @@ export class PolicyEvents {
   private told = new Map<string, number>();
   /** Those that had an event, the last one last. */
   private readonly servedNamespaces = new Set<string>();
-  private readonly bell = new Bell();
+  private readonly wakeup = new Wakeup();
 
   constructor(private readonly means: PolicyEventMeans) {}
 
@@ -57,7 +59,7 @@ export class PolicyEvents {
     this.told = new Map([...this.told].filter(([identity]) => wanted.has(identity)));
     this.closed = closed;
     this.nodes = nodes;
-    if (this.untilDue() === 0) this.bell.ring();
+    if (this.untilDue() === 0) this.wakeup.notify();
   }
 
   /** Resolves when the signal is aborted. */
@@ -66,8 +68,8 @@ export class PolicyEvents {
     while (!signal.aborted) {
       const pause = this.untilDue();
       if (pause > 0) {
-        await wait(pause, AbortSignal.any([signal, this.bell.signal]));
-        this.bell.reset();
+        await wait(pause, AbortSignal.any([signal, this.wakeup.signal]));
+        this.wakeup.reset();
         continue;
       }
       await wait(random() * Math.max(SPREAD_MILLISECONDS, this.nodes * SPREAD_OF_NODE_MILLISECONDS), signal);

@@ -1,7 +1,5 @@
 /** Serves health and metrics where the configuration of the agent says, and follows its changes. */
 
-import { feedMetrics } from "../../alp/feed/feed-facts.ts";
-import type { FeedFacts } from "../../alp/feed/sidecar-feed.ts";
 import { LocalServer } from "../../health/local-server.ts";
 import { type HealthReply, healthPages, metricsPages } from "../../health/pages.ts";
 import type { Watch } from "../../health/watchdog.ts";
@@ -17,7 +15,8 @@ export interface ServeMeans {
   /** `undefined`: there are no other nodes in this datastore. */
   readonly routing: () => RoutingFacts | undefined;
   readonly servedCalls: () => readonly ServedCalls[];
-  readonly sidecars: () => FeedFacts;
+  /** Metrics in the text format of Prometheus. */
+  readonly ofFeatures: () => string;
   /** Asks for the liveness meanwhile. */
   readonly watch: Pick<Watch, "ask">;
   readonly settings: () => NodeAgentSettings;
@@ -29,11 +28,11 @@ export interface ServeMeans {
 
 /** Resolves when the signal is aborted. */
 export async function serveFacts(means: ServeMeans): Promise<void> {
-  const { facts, routing, servedCalls, sidecars, watch, settings, wait, signal, report } = means;
+  const { facts, routing, servedCalls, ofFeatures, watch, settings, wait, signal, report } = means;
   const pages = { liveness: () => livenessOf(facts()), readiness: () => bothReady(facts(), routing()) };
   const health = new LocalServer(healthPages(pages), report);
   const metrics = new LocalServer(
-    metricsPages(() => `${metricsOf(facts(), routing())}${feedMetrics(sidecars())}${servedCallMetrics(servedCalls())}`),
+    metricsPages(() => `${metricsOf(facts(), routing())}${ofFeatures()}${servedCallMetrics(servedCalls())}`),
     report,
   );
   watch.ask(pages.liveness);

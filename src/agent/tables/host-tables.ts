@@ -24,8 +24,8 @@ import { readGeneration } from "../../linux/nftables/commit.ts";
 import type { TableReference } from "../../linux/nftables/ruleset.ts";
 import { type Link, listLinks } from "../../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
+import { type OnceEach, onceEach } from "../../log/once-each.ts";
 import { comparedTables, type TablesHost, tableNames, type WantedNow } from "../../upkeep/restore-tables.ts";
-import { type OnceEach, onceEach } from "../once-each.ts";
 
 /** As often as the table of policy. */
 const CHECK_MILLISECONDS = 1_000;

@@ -15,6 +15,7 @@ import { attachmentsFolder, readAttachments } from "../../ipam/attachment-record
 import { readLinks } from "../../ipam/leaks/host-links.ts";
 import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
 import { hostAddresses, sourceTowards } from "../../linux/rtnetlink/host-addresses.ts";
+import { onceEach } from "../../log/once-each.ts";
 import { titleInKey } from "../../model/keys.ts";
 import { quoted } from "../../quote.ts";
 import { collectLeaks, describeCollected } from "../../upkeep/collect-leaks.ts";
@@ -26,7 +27,6 @@ import { VERSION } from "../../version.ts";
 import type { AgentClock } from "../means.ts";
 import type { AgentNetwork } from "../network/agent-network.ts";
 import type { FollowedNetwork } from "../network/followed-network.ts";
-import { onceEach } from "../once-each.ts";
 import type { AgentPart } from "../supervise.ts";
 import { FollowedClaims } from "./followed-claims.ts";
 

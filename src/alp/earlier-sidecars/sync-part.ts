@@ -1,9 +1,8 @@
 /** The part of the node agent that finds the pods with a sidecar of a release before v3.29; they are fed with all others. */
 
-import type { AgentProcess } from "../../agent/agent-process.ts";
-import type { AgentPart } from "../../agent/supervise.ts";
 import { DEFAULT_POLICY_SYNC_DIRECTORY, POLICY_SYNC_DIRECTORY } from "../../config/policy-sync-directory.ts";
 import { quoted } from "../../quote.ts";
+import type { AgentAccess, SupervisedPart, Wait } from "../agent-access.ts";
 import type { SidecarVolume, SidecarVolumes } from "../feed/sidecar-volumes.ts";
 import { SyncVolumes } from "./sync-volumes.ts";
 
@@ -11,18 +10,14 @@ interface SyncPart {
   /** The given ones, and those of earlier releases. */
   readonly volumes: SidecarVolumes;
   /** None if the directory is not a valid one. */
-  readonly parts: readonly AgentPart[];
+  readonly parts: readonly SupervisedPart[];
 }
 
 const LOOK_MILLISECONDS = 250;
 /** On a node that has never had one. */
 const SELDOM_MILLISECONDS = 5_000;
 
-export function syncPart(
-  { environment, say }: Pick<AgentProcess, "environment" | "say">,
-  own: SidecarVolumes,
-  wait: (milliseconds: number, signal: AbortSignal) => Promise<void>,
-): SyncPart {
+export function syncPart({ environment, say }: AgentAccess, own: SidecarVolumes, wait: Wait): SyncPart {
   const root = environment[POLICY_SYNC_DIRECTORY] || DEFAULT_POLICY_SYNC_DIRECTORY;
   if (!root.startsWith("/")) {
     const remedy = `use an absolute path, such as ${DEFAULT_POLICY_SYNC_DIRECTORY}`;

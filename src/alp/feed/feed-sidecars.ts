@@ -3,13 +3,13 @@
  * on their pods.
  */
 
-import type { FollowedNetwork } from "../../agent/network/followed-network.ts";
-import { onceEach } from "../../agent/once-each.ts";
-import type { TableKeeper } from "../../agent/policy/table-keeper.ts";
+import { labelsOf, metricText } from "../../health/metrics.ts";
+import { identity } from "../../identity.ts";
 import type { KubeClient } from "../../kube/api.ts";
+import { onceEach } from "../../log/once-each.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
-import type { PolicyCompiler } from "../../policy/compile/compiler.ts";
 import { VERSION } from "../../version.ts";
+import type { Enforcement } from "../agent-access.ts";
 import { SidecarStates } from "../state/sidecar-states.ts";
 import { FormerSidecars, readSidecarInterfaces } from "./former-sidecars.ts";
 import { SidecarAnnotations } from "./sidecar-annotations.ts";
@@ -17,14 +17,9 @@ import { type FeedFacts, SidecarFeed, type SidecarReleases } from "./sidecar-fee
 import type { SidecarVolumes } from "./sidecar-volumes.ts";
 import { annotateEndpoint, annotatePod } from "./write-annotation.ts";
 
-export interface SidecarMeans extends Pick<FollowedNetwork, "means" | "network" | "store" | "log"> {
-  readonly volumes: SidecarVolumes;
-  readonly compiler: PolicyCompiler;
-  readonly keeper: Pick<TableKeeper, "updateSidecars">;
-}
-
 export interface FedSidecars {
-  readonly facts: FeedFacts;
+  /** In the text format of Prometheus. */
+  metrics(): string;
   /** The kernel has what the compiler knows now. */
   policyChanged(): void;
   /** Resolves when the signal is aborted. Rejects if it cannot go on. */
@@ -34,8 +29,8 @@ export interface FedSidecars {
 /** How long the sidecars of a former agent may take to report again, from the first time that they can. */
 const AGAIN_MILLISECONDS = 2_000;
 
-export function feedSidecars(given: SidecarMeans): FedSidecars {
-  const { volumes, compiler, keeper, log, network, means } = given;
+export function feedSidecars(volumes: SidecarVolumes, enforcement: Enforcement): FedSidecars {
+  const { compiler, keeper, log, network, means } = enforcement;
   const { elapsed, wait } = means.clock;
   const warn = (message: string) => log(message, "WARNING");
   const endpoints = () => compiler.localEndpoints;
@@ -46,7 +41,7 @@ export function feedSidecars(given: SidecarMeans): FedSidecars {
   let releases: SidecarReleases = new Map();
   const reporting = () => former.with(new Set(releases.keys()), endpoints());
   compiler.setSidecars(reporting());
-  const writer = annotationWriter(given);
+  const writer = annotationWriter(enforcement);
   const annotations = new SidecarAnnotations({
     ...{ endpoints, elapsed, wait, report: onceEach(warn).report },
     releases: () => releases,
@@ -70,9 +65,7 @@ export function feedSidecars(given: SidecarMeans): FedSidecars {
     keeper.updateSidecars(reporting());
   };
   return {
-    get facts() {
-      return feed.facts;
-    },
+    metrics: () => feedMetrics(feed.facts),
     policyChanged() {
       begun.resolve();
       feed.policyChanged();
@@ -93,12 +86,29 @@ export function feedSidecars(given: SidecarMeans): FedSidecars {
   };
 }
 
+/** In the text format of Prometheus. */
+export function feedMetrics({ reporting, updates, refused }: FeedFacts): string {
+  const rows = [
+    ["sidecars", "gauge", "Sidecars of this node that report and decide about requests", [["", reporting]]],
+    ["sidecar_updates_total", "counter", "Updates that were sent to sidecars", [["", updates]]],
+    [
+      "sidecar_connections_refused_total",
+      "counter",
+      "Connections to the sockets of sidecars that the agent has ended",
+      Array.from(refused, ([reason, count]) => [labelsOf({ reason }), count] as const),
+    ],
+  ] as const;
+  return rows
+    .map(([name, type, help, samples]) => metricText(identity.nodeAgent, { name, type, help }, samples))
+    .join("");
+}
+
 interface AnnotationWriter {
   write(key: string, endpoint: WorkloadEndpoint, release: string | undefined): Promise<void>;
   close(): Promise<void>;
 }
 
-function annotationWriter({ means, network, store, log }: SidecarMeans): AnnotationWriter {
+function annotationWriter({ means, network, store, log }: Enforcement): AnnotationWriter {
   const { settings } = network;
   if (settings.kind !== "orchestrator") {
     return { write: (key, _, release) => annotateEndpoint(store, key, release), close: async () => {} };

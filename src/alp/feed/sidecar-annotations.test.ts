@@ -109,7 +109,7 @@ class Site {
       this.written.push([key, release]);
     },
     elapsed: () => this.now,
-    // The pace is not waited for, the bell is.
+    // The pace is not waited for, the notification is.
     wait: async (milliseconds, signal) => {
       this.waits.push(milliseconds);
       if (milliseconds > 60_000 && !signal.aborted)

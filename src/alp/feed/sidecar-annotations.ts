@@ -4,10 +4,11 @@
  * cause only a few writes, and none of them delays those of other pods.
  */
 
-import { Bell, LONGEST_MILLISECONDS } from "../../agent/bell.ts";
 import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { LocalEndpoint } from "../../policy/compile/workload-endpoints.ts";
+import { LONGEST_MILLISECONDS } from "../../timers.ts";
+import { Wakeup } from "../../wakeup.ts";
 import type { SidecarReleases } from "./sidecar-feed.ts";
 import { WritePace } from "./write-pace.ts";
 
@@ -39,7 +40,7 @@ export class SidecarAnnotations {
   private readonly awaySince = new Map<string, number>();
   private readonly written = new Map<string, Written>();
   private readonly pace: WritePace;
-  private readonly bell = new Bell();
+  private readonly wakeup = new Wakeup();
 
   constructor(private readonly means: AnnotationMeans) {
     this.pace = new WritePace(means.elapsed);
@@ -47,18 +48,18 @@ export class SidecarAnnotations {
 
   /** Sidecars or endpoints have changed. */
   changed(): void {
-    this.bell.ring();
+    this.wakeup.notify();
   }
 
   /** Resolves when the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      this.bell.reset();
+      this.wakeup.reset();
       const isDone = await this.writeDue(signal);
       await this.means.wait(PACE_MILLISECONDS, signal);
-      if (this.bell.isRung || signal.aborted) continue;
+      if (this.wakeup.isNotified || signal.aborted) continue;
       const limit = isDone && this.awaySince.size === 0 ? LONGEST_MILLISECONDS : PACE_MILLISECONDS;
-      await this.means.wait(limit, AbortSignal.any([signal, this.bell.signal]));
+      await this.means.wait(limit, AbortSignal.any([signal, this.wakeup.signal]));
     }
   }
 

@@ -10,8 +10,9 @@
  * the agent or grow its memory: see SidecarConnection, SyncConnection and PodSocket for the limits.
  */
 
-import { Bell, LONGEST_MILLISECONDS } from "../../agent/bell.ts";
 import type { LocalEndpoint } from "../../policy/compile/workload-endpoints.ts";
+import { LONGEST_MILLISECONDS } from "../../timers.ts";
+import { Wakeup } from "../../wakeup.ts";
 import type { SidecarState } from "../state/sidecar-states.ts";
 import { Allowance, type AllowanceLimits } from "./allowance.ts";
 import { endpointsOfPods, type PodEndpoints } from "./endpoints-of-pods.ts";
@@ -77,7 +78,7 @@ export class SidecarFeed {
   private isEnding = false;
   private updates = 0;
   private readonly refused = new Map<Refusal, number>();
-  private readonly bell = new Bell();
+  private readonly wakeup = new Wakeup();
   private readonly failure = Promise.withResolvers<never>();
 
   private readonly wholeStates: Allowance;
@@ -111,10 +112,10 @@ export class SidecarFeed {
 
   private async tick(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      this.bell.reset();
+      this.wakeup.reset();
       await this.means.wait(
         this.pods.size === 0 ? LONGEST_MILLISECONDS : TICK_MILLISECONDS,
-        AbortSignal.any([signal, this.bell.signal]),
+        AbortSignal.any([signal, this.wakeup.signal]),
       );
       if (signal.aborted) return;
       for (const pod of this.pods.values()) {
@@ -133,7 +134,7 @@ export class SidecarFeed {
     for (const [uid, pod] of this.pods) if (!Bun.deepEquals(all.get(uid), pod.volume)) this.remove(pod);
     for (const volume of all.values()) if (!this.pods.has(volume.uid)) this.add(volume);
     this.podEndpoints = undefined;
-    this.bell.ring();
+    this.wakeup.notify();
   }
 
   private add(volume: SidecarVolume): void {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { feedMetrics } from "./feed-facts.ts";
+import { feedMetrics } from "./feed-sidecars.ts";
 
 describe("feedMetrics()", () => {
   test("counts sidecars, updates and refused connections by reason", () => {
