@@ -96,6 +96,13 @@ module.exports = {
       to: { path: "^src/", pathNot: LAYERS.flat().map(pathOf) },
     },
     {
+      name: "no-unknown-module-alone",
+      comment: "nor does one lie there that imports nothing and is imported by nobody, which neither rule sees",
+      severity: "error",
+      from: { orphan: true, path: "^src/", pathNot: LAYERS.flat().map(pathOf) },
+      to: {},
+    },
+    {
       name: "no-test-in-product",
       comment: "the product imports nothing from test/, sim/, bench/ or scripts/",
       severity: "error",

@@ -89,13 +89,7 @@ export async function openRoutedSite<Datastore extends RouterDatastore>({
   for (const { name, host, subnet } of network.nodes) {
     const labels = { subnet, node: name };
     if (datastore.addNode === undefined) await apply(resource("Node", name, {}, { labels }));
-    else await datastore.addNode(name, labels);
-    const { name: networkName, cniVersion, ...plugin } = configOf(name, datastore);
-    const list = { name: networkName, cniVersion, plugins: [plugin] };
-    host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify(list));
-    if (datastore.addNode !== undefined) {
-      await host.must([builtProgram(identity.adminTool), "node", "register"], { environment: datastore.environment });
-    }
+    await prepareNode({ name, host, labels }, datastore);
     if (withAgent?.includes(name) ?? true) startAgent(name);
   }
   const all = undo.move();
@@ -139,6 +133,20 @@ export async function openRoutedSite<Datastore extends RouterDatastore>({
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** The network config, and the record of a node that the datastore gets from elsewhere. */
+async function prepareNode(
+  { name, host, labels }: Pick<NetworkNode, "name" | "host"> & { readonly labels: Readonly<Record<string, string>> },
+  datastore: RouterDatastore,
+): Promise<void> {
+  await datastore.addNode?.(name, labels);
+  const { name: networkName, cniVersion, ...plugin } = configOf(name, datastore);
+  const list = { name: networkName, cniVersion, plugins: [plugin] };
+  host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify(list));
+  if (datastore.addNode !== undefined) {
+    await host.must([builtProgram(identity.adminTool), "node", "register"], { environment: datastore.environment });
+  }
 }
 
 function podName(name: string): string {

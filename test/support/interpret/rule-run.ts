@@ -15,6 +15,9 @@ const DEEPEST = 16;
 
 type Outcome = "accept" | "drop" | undefined;
 
+/** Of the registers. */
+type Read = (from: number, length: number) => Uint8Array;
+
 export class RuleRun {
   /** The comment of the rule that decided, and its chain. */
   by: string | undefined;
@@ -59,7 +62,7 @@ export class RuleRun {
       registers.fill(0, to * 4, to * 4 + Math.max(4, value.length));
       registers.set(value, to * 4);
     };
-    const read = (from: number, length: number) => registers.subarray(from * 4, from * 4 + length);
+    const read: Read = (from, length) => registers.subarray(from * 4, from * 4 + length);
     for (const expression of expressions) {
       switch (expression.kind) {
         case "meta":
@@ -75,20 +78,9 @@ export class RuleRun {
           break;
         }
         case "compare":
-          if (
-            !compares(
-              expression.operator,
-              Buffer.compare(read(expression.from, expression.value.length), expression.value),
-            )
-          )
-            return undefined;
+        case "range":
+          if (!holds(expression, read)) return undefined;
           break;
-        case "range": {
-          const value = read(expression.from, expression.first.length);
-          const isWithin = Buffer.compare(value, expression.first) >= 0 && Buffer.compare(value, expression.last) <= 0;
-          if (isWithin !== (expression.operator === "within")) return undefined;
-          break;
-        }
         case "bitwise": {
           const value = read(expression.from, expression.mask.length);
           load(
@@ -120,13 +112,7 @@ export class RuleRun {
           this.marks.connectionMark = read(expression.from, 4).slice();
           break;
         case "nat":
-          this.marks.translation = {
-            end: expression.type === "snat" ? "source" : "destination",
-            ...(expression.address === undefined
-              ? {}
-              : { address: read(expression.address, expression.family === "ip" ? 4 : 16).slice() }),
-            ...(expression.port === undefined ? {} : { port: read(expression.port, 2).slice() }),
-          };
+          this.marks.translation = translationOf(expression, read);
           return { kind: "accept" };
         case "masquerade":
           this.marks.translation = { end: "source", address: "masquerade" };
@@ -203,6 +189,28 @@ export class RuleRun {
     if (holdsIntervals) return findRange(elements, wanted);
     return elements.find((element) => Buffer.compare(element.key, wanted) === 0);
   }
+}
+
+function holds(expression: Extract<Expression, { kind: "compare" | "range" }>, read: Read): boolean {
+  if (expression.kind === "compare") {
+    const { operator, from, value } = expression;
+    return compares(operator, Buffer.compare(read(from, value.length), value));
+  }
+  const { operator, from, first, last } = expression;
+  const value = read(from, first.length);
+  const isWithin = Buffer.compare(value, first) >= 0 && Buffer.compare(value, last) <= 0;
+  return isWithin === (operator === "within");
+}
+
+function translationOf(
+  { type, family, address, port }: Extract<Expression, { kind: "nat" }>,
+  read: Read,
+): PacketMarks["translation"] {
+  return {
+    end: type === "snat" ? "source" : "destination",
+    ...(address === undefined ? {} : { address: read(address, family === "ip" ? 4 : 16).slice() }),
+    ...(port === undefined ? {} : { port: read(port, 2).slice() }),
+  };
 }
 
 /** The range that began last at or before the key, unless it ended. */
