@@ -27,7 +27,7 @@ const LAYERS = [
   ["model", "cni", "config"],
   ["linux", "kube", "log", "health", "grpc"],
   ["datastore"],
-  ["ipam", "policy", "firewall", "routing"],
+  ["ipam", "policy", "firewall", "routing", "alp/mesh"],
   ["plugin", "chained"],
   ["upkeep", "release"],
   ["alp"],
@@ -119,11 +119,11 @@ module.exports = {
     {
       name: "alp-registered-once",
       comment:
-        "application layer policy is registered once each in agent, tool and upgrade; nothing else imports it but its program",
+        "application layer policy is registered once each in agent, tool and upgrade; besides them its program imports it, and a release what pods of a mesh need",
       severity: "error",
       from: {
         path: "^src/",
-        pathNot: "^src/(alp/|agent/features|admin/commands|upgrade/steps|bin/sidecar(-arguments)?)",
+        pathNot: "^src/(alp/|agent/features|admin/commands|upgrade/steps|release/mesh-files|bin/sidecar(-arguments)?)",
       },
       to: { path: "^src/alp/" },
     },
