@@ -123,7 +123,8 @@ module.exports = {
       severity: "error",
       from: {
         path: "^src/",
-        pathNot: "^src/(alp/|agent/features|admin/commands|upgrade/steps|release/mesh-files|bin/sidecar(-arguments)?)",
+        pathNot:
+          "^src/(alp/|agent/features|admin/main/commands|upgrade/steps|release/mesh-files|bin/sidecar(-arguments)?)",
       },
       to: { path: "^src/alp/" },
     },

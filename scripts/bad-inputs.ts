@@ -1,5 +1,5 @@
 /** Prints the table of invalid inputs with the admin tool's error messages, as Markdown. */
-import { checkNetworkFile } from "../src/admin/network-file.ts";
+import { checkNetworkFile } from "../src/admin/config/check-network-file.ts";
 import { BAD_INPUTS } from "../test/support/bad-inputs.ts";
 import { configHost } from "../test/support/config-host.ts";
 

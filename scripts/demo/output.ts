@@ -1,5 +1,5 @@
 /** The output of the demo: one line for each step, with its result and duration. */
-import { type Paint, paint } from "../../src/admin/paint.ts";
+import { type Paint, paint } from "../../src/admin/terminal/paint.ts";
 
 /** The result of a step: a short summary on its line, and details below it. */
 export interface StepResult {

@@ -1,5 +1,5 @@
 /** The steps of the demo, in order. A step fails if its result is not as expected. */
-import { formatTable } from "../../src/admin/table.ts";
+import { formatTable } from "../../src/admin/terminal/table.ts";
 import { identity } from "../../src/identity.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import { routesOfPods } from "../../test/support/routes-of-pods.ts";

@@ -1,19 +1,20 @@
 /** Generates docs/vendorctl.md from the table of commands. */
-import { COMMON_OPTIONS, type Command, type CommandGroup, visibleCommands } from "../../src/admin/command.ts";
-import { COMMANDS } from "../../src/admin/commands.ts";
+
 import { CONFIG_FILE, DATASTORE_SETTINGS, OTHER_CONFIG_FILE } from "../../src/admin/datastore/options.ts";
-import { valueText } from "../../src/admin/help.ts";
-import type { Option } from "../../src/admin/option.ts";
-import { PEER_COMMANDS } from "../../src/admin/peer-commands.ts";
+import { COMMON_OPTIONS, type Command, type CommandGroup, visibleCommands } from "../../src/admin/main/command.ts";
+import { COMMANDS } from "../../src/admin/main/commands.ts";
+import { valueText } from "../../src/admin/main/help.ts";
+import type { Option } from "../../src/admin/main/option.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../../src/config/installed-network-list.ts";
 import { identity } from "../../src/identity.ts";
+import { PEER_COMMANDS } from "./peer-commands.ts";
 
 export function adminPage(): string {
   const tool = identity.adminTool;
   return [
     `# ${tool}`,
     "",
-    "<!-- Written by `make fmt` from src/admin/commands.ts. Do not edit. -->",
+    "<!-- Written by `make fmt` from src/admin/main/commands.ts. Do not edit. -->",
     "",
     `${COMMANDS.summary}. \`${tool} COMMAND --help\` or \`${tool} help COMMAND\` shows the help of a command.`,
     "",

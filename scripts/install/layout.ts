@@ -13,8 +13,8 @@
  *   <configuration directory>/      settings of the admin tool, which belong to the administrator
  */
 import { join } from "node:path";
-import { COMMANDS } from "../../src/admin/commands.ts";
-import { COMPLETION_SHELLS, type CompletionShell, completionScript } from "../../src/admin/completion.ts";
+import { COMPLETION_SHELLS, type CompletionShell, completionScript } from "../../src/admin/completion/script.ts";
+import { COMMANDS } from "../../src/admin/main/commands.ts";
 import { programNames } from "../../src/bin/programs.ts";
 import {
   type InstalledDatastore,

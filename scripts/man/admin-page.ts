@@ -1,9 +1,10 @@
 /** The manual page of the admin tool, from the table of commands. Pure. */
-import { COMMON_OPTIONS, type Command, type CommandGroup, visibleCommands } from "../../src/admin/command.ts";
-import { COMMANDS } from "../../src/admin/commands.ts";
+
 import { CONFIG_FILE, DATASTORE_OPTIONS, DATASTORE_SETTINGS } from "../../src/admin/datastore/options.ts";
-import { valueText } from "../../src/admin/help.ts";
-import type { Option } from "../../src/admin/option.ts";
+import { COMMON_OPTIONS, type Command, type CommandGroup, visibleCommands } from "../../src/admin/main/command.ts";
+import { COMMANDS } from "../../src/admin/main/commands.ts";
+import { valueText } from "../../src/admin/main/help.ts";
+import type { Option } from "../../src/admin/main/option.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../../src/config/installed-network-list.ts";
 import { identity } from "../../src/identity.ts";
 import type { Block, ManualPage } from "./manual-page.ts";

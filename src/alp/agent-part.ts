@@ -17,7 +17,7 @@
  * policy/compile/sidecar-interfaces.ts); what is HTTP in a rule is in src/http, and policy/judge has the same as slow judge.
  * `test/support/judge-request.ts` is the oracle for `judge/`; `test/alp` runs all of it.
  *
- * It is registered in three places, and nothing else of the product imports it: `src/agent/features.ts`, `src/admin/commands.ts`,
+ * It is registered in three places, and nothing else of the product imports it: `src/agent/features.ts`, `src/admin/main/commands.ts`,
  * `src/upgrade/steps.ts`. Without them rules with `http` match nothing. In a cluster it is off unless pods have the sidecar:
  * the agent then listens nowhere. `kubeletVolumePluginPath: None` of the Installation turns off the volumes as well.
  */

@@ -1,10 +1,10 @@
 /** Runs the admin tool with its real dependencies. */
 import { readdir, readFile } from "node:fs/promises";
-import { type Context, EXIT_FAILED, EXIT_OK } from "../admin/command.ts";
 import { editText } from "../admin/host/edit-text.ts";
 import { findProgram, runProgram, writeNewFile } from "../admin/host/run-program.ts";
-import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/interruption.ts";
-import { runAdmin } from "../admin/run.ts";
+import { type Context, EXIT_FAILED, EXIT_OK } from "../admin/main/command.ts";
+import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/main/interruption.ts";
+import { runAdmin } from "../admin/main/run.ts";
 import { runDirectoryOf } from "../config/run-directory.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
@@ -87,11 +87,11 @@ export async function run(args: readonly string[]): Promise<number> {
     },
     runProgram: (command) => runProgram(command, stopping.signal),
     writeArchive: writeNewFile,
-    readHostFacts: async () => (await import("../admin/host/host-facts.ts")).readHostFacts(environment),
-    readKernelFeatures: async () => (await import("../admin/host/kernel-features.ts")).readKernelFeatures(),
-    readAgentFacts: async () => (await import("../admin/host/host-facts.ts")).readAgentFacts(environment),
+    readHostFacts: async () => (await import("../admin/host/read-host-facts.ts")).readHostFacts(environment),
+    readKernelFeatures: async () => (await import("../admin/host/read-kernel-features.ts")).readKernelFeatures(),
+    readAgentFacts: async () => (await import("../admin/host/read-host-facts.ts")).readAgentFacts(environment),
     readRoutingFacts: async () =>
-      (await import("../admin/host/routing-facts.ts")).readRoutingFacts(environment, process.getuid?.() === 0),
+      (await import("../admin/host/read-routing-facts.ts")).readRoutingFacts(environment, process.getuid?.() === 0),
     readPolicyCounts: async () => (await import("../admin/host/policy-kernel.ts")).readPolicyCounts(),
     openDropLog: async () => (await import("../admin/host/policy-kernel.ts")).openDropLog(),
     openTracer: async (alternatives) =>

@@ -2,8 +2,8 @@
 import { afterAll, describe, expect } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { visibleCommands } from "../../src/admin/command.ts";
-import { COMMANDS } from "../../src/admin/commands.ts";
+import { visibleCommands } from "../../src/admin/main/command.ts";
+import { COMMANDS } from "../../src/admin/main/commands.ts";
 import { API_VERSION, identity } from "../../src/identity.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";

@@ -1,12 +1,10 @@
 /** Runs the admin tool inside the test: files are a table, output is text. */
-import type { CniHost } from "../../src/admin/cni-host.ts";
-import type { Context } from "../../src/admin/command.ts";
+import type { CniHost } from "../../src/admin/config/check-cni-host.ts";
 import { CONFIG_FILE } from "../../src/admin/datastore/options.ts";
-import type { AgentFacts, HostFacts } from "../../src/admin/node/host-facts.ts";
-import type { KernelFeatures } from "../../src/admin/node/kernel-features.ts";
-import type { RoutingFacts } from "../../src/admin/node/routing-facts.ts";
+import type { AgentFacts, HostFacts, KernelFeatures, RoutingFacts } from "../../src/admin/host/facts.ts";
+import type { Context } from "../../src/admin/main/command.ts";
+import { runAdmin } from "../../src/admin/main/run.ts";
 import type { PolicyCounts } from "../../src/admin/policy/chain-interfaces.ts";
-import { runAdmin } from "../../src/admin/run.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { type Clock, SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";

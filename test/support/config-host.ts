@@ -1,5 +1,5 @@
 /** A host for `config check` that has nothing, or what a test gives it. */
-import type { ConfigHost } from "../../src/admin/network-file.ts";
+import type { ConfigHost } from "../../src/admin/config/check-network-file.ts";
 
 export function configHost(given: Partial<ConfigHost> = {}): ConfigHost {
   return {

@@ -1,5 +1,5 @@
 /** The steps of the demo of a cluster, in their order: each shows one thing, or fails. */
-import { formatTable } from "../../../src/admin/table.ts";
+import { formatTable } from "../../../src/admin/terminal/table.ts";
 import { identity } from "../../../src/identity.ts";
 import { ROUTE_PROTOCOL } from "../../../src/linux/rtnetlink/route.ts";
 import { untilPings } from "../../../test/support/across-nodes.ts";

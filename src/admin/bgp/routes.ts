@@ -1,9 +1,9 @@
 import type { BirdRoute } from "../../routing/bird/routes-status.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
-import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
-import type { RoutingFacts } from "../node/routing-facts.ts";
-import { stdoutPage } from "../page.ts";
-import { formatTable } from "../table.ts";
+import type { RoutingFacts } from "../host/facts.ts";
+import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../main/command.ts";
+import { stdoutPage } from "../terminal/page.ts";
+import { formatTable } from "../terminal/table.ts";
 
 export const bgpRoutes: Command = {
   kind: "command",

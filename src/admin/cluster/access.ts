@@ -2,8 +2,8 @@
 import type { KubeAccess } from "../../config/kube-access.ts";
 import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";
-import { type Context, type Given, UsageError } from "../command.ts";
-import type { Option } from "../option.ts";
+import { type Context, type Given, UsageError } from "../main/command.ts";
+import type { Option } from "../main/option.ts";
 import { MISMATCH_OPTION } from "../version/compare-with-cluster.ts";
 
 export const CLUSTER_OPTIONS: readonly Option[] = [

@@ -4,8 +4,8 @@ import { type FakePlan, failed, fakeCluster, type Stored } from "../../../test/s
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import type { KubeRequest, KubeResponse } from "../../kube/api.ts";
 import { VERSION } from "../../version.ts";
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
-import { Interruption, STOP_EXIT_CODES } from "../interruption.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../main/command.ts";
+import { Interruption, STOP_EXIT_CODES } from "../main/interruption.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
 import { probeKey } from "./probe.ts";
 

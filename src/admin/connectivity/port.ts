@@ -1,5 +1,5 @@
 import { quoted } from "../../quote.ts";
-import { UsageError } from "../command.ts";
+import { UsageError } from "../main/command.ts";
 
 export function parsePort(text: string): number {
   const port = Number(text);

@@ -1,8 +1,8 @@
-import { type Command, type Context, EXIT_OK, UsageError } from "../command.ts";
+import { type Command, type Context, EXIT_OK, UsageError } from "../main/command.ts";
 import { startEchoServer } from "./echo-server.ts";
 import { parsePort } from "./port.ts";
 import { decodeProbes, type Probe, probeKey, type Round } from "./probe.ts";
-import { type ProbeMeans, runProbe } from "./run-probe.ts";
+import { type ProbeOptions, runProbe } from "./run-probe.ts";
 
 const PAUSE_MILLISECONDS = 200;
 const TIMEOUT_MILLISECONDS = 2_000;
@@ -24,14 +24,14 @@ export const connectivityProbe: Command = {
   async run(context, { operands, values }) {
     const probes = decodeProbes(operands[0] ?? "");
     if (probes === undefined || operands.length !== 1) throw new UsageError("PROBES is not a JSON list of probes");
-    const means = {
+    const options = {
       timeoutMilliseconds: TIMEOUT_MILLISECONDS,
       resolverConfig: await context.readFile("/etc/resolv.conf").catch(() => ""),
     };
     const port = values.get("listen");
     const server = port === undefined ? undefined : startEchoServer(parsePort(port), await context.hostName());
     try {
-      await tryInRounds(probes, means, context);
+      await tryInRounds(probes, options, context);
     } finally {
       await server?.stop();
     }
@@ -39,9 +39,9 @@ export const connectivityProbe: Command = {
   },
 };
 
-async function tryInRounds(probes: readonly Probe[], means: ProbeMeans, context: Context): Promise<void> {
+async function tryInRounds(probes: readonly Probe[], options: ProbeOptions, context: Context): Promise<void> {
   for (let number = 1; !context.signal.aborted; number += 1) {
-    const tried = probes.map(async (probe) => [probeKey(probe), await runProbe(probe, means)] as const);
+    const tried = probes.map(async (probe) => [probeKey(probe), await runProbe(probe, options)] as const);
     const round: Round = { round: number, results: Object.fromEntries(await Promise.all(tried)) };
     context.stdout(`${JSON.stringify(round)}\n`);
     await context.wait(PAUSE_MILLISECONDS);

@@ -1,6 +1,6 @@
 /** The results of a connectivity test as text. Pure. */
-import type { Page } from "../page.ts";
-import { formatTable } from "../table.ts";
+import type { Page } from "../terminal/page.ts";
+import { formatTable } from "../terminal/table.ts";
 import type { CheckResult } from "./judge.ts";
 
 /** A table with one row per pair, and below it each failure with its reason and what to do. */

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
 import { openAnsweringSocket } from "../../linux/unchecked-datagrams.ts";
-import { EXIT_USAGE } from "../command.ts";
-import { Interruption, STOP_EXIT_CODES } from "../interruption.ts";
+import { EXIT_USAGE } from "../main/command.ts";
+import { Interruption, STOP_EXIT_CODES } from "../main/interruption.ts";
 import { startEchoServer } from "./echo-server.ts";
 import { lastRound, type Probe } from "./probe.ts";
 import { runProbe } from "./run-probe.ts";

@@ -9,7 +9,7 @@ import { isObject } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
 
-export interface ProbeMeans {
+export interface ProbeOptions {
   readonly timeoutMilliseconds: number;
   /** The text of the pod's resolv.conf. */
   readonly resolverConfig: string;
@@ -20,9 +20,9 @@ export const PADDING_BYTES = 16_000;
 
 const DATAGRAM_PATIENCE = { tries: 3, replyMilliseconds: 300 } as const;
 
-export async function runProbe(probe: Probe, means: ProbeMeans): Promise<ProbeResult> {
-  if (probe.kind === "resolve") return resolveName(probe.host, means);
-  const result = await exchange(probe, means.timeoutMilliseconds);
+export async function runProbe(probe: Probe, options: ProbeOptions): Promise<ProbeResult> {
+  if (probe.kind === "resolve") return resolveName(probe.host, options);
+  const result = await exchange(probe, options.timeoutMilliseconds);
   const isLost = result.kind === "timeout" || result.kind === "incomplete";
   const datagrams = isLost && probe.kind === "echo" ? await measure(probe) : undefined;
   return isLost && datagrams !== undefined ? { ...result, datagrams } : result;
@@ -111,7 +111,7 @@ function failureOf(error: Error, place: string): ProbeResult {
   return { kind: "failed", message: `connection to ${place} failed: ${code || error.message}` };
 }
 
-async function resolveName(name: string, { timeoutMilliseconds, resolverConfig }: ProbeMeans): Promise<ProbeResult> {
+async function resolveName(name: string, { timeoutMilliseconds, resolverConfig }: ProbeOptions): Promise<ProbeResult> {
   const { servers, domain } = resolverIn(resolverConfig);
   if (servers.length === 0) return { kind: "unresolved", message: "the pod's resolv.conf has no name server" };
   const resolver = new Resolver({ timeout: timeoutMilliseconds, tries: 1 });

@@ -1,9 +1,8 @@
 /** The steps of a connectivity test, inside its namespace. */
 import type { InstalledImage } from "../cluster/installed-image.ts";
-import type { Context } from "../command.ts";
-import { withCauses } from "./causes.ts";
+import type { Context } from "../main/command.ts";
 import { type Check, checksOf, type Phase, probesOf, type TestNode, type TestSite } from "./checks.ts";
-import { baselineKey, type CheckResult, isOpen, isSettled, judge, type Reports } from "./judge.ts";
+import { baselineKey, type CheckResult, isOpen, isSettled, judge, type Reports, withCauses } from "./judge.ts";
 import { isSkipped, type SkipWord } from "./skip.ts";
 import { accountObject, type PodPlace, type PolicyPhase, podName } from "./test-objects.ts";
 import {
@@ -13,7 +12,7 @@ import {
   pollPause,
   pollsWithin,
   readRounds,
-  type SiteMeans,
+  type SiteOptions,
   type StartedPod,
   serviceAddresses,
   startPods,
@@ -23,7 +22,7 @@ import {
 const SETTLE_MILLISECONDS = 20_000;
 const POLICY_PHASES: readonly PolicyPhase[] = ["deny ingress", "allow ingress", "deny egress"];
 
-export interface TestMeans extends SiteMeans {
+export interface TestOptions extends SiteOptions {
   readonly nodes: readonly TestNode[];
   readonly skip: ReadonlySet<SkipWord>;
   /** Whether pods of this network have host ports. */
@@ -33,26 +32,26 @@ export interface TestMeans extends SiteMeans {
   readonly context: Pick<Context, "wait" | "stderr">;
 }
 
-export async function runConnectivityTest(means: TestMeans): Promise<readonly CheckResult[]> {
-  const { objects, plan, nodes, skip, hasHostPorts, image, context } = means;
-  if (image !== undefined) await copyPullSecrets(means, image);
+export async function runConnectivityTest(options: TestOptions): Promise<readonly CheckResult[]> {
+  const { objects, plan, nodes, skip, hasHostPorts, image, context } = options;
+  if (image !== undefined) await copyPullSecrets(options, image);
   await objects.create(`/api/v1/namespaces/${plan.namespace}/serviceaccounts`, accountObject(plan));
   context.stderr(`Starting pods on ${nodes.map(({ name }) => name).join(" and ")}\n`);
   const servers = placesOf(nodes, "server");
-  const services = await createServices(means, servers);
+  const services = await createServices(options, servers);
   const hostPorts = skip.has("host-port") || !hasHostPorts ? [] : placesOf(nodes.slice(0, 1), "host-port");
   const serving = await startPods(
-    means,
+    options,
     [...servers, ...hostPorts].map((place) => ({ place })),
   );
   if (serving.every(({ place, state }) => place.role !== "server" || state !== "ready"))
     return serving.map(startResult);
 
-  const site = await describeSite(means, services, serving);
+  const site = await describeSite(options, services, serving);
   const planned = checksOf(site).filter((check) => !isSkipped(check.title, skip));
   const clients = [...placesOf(nodes, "client"), ...(skip.has("host") ? [] : placesOf(nodes, "host"))];
   const trying = await startPods(
-    means,
+    options,
     clients.map((place) => ({ place, probes: probesOf(planned, podName(place)) })),
   );
 
@@ -61,9 +60,9 @@ export async function runConnectivityTest(means: TestMeans): Promise<readonly Ch
   const checks = planned.filter(({ client, server = client }) => running.has(client) && running.has(server));
   return [
     ...started.map(startResult),
-    ...notTried(site, means),
+    ...notTried(site, options),
     ...withCauses(
-      await tryConnections(means, checks, new Map(started.map(({ name, addresses }) => [name, addresses]))),
+      await tryConnections(options, checks, new Map(started.map(({ name, addresses }) => [name, addresses]))),
     ),
   ];
 }
@@ -73,7 +72,7 @@ function placesOf(nodes: readonly TestNode[], role: PodPlace["role"]): readonly 
 }
 
 async function describeSite(
-  { objects, nodes, plan }: TestMeans,
+  { objects, nodes, plan }: TestOptions,
   services: ReadonlyMap<string, readonly string[]>,
   serving: readonly StartedPod[],
 ): Promise<TestSite> {
@@ -97,7 +96,7 @@ function startResult({ name, place, state, reason }: StartedPod): CheckResult {
   return { ...at, result: "failed", reason, remedy };
 }
 
-function notTried({ hasDns }: TestSite, { nodes, skip, hasHostPorts }: TestMeans): readonly CheckResult[] {
+function notTried({ hasDns }: TestSite, { nodes, skip, hasHostPorts }: TestOptions): readonly CheckResult[] {
   const at = { from: nodes[0]?.name ?? "", family: undefined, result: "skipped" } as const;
   const oneNode = { ...at, title: "pod to pod", to: "another node", reason: "only one node is Ready and schedulable" };
   const noDns = 'there is no Service with the label "k8s-app=kube-dns"';
@@ -112,30 +111,30 @@ function notTried({ hasDns }: TestSite, { nodes, skip, hasHostPorts }: TestMeans
 }
 
 async function tryConnections(
-  means: TestMeans,
+  options: TestOptions,
   checks: readonly Check[],
   addresses: Reports["addresses"],
 ): Promise<readonly CheckResult[]> {
-  const { context, skip } = means;
+  const { context, skip } = options;
   const clients = [...new Set(checks.map(({ client }) => client))];
   const none: Reports = { rounds: new Map(), addresses, baseline: new Set() };
   context.stderr("Trying connections\n");
   // Also those that only a policy is to deny: they must be open before.
   const all = checks.map((check): Check => ({ ...check, phase: "connections", expected: "open" }));
-  const before = await untilSettled(means, all, { reports: none, clients });
+  const before = await untilSettled(options, all, { reports: none, clients });
   const results = [...ofPhase(checks, "connections").map((check) => judge(check, before))];
   if (skip.has("policy")) return results;
 
   const baseline = new Set(all.filter((check) => isOpen(check, before)).map(baselineKey));
   for (const phase of POLICY_PHASES) {
     context.stderr(`Trying a NetworkPolicy: ${phase}\n`);
-    await createPolicy(means, phase);
-    const rounds = await readRounds(means, clients);
+    await createPolicy(options, phase);
+    const rounds = await readRounds(options, clients);
     // A round may have begun before the policy was created; the one after it has not.
     const after = new Map([...rounds].map(([client, { round }]) => [client, round + 1]));
     const reports = { rounds: new Map(), addresses, baseline };
     const own = ofPhase(checks, phase);
-    const judged = await untilSettled(means, own, { reports, clients, after });
+    const judged = await untilSettled(options, own, { reports, clients, after });
     results.push(...own.map((check) => judge(check, judged)));
   }
   return results;
@@ -146,15 +145,15 @@ function ofPhase(checks: readonly Check[], phase: Phase): readonly Check[] {
 }
 
 async function untilSettled(
-  means: TestMeans,
+  options: TestOptions,
   checks: readonly Check[],
   { reports, clients, after }: { reports: Reports; clients: readonly string[]; after?: ReadonlyMap<string, number> },
 ): Promise<Reports> {
   let current = reports;
   for (let poll = pollsWithin(SETTLE_MILLISECONDS); poll > 0; poll -= 1) {
-    current = { ...reports, rounds: await readRounds(means, clients, after) };
+    current = { ...reports, rounds: await readRounds(options, clients, after) };
     if (checks.every((check) => isSettled(check, current))) break;
-    await pollPause(means);
+    await pollPause(options);
   }
   return current;
 }

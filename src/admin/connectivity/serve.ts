@@ -1,4 +1,4 @@
-import { type Command, EXIT_OK, UsageError } from "../command.ts";
+import { type Command, EXIT_OK, UsageError } from "../main/command.ts";
 import { startEchoServer } from "./echo-server.ts";
 import { parsePort } from "./port.ts";
 

@@ -8,8 +8,16 @@ import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { hasNoHostPorts } from "../cluster/installation.ts";
 import { defaultImage, findInstalledImage } from "../cluster/installed-image.ts";
 import { clusterNodes } from "../cluster/nodes.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
-import { stdoutPage } from "../page.ts";
+import {
+  type Command,
+  type Context,
+  EXIT_FAILED,
+  EXIT_OK,
+  type Given,
+  UsageError,
+  wantsJson,
+} from "../main/command.ts";
+import { stdoutPage } from "../terminal/page.ts";
 import { chooseTestNodes } from "./choose-nodes.ts";
 import type { CheckResult } from "./judge.ts";
 import { parsePort } from "./port.ts";

@@ -4,8 +4,8 @@ import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import type { InstalledImage } from "../cluster/installed-image.ts";
-import type { Context } from "../command.ts";
-import { type PodState, podState } from "./pod-state.ts";
+import { type PodState, podState } from "../cluster/pod-state.ts";
+import type { Context } from "../main/command.ts";
 import { lastRound, type Probe, type Round } from "./probe.ts";
 import {
   type PodPlace,
@@ -19,7 +19,7 @@ import {
 
 const POLL_MILLISECONDS = 500;
 
-export interface SiteMeans {
+export interface SiteOptions {
   readonly objects: ClusterObjects;
   readonly context: Pick<Context, "wait">;
   readonly plan: TestPlan;
@@ -32,10 +32,10 @@ export interface StartedPod extends PodState {
 
 /** Creates the pods and waits until each is ready or has failed, or the time is over. */
 export async function startPods(
-  means: SiteMeans,
+  options: SiteOptions,
   wanted: readonly { readonly place: PodPlace; readonly probes?: readonly Probe[] }[],
 ): Promise<readonly StartedPod[]> {
-  const { objects, plan } = means;
+  const { objects, plan } = options;
   const path = `/api/v1/namespaces/${plan.namespace}/pods`;
   const refused = new Map<string, string>();
   for (const { place, probes } of wanted) {
@@ -47,7 +47,7 @@ export async function startPods(
     }
   }
   const states = await waitForPods(
-    means,
+    options,
     new Set(wanted.map(({ place }) => podName(place)).filter((name) => !refused.has(name))),
   );
   return wanted.map(({ place }) => {
@@ -58,7 +58,7 @@ export async function startPods(
 }
 
 async function waitForPods(
-  { objects, context, plan, timeoutMilliseconds }: SiteMeans,
+  { objects, context, plan, timeoutMilliseconds }: SiteOptions,
   names: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, PodState>> {
   const path = `/api/v1/namespaces/${plan.namespace}/pods`;
@@ -100,7 +100,7 @@ async function withWarnings(
 
 /** Creates the Service of each server; returns their addresses by name. */
 export async function createServices(
-  { objects, plan }: SiteMeans,
+  { objects, plan }: SiteOptions,
   servers: readonly PodPlace[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const path = `/api/v1/namespaces/${plan.namespace}/services`;
@@ -117,13 +117,13 @@ export function serviceAddresses(service: Fields | undefined): readonly string[]
   return Array.isArray(addresses) ? addresses.filter((each) => typeof each === "string" && each !== "None") : [];
 }
 
-export async function createPolicy({ objects, plan }: SiteMeans, phase: PolicyPhase): Promise<void> {
+export async function createPolicy({ objects, plan }: SiteOptions, phase: PolicyPhase): Promise<void> {
   const path = `/apis/networking.k8s.io/v1/namespaces/${plan.namespace}/networkpolicies`;
   await objects.create(path, policyObject(plan, phase));
 }
 
 /** Copies the Secrets that the image of the cluster is pulled with. */
-export async function copyPullSecrets({ objects, plan }: SiteMeans, image: InstalledImage): Promise<void> {
+export async function copyPullSecrets({ objects, plan }: SiteOptions, image: InstalledImage): Promise<void> {
   for (const name of image.pullSecrets) {
     const secret = await objects.read(`/api/v1/namespaces/${image.namespace}/secrets/${name}`);
     if (secret === undefined) continue;
@@ -140,7 +140,7 @@ export async function copyPullSecrets({ objects, plan }: SiteMeans, image: Insta
 
 /** The last round of each pod, of those whose number is greater than that in `after`. */
 export async function readRounds(
-  { objects, plan }: SiteMeans,
+  { objects, plan }: SiteOptions,
   clients: readonly string[],
   after: ReadonlyMap<string, number> = new Map(),
 ): Promise<ReadonlyMap<string, Round>> {
@@ -154,7 +154,7 @@ export async function readRounds(
   return new Map(rounds);
 }
 
-export function pollPause({ context }: SiteMeans): Promise<void> {
+export function pollPause({ context }: SiteOptions): Promise<void> {
   return context.wait(POLL_MILLISECONDS);
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { type AdminRun, runInside } from "../../../test/support/admin-context.ts";
 import { API_VERSION, identity } from "../../identity.ts";
-import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 
 function convert(document: object | readonly object[], ...args: readonly string[]): Promise<AdminRun> {
   const stdin = [document]

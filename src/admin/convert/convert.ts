@@ -8,10 +8,10 @@ import { formatProblem } from "../../model/problem.ts";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
 import { formatYaml } from "../../yaml.ts";
-import { type Command, type Context, EXIT_OK, type Given } from "../command.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
-import { paintStderr } from "../paint.ts";
-import { FILE_OPTIONS, type GivenDocument, readGivenDocuments } from "../resources/sources.ts";
+import { type Command, type Context, EXIT_OK, type Given } from "../main/command.ts";
+import { FILE_OPTIONS, type GivenDocument, readGivenDocuments } from "../manifest/sources.ts";
+import { paintStderr } from "../terminal/paint.ts";
 import { convertOtherGroup, type Fields, otherGroupOf } from "./other-group.ts";
 
 export const convertCommand: Command = {

@@ -6,7 +6,7 @@ import { identity } from "../../identity.ts";
 import { ADOPT_COMMAND, type ComparedCluster, compareNodes } from "../../ipam/cluster-identity.ts";
 import { compareCluster, recordCluster } from "../../ipam/confirm-cluster.ts";
 import { liveObjects } from "../../kube/live-objects.ts";
-import { type Command, EXIT_FAILED, EXIT_OK, type ExitCode } from "../command.ts";
+import { type Command, EXIT_FAILED, EXIT_OK, type ExitCode } from "../main/command.ts";
 import { withDatastoreAndApi } from "./open.ts";
 
 export const datastoreAdoptCluster: Command = {

@@ -9,9 +9,9 @@ import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { resourcesPrefix } from "../../model/keys.ts";
 import { redact } from "../../redaction.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
-import { paint } from "../paint.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../main/command.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
+import { paint } from "../terminal/paint.ts";
 import type { DatastoreChoice } from "./choice.ts";
 import { choiceOf, explainDefault, requireFile } from "./open.ts";
 

@@ -11,7 +11,7 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { openDatastore } from "../../datastore/open.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../main/command.ts";
 import { CONFIG_FILE, OTHER_CONFIG_FILE } from "./options.ts";
 
 /** What a command opens, given these options, variables and files. */

@@ -16,7 +16,7 @@ import type { NamedFile } from "../../config/named-files.ts";
 import { PluginError } from "../../errors.ts";
 import { identity, ORCHESTRATOR_NAMES } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
-import { type Context, UsageError } from "../command.ts";
+import { type Context, UsageError } from "../main/command.ts";
 import { withEtcdCredentials } from "./etcd-credentials.ts";
 import { type Chosen, type Layer, mergeLayers } from "./layers.ts";
 import { DATASTORE_SETTINGS, type DatastoreSetting } from "./options.ts";

@@ -1,9 +1,9 @@
 import { DatastoreLocked } from "../../ipam/cluster.ts";
 import { type Initialization, initialize } from "../../ipam/initialize.ts";
 import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
-import { type Command, EXIT_OK, wantsJson } from "../command.ts";
-import { paintStderr } from "../paint.ts";
+import { type Command, EXIT_OK, wantsJson } from "../main/command.ts";
 import { explained } from "../resources/unreadable-remedy.ts";
+import { paintStderr } from "../terminal/paint.ts";
 import { containersOfNetwork, runningHere, withNewDatastore } from "./open.ts";
 
 export const datastoreInit: Command = {

@@ -12,10 +12,10 @@ import { identity } from "../../identity.ts";
 import { containerOfMark } from "../../ipam/link-mark.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { quoted } from "../../quote.ts";
-import type { Context, Given } from "../command.ts";
-import { LOG_LEVEL_OPTION } from "../log-level-option.ts";
-import { paintStderr } from "../paint.ts";
-import { parseDocument } from "../resources/parse-document.ts";
+import type { Context, Given } from "../main/command.ts";
+import { LOG_LEVEL_OPTION } from "../main/option.ts";
+import { parseDocument } from "../manifest/parse-document.ts";
+import { paintStderr } from "../terminal/paint.ts";
 import {
   chooseDatastore,
   type DatastoreChoice,

@@ -2,7 +2,7 @@
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import type { KubeAccess } from "../../config/kube-access.ts";
 import { identity } from "../../identity.ts";
-import type { Option } from "../option.ts";
+import type { Option } from "../main/option.ts";
 import { MISMATCH_OPTION } from "../version/compare-with-cluster.ts";
 
 export interface DatastoreSetting {

@@ -1,7 +1,7 @@
 /** Writes what was collected to an archive: without secrets, and for its owner only. */
 import { redact } from "../../redaction.ts";
-import { type Context, type Given, wantsJson } from "../command.ts";
-import type { Option } from "../option.ts";
+import { type Context, type Given, wantsJson } from "../main/command.ts";
+import type { Option } from "../main/option.ts";
 import { type ArchivedFile, tarOf } from "./tar.ts";
 
 export const ARCHIVE_OPTION: Option = {

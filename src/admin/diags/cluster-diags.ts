@@ -8,10 +8,9 @@ import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
-import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../command.ts";
+import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../main/command.ts";
 import { ARCHIVE_OPTION, type Missing, writeArchive } from "./archive.ts";
 import { choosePods, type DiagnosedPod, podsIn } from "./diagnosed-pods.ts";
-import { inParallel } from "./in-parallel.ts";
 import type { ArchivedFile } from "./tar.ts";
 
 const USUAL_LOGS = 5;
@@ -174,4 +173,17 @@ function withoutManagedFields(object: Fields): Fields {
   if (!isObject(metadata)) return object;
   const { managedFields: _, ...kept } = metadata;
   return { ...object, metadata: kept };
+}
+
+/** Does the work for each, at most so many at the same time. */
+async function inParallel<Each>(
+  all: readonly Each[],
+  most: number,
+  work: (each: Each) => Promise<void>,
+): Promise<void> {
+  const queue = all.values();
+  const worker = async () => {
+    for (const each of queue) await work(each);
+  };
+  await Promise.all(Array.from({ length: Math.min(most, all.length) }, worker));
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { fakeCluster } from "../../../test/support/fake-cluster.ts";
 import { API_VERSION, identity } from "../../identity.ts";
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../main/command.ts";
 import { choosePods, type DiagnosedPod } from "./diagnosed-pods.ts";
 
 interface Archive {

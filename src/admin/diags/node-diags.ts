@@ -3,8 +3,8 @@ import { describeFailure } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { HIDDEN } from "../../redaction.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
-import { type Command, type Context, EXIT_OK } from "../command.ts";
 import { CONFIG_FILE, OTHER_CONFIG_FILE } from "../datastore/options.ts";
+import { type Command, type Context, EXIT_OK } from "../main/command.ts";
 import { ARCHIVE_OPTION, type Collected, type Missing, writeArchive } from "./archive.ts";
 import type { ArchivedFile } from "./tar.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
-import type { EditedText } from "../command.ts";
+import type { EditedText } from "../main/command.ts";
 
 /** `editor`: a command of the shell, which may have arguments. */
 export async function editText(text: string, editor: string): Promise<EditedText> {

@@ -8,7 +8,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { CniVersion } from "../../cni/version.ts";
-import type { CniHost, CniRuntime } from "../cni-host.ts";
+import type { CniHost, CniRuntime } from "../config/check-cni-host.ts";
 
 const RUNTIMES = ["podman", "containerd", "crio"];
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
-import type { Program, ProgramOutput } from "../command.ts";
+import type { Program, ProgramOutput } from "../main/command.ts";
 
 const LONGEST_MILLISECONDS = 30_000;
 /** Directories that are not in the PATH of every user. */

@@ -5,8 +5,8 @@ import { DEFAULT_NAME } from "../../model/installation/installation.ts";
 import { NETWORK_FIELD } from "../../model/installation/names.ts";
 import { ENCAPSULATIONS } from "../../model/installation/pool.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
-import { type Given, UsageError } from "../command.ts";
-import type { Option } from "../option.ts";
+import { type Given, UsageError } from "../main/command.ts";
+import type { Option } from "../main/option.ts";
 
 const SWITCH = ["Enabled", "Disabled"] as const;
 

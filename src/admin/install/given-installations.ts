@@ -9,10 +9,10 @@ import type { ClusterFacts } from "../../release/installation/cluster-facts.ts";
 import { completeInstallation } from "../../release/installation/complete.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import { imageName } from "../../release/workloads/image.ts";
-import { type Context, type Given, UsageError } from "../command.ts";
-import { splitDocuments } from "../resources/documents.ts";
-import { parseDocument } from "../resources/parse-document.ts";
-import { FILE_OPTION, readText } from "../resources/sources.ts";
+import { type Context, type Given, UsageError } from "../main/command.ts";
+import { splitDocuments } from "../manifest/documents.ts";
+import { parseDocument } from "../manifest/parse-document.ts";
+import { FILE_OPTION, readText } from "../manifest/sources.ts";
 import { installationFromFlags, networkFlags } from "./flags.ts";
 
 export interface GivenInstallations {

@@ -5,7 +5,7 @@ import { PluginError } from "../../errors.ts";
 import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import type { KubeRequest } from "../../kube/api.ts";
 import { VERSION } from "../../version.ts";
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../main/command.ts";
 
 const { operator, product, systemNamespace, nodeAgent, title } = identity;
 const GROUP = `/apis/${apiVersionOf(OPERATOR_API)}`;

@@ -1,7 +1,7 @@
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { quoted } from "../../quote.ts";
-import { type Given, UsageError } from "../command.ts";
-import type { Option } from "../option.ts";
+import { type Given, UsageError } from "../main/command.ts";
+import type { Option } from "../main/option.ts";
 
 const DEFAULT = "5m";
 

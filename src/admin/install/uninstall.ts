@@ -10,7 +10,7 @@ import { operatorObjects } from "../../release/manifests/operator.ts";
 import { describeObject, objectPath } from "../../release/object-kinds.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { INSTALLATION_PATH, POOLS_PATH } from "../cluster/installation.ts";
-import { type Command, type Context, EXIT_OK, type ExitCode } from "../command.ts";
+import { type Command, type Context, EXIT_OK, type ExitCode } from "../main/command.ts";
 import { networkPods } from "./network-pods.ts";
 import { obstaclesIn } from "./obstacles.ts";
 import { TIMEOUT_OPTION, timeoutOf } from "./timeout.ts";

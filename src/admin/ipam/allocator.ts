@@ -1,7 +1,7 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { type Allocator, openAllocator } from "../../ipam/allocator.ts";
 import type { AllocatorMeans } from "../../ipam/allocator-means.ts";
-import type { Context } from "../command.ts";
+import type { Context } from "../main/command.ts";
 
 /** The allocator, with the clock and the random numbers of the command's context. */
 export function allocatorFor(

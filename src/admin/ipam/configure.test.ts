@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, runInside } from "../../../test/support/admin-context.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
-import { EXIT_FAILED, EXIT_USAGE } from "../command.ts";
+import { EXIT_FAILED, EXIT_USAGE } from "../main/command.ts";
 
 let store = openMemory();
 beforeEach(() => {

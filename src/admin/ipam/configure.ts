@@ -8,8 +8,8 @@ import {
 import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { quoted } from "../../quote.ts";
-import { type Command, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withNewDatastore } from "../datastore/open.ts";
+import { type Command, EXIT_OK, type Given, UsageError, wantsJson } from "../main/command.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
 
 const BOOLEAN = ["true", "false"] as const;

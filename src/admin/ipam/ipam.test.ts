@@ -22,7 +22,7 @@ import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { type IPAMBlock, readBlock, writeBlock } from "../../model/ipam-block.ts";
 import { affinityKey, blockKey, handleKey, resourceKey } from "../../model/keys.ts";
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../main/command.ts";
 
 const READS_OF_A_LOOK = 9;
 const LATER = new Date("2026-01-03T03:04:05Z");

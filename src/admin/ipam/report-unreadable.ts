@@ -1,6 +1,6 @@
 import type { Unreadable } from "../../datastore/read-each.ts";
-import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode } from "../command.ts";
-import { reportError } from "../report-error.ts";
+import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode } from "../main/command.ts";
+import { reportError } from "../main/report-error.ts";
 import { withRemedy } from "../resources/unreadable-remedy.ts";
 
 /** Reports each on stderr, with its remedy; returns the exit code of a command that did everything else. */

@@ -7,7 +7,7 @@ import { API_VERSION } from "../../identity.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { handleKey, resourceKey } from "../../model/keys.ts";
 import { VERSION } from "../../version.ts";
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../main/command.ts";
 
 const LATER = new Date("2026-01-03T03:04:05Z");
 

@@ -12,7 +12,7 @@ import {
   IPAM_CONFIGURATION_KEY,
   resourceKey,
 } from "../../model/keys.ts";
-import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 
 const LATER = new Date("2026-01-03T03:04:05Z");
 const BLOCK = prefix("10.0.0.0/28");

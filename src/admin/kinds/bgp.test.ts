@@ -3,7 +3,7 @@ import { type AdminRun, runInside } from "../../../test/support/admin-context.ts
 import { BAD_BGP, GOOD_BGP } from "../../../test/support/bad-bgp.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION } from "../../identity.ts";
-import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 
 let store = openMemory();
 beforeEach(() => {

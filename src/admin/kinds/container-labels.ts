@@ -9,8 +9,7 @@ import type { ResourceName } from "../../model/keys.ts";
 import { CONTAINER_LABELS, ENDPOINT } from "../../model/kinds.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
-import type { AdminKind, DescribedSection } from "./kind.ts";
-import { formatLabels } from "./labels.ts";
+import { type AdminKind, type DescribedSection, formatLabels } from "./kind.ts";
 
 export const CONTAINER_LABELS_ROW: AdminKind<ContainerLabels> = {
   ...CONTAINER_LABELS,

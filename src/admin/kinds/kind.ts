@@ -9,8 +9,8 @@ import type { ResourceName } from "../../model/keys.ts";
 import type { PublicKind } from "../../model/kinds.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
-import type { Context } from "../command.ts";
-import type { EndpointProblem } from "../ipam/endpoint-problems.ts";
+import type { EndpointProblem } from "../ipam/check/endpoint-problems.ts";
+import type { Context } from "../main/command.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 
 /** A column of `get`; wide columns are shown only with `-o wide`. */
@@ -102,4 +102,10 @@ export interface AdminKind<R extends Resource = Resource> extends PublicKind<R>,
   remedyIfUnreadable?(remove: string): string;
   /** Problems of `ipam check` that an unreadable resource of this kind might disprove. */
   readonly uncertainIfUnreadable?: readonly (IpamProblem | EndpointProblem)["kind"][];
+}
+
+export function formatLabels(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(",");
 }

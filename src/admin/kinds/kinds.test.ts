@@ -3,8 +3,8 @@ import * as v from "valibot";
 import { API_VERSION, OPERATOR_API } from "../../identity.ts";
 import { PUBLIC_KINDS, publicKind } from "../../model/kinds.ts";
 import { defineResource } from "../../model/resource.ts";
-import type { Given } from "../command.ts";
-import { ResourcePrinter } from "../resources/print.ts";
+import { ResourcePrinter } from "../get/print.ts";
+import type { Given } from "../main/command.ts";
 import type { AdminKind } from "./kind.ts";
 import { ADMIN_KINDS } from "./kinds.ts";
 

@@ -14,10 +14,9 @@ import {
 import type { KubeControllersConfiguration } from "../../model/kube-controllers-configuration.ts";
 import type { Node } from "../../model/node.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import { releaseNode } from "../delete/delete-node.ts";
+import { usersOfEndpoint, usersOfNode } from "../delete/uses.ts";
 import { describeEndpoint, describeNode } from "../ipam/describe.ts";
-import { releaseNode } from "../resources/delete-node.ts";
-import { usersOfEndpoint, usersOfNode } from "../resources/uses.ts";
-import { workloadNames } from "../workload-names.ts";
 import { BGP_CONFIGURATION_ROW, BGP_FILTER_ROW, BGP_PEER_ROW } from "./bgp.ts";
 import { CONTAINER_LABELS_ROW, noteOfLabelsLeft } from "./container-labels.ts";
 import { describeInherited, LABELS_OF_MEMBERS } from "./inherited-labels.ts";
@@ -33,6 +32,7 @@ import {
 } from "./policy.ts";
 import { POOL_ROW } from "./pool.ts";
 import { PROFILE_ROW } from "./profile.ts";
+import { workloadNames } from "./workload-names.ts";
 
 const KUBE_CONTROLLERS_CONFIGURATION_ROW: AdminKind<KubeControllersConfiguration> = {
   ...KUBE_CONTROLLERS_CONFIGURATION,

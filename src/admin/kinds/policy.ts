@@ -17,12 +17,11 @@ import type { NodeAgentConfiguration } from "../../model/node-agent-configuratio
 import { typesOf } from "../../model/policy-spec.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { Tier } from "../../model/tier.ts";
+import { deleteTier } from "../delete/delete-tier.ts";
+import { checkPolicyReferences } from "../delete/policy-references.ts";
 import { describeAppliedPolicies, describePolicy } from "../policy/describe-policies.ts";
-import { deleteTier } from "../resources/delete-tier.ts";
-import { checkPolicyReferences } from "../resources/policy-references.ts";
 import { describeInherited, LABELS_OF_MEMBERS } from "./inherited-labels.ts";
-import type { AdminKind, Column } from "./kind.ts";
-import { formatLabels } from "./labels.ts";
+import { type AdminKind, type Column, formatLabels } from "./kind.ts";
 
 const POLICY_COLUMNS: readonly Column<NetworkPolicy | GlobalNetworkPolicy>[] = [
   { header: "TIER", cell: ({ spec }) => spec.tier },

@@ -1,9 +1,9 @@
 import type { IPPool } from "../../model/ip-pool.ts";
 import { POOL } from "../../model/kinds.ts";
+import { deletePool } from "../delete/delete-pool.ts";
+import { checkPoolBlocks } from "../delete/pool-blocks.ts";
 import { describePool } from "../ipam/describe.ts";
-import { deletePool } from "../resources/delete-pool.ts";
 import { hostOverlaps } from "../resources/host-overlaps.ts";
-import { checkPoolBlocks } from "../resources/pool-blocks.ts";
 import { noteOfPool } from "../resources/written-note.ts";
 import type { AdminKind } from "./kind.ts";
 

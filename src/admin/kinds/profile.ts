@@ -1,10 +1,9 @@
 /** Profiles: what is allowed if no policy applies, and labels that endpoints inherit. */
 import { PROFILE } from "../../model/kinds.ts";
 import { DEFAULT_ALLOW_PROFILE, type Profile } from "../../model/profile.ts";
+import { usersOfProfile } from "../delete/uses.ts";
 import { describeProfile } from "../policy/describe-policies.ts";
-import { usersOfProfile } from "../resources/uses.ts";
-import type { AdminKind } from "./kind.ts";
-import { formatLabels } from "./labels.ts";
+import { type AdminKind, formatLabels } from "./kind.ts";
 
 export const PROFILE_ROW: AdminKind<Profile> = {
   ...PROFILE,

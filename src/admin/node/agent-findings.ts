@@ -6,9 +6,9 @@ import { isFinished } from "../../model/finished-pods.ts";
 import { enforcedPoliciesOf } from "../../policy/judge/judge.ts";
 import { restrictedEndpoints } from "../../policy/judge/policy-effects.ts";
 import type { PolicyResources } from "../../policy/judge/resources.ts";
-import { titleOf } from "../policy/explain-peer.ts";
+import type { AgentFacts, HostFacts } from "../host/facts.ts";
+import { titleOf } from "../policy/explain/peer.ts";
 import type { Finding } from "./finding.ts";
-import type { AgentFacts, HostFacts } from "./host-facts.ts";
 
 /** What the policies of the datastore are about on this host. */
 export interface PolicyDemand {

@@ -7,9 +7,9 @@ import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { networkProfileSpec } from "../../model/network-profile.ts";
+import type { AgentState, HostFacts, PodLinkFacts } from "../host/facts.ts";
 import { agentFindings, NO_DEMAND, type PolicyDemand } from "./agent-findings.ts";
 import { findingsOf } from "./check.ts";
-import type { AgentState, HostFacts, PodLinkFacts } from "./host-facts.ts";
 import type { SwitchFacts } from "./own-table-findings.ts";
 
 const link: PodLinkFacts = {

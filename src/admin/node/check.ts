@@ -8,14 +8,14 @@ import type { Family } from "../../ip/address.ts";
 import { isMarkOf } from "../../ipam/link-mark.ts";
 import { hasPolicies, readPolicy } from "../../policy/read-resources.ts";
 import { redact } from "../../redaction.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { choiceOf, withDatastore, withDatastoreIfAny } from "../datastore/open.ts";
-import { stdoutPage, wrapped } from "../page.ts";
+import type { HostFacts } from "../host/facts.ts";
+import { nameOfNode, nodeOrHostName } from "../host/node-name.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../main/command.ts";
 import { remedyFor } from "../resources/unreadable-remedy.ts";
+import { stdoutPage, wrapped } from "../terminal/page.ts";
 import { type AgentCircumstances, agentFindings, NO_DEMAND, policyDemand } from "./agent-findings.ts";
 import type { Finding } from "./finding.ts";
-import type { HostFacts } from "./host-facts.ts";
-import { nameOfNode, nodeOrHostName } from "./node-name.ts";
 import { ownTableFindings, type SwitchFacts } from "./own-table-findings.ts";
 import { findUnknownContainers, readKnownInterfaces, unknownFindings } from "./unknown-containers.ts";
 

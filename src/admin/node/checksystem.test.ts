@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
-import { EXIT_FAILED, EXIT_OK } from "../command.ts";
-import type { KernelFeature } from "./kernel-features.ts";
+import type { KernelFeature } from "../host/facts.ts";
+import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 
 const VETH: KernelFeature = { name: "veth links", neededBy: "every pod", need: "always", module: "veth" };
 const IPIP: KernelFeature = {

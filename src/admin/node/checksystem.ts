@@ -1,6 +1,6 @@
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
-import { paint } from "../paint.ts";
-import type { KernelFeature, KernelFeatures } from "./kernel-features.ts";
+import type { KernelFeature, KernelFeatures } from "../host/facts.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../main/command.ts";
+import { paint } from "../terminal/paint.ts";
 
 export const nodeChecksystem: Command = {
   kind: "command",

@@ -6,8 +6,8 @@ import { GUARD_TABLE } from "../../firewall/guard-table.ts";
 import { NAT_TABLE } from "../../firewall/nat-table.ts";
 import { identity } from "../../identity.ts";
 import type { TableReference } from "../../linux/nftables/ruleset.ts";
+import type { HostFacts, PodLinkFacts } from "../host/facts.ts";
 import type { Finding } from "./finding.ts";
-import type { HostFacts, PodLinkFacts } from "./host-facts.ts";
 
 type Facts = Pick<HostFacts, "tables" | "podLinks" | "knowsClusterSources"> & SwitchFacts;
 

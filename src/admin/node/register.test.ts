@@ -10,7 +10,7 @@ import type { KubeClient } from "../../kube/api.ts";
 import type { HostAddress } from "../../linux/rtnetlink/host-addresses.ts";
 import { AGENT_VERSION_ANNOTATION } from "../../model/agent-version-annotation.ts";
 import { hashMachineId, MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../main/command.ts";
 
 function addresses(...given: readonly (readonly [text: string, isOfUplink: boolean])[]): readonly HostAddress[] {
   return given.map(([text, isOfUplink]) => {

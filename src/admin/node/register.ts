@@ -4,11 +4,11 @@ import { PluginError } from "../../errors.ts";
 import { NODE } from "../../model/kinds.ts";
 import type { OrchestratorSide } from "../../upkeep/orchestrator-name.ts";
 import { registerHost } from "../../upkeep/register.ts";
-import type { Command, Context, Given } from "../command.ts";
 import { withNewDatastore } from "../datastore/open.ts";
+import { nameOfNode } from "../host/node-name.ts";
+import type { Command, Context, Given } from "../main/command.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";
 import { explained } from "../resources/unreadable-remedy.ts";
-import { nameOfNode } from "./node-name.ts";
 
 export const nodeRegister: Command = {
   kind: "command",

@@ -14,11 +14,11 @@ import type { Node } from "../../model/node.ts";
 import { readSettings } from "../../upkeep/read-settings.ts";
 import { readFloating } from "../../upkeep/recorded-floating.ts";
 import { type MarkedLinks, readRecordedSources } from "../../upkeep/recorded-sources.ts";
-import { type Command, type Context, EXIT_OK, type ExitCode, type Given, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
+import { NODE_NAME_OPTION, nameOfNode } from "../host/node-name.ts";
 import { poolsIn } from "../ipam/pools.ts";
+import { type Command, type Context, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
 import { withRemedy } from "../resources/unreadable-remedy.ts";
-import { NODE_NAME_OPTION, nameOfNode } from "./node-name.ts";
 import { ownTableFindings } from "./own-table-findings.ts";
 
 export const nodeRestore: Command = {

@@ -1,6 +1,6 @@
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
-import type { Command } from "../command.ts";
+import type { Command } from "../main/command.ts";
 
 /** Options of the peer's command, so that the refusal comes instead of a message about an option. */
 const VALUES = [

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
-import type { KernelRoute, RoutingFacts } from "./routing-facts.ts";
+import type { KernelRoute, RoutingFacts } from "../host/facts.ts";
 
 const mesh: SessionStatus = {
   ...{ name: "Mesh_10_0_0_2", type: "node-to-node mesh", peer: "node-2", address: "10.0.0.2", peerAs: "64512" },

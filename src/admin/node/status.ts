@@ -2,10 +2,10 @@ import type { KnownStatus } from "../../datastore/replica/status-file.ts";
 import { identity } from "../../identity.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
-import { type Page, stdoutPage } from "../page.ts";
-import { formatTable } from "../table.ts";
-import type { KernelRoute, RoutingFacts } from "./routing-facts.ts";
+import type { KernelRoute, RoutingFacts } from "../host/facts.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../main/command.ts";
+import { type Page, stdoutPage } from "../terminal/page.ts";
+import { formatTable } from "../terminal/table.ts";
 
 export const nodeStatus: Command = {
   kind: "command",

@@ -8,9 +8,9 @@ import { pagesBelow } from "../../datastore/pages.ts";
 import { PluginError } from "../../errors.ts";
 import { containerOfMark } from "../../ipam/link-mark.ts";
 import { ENDPOINT } from "../../model/kinds.ts";
-import type { Context } from "../command.ts";
+import type { PodLinkFacts } from "../host/facts.ts";
+import type { Context } from "../main/command.ts";
 import type { Finding } from "./finding.ts";
-import type { PodLinkFacts } from "./host-facts.ts";
 
 /** For a DEL in progress, which deletes the endpoint before the link. */
 const RECHECK_MILLISECONDS = 500;

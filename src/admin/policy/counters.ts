@@ -6,15 +6,23 @@ import { findKind, GLOBAL_NETWORK_POLICY, NETWORK_POLICY } from "../../model/kin
 import { nearestName } from "../../model/nearest-name.ts";
 import { originTitle, originWords, type RuleOrigin, readRuleComment } from "../../policy/table/rule-comment.ts";
 import { quoted } from "../../quote.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
+import { nodeOrHostName } from "../host/node-name.ts";
 import { kindWithAlias } from "../kinds/aliases.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
-import { nodeOrHostName } from "../node/node-name.ts";
-import { type Page, stdoutPage } from "../page.ts";
+import {
+  type Command,
+  type Context,
+  EXIT_FAILED,
+  EXIT_OK,
+  type Given,
+  UsageError,
+  wantsJson,
+} from "../main/command.ts";
 import { USUAL_NAMESPACE } from "../resources/reference.ts";
-import { formatTable } from "../table.ts";
+import { type Page, stdoutPage } from "../terminal/page.ts";
+import { formatTable } from "../terminal/table.ts";
 import type { InterfacesOfChains, PolicyCounts } from "./chain-interfaces.ts";
-import { titleOf, workloadsNamed } from "./explain-peer.ts";
+import { titleOf, workloadsNamed } from "./explain/peer.ts";
 import { withPeerNames } from "./peer-names.ts";
 
 export const policyCounters: Command = {

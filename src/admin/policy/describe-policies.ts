@@ -21,7 +21,7 @@ import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge
 import { readPolicy } from "../../policy/read-resources.ts";
 import { quoted } from "../../quote.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
-import { titleOf } from "./explain-peer.ts";
+import { titleOf } from "./explain/peer.ts";
 
 const MOST_LISTED = 50;
 

@@ -6,8 +6,8 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { networkProfileSpec } from "../../model/network-profile.ts";
-import { EXIT_OK } from "../command.ts";
-import type { AgentFacts } from "../node/host-facts.ts";
+import type { AgentFacts } from "../host/facts.ts";
+import { EXIT_OK } from "../main/command.ts";
 
 const { nodeAgent } = identity;
 const CONFIG = JSON.stringify({

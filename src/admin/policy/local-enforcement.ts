@@ -2,10 +2,10 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { Resource } from "../../model/resource.ts";
 import { endpointsOfPolicies } from "../../policy/judge/judge.ts";
-import type { Context, Given } from "../command.ts";
+import { nodeOrHostName } from "../host/node-name.ts";
+import type { Context, Given } from "../main/command.ts";
 import { unenforcedText } from "../node/agent-findings.ts";
 import { circumstancesOf } from "../node/check.ts";
-import { nodeOrHostName } from "../node/node-name.ts";
 import { policyResourcesIn } from "./describe-policies.ts";
 
 /** This host, as a node of the network. */

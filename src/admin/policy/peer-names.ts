@@ -6,10 +6,10 @@ import { interfaceOwners } from "../../policy/compile/host-interfaces.ts";
 import type { HostInterface } from "../../policy/host-interface.ts";
 import type { AnyEndpoint } from "../../policy/judge/resources.ts";
 import { readPolicy } from "../../policy/read-resources.ts";
-import type { Context, Given } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { paintStderr } from "../paint.ts";
-import { addressesOf, type KnownPeers, nodeAddresses, titleOf } from "./explain-peer.ts";
+import type { Context, Given } from "../main/command.ts";
+import { paintStderr } from "../terminal/paint.ts";
+import { addressesOf, type KnownPeers, nodeAddresses, titleOf } from "./explain/peer.ts";
 
 const NOBODY: KnownPeers = { endpoints: [], hostEndpoints: [], nodes: [] };
 /** New containers are looked up not more often than that. */

@@ -4,7 +4,7 @@ import { means, request } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION } from "../../identity.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../main/command.ts";
 
 let store = openMemory();
 beforeEach(async () => {

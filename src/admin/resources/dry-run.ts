@@ -1,7 +1,7 @@
 /** `--dry-run`: the command does all of its work, on a datastore that keeps the writes to itself. */
 import type { Datastore } from "../../datastore/datastore.ts";
-import type { Context, Given } from "../command.ts";
-import type { Option } from "../option.ts";
+import type { Context, Given } from "../main/command.ts";
+import type { Option } from "../main/option.ts";
 import { openOverlay } from "./overlay-store.ts";
 
 export const DRY_RUN_OPTION: Option = {

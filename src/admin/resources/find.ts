@@ -3,8 +3,9 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import type { ReadEach } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { nearestName } from "../../model/nearest-name.ts";
-import { type Context, type Given, UsageError } from "../command.ts";
-import type { Option } from "../option.ts";
+import { type Context, type Given, UsageError } from "../main/command.ts";
+import type { Option } from "../main/option.ts";
+import { FILE_OPTION, readGivenResources } from "../manifest/sources.ts";
 import {
   NAMESPACE_OPTION,
   namespaceOf,
@@ -13,7 +14,6 @@ import {
   type Selection,
   USUAL_NAMESPACE,
 } from "./reference.ts";
-import { FILE_OPTION, readGivenResources } from "./sources.ts";
 import { findAll, findOne, type Stored } from "./stored.ts";
 
 export const ALL_NAMESPACES_OPTION: Option = {

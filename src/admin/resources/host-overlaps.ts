@@ -1,7 +1,7 @@
 /** Warns about a pool that contains addresses of this host's own networks: pods would hide the machines there. */
 import { formatInterfaceAddress, prefixAround, prefixesOverlap } from "../../ip/prefix.ts";
 import { type IPPool, poolPrefix } from "../../model/ip-pool.ts";
-import type { Context } from "../command.ts";
+import type { Context } from "../main/command.ts";
 
 export async function hostOverlaps(pool: IPPool, context: Context): Promise<readonly string[]> {
   const cidr = poolPrefix(pool);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { selects } from "../../selector/selector.ts";
-import { UsageError } from "../command.ts";
+import { UsageError } from "../main/command.ts";
 import { parseLabelSelector } from "./label-selector.ts";
 
 const NODES = {

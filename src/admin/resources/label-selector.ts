@@ -9,8 +9,8 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { quoted } from "../../quote.ts";
 import { formatSelectorError, parseSelector } from "../../selector/parse.ts";
 import { type Selector, selects } from "../../selector/selector.ts";
-import { type Given, UsageError } from "../command.ts";
-import type { Option } from "../option.ts";
+import { type Given, UsageError } from "../main/command.ts";
+import type { Option } from "../main/option.ts";
 import { labelsOfStored, type Stored, withInheritedLabels } from "./stored.ts";
 
 export const SELECTOR_OPTION: Option = {

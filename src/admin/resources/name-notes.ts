@@ -6,7 +6,7 @@ import { type IdleReason, idlePeers, idlePolicies } from "../../policy/judge/idl
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { type UnknownName, unknownInterface, unknownProfiles, withMeant } from "../../policy/judge/unknown-names.ts";
 import { quoted } from "../../quote.ts";
-import type { Context } from "../command.ts";
+import type { Context } from "../main/command.ts";
 import { referenceText } from "./reference.ts";
 
 /** The interfaces of a node, which can be known only there. */

@@ -4,7 +4,7 @@ import { BAD_POLICIES, GOOD_POLICIES } from "../../../test/support/bad-policies.
 import { storeAround } from "../../../test/support/wrapped-store.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION } from "../../identity.ts";
-import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 
 let store = openMemory();
 beforeEach(() => {

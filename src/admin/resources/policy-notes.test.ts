@@ -8,7 +8,7 @@ import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { isUneditedNetworkProfile, networkProfileSpec } from "../../model/network-profile.ts";
-import { EXIT_OK } from "../command.ts";
+import { EXIT_OK } from "../main/command.ts";
 import { withPolicyNotes } from "./policy-notes.ts";
 
 let store = openMemory();

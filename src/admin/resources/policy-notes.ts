@@ -39,13 +39,13 @@ import {
 } from "../../policy/judge/published-ports.ts";
 import type { AnyEndpoint, AnyPolicy, PolicyResources } from "../../policy/judge/resources.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
-import type { Context, Given } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
-import { paintStderr } from "../paint.ts";
-import { titleOf } from "../policy/explain-peer.ts";
+import type { Context, Given } from "../main/command.ts";
+import { readThisHost } from "../policy/explain/nat-facts.ts";
+import { titleOf } from "../policy/explain/peer.ts";
 import { type LocalNode, readLocalNode } from "../policy/local-enforcement.ts";
-import { readThisHost } from "../policy/nat-facts.ts";
-import { printable } from "../printable.ts";
+import { paintStderr } from "../terminal/paint.ts";
+import { printable } from "../terminal/printable.ts";
 import { isDryRun } from "./dry-run.ts";
 import {
   idleNotes,

@@ -4,12 +4,12 @@ import { findKind, kindWords, type PublicKind } from "../../model/kinds.ts";
 import { isResourceName } from "../../model/metadata.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import { quoted } from "../../quote.ts";
-import { type Given, UsageError } from "../command.ts";
 import { aliasesOf, kindWithAlias } from "../kinds/aliases.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import { kubectlHint } from "../kinds/kubernetes-kinds.ts";
-import type { Option } from "../option.ts";
+import { type Given, UsageError } from "../main/command.ts";
+import type { Option } from "../main/option.ts";
 
 export const USUAL_NAMESPACE = "default";
 

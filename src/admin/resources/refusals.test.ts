@@ -5,7 +5,7 @@ import type { Change, Datastore } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION } from "../../identity.ts";
 import { resourceKey } from "../../model/keys.ts";
-import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 
 const KEY = resourceKey("nodes", { name: "n1" });
 const POOL_KEY = resourceKey("ippools", { name: "blue" });

@@ -9,7 +9,7 @@ import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import { quoted } from "../../quote.ts";
 import type { AdminKind } from "../kinds/kind.ts";
-import { namedBy } from "../workload-names.ts";
+import { namedBy } from "../kinds/workload-names.ts";
 import { referenceText, type Selection } from "./reference.ts";
 import { findAll, findOne } from "./stored.ts";
 

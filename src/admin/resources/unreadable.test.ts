@@ -7,7 +7,7 @@ import { openAllocator } from "../../ipam/allocator.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { affinityKey, blockKey, blocksPrefix, resourceKey } from "../../model/keys.ts";
 import { PUBLIC_KINDS } from "../../model/kinds.ts";
-import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 import { referenceText } from "./reference.ts";
 
 let store = openMemory();

@@ -9,8 +9,8 @@ import { isUneditedNetworkProfile, withCountingRules } from "../../model/network
 import { formatProblems, type Problem } from "../../model/problem.ts";
 import { profile } from "../../model/profile.ts";
 import type { Resource } from "../../model/resource.ts";
-import type { Context } from "../command.ts";
-import type { GivenResource } from "./manifest.ts";
+import type { Context } from "../main/command.ts";
+import type { GivenResource } from "../manifest/manifest.ts";
 import { referenceText } from "./reference.ts";
 import { DecodedOnce, readAll, readOne, type Stored } from "./stored.ts";
 

@@ -9,9 +9,9 @@ import { parseJson } from "../../parse-json.ts";
 import { ETCD_SECRET_HASH, NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "../../release/workloads/names.ts";
 import { clusterAccess } from "../cluster/access.ts";
 import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
-import type { Context, Given } from "../command.ts";
 import { environmentLayer, isDatastoreSelected, optionLayer } from "../datastore/choice.ts";
 import { choiceOf } from "../datastore/open.ts";
+import type { Context, Given } from "../main/command.ts";
 import type { DatastoreState } from "./facts.ts";
 import { readDatastoreState } from "./read-datastore.ts";
 

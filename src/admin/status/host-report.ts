@@ -4,10 +4,10 @@ import { describeFailure } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { createPoolCommand, enablePoolCommand } from "../../ipam/pools.ts";
 import { quoted } from "../../quote.ts";
-import type { Page } from "../page.ts";
 import { remedyFor } from "../resources/unreadable-remedy.ts";
+import type { Page } from "../terminal/page.ts";
 import { isFailure, poolFinding, type StatusFinding, versionFindings } from "./findings.ts";
-import type { HostStatusFacts } from "./host-facts.ts";
+import type { HostStatusFacts } from "./host-states.ts";
 import { findingLines, poolRows, poolsJson, section } from "./report.ts";
 
 const { adminTool } = identity;

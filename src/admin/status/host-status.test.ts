@@ -7,8 +7,8 @@ import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { resourceKey } from "../../model/keys.ts";
-import { EXIT_FAILED, EXIT_OK } from "../command.ts";
-import type { HostFacts } from "../node/host-facts.ts";
+import type { HostFacts } from "../host/facts.ts";
+import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 
 const { product, ipamType, labelPrefix, nodeAgent, adminTool } = identity;
 const CONFIG_FILE = "/etc/cni/net.d/10-pods.conf";

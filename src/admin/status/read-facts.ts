@@ -6,7 +6,7 @@ import { decodeShape } from "../../model/shape.ts";
 import { INSTALLATION_PATH, OPERATOR_GROUP_PATH } from "../cluster/installation.ts";
 import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
 import { clusterNodes } from "../cluster/nodes.ts";
-import { podState } from "../connectivity/pod-state.ts";
+import { podState } from "../cluster/pod-state.ts";
 import type { AgentPod, Condition, DatastoreState, StatusFacts, Workload } from "./facts.ts";
 
 const text = v.optional(v.string(), "");

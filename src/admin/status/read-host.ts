@@ -11,15 +11,15 @@ import { identity } from "../../identity.ts";
 import { choosePools, type Pool } from "../../ipam/pools.ts";
 import { type ReadPolicy, readPolicy } from "../../policy/read-resources.ts";
 import { redact } from "../../redaction.ts";
-import type { Context, Given } from "../command.ts";
 import { choiceOf, withExisting } from "../datastore/open.ts";
-import { findGone } from "../gone-containers.ts";
-import { findIpamProblems } from "../ipam/check.ts";
+import type { HostFacts } from "../host/facts.ts";
+import { nodeOrHostName } from "../host/node-name.ts";
+import { findIpamProblems } from "../ipam/check/check.ts";
 import { findPools } from "../ipam/pools.ts";
+import type { Context, Given } from "../main/command.ts";
 import { NO_DEMAND, policyDemand } from "../node/agent-findings.ts";
 import { checkFacts, circumstancesOf, readUnknown } from "../node/check.ts";
-import type { HostFacts } from "../node/host-facts.ts";
-import { nodeOrHostName } from "../node/node-name.ts";
+import { endpointsWithoutContainer } from "../policy/endpoints-without-container.ts";
 import { readNodeLinks } from "../resources/name-notes.ts";
 import type { DatastoreState } from "./facts.ts";
 import {
@@ -28,7 +28,7 @@ import {
   hostEndpointStates,
   policyStates,
   profilesMissing,
-} from "./host-facts.ts";
+} from "./host-states.ts";
 import { readDatastoreState } from "./read-datastore.ts";
 
 export async function readHostStatus(context: Context, given: Given): Promise<HostStatusFacts> {
@@ -39,7 +39,7 @@ export async function readHostStatus(context: Context, given: Given): Promise<Ho
   const records = circumstances.isDatastoreKnown ? await readRecords(context, given) : NO_RECORDS;
   const { policy } = records;
   const demand = policy === undefined ? NO_DEMAND : policyDemand(policy.resources, node);
-  const gone = await findGone(context, policy?.resources.endpoints ?? [], node);
+  const gone = await endpointsWithoutContainer(context, policy?.resources.endpoints ?? [], node);
   const unknown = ({ podLinks }: Pick<HostFacts, "podLinks">) =>
     policy === undefined ? [] : readUnknown(context, given, { podLinks, network: circumstances.network });
   const host = await readHost(context, { ...circumstances, demand }, unknown);

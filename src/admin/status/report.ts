@@ -1,8 +1,8 @@
 /** The status of a cluster as text and as JSON. Pure. */
 import { identity } from "../../identity.ts";
-import type { Page } from "../page.ts";
-import type { Paint } from "../paint.ts";
-import { formatTable } from "../table.ts";
+import type { Page } from "../terminal/page.ts";
+import type { Paint } from "../terminal/paint.ts";
+import { formatTable } from "../terminal/table.ts";
 import type { AgentPod, Condition, PoolState, StatusFacts, Workload } from "./facts.ts";
 import { isFailure, type StatusFinding } from "./findings.ts";
 

@@ -7,7 +7,7 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import { ETCD_SECRET_HASH } from "../../release/workloads/names.ts";
-import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 
 const { systemNamespace: SYSTEM, nodeAgent, controllers, operator, product } = identity;
 const OPERATOR_PATH = `/apis/${apiVersionOf(OPERATOR_API)}`;

@@ -5,7 +5,7 @@ import { applyPlan } from "../../upgrade/engine/apply.ts";
 import { isUnfinished } from "../../upgrade/engine/ledger.ts";
 import type { Run } from "../../upgrade/engine/run.ts";
 import { decodePlan, type UpgradePlan } from "../../upgrade/engine/upgrade-plan.ts";
-import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../command.ts";
+import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../main/command.ts";
 import { HELM_OPTION } from "./helm.ts";
 import { CONTEXT_OPTION, DEFAULT_PLAN_FILE } from "./options.ts";
 import { reportEvents } from "./report-events.ts";

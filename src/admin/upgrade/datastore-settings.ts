@@ -6,9 +6,9 @@ import { isObject } from "../../model/shape.ts";
 import type { Facts } from "../../upgrade/engine/facts.ts";
 import { FORMER_CANAL, FORMER_CONFIG_MAP } from "../../upgrade/former-names.ts";
 import { clusterAccess } from "../cluster/access.ts";
-import type { Context, Given } from "../command.ts";
 import { environmentLayer, isDatastoreSelected, optionLayer } from "../datastore/choice.ts";
 import { choiceOf } from "../datastore/open.ts";
+import type { Context, Given } from "../main/command.ts";
 import { requireNoCertificates, settingsOf } from "../status/datastore-of-cluster.ts";
 
 interface Sources {

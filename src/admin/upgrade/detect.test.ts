@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
 import { objectTable } from "../../../test/support/object-table.ts";
-import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 
 const env = [
   { name: "DATASTORE_TYPE", value: "kubernetes" },

@@ -1,6 +1,6 @@
 import { detectFacts } from "../../upgrade/detect/detect.ts";
-import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
-import { stdoutPage } from "../page.ts";
+import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../main/command.ts";
+import { stdoutPage } from "../terminal/page.ts";
 import { detectionText } from "./detection-text.ts";
 import { CONTEXT_OPTION, DETECTION_OPTIONS, detectionRequest } from "./options.ts";
 import { withUpgradeSite } from "./site.ts";

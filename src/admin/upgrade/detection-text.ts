@@ -4,9 +4,9 @@ import { apiVersionOf, PRODUCT_API } from "../../identity.ts";
 import { NETWORK_TITLES } from "../../upgrade/detect/network-titles.ts";
 import type { Facts, InstallMethod, Obstacle, Storage } from "../../upgrade/engine/facts.ts";
 import { FORMER_API } from "../../upgrade/former-names.ts";
-import type { Page } from "../page.ts";
-import type { Paint } from "../paint.ts";
-import { formatTable } from "../table.ts";
+import type { Page } from "../terminal/page.ts";
+import type { Paint } from "../terminal/paint.ts";
+import { formatTable } from "../terminal/table.ts";
 
 export function detectionText(facts: Partial<Facts>, obstacles: readonly Obstacle[], page: Page): string {
   const rows = [

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../main/command.ts";
 
 const LINE = "kernel: vendor-packet: IN=eth0 OUT= SRC=10.0.0.9 DST=10.0.0.1 LEN=60 PROTO=TCP SPT=40000 DPT=22 SYN";
 

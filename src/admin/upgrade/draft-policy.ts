@@ -7,8 +7,8 @@ import { UPGRADE_MARK } from "../../upgrade/former-names.ts";
 import { draftPolicy } from "../../upgrade/steps/upgrade-policy/draft-policy.ts";
 import { parseLogLine } from "../../upgrade/steps/upgrade-policy/log-lines.ts";
 import { formatYaml } from "../../yaml.ts";
-import { type Command, EXIT_OK, UsageError } from "../command.ts";
-import { readText } from "../resources/sources.ts";
+import { type Command, EXIT_OK, UsageError } from "../main/command.ts";
+import { readText } from "../manifest/sources.ts";
 
 const MARKED = `has(${UPGRADE_MARK})`;
 

@@ -1,5 +1,5 @@
 import { identity } from "../../identity.ts";
-import type { CommandGroup } from "../command.ts";
+import type { CommandGroup } from "../main/command.ts";
 import { upgradeApply } from "./apply.ts";
 import { upgradeDetect } from "./detect.ts";
 import { draftPolicyCommand } from "./draft-policy.ts";

@@ -2,8 +2,8 @@
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
 import type { Helm } from "../../upgrade/engine/step.ts";
-import type { Context, Given } from "../command.ts";
-import type { Option } from "../option.ts";
+import type { Context, Given } from "../main/command.ts";
+import type { Option } from "../main/option.ts";
 
 export const HELM_OPTION: Option = {
   name: "helm",

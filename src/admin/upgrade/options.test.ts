@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type Given, UsageError } from "../command.ts";
+import { type Given, UsageError } from "../main/command.ts";
 import { upgradeOptions } from "./options.ts";
 
 const given = (values: Readonly<Record<string, string>>) =>

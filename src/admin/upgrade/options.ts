@@ -6,8 +6,8 @@ import { SHARE_OF_NODES } from "../../model/installation/spec.ts";
 import { quoted } from "../../quote.ts";
 import type { DetectionRequest } from "../../upgrade/detect/detection.ts";
 import type { UpgradeOptions } from "../../upgrade/engine/options.ts";
-import { type Given, UsageError } from "../command.ts";
-import type { Option } from "../option.ts";
+import { type Given, UsageError } from "../main/command.ts";
+import type { Option } from "../main/option.ts";
 
 export const CONTEXT_OPTION: Option = {
   name: "context",

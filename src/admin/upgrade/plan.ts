@@ -8,8 +8,8 @@ import { planText } from "../../upgrade/engine/plan-text.ts";
 import { readPlan } from "../../upgrade/engine/run.ts";
 import { encodePlan, type UpgradePlan } from "../../upgrade/engine/upgrade-plan.ts";
 import { STEPS } from "../../upgrade/steps.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
-import { paint } from "../paint.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../main/command.ts";
+import { paint } from "../terminal/paint.ts";
 import { isBlocked, nextCommand } from "./next-command.ts";
 import {
   CONTEXT_OPTION,

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { RunEvent } from "../../upgrade/engine/run.ts";
-import type { Context, Given } from "../command.ts";
+import type { Context, Given } from "../main/command.ts";
 import { reportEvents } from "./report-events.ts";
 
 const EVENTS: readonly RunEvent[] = [

@@ -3,8 +3,8 @@ import { counted } from "../../counted.ts";
 import { durationText } from "../../upgrade/engine/duration-text.ts";
 import type { RunEvent } from "../../upgrade/engine/run.ts";
 import { STEPS } from "../../upgrade/steps.ts";
-import { type Context, type Given, wantsJson } from "../command.ts";
-import { paint } from "../paint.ts";
+import { type Context, type Given, wantsJson } from "../main/command.ts";
+import { paint } from "../terminal/paint.ts";
 
 export function reportEvents(context: Context, given: Given): (event: RunEvent) => void {
   const { bold, green, yellow } = paint(context);

@@ -1,6 +1,6 @@
 import { identity } from "../../identity.ts";
 import { planRollback, type RollbackPlan, rollBack } from "../../upgrade/engine/rollback.ts";
-import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
+import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../main/command.ts";
 import { HELM_OPTION } from "./helm.ts";
 import { CONTEXT_OPTION, DEFAULT_PLAN_FILE } from "./options.ts";
 import { reportEvents } from "./report-events.ts";

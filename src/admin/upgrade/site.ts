@@ -19,8 +19,8 @@ import {
 import type { Backups, Helm, PlanningSite } from "../../upgrade/engine/step.ts";
 import { STEPS } from "../../upgrade/steps.ts";
 import { withCluster } from "../cluster/access.ts";
-import type { Context, Given } from "../command.ts";
-import { reportError } from "../report-error.ts";
+import type { Context, Given } from "../main/command.ts";
+import { reportError } from "../main/report-error.ts";
 import { datastoreSettingsOf } from "./datastore-settings.ts";
 import { openHelm } from "./helm.ts";
 import { DEFAULT_PLAN_FILE } from "./options.ts";

@@ -3,9 +3,9 @@ import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { adviceOf, type Ledger, LedgerStore, UPGRADE_NAME, UPGRADE_NAMESPACE } from "../../upgrade/engine/ledger.ts";
 import { leftNodesText, lockedByUpgrade, lockText } from "../../upgrade/engine/lock-text.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
-import { type Command, EXIT_OK, wantsJson } from "../command.ts";
-import { type Page, stdoutPage } from "../page.ts";
-import { formatTable } from "../table.ts";
+import { type Command, EXIT_OK, wantsJson } from "../main/command.ts";
+import { type Page, stdoutPage } from "../terminal/page.ts";
+import { formatTable } from "../terminal/table.ts";
 
 export const upgradeStatus: Command = {
   kind: "command",

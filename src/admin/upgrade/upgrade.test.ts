@@ -12,7 +12,7 @@ import { LeaseTakenOver } from "../../upgrade/engine/run-lease.ts";
 import type { StepPlan } from "../../upgrade/engine/step.ts";
 import { encodePlan, newPlan, planDigest } from "../../upgrade/engine/upgrade-plan.ts";
 import { VERSION } from "../../version.ts";
-import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 import { tellLock } from "./site.ts";
 
 const LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/vendor-upgrade";

@@ -1,6 +1,6 @@
 import { verifyRun } from "../../upgrade/engine/verify.ts";
-import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
-import { paint } from "../paint.ts";
+import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../main/command.ts";
+import { paint } from "../terminal/paint.ts";
 import { CONTEXT_OPTION } from "./options.ts";
 import { withReadingRun } from "./site.ts";
 

@@ -1,7 +1,7 @@
 /** Whether a tool may work on a cluster: never if it is older, since it does not know what later releases store. Pure. */
 import { identity } from "../../identity.ts";
 import { compareReleases, isRelease } from "../../model/release.ts";
-import type { Option } from "../option.ts";
+import type { Option } from "../main/option.ts";
 
 export type Comparison =
   | { readonly kind: "same" }

@@ -6,7 +6,7 @@ import { EtcdFailure, failureOfConnection } from "../../datastore/etcd/failure.t
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { resourceKey } from "../../model/keys.ts";
-import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK } from "../main/command.ts";
 import { compareWithCluster } from "./compare-with-cluster.ts";
 
 const KEY = resourceKey("clusterinformations", { name: "default" });

@@ -11,7 +11,7 @@ import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { CLUSTER_INFORMATION_KEY } from "../../model/keys.ts";
-import type { Command, Context, Given } from "../command.ts";
+import type { Command, Context, Given } from "../main/command.ts";
 import { ALLOW_MISMATCH, compareWithCluster } from "./compare-with-cluster.ts";
 
 const PATH = `/apis/${API_VERSION}/clusterinformations/default`;

@@ -5,8 +5,8 @@ import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
-import { EXIT_OK, EXIT_USAGE } from "../command.ts";
-import { Interruption, STOP_EXIT_CODES } from "../interruption.ts";
+import { EXIT_OK, EXIT_USAGE } from "../main/command.ts";
+import { Interruption, STOP_EXIT_CODES } from "../main/interruption.ts";
 
 /** A cluster of nodes whose agents register as they do when they start. */
 async function openCluster(version: string) {

@@ -8,8 +8,8 @@ import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { NODE } from "../../model/kinds.ts";
 import { quoted } from "../../quote.ts";
 import { type NodeVersion, nodesBehind, nodeVersion } from "../../upkeep/node-versions.ts";
-import { type Command, type Context, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
+import { type Command, type Context, EXIT_OK, type Given, UsageError, wantsJson } from "../main/command.ts";
 
 export const versionCommand: Command = {
   kind: "command",

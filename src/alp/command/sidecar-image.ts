@@ -1,6 +1,6 @@
 /** Which image the inserted sidecar has. Pure. */
 
-import { UsageError } from "../../admin/command.ts";
+import { UsageError } from "../../admin/main/command.ts";
 import { quoted } from "../../quote.ts";
 
 const NAME = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/;

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { failed, fakeCluster } from "../../../test/support/fake-cluster.ts";
 import { seed } from "../../../test/support/ipam.ts";
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../../admin/command.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../../admin/main/command.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { resourceKey } from "../../model/keys.ts";

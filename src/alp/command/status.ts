@@ -1,13 +1,13 @@
 import { withCluster } from "../../admin/cluster/access.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError } from "../../admin/command.ts";
-import { type Page, stdoutPage, WITHOUT_LIMIT } from "../../admin/page.ts";
-import { paint } from "../../admin/paint.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError } from "../../admin/main/command.ts";
 import { ALL_NAMESPACES_OPTION } from "../../admin/resources/find.ts";
 import { NAMESPACE_OPTION, namespaceOf, USUAL_NAMESPACE } from "../../admin/resources/reference.ts";
 import { settingsOf } from "../../admin/status/datastore-of-cluster.ts";
 import { isFailure, type StatusFinding } from "../../admin/status/findings.ts";
 import { findingLines } from "../../admin/status/report.ts";
-import { formatTable } from "../../admin/table.ts";
+import { type Page, stdoutPage, WITHOUT_LIMIT } from "../../admin/terminal/page.ts";
+import { paint } from "../../admin/terminal/paint.ts";
+import { formatTable } from "../../admin/terminal/table.ts";
 import { describeFailure } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";

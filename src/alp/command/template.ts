@@ -1,9 +1,9 @@
 import { CLUSTER_OPTIONS, withCluster } from "../../admin/cluster/access.ts";
 import { defaultImage, findInstalledImage } from "../../admin/cluster/installed-image.ts";
-import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../../admin/command.ts";
-import { parseDocument } from "../../admin/resources/parse-document.ts";
+import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../../admin/main/command.ts";
+import { parseDocument } from "../../admin/manifest/parse-document.ts";
+import { readText } from "../../admin/manifest/sources.ts";
 import { namespaceOf } from "../../admin/resources/reference.ts";
-import { readText } from "../../admin/resources/sources.ts";
 import { PluginError } from "../../errors.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import { quoted } from "../../quote.ts";

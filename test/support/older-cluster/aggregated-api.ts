@@ -4,8 +4,8 @@
  * the certificate of its proxy.
  */
 import { readFileSync } from "node:fs";
-import { jsonPatch } from "../../../src/admin/resources/json-patch.ts";
-import { mergePatch } from "../../../src/admin/resources/merge-patch.ts";
+import { jsonPatch } from "../../../src/admin/edit/json-patch.ts";
+import { mergePatch } from "../../../src/admin/edit/merge-patch.ts";
 import { API_VERSION, apiVersionOf, PRODUCT_API } from "../../../src/identity.ts";
 import { FORMER_API, FORMER_API_SERVER } from "../../../src/upgrade/former-names.ts";
 import type { Certificate } from "../certificates.ts";

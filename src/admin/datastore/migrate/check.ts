@@ -1,6 +1,6 @@
 import { counted } from "../../../counted.ts";
 import { checkData } from "../../../upgrade/datastore-migration/migrate.ts";
-import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../../command.ts";
+import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../../main/command.ts";
 import { withDatastore } from "../open.ts";
 import { EXPORT_OPTION, readExport } from "./read-export.ts";
 import { requireApi } from "./require-api.ts";

@@ -2,7 +2,7 @@ import { counted } from "../../../counted.ts";
 import { PluginError } from "../../../errors.ts";
 import { encodeExport } from "../../../upgrade/datastore-migration/export-file.ts";
 import { exportData } from "../../../upgrade/datastore-migration/migrate.ts";
-import { type Command, EXIT_FAILED, EXIT_OK } from "../../command.ts";
+import { type Command, EXIT_FAILED, EXIT_OK } from "../../main/command.ts";
 import { withDatastore } from "../open.ts";
 
 export const migrateExport: Command = {

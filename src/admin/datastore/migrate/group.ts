@@ -1,4 +1,4 @@
-import type { CommandGroup } from "../../command.ts";
+import type { CommandGroup } from "../../main/command.ts";
 import { migrateCheck } from "./check.ts";
 import { migrateExport } from "./export.ts";
 import { migrateImport } from "./import.ts";

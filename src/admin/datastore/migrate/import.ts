@@ -11,7 +11,7 @@ import type { ExportFile } from "../../../upgrade/datastore-migration/export-fil
 import { checkData, importData } from "../../../upgrade/datastore-migration/migrate.ts";
 import { applyForced } from "../../../upgrade/engine/apply-forced.ts";
 import { untilEstablished } from "../../../upgrade/steps/definitions/step.ts";
-import { type Command, EXIT_FAILED, EXIT_OK } from "../../command.ts";
+import { type Command, EXIT_FAILED, EXIT_OK } from "../../main/command.ts";
 import { withDatastoreAndApi } from "../open.ts";
 import { EXPORT_OPTION, readExport } from "./read-export.ts";
 import { requireApi } from "./require-api.ts";

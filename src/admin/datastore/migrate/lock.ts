@@ -1,5 +1,5 @@
 import { setLock } from "../../../upgrade/datastore-migration/migrate.ts";
-import { type Command, EXIT_OK, type ExitCode } from "../../command.ts";
+import { type Command, EXIT_OK, type ExitCode } from "../../main/command.ts";
 import { withDatastore } from "../open.ts";
 
 export const migrateLock: Command = {

@@ -3,8 +3,8 @@ import { reasonOf } from "../../../config/config-files.ts";
 import { PluginError } from "../../../errors.ts";
 import { quoted } from "../../../quote.ts";
 import { decodeExport, type ExportFile } from "../../../upgrade/datastore-migration/export-file.ts";
-import { type Context, type Given, UsageError } from "../../command.ts";
-import type { Option } from "../../option.ts";
+import { type Context, type Given, UsageError } from "../../main/command.ts";
+import type { Option } from "../../main/option.ts";
 
 export const EXPORT_OPTION: Option = {
   name: "filename",

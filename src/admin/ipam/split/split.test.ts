@@ -13,7 +13,7 @@ import { API_VERSION } from "../../../identity.ts";
 import { openAllocator } from "../../../ipam/allocator.ts";
 import { findProblems } from "../../../ipam/invariants.ts";
 import { readWorld } from "../../../ipam/world.ts";
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../../command.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../../main/command.ts";
 
 function ctl(store: Datastore, words: string): Promise<AdminRun> {
   return runInside(words.split(" "), { store });

@@ -3,6 +3,8 @@ import { PluginError } from "../../../errors.ts";
 import { parsePrefix } from "../../../ip/prefix.ts";
 import type { IPPool } from "../../../model/ip-pool.ts";
 import { quoted } from "../../../quote.ts";
+import { withDatastore } from "../../datastore/open.ts";
+import { POOL_ROW } from "../../kinds/pool.ts";
 import {
   type Command,
   type Context,
@@ -11,9 +13,7 @@ import {
   type Given,
   UsageError,
   wantsJson,
-} from "../../command.ts";
-import { withDatastore } from "../../datastore/open.ts";
-import { POOL_ROW } from "../../kinds/pool.ts";
+} from "../../main/command.ts";
 import { DRY_RUN_OPTION, isDryRun, surroundingsOf } from "../../resources/dry-run.ts";
 import { lostRace } from "../../resources/lost-race.ts";
 import { readAll, type Stored } from "../../resources/stored.ts";

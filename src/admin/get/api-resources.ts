@@ -1,0 +1,61 @@
+import { aliasesOf } from "../kinds/aliases.ts";
+import type { AdminKind } from "../kinds/kind.ts";
+import { ADMIN_KINDS } from "../kinds/kinds.ts";
+import { type Command, EXIT_OK, type Given } from "../main/command.ts";
+import { type Page, stdoutPage } from "../terminal/page.ts";
+import { TableWriter } from "../terminal/table.ts";
+
+const FORMATS = ["text", "name", "json"] as const;
+
+export const apiResourcesCommand: Command = {
+  kind: "command",
+  name: "api-resources",
+  summary: "List the kinds of resources, with the names that other commands accept",
+  options: [
+    {
+      name: "output",
+      letter: "o",
+      value: "FORMAT",
+      oneOf: FORMATS,
+      summary: "Output format: text (default), name or json",
+    },
+    { name: "no-headers", summary: "Print the table without its header" },
+  ],
+  examples: [
+    { command: "api-resources", does: "List all kinds" },
+    { command: "api-resources -o name", does: "List only their names" },
+  ],
+  async run(context, given) {
+    context.stdout(format(given, stdoutPage(context)));
+    return EXIT_OK;
+  },
+};
+
+function format(given: Given, page: Page): string {
+  const output = given.values.get("output");
+  if (output === "json") return `${JSON.stringify({ resources: ADMIN_KINDS.map(describe) }, undefined, 2)}\n`;
+  if (output === "name") return ADMIN_KINDS.map(({ plural, codec }) => `${plural}.${codec.api.group}\n`).join("");
+  const table = new TableWriter(["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"], {
+    hasHeader: !given.switches.has("no-headers"),
+    page,
+  });
+  return table.write(
+    ADMIN_KINDS.map(describe).map(({ name, shortNames, apiVersion, namespaced, kind }) => [
+      name,
+      shortNames.join(","),
+      apiVersion,
+      `${namespaced}`,
+      kind,
+    ]),
+  );
+}
+
+function describe({ kind, plural, shortNames, namespaced, codec }: AdminKind) {
+  return {
+    name: plural,
+    shortNames: [...shortNames, ...aliasesOf({ kind })],
+    apiVersion: codec.apiVersion,
+    namespaced,
+    kind,
+  };
+}

@@ -1,0 +1,284 @@
+import { counted } from "../../../counted.ts";
+import type { Datastore } from "../../../datastore/datastore.ts";
+import { formatAddress } from "../../../ip/address.ts";
+import { describeNodeAllocation } from "../../../ipam/leaks/allocations.ts";
+import { releaseLeaks } from "../../../ipam/leaks/release.ts";
+import { type HostLeaks, searchHost } from "../../../upkeep/host-leaks.ts";
+import { withDatastore } from "../../datastore/open.ts";
+import { nameOfNode } from "../../host/node-name.ts";
+import {
+  type Command,
+  type Context,
+  EXIT_FAILED,
+  EXIT_OK,
+  type Given,
+  UsageError,
+  wantsJson,
+} from "../../main/command.ts";
+import { stdoutPage } from "../../terminal/page.ts";
+import { paint, paintStderr } from "../../terminal/paint.ts";
+import { openProgress } from "../../terminal/progress.ts";
+import { formatTable } from "../../terminal/table.ts";
+import { allocatorFor } from "../allocator.ts";
+import { type Allocation, allocationsOf } from "../blocks.ts";
+import { readClusterState } from "../cluster-state.ts";
+import { USUAL_GRACE_MILLISECONDS } from "./endpoint-problems.ts";
+import { type Checked, checkOnce, confirmedFindings, type Finding, missingFindings } from "./findings.ts";
+import { listedAddresses } from "./listed-addresses.ts";
+import { repair } from "./repair.ts";
+import { writeReport } from "./write-report.ts";
+
+export const ipamCheck: Command = {
+  kind: "command",
+  name: "check",
+  summary: "Check the integrity of IPAM data: duplicate and leaked addresses, inconsistent records",
+  description: [
+    "Finds addresses that are used twice, outside all pools, or leaked (their endpoint is gone),",
+    "endpoints whose address is not allocated, inconsistent or overlapping blocks,",
+    "handles that do not match their blocks, and affinities for missing blocks or other nodes' blocks.",
+    "On a host whose node this machine has registered, also finds addresses of its containers that are gone (see ipam gc).",
+    "Safe to run at any time: a second check confirms each finding, so operations in progress are not reported.",
+    "A finding is unfinished if an operation stopped midway: no address is at risk, and the next operation completes it.",
+    "--fix repairs records, merges overlapping blocks, allocates addresses that endpoints use to their containers, and",
+    "releases leaked addresses. No address of an endpoint is released. If two workloads use one address, or one in use is",
+    "outside all pools, the records do not show what is correct: the finding then says what to do, with the commands.",
+    "Unreadable records are reported; what could depend on them is not judged, and --fix then changes nothing.",
+    "The exit code is 1 if any problem remains.",
+  ].join("\n"),
+  options: [
+    { name: "fix", summary: "Repair what was found, and say what to do about what needs a decision" },
+    { name: "show-problem-ips", summary: "Also list each address that has a problem, with its owner" },
+    { name: "show-all-ips", summary: "Also list each address in use, with its owner" },
+    {
+      name: "report",
+      value: "FILE",
+      summary: 'Write a report of all addresses and of those that are leaked, for "ipam release --from-report"',
+    },
+    { name: "no-grace", summary: "Report addresses without an endpoint at once, not after an hour" },
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "ipam check", does: "Check only" },
+    { command: "ipam check --fix", does: "Check and repair" },
+    { command: "ipam check --report leaks.json", does: "Write a report, for ipam release --from-report" },
+    { command: "ipam check -o json", does: "Check, with JSON output for a script" },
+  ],
+  async run(context, given) {
+    const file = given.values.get("report");
+    if (file !== undefined && given.switches.has("fix")) throw new UsageError("--report and --fix cannot be combined");
+    const report = await withDatastore(context, given, async (store, { kind }) => {
+      const cluster = file === undefined ? undefined : await readClusterState(store);
+      const examined = await examine(store, context, {
+        host: await searchHostIfKnown(store, { context, given, isEmbedded: kind === "embedded" }),
+        fixes: given.switches.has("fix"),
+        graceMilliseconds: given.switches.has("no-grace") ? 0 : USUAL_GRACE_MILLISECONDS,
+      });
+      if (file !== undefined && cluster !== undefined) await writeReport(file, examined, { cluster, context });
+      return examined;
+    });
+    print(report, context, given);
+    return report.findings.every(({ fixed }) => fixed) ? EXIT_OK : EXIT_FAILED;
+  },
+};
+
+/** What it finds, for `status`: changes nothing. */
+export async function findIpamProblems(
+  store: Datastore,
+  where: { readonly context: Context; readonly given: Given; readonly isEmbedded: boolean },
+): Promise<readonly Pick<Finding, "severity" | "message">[]> {
+  const host = await searchHostIfKnown(store, where);
+  const options = { host, fixes: false, graceMilliseconds: USUAL_GRACE_MILLISECONDS };
+  return (await examine(store, where.context, options)).findings;
+}
+
+interface Report {
+  readonly counts: {
+    readonly pools: number;
+    readonly blocks: number;
+    readonly addresses: number;
+    readonly handles: number;
+  };
+  readonly findings: readonly Judged[];
+  readonly allocations: readonly Allocation[];
+  /** Why `--fix` did not repair anything. */
+  readonly note?: string;
+  /** Addresses without an endpoint that are not reported yet. */
+  readonly young: number;
+}
+
+/** `remedy`: what the operator can do about a finding that is not fixed. */
+type Judged = (Finding | ContainerGone) & { readonly fixed: boolean; readonly remedy?: string };
+
+/** An address of this host whose container is gone, as the kernel shows. */
+interface ContainerGone {
+  readonly kind: "container-gone";
+  readonly severity: "unfinished";
+  readonly message: string;
+  readonly address: string;
+}
+
+const RECHECK_DELAY_MILLISECONDS = 200;
+
+async function examine(
+  store: Datastore,
+  context: Context,
+  {
+    fixes,
+    graceMilliseconds,
+    host,
+  }: { readonly fixes: boolean; readonly graceMilliseconds: number; readonly host: HostLeaks | undefined },
+): Promise<Report> {
+  const checked = await checkTwice(store, context, graceMilliseconds);
+  const { world, findings } = checked;
+  const allocations = world.blocks.flatMap(allocationsOf);
+  const refusal = fixes ? refusalToRepair(findings) : undefined;
+  const isRepaired = fixes && refusal === undefined;
+  return {
+    counts: {
+      pools: world.pools.length,
+      blocks: world.blocks.length,
+      addresses: allocations.length,
+      handles: world.handles.length,
+    },
+    findings: [
+      ...(isRepaired ? await repairAll(store, context, { checked, graceMilliseconds }) : findings.map(notFixed)),
+      ...(await judgeHost(store, context, { host, fixes: isRepaired, known: addressesIn(findings) })),
+    ],
+    allocations,
+    ...(refusal === undefined ? {} : { note: refusal }),
+    young: checked.young,
+  };
+}
+
+/** An unreadable record could disprove what the other records show. */
+function refusalToRepair(findings: readonly Finding[]): string | undefined {
+  const count = findings.filter(({ kind }) => kind === "record-unreadable").length;
+  if (count === 0) return undefined;
+  return `--fix changed nothing: ${counted(count, "record is", "records are")} unreadable, and a repair could depend on ${count === 1 ? "it" : "them"}`;
+}
+
+function notFixed(finding: Finding): Judged {
+  return { ...finding, fixed: false };
+}
+
+/** A finding is fixed if the next check does not have it: one repair may fix several. */
+async function repairAll(
+  store: Datastore,
+  context: Context,
+  { checked, graceMilliseconds }: { readonly checked: Checked; readonly graceMilliseconds: number },
+): Promise<readonly Judged[]> {
+  const { findings, world, endpoints } = checked;
+  const repairContext = { world, endpoints, store, allocator: allocatorFor(store, context), now: context.now() };
+  const progress = openProgress(context, "Repairing", findings.length);
+  const remedies = new Map<Finding, string>();
+  for (const finding of findings) {
+    const remedy = await repair(finding, repairContext);
+    if (remedy !== undefined) remedies.set(finding, remedy);
+    progress.step();
+  }
+  progress.end();
+  const after = await checkOnce(store, { now: context.now(), graceMilliseconds });
+  const fixed = missingFindings(findings, after.findings);
+  return findings.map((finding): Judged => {
+    const remedy = remedies.get(finding);
+    if (fixed.has(finding) || remedy === undefined) return { ...finding, fixed: fixed.has(finding) };
+    return { ...finding, fixed: false, remedy };
+  });
+}
+
+function addressesIn(findings: readonly Finding[]): ReadonlySet<string> {
+  return new Set(findings.flatMap((finding) => ("address" in finding ? (finding.address ?? []) : [])));
+}
+
+/** `known`: addresses with a finding already. */
+async function judgeHost(
+  store: Datastore,
+  context: Context,
+  {
+    host,
+    fixes,
+    known,
+  }: { readonly host: HostLeaks | undefined; readonly fixes: boolean; readonly known: ReadonlySet<string> },
+): Promise<readonly Judged[]> {
+  const leaks = host?.leaks.filter(({ allocation }) => !known.has(formatAddress(allocation.address))) ?? [];
+  if (host === undefined || leaks.length === 0) return [];
+  const allocator = allocatorFor(store, context);
+  const released = fixes
+    ? await releaseLeaks(leaks, host, { store, allocator, forget: context.forgetConnections })
+    : [];
+  const done = new Set(released.map(formatAddress));
+  return leaks.map(({ allocation, reason }): Judged => {
+    const address = formatAddress(allocation.address);
+    const message = `Address ${describeNodeAllocation(allocation)} is leaked: ${reason}`;
+    return { kind: "container-gone", severity: "unfinished", message, address, fixed: done.has(address) };
+  });
+}
+
+/** A single check may report operations in progress, since it reads the datastore in pages. */
+async function checkTwice(store: Datastore, context: Context, graceMilliseconds: number): Promise<Checked> {
+  const first = await checkOnce(store, { now: context.now(), graceMilliseconds });
+  if (first.findings.length === 0) return first;
+  await context.wait(RECHECK_DELAY_MILLISECONDS);
+  const second = await checkOnce(store, { now: context.now(), graceMilliseconds });
+  return { ...second, findings: confirmedFindings(first.findings, second.findings) };
+}
+
+function print({ counts, findings, allocations, note, young }: Report, context: Context, given: Given): void {
+  const shown = given.switches.has("show-all-ips")
+    ? "all"
+    : given.switches.has("show-problem-ips")
+      ? "problems"
+      : "none";
+  const addresses = listedAddresses(allocations, findings, shown);
+  if (wantsJson(given)) {
+    const plain = findings.map((finding) => ({ ...finding, leaked: undefined }));
+    const ok = findings.every(({ fixed }) => fixed);
+    context.stdout(
+      `${JSON.stringify({ ok, counts, findings: plain, ...(shown === "none" ? {} : { addresses }), note }, undefined, 2)}\n`,
+    );
+    return;
+  }
+  const { red, green, yellow } = paint(context);
+  for (const { kind, severity, message, fixed, remedy } of findings) {
+    const left = severity === "corrupt" ? red("error") : yellow("unfinished");
+    context.stdout(`${fixed ? green("fixed") : left}: ${message} [${kind}]\n`);
+    // The message of an unreadable record contains its remedy.
+    if (remedy !== undefined && kind !== "record-unreadable") context.stdout(`  to fix it: ${remedy}\n`);
+  }
+  if (addresses.length > 0) {
+    const rows = addresses.map(({ address, state, owner }) => [address, state, owner]);
+    context.stdout(`${formatTable(["ADDRESS", "STATE", "OWNER"], rows, stdoutPage(context))}\n`);
+  }
+  const { pools, blocks, handles } = counts;
+  const checked = [
+    counted(pools, "pool"),
+    counted(blocks, "block"),
+    `${counted(counts.addresses, "address", "addresses")} in use`,
+    counted(handles, "handle"),
+  ].join(", ");
+  const left = findings.filter(({ fixed }) => !fixed).length;
+  context.stdout(`Checked ${checked}: ${left === 0 ? green("no problems") : red(counted(left, "problem"))}\n`);
+  if (young > 0) {
+    const count = counted(young, "address without an endpoint was", "addresses without an endpoint were");
+    context.stderr(
+      `${count} assigned less than an hour ago and not checked: use --no-grace to check recent ones too\n`,
+    );
+  }
+  if (note !== undefined) context.stderr(`${paintStderr(context).yellow("note:")} ${note}\n`);
+}
+
+/** For a check of all nodes, which may run anywhere: `undefined` if nothing can be said about this host. */
+async function searchHostIfKnown(
+  store: Datastore,
+  { context, given, isEmbedded }: { readonly context: Context; readonly given: Given; readonly isEmbedded: boolean },
+): Promise<HostLeaks | undefined> {
+  try {
+    const links = await context.hostLinks();
+    if (!links.isHostNamespace) return undefined;
+    const node = await nameOfNode(context, given);
+    return await searchHost(store, { node, isEmbedded, links, earlier: "keep" }, context);
+  } catch {
+    // No permission, no usable network config, no registration, or another machine's.
+    return undefined;
+  }
+}

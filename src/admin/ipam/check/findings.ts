@@ -1,0 +1,91 @@
+/** Everything that `ipam check` finds: problems between IPAM records, and between those and endpoints. */
+import type { Datastore } from "../../../datastore/datastore.ts";
+import { readAllEntries } from "../../../datastore/pages.ts";
+import { readEach } from "../../../datastore/read-each.ts";
+import { findProblems, type Problem, type World } from "../../../ipam/invariants.ts";
+import { withHeldAddresses } from "../../../ipam/proven-endpoint.ts";
+import { decodeConfiguration, decodeReservation } from "../../../ipam/records.ts";
+import { readReadableWorld } from "../../../ipam/world.ts";
+import { IPAM_CONFIGURATION_KEY, resourcesPrefix } from "../../../model/keys.ts";
+import { profile } from "../../../model/profile.ts";
+import { type WorkloadEndpoint, workloadEndpoint } from "../../../model/workload-endpoint.ts";
+import { allocationsOf } from "../blocks.ts";
+import { describeUnreadable, isUncertain, type UnreadableRecord } from "../unreadable-records.ts";
+import { type EndpointFacts, type EndpointProblem, findEndpointProblems } from "./endpoint-problems.ts";
+
+export type Finding = Problem | EndpointProblem | UnreadableRecord;
+
+export interface Checked {
+  readonly world: World;
+  readonly endpoints: readonly WorkloadEndpoint[];
+  readonly findings: readonly Finding[];
+  /** The number of addresses without an endpoint that are not reported yet: they were assigned a short time ago. */
+  readonly young: number;
+}
+
+export async function checkOnce(
+  store: Datastore,
+  { now, graceMilliseconds }: Pick<EndpointFacts, "now" | "graceMilliseconds">,
+): Promise<Checked> {
+  const { world, unreadable: ofWorld } = await readReadableWorld(store);
+  const endpoints = readEach(await readAllEntries(store, resourcesPrefix("workloadendpoints")), ({ value, key }) =>
+    // An address that only the annotations of a pod claim is not allocated to it by "--fix", and is not a finding.
+    withHeldAddresses(workloadEndpoint.read(value, key), world.blocks),
+  );
+  const profiles = readEach(await readAllEntries(store, resourcesPrefix("profiles")), ({ value, key }) =>
+    profile.read(value, key),
+  );
+  // No other record depends on these two, but no address is assigned while one of them is unreadable.
+  const reservations = readEach(await readAllEntries(store, resourcesPrefix("ipreservations")), decodeReservation);
+  const { answers } = await store.read([{ kind: "key", key: IPAM_CONFIGURATION_KEY }]);
+  const configurations = readEach(answers.flat(), decodeConfiguration);
+  const unreadable = [
+    ...ofWorld,
+    ...[endpoints, profiles, reservations, configurations].flatMap((each) => each.unreadable),
+  ];
+  const facts = {
+    endpoints: endpoints.readable,
+    profiles: profiles.readable,
+    allocations: world.blocks.flatMap(allocationsOf),
+    pools: world.pools,
+    now,
+  };
+  const ofEndpoints = findEndpointProblems({ ...facts, graceMilliseconds });
+  const withoutGrace = findEndpointProblems({ ...facts, graceMilliseconds: 0 });
+  const certain = [...findProblems({ ...world, now }), ...ofEndpoints].filter(
+    (problem) => !unreadable.some((record) => isUncertain(problem, record)),
+  );
+  return {
+    world,
+    endpoints: endpoints.readable,
+    findings: [...unreadable.map(describeUnreadable), ...certain],
+    young: withoutGrace.length - ofEndpoints.length,
+  };
+}
+
+/**
+ * The findings of both checks: what only one of them found was an operation in progress.
+ * Unreadable records need no confirmation: those of the second check count.
+ */
+export function confirmedFindings(first: readonly Finding[], second: readonly Finding[]): readonly Finding[] {
+  const seen = new Set(first.map(identityOf));
+  return second.filter((finding) => finding.kind === "record-unreadable" || seen.has(identityOf(finding)));
+}
+
+/** The findings of the first check that the second does not have. */
+export function missingFindings(first: readonly Finding[], second: readonly Finding[]): ReadonlySet<Finding> {
+  const left = new Set(second.map(placeOf));
+  return new Set(first.filter((finding) => !left.has(placeOf(finding))));
+}
+
+/** Without the message, which says less after a repair in part. */
+function placeOf(finding: Finding): string {
+  if (finding.kind === "record-unreadable") return `${finding.kind} ${finding.key}`;
+  const { pool, block, handle, address, node }: Omit<Problem, "kind"> = finding;
+  return JSON.stringify([finding.kind, pool, block, handle, address, node]);
+}
+
+function identityOf(finding: Finding): string {
+  const { kind, message } = finding;
+  return `${kind} ${message}`;
+}

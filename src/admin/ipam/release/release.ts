@@ -1,0 +1,281 @@
+import type { Datastore } from "../../../datastore/datastore.ts";
+import { type ErrorKind, PluginError } from "../../../errors.ts";
+import { identity } from "../../../identity.ts";
+import { type Address, formatAddress } from "../../../ip/address.ts";
+import { formatPrefix, prefixContains } from "../../../ip/prefix.ts";
+import { decodeBlock, requirePrefix } from "../../../ipam/records.ts";
+import type { GuardedAddress } from "../../../ipam/request.ts";
+import { readHandleEntry } from "../../../ipam/world.ts";
+import { NODE_ATTRIBUTE } from "../../../model/ipam-block.ts";
+import { blockKey, handleKey, resourceKey } from "../../../model/keys.ts";
+import { tunnelTitle } from "../../../model/tunnel-address.ts";
+import { quoted } from "../../../quote.ts";
+import { withDatastore } from "../../datastore/open.ts";
+import { refuseInUse } from "../../delete/uses.ts";
+import {
+  type Command,
+  type Context,
+  EXIT_FAILED,
+  EXIT_OK,
+  type Given,
+  UsageError,
+  wantsJson,
+} from "../../main/command.ts";
+import { reportError } from "../../main/report-error.ts";
+import { readOrExplain, withRemedy } from "../../resources/unreadable-remedy.ts";
+import { allocationAt, blocksOf } from "../address-blocks.ts";
+import { type AddressUser, describeUser, findEndpoints, nameOfEndpoint, usersOfAddresses } from "../address-users.ts";
+import { allocatorFor } from "../allocator.ts";
+import { allocationsOf, describeAllocation } from "../blocks.ts";
+import { isHandleOf } from "../endpoint-owner.ts";
+import { findPools } from "../pools.ts";
+import { requireAddress } from "../show/show-address.ts";
+import { releaseReported } from "./release-from-reports.ts";
+
+export const ipamRelease: Command = {
+  kind: "command",
+  name: "release",
+  summary: "Release addresses that are no longer in use",
+  description: [
+    "An address that an endpoint names, or that of a tunnel of a node, is released only if --force is given; the agent of the",
+    "node then takes another for its tunnel. The endpoint is deleted if all of its addresses",
+    "are released, as with --handle; otherwise it stays, which is reported.",
+    "A released address can be assigned to another workload.",
+    "With both --ip and --handle, the address is released only if it belongs to the handle.",
+    "Releasing a free address of a pool is not an error; an address in no pool and an unknown handle are.",
+    "If the block or the handle of an address is unreadable, it is reported on stderr and not released; the others are.",
+    "The exit code is then 1.",
+    "Reports must be of this cluster, and one of them newer than the last change of ClusterInformation, which every lock of the datastore is.",
+    "They must be of this release and the datastore must be locked, unless --force is given. An address that an endpoint names, or that was",
+    "assigned again since the report, is kept in any case.",
+  ].join("\n"),
+  options: [
+    { name: "ip", value: "ADDRESS", repeats: true, summary: "Address to release; can be repeated" },
+    { name: "handle", value: "HANDLE", summary: "Handle whose addresses to release (NETWORK.CONTAINER)" },
+    {
+      name: "from-report",
+      value: "FILE",
+      repeats: true,
+      summary:
+        'Release what reports of "ipam check --report" show as leaked; with several, what is leaked in all of them',
+    },
+    { name: "force", summary: "Release addresses that workloads use; with --from-report, see above" },
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "ipam release --ip 10.0.0.5", does: "Release one address" },
+    { command: "ipam release --handle pods.4f6c1d", does: "Release all addresses of a container" },
+    {
+      command: "ipam release --from-report monday.json --from-report tuesday.json",
+      does: "Release what was leaked both times",
+    },
+  ],
+  async run(context, given) {
+    const addresses = (given.lists.get("ip") ?? []).map(requireAddress);
+    const handle = given.values.get("handle");
+    if (given.lists.has("from-report")) return releaseReported(context, given);
+    if (addresses.length === 0 && handle === undefined)
+      throw new UsageError("--ip ADDRESS, --handle HANDLE or --from-report FILE is required");
+    const inUse = given.switches.has("force") ? "release" : "refuse";
+    const result = await withDatastore(context, given, (store) =>
+      addresses.length === 0
+        ? releaseHandle(store, context, { handle: handle ?? "", inUse })
+        : releaseAddresses(store, context, { addresses, handle, inUse }),
+    );
+    print(result, context, given);
+    return result.failures.length === 0 ? EXIT_OK : EXIT_FAILED;
+  },
+};
+
+/** What happens to an address that an endpoint names. */
+type InUse = "refuse" | "release";
+
+const END_OR_FORCE = "end its container, or use --force";
+
+interface ReleaseResult {
+  readonly released: readonly Address[];
+  /** One for each address that is in use and was not released. */
+  readonly failures: readonly PluginError[];
+  readonly deleted: readonly AddressUser[];
+  /** Endpoints that stay, although addresses of them were released. */
+  readonly left: readonly AddressUser[];
+}
+
+function print({ released, failures, deleted, left }: ReleaseResult, context: Context, given: Given): void {
+  const texts = released.map(formatAddress);
+  if (texts.length > 0 || failures.length === 0) {
+    const text = texts.length === 0 ? "Nothing to release: already free" : `Released ${texts.join(", ")}`;
+    const names = deleted.map(({ endpoint }) => nameOfEndpoint(endpoint));
+    const gone = names.length === 0 ? "" : `, deleted ${names.join(", ")}`;
+    const json = { released: texts, ...(names.length === 0 ? {} : { deleted: names }) };
+    context.stdout(`${wantsJson(given) ? JSON.stringify(json) : `${text}${gone}`}\n`);
+  }
+  for (const user of left) {
+    const [name, others] = [nameOfEndpoint(user.endpoint), user.addresses.join(", ")];
+    context.stderr(`${name} stays and names ${others}: end its container, or delete it with --force\n`);
+  }
+  for (const failure of failures) reportError(context, failure);
+}
+
+/** All or nothing: nothing is released if the handle or one of its blocks is unreadable. */
+async function releaseHandle(
+  store: Datastore,
+  context: Context,
+  { handle, inUse }: { readonly handle: string; readonly inUse: InUse },
+): Promise<ReleaseResult> {
+  const blocks = await readHandleBlocks(store, handle);
+  if (blocks === undefined) {
+    const details = `"${identity.adminTool} ipam show --ip ADDRESS" shows the handle of an address`;
+    const failure = new PluginError("resource-missing", `Cannot release handle ${quoted(handle)}: it does not exist`, {
+      details,
+    });
+    return { released: [], failures: [failure], deleted: [], left: [] };
+  }
+  const addresses = await addressesOfHandle(store, handle, blocks);
+  const endpoints = ofHandle(await findEndpoints(store), handle);
+  const users = inUse === "refuse" ? await usersOf(store, endpoints, addresses) : [];
+  if (users.length > 0) {
+    const failure = refuseInUse(`Cannot release handle ${quoted(handle)}`, users, END_OR_FORCE);
+    return { released: [], failures: [failure], deleted: [], left: [] };
+  }
+  const released = await allocatorFor(store, context).releaseHandle({
+    handle,
+    node: "",
+    ifNoneOnNode: "release those of other nodes",
+  });
+  return { released, failures: [], ...(await deleteEndpoints(store, released, endpoints)) };
+}
+
+/** Fails if one of the blocks is unreadable. */
+async function addressesOfHandle(
+  store: Datastore,
+  handle: string,
+  blocks: readonly string[],
+): Promise<readonly Address[]> {
+  if (blocks.length === 0) return [];
+  const { answers } = await store.read(blocks.map((cidr) => ({ kind: "key", key: blockKey(requirePrefix(cidr)) })));
+  return answers
+    .flat()
+    .flatMap((entry) => allocationsOf(readOrExplain(entry, decodeBlock)))
+    .flatMap((allocation) => (allocation.handle === handle ? [allocation.address] : []));
+}
+
+/** Fails if the handle is unreadable; `undefined` if it does not exist. */
+async function readHandleBlocks(store: Datastore, handle: string): Promise<readonly string[] | undefined> {
+  const [entry] = (await store.read([{ kind: "key", key: handleKey(handle) }])).answers.flat();
+  return entry && Object.keys(readOrExplain(entry, readHandleEntry)?.blocks ?? {});
+}
+
+/** Failures of one address, which do not stop the release of the others. */
+const REPORTED: ReadonlySet<ErrorKind> = new Set(["record-malformed", "resource-missing", "resource-in-use"]);
+
+/** Releases each address only if it has not been assigned again since it was read. */
+async function releaseAddresses(
+  store: Datastore,
+  context: Context,
+  {
+    addresses,
+    handle,
+    inUse,
+  }: {
+    readonly addresses: readonly Address[];
+    readonly handle: string | undefined;
+    readonly inUse: InUse;
+  },
+): Promise<ReleaseResult> {
+  const endpoints = await findEndpoints(store);
+  const guarded: GuardedAddress[] = [];
+  const failures: PluginError[] = [];
+  for (const address of addresses) {
+    try {
+      const found = await lookUp(store, address, handle);
+      if (inUse === "refuse") await requireUnused(store, address, endpoints);
+      guarded.push(found);
+    } catch (failure) {
+      if (!(failure instanceof PluginError) || !REPORTED.has(failure.kind)) throw failure;
+      failures.push(failure);
+    }
+  }
+  const { released, refused } = await allocatorFor(store, context).releaseAddresses(guarded);
+  const changed = await deleteEndpoints(store, released, ofHandle(endpoints, handle));
+  return { released, failures: [...failures, ...refused.map(otherOwner)], ...changed };
+}
+
+async function requireUnused(store: Datastore, address: Address, endpoints: readonly AddressUser[]): Promise<void> {
+  const users = await usersOf(store, endpoints, [address]);
+  if (users.length === 0) return;
+  throw refuseInUse(`Cannot release ${formatAddress(address)}`, users, END_OR_FORCE);
+}
+
+/** The endpoints, and the tunnels of nodes that exist. */
+async function usersOf(
+  store: Datastore,
+  endpoints: readonly AddressUser[],
+  addresses: readonly Address[],
+): Promise<readonly string[]> {
+  const users = usersOfAddresses(endpoints, addresses).map(describeUser);
+  for (const address of addresses) {
+    const { readable } = await blocksOf(store, address);
+    const [allocation] = readable.flatMap((block) => allocationAt(block, address) ?? []);
+    const node = allocation?.secondary[NODE_ATTRIBUTE];
+    if (allocation === undefined || node === undefined || tunnelTitle(allocation.secondary) === undefined) continue;
+    const { answers } = await store.read([{ kind: "key", key: resourceKey("nodes", { name: node }) }]);
+    if (answers.flat().length > 0) users.push(describeAllocation(allocation));
+  }
+  return users;
+}
+
+/** Without those of other containers, which may name the same address. */
+function ofHandle(endpoints: readonly AddressUser[], handle: string | undefined): readonly AddressUser[] {
+  return endpoints.filter(({ endpoint: { spec } }) => {
+    return handle === undefined || spec.containerID === undefined || isHandleOf(handle, spec.containerID);
+  });
+}
+
+/** Deletes the endpoints whose addresses are all released, unless they changed meanwhile. */
+async function deleteEndpoints(
+  store: Datastore,
+  released: readonly Address[],
+  endpoints: readonly AddressUser[],
+): Promise<Pick<ReleaseResult, "deleted" | "left">> {
+  const texts = new Set(released.map(formatAddress));
+  const [deleted, left]: [AddressUser[], AddressUser[]] = [[], []];
+  for (const user of usersOfAddresses(endpoints, released)) {
+    const { key, revision } = user.entry;
+    const isWhole = user.addresses.every((each) => texts.has(each));
+    const isDeleted = isWhole && (await store.commit([{ kind: "delete", key, revision }])).ok;
+    (isDeleted ? deleted : left).push(user);
+  }
+  return { deleted, left };
+}
+
+/** Fails if the block or the handle of the address is unreadable. */
+async function lookUp(store: Datastore, address: Address, handle: string | undefined): Promise<GuardedAddress> {
+  const { readable, unreadable } = await blocksOf(store, address);
+  const [first] = unreadable;
+  if (first) throw withRemedy(first.key, first.failure);
+  if (readable.length === 0) await requirePool(store, address);
+  const block = readable.find((each) => allocationAt(each, address));
+  const seen = block && allocationAt(block, address);
+  if (seen?.handle !== undefined) await readHandleBlocks(store, seen.handle);
+  const owner = handle ?? seen?.handle;
+  return {
+    address,
+    ...(owner === undefined ? {} : { handle: owner }),
+    ...(seen?.sequenceNumber === undefined ? {} : { sequenceNumber: seen.sequenceNumber }),
+  };
+}
+
+/** Fails if no pool contains the address; one that is unreadable could. */
+async function requirePool(store: Datastore, address: Address): Promise<void> {
+  const { readable, unreadable } = await findPools(store);
+  if (unreadable.length > 0 || readable.some(({ cidr }) => prefixContains(cidr, address))) return;
+  const pools = readable.map(({ name, cidr }) => `${name} (${formatPrefix(cidr)})`).join(", ");
+  throw new PluginError("resource-missing", `Cannot release ${formatAddress(address)}: it is not in any pool`, {
+    details: pools === "" ? "there is no pool" : `pools: ${pools}`,
+  });
+}
+
+function otherOwner(address: Address): PluginError {
+  return new PluginError("address-taken", `Cannot release ${formatAddress(address)}: it belongs to another handle`);
+}

@@ -1,0 +1,114 @@
+/** `ipam show --ip`: the owner of an address. */
+import type { Datastore } from "../../../datastore/datastore.ts";
+import { type Address, formatAddress, parseAddress } from "../../../ip/address.ts";
+import { formatPrefix, prefixContains } from "../../../ip/prefix.ts";
+import { ordinalIn } from "../../../ipam/block.ts";
+import { describeFormerOwner, restLeft } from "../../../ipam/rest.ts";
+import { affineNode, type IPAMBlock, type Release } from "../../../model/ipam-block.ts";
+import { tunnelTitle } from "../../../model/tunnel-address.ts";
+import { quoted } from "../../../quote.ts";
+import { type Context, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import { printable } from "../../terminal/printable.ts";
+import { allocationAt, blocksOf } from "../address-blocks.ts";
+import { findPools, findReserved } from "../pools.ts";
+import { reportUnreadable } from "../report-unreadable.ts";
+
+export function requireAddress(text: string): Address {
+  const address = parseAddress(text);
+  if (address) return address;
+  throw new UsageError(`${quoted(text)} is not an IP address; expected for example 10.0.0.1 or fd00::1`);
+}
+
+export async function showAddress(
+  store: Datastore,
+  address: Address,
+  { context, given }: { readonly context: Context; readonly given: Given },
+): Promise<ExitCode> {
+  const blocks = await blocksOf(store, address);
+  const block = blocks.readable.find((each) => allocationAt(each, address)) ?? blocks.readable[0];
+  const allocation = block && allocationAt(block, address);
+  const pools = await findPools(store);
+  const pool = pools.readable.find(({ cidr }) => prefixContains(cidr, address));
+  const reserved = await findReserved(store);
+  const isReserved = reserved.readable.some((prefix) => prefixContains(prefix, address));
+  // Only unreadable records that could change the result are reported.
+  const relevant = [
+    ...blocks.unreadable,
+    ...(pool ? [] : pools.unreadable),
+    ...(allocation || isReserved || !pool ? [] : reserved.unreadable),
+  ];
+  const settled = !pool ? "in no pool" : isReserved ? "reserved" : "free";
+  const facts: Facts = {
+    address: formatAddress(address),
+    state: allocation ? "in use" : relevant.length > 0 ? "unknown" : settled,
+    pool: pool?.name,
+    block: block && formatPrefix(block.cidr),
+    blockOf: block && affineNode(block),
+    handle: allocation?.handle,
+    node: allocation?.secondary["node"],
+    since: allocation?.secondary["timestamp"],
+    ...(allocation ? { attributes: allocation.secondary } : {}),
+    ...(block && !allocation ? restOf(block, address, context.now()) : {}),
+  };
+  context.stdout(
+    wantsJson(given)
+      ? `${JSON.stringify(facts, undefined, 2)}\n`
+      : asText(facts, pools.unreadable.length > 0 ? "unknown" : "none"),
+  );
+  return reportUnreadable(context, relevant);
+}
+
+/** What a named request of another owner has to wait for. */
+function restOf(block: IPAMBlock, address: Address, now: Date): Pick<Facts, "released"> {
+  const release = block.released?.[ordinalIn(block, address) ?? -1];
+  const left = restLeft(release, now);
+  if (release === undefined || left === 0) return {};
+  const { at, ...owner } = release;
+  const [time, restsUntil] = [new Date(at * 1000), new Date(now.getTime() + left)].map((date) => date.toISOString());
+  return { released: { at: time ?? "", ...owner, restsUntil: restsUntil ?? "" } };
+}
+
+interface Facts {
+  readonly address: string;
+  /** `unknown`: it depends on a record that is unreadable. */
+  readonly state: "in use" | "reserved" | "free" | "in no pool" | "unknown";
+  readonly pool: string | undefined;
+  readonly block: string | undefined;
+  readonly blockOf: string | undefined;
+  readonly handle: string | undefined;
+  readonly node: string | undefined;
+  readonly since: string | undefined;
+  readonly attributes?: Readonly<Record<string, string>>;
+  /** It rests. */
+  readonly released?: Omit<Release, "at"> & { readonly at: string; readonly restsUntil: string };
+}
+
+const OWN_LINES: ReadonlySet<string> = new Set(["node", "timestamp"]);
+
+function asText(facts: Facts, noPool: string): string {
+  const { address, state, pool, block, blockOf: owner, handle, node, since, attributes = {}, released } = facts;
+  const tunnel = tunnelTitle(attributes);
+  const lines: readonly (readonly [string, string | undefined])[] = [
+    ["Address", `${address} (${state})`],
+    ["Pool", pool ?? noPool],
+    ["Block", block && `${block} (${owner === undefined ? "no node" : `node ${owner}`})`],
+    ["Use", tunnel === undefined ? undefined : `${tunnel} of node ${node ?? "?"}`],
+    ["Handle", handle],
+    ["Node", node],
+    ["Since", since],
+    ["Released", released && describeReleased(released)],
+    ...Object.entries(attributes)
+      .filter(([name]) => !OWN_LINES.has(name))
+      .map(([name, value]) => [`${name.charAt(0).toUpperCase()}${name.slice(1)}`, value] as const),
+  ];
+  return lines
+    .flatMap(([name, value]) =>
+      value === undefined ? [] : [`${`${printable(name)}:`.padEnd(12)}${printable(value)}\n`],
+    )
+    .join("");
+}
+
+function describeReleased({ at, restsUntil, ...owner }: NonNullable<Facts["released"]>): string {
+  const by = describeFormerOwner(owner);
+  return `${at}${by === undefined ? "" : ` by ${by}`}; rests until ${restsUntil}`;
+}

@@ -1,0 +1,91 @@
+/**
+ * Wraps a command's context so that its abort signal ends every wait: for a
+ * datastore that does not respond, for standard input, for time to pass.
+ *
+ * Reads end at once, commits do not: a commit in progress is awaited, and a
+ * command may still undo what it had begun. Since every decision starts with a
+ * read, nothing new is started after the signal.
+ */
+import type { Datastore, OrderedChange, Wanted } from "../../datastore/datastore.ts";
+import { transactOn } from "../../datastore/transact.ts";
+import { paintStderr } from "../terminal/paint.ts";
+import type { Context } from "./command.ts";
+
+export function interruptible(context: Context): Context {
+  const { signal } = context;
+  return {
+    ...context,
+    readFile: (path) => unlessAborted(signal, () => context.readFile(path)),
+    readOwnFile: (path) => unlessAborted(signal, () => context.readOwnFile(path)),
+    readStdin: () => unlessAborted(signal, () => context.readStdin()),
+    listFolder: (path) => unlessAborted(signal, () => context.listFolder(path)),
+    wait: (milliseconds) => unlessAborted(signal, () => context.wait(milliseconds)),
+    async openDatastore(settings) {
+      signal.throwIfAborted();
+      const opening = context.openDatastore(settings);
+      try {
+        return interruptibleStore(await unlessAborted(signal, () => opening), context);
+      } catch (failure) {
+        // A datastore that opens after the signal must still be closed.
+        void opening.then(
+          (store) => store.close(),
+          () => {},
+        );
+        throw failure;
+      }
+    },
+  };
+}
+
+/** How long a commit may continue after the signal before a note is printed. */
+const QUIET_MILLISECONDS = 500;
+
+function interruptibleStore(store: Datastore, context: Context): Datastore {
+  const { signal } = context;
+  const commits = new Set<Promise<unknown>>();
+  const reportCommits = () => void reportIfPending(commits, context);
+  signal.addEventListener("abort", reportCommits, { once: true });
+  const stoppable: Datastore = {
+    atomicity: store.atomicity,
+    isOrchestratorApi: store.isOrchestratorApi,
+    async read(wanted: readonly Wanted[], at?: string) {
+      // A store that responds without yielding would keep the process from handling any signal.
+      await new Promise((resolve) => setImmediate(resolve));
+      return unlessAborted(signal, () => store.read(wanted, at));
+    },
+    commit(changes: readonly OrderedChange[]) {
+      const committing = store.commit(changes);
+      commits.add(committing);
+      return committing.finally(() => commits.delete(committing));
+    },
+    transact: (wanted, decide) => transactOn(stoppable, wanted, decide),
+    watch: (prefix, from, stop) => store.watch(prefix, from, AbortSignal.any([stop, signal])),
+    async close() {
+      await Promise.allSettled(commits);
+      signal.removeEventListener("abort", reportCommits);
+      await store.close();
+    },
+  };
+  return stoppable;
+}
+
+async function reportIfPending(commits: ReadonlySet<unknown>, context: Context): Promise<void> {
+  await context.wait(QUIET_MILLISECONDS);
+  if (commits.size === 0) return;
+  const note =
+    "a write is in progress and will be completed; a second signal stops immediately and leaves its outcome unknown";
+  context.stderr(`${paintStderr(context).yellow("note:")} ${note}\n`);
+}
+
+/** Throws the signal's reason as soon as it fires; the work itself then goes on unobserved. */
+async function unlessAborted<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+  signal.throwIfAborted();
+  const { promise: stopped, reject } = Promise.withResolvers<never>();
+  const stop = () => reject(signal.reason);
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    return await Promise.race([work(), stopped]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
