@@ -30,8 +30,8 @@ deb: build ## the Debian package, in $(OUT)
 image: dist ## the OCI images for x64 and arm64, in $(OUT)/image-*.tar: without a container engine, reproducible
 	@$(BUN) scripts/image.ts --identity "$(IDENTITY)" --out "$(OUT)"
 
-release: dist ## everything that is downloaded: manifests, chart, tools, packages and images for both architectures, SBOM and checksums, in $(OUT)/release
-	@$(WITH_IDENTITY) scripts/release.ts --out "$(OUT)" --maintainer "$(MAINTAINER)"
+release: $(if $(filter all,$(ARTIFACTS)),dist,node_modules/.installed) ## the manifests, in $(OUT)/manifests; ARTIFACTS=all: everything that is downloaded, also chart, tools, packages and images for both architectures, SBOM and checksums, in $(OUT)/release
+	@$(WITH_IDENTITY) scripts/release.ts --out "$(OUT)" --artifacts "$(ARTIFACTS)" --maintainer "$(MAINTAINER)"
 
 lint: node_modules/.installed ## the one gate: format, lint, types, layers, unused code, generated docs
 	@$(BUN) scripts/lint.ts
@@ -40,7 +40,7 @@ fmt: node_modules/.installed ## format every file and write the generated docs a
 	@$(BUN) --bun node_modules/.bin/biome check --write --log-level=warn .
 	@$(BUN) scripts/docs.ts --write
 
-generate: node_modules/.installed ## write the generated files: docs pages and deploy/; with IDENTITY=other.json those of deploy/ into $(OUT)
+generate: node_modules/.installed ## write the generated files that are in git: docs pages and deploy/; with IDENTITY=other.json those of deploy/ into $(OUT)
 	@$(WITH_IDENTITY) scripts/docs.ts $(GENERATED)
 
 GENERATED = $(if $(filter identity/vendor.json,$(IDENTITY)),--write,--deploy "$(OUT)")

@@ -1,6 +1,5 @@
 /**
- * Generates docs pages, and the files that an installation puts on a node or in a
- * cluster, from the code. Without `--write` it only compares, and fails if a page
+ * Generates docs pages, and the files of `deploy/`, from the code. Without `--write` it only compares, and fails if a page
  * is outdated, so that the gate keeps the docs correct. Also checks the links of
  * all pages. `--deploy DIRECTORY` writes the files of `deploy/` there instead, for
  * a product with another name (`scripts/use-identity.ts`).
@@ -10,7 +9,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Glob } from "bun";
-import { deployFiles } from "./deploy-files.ts";
+import { committedFiles } from "../src/release/deployed-files.ts";
 import { adminPage } from "./docs/admin-page.ts";
 import { annotationsPage } from "./docs/annotations-page.ts";
 import { brokenLinks } from "./docs/broken-links.ts";
@@ -20,7 +19,7 @@ import { networkConfigPage } from "./docs/network-config-page.ts";
 import { resourcesPage } from "./docs/resources-page.ts";
 
 const PAGES: Readonly<Record<string, () => string>> = {
-  ...Object.fromEntries(Object.entries(deployFiles()).map(([name, text]) => [`deploy/${name}`, text])),
+  ...Object.fromEntries(Object.entries(committedFiles()).map(([name, text]) => [`deploy/${name}`, text])),
   "docs/annotations.md": annotationsPage,
   "docs/errors.md": errorsPage,
   "docs/installation-resource.md": installationPage,
@@ -50,7 +49,7 @@ for (const [path, render] of Object.entries(PAGES)) {
   stale += 1;
   console.error(`${path} is outdated: run \`make generate\` and commit it`);
 }
-for (const path of new Glob("deploy/{alp,crds,chart}/**/*").scanSync(".")) {
+for (const path of new Glob("deploy/**/*").scanSync(".")) {
   if (path in PAGES) continue;
   stale += 1;
   console.error(`${path} is not generated: remove it`);

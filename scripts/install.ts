@@ -6,10 +6,10 @@
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { identity as names } from "../src/identity.ts";
+import { CNI_BIN_DIRECTORY } from "../src/release/host-files.ts";
 import { VERSION } from "../src/version.ts";
 import { removeHostNetwork } from "./install/host-network.ts";
 import { install, Refused, requireRecord, uninstall } from "./install/install.ts";
-import { CNI_BIN_DIRECTORY } from "./install/layout.ts";
 
 const { values } = parseArgs({
   options: {

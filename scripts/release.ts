@@ -1,6 +1,8 @@
 /**
- * `make release`: everything that an installation or an upgrade is typed against, in `<out>/release/<version>`, which is
- * served at the address of the identity's `releaseBase`:
+ * `make release`: the manifests, which are not in git, in `<out>/manifests`. A second, and needs no executables.
+ *
+ * `make release ARTIFACTS=all`: also everything that an installation or an upgrade is typed against, in
+ * `<out>/release/<version>`, which is served at the address of the identity's `releaseBase`:
  *
  *   *.yaml crds/ alp/ admission/ alerts/ rbac/   manifests, definitions, templates of the mesh
  *   vendor-operator-3.29.0.tgz index.yaml        the chart, and the index by which the directory is a repository of Helm
@@ -10,9 +12,9 @@
  *
  * The same commit gives the same bytes; uncommitted files are refused, unless SOURCE_DATE_EPOCH is set. Needs the executables
  * of `make dist`.
- *   bun --preload ./scripts/use-identity.ts scripts/release.ts --out dist
+ *   bun --preload ./scripts/use-identity.ts scripts/release.ts --out dist --artifacts all
  */
-import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import lock from "../package-lock.json";
@@ -23,44 +25,66 @@ import { buildImage, IMAGE_TARGETS } from "./image/build-image.ts";
 import { IMAGE_PACKAGES } from "./image/packages.ts";
 import { Refused } from "./install/install.ts";
 import { installPrograms } from "./programs/install.ts";
-import { CHECKSUMS, writeChecksums } from "./release/checksums.ts";
-import { setModes, writeReleaseFiles } from "./release/files.ts";
+import { writeChecksums } from "./release/checksums.ts";
+import { setModes, writeManifests, writeReleaseFiles } from "./release/files.ts";
 import { manifestBase } from "./release/manifest-base.ts";
 import { sbomOf } from "./release/sbom.ts";
 import { sourceTime, uncommittedFiles } from "./source-time.ts";
 
 const { values } = parseArgs({
-  options: { out: { type: "string", default: "dist" }, maintainer: { type: "string", default: "" } },
+  options: {
+    out: { type: "string", default: "dist" },
+    artifacts: { type: "string", default: "" },
+    maintainer: { type: "string", default: "" },
+  },
 });
 
 const SMALL = 9;
 const { product, adminTool } = identity;
-const directory = join(values.out, "release", VERSION);
-const unfinished = `${directory}.new`;
 
-await installPrograms(["dpkg-deb", "tar"]);
-rmSync(unfinished, { recursive: true, force: true });
 try {
-  refuseUncommitted(await uncommittedFiles());
-  const time = await sourceTime();
-  await writeReleaseFiles(unfinished, time);
-  const sbom = sbomOf({ names: identity, version: VERSION, time, lock, debian: IMAGE_PACKAGES });
-  writeFileSync(join(unfinished, "sbom.spdx.json"), `${JSON.stringify(sbom, undefined, 2)}\n`);
-  for (const [target, architecture] of IMAGE_TARGETS) {
-    const executable = join(values.out, `linux-${target}`, "bin", product);
-    await addExecutable(executable, { architecture, time });
-    console.log(`built the tool, the package and the image for linux/${architecture}`);
+  if (!["", "all"].includes(values.artifacts)) {
+    throw new Refused(
+      `Cannot release ARTIFACTS="${values.artifacts}": it is "all", or not given for the manifests alone`,
+    );
   }
-  writeChecksums(unfinished);
-  setModes(unfinished);
-  rmSync(directory, { recursive: true, force: true });
-  renameSync(unfinished, directory);
-  const count = readFileSync(join(directory, CHECKSUMS), "utf8").trim().split("\n").length;
-  console.log(`built ${directory}: ${count} files, to be served at ${manifestBase(identity, VERSION)}`);
+  await replaceDirectory(join(values.out, "manifests"), writeManifests);
+  if (values.artifacts === "all") await releaseAll();
 } catch (failure) {
   if (!(failure instanceof Refused)) throw failure;
   console.error(`make: ${failure.message}`);
   process.exit(1);
+}
+
+async function releaseAll(): Promise<void> {
+  await installPrograms(["dpkg-deb", "tar"]);
+  refuseUncommitted(await uncommittedFiles());
+  const time = await sourceTime();
+  const directory = join(values.out, "release", VERSION);
+  await replaceDirectory(directory, async (unfinished) => {
+    await writeReleaseFiles(unfinished, time);
+    const sbom = sbomOf({ names: identity, version: VERSION, time, lock, debian: IMAGE_PACKAGES });
+    writeFileSync(join(unfinished, "sbom.spdx.json"), `${JSON.stringify(sbom, undefined, 2)}\n`);
+    for (const [target, architecture] of IMAGE_TARGETS) {
+      const executable = join(values.out, `linux-${target}`, "bin", product);
+      await addExecutable(executable, { directory: unfinished, architecture, time });
+      console.log(`built the tool, the package and the image for linux/${architecture}`);
+    }
+    writeChecksums(unfinished);
+  });
+  console.log(`to be served at ${manifestBase(identity, VERSION)}`);
+}
+
+/** Either the former files are in the directory, or all new ones. */
+async function replaceDirectory(directory: string, write: (unfinished: string) => void | Promise<void>): Promise<void> {
+  const unfinished = `${directory}.new`;
+  rmSync(unfinished, { recursive: true, force: true });
+  await write(unfinished);
+  setModes(unfinished);
+  rmSync(directory, { recursive: true, force: true });
+  renameSync(unfinished, directory);
+  const count = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((each) => each.isFile()).length;
+  console.log(`built ${directory}: ${count} files`);
 }
 
 /** What is built then is not what the commit says. */
@@ -73,11 +97,13 @@ function refuseUncommitted(files: readonly string[]): void {
 }
 
 interface Build {
+  readonly directory: string;
   readonly architecture: (typeof IMAGE_TARGETS)[number][1];
   readonly time: number;
 }
 
-async function addExecutable(executable: string, { architecture, time }: Build): Promise<void> {
+async function addExecutable(executable: string, { directory, architecture, time }: Build): Promise<void> {
+  const folder = (name: string) => madeFolder(join(directory, name));
   const bin = folder(`bin/linux-${architecture}`);
   copyFileSync(executable, join(bin, adminTool));
   await buildPackage({
@@ -100,8 +126,7 @@ async function addExecutable(executable: string, { architecture, time }: Build):
   });
 }
 
-function folder(name: string): string {
-  const path = join(unfinished, name);
+function madeFolder(path: string): string {
   mkdirSync(path, { recursive: true });
   return path;
 }

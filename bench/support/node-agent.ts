@@ -8,10 +8,10 @@
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
 import { SERVE_CALLS } from "../../src/bin/node-arguments.ts";
 import { callSocketPath } from "../../src/config/run-directory.ts";
 import { identity } from "../../src/identity.ts";
+import { NODE_ENVIRONMENT } from "../../src/release/host-files.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import type { Candidate } from "./comparison.ts";
 import { processorMilliseconds } from "./processor-clock.ts";

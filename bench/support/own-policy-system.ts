@@ -3,7 +3,6 @@
  * compiler in the process of the benchmark, before the change is written; then only these elements and chains are read.
  */
 import { join } from "node:path";
-import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
 import { POLICY_TABLE } from "../../src/firewall/policy-table.ts";
 import { identity } from "../../src/identity.ts";
 import type { NetlinkSocket } from "../../src/linux/netlink-socket.ts";
@@ -13,6 +12,7 @@ import { ENDPOINT, NETWORK_POLICY, PROFILE } from "../../src/model/kinds.ts";
 import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
 import type { PolicyResources } from "../../src/policy/judge/resources.ts";
 import { TO_WORKLOADS } from "../../src/policy/render/base-chains.ts";
+import { NODE_ENVIRONMENT } from "../../src/release/host-files.ts";
 import { changesBetween, NO_RESOURCES } from "../../test/support/policy-changes.ts";
 import { LOAD_NODE } from "../../test/support/policy-load.ts";
 import type { EtcdRecord } from "./etcd-records.ts";

@@ -7,8 +7,8 @@
  * table is the kubelet's figure of the sandbox alone; the network is a part of it.
  */
 import { join } from "node:path";
-import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
 import { identity } from "../../src/identity.ts";
+import { NODE_ENVIRONMENT } from "../../src/release/host-files.ts";
 import { startHostDaemon } from "../../test/support/host-daemon.ts";
 import { type KubeCluster, kubeClusterProblem, openKubeCluster } from "../../test/support/kube-cluster.ts";
 import { PAUSE_IMAGE } from "../../test/support/kube-images.ts";

@@ -1,10 +1,10 @@
 /** The measured node of the benchmark of scale: its links, its agent, and what both cost. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
 import { nodeAddress, podInterface } from "../../sim/scale/cluster-records.ts";
 import type { Memory, Spent } from "../../sim/scale/measured.ts";
 import { identity } from "../../src/identity.ts";
+import { NODE_ENVIRONMENT } from "../../src/release/host-files.ts";
 import { processMemory } from "./process-memory.ts";
 import { treeCpuMilliseconds } from "./process-tree.ts";
 import type { ScaleEtcd } from "./scale-etcd.ts";

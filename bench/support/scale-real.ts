@@ -7,7 +7,6 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
 import { nodeAddress, nodeName } from "../../sim/scale/cluster-records.ts";
 import type { RealAgents, RealPhase } from "../../sim/scale/measured.ts";
 import { POLICY_TABLE } from "../../src/firewall/policy-table.ts";
@@ -17,6 +16,7 @@ import { findTable, listElements, listSets } from "../../src/linux/nftables/read
 import { findLink } from "../../src/linux/rtnetlink/link.ts";
 import { listRoutes } from "../../src/linux/rtnetlink/route.ts";
 import { ENDPOINT as ENDPOINT_KIND } from "../../src/model/kinds.ts";
+import { NODE_ENVIRONMENT } from "../../src/release/host-files.ts";
 import { etcdCommand } from "../../test/support/etcd-on-host.ts";
 import { type Host, openHost } from "../../test/support/host.ts";
 import { insideNetns } from "../../test/support/namespace-sockets.ts";

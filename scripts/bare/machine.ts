@@ -12,9 +12,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
+import { CNI_BIN_DIRECTORY } from "../../src/release/host-files.ts";
 import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
 import { APT_HELPER, PUBLIC_SITE } from "../image/download.ts";
-import { CNI_BIN_DIRECTORY } from "../install/layout.ts";
 import { run } from "../run.ts";
 import { asAnotherMachine } from "./another-machine.ts";
 import { acquireSettings, archivesIn, debianSources } from "./apt-settings.ts";

@@ -6,10 +6,11 @@
 import { chmodSync, lstatSync, lutimesSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Identity } from "../../src/identity.ts";
+import { CNI_BIN_DIRECTORY } from "../../src/release/host-files.ts";
 import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
 import { hasSetIdBit, makeDirectories, writeEntry } from "../install/files.ts";
 import { Refused } from "../install/install.ts";
-import { CNI_BIN_DIRECTORY, type Entry, layoutOf } from "../install/layout.ts";
+import { type Entry, layoutOf } from "../install/layout.ts";
 import { directoriesOf } from "../install/record.ts";
 import { run } from "../run.ts";
 import { controlFiles } from "./control.ts";

@@ -16,18 +16,11 @@ import { join } from "node:path";
 import { COMPLETION_SHELLS, type CompletionShell, completionScript } from "../../src/admin/completion/script.ts";
 import { COMMANDS } from "../../src/admin/main/commands.ts";
 import { programNames } from "../../src/bin/programs.ts";
-import {
-  type InstalledDatastore,
-  installedListName,
-  installedNetworkList,
-} from "../../src/config/installed-network-list.ts";
-import { type Identity, identity } from "../../src/identity.ts";
-import { nodeService } from "../docs/node-service.ts";
+import { installedListName } from "../../src/config/installed-network-list.ts";
+import { identity } from "../../src/identity.ts";
+import { networkListText, nodeService } from "../../src/release/host-files.ts";
 import { compressed, manualPages } from "../man/pages.ts";
 import { adminSettings } from "./admin-settings.ts";
-
-/** Where container runtimes look for plugins, podman included; Debian's own plugins are in another folder. */
-export const CNI_BIN_DIRECTORY = "/opt/cni/bin";
 
 export type Entry =
   | { readonly kind: "executable"; readonly path: string }
@@ -85,8 +78,4 @@ function completionPath(shell: CompletionShell, { prefix, adminTool }: { prefix:
     case "fish":
       return `fish/vendor_completions.d/${adminTool}.fish`;
   }
-}
-
-export function networkListText(datastore: InstalledDatastore, names: Identity): string {
-  return `${JSON.stringify(installedNetworkList(datastore, names), undefined, 2)}\n`;
 }

@@ -1,22 +1,26 @@
 /**
- * What `make release` writes beside executables, packages and images: manifests, definitions and templates under the
- * names that the procedure of an upgrade types, and the chart as a repository of Helm has it. Takes about a second.
+ * The texts of a release: manifests, definitions and templates under the names that the procedure of an upgrade types, and
+ * the chart as a repository of Helm has it. Takes about a second.
  */
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { chartFiles } from "../../src/release/chart/files.ts";
+import { releasedFiles, type Texts } from "../../src/release/deployed-files.ts";
+import { manifestFiles } from "../../src/release/manifests/manifest-files.ts";
 import { VERSION } from "../../src/version.ts";
 import { formatYaml } from "../../src/yaml.ts";
 import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
-import { deployFiles } from "../deploy-files.ts";
 import { reproducibleTar } from "../reproducible-tar.ts";
+
+/** Those that are applied with kubectl; they are not in git. */
+export function writeManifests(directory: string): void {
+  writeTexts(directory, manifestFiles());
+}
 
 /** `time`: seconds since 1970, of the files in the chart. */
 export async function writeReleaseFiles(directory: string, time: number): Promise<void> {
-  for (const [name, text] of Object.entries(deployFiles())) {
-    if (!name.startsWith("chart/")) writeFile(join(directory, name), text());
-  }
+  writeTexts(directory, releasedFiles());
   const archive = `${identity.operator}-${VERSION.replace(/^v/, "")}.tgz`;
   const chart = await packedChart(time);
   writeFile(join(directory, archive), chart);
@@ -37,8 +41,7 @@ export function setModes(directory: string): void {
 async function packedChart(time: number): Promise<Uint8Array<ArrayBuffer>> {
   const staging = temporaryDirectory("chart");
   try {
-    for (const [name, text] of Object.entries(chartFiles()))
-      writeFile(join(staging.path, identity.operator, name), text());
+    writeTexts(join(staging.path, identity.operator), chartFiles());
     const modes = "--mode=u=rwX,go=rX";
     return Bun.gzipSync(await reproducibleTar(staging.path, [modes, identity.operator], time), { level: 9 });
   } finally {
@@ -56,6 +59,10 @@ function repositoryIndex(archive: string, chart: Uint8Array<ArrayBuffer>, time: 
     entries: { [identity.operator]: [{ ...metadata, created, digest, urls: [archive] }] },
     generated: created,
   });
+}
+
+function writeTexts(directory: string, texts: Texts): void {
+  for (const [name, text] of Object.entries(texts)) writeFile(join(directory, name), text());
 }
 
 function writeFile(path: string, content: string | Uint8Array): void {

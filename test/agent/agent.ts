@@ -1,8 +1,8 @@
 /** The node agent on a private host, as a service manager would start it. */
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { dirname } from "node:path";
-import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
 import { identity } from "../../src/identity.ts";
+import { NODE_ENVIRONMENT } from "../../src/release/host-files.ts";
 import type { Host } from "../support/host.ts";
 import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";

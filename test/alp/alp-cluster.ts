@@ -21,6 +21,7 @@ import { envoyProblem } from "../support/envoy.ts";
 import { envoyImage } from "../support/envoy-image.ts";
 import type { Host } from "../support/host.ts";
 import { AGNHOST_IMAGE } from "../support/kube-images.ts";
+import { manifestText } from "../support/manifest-text.ts";
 import { pollUntil } from "../support/poll.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { quickStart } from "./quick-start.ts";
@@ -56,7 +57,6 @@ export interface AlpCluster extends AsyncDisposable {
   ready(namespace: string, name: string): Promise<string>;
 }
 
-const DEPLOY = join(import.meta.dir, "../../deploy");
 const ADMIN_TOOL = join(import.meta.dir, "../../dist/bin", identity.adminTool);
 const LIMIT_MILLISECONDS = 60_000;
 
@@ -154,7 +154,7 @@ export function principalOf(name: string): string {
 /** As an administrator edits it: with the pools of this cluster. */
 function manifest(): string {
   const pools = POD_RANGES.map((cidr) => ({ cidr, vxlanMode: "CrossSubnet", natOutgoing: true }));
-  return readFileSync(join(DEPLOY, `${identity.product}.yaml`), "utf8").replace(
+  return manifestText(`${identity.product}.yaml`).replace(
     /(default_pools: )\|\n( {4}.*\n)+/,
     (_, key: string) => `${key}'${JSON.stringify(pools)}'\n`,
   );

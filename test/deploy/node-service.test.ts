@@ -2,8 +2,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { nodeService } from "../../scripts/docs/node-service.ts";
 import { identity } from "../../src/identity.ts";
+import { nodeService } from "../../src/release/host-files.ts";
 import { renamedIdentity } from "../identity/other-name.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY } from "../support/network-under-test.ts";

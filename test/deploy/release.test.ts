@@ -1,7 +1,7 @@
-/** What `make release` writes besides executables, packages and images, which have tests of their own. */
+/** What `make release` writes, without executables, packages and images, which have tests of their own. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import lock from "../../package-lock.json";
 import { IMAGE_PACKAGES } from "../../scripts/image/packages.ts";
 import { CHECKSUMS, writeChecksums } from "../../scripts/release/checksums.ts";
@@ -10,6 +10,7 @@ import { manifestBase } from "../../scripts/release/manifest-base.ts";
 import { sbomOf } from "../../scripts/release/sbom.ts";
 import { uncommittedFiles } from "../../scripts/source-time.ts";
 import { identity } from "../../src/identity.ts";
+import { manifestFiles } from "../../src/release/manifests/manifest-files.ts";
 import { VERSION } from "../../src/version.ts";
 import { helmProblem, makeHelm } from "../support/helm.ts";
 import { program, testNeeding } from "../support/needs.ts";
@@ -83,17 +84,60 @@ describe("the files of a release", () => {
   });
 });
 
+describe("make release", () => {
+  const out = join(folder.path, "quick");
+
+  test("writes the manifests alone, and nothing that was there before stays", () => {
+    const directory = join(out, "manifests");
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(join(directory, "former.yaml"), "");
+    succeed(["make", "release", `OUT=${out}`]);
+
+    const texts = Object.fromEntries(
+      readdirSync(directory, { recursive: true, withFileTypes: true }).flatMap((each) => {
+        const path = join(each.parentPath, each.name);
+        return each.isFile() ? [[relative(directory, path), readFileSync(path, "utf8")]] : [];
+      }),
+    );
+    expect(texts).toEqual(Object.fromEntries(Object.entries(manifestFiles()).map(([name, text]) => [name, text()])));
+    expect(readdirSync(out)).toEqual(["manifests"]);
+  });
+
+  test("refuses an unknown value of ARTIFACTS", () => {
+    const { exitCode, stderr } = Bun.spawnSync(["make", "release", "ARTIFACTS=some", `OUT=${out}`]);
+    expect([exitCode, stderr.toString()]).toEqual([2, expect.stringContaining('ARTIFACTS="some"')]);
+  });
+
+  test("writes what the pages name, or it is in the repository", () => {
+    const pages = ["README.md", ...new Bun.Glob("docs/**/*.md").scanSync(".")];
+    const named = pages.flatMap((page) =>
+      [...readFileSync(page, "utf8").matchAll(/(?<![\w/])(deploy|dist\/manifests)\/([\w./*-]*[\w*])/g)].map(
+        ([path, directory = "", name = ""]) => ({ page, path, directory, name }),
+      ),
+    );
+    const manifests = Object.keys(manifestFiles());
+    const missing = named.filter(({ path, directory, name }) =>
+      directory === "deploy"
+        ? !existsSync(path) && [...new Bun.Glob(path).scanSync(".")].length === 0
+        : !manifests.includes(name) && name !== "older",
+    );
+
+    expect(named.length).toBeGreaterThan(50);
+    expect(missing).toEqual([]);
+  });
+});
+
 testNeeding(
   program("tar"),
   program("dpkg-deb"),
   program("sha256sum"),
   proofSize({ everyDay: "only in `make soak`", soak: undefined }),
 )(
-  "make release builds tools, packages and images for both architectures, and its checksums hold",
+  "make release ARTIFACTS=all builds tools, packages and images for both architectures, and its checksums hold",
   () => {
     const out = join(folder.path, "out");
     // The time is given: the work tree may have uncommitted files.
-    succeed(["env", `SOURCE_DATE_EPOCH=${TIME}`, "make", "release", `OUT=${out}`]);
+    succeed(["env", `SOURCE_DATE_EPOCH=${TIME}`, "make", "release", "ARTIFACTS=all", `OUT=${out}`]);
     const directory = join(out, "release", VERSION);
 
     succeed(["sha256sum", "--check", "--strict", "--quiet", CHECKSUMS], directory);

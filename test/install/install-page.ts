@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { IMAGE_TARGETS, imageArchive } from "../../scripts/image/build-image.ts";
+import { writeManifests } from "../../scripts/release/files.ts";
 import type { BareCluster, BareNode } from "../support/bare-cluster.ts";
 import { type DocsPage, openDocsPage } from "../support/docs-page.ts";
 import { kubeProgram } from "../support/kube-apiserver.ts";
@@ -10,7 +11,7 @@ import type { ProductImage } from "../support/product-image.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 
-/** The image is built already. */
+/** The image is built already, and `typeOnPage()` writes what `make release` writes. */
 export function openInstallPage(): DocsPage {
   return openDocsPage("install.md", { without: /^make .*$/gm });
 }
@@ -49,7 +50,10 @@ export function typeOnPage(
   { replacing = {}, programs }: Typing = {},
 ): Promise<string> {
   const link = host.view(join(host.directory, "deploy"));
-  if (!existsSync(link)) symlinkSync(join(ROOT, "deploy"), link);
+  if (!existsSync(link)) {
+    symlinkSync(join(ROOT, "deploy"), link);
+    writeManifests(host.view(join(host.directory, "dist/manifests")));
+  }
   const own = [dirname(kubeProgram("kubectl")), join(ROOT, "dist/bin"), "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
   const path = programs === undefined ? own : [programs, ...own];
   const environment = { KUBECONFIG: server.adminKubeconfig, PATH: path.join(":"), HOME: host.directory };

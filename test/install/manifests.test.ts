@@ -1,11 +1,12 @@
 /** Each manifest that installs the product without the operator, on two real nodes from nothing, until it is removed. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
-import { copyFileSync, readFileSync } from "node:fs";
+import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { type BareCluster, bareClusterProblem, openBareCluster, POD_RANGES } from "../support/bare-cluster.ts";
 import type { ApiServer } from "../support/kube-apiserver.ts";
 import type { KubeNode } from "../support/kube-node.ts";
+import { manifestText } from "../support/manifest-text.ts";
 import { testNeeding } from "../support/needs.ts";
 import { anyUpstreamPlugins, BIN_DIRECTORY } from "../support/network-under-test.ts";
 import { changesOf, type NodeState, nodeState } from "../support/node-state.ts";
@@ -65,7 +66,7 @@ describe.each(ROWS)("the manifest for $title", ({ file, network }) => {
   afterAll(() => installed?.[Symbol.asyncDispose]());
 
   const type = (title: string) =>
-    typeOnPage(page, title, installed, { replacing: { [`deploy/${identity.product}.yaml`]: "edited.yaml" } });
+    typeOnPage(page, title, installed, { replacing: { [`dist/manifests/${identity.product}.yaml`]: "edited.yaml" } });
 
   testCluster("makes the nodes Ready", async () => {
     const { host, server } = installed;
@@ -101,7 +102,7 @@ const UPSTREAM_TABLES = /^\+ tables: table ip6? nat$/;
 
 /** As an administrator edits it: dual stack, with the pools of this cluster, or with its etcd. */
 function edited(file: string, { etcdEndpoint }: ApiServer): string {
-  const text = readFileSync(join(import.meta.dir, "../../deploy", file), "utf8");
+  const text = manifestText(file);
   const pools = POD_RANGES.map((cidr) => ({ cidr, vxlanMode: "CrossSubnet", natOutgoing: true }));
   return text
     .replace(/(default_pools: )\|\n( {4}.*\n)+/, (_, key: string) => `${key}'${JSON.stringify(pools)}'\n`)

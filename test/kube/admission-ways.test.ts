@@ -3,14 +3,15 @@
  * pod that chooses nothing, whichever of the three groups is switched off.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import { ADMISSION_GROUPS, type AdmissionGroup } from "../../src/model/installation/admission.ts";
 import { admissionObjects } from "../../src/release/admission/policies.ts";
+import { valuesText } from "../../src/release/chart/values.ts";
 import { completeInstallation } from "../../src/release/installation/complete.ts";
 import type { KubeObject } from "../../src/release/kube-object.ts";
+import { manifestFiles } from "../../src/release/manifests/manifest-files.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
+import { manifestText } from "../support/manifest-text.ts";
 import { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { type AdmissionCluster, openAdmissionCluster } from "./admission-cluster.ts";
@@ -30,7 +31,6 @@ const problem = apiServerProblem();
 const testServer = testNeeding(problem);
 setDefaultTimeout(120_000);
 
-const DEPLOY = join(import.meta.dir, "../../deploy");
 const KINDS: ReadonlySet<string> = new Set(["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]);
 const AGENT = `system:serviceaccount:kube-system:${identity.nodeAgent}`;
 const OF_NODE = "--as-user-extra=authentication.kubernetes.io/node-name=node-1";
@@ -47,7 +47,7 @@ function ofOperator(spec: object): readonly KubeObject[] {
 }
 
 function ofManifest(file: string): readonly KubeObject[] {
-  const documents = readFileSync(join(DEPLOY, file), "utf8").split(/^---$/m);
+  const documents = manifestText(file).split(/^---$/m);
   return documents
     .map((text) => Bun.YAML.parse(text) as KubeObject | null)
     .filter((each) => each !== null && KINDS.has(each.kind)) as readonly KubeObject[];
@@ -58,7 +58,7 @@ const rulesOf = (objects: readonly KubeObject[]) =>
   objects.map(({ kind, metadata, ...more }) => [kind, metadata.name, more["spec"]]);
 
 function chartValues(): object {
-  const values = Bun.YAML.parse(readFileSync(join(DEPLOY, "chart/values.yaml"), "utf8"));
+  const values = Bun.YAML.parse(valuesText());
   const { enabled, ...spec } = (values as { installation: { enabled: boolean } }).installation;
   return spec;
 }
@@ -66,7 +66,7 @@ function chartValues(): object {
 const all: Installed["admissionPolicies"] = { chosenAddresses: true, recordedAddresses: true, nodeAccounts: true };
 
 describe("the policies of each way of installation", () => {
-  const manifests = readdirSync(DEPLOY).filter(
+  const manifests = Object.keys(manifestFiles()).filter(
     (file) => file.startsWith(identity.product) && file.endsWith(".yaml") && ofManifest(file).length > 0,
   );
 

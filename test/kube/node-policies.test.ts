@@ -3,8 +3,6 @@
  * what a stolen token could do without them, that it cannot with them, and that everything that IPAM does still works.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { nodeUid, requestAccountToken } from "../../src/agent/node-setup/account-token.ts";
 import { boundNodeUid } from "../../src/agent/node-setup/kubeconfig.ts";
 import { nodeEvents } from "../../src/agent/warning-events.ts";
@@ -30,6 +28,7 @@ import { RoutePlanner } from "../../src/routing/planner.ts";
 import { vxlanMac } from "../../src/routing/vxlan-mac.ts";
 import { means, poolChange, prefix, request, seed } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
+import { manifestText } from "../support/manifest-text.ts";
 import { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { planLines } from "../support/routing-facts.ts";
@@ -40,7 +39,7 @@ setDefaultTimeout(120_000);
 
 const { product, nodeAgent, annotationPrefix, labelPrefix, apiGroup } = identity;
 const GROUP = "app.kubernetes.io/component";
-const MANIFEST = readFileSync(join(import.meta.dir, `../../deploy/${product}.yaml`), "utf8");
+const MANIFEST = manifestText(`${product}.yaml`);
 const RESOURCES = `/apis/${apiGroup}/v3`;
 const NODES = ["node-1", "node-2"] as const;
 type Node = (typeof NODES)[number];

@@ -1,11 +1,10 @@
-/** What is installed on API servers that cannot serve everything: by the files of `deploy/older/`, by the admin tool and by the operator. */
+/** What is installed on API servers that cannot serve everything: by the manifests `older/`, by the admin tool and by the operator. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { API_VERSION, identity } from "../../src/identity.ts";
 import { NODE_TOKENS } from "../../src/release/admission/node-policies.ts";
 import { manifestFiles } from "../../src/release/manifests/manifest-files.ts";
 import { type ApiServer, apiServerProblem, type EarlierRelease, startApiServer } from "../support/kube-apiserver.ts";
+import { manifestText } from "../support/manifest-text.ts";
 import { testNeeding } from "../support/needs.ts";
 import { startOperatorOn } from "../support/operator-site.ts";
 import { proofSize } from "../support/proof-size.ts";
@@ -13,7 +12,6 @@ import { builtProgram } from "../support/run-plugin.ts";
 
 setDefaultTimeout(120_000);
 
-const DEPLOY = join(import.meta.dir, "../../deploy");
 const FILES = Object.keys(manifestFiles()).filter((file) => file.startsWith("older/"));
 const POLICIES = "validatingadmissionpolicies";
 const RELEASES: Readonly<Record<EarlierRelease, { readonly servesPolicies: boolean; readonly hasRules: boolean }>> = {
@@ -34,10 +32,7 @@ for (const release of Object.keys(RELEASES) as readonly EarlierRelease[]) {
     afterAll(() => server?.stop());
 
     const applyFile = (file: string) =>
-      server.kubectl(
-        ["apply", "--server-side", "--force-conflicts", "--filename=-"],
-        readFileSync(join(DEPLOY, file), "utf8"),
-      );
+      server.kubectl(["apply", "--server-side", "--force-conflicts", "--filename=-"], manifestText(file));
 
     testServer("refuses the definitions of newer ones, and takes every file for older ones", async () => {
       await expect(applyFile("operator-crds.yaml")).rejects.toThrow(/x-kubernetes-validations/);

@@ -1,13 +1,13 @@
-/** The manifests of `deploy/` on a real API server, and the role of the operator. */
+/** The manifests of a release on a real API server, and the role of the operator. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { admissionFiles } from "../../src/release/admission/admission-files.ts";
+import { releasedFiles } from "../../src/release/deployed-files.ts";
 import { manifestFiles } from "../../src/release/manifests/manifest-files.ts";
 import { renderInstallation, renderUninstall } from "../../src/release/workloads/installation.ts";
 import { EXAMPLES } from "../support/installations.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
+import { manifestText } from "../support/manifest-text.ts";
 import { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 
@@ -15,6 +15,7 @@ const problem = apiServerProblem();
 const testServer = testNeeding(problem);
 
 const OPERATOR = "operator.yaml";
+const FILES = releasedFiles();
 
 let server: ApiServer;
 
@@ -31,7 +32,7 @@ afterAll(async () => {
 const applied = new Set<string>();
 
 async function expectApplied(file: string): Promise<void> {
-  const text = readFileSync(join(import.meta.dir, "../../deploy", file), "utf8");
+  const text = FILES[file]?.() ?? expect.unreachable();
   const documents = text.split("---\n").filter((document) => !applied.has(document));
   for (const document of documents) applied.add(document);
   const lines = (await apply(documents.join("---\n"))).trim().split("\n");
@@ -91,7 +92,7 @@ describe("the manifests without the operator", () => {
 describe("the removal of a manifest", () => {
   testServer("can keep the custom resources, and with them pools and addresses", async () => {
     const selector = `--selector=app.kubernetes.io/part-of=${identity.product}`;
-    const text = readFileSync(join(import.meta.dir, `../../deploy/${identity.product}.yaml`), "utf8");
+    const text = manifestText(`${identity.product}.yaml`);
     const deleted = await server.kubectl(["delete", "--wait=false", "--filename=-", selector], text);
 
     expect(deleted).toContain(`daemonset.apps "${identity.nodeAgent}" deleted`);

@@ -1,9 +1,9 @@
 /** Variables by which the language runtime would load code or print secrets: every program of the product refuses to run. */
 import { describe, expect, test } from "bun:test";
-import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
 import { CALL_SERVER_TUNING } from "../../src/agent/calls/call-server-process.ts";
 import { TUNING_VARIABLES } from "../../src/bin/trusted-environment.ts";
 import { identity } from "../../src/identity.ts";
+import { NODE_ENVIRONMENT } from "../../src/release/host-files.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
 const PATH = "/usr/bin:/bin";

@@ -1,17 +1,16 @@
 /** The product installed by its operator, with kubectl, as docs/install.md says. */
-import { join } from "node:path";
 import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import { POD_RANGES } from "./bare-cluster.ts";
 import type { ApiServer } from "./kube-apiserver.ts";
+import { manifestText } from "./manifest-text.ts";
 
 export type InstalledStore = "kubernetes" | "etcd";
 
-const DEPLOY = join(import.meta.dir, "../../deploy");
-
 /** Starts the operator, which then waits for an Installation. */
 export async function installOperator({ kubectl }: ApiServer): Promise<void> {
-  await kubectl(["apply", "--server-side", `--filename=${DEPLOY}/operator-crds.yaml`]);
-  await kubectl(["apply", "--server-side", `--filename=${DEPLOY}/operator.yaml`]);
+  for (const file of ["operator-crds.yaml", "operator.yaml"]) {
+    await kubectl(["apply", "--server-side", "--filename=-"], manifestText(file));
+  }
 }
 
 /** The Installation of both families, on this datastore. */
@@ -45,5 +44,5 @@ export async function untilInstalled({ kubectl }: ApiServer): Promise<void> {
 export async function removeInstallation({ kubectl }: ApiServer): Promise<void> {
   await kubectl(["delete", "installation/default", "--timeout=120s"]);
   await kubectl(["wait", "--for=delete", `namespace/${identity.systemNamespace}`, "--timeout=60s"]);
-  await kubectl(["delete", `--filename=${DEPLOY}/operator.yaml`, "--timeout=60s"]);
+  await kubectl(["delete", "--filename=-", "--timeout=60s"], manifestText("operator.yaml"));
 }

@@ -1,5 +1,4 @@
 /** A real API server with the CRDs and the operator's own objects; operators run in this process, under the operator's role. */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
 import { apiVersionOf, identity, OPERATOR_API, PRODUCT_API } from "../../src/identity.ts";
@@ -11,6 +10,7 @@ import { requireOk } from "../../src/kube/require-ok.ts";
 import { openInstallationDatastore } from "../../src/operator/installation-datastore.ts";
 import { type OperatorMeans, RunningOperator } from "../../src/operator/run-operator.ts";
 import { type ApiServer, startApiServer } from "./kube-apiserver.ts";
+import { manifestText } from "./manifest-text.ts";
 import { pollUntil } from "./poll.ts";
 
 export const INSTALLATIONS = `/apis/${apiVersionOf(OPERATOR_API)}/installations`;
@@ -18,7 +18,7 @@ export const STATUSES = `/apis/${apiVersionOf(OPERATOR_API)}/${identity.product}
 export const POOLS = `/apis/${apiVersionOf(PRODUCT_API)}/ippools`;
 export const SYSTEM = identity.systemNamespace;
 
-const DEPLOY = join(import.meta.dir, "../../deploy");
+const DEFINITIONS = join(import.meta.dir, "../../deploy/crds");
 const WRITES = new Set(["POST", "PUT", "PATCH", "DELETE"]);
 
 // biome-ignore lint/suspicious/noExplicitAny: objects of the API, as they are
@@ -61,12 +61,11 @@ export interface TestOperator {
 
 export async function startOperatorSite(plan: Parameters<typeof startApiServer>[0] = {}): Promise<OperatorSite> {
   const server = await startApiServer(plan);
-  await server.kubectl(["apply", "--server-side", `--filename=${DEPLOY}/crds`, "--recursive"]);
-  const manifest = readFileSync(join(DEPLOY, "operator.yaml"), "utf8");
-  await server.kubectl(["apply", "--server-side", "--filename=-"], manifest);
+  await server.kubectl(["apply", "--server-side", `--filename=${DEFINITIONS}`, "--recursive"]);
+  await server.kubectl(["apply", "--server-side", "--filename=-"], manifestText("operator.yaml"));
   await server.kubectl([
     "wait",
-    `--filename=${DEPLOY}/crds`,
+    `--filename=${DEFINITIONS}`,
     "--recursive",
     "--for=condition=Established",
     "--timeout=60s",

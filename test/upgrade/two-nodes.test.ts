@@ -3,7 +3,6 @@
  * across the nodes and beside a policy: no packet between pods that are not restarted is lost, no denied packet gets through.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
@@ -14,6 +13,7 @@ import { bareClusterProblem, openBareControlPlane, POD_RANGES } from "../support
 import type { ApiServer } from "../support/kube-apiserver.ts";
 import type { Pod } from "../support/kube-pods.ts";
 import { type LongPings, startLongPings } from "../support/long-pings.ts";
+import { manifestText } from "../support/manifest-text.ts";
 import { testNeeding } from "../support/needs.ts";
 import { buildRelease, imageOfRelease, type OtherRelease } from "../support/next-release.ts";
 import { installationOn, untilInstalled } from "../support/operator-install.ts";
@@ -27,7 +27,6 @@ setDefaultTimeout(600_000);
 
 /** Same code, older version stamp. */
 const PREVIOUS = "3.28.9";
-const DEPLOY = join(import.meta.dir, "../../deploy");
 const ADMIN_TOOL = join(import.meta.dir, "../../dist/bin", identity.adminTool);
 /** Longer than a node agent needs to stop and start. */
 const MORE_PINGS = 500;
@@ -49,7 +48,7 @@ const WAYS: readonly Way[] = [
     namespace: identity.systemNamespace,
     options: [],
     async install(server) {
-      await server.kubectl(["apply", "--server-side", `--filename=${DEPLOY}/operator-crds.yaml`]);
+      await server.kubectl(["apply", "--server-side", "--filename=-"], manifestText("operator-crds.yaml"));
       await server.kubectl(["apply", "--server-side", "--filename=-"], previousText("operator.yaml"));
       await server.apply(JSON.stringify(installationOn(server, "kubernetes")));
       await untilInstalled(server);
@@ -188,10 +187,7 @@ describe.each(WAYS)("an upgrade of two nodes under traffic, on $title", ({ insta
 
 /** The same objects with the image of the previous release. */
 function previousText(file: string): string {
-  return readFileSync(join(DEPLOY, file), "utf8").replaceAll(
-    `/${identity.product}:${VERSION}`,
-    `/${identity.product}:v${PREVIOUS}`,
-  );
+  return manifestText(file).replaceAll(`/${identity.product}:${VERSION}`, `/${identity.product}:v${PREVIOUS}`);
 }
 
 /** As an administrator edits it: dual stack, with the pools of this cluster and its etcd. */

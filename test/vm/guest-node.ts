@@ -1,6 +1,7 @@
 /** A guest as a node: the built node agent, pods that ADD connects, and the admin tool, on one etcd. */
-import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
+
 import { identity } from "../../src/identity.ts";
+import { NODE_ENVIRONMENT } from "../../src/release/host-files.ts";
 import { resource } from "../routing/resource.ts";
 import { etcdCommand } from "../support/etcd-on-host.ts";
 import type { Finished } from "../support/host.ts";

@@ -15,7 +15,7 @@ import type { ClusterEnvironment, TwoNodes } from "./environment.ts";
 
 export async function startOperator({ cluster }: ClusterEnvironment): Promise<StepResult> {
   await installOperator(cluster.server);
-  return { summary: `kubectl apply of deploy/operator-crds.yaml and deploy/operator.yaml` };
+  return { summary: "kubectl apply of operator-crds.yaml and operator.yaml" };
 }
 
 export async function createInstallation({ cluster, store }: ClusterEnvironment): Promise<StepResult> {

@@ -3,7 +3,6 @@ import * as v from "valibot";
 import { identity } from "../../identity.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
 import { decodeShape } from "../../model/shape.ts";
-import { imageName } from "../../release/workloads/image.ts";
 
 const daemonSet = v.object({
   metadata: v.object({ namespace: v.string() }),
@@ -49,8 +48,4 @@ function imageIn(object: unknown): InstalledImage | undefined {
     pullSecrets: imagePullSecrets.map(({ name }) => name),
     namespace: metadata.namespace,
   };
-}
-
-export function defaultImage(version: string): string {
-  return imageName({ registry: identity.imageRegistry, path: "", prefix: "", pullSecrets: [] }, version);
 }

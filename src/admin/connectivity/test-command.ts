@@ -4,9 +4,10 @@ import type { KubeClient } from "../../kube/api.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { quoted } from "../../quote.ts";
+import { defaultImage } from "../../release/workloads/image.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { hasNoHostPorts } from "../cluster/installation.ts";
-import { defaultImage, findInstalledImage } from "../cluster/installed-image.ts";
+import { findInstalledImage } from "../cluster/installed-image.ts";
 import { clusterNodes } from "../cluster/nodes.ts";
 import {
   type Command,

@@ -4,8 +4,8 @@ import { chartFiles } from "../../release/chart/files.ts";
 import { crdObjects, operatorCrdObjects } from "../../release/crds/definitions.ts";
 import { operatorObjects } from "../../release/manifests/operator.ts";
 import { variantObjects } from "../../release/manifests/variants.ts";
+import { defaultImage } from "../../release/workloads/image.ts";
 import type { TargetRelease } from "../../upgrade/engine/target-release.ts";
-import { defaultImage } from "../cluster/installed-image.ts";
 
 export function targetRelease(version: string): TargetRelease {
   return {

@@ -1,5 +1,5 @@
 import { CLUSTER_OPTIONS, withCluster } from "../../admin/cluster/access.ts";
-import { defaultImage, findInstalledImage } from "../../admin/cluster/installed-image.ts";
+import { findInstalledImage } from "../../admin/cluster/installed-image.ts";
 import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../../admin/main/command.ts";
 import { parseDocument } from "../../admin/manifest/parse-document.ts";
 import { readText } from "../../admin/manifest/sources.ts";
@@ -7,6 +7,7 @@ import { namespaceOf } from "../../admin/resources/reference.ts";
 import { PluginError } from "../../errors.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import { quoted } from "../../quote.ts";
+import { defaultImage } from "../../release/workloads/image.ts";
 import { formatYaml } from "../../yaml.ts";
 import { insertSidecar, sidecarImageIn } from "../mesh/insert-sidecar.ts";
 import { MESH_MINORS, meshMinor, nearestMinorText } from "../mesh/mesh-minor.ts";

@@ -48,7 +48,7 @@ function chartText(): string {
       type: "application",
       version: VERSION.replace(/^v/, ""),
       appVersion: VERSION,
-      // Before v1.32 with definitions of deploy/older/.
+      // Before v1.32 with definitions of dist/manifests/older/.
       kubeVersion: `>=${FIRST_SERVER.slice(1)}-0`,
     })
   );

@@ -1,11 +1,10 @@
 /**
  * What application layer policy needs in the mesh: `deploy/alp/`. One file per minor of the mesh for its injector, and the
- * filters of its proxies. No text of the mesh is in them: it stays as it is, and our parts are inserted.
+ * filters of its proxies. They contain no text of the mesh, only the parts that are inserted into it.
  */
-import { defaultImage } from "../src/admin/cluster/installed-image.ts";
-import { envoyFilterObject, type FilterForm } from "../src/alp/mesh/envoy-filter.ts";
-import { MESH_MINORS, type MeshMinor, rowOf } from "../src/alp/mesh/mesh-minor.ts";
-import { SIDECAR_PORT } from "../src/alp/mesh/sidecar-parts.ts";
+import { envoyFilterObject, type FilterForm } from "../alp/mesh/envoy-filter.ts";
+import { MESH_MINORS, type MeshMinor, rowOf } from "../alp/mesh/mesh-minor.ts";
+import { SIDECAR_PORT } from "../alp/mesh/sidecar-parts.ts";
 import {
   EXCLUDED_PORTS,
   EXCLUDED_PORTS_AND_OURS,
@@ -14,15 +13,16 @@ import {
   OWN_TEMPLATE,
   ownTemplate,
   PLACE_WORDS,
-} from "../src/alp/mesh/template-parts.ts";
-import { identity } from "../src/identity.ts";
-import { VERSION } from "../src/version.ts";
-import { formatYaml } from "../src/yaml.ts";
+} from "../alp/mesh/template-parts.ts";
+import { identity } from "../identity.ts";
+import { VERSION } from "../version.ts";
+import { formatYaml } from "../yaml.ts";
+import { defaultImage } from "./workloads/image.ts";
 
-export function alpFiles(): Readonly<Record<string, () => string>> {
+export function meshFiles(): Readonly<Record<string, () => string>> {
   return Object.fromEntries([
-    ...MESH_MINORS.map((minor) => [`alp/istio-${minor}.yaml`, () => injectorFile(minor)]),
-    ...FILTERS.map(({ name, form }) => [`alp/${name}.yaml`, () => filterFile(form)]),
+    ...MESH_MINORS.map((minor) => [`istio-${minor}.yaml`, () => injectorFile(minor)]),
+    ...FILTERS.map(({ name, form }) => [`${name}.yaml`, () => filterFile(form)]),
   ]);
 }
 
