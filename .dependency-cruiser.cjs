@@ -124,7 +124,7 @@ module.exports = {
       from: {
         path: "^src/",
         pathNot:
-          "^src/(alp/|agent/features|admin/main/commands|upgrade/steps|release/mesh-files|bin/sidecar(-arguments)?)",
+          "^src/(alp/|agent/features|admin/main/commands|upgrade/steps|release/deployed-files|bin/sidecar(-arguments)?)",
       },
       to: { path: "^src/alp/" },
     },

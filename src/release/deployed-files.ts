@@ -9,19 +9,24 @@
  *   admission/     policies that the API server evaluates
  *   manifests/     all of these composed to one file for each way of installation
  *   chart/         the Helm chart of the operator
- *   alerts.ts, mesh-files.ts, host-files.ts, older-servers.ts
+ *   alerts.ts      rules for Prometheus
+ *   host-files.ts  the unit and the network lists of a host
+ *
+ * Application layer policy adds its templates of the mesh (`src/alp/mesh`).
  */
 
+import { meshFiles } from "../alp/mesh/mesh-files.ts";
 import { type InstalledDatastore, installedListName } from "../config/installed-network-list.ts";
 import { identity } from "../identity.ts";
+import { VERSION } from "../version.ts";
 import { admissionFiles } from "./admission/admission-files.ts";
 import { alertsManifest, alertsName } from "./alerts.ts";
 import { chartFiles } from "./chart/files.ts";
 import { crdFiles } from "./crds/definitions.ts";
 import { CNI_BIN_DIRECTORY, networkListText, nodeService } from "./host-files.ts";
 import { manifestFiles } from "./manifests/manifest-files.ts";
-import { meshFiles } from "./mesh-files.ts";
 import { hostAccountsManifest, hostAccountsName, roleManifest, roleName } from "./roles/role-files.ts";
+import { defaultImage } from "./workloads/image.ts";
 
 export type Texts = Readonly<Record<string, () => string>>;
 
@@ -38,7 +43,7 @@ export function committedFiles(): Texts {
 function parts(): Texts {
   const datastores: readonly InstalledDatastore[] = ["etcd", "embedded"];
   return {
-    ...below("alp", meshFiles()),
+    ...below("alp", meshFiles(defaultImage(VERSION))),
     ...below("admission", admissionFiles()),
     ...below("crds", Object.fromEntries([...crdFiles()].map(([name, text]) => [name, () => text]))),
     ...below("rbac", roleFiles()),

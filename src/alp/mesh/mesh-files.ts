@@ -2,9 +2,12 @@
  * What application layer policy needs in the mesh: `deploy/alp/`. One file per minor of the mesh for its injector, and the
  * filters of its proxies. They contain no text of the mesh, only the parts that are inserted into it.
  */
-import { envoyFilterObject, type FilterForm } from "../alp/mesh/envoy-filter.ts";
-import { MESH_MINORS, type MeshMinor, rowOf } from "../alp/mesh/mesh-minor.ts";
-import { SIDECAR_PORT } from "../alp/mesh/sidecar-parts.ts";
+
+import { identity } from "../../identity.ts";
+import { formatYaml } from "../../yaml.ts";
+import { envoyFilterObject, type FilterForm } from "./envoy-filter.ts";
+import { MESH_MINORS, type MeshMinor, rowOf } from "./mesh-minor.ts";
+import { SIDECAR_PORT } from "./sidecar-parts.ts";
 import {
   EXCLUDED_PORTS,
   EXCLUDED_PORTS_AND_OURS,
@@ -13,15 +16,12 @@ import {
   OWN_TEMPLATE,
   ownTemplate,
   PLACE_WORDS,
-} from "../alp/mesh/template-parts.ts";
-import { identity } from "../identity.ts";
-import { VERSION } from "../version.ts";
-import { formatYaml } from "../yaml.ts";
-import { defaultImage } from "./workloads/image.ts";
+} from "./template-parts.ts";
 
-export function meshFiles(): Readonly<Record<string, () => string>> {
+/** By their names. `image`: of the release. */
+export function meshFiles(image: string): Readonly<Record<string, () => string>> {
   return Object.fromEntries([
-    ...MESH_MINORS.map((minor) => [`istio-${minor}.yaml`, () => injectorFile(minor)]),
+    ...MESH_MINORS.map((minor) => [`istio-${minor}.yaml`, () => injectorFile(minor, image)]),
     ...FILTERS.map(({ name, form }) => [`${name}.yaml`, () => filterFile(form)]),
   ]);
 }
@@ -45,8 +45,8 @@ function filterFile(form: FilterForm): string {
   return `${lines.join("\n")}\n${formatYaml(envoyFilterObject(form))}`;
 }
 
-function injectorFile(minor: MeshMinor): string {
-  const release = { minor, image: defaultImage(VERSION) };
+function injectorFile(minor: MeshMinor, image: string): string {
+  const release = { minor, image };
   const { templates, hasDefaultTemplatesValue } = rowOf(minor);
   const command = `${identity.adminTool} alp template --mesh-version ${minor}`;
   if (templates === "one") {
