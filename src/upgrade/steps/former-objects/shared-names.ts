@@ -1,8 +1,8 @@
 /** Which objects of the prune list are the product's, although other products use the same names. Pure. */
 import { identity } from "../../../identity.ts";
 import type { Fields } from "../../../kube/objects.ts";
+import { daemonSetPath } from "../../engine/agents.ts";
 import { itemsIn, podSpecOf, textIn } from "../../workload.ts";
-import { daemonSetPath } from "../rollout/agents.ts";
 import { CLUSTER_ROLE_BINDINGS, type FormerObject, SHARED_NAMES } from "./prune-list.ts";
 
 export interface LiveObjects {

@@ -4,9 +4,9 @@
  */
 import { PluginError } from "../../../errors.ts";
 import { identity } from "../../../identity.ts";
+import { agentsPath, daemonSetPath } from "../../engine/agents.ts";
 import { FORMER_AGENT_IS_BEHIND } from "../../engine/lock-text.ts";
 import type { Step, StepSite } from "../../engine/step.ts";
-import { agentsPath, daemonSetPath } from "../rollout/agents.ts";
 import { pendingNodes, waitForNodes } from "../rollout/wait.ts";
 import { lockGuard } from "../storage/guard-lock.ts";
 import { gainedAddresses, lateAddresses, refuseLateAddresses } from "../storage/late-addresses.ts";

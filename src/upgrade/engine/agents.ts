@@ -1,9 +1,9 @@
 /** The DaemonSet whose pods are the node agents. */
-import { identity } from "../../../identity.ts";
-import type { ClusterObjects, Fields } from "../../../kube/objects.ts";
-import { groupPath } from "../../../release/object-kinds.ts";
-import { FORMER_CANAL } from "../../former-names.ts";
-import { itemsIn, named, podSpecOf, textIn } from "../../workload.ts";
+import { identity } from "../../identity.ts";
+import type { ClusterObjects, Fields } from "../../kube/objects.ts";
+import { groupPath } from "../../release/object-kinds.ts";
+import { FORMER_CANAL } from "../former-names.ts";
+import { itemsIn, named, podSpecOf, textIn } from "../workload.ts";
 
 export function daemonSetPath(namespace: string, name: string): string {
   return `${groupPath("apps/v1")}/namespaces/${namespace}/daemonsets/${name}`;
