@@ -42,7 +42,7 @@ const SAME_LAYER = {
   "limited-connections": ["timers"],
   config: ["model", "cni"],
   // The command and the step of the slice use the frames of their programs, which register each in one place.
-  "alp/command": ["admin"],
+  "alp/command": ["admin", "alp/upgrade"],
   "alp/upgrade": ["upgrade"],
   // `config check` decodes the options of the chained plugins, `ipam explain` annotations of pods: with the plugins' own
   // decoders, which are pure; see admin-decoders-only.
@@ -52,9 +52,26 @@ const SAME_LAYER = {
 };
 
 /** Others load them too late or not at all: a plugin lives for milliseconds, an agent for months. */
-const ADMIN_PACKAGES = "^node_modules/(diff|yaml)/";
+const ADMIN_PACKAGES = "^node_modules/diff/";
 
 /** Without the folders in it that are modules of their own. */
+/** The steps of an upgrade that undo or finish another one, and use its parts; what more steps share is beside them. */
+const STEP_PAIRS = {
+  unlock: "storage",
+  "restore-owner-references": "owner-references",
+  rollout: "remaining-nodes",
+};
+
+const STEPS = "^src/upgrade/steps/";
+
+const stepRules = Object.entries(STEP_PAIRS).map(([step, other]) => ({
+  name: `upgrade-step-${step}`,
+  comment: `the step "${step}" undoes or finishes "${other}": it uses parts of no other step`,
+  severity: "error",
+  from: { path: `${STEPS}${step}/`, pathNot: "\\.test\\.ts$" },
+  to: { path: STEPS, pathNot: `${STEPS}(${step}|${other})/` },
+}));
+
 const pathOf = (module) => {
   const inner = LAYERS.flat().filter((other) => other.startsWith(`${module}/`));
   const others = inner.map((name) => `(?!${name.slice(module.length)}/)`).join("");
@@ -124,16 +141,9 @@ module.exports = {
       from: {
         path: "^src/",
         pathNot:
-          "^src/(alp/|agent/features|admin/main/commands|upgrade/(steps|detect/features)|release/deployed-files|bin/sidecar(-arguments)?)",
+          "^src/(alp/|agent/features|admin/main/commands|upgrade/steps|release/deployed-files|bin/sidecar(-arguments)?)",
       },
       to: { path: "^src/alp/" },
-    },
-    {
-      name: "alp-upgrade-uses-the-engine",
-      comment: "the step of application layer policy knows no other step",
-      severity: "error",
-      from: { path: "^src/alp/" },
-      to: { path: "^src/upgrade/", pathNot: "^src/upgrade/engine/" },
     },
     {
       name: "admin-decoders-only",
@@ -168,6 +178,21 @@ module.exports = {
       from: { path: "^src/admin/" },
       to: { path: "^src/operator/", pathNot: "^src/operator/delete-installation\\.ts$" },
     },
+    {
+      name: "upgrade-steps-in-table-only",
+      comment: "the engine and the rooms that steps share know no step: only the table names them",
+      severity: "error",
+      from: { path: "^src/", pathNot: [STEPS, "^src/upgrade/steps\\.ts$", "\\.test\\.ts$"] },
+      to: { path: STEPS },
+    },
+    {
+      name: "upgrade-step-alone",
+      comment: "a step uses no part of another step",
+      severity: "error",
+      from: { path: `${STEPS}([^/]+)/`, pathNot: [`${STEPS}(${Object.keys(STEP_PAIRS).join("|")})/`, "\\.test\\.ts$"] },
+      to: { path: STEPS, pathNot: `${STEPS}$1/` },
+    },
+    ...stepRules,
     {
       name: "no-circular",
       severity: "error",

@@ -272,7 +272,7 @@ const PROOFS: readonly Proof[] = [
       "application layer policy in a real pod with real Envoy: 100,000 random requests decided as by the slow judge, 40 edits under load, agent and sidecar killed 20 times each under load: no denied request gets through",
   },
   {
-    place: "src/upgrade/steps/storage/storage.test.ts",
+    place: "src/upgrade/steps/storage/step.test.ts",
     proves: "the move of an earlier storage killed at every write, before and after it took effect: the same end",
   },
   {

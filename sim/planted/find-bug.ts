@@ -6,7 +6,7 @@ import { OWN_SCRIPT } from "./play-seed.ts";
 import type { Searched } from "./search-seeds.process.ts";
 
 const REPOSITORY = resolve(import.meta.dir, "../..");
-const COPIED = ["src", "sim", "test/support", "identity", "package.json", "tsconfig.json"];
+const COPIED = ["src", "data", "sim", "test/support", "identity", "package.json", "tsconfig.json"];
 
 export interface FoundBug {
   /** The first that violates what it must; `undefined` if none did in time. */

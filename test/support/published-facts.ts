@@ -5,8 +5,8 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { CARRIED_POD_FIELDS } from "../../src/upgrade/manifest-install/carried-places.ts";
 import { withProductNames } from "../../src/upgrade/published/stock-manifest.ts";
-import { CARRIED_POD_FIELDS } from "../../src/upgrade/steps/manifest/carried-places.ts";
 import type { AnyObject } from "./older-cluster/former-object.ts";
 import { PUBLISHED_FILES, publishedTags, publishedTemplate } from "./published-manifests.ts";
 

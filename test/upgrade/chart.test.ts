@@ -11,7 +11,7 @@ import { readServerVersion } from "../../src/kube/server-version.ts";
 import { podLabels } from "../../src/release/workloads/names.ts";
 import type { ChartRelease, Facts, InstallMethod } from "../../src/upgrade/engine/facts.ts";
 import type { Helm as StepHelm } from "../../src/upgrade/engine/step.ts";
-import { packRelease, unpackRelease } from "../../src/upgrade/release-record.ts";
+import { packRelease, unpackRelease } from "../../src/upgrade/helm-releases.ts";
 import { chartStep } from "../../src/upgrade/steps/chart/step.ts";
 import { definitionsStep } from "../../src/upgrade/steps/definitions/step.ts";
 import { operatorStep } from "../../src/upgrade/steps/operator/step.ts";

@@ -11,6 +11,8 @@ import { variantObjects } from "../../src/release/manifests/variants.ts";
 import { objectPath } from "../../src/release/object-kinds.ts";
 import type { Facts, Obstacle } from "../../src/upgrade/engine/facts.ts";
 import type { TargetRelease } from "../../src/upgrade/engine/target-release.ts";
+import { daemonSetOf } from "../../src/upgrade/manifest-install/live-manifest.ts";
+import { wantedManifest } from "../../src/upgrade/manifest-install/plan-manifest.ts";
 import { PUBLISHED_MINORS } from "../../src/upgrade/published/published-values.ts";
 import {
   type ComparedManifest,
@@ -18,8 +20,6 @@ import {
   type StockVariant,
   stockManifest,
 } from "../../src/upgrade/published/stock-manifest.ts";
-import { daemonSetOf } from "../../src/upgrade/steps/manifest/live-manifest.ts";
-import { wantedManifest } from "../../src/upgrade/steps/manifest/plan-manifest.ts";
 import { VERSION } from "../../src/version.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";

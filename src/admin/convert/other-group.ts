@@ -6,7 +6,7 @@ import { API_VERSION, identity } from "../../identity.ts";
 import { findKind } from "../../model/kinds.ts";
 import { isObject } from "../../model/shape.ts";
 import { FORMER_UID } from "../../upgrade/former-names.ts";
-import { copiedMetadata } from "../../upgrade/steps/storage/former-object.ts";
+import { copiedMetadata } from "../../upgrade/former-storage/former-object.ts";
 import { kindWithAlias } from "../kinds/aliases.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
 

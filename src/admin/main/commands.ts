@@ -1,6 +1,7 @@
 /** Every command of the admin tool: one row each. */
 
-import { ALP_COMMANDS } from "../../alp/command/commands.ts";
+import { alpStatus } from "../../alp/command/status.ts";
+import { alpTemplate } from "../../alp/command/template.ts";
 import { identity } from "../../identity.ts";
 import { diffCommand } from "../apply/diff.ts";
 import { validateCommand } from "../apply/validate.ts";
@@ -94,7 +95,12 @@ export const COMMANDS: CommandGroup = {
       summary: "Explain and watch what network policy does with connections",
       commands: [policyExplain, policyTrace, policyCounters],
     },
-    ALP_COMMANDS,
+    {
+      kind: "group",
+      name: "alp",
+      summary: "Application layer policy: the sidecar beside the proxy of a service mesh",
+      commands: [alpStatus, alpTemplate],
+    },
     {
       kind: "group",
       name: "node",

@@ -1,8 +1,13 @@
 /** What is installed in a cluster, as text. Pure. */
 import { counted } from "../../counted.ts";
 import { apiVersionOf, PRODUCT_API } from "../../identity.ts";
-import { NETWORK_TITLES } from "../../upgrade/detect/network-titles.ts";
-import type { Facts, InstallMethod, Obstacle, Storage } from "../../upgrade/engine/facts.ts";
+import {
+  type Facts,
+  type InstallMethod,
+  NETWORK_TITLES,
+  type Obstacle,
+  type Storage,
+} from "../../upgrade/engine/facts.ts";
 import { FORMER_API } from "../../upgrade/former-names.ts";
 import type { Page } from "../terminal/page.ts";
 import type { Paint } from "../terminal/paint.ts";

@@ -1,7 +1,7 @@
 /** Prints the progress of a run: a line for each event, or JSON. */
 import { counted } from "../../counted.ts";
-import { durationText } from "../../upgrade/engine/duration-text.ts";
 import type { RunEvent } from "../../upgrade/engine/run.ts";
+import { durationText } from "../../upgrade/engine/wording.ts";
 import { STEPS } from "../../upgrade/steps.ts";
 import { type Context, type Given, wantsJson } from "../main/command.ts";
 import { paint } from "../terminal/paint.ts";

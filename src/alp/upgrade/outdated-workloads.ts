@@ -1,9 +1,10 @@
 /** Which workloads have pods with an older sidecar, and which of them a restart renews. Pure. */
-import { FORMER_SIDECAR, identity } from "../../identity.ts";
+import { identity } from "../../identity.ts";
 import type { Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
-import { listed } from "../../upgrade/engine/listed.ts";
-import { type MeshPod, type Owner, releaseOf, topOwner } from "../mesh/mesh-pods.ts";
+import { listed } from "../../upgrade/engine/wording.ts";
+import { FORMER_SIDECAR } from "../../upgrade/former-names.ts";
+import { type MeshPod, type Owner, releaseOf, topOwner } from "./mesh-pods.ts";
 
 export interface OutdatedWorkload {
   readonly namespace: string;

@@ -2,8 +2,8 @@
 import { PluginError } from "../../errors.ts";
 import type { Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
-import { listed } from "../../upgrade/engine/listed.ts";
 import type { StepSite } from "../../upgrade/engine/step.ts";
+import { listed } from "../../upgrade/engine/wording.ts";
 import { type OutdatedWorkload, rolloutPending, titleOf, workloadPath } from "./outdated-workloads.ts";
 
 const BATCH = 5;

@@ -6,12 +6,12 @@ import { AGENT_VERSION_ANNOTATION } from "../../model/agent-version-annotation.t
 import { NODE } from "../../model/kinds.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
-import { listed } from "../../upgrade/engine/listed.ts";
 import type { Step, StepSite } from "../../upgrade/engine/step.ts";
-import { type MeshPod, releaseOf } from "../mesh/mesh-pods.ts";
+import { listed } from "../../upgrade/engine/wording.ts";
 import { asNewObject, createMissing, replaceFilters, replacementsOf } from "./former-filters.ts";
 import { type InjectedPod, untilInjected } from "./injected-pod.ts";
 import { type Injector, readInjectors } from "./injectors.ts";
+import { type MeshPod, releaseOf } from "./mesh-pods.ts";
 import { isOlderThan, titleOf } from "./outdated-workloads.ts";
 import {
   changeOf,

@@ -17,9 +17,8 @@ import { isObject } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
 import { FORMER_UID } from "../former-names.ts";
-import type { Conversion, CopiedRecord } from "../steps/storage/conversion.ts";
-import { FORMER_RESOURCES } from "../steps/storage/former-kinds.ts";
-import { withPoolProtection } from "../steps/storage/pools-with-blocks.ts";
+import { type Conversion, type CopiedRecord, withPoolProtection } from "../former-storage/conversion.ts";
+import { FORMER_RESOURCES } from "../former-storage/former-kinds.ts";
 import {
   type NodeNames,
   nodeNames,

@@ -7,7 +7,7 @@ import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
-import type { CopiedRecord } from "../steps/storage/conversion.ts";
+import type { CopiedRecord } from "../former-storage/conversion.ts";
 
 const KIND = "DatastoreExport";
 const FORMAT = 1;

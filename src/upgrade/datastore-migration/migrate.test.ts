@@ -13,8 +13,8 @@ import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { changeRecord } from "../engine/change-record.ts";
-import { withLockTime } from "../steps/storage/lock.ts";
-import { ALL_PREFIXES, readRecords } from "../steps/storage/stored-records.ts";
+import { withLockTime } from "../former-storage/lock.ts";
+import { ALL_PREFIXES, readRecords } from "../former-storage/stored-records.ts";
 import { decodeExport, type ExportFile, encodeExport } from "./export-file.ts";
 import { checkData, exportData, importData, setLock } from "./migrate.ts";
 

@@ -13,10 +13,10 @@ import { readLockOwner } from "../../model/stored-resources.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
 import { changeRecord } from "../engine/change-record.ts";
-import { compareRecords, describeDifference } from "../steps/storage/compare.ts";
-import type { CopiedRecord } from "../steps/storage/conversion.ts";
-import { copyRecords } from "../steps/storage/copy-records.ts";
-import { ALL_PREFIXES, IPAM_PREFIXES, readRecords } from "../steps/storage/stored-records.ts";
+import { compareRecords, describeDifference } from "../former-storage/compare.ts";
+import type { CopiedRecord } from "../former-storage/conversion.ts";
+import { copyRecords } from "../former-storage/copy-records.ts";
+import { ALL_PREFIXES, IPAM_PREFIXES, readRecords } from "../former-storage/stored-records.ts";
 import { convertRecords, type MigratedData } from "./convert.ts";
 import type { ExportFile } from "./export-file.ts";
 

@@ -2,7 +2,7 @@
 import { identity } from "../../identity.ts";
 import type { Fields } from "../../kube/objects.ts";
 import { FORMER_CANAL, FORMER_CONFIG_MAP } from "../former-names.ts";
-import { parseNetworkList, pluginsOf } from "../network-list.ts";
+import { parseNetworkList, pluginsOf } from "../live-network-configs.ts";
 import type { ClusterSnapshot } from "./snapshot.ts";
 import type { Workload } from "./workload.ts";
 

@@ -2,8 +2,7 @@
 import { identity } from "../../identity.ts";
 import type { Facts, Storage } from "../engine/facts.ts";
 import { agentsOf, pluginBeside } from "./agents.ts";
-import type { DetectionRequest } from "./detection.ts";
-import { type Found, found, unclear } from "./found.ts";
+import { type DetectionRequest, type Found, found, unclear } from "./detection.ts";
 import { type ClusterSnapshot, fieldsAt } from "./snapshot.ts";
 import { describeWorkload, variableOf } from "./workload.ts";
 

@@ -1,4 +1,4 @@
-/** What is asked of the detection, and what it returns. */
+/** What is asked of the detection, what it returns, and what each of its parts returns: found, or the reason why only the user can say it. */
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { Facts, InstallMethod, ManifestNetwork, Obstacle } from "../engine/facts.ts";
 
@@ -22,3 +22,14 @@ export type Detection =
   | { readonly kind: "found"; readonly facts: Facts }
   /** Nothing can be planned. `partial`: what is known nevertheless. */
   | { readonly kind: "unclear"; readonly obstacles: readonly Obstacle[]; readonly partial: Partial<Facts> };
+
+/** One thing that `detect` looks for: found, or the reason why only the user can say it. */
+export type Found<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly obstacle: Obstacle };
+
+export function found<T>(value: T): Found<T> {
+  return { ok: true, value };
+}
+
+export function unclear(message: string, remedy: string): Found<never> {
+  return { ok: false, obstacle: { message, remedy } };
+}

@@ -1,11 +1,9 @@
 /** Which of the manifests was applied. Every sign counts; signs that contradict each other are for the user to decide. Pure. */
 import { identity } from "../../identity.ts";
-import type { ManifestNetwork } from "../engine/facts.ts";
+import { type ManifestNetwork, NETWORK_TITLES } from "../engine/facts.ts";
 import { FORMER_CONFIG_MAP, FORMER_TYPHA } from "../former-names.ts";
 import { agentsOf, hasPresentLayout, isCanal, pluginBeside, productVariable } from "./agents.ts";
-import type { DetectionRequest } from "./detection.ts";
-import { type Found, found, unclear } from "./found.ts";
-import { NETWORK_TITLES } from "./network-titles.ts";
+import { type DetectionRequest, type Found, found, unclear } from "./detection.ts";
 import type { ClusterSnapshot } from "./snapshot.ts";
 import { describeWorkload, variableOf, type Workload } from "./workload.ts";
 

@@ -2,10 +2,9 @@
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
 import type { ChartRelease, InstallMethod } from "../engine/facts.ts";
-import type { ReleaseRecord } from "../release-record.ts";
+import type { ReleaseRecord } from "../helm-releases.ts";
 import { agentsOf } from "./agents.ts";
-import type { DetectionRequest } from "./detection.ts";
-import { type Found, found, unclear } from "./found.ts";
+import { type DetectionRequest, type Found, found, unclear } from "./detection.ts";
 import { manifestNetwork } from "./manifest-network.ts";
 import type { ClusterSnapshot } from "./snapshot.ts";
 import { describeWorkload, type Workload } from "./workload.ts";

@@ -17,7 +17,7 @@ import {
   FORMER_NODE_DAEMON_SET,
   FORMER_TYPHA,
 } from "../former-names.ts";
-import { RELEASE_SECRET_TYPE, type ReleaseRecord, releaseRecord } from "../release-record.ts";
+import { RELEASE_SECRET_TYPE, type ReleaseRecord, releaseRecord } from "../helm-releases.ts";
 import { type Workload, workloadOf } from "./workload.ts";
 
 export interface ClusterSnapshot {

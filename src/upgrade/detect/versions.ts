@@ -6,9 +6,7 @@ import { identity } from "../../identity.ts";
 import { AGENT_VERSION_ANNOTATION } from "../../model/agent-version-annotation.ts";
 import { compareReleases, isRelease } from "../../model/release.ts";
 import type { PartVersion } from "../engine/facts.ts";
-import type { DetectionRequest } from "./detection.ts";
-import { type Found, found, unclear } from "./found.ts";
-import { imageVersion } from "./image-version.ts";
+import { type DetectionRequest, type Found, found, unclear } from "./detection.ts";
 import { type ClusterSnapshot, fieldsAt } from "./snapshot.ts";
 import { describeWorkload, type Workload } from "./workload.ts";
 
@@ -110,4 +108,15 @@ function nodeParts({ nodes }: ClusterSnapshot): readonly Part[] {
       members.length === 1 && first !== undefined ? `agent of Node ${first.name}` : `agents of ${members.length} Nodes`;
     return [partOf(name, version, "confirms")];
   });
+}
+
+/** `undefined` for a digest, a missing tag or a tag that is not a version: only the user knows which release that is. */
+export function imageVersion(image: string): string | undefined {
+  const tag = /:([^:/@]+)$/.exec(withoutDigest(image))?.[1];
+  if (tag === undefined || image.includes("@") || !isRelease(tag)) return undefined;
+  return tag.startsWith("v") ? tag : `v${tag}`;
+}
+
+function withoutDigest(image: string): string {
+  return image.split("@")[0] ?? image;
 }

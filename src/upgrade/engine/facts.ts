@@ -63,3 +63,10 @@ export interface Obstacle {
   readonly message: string;
   readonly remedy: string;
 }
+
+/** The manifests of the spec's rules 7 and 8, as they are named to users. */
+export const NETWORK_TITLES: Readonly<Record<ManifestNetwork, string>> = {
+  own: "networking and policy",
+  other: "policy with another networking plugin",
+  fabric: "policy only, advanced",
+};

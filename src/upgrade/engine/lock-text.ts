@@ -5,9 +5,8 @@
 import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import { fieldsIn } from "../workload.ts";
-import { durationText } from "./duration-text.ts";
 import { adviceOf, type Ledger, type StepState } from "./ledger.ts";
-import { shortened } from "./listed.ts";
+import { durationText, shortened } from "./wording.ts";
 
 const LOCKING: ReadonlySet<StepState> = new Set(["running", "done", "rolling-back"]);
 

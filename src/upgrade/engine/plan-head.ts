@@ -1,11 +1,9 @@
 /** The first lines of a plan: what one has to know before one reads the steps. Pure. */
 import { counted } from "../../counted.ts";
-import { NETWORK_TITLES } from "../detect/network-titles.ts";
-import { durationText } from "./duration-text.ts";
-import { keptAndLost } from "./edits-report.ts";
-import type { Facts } from "./facts.ts";
+import { type Facts, NETWORK_TITLES } from "./facts.ts";
 import type { Step, StepPlan } from "./step.ts";
 import type { UpgradePlan } from "./upgrade-plan.ts";
+import { durationText } from "./wording.ts";
 
 interface Colors {
   bold(text: string): string;
@@ -24,7 +22,7 @@ export function headLines(plan: UpgradePlan, steps: readonly Step[], colors: Col
     ...lockLines(plan.steps, colors),
     ...noReturnLines(plan.steps, steps, colors),
     ...blockedLines(plan.steps, colors),
-    ...keptAndLost(plan.steps),
+    ...editsReport(plan.steps),
   ];
 }
 
@@ -67,4 +65,31 @@ function blockedLines(steps: readonly StepPlan[], { red }: Colors): readonly str
   if (count === 0) return [];
   const questions = `${counted(count, "question")} ${count === 1 ? "has" : "have"}`;
   return [`${red("BLOCKED:")} ${questions} to be decided before it can be applied; see the end of the plan.`];
+}
+
+/** What a user keeps and loses by an upgrade, collected from the notes of its steps. Pure. */
+const KEPT = /^Kept: /;
+/** As steps say it in their notes. */
+const LOST =
+  /no counterpart|not copied|no such kind|is taken: |is lost|are lost|is dropped|are dropped|is left out|are left out/;
+const IMAGE = /^The image /;
+
+export function editsReport(steps: readonly Pick<StepPlan, "notes">[]): readonly string[] {
+  const notes = [...new Set(steps.flatMap((step) => step.notes))];
+  const kept = notes.filter((note) => KEPT.test(note)).map((note) => note.replace(KEPT, ""));
+  return [
+    ...block("Your edits that are kept:", kept),
+    ...block(
+      "What does not stay as it is:",
+      notes.filter((note) => LOST.test(note) && !KEPT.test(note)),
+    ),
+    ...block(
+      "Images:",
+      notes.filter((note) => IMAGE.test(note)),
+    ),
+  ];
+}
+
+function block(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : [title, ...lines.map((line) => `- ${line}`)];
 }

@@ -1,9 +1,9 @@
 /** A plan as a person reads it: what will happen, why, what cannot be undone, and how long it takes. Pure. */
 import { counted } from "../../counted.ts";
-import { durationText } from "./duration-text.ts";
 import { headLines } from "./plan-head.ts";
 import type { PlannedChange, Step, StepPlan } from "./step.ts";
 import type { UpgradePlan } from "./upgrade-plan.ts";
+import { durationText } from "./wording.ts";
 
 export interface PlanTextOptions {
   /** Every line of every difference. */

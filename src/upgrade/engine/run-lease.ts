@@ -13,8 +13,8 @@ import type { KubeClient } from "../../kube/api.ts";
 import { Elector } from "../../kube/election/elector.ts";
 import { KubeFailure } from "../../kube/failure.ts";
 import { quoted } from "../../quote.ts";
-import { durationText } from "./duration-text.ts";
 import { UPGRADE_NAME, UPGRADE_NAMESPACE } from "./ledger.ts";
+import { durationText } from "./wording.ts";
 
 export interface LeaseMeans {
   readonly client: Pick<KubeClient, "request">;

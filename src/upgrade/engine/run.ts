@@ -1,4 +1,14 @@
-/** What the commands that write have in common: the steps of a plan with the site that each of them works at. */
+/**
+ * The engine of an upgrade: the steps of a plan, each with the site that it works at.
+ *
+ *   make-plan.ts ──> apply.ts ──────────────────────────────> verify.ts
+ *   step.plan()      step.remaining(), act(), verify()         step.verify()
+ *                       └──> rollback.ts
+ *                            step.rollback(), last step first
+ *
+ * A step is a folder of `../steps`: `step.ts` carries these functions out, the files beside it are its parts. The engine gets the
+ * steps as a list (`../steps.ts`) and knows none of them.
+ */
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { isTemporary } from "../../kube/failure.ts";

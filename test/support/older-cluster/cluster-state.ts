@@ -1,8 +1,8 @@
 /** All objects of a cluster without what differs between two runs that did the same: to compare the ends of upgrades. */
 import { identity } from "../../../src/identity.ts";
 import type { ClusterObjects } from "../../../src/kube/objects.ts";
-import { readApiResources } from "../../../src/upgrade/steps/owner-references/api-resources.ts";
-import { pathOf } from "../../../src/upgrade/steps/owner-references/owned-object.ts";
+import { readApiResources } from "../../../src/upgrade/owned-objects/api-resources.ts";
+import { pathOf } from "../../../src/upgrade/owned-objects/owned-object.ts";
 import type { AnyObject } from "./former-object.ts";
 
 export type ClusterState = ReadonlyMap<string, AnyObject>;

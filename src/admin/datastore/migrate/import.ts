@@ -10,7 +10,7 @@ import { leftOutFor, servedBy } from "../../../release/older-servers.ts";
 import type { ExportFile } from "../../../upgrade/datastore-migration/export-file.ts";
 import { checkData, importData } from "../../../upgrade/datastore-migration/migrate.ts";
 import { applyForced } from "../../../upgrade/engine/apply-forced.ts";
-import { untilEstablished } from "../../../upgrade/steps/definitions/step.ts";
+import { untilEstablished } from "../../../upgrade/established-definitions.ts";
 import { type Command, EXIT_FAILED, EXIT_OK } from "../../main/command.ts";
 import { withDatastoreAndApi } from "../open.ts";
 import { EXPORT_OPTION, readExport } from "./read-export.ts";

@@ -4,7 +4,7 @@ import { ADDRESS_LIST, addressListObject } from "../../../release/admission/addr
 import { enter, type ListEntries, missingEntries, withoutListed } from "../../../release/admission/annotation-users.ts";
 import { describeObject, objectPath } from "../../../release/object-kinds.ts";
 import type { Step, StepPlan } from "../../engine/step.ts";
-import { usableAnnotations } from "../network-config/live-configs.ts";
+import { usableAnnotations } from "../../live-network-configs.ts";
 
 const LIST = addressListObject();
 

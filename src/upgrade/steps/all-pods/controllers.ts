@@ -1,8 +1,8 @@
 /** Whether every pod of the release's Deployments runs, and why one does not. */
 import type { ClusterObjects, Fields } from "../../../kube/objects.ts";
 import { quoted } from "../../../quote.ts";
+import { detail, isRunning, nameOf, nodeTrouble, podProblem, unreadyContainers } from "../../nodes/pods.ts";
 import { fieldsIn, itemsIn, named, podSpecOf, textIn } from "../../workload.ts";
-import { detail, isRunning, nameOf, nodeTrouble, podProblem, unreadyContainers } from "../rollout/pods.ts";
 
 export interface DeploymentView {
   readonly deployment: Fields;

@@ -5,7 +5,7 @@ import { fakeCluster } from "../../../../test/support/fake-cluster.ts";
 import { upgradeSite } from "../../../../test/support/upgrade-site.ts";
 import { clusterObjects } from "../../../kube/objects.ts";
 import type { Helm } from "../../engine/step.ts";
-import { packRelease } from "../../release-record.ts";
+import { packRelease } from "../../helm-releases.ts";
 import { helmArguments, runChart } from "./run-chart.ts";
 
 const NAMESPACE = "vendor-operator";

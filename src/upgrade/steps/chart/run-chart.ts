@@ -6,7 +6,7 @@ import { PluginError } from "../../../errors.ts";
 import { identity } from "../../../identity.ts";
 import type { Fields } from "../../../kube/objects.ts";
 import type { Helm, StepSite } from "../../engine/step.ts";
-import { isPending, releaseRecords, secretPath } from "./releases.ts";
+import { isPending, releaseRecords, secretPath } from "../../helm-releases.ts";
 
 export interface ChartRun {
   /** Of the release. */

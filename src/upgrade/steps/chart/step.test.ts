@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { objectTable } from "../../../../test/support/object-table.ts";
 import { upgradeSite } from "../../../../test/support/upgrade-site.ts";
 import { identity } from "../../../identity.ts";
-import { packRelease } from "../../release-record.ts";
+import { packRelease } from "../../helm-releases.ts";
 import { chartStep } from "./step.ts";
 
 const { operator: namespace } = identity;

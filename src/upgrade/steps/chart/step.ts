@@ -5,21 +5,27 @@ import { objectPath } from "../../../release/object-kinds.ts";
 import { planForced } from "../../engine/apply-forced.ts";
 import type { ChartRelease, Obstacle } from "../../engine/facts.ts";
 import type { PlannedChange, PlanningSite, Step, StepSite } from "../../engine/step.ts";
-import type { ReleaseRecord } from "../../release-record.ts";
+import {
+  isPending,
+  type ReleaseRecord,
+  recordInUse,
+  releaseRecords,
+  secretPath,
+  valuesOf,
+} from "../../helm-releases.ts";
+import { fieldsAt, textAt } from "../../members.ts";
 import {
   OPERATOR_DEPLOYMENT,
   planFormerOperator,
   remainingOfFormerOperator,
   replaceFormerOperator,
-} from "../operator/former-operator.ts";
-import { effectiveInstallation, operatorFor, poolNotes } from "../operator/operator-objects.ts";
-import { operatorWaitsFor, untilNone } from "../operator/operator-rollout.ts";
-import { restoreOperator } from "../operator/restore-operator.ts";
-import { fieldsAt, textAt } from "./members.ts";
-import { isPending, recordInUse, releaseRecords, secretPath, valuesOf } from "./releases.ts";
+} from "../../operator-install/former-operator.ts";
+import { effectiveInstallation, operatorFor, poolNotes } from "../../operator-install/operator-objects.ts";
+import { operatorWaitsFor, untilNone } from "../../operator-install/operator-rollout.ts";
+import { restoreOperator } from "../../operator-install/restore-operator.ts";
+import { installationSchema } from "../../operator-install/translate-installation.ts";
 import { helmArguments, pendingProblem, pendingRemedy, runChart } from "./run-chart.ts";
 import { servedVersions, stripManifest, withManifest } from "./stored-manifest.ts";
-import { installationSchema } from "./translate-installation.ts";
 import { translateValues } from "./translate-values.ts";
 
 export const chartStep: Step = {

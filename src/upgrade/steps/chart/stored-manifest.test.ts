@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { packRelease, unpackRelease } from "../../release-record.ts";
+import { packRelease, unpackRelease } from "../../helm-releases.ts";
 import { stripManifest, withManifest } from "./stored-manifest.ts";
 
 const document = (apiVersion: string, kind: string, name = "vendor-operator") =>

@@ -8,8 +8,8 @@ import type { ClusterObjects } from "../../../kube/objects.ts";
 import { isObject } from "../../../model/shape.ts";
 import { groupPath } from "../../../release/object-kinds.ts";
 import { FORMER_API } from "../../former-names.ts";
-import { packRelease, unpackRelease } from "../../release-record.ts";
-import { textAt } from "./members.ts";
+import { packRelease, unpackRelease } from "../../helm-releases.ts";
+import { textAt } from "../../members.ts";
 
 export interface StrippedManifest {
   readonly manifest: string;

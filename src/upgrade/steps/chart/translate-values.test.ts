@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { KubeObject } from "../../../release/kube-object.ts";
-import { installationSchema, translateInstallation } from "./translate-installation.ts";
+import { installationSchema, translateInstallation } from "../../operator-install/translate-installation.ts";
 import { translateValues } from "./translate-values.ts";
 
 const DEFINITION = join(import.meta.dir, "../../../../deploy/crds/operator/installations.yaml");

@@ -3,7 +3,7 @@ import { identity } from "../../../identity.ts";
 import type { Fields } from "../../../kube/objects.ts";
 import { isObject } from "../../../model/shape.ts";
 import type { Obstacle } from "../../engine/facts.ts";
-import { translateInstallation, withFurtherSources } from "./translate-installation.ts";
+import { translateInstallation, withFurtherSources } from "../../operator-install/translate-installation.ts";
 
 export interface TranslatedValues {
   readonly values: Fields;

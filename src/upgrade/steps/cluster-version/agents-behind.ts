@@ -8,7 +8,7 @@ import { NODE } from "../../../model/kinds.ts";
 import { orchestratorName } from "../../../model/node-orchestrator-name.ts";
 import { compareReleases, isRelease } from "../../../model/release.ts";
 import { isObject } from "../../../model/shape.ts";
-import { imageVersion } from "../../detect/image-version.ts";
+import { imageVersion } from "../../detect/versions.ts";
 
 /**
  * A node counts by what its agent has recorded. If it has recorded nothing, its pod counts; a node without such a pod has no

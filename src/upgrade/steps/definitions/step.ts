@@ -1,5 +1,4 @@
 /** Rules 4 to 7: the definitions of the new release, before anything that needs them. Helm and the operator never change them. */
-import { PluginError } from "../../../errors.ts";
 import { identity, OPERATOR_API } from "../../../identity.ts";
 import type { ClusterObjects, Fields } from "../../../kube/objects.ts";
 import { isObject } from "../../../model/shape.ts";
@@ -10,6 +9,8 @@ import { leftOutFor, servedBy } from "../../../release/older-servers.ts";
 import { applyForced, planForced, unapplied } from "../../engine/apply-forced.ts";
 import type { Obstacle } from "../../engine/facts.ts";
 import type { PlanningSite, Step, StepSite } from "../../engine/step.ts";
+import { unestablished, untilEstablished } from "../../established-definitions.ts";
+import { listAt } from "../../members.ts";
 
 export const definitionsStep: Step = {
   name: "definitions",
@@ -112,42 +113,6 @@ function collectionPath({ spec }: KubeObject): string {
   const { group, names, versions } = isObject(spec) ? spec : {};
   const [version = ""] = textsOf(Array.isArray(versions) ? versions : [], "name");
   return `/apis/${group}/${version}/${isObject(names) ? names["plural"] : ""}`;
-}
-
-const POLL_MILLISECONDS = 500;
-const POLLS = 120;
-
-export async function untilEstablished(
-  site: Pick<StepSite, "objects" | "wait">,
-  definitions: readonly KubeObject[],
-): Promise<void> {
-  let missing: readonly string[] = [];
-  for (let poll = 0; poll < POLLS; poll += 1) {
-    missing = await unestablished(site.objects, definitions);
-    if (missing.length === 0) return;
-    await site.wait(POLL_MILLISECONDS);
-  }
-  throw new PluginError("api-unavailable", `Cannot go on: the API does not serve ${missing.join(", ")}`, {
-    details: `kubectl describe crd ${missing[0]}`,
-  });
-}
-
-async function unestablished(objects: ClusterObjects, definitions: readonly KubeObject[]): Promise<readonly string[]> {
-  const found = await Promise.all(
-    definitions.map(async (each) => [each.metadata.name, await objects.read(objectPath(each))] as const),
-  );
-  return found.filter(([, live]) => !isEstablished(live)).map(([name]) => name);
-}
-
-function isEstablished(definition: Fields | undefined): boolean {
-  return listAt(definition?.["status"], "conditions").some(
-    (each) => isObject(each) && each["type"] === "Established" && each["status"] === "True",
-  );
-}
-
-function listAt(value: unknown, name: string): readonly unknown[] {
-  const found = isObject(value) ? value[name] : undefined;
-  return Array.isArray(found) ? found : [];
 }
 
 function textsOf(list: readonly unknown[], name: string): readonly string[] {

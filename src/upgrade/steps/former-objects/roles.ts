@@ -3,11 +3,10 @@
 import { apiVersionOf } from "../../../identity.ts";
 import type { KubeObject } from "../../../release/kube-object.ts";
 import { FORMER_API } from "../../former-names.ts";
+import { type LiveManifest, liveOf } from "../../manifest-install/live-manifest.ts";
+import type { WantedObject } from "../../manifest-install/wanted.ts";
 import { canonicalJson } from "../../merge/canonical-json.ts";
 import { itemsIn } from "../../workload.ts";
-import type { LiveManifest } from "../manifest/live-manifest.ts";
-import { liveOf } from "../manifest/live-manifest.ts";
-import type { WantedObject } from "../manifest/wanted.ts";
 
 const GROUP = apiVersionOf(FORMER_API).replace(/\/.*$/, "");
 

@@ -2,8 +2,8 @@
 import { identity } from "../../../identity.ts";
 import type { Fields } from "../../../kube/objects.ts";
 import { daemonSetPath } from "../../engine/agents.ts";
+import { CLUSTER_ROLE_BINDINGS, type FormerObject, SHARED_NAMES } from "../../prune-list.ts";
 import { itemsIn, podSpecOf, textIn } from "../../workload.ts";
-import { CLUSTER_ROLE_BINDINGS, type FormerObject, SHARED_NAMES } from "./prune-list.ts";
 
 export interface LiveObjects {
   readonly namespace: string;

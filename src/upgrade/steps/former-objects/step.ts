@@ -1,20 +1,19 @@
 /** Rules 6 and 7: what earlier releases consisted of and this one does not is removed, after every node is new. */
-import { FORMER_SIDECAR, identity } from "../../../identity.ts";
+import { identity } from "../../../identity.ts";
 import type { ClusterObjects, Fields } from "../../../kube/objects.ts";
 import type { KubeObject } from "../../../release/kube-object.ts";
 import { describeObject, objectPath } from "../../../release/object-kinds.ts";
 import { readObjects } from "../../engine/observe-objects.ts";
 import { readBackedUp, restoreObject } from "../../engine/restore-objects.ts";
 import type { PlannedChange, PlanningSite, Step, StepPlan } from "../../engine/step.ts";
-import { FORMER_API, FORMER_API_SERVER, FORMER_CONTROLLERS } from "../../former-names.ts";
+import { FORMER_API, FORMER_API_SERVER, FORMER_CONTROLLERS, FORMER_SIDECAR } from "../../former-names.ts";
+import { daemonSetOf, isFormer, PATHS, readLiveManifest } from "../../manifest-install/live-manifest.ts";
+import { targetNetwork } from "../../manifest-install/plan-manifest.ts";
+import type { WantedObject } from "../../manifest-install/wanted.ts";
+import { unwritten, writeObject } from "../../manifest-install/write-objects.ts";
+import { FORMER_CSI, FORMER_SETTINGS, type FormerObject, formerObjects } from "../../prune-list.ts";
 import { comparedManifest } from "../../published/stock-manifest.ts";
 import { fieldsIn, itemsIn, textIn } from "../../workload.ts";
-import { daemonSetOf, isFormer, PATHS } from "../manifest/live-manifest.ts";
-import { targetNetwork } from "../manifest/plan-manifest.ts";
-import { readLiveManifest } from "../manifest/read-live.ts";
-import type { WantedObject } from "../manifest/wanted.ts";
-import { unwritten, writeObject } from "../manifest/write-objects.ts";
-import { FORMER_CSI, FORMER_SETTINGS, type FormerObject, formerObjects } from "./prune-list.ts";
 import { finalRoles } from "./roles.ts";
 import { isOfProduct, provingPaths } from "./shared-names.ts";
 

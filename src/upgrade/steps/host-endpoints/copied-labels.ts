@@ -8,9 +8,9 @@ import type { Node } from "../../../model/node.ts";
 import { orchestratorReference } from "../../../model/node-reference.ts";
 import { quoted } from "../../../quote.ts";
 import type { Labels } from "../../../selector/selector.ts";
-import { isOrchestratorLabel, LABEL_RULE } from "../../api-labels.ts";
 import type { Obstacle } from "../../engine/facts.ts";
 import { UPGRADE_MARK } from "../../former-names.ts";
+import { isKubernetesLabel, LABEL_RULE } from "../../former-storage/former-object.ts";
 
 /** Where the labels of a node are written: in the orchestrator, or in our record if the orchestrator does not know the node. */
 export type LabelTarget =
@@ -75,7 +75,7 @@ export function planLabels(
     const conflicts = missing.filter(([label]) => Object.hasOwn(present, label));
     if (!overwriteLabels) obstacles.push(...conflicts.map((entry) => conflicting(node, entry)));
     if (target.kind === "orchestrator") {
-      obstacles.push(...missing.filter((entry) => !isOrchestratorLabel(entry)).map((entry) => notALabel(name, entry)));
+      obstacles.push(...missing.filter((entry) => !isKubernetesLabel(entry)).map((entry) => notALabel(name, entry)));
     }
     if (missing.length === 0) continue;
     const former = conflicts.map(([label]) => [label, present[label] ?? ""] as const);

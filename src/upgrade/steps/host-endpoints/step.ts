@@ -1,9 +1,9 @@
 import { PluginError } from "../../../errors.ts";
 import { HOST_ENDPOINT } from "../../../model/kinds.ts";
 import { parseJson } from "../../../parse-json.ts";
-import { listed } from "../../engine/listed.ts";
 import type { PlannedChange, PlanningSite, Step, StepPlan, StepSite } from "../../engine/step.ts";
-import { openResources } from "../../stored-resources.ts";
+import { listed } from "../../engine/wording.ts";
+import { openResources } from "../../former-storage/open-resources.ts";
 import { affectedSelectors } from "./affected-selectors.ts";
 import { autoCreateOf } from "./automatic-creation.ts";
 import {

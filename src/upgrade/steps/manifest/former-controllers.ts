@@ -2,10 +2,10 @@
 import { PluginError } from "../../../errors.ts";
 import type { ClusterObjects, Fields } from "../../../kube/objects.ts";
 import type { StepSite } from "../../engine/step.ts";
+import { NAMESPACE, PATHS } from "../../manifest-install/live-manifest.ts";
+import { rolloutPace } from "../../nodes/pace.ts";
+import { nameOf } from "../../nodes/pods.ts";
 import { fieldsIn, textIn } from "../../workload.ts";
-import { rolloutPace } from "../rollout/pace.ts";
-import { nameOf } from "../rollout/pods.ts";
-import { NAMESPACE, PATHS } from "./live-manifest.ts";
 
 const POLL_MILLISECONDS = 1_000;
 

@@ -6,15 +6,14 @@ import { describeObject, groupPath, objectPath } from "../../../release/object-k
 import { formatYaml } from "../../../yaml.ts";
 import { restoreBackedUp } from "../../engine/restore-objects.ts";
 import type { PlannedChange, PlanningSite, Step, StepPlan, StepSite } from "../../engine/step.ts";
+import { guardedWait } from "../../former-storage/guard-lock.ts";
+import { daemonSetOf, isFormer, PATHS, readLiveManifest } from "../../manifest-install/live-manifest.ts";
+import { wantedManifest } from "../../manifest-install/plan-manifest.ts";
+import type { WantedManifest, WantedSettings } from "../../manifest-install/wanted.ts";
+import { planWrites, unwritten, writeObject } from "../../manifest-install/write-objects.ts";
+import { waitForNodes } from "../../nodes/wait-for-nodes.ts";
 import { comparedManifest } from "../../published/stock-manifest.ts";
-import { waitForNodes } from "../rollout/wait.ts";
-import { guardedWait } from "../storage/guard-lock.ts";
 import { areFormerControllersStopped, stopFormerControllers } from "./former-controllers.ts";
-import { daemonSetOf, isFormer, PATHS } from "./live-manifest.ts";
-import { wantedManifest } from "./plan-manifest.ts";
-import { readLiveManifest } from "./read-live.ts";
-import type { WantedManifest, WantedSettings } from "./wanted.ts";
-import { planWrites, unwritten, writeObject } from "./write-objects.ts";
 import { hasSettings, missingSettings, writeSettings } from "./write-settings.ts";
 
 const NAME = "manifest";

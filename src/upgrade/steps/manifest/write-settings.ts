@@ -8,8 +8,8 @@ import {
   nodeAgentConfiguration,
 } from "../../../model/node-agent-configuration.ts";
 import { formatProblems } from "../../../model/problem.ts";
+import type { WantedSettings } from "../../manifest-install/wanted.ts";
 import { isSame } from "../../merge/canonical-json.ts";
-import type { WantedSettings } from "./wanted.ts";
 
 const NAME = "default";
 const KEY = resourceKey("nodeagentconfigurations", { name: NAME });

@@ -1,5 +1,5 @@
 /** Rule 1: a network config with several plugins needs at least CNI 0.3.0. Pure; the text keeps its layout and its placeholders. */
-import { parseNetworkList, pluginsOf } from "../../network-list.ts";
+import { parseNetworkList, pluginsOf } from "../../live-network-configs.ts";
 
 /** What every runtime and every chained plugin knows that knows lists at all. */
 export const LIST_VERSION = "0.3.1";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { fakeCluster } from "../../../../test/support/fake-cluster.ts";
 import { upgradeSite } from "../../../../test/support/upgrade-site.ts";
 import { clusterObjects } from "../../../kube/objects.ts";
-import { parseNetworkList } from "../../network-list.ts";
+import { parseNetworkList } from "../../live-network-configs.ts";
 import { listState } from "./raise-list.ts";
 import { networkConfigStep } from "./step.ts";
 

@@ -3,7 +3,7 @@ import type { ClusterObjects } from "../../../kube/objects.ts";
 import { isObject } from "../../../model/shape.ts";
 import type { Facts, Obstacle } from "../../engine/facts.ts";
 import type { PlannedChange, Step, StepPlan } from "../../engine/step.ts";
-import { type LiveConfig, liveConfigs } from "./live-configs.ts";
+import { type LiveConfig, liveConfigs } from "../../live-network-configs.ts";
 import { LIST_VERSION, type ListState, listState } from "./raise-list.ts";
 
 interface NetworkConfig extends LiveConfig {

@@ -1,7 +1,7 @@
 /** Rules 4 to 6: the operator itself says whether everything of the new release runs. It writes nothing. */
 
 import type { Step } from "../../engine/step.ts";
-import { operatorReports, untilNone } from "../operator/operator-rollout.ts";
+import { operatorReports, untilNone } from "../../operator-install/operator-rollout.ts";
 
 export const operatorStatusStep: Step = {
   name: "operator-status",

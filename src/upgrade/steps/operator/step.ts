@@ -9,10 +9,10 @@ import {
   planFormerOperator,
   remainingOfFormerOperator,
   replaceFormerOperator,
-} from "./former-operator.ts";
-import { effectiveInstallation, operatorFor, poolNotes } from "./operator-objects.ts";
-import { operatorWaitsFor, untilNone } from "./operator-rollout.ts";
-import { restoreOperator } from "./restore-operator.ts";
+} from "../../operator-install/former-operator.ts";
+import { effectiveInstallation, operatorFor, poolNotes } from "../../operator-install/operator-objects.ts";
+import { operatorWaitsFor, untilNone } from "../../operator-install/operator-rollout.ts";
+import { restoreOperator } from "../../operator-install/restore-operator.ts";
 
 export const operatorStep: Step = {
   name: "operator",

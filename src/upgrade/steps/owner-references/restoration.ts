@@ -1,9 +1,10 @@
-/** Whether a reference that was removed is added again, and with which UID. Pure. */
+/** Whether resources get other UIDs, and whether a reference that was removed is added again, and with which UID. Pure. */
 import { API_VERSION } from "../../../identity.ts";
 import type { Fields } from "../../../kube/objects.ts";
 import { isObject } from "../../../model/shape.ts";
+import type { Facts } from "../../engine/facts.ts";
 import { FORMER_AGENT_CONFIGURATION, FORMER_UID } from "../../former-names.ts";
-import { type OwnerReference, referencesIn } from "./owned-object.ts";
+import { type OwnerReference, referencesIn } from "../../owned-objects/owned-object.ts";
 
 export type Restoration =
   | { readonly kind: "present" }
@@ -98,3 +99,8 @@ export function presentNames({ kind, name }: { readonly kind: string; readonly n
 /** The former kind is served again after a rollback. */
 const AGENT_CONFIGURATIONS: readonly string[] = ["NodeAgentConfiguration", FORMER_AGENT_CONFIGURATION.kind];
 const TIER = "default.";
+
+/** They are stored anew, or were shown by an aggregated API that goes. */
+export function willChangeUids({ storage, hasAggregatedApi }: Pick<Facts, "storage" | "hasAggregatedApi">): boolean {
+  return storage === "former" || hasAggregatedApi;
+}

@@ -3,10 +3,16 @@ import { API_VERSION } from "../../../identity.ts";
 import type { ClusterObjects, Fields } from "../../../kube/objects.ts";
 import { isObject } from "../../../model/shape.ts";
 import type { StepSite } from "../../engine/step.ts";
-import { type ApiResource, resourcesIn } from "./api-resources.ts";
-import { describeOwned, isOfProduct, type OwnedObject, type OwnerReference, pathOf } from "./owned-object.ts";
-import { type Occasion, readRecorded } from "./recorded.ts";
-import { describeOwner, isLostRace } from "./remove.ts";
+import { type ApiResource, resourcesIn } from "../../owned-objects/api-resources.ts";
+import {
+  describeOwned,
+  isOfProduct,
+  type OwnedObject,
+  type OwnerReference,
+  pathOf,
+} from "../../owned-objects/owned-object.ts";
+import { type Occasion, readRecorded } from "../../owned-objects/recorded.ts";
+import { describeOwner, isLostRace } from "../../owned-objects/remove.ts";
 import { decideRestoration, type OwnerState, presentNames, type Restoration } from "./restoration.ts";
 
 type RestorationSite = Pick<StepSite, "objects" | "backups" | "progress">;

@@ -4,12 +4,12 @@
  */
 import { identity } from "../../../identity.ts";
 import type { PlanningSite, Step, StepPlan } from "../../engine/step.ts";
-import { BrokenApi } from "./api-resources.ts";
-import { describeOwned, type FoundObject } from "./owned-object.ts";
-import { describeOwner, removeOwnerReferences } from "./remove.ts";
+import { BrokenApi } from "../../owned-objects/api-resources.ts";
+import { describeOwned, type FoundObject } from "../../owned-objects/owned-object.ts";
+import { describeOwner, removeOwnerReferences } from "../../owned-objects/remove.ts";
+import { findOwnedObjects } from "../../owned-objects/scan.ts";
+import { willChangeUids } from "./restoration.ts";
 import { restoreOwnerReferences } from "./restore.ts";
-import { findOwnedObjects } from "./scan.ts";
-import { willChangeUids } from "./uid-change.ts";
 
 const NAME = "owner-references";
 

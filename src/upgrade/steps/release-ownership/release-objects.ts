@@ -4,7 +4,7 @@ import type { ClusterObjects, Fields } from "../../../kube/objects.ts";
 import { objectPath } from "../../../release/object-kinds.ts";
 import { API_ENDPOINT_CONFIG_MAP } from "../../../release/workloads/names.ts";
 import type { TargetRelease } from "../../engine/target-release.ts";
-import { fieldsAt, textAt } from "../chart/members.ts";
+import { fieldsAt, textAt } from "../../members.ts";
 
 export interface ReleaseObject {
   /** `ServiceAccount vendor-operator/vendor-operator` */

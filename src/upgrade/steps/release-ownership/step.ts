@@ -1,9 +1,8 @@
 /** Rule 4: a release from before v3.23 is in another namespace than the operator; Helm takes its objects over if they name the new one. */
-import { identity } from "../../../identity.ts";
 import type { ChartRelease } from "../../engine/facts.ts";
 import { restoreBackedUp } from "../../engine/restore-objects.ts";
 import type { PlannedChange, PlanningSite, Step } from "../../engine/step.ts";
-import { releaseRecords, valuesOf } from "../chart/releases.ts";
+import { movingRelease, releaseRecords, valuesOf } from "../../helm-releases.ts";
 import { missingMarks, type ReleaseObject, releaseObjects } from "./release-objects.ts";
 
 export const releaseOwnershipStep: Step = {
@@ -45,11 +44,6 @@ export const releaseOwnershipStep: Step = {
       changes.flatMap(({ path }) => path ?? []),
     ),
 };
-
-/** A release that is not where the chart has to be installed. */
-export function movingRelease({ facts: { method } }: Pick<PlanningSite, "facts">): ChartRelease | undefined {
-  return method.kind === "chart" && method.release.namespace !== identity.operator ? method.release : undefined;
-}
 
 async function objectsOf({ objects, release: target }: PlanningSite, release: ChartRelease) {
   const [newest] = await releaseRecords(objects, release);

@@ -4,10 +4,9 @@ import { identity } from "../../../identity.ts";
 import type { Fields } from "../../../kube/objects.ts";
 import { restoreBackedUp } from "../../engine/restore-objects.ts";
 import type { PlanningSite, Step } from "../../engine/step.ts";
-import { fieldsAt, textAt } from "../chart/members.ts";
-import { releaseRecords, releaseSecrets } from "../chart/releases.ts";
-import { operatorReports, untilNone } from "../operator/operator-rollout.ts";
-import { movingRelease } from "../release-ownership/step.ts";
+import { movingRelease, releaseRecords, releaseSecrets } from "../../helm-releases.ts";
+import { fieldsAt, textAt } from "../../members.ts";
+import { operatorReports, untilNone } from "../../operator-install/operator-rollout.ts";
 
 export const releaseSecretsStep: Step = {
   name: "release-secrets",

@@ -7,12 +7,12 @@ import { identity } from "../../../identity.ts";
 import { agentsPath, daemonSetPath } from "../../engine/agents.ts";
 import { FORMER_AGENT_IS_BEHIND } from "../../engine/lock-text.ts";
 import type { Step, StepSite } from "../../engine/step.ts";
-import { pendingNodes, waitForNodes } from "../rollout/wait.ts";
-import { lockGuard } from "../storage/guard-lock.ts";
-import { gainedAddresses, lateAddresses, refuseLateAddresses } from "../storage/late-addresses.ts";
-import { formerLock } from "../storage/lock.ts";
-import { readFormer } from "../storage/read-former.ts";
-import { IPAM_PREFIXES, readRecords } from "../storage/stored-records.ts";
+import { lockGuard } from "../../former-storage/guard-lock.ts";
+import { gainedAddresses, lateAddresses, refuseLateAddresses } from "../../former-storage/late-addresses.ts";
+import { formerLock } from "../../former-storage/lock.ts";
+import { readFormer } from "../../former-storage/read-former.ts";
+import { IPAM_PREFIXES, readRecords } from "../../former-storage/stored-records.ts";
+import { pendingNodes, waitForNodes } from "../../nodes/wait-for-nodes.ts";
 
 export const REMAINING_NODES = "remaining-nodes";
 

@@ -1,9 +1,10 @@
 /** Rule 3, after the move: the references that were removed are added again, with the new UIDs of their owners. */
 
 import type { Step, StepSite } from "../../engine/step.ts";
-import { describeOwned, type FoundObject, isOfProduct, type OwnedObject } from "../owner-references/owned-object.ts";
-import { removeOwnerReferences } from "../owner-references/remove.ts";
-import { formerUidOf } from "../owner-references/restoration.ts";
+import { describeOwned, type FoundObject, isOfProduct, type OwnedObject } from "../../owned-objects/owned-object.ts";
+import { removeOwnerReferences } from "../../owned-objects/remove.ts";
+import { findOwnedObjects } from "../../owned-objects/scan.ts";
+import { formerUidOf, willChangeUids } from "../owner-references/restoration.ts";
 import {
   planRestorations,
   productKinds,
@@ -11,8 +12,6 @@ import {
   readOwner,
   restoreOwnerReferences,
 } from "../owner-references/restore.ts";
-import { findOwnedObjects } from "../owner-references/scan.ts";
-import { willChangeUids } from "../owner-references/uid-change.ts";
 
 const NAME = "restore-owner-references";
 

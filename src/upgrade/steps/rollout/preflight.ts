@@ -1,7 +1,6 @@
 /** What would stop a rolling update of the node agents, found before anything is changed. Pure. */
 import type { Fields } from "../../../kube/objects.ts";
 import type { Obstacle } from "../../engine/facts.ts";
-import { fieldsIn, itemsIn, textIn } from "../../workload.ts";
 import {
   type NodeState,
   nameOf,
@@ -10,7 +9,8 @@ import {
   nodeTrouble,
   type RolloutView,
   schedulingProblem,
-} from "./pods.ts";
+} from "../../nodes/pods.ts";
+import { fieldsIn, itemsIn, textIn } from "../../workload.ts";
 
 const AGAIN = "then make the plan again";
 

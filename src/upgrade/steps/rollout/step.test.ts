@@ -4,8 +4,8 @@ import { rejectionOf } from "../../../../test/support/thrown-by.ts";
 import { upgradeSite } from "../../../../test/support/upgrade-site.ts";
 import { openMemory } from "../../../datastore/memory/memory.ts";
 import { identity } from "../../../identity.ts";
+import { FORMER_INFORMATION } from "../../former-storage/lock.ts";
 import { remainingNodesStep } from "../remaining-nodes/step.ts";
-import { FORMER_INFORMATION } from "../storage/lock.ts";
 import { rolloutStep } from "./step.ts";
 
 const OWNED = { ownerReferences: [{ uid: "agents" }] };

@@ -5,16 +5,16 @@ import type { Fields } from "../../../kube/objects.ts";
 import { quoted } from "../../../quote.ts";
 import { agentImage, agentsPath, daemonSetPath } from "../../engine/agents.ts";
 import type { PlanningSite, Step, StepPlan, StepSite } from "../../engine/step.ts";
+import { guardedWait } from "../../former-storage/guard-lock.ts";
+import { readFormerNodes } from "../../nodes/nodes-at-lock.ts";
+import { type Pace, rolloutPace, rolloutSeconds, SECONDS_PER_NODE } from "../../nodes/pace.ts";
+import type { NodeState } from "../../nodes/pods.ts";
+import { readRollout } from "../../nodes/read-view.ts";
+import { pendingNodes, type WaitedFor, waitForNodes } from "../../nodes/wait-for-nodes.ts";
 import { fieldsIn, textIn } from "../../workload.ts";
 import { REMAINING_NODES } from "../remaining-nodes/step.ts";
-import { guardedWait } from "../storage/guard-lock.ts";
-import { readFormerNodes } from "./former-nodes.ts";
-import { type Pace, rolloutPace, rolloutSeconds, SECONDS_PER_NODE } from "./pace.ts";
 import { podSecurityFindings, readPodPermissions } from "./pod-security-policies.ts";
-import type { NodeState } from "./pods.ts";
 import { rolloutNotes, rolloutObstacles } from "./preflight.ts";
-import { readRollout } from "./read-view.ts";
-import { pendingNodes, type WaitedFor, waitForNodes } from "./wait.ts";
 
 const NAME = "rollout";
 

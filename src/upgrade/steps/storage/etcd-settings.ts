@@ -11,9 +11,9 @@ import { quoted } from "../../../quote.ts";
 import type { Obstacle } from "../../engine/facts.ts";
 import type { PlanningSite, StepPlan } from "../../engine/step.ts";
 import { FORMER_AGENT_CONFIGURATION, FORMER_UID } from "../../former-names.ts";
-import { agentSettings, isOfNodes } from "./agent-settings.ts";
-import { isCopy } from "./compare.ts";
-import type { CopiedRecord } from "./conversion.ts";
+import { agentSettings, isOfNodes } from "../../former-storage/agent-settings.ts";
+import { isCopy } from "../../former-storage/compare.ts";
+import type { CopiedRecord } from "../../former-storage/conversion.ts";
 
 type Site = Pick<PlanningSite, "openDatastore">;
 

@@ -3,8 +3,8 @@ import { openMemory } from "../../../datastore/memory/memory.ts";
 import { clusterInformation } from "../../../model/cluster-information.ts";
 import { CLUSTER_INFORMATION } from "../../../model/kinds.ts";
 import { UPGRADE_LOCK_ANNOTATION } from "../../../model/upgrade-lock-annotation.ts";
+import { lockedSince } from "../../former-storage/lock.ts";
 import { lateAddsMilliseconds } from "./late-adds.ts";
-import { lockedSince } from "./lock.ts";
 
 const at = (time: string) => new Date(`2026-01-02T${time}Z`);
 

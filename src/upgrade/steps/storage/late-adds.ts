@@ -1,7 +1,7 @@
 /** An ADD that had begun before a lock may still write for some time: the orchestrator's API has no commits over several objects. */
 import type { UpgradeOptions } from "../../engine/options.ts";
 import type { StepSite } from "../../engine/step.ts";
-import { lockedSince } from "./lock.ts";
+import { lockedSince } from "../../former-storage/lock.ts";
 
 /** The kubelet ends an ADD after two minutes. */
 const LONGEST_ADD_SECONDS = 130;

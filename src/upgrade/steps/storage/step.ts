@@ -13,18 +13,13 @@ import { identity } from "../../../identity.ts";
 import { parseKey } from "../../../model/keys.ts";
 import { CLUSTER_INFORMATION } from "../../../model/kinds.ts";
 import type { Obstacle } from "../../engine/facts.ts";
-import { shortened } from "../../engine/listed.ts";
 import type { PlannedChange, PlanningSite, Step, StepPlan, StepSite } from "../../engine/step.ts";
+import { shortened } from "../../engine/wording.ts";
 import { FORMER_API } from "../../former-names.ts";
-import { requireOperatorCanEnd } from "../operator/former-operator.ts";
-import { removeOwnerReferences } from "../owner-references/remove.ts";
-import { saveFormerNodes } from "../rollout/former-nodes.ts";
-import { compareRecords, describeDifference, isCopy, isIpam } from "./compare.ts";
-import type { Conversion } from "./conversion.ts";
-import { copyRecords } from "./copy-records.ts";
-import { copySettings, planSettings, remainingSettings, removeSettings } from "./etcd-settings.ts";
-import { lockGuard } from "./guard-lock.ts";
-import { untilAddsHaveEnded } from "./late-adds.ts";
+import { compareRecords, describeDifference, isCopy, isIpam } from "../../former-storage/compare.ts";
+import type { Conversion } from "../../former-storage/conversion.ts";
+import { copyRecords } from "../../former-storage/copy-records.ts";
+import { lockGuard } from "../../former-storage/guard-lock.ts";
 import {
   copiesMark,
   FORMER_INFORMATION,
@@ -39,10 +34,15 @@ import {
   setFormerLock,
   withCopiesMark,
   withLockTime,
-} from "./lock.ts";
-import { readFormer, unknownKinds } from "./read-former.ts";
+} from "../../former-storage/lock.ts";
+import { readFormer, unknownKinds } from "../../former-storage/read-former.ts";
+import { ALL_PREFIXES, IPAM_PREFIXES, readRecords } from "../../former-storage/stored-records.ts";
+import { saveFormerNodes } from "../../nodes/nodes-at-lock.ts";
+import { requireOperatorCanEnd } from "../../operator-install/former-operator.ts";
+import { removeOwnerReferences } from "../../owned-objects/remove.ts";
+import { copySettings, planSettings, remainingSettings, removeSettings } from "./etcd-settings.ts";
+import { untilAddsHaveEnded } from "./late-adds.ts";
 import { API_SERVICE, isServedByDefinitions, serveAggregated, serveDefinitions } from "./served-api.ts";
-import { ALL_PREFIXES, IPAM_PREFIXES, readRecords } from "./stored-records.ts";
 import { copiesState, INCOMPLETE, recordCopies, useOfCopies } from "./used-copies.ts";
 
 const NAME = "storage";

@@ -9,11 +9,11 @@ import { readBlock } from "../../../model/ipam-block.ts";
 import { IPAM_CONFIGURATION_KEY, parseKey } from "../../../model/keys.ts";
 import { digestOf } from "../../engine/object-content.ts";
 import type { StepSite } from "../../engine/step.ts";
-import { isIpam } from "./compare.ts";
-import type { CopiedRecord } from "./conversion.ts";
-import { ofRunningPods, type PodAddress } from "./late-addresses.ts";
-import { copiesMark, hasUnlockBegun, presentLock, replaceCopiesMark } from "./lock.ts";
-import { IPAM_PREFIXES, readRecords } from "./stored-records.ts";
+import { isIpam } from "../../former-storage/compare.ts";
+import type { CopiedRecord } from "../../former-storage/conversion.ts";
+import { ofRunningPods, type PodAddress } from "../../former-storage/late-addresses.ts";
+import { copiesMark, hasUnlockBegun, presentLock, replaceCopiesMark } from "../../former-storage/lock.ts";
+import { IPAM_PREFIXES, readRecords } from "../../former-storage/stored-records.ts";
 
 /** In place of the digest: the first copy has begun, or a rollback deletes them. Nobody uses them then. */
 export const INCOMPLETE = "incomplete";

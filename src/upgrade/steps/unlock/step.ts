@@ -9,13 +9,16 @@ import { PluginError } from "../../../errors.ts";
 import { IPAM_CONFIGURATION_KEY } from "../../../model/keys.ts";
 import type { Step, StepSite } from "../../engine/step.ts";
 import { FORMER_API } from "../../former-names.ts";
-import { rolloutPace, rolloutSeconds } from "../rollout/pace.ts";
-import { compareRecords, describeDifference } from "../storage/compare.ts";
-import type { CopiedRecord } from "../storage/conversion.ts";
-import { copyRecords } from "../storage/copy-records.ts";
-import { lockGuard } from "../storage/guard-lock.ts";
-import { gainedAddresses, lateAddresses, recordShared, refuseLateAddresses } from "../storage/late-addresses.ts";
-import { lockSecondsOf, untilAddsHaveEnded } from "../storage/late-adds.ts";
+import { compareRecords, describeDifference } from "../../former-storage/compare.ts";
+import type { CopiedRecord } from "../../former-storage/conversion.ts";
+import { copyRecords } from "../../former-storage/copy-records.ts";
+import { lockGuard } from "../../former-storage/guard-lock.ts";
+import {
+  gainedAddresses,
+  lateAddresses,
+  recordShared,
+  refuseLateAddresses,
+} from "../../former-storage/late-addresses.ts";
 import {
   formerLock,
   hasUnlockBegun,
@@ -24,10 +27,12 @@ import {
   presentLock,
   UNLOCK_BEGUN,
   unlockPresent,
-} from "../storage/lock.ts";
-import { readFormer } from "../storage/read-former.ts";
+} from "../../former-storage/lock.ts";
+import { readFormer } from "../../former-storage/read-former.ts";
+import { ALL_PREFIXES, RESOURCE_PREFIXES, readRecords } from "../../former-storage/stored-records.ts";
+import { rolloutPace, rolloutSeconds } from "../../nodes/pace.ts";
+import { lockSecondsOf, untilAddsHaveEnded } from "../storage/late-adds.ts";
 import { isServedByDefinitions } from "../storage/served-api.ts";
-import { ALL_PREFIXES, RESOURCE_PREFIXES, readRecords } from "../storage/stored-records.ts";
 import {
   beginCorrection,
   type CopiesState,

@@ -12,10 +12,10 @@ import { readPolicy } from "../../../policy/read-resources.ts";
 import { quoted } from "../../../quote.ts";
 import { asNew, changeRecord, storedResource } from "../../engine/change-record.ts";
 import type { Obstacle } from "../../engine/facts.ts";
-import { listed } from "../../engine/listed.ts";
 import type { Step, StepSite } from "../../engine/step.ts";
+import { listed } from "../../engine/wording.ts";
 import { UPGRADE_MARK } from "../../former-names.ts";
-import { openResources } from "../../stored-resources.ts";
+import { openResources } from "../../former-storage/open-resources.ts";
 import { isMarked, type SelectedHost, selectedHosts, upgradePoliciesIn } from "./only-selected.ts";
 
 const NAME = "upgrade-policy";
