@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 CNI_BIN_DIR ?= /opt/cni/bin
 WITH_IDENTITY = IDENTITY="$(IDENTITY)" $(BUN) --preload ./scripts/use-identity.ts
 
-.PHONY: build dist install uninstall deb image release unit test bare lint fmt generate bench soak vm simulate demo clean
+.PHONY: build dist install uninstall deb image release unit test bare lint fmt generate bench soak vm simulate demo cluster cluster-down clean
 
 build: node_modules/.installed ## the executable and its names, in $(OUT)/bin
 	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)"
@@ -67,10 +67,17 @@ simulate: node_modules/.installed ## a whole cluster in one process: a hundred s
 demo: build ## the product at work on a private host, as root; DATASTORE=etcd on a real etcd; CLUSTER=1 on two nodes of a real Kubernetes
 	@$(BUN) scripts/demo.ts $(if $(filter-out 0,$(CLUSTER)),--cluster) --datastore "$(DATASTORE)"
 
+cluster: build ## a real Kubernetes with the network on private hosts, kept, as root: prints how to use kubectl and vendorctl on it; again: puts this build onto its nodes; DATASTORE=kubernetes or etcd, NODES=1 to 5
+	@$(BUN) scripts/cluster.ts up --datastore "$(DATASTORE)" --nodes "$(NODES)"
+
+cluster-down: node_modules/.installed ## removes what `make cluster` keeps
+	@$(BUN) scripts/cluster.ts down
+
 bench: node_modules/.installed ## side by side with the peers, or with RELEASE=commit of this repository; prints ratios
 	@RELEASE="$(RELEASE)" $(BUN) scripts/bench.ts $(BENCH)
 
 clean:
+	@if [ -e dist/cluster ]; then $(MAKE) --no-print-directory cluster-down; fi
 	rm -rf dist node_modules
 
 # The pinned Bun comes with the packages, so npm (or any bun) is all that must be there.

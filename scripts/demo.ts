@@ -7,9 +7,10 @@
  */
 import { parseArgs } from "node:util";
 import { identity } from "../src/identity.ts";
+import { INSTALLED_STORES } from "../test/support/operator-install.ts";
 import type { StoreKind } from "../test/support/test-store.ts";
-import type { ClusterStore } from "./demo/cluster/environment.ts";
-import { missingForCluster } from "./demo/cluster/requirements.ts";
+import { missingForCluster } from "./cluster/requirements.ts";
+import { storeNamed } from "./cluster/wanted.ts";
 import { superviseClusterDemo } from "./demo/cluster/supervise.ts";
 import { openEnvironment } from "./demo/environment.ts";
 import { type Output, openOutput } from "./demo/output.ts";
@@ -17,7 +18,6 @@ import { missingRequirements } from "./demo/requirements.ts";
 import { runSteps } from "./demo/steps.ts";
 
 const STORES: readonly StoreKind[] = ["embedded", "etcd"];
-const CLUSTER_STORES: readonly ClusterStore[] = ["kubernetes", "etcd"];
 const EXIT_USAGE = 2;
 const EXIT_INTERRUPTED = 130;
 
@@ -27,9 +27,9 @@ const { values } = parseArgs({
 process.exit(await (values.cluster ? demoOfCluster(values.datastore) : demo(values.datastore)));
 
 async function demoOfCluster(wanted: string): Promise<number> {
-  const store = storeNamed(wanted, CLUSTER_STORES);
+  const store = storeNamed(wanted, INSTALLED_STORES);
   if (store === undefined) return EXIT_USAGE;
-  return isMissing(await missingForCluster()) ? 1 : superviseClusterDemo(store);
+  return isMissing(await missingForCluster("make demo CLUSTER=1")) ? 1 : superviseClusterDemo(store);
 }
 
 async function demo(wanted: string): Promise<number> {
@@ -38,13 +38,6 @@ async function demo(wanted: string): Promise<number> {
   if (isMissing(await missingRequirements(store))) return 1;
   const stop = stopOnSignals();
   return runOn(store, openOutput(stop), stop);
-}
-
-/** The first if none is wanted; undefined, and a message, if it is unknown. */
-function storeNamed<Store extends string>(wanted: string, known: readonly Store[]): Store | undefined {
-  const store = wanted === "" ? known[0] : known.find((kind) => kind === wanted);
-  if (store === undefined) console.error(`Unknown DATASTORE "${wanted}"; use ${known.join(" or ")}`);
-  return store;
 }
 
 function isMissing(missing: readonly string[]): boolean {

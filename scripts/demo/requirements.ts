@@ -23,8 +23,8 @@ export function missingRequirements(store: StoreKind): Promise<readonly string[]
 }
 
 /** What every private host needs, and these programs. */
-export async function missingOnHost(programs: readonly Program[]): Promise<readonly string[]> {
-  if (process.getuid?.() !== 0) return ["only root may create network namespaces: sudo make demo"];
+export async function missingOnHost(programs: readonly Program[], command = "make demo"): Promise<readonly string[]> {
+  if (process.getuid?.() !== 0) return [`only root may create network namespaces: sudo ${command}`];
   if (HIDDEN.some((folder) => REPOSITORY.startsWith(folder))) {
     return [`its private host has its own ${HIDDEN.join(", ")}: clone the repository to another directory`];
   }

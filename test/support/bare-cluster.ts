@@ -9,7 +9,7 @@
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Host } from "./host.ts";
-import type { ApiServer } from "./kube-apiserver.ts";
+import type { ApiServer, ApiServerPlan } from "./kube-apiserver.ts";
 import { kubeClusterProblem, openKubeCluster } from "./kube-cluster.ts";
 import type { KubeNode, KubeNodePlan } from "./kube-node.ts";
 import { startKubeProxy } from "./kube-proxy.ts";
@@ -53,10 +53,12 @@ export async function openBareCluster(): Promise<BareCluster> {
   return { ...controlPlane, nodes, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-export async function openBareControlPlane(): Promise<BareControlPlane> {
+export async function openBareControlPlane(
+  more: Pick<ApiServerPlan, "apiServerFlags"> = {},
+): Promise<BareControlPlane> {
   const image = await productImage();
   const controllerManagerFlags = ["--allocate-node-cidrs=true", `--cluster-cidr=${POD_RANGES.join(",")}`];
-  const cluster = await openKubeCluster({ controllerManagerFlags });
+  const cluster = await openKubeCluster({ controllerManagerFlags, ...more });
   const { server, host } = cluster;
   return {
     server,

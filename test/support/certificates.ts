@@ -6,9 +6,12 @@ export interface Certificate {
   readonly key: string;
 }
 
+/** A kept cluster (`make cluster`) runs for days. */
+const DAYS = 90;
+
 export function makeRoot(directory: string, name: string): Certificate {
   const { cert, key } = pathsOf(directory, name);
-  openssl(["req", "-x509", ...NEW_KEY, "-keyout", key, "-out", cert, "-days", "2", "-subj", `/O=${name}`]);
+  openssl(["req", "-x509", ...NEW_KEY, "-keyout", key, "-out", cert, "-days", String(DAYS), "-subj", `/O=${name}`]);
   return { cert, key };
 }
 
@@ -17,7 +20,7 @@ interface Holder {
   readonly subject?: string;
   /** Additional names: `IP:10.0.0.1`, `DNS:node`, `URI:spiffe://cluster.local/ns/shop/sa/frontend`. */
   readonly names?: readonly string[];
-  /** How long it is valid; one with a negative number has expired. Default: 2. */
+  /** How long it is valid; one with a negative number has expired. */
   readonly days?: number;
 }
 
@@ -51,7 +54,7 @@ export function makeSigned(directory: string, name: string, root: Certificate, h
     "-out",
     cert,
     "-days",
-    String(holder.days ?? 2),
+    String(holder.days ?? DAYS),
     "-copy_extensions",
     "copyall",
   ]);

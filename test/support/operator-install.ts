@@ -2,12 +2,14 @@
 import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import { POD_RANGES } from "./bare-cluster.ts";
 import type { ApiServer } from "./kube-apiserver.ts";
+import type { Kubectl } from "./kubectl.ts";
 import { manifestText } from "./manifest-text.ts";
 
-export type InstalledStore = "kubernetes" | "etcd";
+export const INSTALLED_STORES = ["kubernetes", "etcd"] as const;
+export type InstalledStore = (typeof INSTALLED_STORES)[number];
 
 /** Starts the operator, which then waits for an Installation. */
-export async function installOperator({ kubectl }: ApiServer): Promise<void> {
+export async function installOperator({ kubectl }: Pick<Kubectl, "kubectl">): Promise<void> {
   for (const file of ["operator-crds.yaml", "operator.yaml"]) {
     await kubectl(["apply", "--server-side", "--filename=-"], manifestText(file));
   }

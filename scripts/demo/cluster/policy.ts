@@ -2,8 +2,8 @@
 import { formatYaml } from "../../../src/yaml.ts";
 import { policyManifest, untilConnects } from "../../../test/support/across-nodes.ts";
 import { addressesOf, POD_PORT } from "../../../test/support/kube-pods.ts";
+import type { ClusterEnvironment } from "../../cluster/environment.ts";
 import type { StepResult } from "../output.ts";
-import type { ClusterEnvironment } from "./environment.ts";
 
 const SERVER = "web";
 const CLIENT = "shop";

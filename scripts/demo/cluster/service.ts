@@ -2,14 +2,15 @@
 import { serviceManifest, untilConnects } from "../../../test/support/across-nodes.ts";
 import { fetchFromHost } from "../../../test/support/connectivity.ts";
 import { NAMESPACE } from "../../../test/support/pods-in-namespace.ts";
+import type { ClusterEnvironment } from "../../cluster/environment.ts";
 import type { StepResult } from "../output.ts";
-import type { ClusterEnvironment, TwoNodes } from "./environment.ts";
 
 const SERVER = "web";
 const CLIENT = "shop";
 const NODE_PORT = 30080;
 
-export async function reachService({ cluster, pods }: ClusterEnvironment, [node]: TwoNodes): Promise<StepResult> {
+export async function reachService({ cluster, nodes: [node], pods }: ClusterEnvironment): Promise<StepResult> {
+  if (node === undefined) throw new Error("The cluster has no node");
   await cluster.server.apply(serviceManifest({ name: SERVER, app: SERVER, nodePort: NODE_PORT }));
   const { spec } = await cluster.server.get<Service>("service", SERVER, `--namespace=${NAMESPACE}`);
   await untilConnects(pods, { from: CLIENT, to: spec.clusterIPs }, "open");

@@ -7,12 +7,12 @@
  * way the worker ends, the kernel ends its hosts, and whoever is left removes files and cgroups.
  */
 import { join } from "node:path";
-import type { ClusterStore } from "./environment.ts";
-import { removeLeftovers } from "./leftovers.ts";
+import type { InstalledStore } from "../../../test/support/operator-install.ts";
+import { removeLeftovers } from "../../cluster/leftovers.ts";
 
 const EXIT_INTERRUPTED = 130;
 
-export async function superviseClusterDemo(store: ClusterStore): Promise<number> {
+export async function superviseClusterDemo(store: InstalledStore): Promise<number> {
   const worker = Bun.spawn([process.execPath, join(import.meta.dir, "worker.process.ts"), store], {
     stdin: "pipe",
     stdout: "inherit",

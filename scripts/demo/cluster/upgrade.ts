@@ -2,8 +2,8 @@
 import { identity } from "../../../src/identity.ts";
 import { pingFrom } from "../../../test/support/across-nodes.ts";
 import { addressesOf } from "../../../test/support/kube-pods.ts";
+import type { ClusterEnvironment } from "../../cluster/environment.ts";
 import type { StepResult } from "../output.ts";
-import type { ClusterEnvironment } from "./environment.ts";
 
 /** Longer than both agents need. */
 const PINGS = 1500;

@@ -1,11 +1,11 @@
 /** The demo of a cluster; it ends when its stdin closes (supervise.ts). Its argument is the datastore. */
 import { join } from "node:path";
 import { identity } from "../../../src/identity.ts";
+import { type ClusterEnvironment, openCluster } from "../../cluster/environment.ts";
 import { openOutput } from "../output.ts";
-import { type ClusterEnvironment, type ClusterStore, openCluster } from "./environment.ts";
 import { runClusterSteps } from "./steps.ts";
 
-const store: ClusterStore = process.argv[2] === "etcd" ? "etcd" : "kubernetes";
+const store = process.argv[2] === "etcd" ? "etcd" : "kubernetes";
 void Bun.stdin.text().finally(endAtOnce);
 process.exit(await show());
 
@@ -15,12 +15,12 @@ async function show(): Promise<number> {
   output.title(`${identity.title} demo on a cluster of two nodes, with the datastore "${store}"`);
   let demo: ClusterEnvironment | undefined;
   try {
-    demo = await output.step("Control plane", () => openCluster(store));
+    demo = await openCluster(output, { store, nodes: 2 });
     await runClusterSteps(demo, output);
   } catch (failure) {
     console.error(failure);
   } finally {
-    await demo?.close();
+    await demo?.[Symbol.asyncDispose]();
   }
   if (output.failed()) return 1;
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
