@@ -198,6 +198,11 @@ const PROOFS: readonly Proof[] = [
       "make demo CLUSTER=1, installed by the operator, on each datastore within two minutes; interrupted or killed it leaves no process, cgroup or file",
   },
   {
+    place: "test/demo/kept-cluster.test.ts",
+    proves:
+      "make cluster on each datastore, used from other shells, updated, killed in parts; make cluster-down leaves nothing",
+  },
+  {
     place: "test/kube/control-plane-killed.test.ts",
     proves:
       "50 pods start and end while API server and etcd are killed and restarted: no address is used twice, none is lost",

@@ -56,6 +56,14 @@ function printedLines(stdout: string): string {
   return lines;
 }
 
+/** What CONTRIBUTING.md types in the cluster. */
+function linesOfPage(): string {
+  const page = readFileSync(join(import.meta.dir, "../../CONTRIBUTING.md"), "utf8");
+  const [, script = ""] = /^make cluster .*\nexport PATH.*\n([\s\S]*?)^make cluster /m.exec(page) ?? [];
+  expect(script).toContain("node-1");
+  return script;
+}
+
 interface State {
   readonly keeper: { readonly pid: number };
 }
@@ -111,6 +119,8 @@ ${elsewhere}; kubectl wait pod --all --for=condition=Ready --timeout=60s
 address=$(kubectl get pod web --output=jsonpath={.status.podIP})
 for try in 1 2 3 4 5 6 7 8 9 10; do kubectl exec other -- sh -c "printf 'GET /hostname HTTP/1.0\\r\\n\\r\\n' | nc -w 2 $address 80" && break; sleep 1; done`;
       expect((await type(talk)).stdout).toEndWith("\r\n\r\nweb");
+
+      expect(await type(`set -e\n${path}\n${linesOfPage()}`)).toMatchObject({ code: 0, stderr: "" });
 
       sweepCgroups();
       sweepDaemons("kube");
