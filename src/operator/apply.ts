@@ -11,10 +11,9 @@ import { takeOverPatch } from "../kube/field-owners.ts";
 import { isForbidden, requireOk } from "../kube/require-ok.ts";
 import { parseJson } from "../parse-json.ts";
 import type { KubeObject } from "../release/kube-object.ts";
-import { isApplied, isBeingDeleted, isIgnored, type LiveObject } from "../release/live-object.ts";
+import { isApplied, isBeingDeleted, isIgnored, type LiveObject, memberAt, textsAt } from "../release/live-object.ts";
 import { describeObject, objectPath } from "../release/object-kinds.ts";
 import { FIELD_MANAGER } from "../release/operator-names.ts";
-import { withLiveSelector } from "./live-selector.ts";
 
 /** Others write the same object at the same time. */
 const ATTEMPTS = 5;
@@ -25,7 +24,7 @@ const WORKLOADS: ReadonlySet<string> = new Set(["DaemonSet", "Deployment"]);
 
 export type Applied = "unchanged" | "ignored" | "applied" | "recreated";
 
-export interface ApplyMeans {
+export interface ApplierOptions {
   readonly client: Pick<KubeClient, "request">;
   /** Throws if this process may not write any more. */
   readonly requireLeading: () => void;
@@ -46,7 +45,7 @@ export class Applier {
   /** Paths of objects that a person was asked to delete. */
   private readonly unpruned = new Set<string>();
 
-  constructor(private readonly means: ApplyMeans) {}
+  constructor(private readonly options: ApplierOptions) {}
 
   /** `live`: the object as the replica has it; "not followed" if it has none of this kind. */
   async apply(object: KubeObject, live: LiveObject | undefined | "not followed"): Promise<Applied> {
@@ -60,7 +59,7 @@ export class Applier {
     const applied = await this.send(path, JSON.stringify(withLiveSelector(object, found)), found);
     this.remember(path, rendered, applied.object);
     const hasChanged = found === undefined || digestOf(found) !== digestOf(applied.object);
-    if (hasChanged) this.means.log(`Applied ${describeObject(object)}`, "INFO");
+    if (hasChanged) this.options.log(`Applied ${describeObject(object)}`, "INFO");
     return applied.isNew ? "recreated" : hasChanged ? "applied" : "unchanged";
   }
 
@@ -72,7 +71,7 @@ export class Applier {
 
   /** Deletes it unless it has been replaced meanwhile; its dependents are deleted by the garbage collector. */
   async remove(object: LiveObject, why: string): Promise<void> {
-    const { client, requireLeading, log } = this.means;
+    const { client, requireLeading, log } = this.options;
     requireLeading();
     const path = objectPath(object);
     const request: KubeRequest = {
@@ -109,7 +108,7 @@ export class Applier {
       const path = objectPath(object);
       if (this.unpruned.has(path)) return;
       this.unpruned.add(path);
-      this.means.log(
+      this.options.log(
         `${describeObject(object)} stays, which this release does not need: ${failure.message}; delete it with ` +
           `"${deleteCommand(object)}"`,
         "WARNING",
@@ -126,16 +125,16 @@ export class Applier {
     for (let attempt = 1; live !== undefined && WORKLOADS.has(live.kind) && !isApplied(live); attempt++) {
       const patch = takeOverPatch(live, { manager: FIELD_MANAGER, isTaken: () => true, metadata: "left" });
       if (patch.length === 0) return;
-      this.means.requireLeading();
+      this.options.requireLeading();
       const contentType = "application/json-patch+json";
       const request: KubeRequest = { method: "PATCH", path, contentType, body: JSON.stringify(patch) };
-      const response = await effectOf(`take over ${path}`, () => this.means.client.request(request));
+      const response = await effectOf(`take over ${path}`, () => this.options.client.request(request));
       if (response.status === 404) return;
       // Somebody has changed it meanwhile.
       const isOutdated = response.status === 422 && attempt < ATTEMPTS;
       if (!isOutdated) {
         requireOk(response, request);
-        this.means.log(`Took over ${describeObject(live)} of an earlier release`, "INFO");
+        this.options.log(`Took over ${describeObject(live)} of an earlier release`, "INFO");
         return;
       }
       live = await this.read(path);
@@ -145,18 +144,18 @@ export class Applier {
   private isUnchanged(path: string, rendered: string, live: LiveObject | undefined | "not followed"): boolean {
     const last = this.remembered.get(path);
     if (last === undefined || last.rendered !== rendered || live === undefined) return false;
-    if (live === "not followed") return this.means.elapsed() - last.at < UNFOLLOWED_MILLISECONDS;
+    if (live === "not followed") return this.options.elapsed() - last.at < UNFOLLOWED_MILLISECONDS;
     // The watch may be behind our own write.
     return !isNewer(live, last.object) || digestOf(live) === last.live;
   }
 
   private remember(path: string, rendered: string, object: LiveObject): void {
-    this.remembered.set(path, { rendered, live: digestOf(object), object, at: this.means.elapsed() });
+    this.remembered.set(path, { rendered, live: digestOf(object), object, at: this.options.elapsed() });
   }
 
   private async read(path: string): Promise<LiveObject | undefined> {
     const request: KubeRequest = { method: "GET", path };
-    const response = await this.means.client.request(request);
+    const response = await this.options.client.request(request);
     return response.status === 404 ? undefined : (parseJson(requireOk(response, request)) as LiveObject);
   }
 
@@ -171,8 +170,8 @@ export class Applier {
     };
     let isNew = false;
     for (let attempt = 1; ; attempt++) {
-      this.means.requireLeading();
-      const response = await effectOf(`apply ${path}`, () => this.means.client.request(request));
+      this.options.requireLeading();
+      const response = await effectOf(`apply ${path}`, () => this.options.client.request(request));
       if (response.status === 409 && attempt < ATTEMPTS) continue;
       if (found !== undefined && !isNew && isImmutable(response)) {
         await this.remove(found, "a field that must change is immutable; it is created again");
@@ -201,4 +200,18 @@ function isImmutable({ status, text }: KubeResponse): boolean {
 function digestOf({ status: _, metadata, ...object }: LiveObject): string {
   const { resourceVersion: _version, managedFields: _fields, generation: _generation, ...edited } = metadata;
   return Bun.hash(JSON.stringify({ ...object, metadata: edited })).toString(36);
+}
+
+/**
+ * The selector of a workload cannot be changed. One that an earlier release created keeps its own: the new pods also get the
+ * labels that it selects, and so replace the former ones one after another. Pure.
+ */
+export function withLiveSelector(object: KubeObject, live: LiveObject | undefined): KubeObject {
+  const selector = memberAt(live, "spec", "selector");
+  const wanted = memberAt(object, "spec", "selector");
+  const template = memberAt(object, "spec", "template");
+  if (selector === undefined || template === undefined || Bun.deepEquals(selector, wanted)) return object;
+  const labels = { ...textsAt(template, "metadata", "labels"), ...textsAt(selector, "matchLabels") };
+  const metadata = { ...Object(memberAt(template, "metadata")), labels };
+  return { ...object, spec: { ...Object(object["spec"]), selector, template: { ...Object(template), metadata } } };
 }

@@ -33,9 +33,9 @@ describe("deleteInstallations()", () => {
   test("ends when it is told to, and says that the Installation is still there", async () => {
     const { client, requests } = cluster(1000);
     const stop = new AbortController();
-    const means = { client, signal: stop.signal, wait: async () => stop.abort(), log: () => {} };
+    const options = { client, signal: stop.signal, wait: async () => stop.abort(), log: () => {} };
 
-    expect(await deleteInstallations(means)).toBe(false);
+    expect(await deleteInstallations(options)).toBe(false);
     expect(requests).toEqual(["DELETE default", "GET default"]);
   });
 });

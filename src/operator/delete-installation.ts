@@ -9,7 +9,7 @@ import { DEFAULT_NAME, OVERLAY_NAME } from "../model/installation/installation.t
 import { isObject } from "../model/shape.ts";
 import { parseJson } from "../parse-json.ts";
 
-export interface DeletionMeans {
+export interface DeletionOptions {
   readonly client: Pick<KubeClient, "request">;
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   /** Ends the wait. */
@@ -23,25 +23,25 @@ export const SKIP_CLEANUP_ANNOTATION = `${identity.operatorApiGroup}/skip-node-c
 const PAUSE_MILLISECONDS = 1000;
 
 /** Returns whether they are gone. The deletion goes on if the wait ends before. */
-export async function deleteInstallations(means: DeletionMeans): Promise<boolean> {
-  await requestDeletion(means, DEFAULT_NAME);
+export async function deleteInstallations(options: DeletionOptions): Promise<boolean> {
+  await requestDeletion(options, DEFAULT_NAME);
   let said = "";
-  while (!means.signal.aborted) {
-    const left = await installation(means, DEFAULT_NAME);
+  while (!options.signal.aborted) {
+    const left = await installation(options, DEFAULT_NAME);
     if (left === undefined) {
       // Only now: the removal uses it too.
-      await requestDeletion(means, OVERLAY_NAME);
+      await requestDeletion(options, OVERLAY_NAME);
       return true;
     }
     const message = progressOf(left);
-    if (message !== said) means.log(message);
+    if (message !== said) options.log(message);
     said = message;
-    await means.wait(PAUSE_MILLISECONDS, means.signal);
+    await options.wait(PAUSE_MILLISECONDS, options.signal);
   }
   return false;
 }
 
-async function requestDeletion({ client, log }: DeletionMeans, name: string): Promise<void> {
+async function requestDeletion({ client, log }: DeletionOptions, name: string): Promise<void> {
   const request: KubeRequest = { method: "DELETE", path: pathOf(name), attempt: "retry" };
   const response = await client.request(request);
   if (response.status === 404) return;
@@ -49,7 +49,7 @@ async function requestDeletion({ client, log }: DeletionMeans, name: string): Pr
   log(`Installation "${name}" is being deleted`);
 }
 
-async function installation({ client }: DeletionMeans, name: string): Promise<unknown> {
+async function installation({ client }: DeletionOptions, name: string): Promise<unknown> {
   const request: KubeRequest = { method: "GET", path: pathOf(name), attempt: "retry" };
   const response = await client.request(request);
   return response.status === 404 ? undefined : parseJson(requireOk(response, request));

@@ -28,7 +28,7 @@ export function eventsOf(before: readonly Condition[], after: readonly Condition
   });
 }
 
-export interface EventMeans {
+export interface EventOptions {
   readonly client: Pick<KubeClient, "request">;
   readonly now: () => Date;
   readonly newName: () => string;
@@ -37,7 +37,7 @@ export interface EventMeans {
 
 /** An event that cannot be written is only logged: it says nothing that the status does not. */
 export async function sendEvent(
-  { client, now, newName, warn }: EventMeans,
+  { client, now, newName, warn }: EventOptions,
   { apiVersion, kind, metadata: { name, uid, resourceVersion } }: LiveObject,
   { type, reason, message }: InstallationEvent,
 ): Promise<void> {

@@ -79,7 +79,7 @@ function rowOf(snapshot: Partial<FollowedSnapshot>, row: FollowedRow): Followed 
   return snapshot[row] ?? NOTHING;
 }
 
-export interface FollowMeans {
+export interface FollowOptions {
   readonly client: Pick<KubeClient, "request" | "watch">;
   readonly namespaces: Namespaces;
   /** Of kinds that an API server of that release does not serve there are no objects. */
@@ -98,7 +98,7 @@ export function followObjects({
   clock,
   random,
   warn,
-}: FollowMeans): Replica<FollowedValues> {
+}: FollowOptions): Replica<FollowedValues> {
   const all = Object.entries(rowsIn(namespaces)) as readonly (readonly [FollowedRow, Row])[];
   const rows = all.filter(([, { apiVersion }]) => apiVersion !== ADMISSION_API || servesPolicies(serverVersion));
   const mappings = rows.map(([name, row]) => mappingOf(name, row));

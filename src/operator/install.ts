@@ -7,11 +7,13 @@
  *
  * If everything is as it should be, nothing is written.
  */
+
 import { identity } from "../identity.ts";
 import { clusterObjects } from "../kube/objects.ts";
 import type { IPPool } from "../model/ip-pool.ts";
 import { formatProblems, type Problem } from "../model/problem.ts";
 import { CHOSEN_ANNOTATIONS } from "../model/recorded-annotations.ts";
+import { quoted } from "../quote.ts";
 import { CHOSEN_ADDRESSES } from "../release/admission/address-policies.ts";
 import { enter, missingEntries } from "../release/admission/annotation-users.ts";
 import { completeInstallation } from "../release/installation/complete.ts";
@@ -28,18 +30,17 @@ import { AVAILABLE, degraded, progressing } from "./conditions.ts";
 import { copiedSecrets, etcdSecret } from "./copied-secrets.ts";
 import { datastoreOf, datastoreProblem, declaredIn } from "./declared.ts";
 import { clusterFacts, etcdFilesIn } from "./facts.ts";
-import { type FollowedSnapshot, labelledObjects, objectNamed } from "./followed-objects.ts";
+import { type FollowedSnapshot, labelledObjects, type Namespaces, objectNamed, objectsOf } from "./followed-objects.ts";
 import { addFinalizer, prepareInstallation } from "./installation-writes.ts";
-import { manifestProblem } from "./manifest-install.ts";
 import { noLongerRendered, ownedBy } from "./owned-objects.ts";
-import type { Found, Pass, PassMeans } from "./pass.ts";
+import type { Found, Pass, PassOptions } from "./pass.ts";
 import { configurationChanges, poolChanges, poolsAfter } from "./record-changes.ts";
 import type { Records } from "./records.ts";
 
-export async function install(means: PassMeans, { snapshot, installation }: Pass): Promise<Found> {
-  const { namespaces } = means;
-  const latest = (object: LiveObject) => means.applier.latest(object);
-  const finalized = await addFinalizer(means, installation);
+export async function install(options: PassOptions, { snapshot, installation }: Pass): Promise<Found> {
+  const { namespaces } = options;
+  const latest = (object: LiveObject) => options.applier.latest(object);
+  const finalized = await addFinalizer(options, installation);
   const declared = declaredIn(snapshot, finalized);
   const refuse = (message: string): Found => ({
     installation: finalized,
@@ -54,24 +55,24 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
   if (otherDatastore !== undefined) return refuse(formatProblems([otherDatastore]));
   const datastore = datastoreOf(declared);
   const secret = etcdSecret(snapshot, namespaces, datastore);
-  const records = await means.records.read({ datastore, files: etcdFilesIn(secret) });
+  const records = await options.records.read({ datastore, files: etcdFilesIn(secret) });
   const existing = records.pools.map(({ resource }) => resource);
   const facts = clusterFacts(snapshot, namespaces, { pools: existing, secret });
   const completed = completeInstallation(declared, facts);
   if (!completed.ok) return refuse(formatProblems(completed.problems));
-  const prepared = await prepareInstallation(means, finalized, completed.defaults);
+  const prepared = await prepareInstallation(options, finalized, completed.defaults);
   const effective = completed.installation;
   const { pools, problems, isWaiting } = await writePools(effective, records);
   const rendered = renderInstallation(effective, { ...facts, pools });
   const secrets = copiedSecrets(effective, snapshot, namespaces);
-  const served = servedBy(means.serverVersion(), rendered.objects);
+  const served = servedBy(options.serverVersion(), rendered.objects);
   const objects = inOrder(served, secrets).map((object) => ownedBy(prepared, object));
   // Before the agents: a new one must not start with the settings of the former release.
   const changes = configurationChanges(rendered.resources.nodeAgentConfiguration, records.configurations);
   await records.commit(changes, "the settings of the node agents");
-  if (effective.admissionPolicies.chosenAddresses && servesPolicies(means.serverVersion()))
-    await enterAnnotationUsers(means, snapshot, effective);
-  await applyAll(means, { snapshot, installation: prepared }, objects);
+  if (effective.admissionPolicies.chosenAddresses && servesPolicies(options.serverVersion()))
+    await enterAnnotationUsers(options, snapshot, effective);
+  await applyAll(options, { snapshot, installation: prepared }, objects);
   const workloads = workloadStates(snapshot, namespaces, latest);
   const runs = [workloads.node, workloads.controllers].every(({ available }) => available.status === "True");
   return {
@@ -93,7 +94,7 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
 
 /** Before the policy counts for the first time: who chooses addresses today may go on. */
 async function enterAnnotationUsers(
-  { client, requireLeading, log }: PassMeans,
+  { client, requireLeading, log }: PassOptions,
   snapshot: FollowedSnapshot,
   { network: { featureControl } }: EffectiveInstallation,
 ): Promise<void> {
@@ -138,15 +139,30 @@ function inOrder(objects: readonly KubeObject[], secrets: readonly KubeObject[])
   return first === -1 ? [...objects, ...secrets] : [...objects.slice(0, first), ...secrets, ...objects.slice(first)];
 }
 
-async function applyAll(means: PassMeans, { snapshot }: Pass, objects: readonly KubeObject[]): Promise<void> {
+async function applyAll(options: PassOptions, { snapshot }: Pass, objects: readonly KubeObject[]): Promise<void> {
   const labelled = labelledObjects(snapshot);
   const live = new Map<string, LiveObject>(labelled.map((object) => [objectPath(object), object]));
   for (const object of objects) {
-    await means.applier.apply(object, object.kind === "Secret" ? "not followed" : live.get(objectPath(object)));
+    await options.applier.apply(object, object.kind === "Secret" ? "not followed" : live.get(objectPath(object)));
   }
   const secrets = objects.filter(({ kind }) => kind === "Secret");
-  const former = await means.formerSecrets.find(secrets, means.namespaces);
+  const former = await options.formerSecrets.find(secrets, options.namespaces);
   for (const object of [...noLongerRendered(labelled, objects), ...former]) {
-    await means.applier.prune(object, "the Installation does not ask for it any more");
+    await options.applier.prune(object, "the Installation does not ask for it any more");
   }
+}
+
+/** An installation by a manifest, without the operator: two node agents on one node would fight over it. Pure. */
+const PART_OF = "app.kubernetes.io/part-of";
+
+/** `undefined` if there is none, or the operator's own is running beside it already. */
+export function manifestProblem(snapshot: FollowedSnapshot, { components }: Namespaces): string | undefined {
+  const name = identity.nodeAgent;
+  if (objectNamed(snapshot, "daemonsets", { namespace: components, name }) !== undefined) return undefined;
+  const found = objectsOf(snapshot, "agents").find(
+    ({ metadata }) => metadata.namespace !== components && metadata.labels?.[PART_OF] === identity.product,
+  );
+  if (found === undefined) return undefined;
+  const namespace = found.metadata.namespace ?? "";
+  return `${identity.title} was installed by a manifest: DaemonSet ${quoted(`${namespace}/${name}`)} exists, and its agents would lose their permissions; nothing was changed. First remove that installation (docs/manifests.md, "Removal"): run "kubectl --namespace ${namespace} delete daemonset/${name} deployment/${identity.controllers}", then delete the other objects of the manifest with "--selector ${PART_OF}=${identity.product}", which keeps pools and addresses`;
 }

@@ -13,7 +13,7 @@ import type { KubeClient } from "../kube/api.ts";
 import type { InstallationDatastore } from "../release/installation/effective-installation.ts";
 import type { OpenPlace } from "./records.ts";
 
-export interface DatastoreMeans {
+export interface DatastoreOptions {
   readonly client: KubeClient;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly warn: (message: string) => void;
@@ -21,12 +21,12 @@ export interface DatastoreMeans {
   readonly newMark?: () => string;
 }
 
-export function openInstallationDatastore(means: DatastoreMeans): OpenPlace {
+export function openInstallationDatastore(options: DatastoreOptions): OpenPlace {
   return async ({ datastore, files }) => {
-    if (datastore.type === "Etcd") return openEtcd(datastore, files, means);
-    const mappings = productMapping(means.newMark ?? (() => crypto.randomUUID()));
+    if (datastore.type === "Etcd") return openEtcd(datastore, files, options);
+    const mappings = productMapping(options.newMark ?? (() => crypto.randomUUID()));
     // The connection is the operator's own.
-    return openKubeStore({ api: means.client, mappings, close: async () => {} });
+    return openKubeStore({ api: options.client, mappings, close: async () => {} });
   };
 }
 
@@ -36,7 +36,7 @@ type Etcd = Extract<InstallationDatastore, { readonly type: "Etcd" }>;
 async function openEtcd(
   { endpoints, discoveryDomain: domain }: Etcd,
   files: Readonly<Record<string, string>>,
-  { environment, warn }: DatastoreMeans,
+  { environment, warn }: DatastoreOptions,
 ): Promise<Datastore> {
   const directory = mkdtempSync(join(tmpdir(), `${identity.operator}-etcd-`));
   const fileOf = (key: string) => {

@@ -2,9 +2,9 @@
 import { identity } from "../identity.ts";
 import { Elector } from "../kube/election/elector.ts";
 import type { OperatorReport } from "./report.ts";
-import { type OperatorMeans, RunningOperator } from "./run-operator.ts";
+import { type OperatorOptions, RunningOperator } from "./run-operator.ts";
 
-export interface OperatorProcessMeans extends Omit<OperatorMeans, "namespaces" | "leadership"> {
+export interface OperatorProcessOptions extends Omit<OperatorOptions, "namespaces" | "leadership"> {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Of this process; unique. */
   readonly identity: string;
@@ -14,11 +14,11 @@ export class OperatorProcess {
   readonly elector: Elector;
   readonly operator: RunningOperator;
 
-  constructor(private readonly means: OperatorProcessMeans) {
-    const namespace = means.environment["POD_NAMESPACE"] ?? identity.operator;
-    this.elector = new Elector({ ...means, namespace, name: identity.operator });
+  constructor(private readonly options: OperatorProcessOptions) {
+    const namespace = options.environment["POD_NAMESPACE"] ?? identity.operator;
+    this.elector = new Elector({ ...options, namespace, name: identity.operator });
     this.operator = new RunningOperator({
-      ...means,
+      ...options,
       namespaces: { operator: namespace, components: identity.systemNamespace },
       leadership: this.elector,
     });
@@ -26,8 +26,13 @@ export class OperatorProcess {
 
   /** For health and metrics. */
   get report(): OperatorReport {
-    const { operator, elector, means } = this;
-    return { state: operator.state, isLeading: elector.isLeading(), electedAt: elector.askedAt, now: means.elapsed() };
+    const { operator, elector, options } = this;
+    return {
+      state: operator.state,
+      isLeading: elector.isLeading(),
+      electedAt: elector.askedAt,
+      now: options.elapsed(),
+    };
   }
 
   /** Resolves when the signal is aborted and the lease is given back. */

@@ -4,11 +4,11 @@ import type { LiveObject } from "../release/live-object.ts";
 import type { Applier } from "./apply.ts";
 import type { ComponentState } from "./conditions.ts";
 import type { FormerSecrets } from "./copied-secrets.ts";
-import type { EventMeans } from "./events.ts";
+import type { EventOptions } from "./events.ts";
 import type { FollowedSnapshot, Namespaces } from "./followed-objects.ts";
 import type { RecordsFollower } from "./records.ts";
 
-export interface PassMeans {
+export interface PassOptions {
   readonly client: Pick<KubeClient, "request">;
   readonly namespaces: Namespaces;
   /** The release of the API server. */
@@ -19,7 +19,7 @@ export interface PassMeans {
   /** Throws if this process may not write any more. */
   readonly requireLeading: () => void;
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
-  readonly events: EventMeans;
+  readonly events: EventOptions;
   readonly now: () => Date;
 }
 

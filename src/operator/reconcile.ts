@@ -8,7 +8,7 @@ import { conditionsOf, degraded, summaryOf } from "./conditions.ts";
 import { eventsOf, sendEvent } from "./events.ts";
 import { type FollowedSnapshot, objectNamed } from "./followed-objects.ts";
 import { install } from "./install.ts";
-import type { Found, Pass, PassMeans } from "./pass.ts";
+import type { Found, Pass, PassOptions } from "./pass.ts";
 import { removeInstallation } from "./remove-installation.ts";
 import { StatusWriter } from "./statuses.ts";
 
@@ -16,15 +16,15 @@ export class Reconciler {
   private readonly statuses: StatusWriter;
   private failuresInARow = 0;
 
-  constructor(private readonly means: PassMeans) {
-    this.statuses = new StatusWriter(means);
+  constructor(private readonly options: PassOptions) {
+    this.statuses = new StatusWriter(options);
   }
 
   /** Throws if the pass has to be repeated soon; then the failure is in the status, unless it was the first. */
   async reconcile(snapshot: FollowedSnapshot): Promise<void> {
     const installation = objectNamed(snapshot, "installations", { name: DEFAULT_NAME });
     if (installation === undefined) {
-      await this.means.records.close();
+      await this.options.records.close();
       await this.statuses.removeComponents(snapshot);
       return;
     }
@@ -32,8 +32,8 @@ export class Reconciler {
     try {
       const removeReports = () => this.statuses.removeComponents(snapshot);
       const found = isBeingDeleted(installation)
-        ? await removeInstallation(this.means, pass, removeReports)
-        : await install(this.means, pass);
+        ? await removeInstallation(this.options, pass, removeReports)
+        : await install(this.options, pass);
       this.failuresInARow = 0;
       if (found !== "gone") await this.report(pass, found);
     } catch (failure) {
@@ -48,13 +48,13 @@ export class Reconciler {
     const message = failure instanceof Error ? failure.message : String(failure);
     const isUnread = failure instanceof PluginError && failure.kind === "datastore-unavailable";
     const state = degraded(isUnread ? "ResourceReadError" : "ResourceUpdateError", message);
-    const { namespaces, applier } = this.means;
+    const { namespaces, applier } = this.options;
     const workloads = workloadStates(snapshot, namespaces, (object) => applier.latest(object));
     return { installation, components: { installation: state, ...workloads } };
   }
 
   private async report({ snapshot }: Pass, { installation, components, status = {} }: Found): Promise<void> {
-    const { now, events } = this.means;
+    const { now, events } = this.options;
     const moment = { generation: installation.metadata.generation ?? 0, now: now() };
     await this.statuses.writeComponents(snapshot, components, moment);
     const before = this.statuses.conditionsOf(installation);

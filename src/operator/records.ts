@@ -44,7 +44,7 @@ export interface DatastorePlace {
 
 export type OpenPlace = (place: DatastorePlace) => Promise<Datastore>;
 
-export interface RecordsMeans {
+export interface RecordsOptions {
   readonly open: OpenPlace;
   /** Called when a record has changed. */
   readonly changed: () => void;
@@ -66,7 +66,7 @@ const LIST_MILLISECONDS = 10_000;
 export class RecordsFollower {
   private opened: Opened | undefined;
 
-  constructor(private readonly means: RecordsMeans) {}
+  constructor(private readonly options: RecordsOptions) {}
 
   /** Throws if they cannot be read. */
   async read(place: DatastorePlace): Promise<Records> {
@@ -102,7 +102,7 @@ export class RecordsFollower {
   }
 
   private async openAt(place: DatastorePlace, key: string): Promise<Opened> {
-    const { open, clock, random, warn } = this.means;
+    const { open, clock, random, warn } = this.options;
     const store = await open(place);
     const stop = new AbortController();
     const replica = startReplica(store, KINDS, {
@@ -117,7 +117,7 @@ export class RecordsFollower {
   }
 
   private async announce(replica: Replica<Values>): Promise<void> {
-    for await (const _ of replica.updates()) this.means.changed();
+    for await (const _ of replica.updates()) this.options.changed();
   }
 
   private async untilListed(replica: Replica<Values>): Promise<void> {
@@ -125,14 +125,14 @@ export class RecordsFollower {
     const limit = new AbortController();
     const updates = replica.updates(limit.signal)[Symbol.asyncIterator]();
     const first = updates.next();
-    await Promise.race([first, this.means.clock.wait(LIST_MILLISECONDS, limit.signal)]);
+    await Promise.race([first, this.options.clock.wait(LIST_MILLISECONDS, limit.signal)]);
     limit.abort();
     await first;
   }
 
   private async commit(store: Datastore, changes: readonly OrderedChange[], what: string): Promise<void> {
     if (changes.length === 0) return;
-    this.means.requireLeading();
+    this.options.requireLeading();
     const written = await effectOf(`write ${what}`, () => store.commit(changes));
     if (written.ok) return;
     throw new PluginError("try-again-later", `Cannot write ${what}: another program changed it at the same time`);

@@ -15,7 +15,7 @@ import { clusterFacts, etcdFilesIn } from "./facts.ts";
 import { annotateInstallation, removeFinalizer } from "./installation-writes.ts";
 import { uncleanMessage } from "./node-cleanup.ts";
 import { ownedBy } from "./owned-objects.ts";
-import type { Found, Pass, PassMeans } from "./pass.ts";
+import type { Found, Pass, PassOptions } from "./pass.ts";
 import { configurationRemoval } from "./record-changes.ts";
 
 /**
@@ -23,51 +23,51 @@ import { configurationRemoval } from "./record-changes.ts";
  * the operator's own roles may go at any moment.
  */
 export async function removeInstallation(
-  means: PassMeans,
+  options: PassOptions,
   pass: Pass,
   removeReports: () => Promise<void>,
 ): Promise<Found | "gone"> {
   const { snapshot, installation } = pass;
   if (!installation.metadata.finalizers?.includes(FINALIZER)) return "gone";
-  const step = nextDeletionStep({ snapshot, namespaces: means.namespaces, installation, now: means.now() });
+  const step = nextDeletionStep({ snapshot, namespaces: options.namespaces, installation, now: options.now() });
   if (step.kind === "finish") await removeReports();
-  await carryOut(means, pass, step);
+  await carryOut(options, pass, step);
   if (step.kind === "finish") return "gone";
   return { installation, components: { installation: stateOf(step) } };
 }
 
-async function carryOut(means: PassMeans, pass: Pass, step: DeletionStep): Promise<void> {
+async function carryOut(options: PassOptions, pass: Pass, step: DeletionStep): Promise<void> {
   switch (step.kind) {
     case "delete":
-      for (const object of step.objects) await means.applier.remove(object, step.why);
+      for (const object of step.objects) await options.applier.remove(object, step.why);
       return;
     case "clean up nodes":
-      await means.applier.apply(cleaner(means, pass), undefined);
+      await options.applier.apply(cleaner(options, pass), undefined);
       return;
     case "nodes are done":
-      await reportUnclean(means, pass, step.unclean);
-      await annotateInstallation(means, pass.installation, { [CLEANED_UP_ANNOTATION]: "true" });
+      await reportUnclean(options, pass, step.unclean);
+      await annotateInstallation(options, pass.installation, { [CLEANED_UP_ANNOTATION]: "true" });
       return;
     case "finish":
-      await removeRecords(means, pass);
-      await removeFinalizer(means, pass.installation);
+      await removeRecords(options, pass);
+      await removeFinalizer(options, pass.installation);
       return;
     case "wait":
-      if (step.unfollowed !== undefined) await means.applier.removeUnfollowed(step.unfollowed, WHY_DELETED);
+      if (step.unfollowed !== undefined) await options.applier.removeUnfollowed(step.unfollowed, WHY_DELETED);
       return;
   }
 }
 
 /** In an event too: it is in namespace "default", so it outlives the Installation. */
-async function reportUnclean(means: PassMeans, { installation }: Pass, nodes: readonly string[]): Promise<void> {
+async function reportUnclean(options: PassOptions, { installation }: Pass, nodes: readonly string[]): Promise<void> {
   if (nodes.length === 0) return;
   const message = uncleanMessage(nodes);
-  means.log(message, "WARNING");
-  await sendEvent(means.events, installation, { type: "Warning", reason: "NodesNotCleanedUp", message });
+  options.log(message, "WARNING");
+  await sendEvent(options.events, installation, { type: "Warning", reason: "NodesNotCleanedUp", message });
 }
 
 /** By what was installed, or by the Installation as it is. */
-function cleaner({ namespaces }: PassMeans, { snapshot, installation }: Pass): KubeObject {
+function cleaner({ namespaces }: PassOptions, { snapshot, installation }: Pass): KubeObject {
   const facts = clusterFacts(snapshot, namespaces, { pools: [], secret: undefined });
   for (const candidate of installedOf(declaredIn(snapshot, installation))) {
     const completed = completeInstallation(candidate, facts);
@@ -79,16 +79,16 @@ function cleaner({ namespaces }: PassMeans, { snapshot, installation }: Pass): K
 }
 
 /** The settings that the operator made. Pools and addresses stay; so does what cannot be reached. */
-async function removeRecords(means: PassMeans, { snapshot, installation }: Pass): Promise<void> {
+async function removeRecords(options: PassOptions, { snapshot, installation }: Pass): Promise<void> {
   try {
     const declared = declaredIn(snapshot, installation);
     const datastore = datastoreOf(installedOf(declared)[0] ?? declared);
-    const secret = etcdSecret(snapshot, means.namespaces, datastore);
-    const records = await means.records.read({ datastore, files: etcdFilesIn(secret) });
+    const secret = etcdSecret(snapshot, options.namespaces, datastore);
+    const records = await options.records.read({ datastore, files: etcdFilesIn(secret) });
     await records.commit(configurationRemoval(records.configurations), "the settings of the node agents");
   } catch (failure) {
     const reason = failure instanceof Error ? failure.message : String(failure);
-    means.log(`NodeAgentConfiguration "default" of ${identity.title} stays: ${reason}`, "WARNING");
+    options.log(`NodeAgentConfiguration "default" of ${identity.title} stays: ${reason}`, "WARNING");
   }
 }
 

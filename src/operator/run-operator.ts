@@ -13,7 +13,7 @@ import { Reconciler } from "./reconcile.ts";
 import { type OpenPlace, RecordsFollower } from "./records.ts";
 import { ReleaseChanged, ServerRelease } from "./server-release.ts";
 
-export interface OperatorMeans {
+export interface OperatorOptions {
   readonly client: Pick<KubeClient, "request" | "watch">;
   readonly openDatastore: OpenPlace;
   readonly namespaces: Namespaces;
@@ -60,8 +60,8 @@ export class RunningOperator {
   private failedAt = 0;
   private woken = Promise.withResolvers<void>();
 
-  constructor(private readonly means: OperatorMeans) {
-    const { client, namespaces, signal, leadership, wait, random, newName, now, log, elapsed } = means;
+  constructor(private readonly options: OperatorOptions) {
+    const { client, namespaces, signal, leadership, wait, random, newName, now, log, elapsed } = options;
     const warn = (message: string) => log(message, "WARNING");
     const requireLeading = () => {
       if (!leadership.isLeading() || signal.aborted) throw new PluginError("try-again-later", "The lease is lost");
@@ -70,7 +70,7 @@ export class RunningOperator {
     this.release = new ServerRelease({ client, signal, wait, random, elapsed, log });
     const clock = { now: elapsed, wait };
     const changed = () => this.wake();
-    this.records = new RecordsFollower({ open: means.openDatastore, changed, requireLeading, clock, random, warn });
+    this.records = new RecordsFollower({ open: options.openDatastore, changed, requireLeading, clock, random, warn });
     const applier = new Applier({ client, requireLeading, elapsed, log });
     const events = { client, now, newName, warn };
     this.reconciler = new Reconciler({
@@ -99,14 +99,14 @@ export class RunningOperator {
 
   /** Resolves when the signal is aborted and nothing is left open. */
   async run(): Promise<void> {
-    const { signal } = this.means;
+    const { signal } = this.options;
     await Promise.all([this.follow(), this.work()]);
     await this.records.close();
     if (signal.aborted) await this.objects?.ended;
   }
 
   private async follow(): Promise<void> {
-    const { client, namespaces, signal, wait, random, elapsed, log } = this.means;
+    const { client, namespaces, signal, wait, random, elapsed, log } = this.options;
     const serverVersion = await this.release.first();
     if (serverVersion === undefined) return;
     const warn = (message: string) => log(message, "WARNING");
@@ -117,7 +117,7 @@ export class RunningOperator {
   }
 
   private async work(): Promise<void> {
-    const { signal, wait, leadership } = this.means;
+    const { signal, wait, leadership } = this.options;
     let pause = PERIOD_MILLISECONDS;
     while (!signal.aborted) {
       await this.untilWoken(pause);
@@ -130,7 +130,7 @@ export class RunningOperator {
   }
 
   private async untilWoken(pause: number): Promise<void> {
-    const { wait, signal } = this.means;
+    const { wait, signal } = this.options;
     const enough = new AbortController();
     const stop = AbortSignal.any([signal, enough.signal]);
     const isRetry = pause < PERIOD_MILLISECONDS;
@@ -141,7 +141,7 @@ export class RunningOperator {
 
   /** Returns how long to wait for a change. */
   private async pass(): Promise<number> {
-    const { log, elapsed } = this.means;
+    const { log, elapsed } = this.options;
     const snapshot = this.objects?.snapshot;
     if (snapshot === undefined) return PERIOD_MILLISECONDS;
     this.passStartedAt = elapsed();
@@ -151,7 +151,7 @@ export class RunningOperator {
       this.lastFailure = "";
       return PERIOD_MILLISECONDS;
     } catch (failure) {
-      if (this.means.signal.aborted) return 0;
+      if (this.options.signal.aborted) return 0;
       if (failure instanceof ReleaseChanged) throw failure;
       this.failures += 1;
       this.lastFailure = failure instanceof Error ? failure.message : String(failure);

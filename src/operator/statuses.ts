@@ -13,7 +13,7 @@ const GROUP = `/apis/${apiVersionOf(OPERATOR_API)}`;
 const STATUSES = `${GROUP}/${identity.product}statuses`;
 const MERGE = "application/merge-patch+json";
 
-export interface StatusMeans {
+export interface StatusOptions {
   readonly client: Pick<KubeClient, "request">;
   readonly requireLeading: () => void;
 }
@@ -22,7 +22,7 @@ export class StatusWriter {
   /** The watch may be behind our own write: then a condition would seem to change once more. */
   private readonly written = new Map<string, LiveObject>();
 
-  constructor(private readonly means: StatusMeans) {}
+  constructor(private readonly options: StatusOptions) {}
 
   /** Of the Installation, as far as they are known: to compare with. */
   conditionsOf(installation: LiveObject): readonly Condition[] {
@@ -54,16 +54,16 @@ export class StatusWriter {
   /** Without an Installation there is nothing to report. */
   async removeComponents(snapshot: FollowedSnapshot): Promise<void> {
     for (const { metadata } of objectsOf(snapshot, "statuses")) {
-      this.means.requireLeading();
+      this.options.requireLeading();
       const request: KubeRequest = { method: "DELETE", path: `${STATUSES}/${metadata.name}`, attempt: "retry" };
-      const response = await effectOf(`delete status ${metadata.name}`, () => this.means.client.request(request));
+      const response = await effectOf(`delete status ${metadata.name}`, () => this.options.client.request(request));
       if (response.status !== 404) requireOk(response, request);
     }
     this.written.clear();
   }
 
   private async create(name: string): Promise<LiveObject> {
-    const { client, requireLeading } = this.means;
+    const { client, requireLeading } = this.options;
     requireLeading();
     const body = {
       apiVersion: apiVersionOf(OPERATOR_API),
@@ -83,7 +83,7 @@ export class StatusWriter {
     const before = memberAt(object, "status");
     const isSame = Object.entries(status).every(([field, value]) => Bun.deepEquals(memberAt(before, field), value));
     if (isSame) return;
-    const { client, requireLeading } = this.means;
+    const { client, requireLeading } = this.options;
     requireLeading();
     const path = `${pathOf(object)}/status`;
     const request: KubeRequest = {

@@ -8,7 +8,7 @@ import { Elector } from "../../src/kube/election/elector.ts";
 import type { Leadership } from "../../src/kube/election/leadership.ts";
 import { requireOk } from "../../src/kube/require-ok.ts";
 import { openInstallationDatastore } from "../../src/operator/installation-datastore.ts";
-import { type OperatorMeans, RunningOperator } from "../../src/operator/run-operator.ts";
+import { type OperatorOptions, RunningOperator } from "../../src/operator/run-operator.ts";
 import { type ApiServer, startApiServer } from "./kube-apiserver.ts";
 import { manifestText } from "./manifest-text.ts";
 import { pollUntil } from "./poll.ts";
@@ -148,7 +148,7 @@ function startOperator(client: KubeClient, changes: Changes, { endsAfter, withLe
   const lease = { client, namespace: identity.operator, name: identity.operator, identity: crypto.randomUUID() };
   const elector = withLease && new Elector({ ...lease, ...means });
   const leadership: Leadership = elector ?? { isLeading: () => true, whenLeading: async () => {} };
-  const operatorMeans: OperatorMeans = {
+  const operatorOptions: OperatorOptions = {
     ...means,
     client: counting,
     openDatastore: openInstallationDatastore({ client: counting, environment: {}, warn: means.log }),
@@ -158,7 +158,7 @@ function startOperator(client: KubeClient, changes: Changes, { endsAfter, withLe
     random: Math.random,
     newName: () => crypto.randomUUID(),
   };
-  const running = new RunningOperator(operatorMeans);
+  const running = new RunningOperator(operatorOptions);
   const electing = elector?.run(stop.signal);
   const ended = running.run().then(async () => {
     await electing;

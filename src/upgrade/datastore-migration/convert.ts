@@ -106,26 +106,26 @@ function ipamRecords(
   names: NodeNames,
   reading: <T>(key: string, read: () => T) => readonly T[],
 ): readonly CopiedRecord[] {
-  const claims: CopiedRecord[] = [];
+  const nodeRecords: CopiedRecord[] = [];
   const handles: CopiedRecord[] = [];
   const blocks: IPAMBlock[] = [];
   for (const { key, value } of entries) {
     const parts = parseKey(key);
     switch (parts?.kind) {
       case "ipam-configuration":
-        claims.push({ key, value, what: "IPAMConfiguration" });
+        nodeRecords.push({ key, value, what: "IPAMConfiguration" });
         break;
       case "affinity": {
         const node = renamed(names, parts.node);
         const what = `BlockAffinity of node ${quoted(node)} on ${formatPrefix(parts.cidr)}`;
         const text = reading(key, () => renamedAffinity(value, key, parts));
-        claims.push(...text.map((each) => ({ key: affinityKey(node, parts.cidr), value: each, what })));
+        nodeRecords.push(...text.map((each) => ({ key: affinityKey(node, parts.cidr), value: each, what })));
         break;
       }
       case "borrowed": {
         const node = renamed(names, parts.node);
         const what = `what node ${quoted(node)} borrows from ${formatPrefix(parts.cidr)}`;
-        claims.push({ key: borrowedKey(node, parts.cidr), value: value === "" ? "{}" : value, what });
+        nodeRecords.push({ key: borrowedKey(node, parts.cidr), value: value === "" ? "{}" : value, what });
         break;
       }
       case "handle": {
@@ -140,7 +140,7 @@ function ipamRecords(
   }
   const nodesOf = nodesOfHandles(blocks);
   return [
-    ...claims,
+    ...nodeRecords,
     ...handles.map((handle) => withNode(handle, nodesOf)),
     ...blocks.map((block) => ({
       key: blockKey(block.cidr),

@@ -199,7 +199,7 @@ async function act(run: Run, { step, plan }: PlannedStep, site: StepSite): Promi
     if (left.length > 0) throw failed("not-ready", `Step "${step.name}" is not done`, left);
   }
   const wrong = (await step.verify?.(site, plan)) ?? [];
-  if (wrong.length > 0) throw failed("resource-invalid", `Step "${step.name}" is done, but not as it should be`, wrong);
+  if (wrong.length > 0) throw failed("resource-invalid", `Step "${step.name}" failed verification`, wrong);
 }
 
 function failed(kind: "resource-invalid" | "not-ready", message: string, lines: readonly string[]): PluginError {

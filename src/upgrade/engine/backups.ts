@@ -11,7 +11,7 @@ import { UPGRADE_LABELS, UPGRADE_NAME, UPGRADE_NAMESPACE } from "./ledger.ts";
 import { digestOf } from "./object-content.ts";
 import type { Backups } from "./step.ts";
 
-export interface BackupMeans {
+export interface BackupOptions {
   readonly objects: ClusterObjects;
   readonly run: string;
   /** Keeps a copy in a local file. */
@@ -28,7 +28,7 @@ const KEY = "part";
 /** As names of objects may be; not one that could be a part of another. */
 const NAME = /^(?!.*\.part\d+$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;
 
-export function openBackups({ objects, run, copy, partBytes = PART_BYTES }: BackupMeans): Backups {
+export function openBackups({ objects, run, copy, partBytes = PART_BYTES }: BackupOptions): Backups {
   const pathOf = (name: string, part: number) => `${COLLECTION}/${secretName(run, name, part)}`;
   const read = async (name: string): Promise<string | undefined> => {
     const first = await objects.read(pathOf(name, 0));

@@ -7,7 +7,7 @@ import { isTemporary } from "../../kube/failure.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import { LedgerStore } from "./ledger.ts";
 import { type Run, recordProblem } from "./run.ts";
-import { type HeldLease, type LeaseMeans, leasedClient, leasedDatastore, withRunLease } from "./run-lease.ts";
+import { type HeldLease, type LeaseOptions, leasedClient, leasedDatastore, withRunLease } from "./run-lease.ts";
 
 const PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/vendor-upgrade";
 
@@ -38,13 +38,13 @@ function clock() {
   return { elapsed: () => time, wait, run };
 }
 
-function meansOn(client: Pick<KubeClient, "request">, time: ReturnType<typeof clock>, identity: string) {
+function optionsOn(client: Pick<KubeClient, "request">, time: ReturnType<typeof clock>, identity: string) {
   const told: string[] = [];
   const { elapsed, wait } = time;
   const now = () => new Date(elapsed());
   const signal = new AbortController().signal;
-  const means: LeaseMeans = { client, identity, now, elapsed, wait, signal, tell: (line) => told.push(line) };
-  return { means, told };
+  const options: LeaseOptions = { client, identity, now, elapsed, wait, signal, tell: (line) => told.push(line) };
+  return { options, told };
 }
 
 async function failureOf(work: Promise<unknown>): Promise<unknown> {
@@ -58,9 +58,9 @@ describe("the Lease of a run", () => {
   test("refuses a second run while the first one renews it, and names the holder", async () => {
     const [{ client }, time] = [imitateCluster(), clock()];
     const end = Promise.withResolvers<void>();
-    const first = withRunLease(meansOn(client, time, "one").means, () => end.promise);
+    const first = withRunLease(optionsOn(client, time, "one").options, () => end.promise);
     await time.run(100);
-    const second = withRunLease(meansOn(client, time, "two").means, async () => "never");
+    const second = withRunLease(optionsOn(client, time, "two").options, async () => "never");
     const refused = failureOf(second);
     await time.run(6_000);
     expect(await refused).toMatchObject({
@@ -70,7 +70,7 @@ describe("the Lease of a run", () => {
     end.resolve();
     await time.run(100);
     await first;
-    const third = withRunLease(meansOn(client, time, "three").means, async () => "at once");
+    const third = withRunLease(optionsOn(client, time, "three").options, async () => "at once");
     await time.run(200);
 
     expect(await third).toBe("at once");
@@ -80,9 +80,9 @@ describe("the Lease of a run", () => {
     const [cluster, time] = [imitateCluster(), clock()];
     const spec = { holderIdentity: "killed", leaseDurationSeconds: 15, renewTime: "x" };
     cluster.edit(PATH, { metadata: { name: "vendor-upgrade" }, spec });
-    const { means, told } = meansOn(cluster.client, time, "next");
+    const { options, told } = optionsOn(cluster.client, time, "next");
     let startedAt = 0;
-    const run = withRunLease(means, async () => {
+    const run = withRunLease(options, async () => {
       startedAt = time.elapsed();
     });
     await time.run(20_000);
@@ -96,7 +96,7 @@ describe("the Lease of a run", () => {
   test("that cannot be acquired since the API is unreachable ends the command soon, with the reason", async () => {
     const time = clock();
     const request = () => Promise.reject(new Error("connection refused"));
-    const ended = failureOf(withRunLease(meansOn({ request }, time, "one").means, async () => "never"));
+    const ended = failureOf(withRunLease(optionsOn({ request }, time, "one").options, async () => "never"));
     await time.run(11_000);
 
     expect(await Promise.race([ended, Bun.sleep(100).then(() => "goes on")])).toMatchObject({
@@ -108,8 +108,8 @@ describe("the Lease of a run", () => {
   test("is given back by a run that the user stops", async () => {
     const [cluster, time] = [imitateCluster(), clock()];
     const stop = new AbortController();
-    const { means } = meansOn(cluster.client, time, "one");
-    const run = withRunLease({ ...means, signal: stop.signal }, async ({ signal }) => {
+    const { options } = optionsOn(cluster.client, time, "one");
+    const run = withRunLease({ ...options, signal: stop.signal }, async ({ signal }) => {
       await time.wait(60_000, signal);
       signal.throwIfAborted();
     });
@@ -135,8 +135,8 @@ describe("the Lease of a run", () => {
     });
     const held = Promise.withResolvers<HeldLease>();
     const end = Promise.withResolvers<void>();
-    const { means, told } = meansOn(cluster.client, time, "one");
-    const run = withRunLease(means, async (lease) => {
+    const { options, told } = optionsOn(cluster.client, time, "one");
+    const run = withRunLease(options, async (lease) => {
       held.resolve(lease);
       const aborted = Promise.withResolvers<void>();
       lease.signal.addEventListener("abort", () => aborted.reject(lease.signal.reason));

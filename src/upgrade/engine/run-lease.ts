@@ -16,7 +16,7 @@ import { quoted } from "../../quote.ts";
 import { UPGRADE_NAME, UPGRADE_NAMESPACE } from "./ledger.ts";
 import { durationText } from "./wording.ts";
 
-export interface LeaseMeans {
+export interface LeaseOptions {
   readonly client: Pick<KubeClient, "request">;
   /** Of this process; unique, and tells a person who it is. */
   readonly identity: string;
@@ -43,20 +43,20 @@ export interface HeldLease {
   whileHeld<T>(write: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
-export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease) => Promise<T>): Promise<T> {
+export async function withRunLease<T>(options: LeaseOptions, work: (lease: HeldLease) => Promise<T>): Promise<T> {
   const stop = new AbortController();
   const lost = new AbortController();
   let hasBegun = false;
   let problem = "";
   let notOwnBefore = 0;
-  let heldAt = means.elapsed();
+  let heldAt = options.elapsed();
   const elector = new Elector({
-    ...means,
+    ...options,
     namespace: UPGRADE_NAMESPACE,
     name: UPGRADE_NAME,
     log(message, level) {
       if (level === "WARNING") problem = message;
-      if (level === "WARNING" || hasBegun) means.tell(message);
+      if (level === "WARNING" || hasBegun) options.tell(message);
     },
     // Another run has had it if somebody else's name is in it, or none.
     mayAcquire: () => !hasBegun,
@@ -65,19 +65,19 @@ export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease
   let toldAt = heldAt;
   const look = () => {
     if (elector.timesNotOwn !== notOwnBefore) lost.abort(new LeaseTakenOver(elector.holder));
-    else if (elector.isLeading()) toldAt = heldAt = means.elapsed();
-    else if (means.elapsed() - heldAt >= LIMITS.lostMilliseconds) lost.abort(lostLease());
-    else if (means.elapsed() - toldAt >= LIMITS.tellMilliseconds) {
-      toldAt = means.elapsed();
-      means.tell(waitingText((toldAt - heldAt) / 1_000, problem));
+    else if (elector.isLeading()) toldAt = heldAt = options.elapsed();
+    else if (options.elapsed() - heldAt >= LIMITS.lostMilliseconds) lost.abort(lostLease());
+    else if (options.elapsed() - toldAt >= LIMITS.tellMilliseconds) {
+      toldAt = options.elapsed();
+      options.tell(waitingText((toldAt - heldAt) / 1_000, problem));
     }
   };
   const renewing = elector.run(stop.signal);
   try {
-    await acquire(elector, means, () => problem);
+    await acquire(elector, options, () => problem);
     notOwnBefore = elector.timesNotOwn;
     hasBegun = true;
-    const signal = AbortSignal.any([means.signal, lost.signal]);
+    const signal = AbortSignal.any([options.signal, lost.signal]);
     return await work({
       signal,
       async whenHeld() {
@@ -89,7 +89,7 @@ export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease
       },
       async isHeldWithin(milliseconds) {
         const end = new AbortController();
-        const limit = means.wait(milliseconds, end.signal);
+        const limit = options.wait(milliseconds, end.signal);
         await Promise.race([limit, elector.whenLeading(AbortSignal.any([signal, end.signal]))]);
         end.abort();
         return elector.isLeading() && !signal.aborted;
@@ -97,7 +97,7 @@ export async function withRunLease<T>(means: LeaseMeans, work: (lease: HeldLease
       async whileHeld(write) {
         const [over, done] = [new AbortController(), new AbortController()];
         const watch = async () => {
-          while (elector.isLeading() && !done.signal.aborted) await means.wait(elector.remaining(), done.signal);
+          while (elector.isLeading() && !done.signal.aborted) await options.wait(elector.remaining(), done.signal);
           if (!done.signal.aborted) over.abort(lostMeanwhile());
         };
         void watch();
@@ -131,8 +131,8 @@ const LIMITS = {
 };
 
 /** `problem`: the last one of the requests for the Lease. */
-async function acquire(elector: Elector, means: LeaseMeans, problem: () => string): Promise<void> {
-  const { wait, elapsed, signal, tell } = means;
+async function acquire(elector: Elector, options: LeaseOptions, problem: () => string): Promise<void> {
+  const { wait, elapsed, signal, tell } = options;
   const begun = elapsed();
   let first: { readonly holder: string; readonly renewTime: string } | undefined;
   while (!elector.isLeading()) {

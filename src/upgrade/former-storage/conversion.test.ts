@@ -103,7 +103,7 @@ describe("convertIpam()", () => {
     ]);
   });
 
-  test("takes a claim without a state as confirmed, as earlier releases do", () => {
+  test("takes an affinity without a state as confirmed, as earlier releases do", () => {
     const affinities = [former("n-10-0-0-0-26", { state: "", node: "n", cidr: "10.0.0.0/26", deleted: "false" })];
 
     expect(convertIpam({ ...NO_IPAM, affinities }).records.map(({ value }) => value)).toEqual([

@@ -1,5 +1,5 @@
 /**
- * The records of IPAM of an earlier release as this one stores them: blocks with every allocation, claims of nodes, handles,
+ * The records of IPAM of an earlier release as this one stores them: blocks with every allocation, affinities of nodes, handles,
  * the configuration. What nodes borrow from each other's blocks is recorded, as an ADD of this release does. Pure.
  */
 import type { ApiObject } from "../../datastore/kube/api.ts";

@@ -15,7 +15,7 @@ const AT_ONCE = 16;
 /** Records between two lines of progress. */
 const LINE_EVERY = 2_000;
 
-export interface CopyMeans {
+export interface CopyOptions {
   readonly store: Datastore;
   readonly prefixes: readonly string[];
   /** What was read before, and decided from: a record that has changed since is not written. Absent: it is read now. */
@@ -24,19 +24,19 @@ export interface CopyMeans {
 }
 
 /** Throws if there is a resource that is not a copy, or if others write at the same time. */
-export async function copyRecords(wanted: readonly CopiedRecord[], means: CopyMeans): Promise<void> {
-  const present = means.present ?? (await readRecords(means.store, means.prefixes));
+export async function copyRecords(wanted: readonly CopiedRecord[], options: CopyOptions): Promise<void> {
+  const present = options.present ?? (await readRecords(options.store, options.prefixes));
   const differences = compareRecords(wanted, present);
   refuseForeign(differences);
   if (differences.length === 0) return;
-  means.progress(`Copying ${counted(differences.length, "record")}`);
+  options.progress(`Copying ${counted(differences.length, "record")}`);
   let copied = 0;
   for (const group of inOrder(differences)) {
     for (let start = 0; start < group.length; start += AT_ONCE) {
       const some = group.slice(start, start + AT_ONCE);
-      await Promise.all(some.map((each) => write(means.store, each)));
+      await Promise.all(some.map((each) => write(options.store, each)));
       if (Math.floor(copied / LINE_EVERY) < Math.floor((copied + some.length) / LINE_EVERY)) {
-        means.progress(`${copied + some.length} of ${differences.length} are copied`);
+        options.progress(`${copied + some.length} of ${differences.length} are copied`);
       }
       copied += some.length;
     }

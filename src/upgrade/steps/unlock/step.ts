@@ -154,10 +154,10 @@ function withoutOthers(
 /** Returns the records as they are then. */
 async function copyAgain(
   wanted: readonly CopiedRecord[],
-  { site, ...means }: CopiesAtHand & { readonly prefixes: readonly string[] },
+  { site, ...copies }: CopiesAtHand & { readonly prefixes: readonly string[] },
 ): Promise<ReadonlyMap<string, Entry>> {
-  const { store, prefixes } = means;
-  await copyRecords(wanted, { ...means, progress: (line) => site.progress(line) });
+  const { store, prefixes } = copies;
+  await copyRecords(wanted, { ...copies, progress: (line) => site.progress(line) });
   const copied = await readRecords(store, prefixes);
   const left = compareRecords(wanted, withoutOthers(copied, wanted)).map(describeDifference);
   if (left.length === 0) return copied;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { followedSnapshot, liveObject } from "../../test/support/followed-snapshot.ts";
 import { identity } from "../identity.ts";
-import { manifestProblem } from "./manifest-install.ts";
+import { manifestProblem } from "./install.ts";
 
 const NAMESPACES = { operator: "of-operator", components: "system" };
 const labels = { "app.kubernetes.io/part-of": identity.product };
