@@ -5,7 +5,7 @@
  */
 
 import { type IncomingRequest, RequestJudge } from "../src/alp/judge/request-judge.ts";
-import { decodeFromAgent } from "../src/alp/protocol/decode-from-agent.ts";
+import { decodeFromAgent } from "../src/alp/protocol/decode-message.ts";
 import type { SidecarPeer, SidecarRule, SidecarSet, SidecarUpdate } from "../src/alp/protocol/sidecar-state.ts";
 import { parseAddress } from "../src/ip/address.ts";
 

@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { RequestDecision } from "../../src/alp/judge/request-decision.ts";
 import { RequestJudge } from "../../src/alp/judge/request-judge.ts";
-import { decodeFromAgent } from "../../src/alp/protocol/decode-from-agent.ts";
+import { decodeFromAgent } from "../../src/alp/protocol/decode-message.ts";
 import { SidecarStates } from "../../src/alp/state/sidecar-states.ts";
 import { differenceOf, type SentState } from "../../src/alp/state/state-difference.ts";
 import { ENDPOINT } from "../../src/model/kinds.ts";

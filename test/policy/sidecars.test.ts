@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { type KernelTable, openKernelTable } from "../../src/agent/policy/kernel-table.ts";
-import { readSidecarInterfaces } from "../../src/alp/feed/former-sidecars.ts";
+import { readSidecarInterfaces } from "../../src/alp/feed/recovered-sidecars.ts";
 import { identity } from "../../src/identity.ts";
 import { ownSockets } from "../../src/linux/netlink-socket.ts";
 import { writeSysctl } from "../../src/linux/sysctl.ts";

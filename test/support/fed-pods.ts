@@ -1,7 +1,7 @@
 /** A feed of sidecars with a compiler of policies, and directories of pods, but without a kernel. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type FeedMeans, SidecarFeed } from "../../src/alp/feed/sidecar-feed.ts";
+import { type FeedOptions, SidecarFeed } from "../../src/alp/feed/sidecar-feed.ts";
 import type { SidecarVolume, SidecarVolumes } from "../../src/alp/feed/sidecar-volumes.ts";
 import { SidecarStates } from "../../src/alp/state/sidecar-states.ts";
 import { SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
@@ -49,7 +49,7 @@ export class FedPods {
   private readonly stopping = new AbortController();
   private readonly running: Promise<void>;
 
-  constructor(limits: Pick<FeedMeans, "wholeStates"> = {}) {
+  constructor(limits: Pick<FeedOptions, "wholeStates"> = {}) {
     this.feed = new SidecarFeed({
       ...limits,
       volumes: this.volumes,

@@ -78,34 +78,34 @@ export const alpTemplate: Command = {
   ],
   async run(context, given) {
     const { configMap, version, image } = await read(context, given);
-    const former = sidecarImageIn(configMap.data.config);
+    const present = sidecarImageIn(configMap.data.config);
     if (given.switches.has(REMOVE)) {
       context.stdout(textOf(configMap, removeSidecar(configMap.data.config), given));
-      context.stderr(former === undefined ? "The injector has no sidecar to remove\n" : `Removes ${former}\n`);
+      context.stderr(present === undefined ? "The injector has no sidecar to remove\n" : `Removes ${present}\n`);
       return EXIT_OK;
     }
     const { config, isChanged } = insertSidecar(configMap.data.config, { minor: meshMinor(version), image });
     context.stdout(textOf(configMap, config, given));
     const nearest = nearestMinorText(version);
     if (nearest !== undefined) context.stderr(`${nearest[0]?.toUpperCase()}${nearest.slice(1)}\n`);
-    context.stderr(noteOf({ image, former, isChanged, isGiven: given.values.has("image") }));
+    context.stderr(noteOf({ image, present, isChanged, isGiven: given.values.has("image") }));
     return EXIT_OK;
   },
 };
 
 interface Inserted {
   readonly image: string;
-  readonly former: string | undefined;
+  readonly present: string | undefined;
   readonly isChanged: boolean;
   readonly isGiven: boolean;
 }
 
-function noteOf({ image, former, isChanged, isGiven }: Inserted): string {
+function noteOf({ image, present, isChanged, isGiven }: Inserted): string {
   const hint = isGiven ? "" : " (--image changes it)";
   if (!isChanged) return `The injector has this sidecar already: ${image}${hint}\n`;
-  return former === undefined || former === image
+  return present === undefined || present === image
     ? `Image of the sidecar: ${image}${hint}\n`
-    : `Replaces ${former} by ${image}${hint}\n`;
+    : `Replaces ${present} by ${image}${hint}\n`;
 }
 
 interface Read {
@@ -122,8 +122,8 @@ async function read(context: Context, given: Given): Promise<Read> {
   const image = given.values.get("image");
   const named = image === undefined ? undefined : givenImage(image);
   const imageFor = async ({ data }: InjectorConfigMap, usual: () => Promise<string>) => {
-    const former = sidecarImageIn(data.config);
-    return named ?? inRelease(former ?? (await usual()), context.version);
+    const present = sidecarImageIn(data.config);
+    return named ?? inRelease(present ?? (await usual()), context.version);
   };
   if (file !== undefined) {
     refuse(given, ["revision", "namespace", "kubeconfig", "context"], "--filename");

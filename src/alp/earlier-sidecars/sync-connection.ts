@@ -8,8 +8,8 @@
  * sidecars nothing is sent before that, so that one that does not read costs the memory of one update, and not for long.
  */
 import type { Socket } from "bun";
-import type { Allowance } from "../feed/allowance.ts";
-import type { ConnectionMeans, FedConnection, Refusal } from "../feed/sidecar-connection.ts";
+import type { RateLimit } from "../feed/rate-limit.ts";
+import type { ConnectionOptions, FedConnection, Refusal } from "../feed/sidecar-connection.ts";
 import type { SidecarVolume } from "../feed/sidecar-volumes.ts";
 import type { SidecarState } from "../state/sidecar-states.ts";
 import { differenceOf, type SentState } from "../state/state-difference.ts";
@@ -73,11 +73,11 @@ export class SyncConnection implements FedConnection {
 
   constructor(
     private readonly socket: Socket<unknown>,
-    private readonly means: ConnectionMeans,
+    private readonly options: ConnectionOptions,
     { namespace, pod }: Pick<SidecarVolume, "namespace" | "pod">,
-    private readonly frames: Allowance,
+    private readonly frames: RateLimit,
   ) {
-    this.deadline = means.elapsed() + CALL_MILLISECONDS;
+    this.deadline = options.elapsed() + CALL_MILLISECONDS;
     this.state = new SyncState(`${namespace}/${pod}`);
     this.write(ownSettings());
   }
@@ -96,10 +96,10 @@ export class SyncConnection implements FedConnection {
     this.sent = difference.sent;
     const wasTooLarge = this.state.isTooLarge;
     const messages = this.state.messagesFor(difference.update, state);
-    if (this.state.isTooLarge && !wasTooLarge) this.means.report(TOO_LARGE);
+    if (this.state.isTooLarge && !wasTooLarge) this.options.report(TOO_LARGE);
     if (messages.length === 0) return false;
     this.phase = "busy";
-    this.deadline = this.means.elapsed() + APPLY_MILLISECONDS;
+    this.deadline = this.options.elapsed() + APPLY_MILLISECONDS;
     this.pending = encodeMessages(messages);
     this.sendPending();
     return true;
@@ -125,11 +125,11 @@ export class SyncConnection implements FedConnection {
 
   checkTime(): void {
     const isWaiting = this.phase === "greeting" || this.phase === "busy";
-    if (isWaiting && this.means.elapsed() > this.deadline) this.refuse("too slow");
+    if (isWaiting && this.options.elapsed() > this.deadline) this.refuse("too slow");
   }
 
   refuse(reason: Refusal): void {
-    if (this.isOpen) this.means.refused(reason);
+    if (this.isOpen) this.options.refused(reason);
     this.close();
   }
 
@@ -197,7 +197,7 @@ export class SyncConnection implements FedConnection {
     if (this.phase !== "busy" || this.pending.length > 0 || Buffer.compare(payload, PING) !== 0) return false;
     this.phase = "idle";
     this.reportsIn = true;
-    this.means.applied(this);
+    this.options.applied(this);
     return true;
   }
 
@@ -218,7 +218,7 @@ export class SyncConnection implements FedConnection {
     this.write(responseHeaders(stream));
     this.phase = "idle";
     this.release = EARLIER_RELEASE;
-    this.means.greeted(this);
+    this.options.greeted(this);
   }
 
   private widen(stream: number, increment: number): boolean {

@@ -46,7 +46,7 @@ interface EncodedPolicies {
 interface SetMessages {
   readonly before: readonly Uint8Array[];
   readonly after: readonly Uint8Array[];
-  /** The rules must name it anew. */
+  /** The rules must name it again. */
   readonly isRenamed?: true;
 }
 

@@ -11,7 +11,7 @@ import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { VERSION } from "../../version.ts";
 import type { Enforcement } from "../agent-access.ts";
 import { SidecarStates } from "../state/sidecar-states.ts";
-import { FormerSidecars, readSidecarInterfaces } from "./former-sidecars.ts";
+import { RecoveredSidecars, readSidecarInterfaces } from "./recovered-sidecars.ts";
 import { SidecarAnnotations } from "./sidecar-annotations.ts";
 import { type FeedFacts, SidecarFeed, type SidecarReleases } from "./sidecar-feed.ts";
 import type { SidecarVolumes } from "./sidecar-volumes.ts";
@@ -26,7 +26,7 @@ export interface FedSidecars {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** How long the sidecars of a former agent may take to report again, from the first time that they can. */
+/** How long the sidecars of the previous agent may take to report again, from the first time that they can. */
 const AGAIN_MILLISECONDS = 2_000;
 
 export function feedSidecars(volumes: SidecarVolumes, enforcement: Enforcement): FedSidecars {
@@ -36,10 +36,13 @@ export function feedSidecars(volumes: SidecarVolumes, enforcement: Enforcement):
   const endpoints = () => compiler.localEndpoints;
   const hasPodUids = network.settings.kind === "orchestrator";
   // By its name alone a pod cannot be distinguished from the one that it replaced while no agent was there.
-  const former = new FormerSidecars(readSidecarInterfaces(means.kernel), hasPodUids ? volumes.recovered : new Set());
+  const recovered = new RecoveredSidecars(
+    readSidecarInterfaces(means.kernel),
+    hasPodUids ? volumes.recovered : new Set(),
+  );
   const begun = Promise.withResolvers<void>();
   let releases: SidecarReleases = new Map();
-  const reporting = () => former.with(new Set(releases.keys()), endpoints());
+  const reporting = () => recovered.with(new Set(releases.keys()), endpoints());
   compiler.setSidecars(reporting());
   const writer = annotationWriter(enforcement);
   const annotations = new SidecarAnnotations({
@@ -57,11 +60,11 @@ export function feedSidecars(volumes: SidecarVolumes, enforcement: Enforcement):
       annotations.changed();
     },
   });
-  const forgetFormer = async (signal: AbortSignal) => {
+  const forgetRecovered = async (signal: AbortSignal) => {
     await Promise.race([begun.promise, aborted(signal)]);
     await wait(AGAIN_MILLISECONDS, signal);
     if (signal.aborted) return;
-    former.forget();
+    recovered.forget();
     keeper.updateSidecars(reporting());
   };
   return {
@@ -74,7 +77,7 @@ export function feedSidecars(volumes: SidecarVolumes, enforcement: Enforcement):
     async run(signal) {
       const ending = new AbortController();
       const stop = AbortSignal.any([signal, ending.signal]);
-      const loops = [feed.run(stop), annotations.run(stop), forgetFormer(stop)];
+      const loops = [feed.run(stop), annotations.run(stop), forgetRecovered(stop)];
       try {
         await Promise.all(loops);
       } finally {

@@ -5,11 +5,11 @@ import type { Socket, UnixSocketListener } from "bun";
 import { SocketFile } from "../../grpc/socket-file.ts";
 import { userOfPeer } from "../../linux/unix-stream.ts";
 import { FRAMES, SyncConnection } from "../earlier-sidecars/sync-connection.ts";
-import { Allowance } from "./allowance.ts";
-import { type ConnectionMeans, type FedConnection, SidecarConnection } from "./sidecar-connection.ts";
+import { RateLimit } from "./rate-limit.ts";
+import { type ConnectionOptions, type FedConnection, SidecarConnection } from "./sidecar-connection.ts";
 import type { SidecarVolume } from "./sidecar-volumes.ts";
 
-export interface PodSocketMeans extends ConnectionMeans {
+export interface PodSocketOptions extends ConnectionOptions {
   readonly closed: (connection: FedConnection) => void;
 }
 
@@ -27,25 +27,25 @@ export class PodSocket {
   private listener: UnixSocketListener<FedConnection | undefined> | undefined;
   private file: SocketFile | undefined;
   private readonly connections = new Set<FedConnection>();
-  private readonly allowance: Allowance;
-  private readonly frames: Allowance;
+  private readonly connects: RateLimit;
+  private readonly frames: RateLimit;
   private readonly path: string;
 
   constructor(
     private readonly volume: SidecarVolume,
-    private readonly means: PodSocketMeans,
+    private readonly options: PodSocketOptions,
   ) {
     const { directory, user } = volume;
     this.path = join(directory, user === undefined ? SYNC_SOCKET_NAME : SOCKET_NAME);
-    this.allowance = new Allowance(CONNECTIONS, means.elapsed);
-    this.frames = new Allowance(FRAMES, means.elapsed);
+    this.connects = new RateLimit(CONNECTIONS, options.elapsed);
+    this.frames = new RateLimit(FRAMES, options.elapsed);
   }
 
   /** Listens if it does not yet, or if somebody has removed or replaced the socket. Throws if that is impossible. */
   listen(): void {
     if (this.listener !== undefined && this.file?.isThere === true) return;
     this.stopListening();
-    // Of a former agent, or of the pod.
+    // Of the previous agent, or of the pod.
     rmSync(this.path, { force: true });
     const { user } = this.volume;
     if (user === undefined) this.listenForAll();
@@ -97,12 +97,12 @@ export class PodSocket {
     const { user } = this.volume;
     const connection =
       user === undefined
-        ? new SyncConnection(socket, this.means, this.volume, this.frames)
-        : new SidecarConnection(socket, this.means);
+        ? new SyncConnection(socket, this.options, this.volume, this.frames)
+        : new SidecarConnection(socket, this.options);
     socket.data = connection;
     this.connections.add(connection);
-    // Whoever floods the socket finds it gone until the next look at it.
-    if (!this.allowance.take()) {
+    // A client that floods the socket finds it gone until it is checked again.
+    if (!this.connects.take()) {
       this.stopListening();
       connection.refuse("too many");
     } else if (user !== undefined && userOfPeer(descriptorOf(socket)) !== user) connection.refuse("other user");
@@ -113,7 +113,7 @@ export class PodSocket {
     if (connection === undefined) return;
     connection.ended();
     this.connections.delete(connection);
-    this.means.closed(connection);
+    this.options.closed(connection);
   }
 
   private stopListening(): void {

@@ -7,7 +7,7 @@ import { FedPods } from "../../../test/support/fed-pods.ts";
 import { TestSidecar } from "../../../test/support/test-sidecar.ts";
 import { VERSION } from "../../version.ts";
 import { RequestJudge } from "../judge/request-judge.ts";
-import { decodeFromAgent } from "../protocol/decode-from-agent.ts";
+import { decodeFromAgent } from "../protocol/decode-message.ts";
 import { type FromAgent, type FromSidecar, SIDECAR_PROTOCOL } from "../protocol/sidecar-state.ts";
 
 const DIRECTORY = join(import.meta.dir, "recorded");

@@ -12,7 +12,7 @@ import { Wakeup } from "../../wakeup.ts";
 import type { SidecarReleases } from "./sidecar-feed.ts";
 import { WritePace } from "./write-pace.ts";
 
-export interface AnnotationMeans {
+export interface AnnotationOptions {
   /** Of this node, by key. */
   readonly endpoints: () => ReadonlyMap<string, LocalEndpoint>;
   /** Of the sidecars that report now. */
@@ -42,8 +42,8 @@ export class SidecarAnnotations {
   private readonly pace: WritePace;
   private readonly wakeup = new Wakeup();
 
-  constructor(private readonly means: AnnotationMeans) {
-    this.pace = new WritePace(means.elapsed);
+  constructor(private readonly options: AnnotationOptions) {
+    this.pace = new WritePace(options.elapsed);
   }
 
   /** Sidecars or endpoints have changed. */
@@ -56,10 +56,10 @@ export class SidecarAnnotations {
     while (!signal.aborted) {
       this.wakeup.reset();
       const isDone = await this.writeDue(signal);
-      await this.means.wait(PACE_MILLISECONDS, signal);
+      await this.options.wait(PACE_MILLISECONDS, signal);
       if (this.wakeup.isNotified || signal.aborted) continue;
       const limit = isDone && this.awaySince.size === 0 ? LONGEST_MILLISECONDS : PACE_MILLISECONDS;
-      await this.means.wait(limit, AbortSignal.any([signal, this.wakeup.signal]));
+      await this.options.wait(limit, AbortSignal.any([signal, this.wakeup.signal]));
     }
   }
 
@@ -75,10 +75,10 @@ export class SidecarAnnotations {
 
   private async write(key: string, endpoint: WorkloadEndpoint, release: string | undefined): Promise<boolean> {
     try {
-      await this.means.write(key, endpoint, release);
+      await this.options.write(key, endpoint, release);
     } catch (failure) {
       const reason = failure instanceof Error ? failure.message : failure;
-      this.means.report(`Cannot record the sidecar of pod "${endpoint.spec.pod}": ${reason}`);
+      this.options.report(`Cannot record the sidecar of pod "${endpoint.spec.pod}": ${reason}`);
       this.pace.failed(key);
       return false;
     }
@@ -92,8 +92,8 @@ export class SidecarAnnotations {
     readonly endpoint: WorkloadEndpoint;
     readonly release: string | undefined;
   }[] {
-    const endpoints = this.means.endpoints();
-    const releases = this.means.releases();
+    const endpoints = this.options.endpoints();
+    const releases = this.options.releases();
     for (const key of this.written.keys()) if (!endpoints.has(key)) this.written.delete(key);
     for (const key of this.awaySince.keys()) if (!endpoints.has(key)) this.awaySince.delete(key);
     this.pace.keepOnly(endpoints);
@@ -113,7 +113,7 @@ export class SidecarAnnotations {
   }
 
   private isAwayForLong(key: string): boolean {
-    const now = this.means.elapsed();
+    const now = this.options.elapsed();
     const since = this.awaySince.get(key) ?? now;
     this.awaySince.set(key, since);
     return now - since >= AWAY_MILLISECONDS;

@@ -38,7 +38,7 @@ export interface FedConnection {
   ended(): void;
 }
 
-export interface ConnectionMeans {
+export interface ConnectionOptions {
   /** The release of this agent. */
   readonly version: string;
   /** Monotonic milliseconds. */
@@ -68,9 +68,9 @@ export class SidecarConnection implements FedConnection {
 
   constructor(
     private readonly socket: Socket<unknown>,
-    private readonly means: ConnectionMeans,
+    private readonly options: ConnectionOptions,
   ) {
-    this.deadline = means.elapsed() + HELLO_MILLISECONDS;
+    this.deadline = options.elapsed() + HELLO_MILLISECONDS;
   }
 
   get isIdle(): boolean {
@@ -86,7 +86,7 @@ export class SidecarConnection implements FedConnection {
     if (difference === undefined) return false;
     this.sent = difference.sent;
     this.phase = "busy";
-    this.deadline = this.means.elapsed() + APPLY_MILLISECONDS;
+    this.deadline = this.options.elapsed() + APPLY_MILLISECONDS;
     this.send(difference.update);
     return true;
   }
@@ -104,11 +104,11 @@ export class SidecarConnection implements FedConnection {
 
   checkTime(): void {
     const isWaiting = this.phase === "greeting" || this.phase === "busy";
-    if (isWaiting && this.means.elapsed() > this.deadline) this.refuse("too slow");
+    if (isWaiting && this.options.elapsed() > this.deadline) this.refuse("too slow");
   }
 
   refuse(reason: Refusal): void {
-    if (this.phase !== "closed") this.means.refused(reason);
+    if (this.phase !== "closed") this.options.refused(reason);
     this.close();
   }
 
@@ -131,10 +131,10 @@ export class SidecarConnection implements FedConnection {
   }
 
   private greet(hello: Extract<FromSidecar, { readonly type: "hello" }>): boolean {
-    const reply = replyToHello(hello, this.means.version);
+    const reply = replyToHello(hello, this.options.version);
     this.send(reply);
     if (reply.type === "refused") {
-      this.means.refused("newer protocol");
+      this.options.refused("newer protocol");
       // The reply fits into the buffer of any socket.
       this.ended();
       this.socket.end();
@@ -142,7 +142,7 @@ export class SidecarConnection implements FedConnection {
     }
     this.phase = "idle";
     this.release = hello.version;
-    this.means.greeted(this);
+    this.options.greeted(this);
     return true;
   }
 
@@ -150,7 +150,7 @@ export class SidecarConnection implements FedConnection {
     if (this.phase !== "busy" || revision !== this.sent?.revision || this.unsent.length > 0) return false;
     this.phase = "idle";
     this.reportsIn = true;
-    this.means.applied(this);
+    this.options.applied(this);
     return true;
   }
 

@@ -14,13 +14,13 @@ import type { LocalEndpoint } from "../../policy/compile/workload-endpoints.ts";
 import { LONGEST_MILLISECONDS } from "../../timers.ts";
 import { Wakeup } from "../../wakeup.ts";
 import type { SidecarState } from "../state/sidecar-states.ts";
-import { Allowance, type AllowanceLimits } from "./allowance.ts";
 import { endpointsOfPods, type PodEndpoints } from "./endpoints-of-pods.ts";
 import { PodSocket } from "./pod-socket.ts";
+import { type Rate, RateLimit } from "./rate-limit.ts";
 import type { FedConnection, Refusal } from "./sidecar-connection.ts";
 import type { SidecarVolume, SidecarVolumes } from "./sidecar-volumes.ts";
 
-export interface FeedMeans {
+export interface FeedOptions {
   readonly volumes: SidecarVolumes;
   /** The release of this agent. */
   readonly version: string;
@@ -33,7 +33,7 @@ export interface FeedMeans {
   /** The UID of an endpoint is that of its pod. */
   readonly hasPodUids: boolean;
   /** How often whole states are sent, to all pods together. */
-  readonly wholeStates?: AllowanceLimits;
+  readonly wholeStates?: Rate;
   /** Called with the endpoints whose sidecars decide about requests, whenever they change. */
   readonly reporting: (sidecars: SidecarReleases) => void;
   /** Monotonic milliseconds. */
@@ -56,7 +56,7 @@ interface FedPod {
   readonly volume: SidecarVolume;
   readonly socket: PodSocket;
   /** A sidecar that connects again and again gets its whole state only so often. */
-  readonly wholeStates: Allowance;
+  readonly wholeStates: RateLimit;
   connection: FedConnection | undefined;
   /** The key of its endpoint, when it was last fed. */
   endpoint: string | undefined;
@@ -81,10 +81,10 @@ export class SidecarFeed {
   private readonly wakeup = new Wakeup();
   private readonly failure = Promise.withResolvers<never>();
 
-  private readonly wholeStates: Allowance;
+  private readonly wholeStates: RateLimit;
 
-  constructor(private readonly means: FeedMeans) {
-    this.wholeStates = new Allowance(means.wholeStates ?? WHOLE_STATES_OF_NODE, means.elapsed);
+  constructor(private readonly options: FeedOptions) {
+    this.wholeStates = new RateLimit(options.wholeStates ?? WHOLE_STATES_OF_NODE, options.elapsed);
   }
 
   get facts(): FeedFacts {
@@ -99,7 +99,7 @@ export class SidecarFeed {
 
   /** Resolves when the signal is aborted: the sidecars go on with what they know. Rejects if it cannot go on. */
   async run(signal: AbortSignal): Promise<void> {
-    const unfollow = this.means.volumes.follow(() => this.attempt(() => this.followVolumes()));
+    const unfollow = this.options.volumes.follow(() => this.attempt(() => this.followVolumes()));
     try {
       this.followVolumes();
       await Promise.race([this.tick(signal), this.failure.promise]);
@@ -113,7 +113,7 @@ export class SidecarFeed {
   private async tick(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       this.wakeup.reset();
-      await this.means.wait(
+      await this.options.wait(
         this.pods.size === 0 ? LONGEST_MILLISECONDS : TICK_MILLISECONDS,
         AbortSignal.any([signal, this.wakeup.signal]),
       );
@@ -130,7 +130,7 @@ export class SidecarFeed {
   }
 
   private followVolumes(): void {
-    const { all } = this.means.volumes;
+    const { all } = this.options.volumes;
     for (const [uid, pod] of this.pods) if (!Bun.deepEquals(all.get(uid), pod.volume)) this.remove(pod);
     for (const volume of all.values()) if (!this.pods.has(volume.uid)) this.add(volume);
     this.podEndpoints = undefined;
@@ -138,7 +138,7 @@ export class SidecarFeed {
   }
 
   private add(volume: SidecarVolume): void {
-    const { version, elapsed } = this.means;
+    const { version, elapsed } = this.options;
     const socket = new PodSocket(volume, {
       ...{ version, elapsed },
       refused: (reason) => this.refused.set(reason, (this.refused.get(reason) ?? 0) + 1),
@@ -147,7 +147,7 @@ export class SidecarFeed {
       closed: (connection) => this.attempt(() => this.closed(pod, connection)),
       report: (problem) => this.report(volume, problem),
     });
-    const wholeStates = new Allowance(WHOLE_STATES, elapsed);
+    const wholeStates = new RateLimit(WHOLE_STATES, elapsed);
     const pod: FedPod = { volume, socket, wholeStates, connection: undefined, endpoint: undefined };
     this.pods.set(volume.uid, pod);
     this.listen(pod);
@@ -171,7 +171,7 @@ export class SidecarFeed {
   }
 
   private report({ namespace, pod }: SidecarVolume, problem: string): void {
-    this.means.report(`Cannot serve the sidecar of pod "${namespace}/${pod}": ${problem}`);
+    this.options.report(`Cannot serve the sidecar of pod "${namespace}/${pod}": ${problem}`);
   }
 
   private greeted(pod: FedPod, connection: FedConnection): void {
@@ -191,7 +191,7 @@ export class SidecarFeed {
   private closed(pod: FedPod, connection: FedConnection | undefined): void {
     if (connection === undefined || pod.connection !== connection) return;
     pod.connection = undefined;
-    if (pod.endpoint !== undefined) this.means.states.forget(pod.endpoint);
+    if (pod.endpoint !== undefined) this.options.states.forget(pod.endpoint);
     this.reportIfChanged();
   }
 
@@ -214,7 +214,7 @@ export class SidecarFeed {
     const { connection } = pod;
     this.moveTo(pod, this.endpointOf(pod));
     if (connection === undefined || !connection.isIdle || pod.endpoint === undefined) return;
-    const state = this.means.states.stateOf(pod.endpoint);
+    const state = this.options.states.stateOf(pod.endpoint);
     if (state === undefined) return;
     if (connection.isNew && !this.mayHaveWholeState(pod)) this.postponed.add(pod);
     else if (connection.update(state)) this.updates += 1;
@@ -222,18 +222,18 @@ export class SidecarFeed {
 
   private mayHaveWholeState({ wholeStates }: FedPod): boolean {
     // A pod that has none left does not take from the others.
-    return wholeStates.isLeft && this.wholeStates.take() && wholeStates.take();
+    return wholeStates.hasLeft && this.wholeStates.take() && wholeStates.take();
   }
 
   private endpointOf({ volume }: FedPod): string | undefined {
-    const { volumes, endpoints, hasPodUids } = this.means;
+    const { volumes, endpoints, hasPodUids } = this.options;
     this.podEndpoints ??= endpointsOfPods(volumes.all.values(), endpoints(), { hasPodUids });
     return this.podEndpoints.get(volume.uid);
   }
 
   private moveTo(pod: FedPod, endpoint: string | undefined): void {
     if (pod.endpoint === endpoint) return;
-    if (pod.endpoint !== undefined) this.means.states.forget(pod.endpoint);
+    if (pod.endpoint !== undefined) this.options.states.forget(pod.endpoint);
     pod.endpoint = endpoint;
     this.reportIfChanged();
   }
@@ -248,7 +248,7 @@ export class SidecarFeed {
     }
     if (Bun.deepEquals(now, this.reported)) return;
     this.reported = now;
-    this.means.reporting(now);
+    this.options.reporting(now);
   }
 
   /** What fails in an event of a socket ends `run`. */

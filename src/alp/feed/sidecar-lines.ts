@@ -1,7 +1,7 @@
 /** The lines of a conversation with a sidecar: what it may send, and the reply to its greeting. Pure. */
 import { identity } from "../../identity.ts";
 import { isRelease } from "../../model/release.ts";
-import { decodeFromSidecar } from "../protocol/decode-from-sidecar.ts";
+import { decodeFromSidecar } from "../protocol/decode-message.ts";
 import { MalformedMessage } from "../protocol/malformed-message.ts";
 import { type FromAgent, type FromSidecar, type Hello, SIDECAR_PROTOCOL } from "../protocol/sidecar-state.ts";
 

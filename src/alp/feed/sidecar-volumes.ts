@@ -16,7 +16,7 @@ export interface SidecarVolume {
 export interface SidecarVolumes {
   /** By the UID of the pod. */
   readonly all: ReadonlyMap<string, SidecarVolume>;
-  /** The UIDs of the pods whose volumes a former agent has published. */
+  /** The UIDs of the pods whose volumes the previous agent has published. */
   readonly recovered: ReadonlySet<string>;
   /** Calls the listener after every change, until the returned function is called. */
   follow(listener: () => void): () => void;

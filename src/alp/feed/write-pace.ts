@@ -1,12 +1,12 @@
 /** When each pod may be written: a pod cannot cause many writes, and one that cannot be written does not delay the others. */
-import { Allowance } from "./allowance.ts";
+import { RateLimit } from "./rate-limit.ts";
 
 const WRITES = { burst: 3, perSecond: 1 / 60 };
 const FIRST_PAUSE_MILLISECONDS = 2_000;
 const LONGEST_PAUSE_MILLISECONDS = 60_000;
 
 interface PodPace {
-  readonly allowance: Allowance;
+  readonly writes: RateLimit;
   /** Of the last failures, one after the other. */
   pause: number;
   notBefore: number;
@@ -21,7 +21,7 @@ export class WritePace {
   /** Returns whether the pod may be written now; if so, this counts as once. */
   take(key: string): boolean {
     const pod = this.paceOf(key);
-    return this.elapsed() >= pod.notBefore && pod.allowance.take();
+    return this.elapsed() >= pod.notBefore && pod.writes.take();
   }
 
   failed(key: string): void {
@@ -42,7 +42,7 @@ export class WritePace {
   private paceOf(key: string): PodPace {
     const known = this.pods.get(key);
     if (known !== undefined) return known;
-    const pod = { allowance: new Allowance(WRITES, this.elapsed), pause: 0, notBefore: Number.NEGATIVE_INFINITY };
+    const pod = { writes: new RateLimit(WRITES, this.elapsed), pause: 0, notBefore: Number.NEGATIVE_INFINITY };
     this.pods.set(key, pod);
     return pod;
   }

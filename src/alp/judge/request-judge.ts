@@ -38,8 +38,8 @@ export class RequestJudge {
   }
 
   /**
-   * Applies the whole update, or throws `MalformedMessage` and keeps the former state. Revision 1 begins a new conversation:
-   * it has the whole state, and nothing of the former state stays.
+   * Applies the whole update, or throws `MalformedMessage` and keeps the state. Revision 1 begins a new conversation:
+   * it has the whole state, and nothing of the state before stays.
    */
   apply(update: SidecarUpdate): void {
     const { revision } = update;

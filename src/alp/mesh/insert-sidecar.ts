@@ -90,7 +90,7 @@ function refuseNativeProxy(texts: readonly string[]): void {
   );
 }
 
-/** In block style; a text in another style is written anew. */
+/** In block style; a text in another style is written again. */
 function editableLines(config: string, hasSeveral: boolean): readonly string[] {
   for (const text of [config, formatYaml(Bun.YAML.parse(config))]) {
     const lines = text.trimEnd().split("\n");

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { decodeFromAgent } from "./decode-from-agent.ts";
-import { decodeFromSidecar } from "./decode-from-sidecar.ts";
+import { decodeFromAgent, decodeFromSidecar } from "./decode-message.ts";
 import { MalformedMessage } from "./malformed-message.ts";
 import { type FromAgent, type FromSidecar, SIDECAR_PROTOCOL } from "./sidecar-state.ts";
 

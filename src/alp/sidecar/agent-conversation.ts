@@ -6,7 +6,7 @@
  *           <─ update ──             the first one has the whole state
  *           ── applied ──>           …
  */
-import { decodeFromAgent } from "../protocol/decode-from-agent.ts";
+import { decodeFromAgent } from "../protocol/decode-message.ts";
 import {
   type Applied,
   type FromAgent,

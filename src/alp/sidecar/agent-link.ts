@@ -13,7 +13,7 @@ import { AgentConversation, RefusedByAgent } from "./agent-conversation.ts";
 import { connectProblem } from "./connect-problem.ts";
 import type { SidecarLog } from "./sidecar-log.ts";
 
-export interface AgentLinkMeans {
+export interface AgentLinkOptions {
   /** Of the agent's socket. */
   readonly path: string;
   /** Of this sidecar. */
@@ -40,8 +40,8 @@ export class AgentLink {
   private lastProblem = "";
   private dropped: string | undefined;
 
-  constructor(private readonly means: AgentLinkMeans) {
-    this.awaySince = means.elapsed();
+  constructor(private readonly options: AgentLinkOptions) {
+    this.awaySince = options.elapsed();
   }
 
   /** Since when there is no agent, by the monotonic clock; `undefined` while it is connected. */
@@ -60,7 +60,7 @@ export class AgentLink {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { wait } = this.means;
+    const { wait } = this.options;
     while (!signal.aborted) {
       const problem = await this.converse(signal);
       if (signal.aborted) return;
@@ -71,8 +71,8 @@ export class AgentLink {
 
   /** Returns why it ended. */
   private async converse(signal: AbortSignal): Promise<unknown> {
-    const { path, version } = this.means;
-    const conversation = new AgentConversation(this.means.judge);
+    const { path, version } = this.options;
+    const conversation = new AgentConversation(this.options.judge);
     const received = new LineBuffer(MOST_LINE_BYTES);
     const { promise: ended, resolve: end } = Promise.withResolvers<unknown>();
     let socket: Socket<undefined>;
@@ -122,7 +122,7 @@ export class AgentLink {
   }
 
   private noteUpdate({ agentVersion }: AgentConversation): void {
-    const { judge, log, elapsed } = this.means;
+    const { judge, log, elapsed } = this.options;
     this.updateCount += 1;
     this.dropped = undefined;
     if (this.awaySince === undefined) {
@@ -136,7 +136,7 @@ export class AgentLink {
   }
 
   private noteEnd(problem: unknown): void {
-    const { log, judge, path, elapsed } = this.means;
+    const { log, judge, path, elapsed } = this.options;
     const reason = problem instanceof Error ? problem.message : String(problem);
     if (isUnusable(problem)) this.drop(problem);
     const isNew = this.awaySince === undefined;
@@ -152,7 +152,7 @@ export class AgentLink {
   }
 
   private drop(problem: unknown): void {
-    this.means.judge.clear();
+    this.options.judge.clear();
     this.dropped =
       problem instanceof RefusedByAgent
         ? `the node agent refuses this sidecar: ${problem.message}`

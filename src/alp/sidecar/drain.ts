@@ -2,7 +2,7 @@
  * How long a sidecar that is told to stop goes on deciding: the proxy, which is told at the same time, finishes its
  * requests and may still ask.
  */
-export interface DrainMeans {
+export interface DrainOptions {
   /** How many connections the proxy has. */
   connections(): number;
   wait(milliseconds: number): Promise<void>;
@@ -15,7 +15,7 @@ const UNCONNECTED_MILLISECONDS = 6_000;
 const LOOK_MILLISECONDS = 100;
 
 /** Resolves when the proxy is gone, or has had its time. */
-export async function proxyGone({ connections, wait }: DrainMeans): Promise<void> {
+export async function proxyGone({ connections, wait }: DrainOptions): Promise<void> {
   let wasConnected = false;
   for (let waited = 0; ; waited += LOOK_MILLISECONDS) {
     const isConnected = connections() > 0;

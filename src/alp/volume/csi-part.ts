@@ -12,7 +12,7 @@ import { removeDriver, serveDriver } from "./serve-driver.ts";
 import { VolumeFiles } from "./volume-files.ts";
 
 interface CsiPart {
-  /** Volumes of a former agent are known from the start. */
+  /** Volumes of the previous agent are known from the start. */
   readonly volumes: SidecarVolumes;
   /** None if the driver is turned off. */
   readonly parts: readonly SupervisedPart[];

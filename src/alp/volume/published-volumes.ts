@@ -38,7 +38,7 @@ export class PublishedVolumes implements SidecarVolumes {
   }
 
   /**
-   * Finds the volumes of a former agent, and removes what is left of pods that are gone. A volume that fails does not keep
+   * Finds the volumes of the previous agent, and removes what is left of pods that are gone. A volume that fails does not keep
    * others from being found. Returns the failures: call it again later then.
    */
   recover(): readonly unknown[] {

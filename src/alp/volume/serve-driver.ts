@@ -18,7 +18,7 @@ const LOOK_MILLISECONDS = 2_000;
 const OWNER_ONLY = 0o600;
 const DIRECTORY_MODE = 0o750;
 
-export interface DriverMeans {
+export interface DriverOptions {
   /** Directory of the kubelet. */
   readonly kubelet: string;
   /** Name of this node. */
@@ -30,11 +30,11 @@ export interface DriverMeans {
 }
 
 /** Resolves when the signal is aborted. */
-export async function serveDriver(means: DriverMeans, signal: AbortSignal): Promise<void> {
-  const { kubelet } = means;
+export async function serveDriver(options: DriverOptions, signal: AbortSignal): Promise<void> {
+  const { kubelet } = options;
   while (!signal.aborted) {
-    if (placeOf(registryOf(kubelet)) === undefined) await pause(means, signal);
-    else await serveUntilRemoved(means, signal);
+    if (placeOf(registryOf(kubelet)) === undefined) await pause(options, signal);
+    else await serveUntilRemoved(options, signal);
   }
 }
 
@@ -59,8 +59,8 @@ function registryOf(kubelet: string): string {
   return join(kubelet, "plugins_registry");
 }
 
-async function serveUntilRemoved(means: DriverMeans, signal: AbortSignal): Promise<void> {
-  const { kubelet, node, volumes, log } = means;
+async function serveUntilRemoved(options: DriverOptions, signal: AbortSignal): Promise<void> {
+  const { kubelet, node, volumes, log } = options;
   const { directory, csi, registration } = socketsIn(kubelet);
   // Hosts without a kubelet do not need it.
   const { serveGrpc } = await import("../../grpc/server.ts");
@@ -73,7 +73,7 @@ async function serveUntilRemoved(means: DriverMeans, signal: AbortSignal): Promi
     const handlers = registrationService({ endpoint: csi, notify });
     servers.push(await serveGrpc({ path: registration, mode: OWNER_ONLY }, handlers));
     const served = placesOf([csi, registration]);
-    while (!signal.aborted && placesOf([csi, registration]) === served) await pause(means, signal);
+    while (!signal.aborted && placesOf([csi, registration]) === served) await pause(options, signal);
   } finally {
     await Promise.all(servers.toReversed().map((server) => server.close()));
     removeIfEmpty(directory);
@@ -81,13 +81,13 @@ async function serveUntilRemoved(means: DriverMeans, signal: AbortSignal): Promi
 }
 
 /** Also tries again what could not be recovered when the agent started, or at the last time. */
-async function pause({ volumes, wait, log }: DriverMeans, signal: AbortSignal): Promise<void> {
+async function pause({ volumes, wait, log }: DriverOptions, signal: AbortSignal): Promise<void> {
   await wait(LOOK_MILLISECONDS, signal);
   if (signal.aborted || volumes.isRecovered || volumes.recover().length > 0) return;
   log("All volumes of sidecars are recovered", "INFO");
 }
 
-function logRegistration(error: string, log: DriverMeans["log"]): void {
+function logRegistration(error: string, log: DriverOptions["log"]): void {
   if (error === "") log(`The kubelet uses the CSI driver "${csiDriver}"`, "INFO");
   else log(`The kubelet refuses the CSI driver "${csiDriver}": ${error}`, "WARNING");
 }

@@ -28,7 +28,7 @@ export interface Mounts {
   unmountAll(target: string): void;
 }
 
-/** Nobody but root comes to the pods' directories by this way. */
+/** Only root reaches the pods' directories this way. */
 const OWNER_ONLY = 0o700;
 /** The sidecar must find the socket. */
 const DIRECTORY_MODE = 0o755;

@@ -83,7 +83,7 @@ describe("setSidecars()", () => {
   test("interfaces of the former agent's set stay until they are left out, as far as their endpoints are of its pods", () => {
     const compiler = new PolicyCompiler({ node: "here" });
     const interfaces = new Set(["1", "2", "9"].map(interfaceOf));
-    compiler.setSidecars({ endpoints: new Set(), former: { interfaces, pods: new Set(["a-1"]) } });
+    compiler.setSidecars({ endpoints: new Set(), recovered: { interfaces, pods: new Set(["a-1"]) } });
     expect(sidecarsIn(compiler)).toEqual([]);
 
     const cluster = clusterOf({ a: "1", b: "2" });
@@ -99,8 +99,8 @@ describe("setSidecars()", () => {
 
   test("a pod that replaced one of the same name while no agent was there does not inherit its interface in the set", () => {
     const compiler = new PolicyCompiler({ node: "here" });
-    const former = { interfaces: new Set([interfaceOf("1")]), pods: new Set(["a-1"]) };
-    compiler.setSidecars({ endpoints: new Set(), former });
+    const recovered = { interfaces: new Set([interfaceOf("1")]), pods: new Set(["a-1"]) };
+    compiler.setSidecars({ endpoints: new Set(), recovered });
     compiler.update(changesBetween(NO_RESOURCES, clusterOf({ a: "1" }, "here", 2)));
 
     expect(sidecarsIn(compiler)).toEqual([]);

@@ -8,15 +8,15 @@ import type { WorkloadEndpoints } from "./workload-endpoints.ts";
 export interface ReportingSidecars {
   /** The keys of their endpoints. */
   readonly endpoints: ReadonlySet<string>;
-  /** Sidecars that reported to a former agent and have not had the time to report again. */
-  readonly former?: FormerReporting;
+  /** Sidecars that reported to the previous agent and have not had the time to report again. */
+  readonly recovered?: RecoveredReporting;
 }
 
 /**
  * An interface stays only if its endpoint is that of one of the pods: another pod of the same name may have come meanwhile,
  * with the same interface and without a sidecar.
  */
-export interface FormerReporting {
+export interface RecoveredReporting {
   readonly interfaces: ReadonlySet<string>;
   /** The UIDs of the pods. */
   readonly pods: ReadonlySet<string>;
@@ -49,15 +49,15 @@ export class SidecarInterfaces {
   }
 
   private interfaces(): ReadonlySet<string> {
-    const { endpoints, former } = this.reporting;
+    const { endpoints, recovered } = this.reporting;
     const names = new Set<string>();
     for (const key of endpoints) {
       const name = this.workloads.interfaceOf(key);
       if (name !== undefined) names.add(name);
     }
-    for (const name of former?.interfaces ?? []) {
+    for (const name of recovered?.interfaces ?? []) {
       const uid = this.workloads.endpointAt(name)?.metadata.uid;
-      if (uid !== undefined && former?.pods.has(uid)) names.add(name);
+      if (uid !== undefined && recovered?.pods.has(uid)) names.add(name);
     }
     return names;
   }

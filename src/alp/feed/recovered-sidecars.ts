@@ -1,5 +1,5 @@
 /**
- * The sidecars that reported to the former agent, as the kernel's set says. An agent that is replaced does not interrupt:
+ * The sidecars that reported to the previous agent, as the kernel's set says. An agent that is replaced does not interrupt:
  * their interfaces stay until they have had the time to report again.
  */
 import { POLICY_TABLE } from "../../firewall/policy-table.ts";
@@ -24,10 +24,10 @@ function nameIn(key: Uint8Array): string {
   return new TextDecoder().decode(key).replace(/\0+$/, "");
 }
 
-export class FormerSidecars {
+export class RecoveredSidecars {
   private readonly interfaces: Set<string>;
 
-  /** `pods`: the UIDs of those that had a volume of the former agent. */
+  /** `pods`: the UIDs of those that had a volume of the previous agent. */
   constructor(
     interfaces: ReadonlySet<string>,
     private readonly pods: ReadonlySet<string>,
@@ -38,7 +38,7 @@ export class FormerSidecars {
   /** `endpoints`: those whose sidecars have reported to this agent. If one of these is lost, its interface goes at once. */
   with(endpoints: ReadonlySet<string>, local: ReadonlyMap<string, LocalEndpoint>): ReportingSidecars {
     for (const key of endpoints) this.interfaces.delete(local.get(key)?.interfaceName ?? "");
-    return { endpoints, former: { interfaces: new Set(this.interfaces), pods: this.pods } };
+    return { endpoints, recovered: { interfaces: new Set(this.interfaces), pods: this.pods } };
   }
 
   /** Their time is over. */
