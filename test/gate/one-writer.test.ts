@@ -50,8 +50,8 @@ function layersOf(page: string): ReadonlySet<string> {
   let level = "";
   return new Set(
     table.split("\n").flatMap((line) => {
-      level = /^\d/.exec(line)?.[0] ?? level;
-      return (line.match(/[\w-]+/g) ?? []).map((word) => `${level} ${word}`);
+      level = /^\d+/.exec(line)?.[0] ?? level;
+      return (line.match(/[\w/-]+/g) ?? []).map((word) => `${level} ${word}`);
     }),
   );
 }
