@@ -42,7 +42,7 @@ const SAME_LAYER = {
   "limited-connections": ["timers"],
   config: ["model", "cni"],
   // The command and the step of the slice use the frames of their programs, which register each in one place.
-  "alp/command": ["admin", "alp/upgrade"],
+  "alp/command": ["admin"],
   "alp/upgrade": ["upgrade"],
   // `config check` decodes the options of the chained plugins, `ipam explain` annotations of pods: with the plugins' own
   // decoders, which are pure; see admin-decoders-only.
@@ -141,9 +141,16 @@ module.exports = {
       from: {
         path: "^src/",
         pathNot:
-          "^src/(alp/|agent/features|admin/main/commands|upgrade/steps|release/deployed-files|bin/sidecar(-arguments)?)",
+          "^src/(alp/|agent/features|admin/main/commands|upgrade/(steps|detect/features)|release/deployed-files|bin/sidecar(-arguments)?)",
       },
       to: { path: "^src/alp/" },
+    },
+    {
+      name: "alp-upgrade-uses-the-engine",
+      comment: "the step of application layer policy knows no other step",
+      severity: "error",
+      from: { path: "^src/alp/" },
+      to: { path: "^src/upgrade/", pathNot: "^src/upgrade/engine/" },
     },
     {
       name: "admin-decoders-only",

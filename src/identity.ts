@@ -23,6 +23,9 @@ export const PRODUCT_API: GroupVersion = { group: names.apiGroup, version: "v3" 
 /** Where releases up to v3.28 stored their resources, behind an aggregated API. */
 export const FORMER_API: GroupVersion = { group: `crd.${names.apiGroup}`, version: "v1" };
 
+/** The container that decided about requests in pods of a mesh, up to v3.28. */
+export const FORMER_SIDECAR = "dikastes";
+
 /** `operator.vendor.io/v1`: the API of the `Installation` resource. */
 export const OPERATOR_API: GroupVersion = { group: names.operatorApiGroup, version: "v1" };
 

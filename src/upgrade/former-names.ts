@@ -48,6 +48,3 @@ export const FORMER_UID = `${identity.labelPrefix}former-uid`;
 
 /** Label of host endpoints for all interfaces whose traffic the temporary policy allows while their default changes. */
 export const UPGRADE_MARK = "host-endpoint-upgrade";
-
-/** The container of application layer policy beside the proxy of a mesh. */
-export const FORMER_SIDECAR = "dikastes";

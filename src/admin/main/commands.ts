@@ -1,7 +1,6 @@
 /** Every command of the admin tool: one row each. */
 
-import { alpStatus } from "../../alp/command/status.ts";
-import { alpTemplate } from "../../alp/command/template.ts";
+import { ALP_COMMANDS } from "../../alp/command/commands.ts";
 import { identity } from "../../identity.ts";
 import { diffCommand } from "../apply/diff.ts";
 import { validateCommand } from "../apply/validate.ts";
@@ -95,12 +94,7 @@ export const COMMANDS: CommandGroup = {
       summary: "Explain and watch what network policy does with connections",
       commands: [policyExplain, policyTrace, policyCounters],
     },
-    {
-      kind: "group",
-      name: "alp",
-      summary: "Application layer policy: the sidecar beside the proxy of a service mesh",
-      commands: [alpStatus, alpTemplate],
-    },
+    ALP_COMMANDS,
     {
       kind: "group",
       name: "node",

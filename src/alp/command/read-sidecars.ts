@@ -8,7 +8,7 @@ import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
 import { policiesOf } from "../../policy/judge/judge.ts";
 import type { AnyPolicy } from "../../policy/judge/resources.ts";
 import { readPolicy } from "../../policy/read-resources.ts";
-import type { MeshPod } from "../upgrade/mesh-pods.ts";
+import type { MeshPod } from "../mesh/mesh-pods.ts";
 
 export interface HttpPolicies {
   /** By `NAMESPACE/POD`: the policies with `http` rules that select it. */

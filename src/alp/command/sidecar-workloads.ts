@@ -1,5 +1,5 @@
 /** Which workloads have the sidecar, which release of it, and which need it. Pure. */
-import { type MeshPod, type Owner, releaseOf, topOwner } from "../upgrade/mesh-pods.ts";
+import { type MeshPod, type Owner, releaseOf, topOwner } from "../mesh/mesh-pods.ts";
 
 export interface SidecarFacts {
   readonly pods: readonly MeshPod[];

@@ -12,7 +12,7 @@ import { describeFailure } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { formatYaml } from "../../yaml.ts";
-import { readMeshPods, readOwners } from "../upgrade/read-mesh-pods.ts";
+import { readMeshPods, readOwners } from "../mesh/read-mesh-pods.ts";
 import { type HttpPolicies, readFiltered, readHttpPolicies } from "./read-sidecars.ts";
 import { sidecarFindings } from "./sidecar-findings.ts";
 import { type SidecarWorkload, sidecarWorkloads } from "./sidecar-workloads.ts";

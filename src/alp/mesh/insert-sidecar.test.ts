@@ -4,9 +4,8 @@ import { thrownBy } from "../../../test/support/thrown-by.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { formatYaml } from "../../yaml.ts";
-import { insertSidecar, sidecarImageIn } from "./insert-sidecar.ts";
+import { insertSidecar, removeSidecar, sidecarImageIn } from "./insert-sidecar.ts";
 import { MESH_MINORS, type MeshMinor, meshMinor, nearestMinorText, rowOf } from "./mesh-minor.ts";
-import { removeSidecar } from "./remove-sidecar.ts";
 
 const IMAGE = "registry.example.org/vendor:v2.0.0";
 const OLDER = "registry.example.org/vendor:v1.9.0";

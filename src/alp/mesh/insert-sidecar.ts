@@ -1,5 +1,5 @@
 /**
- * Inserts the sidecar into the configuration of the mesh's injector: the text `data.config` of its ConfigMap, with whatever
+ * Inserts the sidecar into, and removes it from, the configuration of the mesh's injector: the text `data.config` of its ConfigMap, with whatever
  * its users have changed in it. Nothing else of the text changes.
  *
  * A second run changes nothing; the sidecar of another release is replaced. Throws if the text has no place for it. Pure.
@@ -7,10 +7,15 @@
 import { identity } from "../../identity.ts";
 import { formatYaml } from "../../yaml.ts";
 import { type MeshMinor, rowOf } from "./mesh-minor.ts";
-import { insertIntoOneTemplate } from "./one-template.ts";
-import { refused } from "./refused.ts";
-import { insertOwnTemplate } from "./several-templates.ts";
-import { EXCLUDED_PORTS, EXCLUDED_PORTS_AND_OURS, MESH_TEMPLATE, type SidecarRelease } from "./template-parts.ts";
+import { insertIntoOneTemplate, withoutMarked } from "./one-template.ts";
+import { insertOwnTemplate, withoutOwnTemplate } from "./several-templates.ts";
+import {
+  EXCLUDED_PORTS,
+  EXCLUDED_PORTS_AND_OURS,
+  MESH_TEMPLATE,
+  refused,
+  type SidecarRelease,
+} from "./template-parts.ts";
 import { isLiteral, spanOfKey, spanOfMember } from "./yaml-lines.ts";
 
 export interface InsertedSidecar {
@@ -27,6 +32,17 @@ export function insertSidecar(config: string, release: SidecarRelease): Inserted
   const insert = hasSeveral ? insertOwnTemplate : insertIntoOneTemplate;
   const inserted = `${excludePort(insert(lines, release).join("\n")).trimEnd()}\n`;
   return { config: inserted, isChanged: inserted !== config };
+}
+
+/** The inverse of `insertSidecar()`. A configuration without the sidecar stays as it is. */
+export function removeSidecar(config: string): string {
+  const lines = withoutMarked(withoutOwnTemplate(config.split("\n")));
+  return lines.join("\n").replaceAll(EXCLUDED_PORTS_AND_OURS, EXCLUDED_PORTS);
+}
+
+/** `mirror:5000/own/vendor:v1@sha256:…` in another release. */
+export function inRelease(image: string, version: string): string {
+  return `${image.replace(/@.*$/, "").replace(/:[^/:]*$/, "")}:${version}`;
 }
 
 /** The image of the sidecar that the configuration gives to new pods. */

@@ -1,8 +1,14 @@
 /** Inserts the sidecar into the single template of mesh 1.7 and older: between marks, by which it is found again. Pure. */
 import { identity } from "../../identity.ts";
-import { refused } from "./refused.ts";
 import { PROXY_CONTAINER } from "./sidecar-parts.ts";
-import { type InsertedPart, insertedParts, PLACE_WORDS, type Place, type SidecarRelease } from "./template-parts.ts";
+import {
+  type InsertedPart,
+  insertedParts,
+  PLACE_WORDS,
+  type Place,
+  refused,
+  type SidecarRelease,
+} from "./template-parts.ts";
 import { indentationOf, membersIndentation, type Span, spanOfKey } from "./yaml-lines.ts";
 
 const BEGIN = `# ${identity.sidecar}: begin`;

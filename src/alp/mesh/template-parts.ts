@@ -1,4 +1,5 @@
 /** The texts that are inserted into the mesh's injector. Pure. */
+import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { formatYaml } from "../../yaml.ts";
 import { type MeshMinor, rowOf } from "./mesh-minor.ts";
@@ -61,3 +62,11 @@ export const EXCLUDED_PORTS =
 
 /** The same, and the port of the sidecar. */
 export const EXCLUDED_PORTS_AND_OURS = `(excludeInboundPort ${SIDECAR_PORT} ${EXCLUDED_PORTS})`;
+
+/** `reason`: what the configuration of the injector has or lacks. */
+export function refused(reason: string): PluginError {
+  return new PluginError(
+    "resource-invalid",
+    `Cannot insert the sidecar into the configuration of the injector: ${reason}`,
+  );
+}

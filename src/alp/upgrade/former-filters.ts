@@ -3,9 +3,9 @@
  * of both releases run, it stays, and new sidecars answer at its socket too; when no former sidecar is left, our filter replaces it.
  */
 import * as v from "valibot";
+import { FORMER_SIDECAR } from "../../identity.ts";
 import type { ClusterObjects, Fields } from "../../kube/objects.ts";
 import { decodeShape } from "../../model/shape.ts";
-import { FORMER_SIDECAR } from "../../upgrade/former-names.ts";
 import { envoyFilterObject, type FilterForm } from "../mesh/envoy-filter.ts";
 
 const API = "/apis/networking.istio.io/v1alpha3";

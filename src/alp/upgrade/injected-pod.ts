@@ -4,10 +4,9 @@
  */
 import * as v from "valibot";
 import { PluginError } from "../../errors.ts";
-import { identity } from "../../identity.ts";
+import { FORMER_SIDECAR, identity } from "../../identity.ts";
 import { decodeShape } from "../../model/shape.ts";
 import type { StepSite } from "../../upgrade/engine/step.ts";
-import { FORMER_SIDECAR } from "../../upgrade/former-names.ts";
 import { PROXY_CONTAINER } from "../mesh/sidecar-parts.ts";
 import { type OutdatedWorkload, titleOf, workloadPath } from "./outdated-workloads.ts";
 

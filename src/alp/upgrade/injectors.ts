@@ -1,18 +1,16 @@
 /** The injectors of the meshes in a cluster that insert the sidecar, and what they should insert. */
 import * as v from "valibot";
 import { PluginError } from "../../errors.ts";
-import { identity } from "../../identity.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
 import { decodeShape } from "../../model/shape.ts";
-import { imageName } from "../../release/workloads/image.ts";
+import { defaultImage } from "../../release/workloads/image.ts";
 import { agentImage, agentsPath } from "../../upgrade/engine/agents.ts";
 import type { PlanningSite } from "../../upgrade/engine/step.ts";
 import type { FilterForm } from "../mesh/envoy-filter.ts";
-import { insertSidecar, sidecarImageIn } from "../mesh/insert-sidecar.ts";
+import { injectorPath, type MeshPlace, readMeshVersion } from "../mesh/injector.ts";
+import { inRelease, insertSidecar, sidecarImageIn } from "../mesh/insert-sidecar.ts";
 import { meshMinor, nearestMinorText, rowOf } from "../mesh/mesh-minor.ts";
-import { injectorPath, type MeshPlace, readMeshVersion } from "./injector.ts";
 import { hasFormerSidecar, removeFormerSidecar } from "./remove-former.ts";
-import { inRelease } from "./sidecar-image.ts";
 
 export interface Injector {
   readonly path: string;
@@ -99,5 +97,5 @@ async function imageOfAgents({ objects, facts }: PlanningSite): Promise<string> 
   const path = await agentsPath(objects, facts.namespace);
   const image = path === undefined ? undefined : agentImage(await objects.read(path));
   if (image?.endsWith(`:${facts.target}`)) return image;
-  return imageName({ registry: identity.imageRegistry, path: "", prefix: "", pullSecrets: [] }, facts.target);
+  return defaultImage(facts.target);
 }

@@ -1,10 +1,9 @@
 /** Which workloads have pods with an older sidecar, and which of them a restart renews. Pure. */
-import { identity } from "../../identity.ts";
+import { FORMER_SIDECAR, identity } from "../../identity.ts";
 import type { Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import { listed } from "../../upgrade/engine/wording.ts";
-import { FORMER_SIDECAR } from "../../upgrade/former-names.ts";
-import { type MeshPod, type Owner, releaseOf, topOwner } from "./mesh-pods.ts";
+import { type MeshPod, type Owner, releaseOf, topOwner } from "../mesh/mesh-pods.ts";
 
 export interface OutdatedWorkload {
   readonly namespace: string;

@@ -1,11 +1,12 @@
 /** What the plan says about injectors and filters. Pure. */
+
+import { FORMER_SIDECAR } from "../../identity.ts";
 import type { Fields } from "../../kube/objects.ts";
 import { isObject } from "../../model/shape.ts";
 import { unifiedDiff } from "../../unified-diff.ts";
 import type { Obstacle } from "../../upgrade/engine/facts.ts";
 import type { PlannedChange } from "../../upgrade/engine/step.ts";
 import { listed } from "../../upgrade/engine/wording.ts";
-import { FORMER_SIDECAR } from "../../upgrade/former-names.ts";
 import type { FilterForm } from "../mesh/envoy-filter.ts";
 import { replacementsOf } from "./former-filters.ts";
 import type { Injector } from "./injectors.ts";

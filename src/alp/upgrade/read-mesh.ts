@@ -1,8 +1,12 @@
 /** What a cluster has of application layer policy: injectors, filters of earlier releases, workloads with an older sidecar. */
+import { FORMER_SIDECAR, identity } from "../../identity.ts";
+import type { ClusterObjects, Fields } from "../../kube/objects.ts";
+import { isObject } from "../../model/shape.ts";
 import type { PlanningSite } from "../../upgrade/engine/step.ts";
+import type { MeshPod } from "../mesh/mesh-pods.ts";
+import { readMeshPods, readOwners } from "../mesh/read-mesh-pods.ts";
 import { type FormerFilter, formerSocketOf, readFormerFilters } from "./former-filters.ts";
 import { type Injector, readInjectors } from "./injectors.ts";
-import type { MeshPod } from "./mesh-pods.ts";
 import {
   isOlderThan,
   notRestarted,
@@ -10,7 +14,32 @@ import {
   outdatedWorkloads,
   workloadPath,
 } from "./outdated-workloads.ts";
-import { readMeshPods, readOwners } from "./read-mesh-pods.ts";
+
+const SIDECARS: readonly string[] = [FORMER_SIDECAR, identity.sidecar];
+const MESH_NAMESPACE = "istio-system";
+
+/** Whether pods have a sidecar, of this or an earlier release, or the injector's template has one. */
+export async function usesSidecars(objects: ClusterObjects): Promise<boolean> {
+  const maps = await objects.list(`/api/v1/namespaces/${MESH_NAMESPACE}/configmaps`);
+  const isInTemplate = maps.some((map) => {
+    if (!String(fieldsIn(map, "metadata")["name"]).startsWith("istio-sidecar-injector")) return false;
+    const text = JSON.stringify(map["data"] ?? {});
+    return SIDECARS.some((sidecar) => text.includes(sidecar));
+  });
+  return isInTemplate || (await objects.list("/api/v1/pods")).some(hasSidecar);
+}
+
+function hasSidecar(pod: Fields): boolean {
+  const { containers, initContainers } = fieldsIn(pod, "spec");
+  return [containers, initContainers].some(
+    (list) => Array.isArray(list) && list.some((item) => isObject(item) && SIDECARS.includes(String(item["name"]))),
+  );
+}
+
+function fieldsIn(object: Fields, name: string): Fields {
+  const value = object[name];
+  return isObject(value) ? value : {};
+}
 
 export interface Mesh {
   readonly filters: readonly FormerFilter[];

@@ -2,7 +2,7 @@
  * Takes the sidecar of earlier releases out of the configuration of the mesh's injector: its container, its volumes and their
  * mounts. Everything else stays as it is, with what users have changed. Pure.
  */
-import { FORMER_SIDECAR } from "../../upgrade/former-names.ts";
+import { FORMER_SIDECAR } from "../../identity.ts";
 
 /** Of the socket that the proxy asks, and of the node agent's socket. */
 const VOLUMES = [`${FORMER_SIDECAR}-sock`, "felix-sync"];

@@ -8,10 +8,10 @@ import { decodeShape } from "../../model/shape.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { Step, StepSite } from "../../upgrade/engine/step.ts";
 import { listed } from "../../upgrade/engine/wording.ts";
+import { type MeshPod, releaseOf } from "../mesh/mesh-pods.ts";
 import { asNewObject, createMissing, replaceFilters, replacementsOf } from "./former-filters.ts";
 import { type InjectedPod, untilInjected } from "./injected-pod.ts";
 import { type Injector, readInjectors } from "./injectors.ts";
-import { type MeshPod, releaseOf } from "./mesh-pods.ts";
 import { isOlderThan, titleOf } from "./outdated-workloads.ts";
 import {
   changeOf,

@@ -1,12 +1,12 @@
 /** Rules 6 and 7: what earlier releases consisted of and this one does not is removed, after every node is new. */
-import { identity } from "../../../identity.ts";
+import { FORMER_SIDECAR, identity } from "../../../identity.ts";
 import type { ClusterObjects, Fields } from "../../../kube/objects.ts";
 import type { KubeObject } from "../../../release/kube-object.ts";
 import { describeObject, objectPath } from "../../../release/object-kinds.ts";
 import { readObjects } from "../../engine/observe-objects.ts";
 import { readBackedUp, restoreObject } from "../../engine/restore-objects.ts";
 import type { PlannedChange, PlanningSite, Step, StepPlan } from "../../engine/step.ts";
-import { FORMER_API, FORMER_API_SERVER, FORMER_CONTROLLERS, FORMER_SIDECAR } from "../../former-names.ts";
+import { FORMER_API, FORMER_API_SERVER, FORMER_CONTROLLERS } from "../../former-names.ts";
 import { daemonSetOf, isFormer, PATHS, readLiveManifest } from "../../manifest-install/live-manifest.ts";
 import { targetNetwork } from "../../manifest-install/plan-manifest.ts";
 import type { WantedObject } from "../../manifest-install/wanted.ts";

@@ -1,12 +1,11 @@
 /** Reads the pods of a mesh, and what controls them. */
 import * as v from "valibot";
-import { identity } from "../../identity.ts";
+import { FORMER_SIDECAR, identity } from "../../identity.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
 import { decodeShape } from "../../model/shape.ts";
 import { SIDECAR_ANNOTATION } from "../../model/sidecar-annotation.ts";
-import { FORMER_SIDECAR } from "../../upgrade/former-names.ts";
-import { PROXY_CONTAINER } from "../mesh/sidecar-parts.ts";
 import { type MeshPod, type Owner, ownerKey } from "./mesh-pods.ts";
+import { PROXY_CONTAINER } from "./sidecar-parts.ts";
 
 /** `undefined`: all namespaces. */
 type Namespace = string | undefined;
