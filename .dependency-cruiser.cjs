@@ -52,7 +52,7 @@ const SAME_LAYER = {
 };
 
 /** Others load them too late or not at all: a plugin lives for milliseconds, an agent for months. */
-const ADMIN_PACKAGES = "^node_modules/diff/";
+const ADMIN_PACKAGES = "^node_modules/(diff|yaml)/";
 
 /** Without the folders in it that are modules of their own. */
 /** The steps of an upgrade that undo or finish another one, and use its parts; what more steps share is beside them. */

@@ -4,7 +4,7 @@ import { locateJson } from "../../config/json-positions.ts";
 import { type ConfigPath, pathText } from "../../config/problem.ts";
 import { isNestedTooDeep, MAXIMUM_NESTING } from "../../parse-json.ts";
 import type { Document } from "./documents.ts";
-import { findRepeatedKeys, locateYaml } from "./repeated-keys.ts";
+import { canRepeatKeys, findRepeatedKeys, locateYaml } from "./repeated-keys.ts";
 import { locateYamlError, type YamlError } from "./yaml-error.ts";
 
 export type ParsedDocument =
@@ -35,7 +35,8 @@ export function parseDocument({ text, line }: Pick<Document, "text" | "line">): 
       find ??= locateYaml(text);
       return toFile(find(path));
     };
-    return unlessRepeated(findRepeatedKeys(text), toFile) ?? { ...yaml, lineOf };
+    const repeated = canRepeatKeys(text, yaml.value) ? findRepeatedKeys(text) : [];
+    return unlessRepeated(repeated, toFile) ?? { ...yaml, lineOf };
   }
   const { line: lineOfError, column, reason } = places ? { ...places.position, reason: places.reason } : yaml.error;
   const place = `line ${toFile(lineOfError)}, column ${column}`;

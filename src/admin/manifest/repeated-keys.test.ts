@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { findRepeatedKeys, locateYaml } from "./repeated-keys.ts";
+import { canRepeatKeys, findRepeatedKeys, locateYaml } from "./repeated-keys.ts";
 
 function found(...lines: readonly string[]): readonly string[] {
   return findRepeatedKeys(lines.join("\n")).map(({ path, line }) => `${path.join(".")} in line ${line}`);
@@ -33,7 +33,7 @@ describe("locateYaml()", () => {
     [["spec", "ingress", 0, "action"], 6],
     [["spec", "ingress", 0, "source", "nets", 0], 8],
     [["spec", "ingress", 1], 9],
-    [["spec", "ingress", 1, "destination", "ports", 0], 10],
+    [["spec", "ingress", 1, "destination", "ports", 0], 11],
     [["spec", "ingress", 1, "action"], 12],
     [["spec", "order"], 13],
     [["spec", "ingress", 7, "action"], 5],
@@ -76,6 +76,7 @@ describe("findRepeatedKeys()", () => {
     [["a: {b: 1}", "c: {b: 1, d: [{b: 2}, b], b: 3}"], ["c.b in line 2"]],
   ])("of %j finds %p", (lines, expected) => {
     expect(found(...lines)).toEqual(expected);
+    expect(canRepeatKeys(lines.join("\n"), Bun.YAML.parse(lines.join("\n")))).toBe(true);
   });
 
   test.each([
@@ -134,10 +135,38 @@ describe("findRepeatedKeys()", () => {
     fc.assert(
       fc.property(value, (document) => {
         const yaml = Bun.YAML.stringify({ cidr: document, other: document }, null, 2);
-        const [repeated] = findRepeatedKeys(`${yaml}\ncidr: 1\n`);
+        const text = `${yaml}\ncidr: 1\n`;
+        const [repeated] = findRepeatedKeys(text);
 
         expect(repeated).toEqual({ path: ["cidr"], line: yaml.split("\n").length + 1 });
+        expect(canRepeatKeys(text, Bun.YAML.parse(text))).toBe(true);
       }),
     );
+  });
+});
+
+describe("canRepeatKeys()", () => {
+  test.each([
+    [
+      "kind: Pool",
+      "metadata: {name: a, labels: {x: y, 'a b': \"c\"}}",
+      "spec:",
+      "  nets: [10.0.0.0/8, fd00::/8]",
+      "  list:",
+      "  - a: http://b",
+    ],
+    ['{"a":1,"b":[{"a":2}],"c":{"d":"e"}}'],
+  ])("is false for %j", (...lines) => {
+    expect(canRepeatKeys(lines.join("\n"), Bun.YAML.parse(lines.join("\n")))).toBe(false);
+  });
+
+  test.each([
+    ["{x, a: 1, a: 2}"],
+    ["? a\n: 1\na: 2"],
+    ["a: &b {c: 1}\nd: *b\nd: *b"],
+    ['{"a":1, "a" :2}'],
+    ["{a: 1, a: [], b: []}"],
+  ])("is true for %j", (text) => {
+    expect(canRepeatKeys(text, Bun.YAML.parse(text))).toBe(true);
   });
 });

@@ -1,14 +1,10 @@
 /**
- * The lines of keys in a YAML document, which the parser does not report, and keys that occur twice in one map, of which it
- * silently keeps the last.
- *
- * Lines that look like keys of the same map are only candidates: the parser
- * decides. Each candidate is renamed to a unique name, and only candidates that
- * the parser then finds in the same map were duplicates. So text inside a string
- * is never mistaken for a key, and the search for candidates can be simple: by
- * column in block style, by braces in flow style.
+ * The lines of values in a YAML document, and keys that occur twice in one map: the parser of the runtime, which reads the
+ * values, reports no lines and silently keeps the last of such keys.
  */
+import { isMap, isNode, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from "yaml";
 import type { ConfigPath } from "../../config/problem.ts";
+import { isObject } from "../../model/shape.ts";
 
 export interface RepeatedKey {
   readonly path: ConfigPath;
@@ -16,215 +12,92 @@ export interface RepeatedKey {
   readonly line: number;
 }
 
+interface Located {
+  readonly root: Node | null;
+  readonly isValid: boolean;
+  lineOf(node: unknown): number;
+}
+
+function locate(text: string): Located {
+  const lines = new LineCounter();
+  // Not strict, as the parser of the runtime is not. Keys are compared as they are written.
+  const options = {
+    strict: false,
+    uniqueKeys: false,
+    prettyErrors: false,
+    logLevel: "silent",
+    schema: "failsafe",
+  } as const;
+  const { contents, errors } = parseDocument(text, { ...options, lineCounter: lines });
+  return {
+    root: contents,
+    isValid: errors.length === 0,
+    lineOf: (node) => lines.linePos((isNode(node) ? node.range?.[0] : undefined) ?? 0).line,
+  };
+}
+
 /** Finds the line of the value at a path, or of what contains it if it does not exist; lines start at 1. */
 export function locateYaml(text: string): (path: ConfigPath) => number {
-  const names = new Map<string, Candidate>();
-  const start = firstLine(text);
-  try {
-    const all = new Map<number, Candidate>();
-    const marked = withUniqueNames(
-      text,
-      candidatesIn(text, () => new EveryKey(all), all),
-      names,
-    );
-    const root: unknown = Bun.YAML.parse(marked);
-    return (path) => lineIn(root, path, names) ?? start;
-  } catch {
-    return () => start;
-  }
+  const { root, lineOf } = locate(text);
+  return (path) => {
+    let [value, line]: [unknown, number] = [root, lineOf(root)];
+    for (const step of path) {
+      const pair = isMap(value) ? value.items.findLast(({ key }) => nameOf(key) === String(step)) : undefined;
+      const place = pair?.key ?? (isSeq(value) ? value.items[Number(step)] : undefined);
+      if (place === undefined) break;
+      line = lineOf(place);
+      value = pair ? pair.value : place;
+    }
+    return line;
+  };
 }
 
-function lineIn(root: unknown, path: ConfigPath, names: ReadonlyMap<string, Candidate>): number | undefined {
-  let value = root;
-  let line: number | undefined;
-  for (const step of path) {
-    const found = memberAt(value, String(step), names);
-    if (found === undefined) return line;
-    line = names.get(found.name)?.line ?? firstKeyLine(found.value, names) ?? line;
-    value = found.value;
-  }
-  return line;
-}
-
-function memberAt(value: unknown, step: string, names: ReadonlyMap<string, Candidate>) {
-  if (typeof value !== "object" || value === null) return undefined;
-  if (Array.isArray(value))
-    return Object.hasOwn(value, step) ? { name: step, value: value[Number(step)] as unknown } : undefined;
-  const members: readonly [string, unknown][] = Object.entries(value);
-  const found = members.find(([name]) => (names.get(name)?.key ?? name) === step);
-  return found && { name: found[0], value: found[1] };
-}
-
-/** A member of a list begins with its first key. */
-function firstKeyLine(value: unknown, names: ReadonlyMap<string, Candidate>): number | undefined {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-  return names.get(Object.keys(value)[0] ?? "")?.line;
-}
-
-/** The first line with content. */
-function firstLine(text: string): number {
-  const lines = text.split("\n");
-  return (
-    Math.max(
-      0,
-      lines.findIndex((line) => !/^\s*(?:#|---|%|$)/.test(line)),
-    ) + 1
-  );
-}
-
+/** Nothing in a document that is not valid. */
 export function findRepeatedKeys(text: string): readonly RepeatedKey[] {
-  const repeated = new Map<number, Candidate>();
-  const candidates = candidatesIn(text, () => new RepeatedKeys(repeated), repeated);
-  if (candidates.length === 0) return [];
-  const names = new Map<string, Candidate>();
-  const marked = withUniqueNames(text, candidates, names);
-  try {
-    return repeatedIn(Bun.YAML.parse(marked), names);
-  } catch {
-    return [];
-  }
+  const { root, isValid, lineOf } = locate(text);
+  return isValid ? repeatedIn(root, { path: [], lineOf }) : [];
 }
 
-/** A candidate: text that looks like a key of a map. */
-interface Candidate {
-  readonly key: string;
-  readonly line: number;
-  /** The offsets of the key in the text. */
-  readonly start: number;
-  readonly end: number;
+/** An alias is not followed: what it stands for is found at its anchor. */
+function repeatedIn(
+  node: unknown,
+  { path, lineOf }: { readonly path: ConfigPath; readonly lineOf: Located["lineOf"] },
+): readonly RepeatedKey[] {
+  const inside = (step: string | number, value: unknown) => repeatedIn(value, { path: [...path, step], lineOf });
+  if (isSeq(node)) return node.items.flatMap((item, index) => inside(index, item));
+  if (!isMap(node)) return [];
+  const pairs = Map.groupBy(node.items.filter(isNotMerge), ({ key }) => nameOf(key));
+  const own = [...pairs].flatMap(([name, all]) =>
+    all.length > 1 ? { path: [...path, name], line: lineOf(all.at(-1)?.key) } : [],
+  );
+  return [...own, ...node.items.flatMap(({ key, value }) => inside(nameOf(key), value))];
 }
 
-/** The candidates in what seems to be one map. */
-interface Keys {
-  add(place: Candidate): void;
-}
-
-class EveryKey implements Keys {
-  constructor(private readonly candidates: Map<number, Candidate>) {}
-
-  add(place: Candidate): void {
-    this.candidates.set(place.start, place);
-  }
-}
-
-class RepeatedKeys implements Keys {
-  private readonly last = new Map<string, Candidate>();
-
-  constructor(private readonly candidates: Map<number, Candidate>) {}
-
-  add(place: Candidate): void {
-    const earlier = this.last.get(place.key);
-    if (earlier) for (const each of [earlier, place]) this.candidates.set(each.start, each);
-    this.last.set(place.key, place);
-  }
-}
-
-/** In the order of the text. */
-function candidatesIn(
-  text: string,
-  openMap: () => Keys,
-  candidates: ReadonlyMap<number, Candidate>,
-): readonly Candidate[] {
-  findInBlocks(text, openMap);
-  findInBraces(text, openMap);
-  return [...candidates.values()].sort((left, right) => left.start - right.start);
-}
-
-const QUOTED = `"[^"\\\\]*"|'[^']*'`;
-const FIRST = "[^\\s\"'#&*!|>%@`{}[\\],?:-]";
-const BLOCK_KEY = new RegExp(`^(\\ufeff? *)((?:- +)*)(?:(${QUOTED})\\s*|(${FIRST}(?:[^:]|:(?=\\S))*)):(?=\\s|$)`);
-const ITEM = /^( *)-(\s|$)/;
 /** Merges other maps into this one, and may occur more than once. */
-const MERGE = "<<";
-
-function findInBlocks(text: string, openMap: () => Keys): void {
-  const open: { readonly column: number; readonly keys: Keys }[] = [];
-  const closeBehind = (column: number) => {
-    while ((open.at(-1)?.column ?? -1) > column) open.pop();
-  };
-  let offset = 0;
-  for (const [index, line] of text.split("\n").entries()) {
-    const item = ITEM.exec(line);
-    if (item) closeBehind(item[1]?.length ?? 0);
-    const [, indent = "", dashes = "", quoted, plain = MERGE] = BLOCK_KEY.exec(line) ?? [];
-    const written = quoted ?? plain.trimEnd();
-    if (written !== MERGE) {
-      const column = indent.length + dashes.length;
-      closeBehind(column);
-      if (open.at(-1)?.column !== column) open.push({ column, keys: openMap() });
-      open.at(-1)?.keys.add(candidateAt(written, offset + column, index + 1));
-    }
-    offset += line.length + 1;
-  }
+function isNotMerge({ key }: Pair): boolean {
+  return !(isScalar(key) && key.type === "PLAIN" && key.value === "<<");
 }
 
-/** Quoted strings, which may contain anything, and the characters that open, separate and close maps and lists. */
-const BRACES = /(?<=[\s{[,:]|^)(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')|[{}[\],\n]/g;
-const BRACES_KEY = new RegExp(
-  `(\\s*)(?:(${QUOTED})\\s*:|(${FIRST}(?:[^:{}[\\],\\n]|:(?=[^\\s,{}[\\]]))*):(?=[\\s,}\\]]|$))`,
-  "y",
-);
-
-function findInBraces(text: string, openMap: () => Keys): void {
-  /** A list has no keys. */
-  const open: (Keys | undefined)[] = [];
-  let line = 1;
-  for (const { 0: sign, index } of text.matchAll(BRACES)) {
-    if (sign === "{") open.push(openMap());
-    else if (sign === "[") open.push(undefined);
-    else if (sign === "}" || sign === "]") open.pop();
-    else if (sign !== ",") line += sign.split("\n").length - 1;
-    const keys = sign === "{" || sign === "," ? open.at(-1) : undefined;
-    if (!keys) continue;
-    BRACES_KEY.lastIndex = index + 1;
-    const [, space = "", quoted, plain = MERGE] = BRACES_KEY.exec(text) ?? [];
-    const written = quoted ?? plain.trimEnd();
-    if (written !== MERGE)
-      keys.add(candidateAt(written, index + 1 + space.length, line + space.split("\n").length - 1));
-  }
+function nameOf(key: unknown): string {
+  return String(isScalar(key) ? key.value : key);
 }
 
-/** The key without its quotes, which stay around the unique name: a value may follow them without a space. */
-function candidateAt(written: string, offset: number, line: number): Candidate {
-  const key = /^(["'])(.*)\1$/s.exec(written)?.[2] ?? written;
-  const start = offset + (written.length - key.length) / 2;
-  return { key, line, start, end: start + key.length };
+/**
+ * Whether a text can have repeated keys, which is known fifty times sooner than whether it has: a member with a value has a key
+ * with a colon, so a text with as many colons as such members has one key for each. Not seen: a key that has no colon the first
+ * time, as in `{a, a: 1}`.
+ */
+export function canRepeatKeys(text: string, value: unknown): boolean {
+  // An alias adds members without colons.
+  return /(?:^|[\s[{,:])\*/.test(text) || (text.match(COLON)?.length ?? 0) !== membersIn(value);
 }
 
-/** Replaces every candidate by a unique name, which is added to `names`. */
-function withUniqueNames(text: string, candidates: readonly Candidate[], names: Map<string, Candidate>): string {
-  let stem = "key";
-  while (text.includes(stem)) stem += "x";
-  const pieces: string[] = [];
-  let done = 0;
-  for (const [index, place] of candidates.entries()) {
-    const mark = `${stem}${index}`;
-    names.set(mark, place);
-    pieces.push(text.slice(done, place.start), mark);
-    done = place.end;
-  }
-  return [...pieces, text.slice(done)].join("");
-}
+/** Every colon that could follow a key, also those in texts and comments. */
+const COLON = /:(?=[\s,[\]{}]|$)|(?<=["'\]}]\s*):/g;
 
-function repeatedIn(root: unknown, names: ReadonlyMap<string, Candidate>): readonly RepeatedKey[] {
-  const repeated: RepeatedKey[] = [];
-  const seen = new Set<object>();
-  const visit = (value: unknown, path: ConfigPath): void => {
-    if (typeof value !== "object" || value === null || seen.has(value)) return;
-    seen.add(value);
-    const members = Object.entries(value);
-    const keys = new Map<string, number[]>();
-    for (const [name] of members) {
-      const place = names.get(name);
-      if (place) keys.set(place.key, [...(keys.get(place.key) ?? []), place.line]);
-    }
-    for (const [key, lines] of keys) {
-      if (lines.length > 1) repeated.push({ path: [...path, key], line: Math.max(...lines) });
-    }
-    for (const [name, member] of members) {
-      visit(member, [...path, Array.isArray(value) ? Number(name) : (names.get(name)?.key ?? name)]);
-    }
-  };
-  visit(root, []);
-  return repeated;
+/** Without those that have no value. */
+function membersIn(value: unknown): number {
+  if (Array.isArray(value)) return value.reduce<number>((sum, member) => sum + membersIn(member), 0);
+  if (!isObject(value)) return 0;
+  return Object.values(value).reduce<number>((sum, member) => sum + (member === null ? 0 : 1) + membersIn(member), 0);
 }
