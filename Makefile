@@ -51,7 +51,7 @@ unit: node_modules/.installed ## lint and the tests beside their sources: withou
 test: node_modules/.installed ## lint, then every test; the last line holds the counts. T=path-or-word: one file, folder or title, with what it needs
 	@$(BUN) scripts/test.ts $(if $(T),"$(T)")
 
-bare: node_modules/.installed ## demo, package and tests of a fresh clone on a bare Debian in a folder, with a random host name, booted minutes ago; as root; half an hour or so
+bare: node_modules/.installed ## demo, package and tests of a fresh clone on a bare Debian in a folder, with a random host name, booted minutes ago; as root; an hour or so, since Kubernetes is built there too
 	@$(BUN) scripts/bare.ts
 
 soak: node_modules/.installed ## the long proofs at full size, an hour or so; SOAK=word chooses among them

@@ -1,7 +1,8 @@
 /** `make cluster` and `make cluster-down` as users run them: what is printed is typed in other shells, after the one that started it has ended. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { knownProcess } from "../../scripts/cluster/state.ts";
 import { bareClusterProblem } from "../support/bare-cluster.ts";
 import { sweepCgroups } from "../support/cgroups.ts";
 import { sweepDaemons } from "../support/daemon.ts";
@@ -143,7 +144,7 @@ for try in 1 2 3 4 5 6 7 8 9 10; do kubectl exec other -- sh -c "printf 'GET /ho
   );
 
   testNeeding(problem, proofSize({ everyDay: "only in `make soak`", soak: undefined }))(
-    "does the same on etcd, and after parts of it were killed nothing is left or in the way",
+    "does the same on etcd, puts another build onto the nodes, and after parts of it were killed nothing is left or in the way",
     async () => {
       const folder = join(parent.path, "killed");
       const start = () => runCluster(folder, "up", "--datastore", "etcd", "--nodes", "1");
@@ -151,6 +152,15 @@ for try in 1 2 3 4 5 6 7 8 9 10; do kubectl exec other -- sh -c "printf 'GET /ho
       const lines = printedLines(stdout);
       expect(await type(`set -e\n${lines}`)).toMatchObject({ code: 0 });
       const killed = keeperOf(folder);
+
+      // As if the nodes had another build.
+      const state = readFileSync(join(folder, "state.json"), "utf8");
+      writeFileSync(join(folder, "state.json"), state.replace(/"image": ".*"/, '"image": "other"'));
+      const updated = await start();
+      expect(updated).toMatchObject({ code: 0, stderr: "" });
+      expect(updated.stdout).toContain("✓ The image on node-1");
+      expect(updated.stdout).toContain("\nIt runs the programs of this build now.\n");
+      expect(await type(lines.replace(/.*kubectl run.*/, ""))).toMatchObject({ code: 0 });
 
       process.kill(killed, "SIGKILL");
       await pollUntil(
@@ -182,6 +192,23 @@ for try in 1 2 3 4 5 6 7 8 9 10; do kubectl exec other -- sh -c "printf 'GET /ho
 
     expect(code).toBe(2);
     expect(stderr).toContain(`"${value}"; ${fix}\n`);
+  });
+
+  testNeeding(root)("ends no other process that has the number of a cluster of an earlier boot", async () => {
+    const folder = join(parent.path, "earlier");
+    const child = Bun.spawn(["sleep", "60"]);
+    const keeper = { ...knownProcess(child.pid), boot: "00000000-0000-4000-8000-000000000000" };
+    mkdirSync(folder);
+    writeFileSync(join(folder, "state.json"), JSON.stringify({ keeper, isReady: true, nodes: [] }));
+
+    const { code, stdout } = await runCluster(folder, "down");
+
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: "The cluster had ended already; what was left of it was removed\n",
+    });
+    expect([existsSync(folder), child.exitCode, child.signalCode]).toEqual([false, null, null]);
+    child.kill();
   });
 
   testNeeding(root, program("setpriv"))("tells a user who is not root what is missing", () => {
