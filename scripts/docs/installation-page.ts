@@ -5,7 +5,7 @@ import { NETWORK_FIELD } from "../../src/model/installation/names.ts";
 import { REFUSED_NETWORK_FIELDS } from "../../src/model/installation/network.ts";
 import { REFUSED_SPEC_FIELDS } from "../../src/model/installation/spec.ts";
 import type { StructuralSchema } from "../../src/release/crds/crd-schema.ts";
-import { OPERATOR_KINDS } from "../../src/release/crds/operator-kinds.ts";
+import { OPERATOR_KINDS } from "../../src/release/crds/installation/kinds.ts";
 import { INSTALLATION_OPTIONS } from "./installation-options.ts";
 
 const { title, operator, adminTool } = identity;

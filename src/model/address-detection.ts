@@ -85,14 +85,14 @@ function detectionProblem(text: string, family: Family): string | undefined {
     case "cidr": {
       const bad = values.find((value) => parsePrefix(value)?.network.family !== family);
       if (bad === undefined) return undefined;
-      return `has "${bad}", which is not an IPv${family} CIDR; use for example "cidr=${EXAMPLES[family].cidr}"`;
+      return `has "${bad}", which is not an IPv${family} CIDR; use for example "cidr=${DETECTION_EXAMPLES[family].cidr}"`;
     }
     default:
       return undefined;
   }
 }
 
-const EXAMPLES = {
+export const DETECTION_EXAMPLES = {
   4: { cidr: "192.0.2.0/24", address: "192.0.2.1" },
   6: { cidr: "2001:db8::/64", address: "2001:db8::1" },
 } as const;
@@ -100,6 +100,6 @@ const EXAMPLES = {
 function destinationProblem(destination: string, family: Family): string | undefined {
   const address = parseAddress(destination);
   if (address === undefined ? HOST_NAME.test(destination) : address.family === family) return undefined;
-  const example = EXAMPLES[family].address;
+  const example = DETECTION_EXAMPLES[family].address;
   return `has "${destination}", which is neither an IPv${family} address nor a host name; use for example "can-reach=${example}"`;
 }

@@ -17,6 +17,7 @@ import {
 import { prefixField } from "./fields.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
+import { checkSettingsName, OF_ALL_NODES, OF_ONE_NODE } from "./settings-name.ts";
 
 const NUMBER_16 = "([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
 const NUMBER_32 =
@@ -73,8 +74,6 @@ export const REFUSED_CONFIGURATION_FIELDS: RefusedFields = {
     "is not supported: BIRD programs the routes of pools without a tunnel, the agent those of others; remove it",
 };
 
-const OF_ALL_NODES = "default";
-const OF_ONE_NODE = "node.";
 /** What `node.NAME` may set. */
 export const NODE_FIELDS = [
   "listenPort",
@@ -98,19 +97,13 @@ export const bgpConfiguration = defineResource({
   spec: v.optional(specSchema, {}),
   complete: (spec): BGPConfigurationSpec => spec,
   check: (spec, { name }) => [
-    ...checkName(name),
+    ...checkSettingsName(name),
     ...checkRefused(spec, REFUSED_CONFIGURATION_FIELDS),
     ...(name === OF_ALL_NODES ? checkMesh(spec) : checkFieldsOfNode(spec)),
     ...checkPassword(spec.nodeMeshPassword, "spec.nodeMeshPassword"),
     ...checkCommunities(spec),
   ],
 });
-
-function checkName(name: string): readonly Problem[] {
-  if (name === OF_ALL_NODES || (name.startsWith(OF_ONE_NODE) && name !== OF_ONE_NODE)) return [];
-  const message = `applies to no node; use "${OF_ALL_NODES}" for all nodes, or "${OF_ONE_NODE}${name}" for the node of that name`;
-  return [{ path: "metadata.name", value: name, message }];
-}
 
 function checkFieldsOfNode(spec: BGPConfigurationSpec): readonly Problem[] {
   const known: readonly string[] = [...NODE_FIELDS, ...Object.keys(REFUSED_CONFIGURATION_FIELDS)];

@@ -18,6 +18,14 @@ import { formatSelectorError, parseSelector } from "../selector/parse.ts";
 /** Returns what is wrong with the text, or `undefined` if it is valid. */
 type Validation = (text: string) => string | undefined;
 
+/** The rules of the CRDs have the same ones, with expressions for the values. */
+export const ADDRESS_MESSAGES = {
+  address: 'is not an IP address; use for example "10.0.0.1" or "fd00::1"',
+  either: 'is neither an IP address nor a CIDR; use for example "10.0.0.1" or "10.0.0.0/24"',
+  prefix: (example: string) => `is not a CIDR; use address and prefix length, for example "${example}"`,
+  hostBits: (network: string) => `has host bits; use "${network}"`,
+} as const;
+
 function textField(problemOf: Validation) {
   return v.pipe(
     v.string(),
@@ -29,16 +37,16 @@ function textField(problemOf: Validation) {
 }
 
 export const prefixField = textField(prefixProblem);
-export const addressField = textField((text) =>
-  parseAddress(text) ? undefined : 'is not an IP address; use for example "10.0.0.1" or "fd00::1"',
-);
+export const addressField = textField((text) => (parseAddress(text) ? undefined : ADDRESS_MESSAGES.address));
 export const prefixOrAddressField = textField((text) =>
-  parsePrefixOrAddress(text) ? undefined : ((text.includes("/") ? prefixProblem(text) : undefined) ?? NOT_EITHER),
+  parsePrefixOrAddress(text)
+    ? undefined
+    : ((text.includes("/") ? prefixProblem(text) : undefined) ?? ADDRESS_MESSAGES.either),
 );
 /** Packets of IPv4-mapped addresses are IPv4 packets: a mapped network would match none of them. */
 export const packetNetworkField = textField((text) => {
   const prefix = parsePrefixOrAddress(text);
-  if (prefix === undefined) return (text.includes("/") ? prefixProblem(text) : undefined) ?? NOT_EITHER;
+  if (prefix === undefined) return (text.includes("/") ? prefixProblem(text) : undefined) ?? ADDRESS_MESSAGES.either;
   return prefix.network.family === unmapAddress(prefix.network).family
     ? undefined
     : `is IPv4-mapped IPv6; use ${suggestUnmapped({ address: prefix.network, length: prefix.length })}`;
@@ -55,8 +63,6 @@ export const selectorField = textField((text) => {
   return parsed.ok ? undefined : `is not a valid selector: ${formatSelectorError(parsed.error)}`;
 });
 
-const NOT_EITHER = 'is neither an IP address nor a CIDR; use for example "10.0.0.1" or "10.0.0.0/24"';
-
 function prefixProblem(text: string): string | undefined {
   const read = parseInterfaceAddress(text);
   if (!read) return notPrefix(text);
@@ -64,14 +70,14 @@ function prefixProblem(text: string): string | undefined {
     return `is an IPv4-mapped IPv6 network; use ${suggestUnmapped(read)}`;
   }
   return hasHostBits(read)
-    ? `has host bits; use "${formatPrefix(prefixAround(read.address, read.length))}"`
+    ? ADDRESS_MESSAGES.hostBits(formatPrefix(prefixAround(read.address, read.length)))
     : undefined;
 }
 
 function notPrefix(text: string): string {
   const address = parseAddress(text);
   const example = address ? `${formatAddress(address)}/${address.family === 4 ? 32 : 128}` : "10.0.0.0/16";
-  return `is not a CIDR; use address and prefix length, for example "${example}"`;
+  return ADDRESS_MESSAGES.prefix(example);
 }
 
 function suggestUnmapped({ address, length }: InterfaceAddress): string {

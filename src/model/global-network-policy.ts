@@ -28,26 +28,27 @@ export const globalNetworkPolicy = defineResource({
   check: (spec, metadata) => [...checkPolicy(spec, metadata, "global"), ...checkHostOptions(spec)],
 });
 
-export const HTTP_BEFORE_ROUTING = "cannot be combined with doNotTrack or preDNAT; use another policy for it";
+/** The rules of the CRD have the same ones. */
+export const HOST_OPTION_MESSAGES = {
+  both: "cannot be combined with doNotTrack; use two policies",
+  needsForward: "needs applyOnForward; set applyOnForward: true",
+  egress: "cannot be combined with preDNAT, which acts on incoming packets only; remove the egress rules",
+  http: "cannot be combined with doNotTrack or preDNAT; use another policy for it",
+} as const;
 
 /** Both options act before a packet is known to be for the host or to be forwarded. */
 function checkHostOptions(spec: GlobalNetworkPolicySpec): readonly Problem[] {
   const { doNotTrack, preDNAT, applyOnForward } = spec;
   const problems: Problem[] = [];
   if (doNotTrack && preDNAT) {
-    problems.push({
-      path: "spec.preDNAT",
-      value: true,
-      message: "cannot be combined with doNotTrack; use two policies",
-    });
+    problems.push({ path: "spec.preDNAT", value: true, message: HOST_OPTION_MESSAGES.both });
   }
   for (const field of ["doNotTrack", "preDNAT"] as const) {
     if (!spec[field] || applyOnForward) continue;
-    problems.push({ path: `spec.${field}`, value: true, message: "needs applyOnForward; set applyOnForward: true" });
+    problems.push({ path: `spec.${field}`, value: true, message: HOST_OPTION_MESSAGES.needsForward });
   }
   if (preDNAT && typesOf(spec).includes("Egress")) {
-    const message = "cannot be combined with preDNAT, which acts on incoming packets only; remove the egress rules";
-    problems.push({ path: "spec.egress", value: spec.egress, message });
+    problems.push({ path: "spec.egress", value: spec.egress, message: HOST_OPTION_MESSAGES.egress });
   }
   return [...problems, ...checkHttp(spec)];
 }
@@ -56,7 +57,9 @@ function checkHostOptions(spec: GlobalNetworkPolicySpec): readonly Problem[] {
 function checkHttp({ ingress = [], doNotTrack, preDNAT }: GlobalNetworkPolicySpec): readonly Problem[] {
   if (!doNotTrack && !preDNAT) return [];
   return ingress.flatMap(({ http }, index) =>
-    http === undefined ? [] : [{ path: `spec.ingress[${index}].http`, value: http, message: HTTP_BEFORE_ROUTING }],
+    http === undefined
+      ? []
+      : [{ path: `spec.ingress[${index}].http`, value: http, message: HOST_OPTION_MESSAGES.http }],
   );
 }
 

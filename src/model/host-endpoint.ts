@@ -29,18 +29,23 @@ export const hostEndpoint = defineResource({
   check: checkHostEndpoint,
 });
 
-const INTERFACE_NAME = /^[a-zA-Z0-9_.-]{1,15}$/;
+export const INTERFACE_NAME = /^[a-zA-Z0-9_.-]{1,15}$/;
+
+/** The rules of the CRD have the same ones. */
+export const HOST_ENDPOINT_MESSAGES = {
+  node: "is missing; add the name of the host's node",
+  noInterface: `is missing, and expectedIPs too; add one of them, or "${ALL_INTERFACES}" for all interfaces`,
+  interfaceName: `is not an interface name; use 1 to 15 letters, digits, "_", "." or "-", or "${ALL_INTERFACES}"`,
+} as const;
 
 function checkHostEndpoint({ node, interfaceName, expectedIPs = [], ports }: HostEndpointSpec): readonly Problem[] {
   const problems: Problem[] = [];
-  if (!node) problems.push({ path: "spec.node", value: node, message: "is missing; add the name of the host's node" });
+  if (!node) problems.push({ path: "spec.node", value: node, message: HOST_ENDPOINT_MESSAGES.node });
   if (interfaceName === undefined && expectedIPs.length === 0) {
-    const message = `is missing, and expectedIPs too; add one of them, or "${ALL_INTERFACES}" for all interfaces`;
-    problems.push({ path: "spec.interfaceName", value: interfaceName, message });
+    problems.push({ path: "spec.interfaceName", value: interfaceName, message: HOST_ENDPOINT_MESSAGES.noInterface });
   }
   if (interfaceName !== undefined && interfaceName !== ALL_INTERFACES && !INTERFACE_NAME.test(interfaceName)) {
-    const message = `is not an interface name; use 1 to 15 letters, digits, "_", "." or "-", or "${ALL_INTERFACES}"`;
-    problems.push({ path: "spec.interfaceName", value: interfaceName, message });
+    problems.push({ path: "spec.interfaceName", value: interfaceName, message: HOST_ENDPOINT_MESSAGES.interfaceName });
   }
   return [...problems, ...checkEndpointPorts(ports)];
 }

@@ -41,9 +41,12 @@ export const httpSchema = v.looseObject({
 /** Not part of the schema: a stored policy with such a method is readable, and the method never matches. */
 export function methodCaseProblem(text: string): string | undefined {
   const upper = text.toUpperCase();
-  return text !== upper && WELL_KNOWN_METHODS.includes(upper)
-    ? `is not a method: methods are case sensitive; use "${upper}"`
-    : undefined;
+  return text !== upper && WELL_KNOWN_METHODS.includes(upper) ? methodCaseMessage(upper) : undefined;
+}
+
+/** The rule of the CRDs has the same one, with an expression for the value. */
+export function methodCaseMessage(upper: string): string {
+  return `is not a method: methods are case sensitive; use "${upper}"`;
 }
 
 function pathProblem(text: string): string | undefined {

@@ -15,7 +15,7 @@ import {
 import { quoted } from "../quote.ts";
 import { defaultBlockSize } from "./block-sizes.ts";
 import { prefixField, selectorField } from "./fields.ts";
-import { checkPool } from "./pool-checks.ts";
+import { checkPool, POOL_MESSAGES } from "./pool-checks.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
@@ -59,7 +59,7 @@ export function checkPoolUpdate(before: IPPool, after: IPPool): readonly Problem
     .map((field) => ({
       path: `spec.${field}`,
       value: after.spec[field],
-      message: `cannot be changed from ${quoted(before.spec[field])}; create another pool and disable this one`,
+      message: POOL_MESSAGES.fixed(` from ${quoted(before.spec[field])}`),
     }));
 }
 

@@ -10,6 +10,7 @@ import { interfacePrefixField } from "./interface-prefix.ts";
 import { PROBE_PORT } from "./probe-port.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
+import { checkSettingsName, OF_ALL_NODES, OF_ONE_NODE } from "./settings-name.ts";
 
 const NOT_A_PORT = "is not a port; use a whole number from 1 to 65535";
 const portNumber = v.pipe(v.number(), v.integer(NOT_A_PORT), v.minValue(1, NOT_A_PORT), v.maxValue(65_535, NOT_A_PORT));
@@ -55,9 +56,6 @@ const specSchema = v.object({
 export type NodeAgentConfigurationSpec = Readonly<v.InferOutput<typeof specSchema>>;
 export type NodeAgentConfiguration = Resource<"NodeAgentConfiguration", NodeAgentConfigurationSpec>;
 
-const OF_ALL_NODES = "default";
-const OF_ONE_NODE = "node.";
-
 export const nodeAgentConfiguration = defineResource({
   kind: "NodeAgentConfiguration",
   api: PRODUCT_API,
@@ -66,9 +64,8 @@ export const nodeAgentConfiguration = defineResource({
   complete: (spec): NodeAgentConfigurationSpec => spec,
   check: (spec, { name }): readonly Problem[] => {
     if (name === OF_ALL_NODES) return ofProbes(spec);
-    if (name.startsWith(OF_ONE_NODE) && name !== OF_ONE_NODE) return ofAllNodes(spec);
-    const message = `applies to no node; use "${OF_ALL_NODES}" for all nodes, or "${OF_ONE_NODE}${name}" for the node of that name`;
-    return [{ path: "metadata.name", value: name, message }];
+    const problems = checkSettingsName(name);
+    return problems.length > 0 ? problems : ofAllNodes(spec);
   },
 });
 

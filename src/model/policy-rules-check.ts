@@ -16,6 +16,7 @@ export const RULE_MESSAGES = {
   icmpProtocol: 'needs "protocol" to be ICMP or ICMPv6; set it',
   ports: 'needs "protocol" to be TCP, UDP or SCTP; set it',
   serviceNamespace: "has no namespace; add the namespace of the service",
+  services: (fields: readonly string[]) => `cannot be combined with ${fields.join(", ")}; use a rule for each`,
   pass: "is not allowed in a profile, which is evaluated after all tiers; use Allow or Deny",
 } as const;
 
@@ -111,9 +112,7 @@ function checkServices(entity: EntityRule, { path, owner }: RuleList): readonly 
   const at = { path: `${path}.services`, value: services };
   const given = EXCLUDED_BY_SERVICES.filter((field) => entity[field] !== undefined);
   return [
-    ...(given.length === 0
-      ? []
-      : [{ ...at, message: `cannot be combined with ${given.join(", ")}; use a rule for each` }]),
+    ...(given.length === 0 ? [] : [{ ...at, message: RULE_MESSAGES.services(given) }]),
     ...(owner === "namespaced" || services.namespace !== undefined
       ? []
       : [{ ...at, message: RULE_MESSAGES.serviceNamespace }]),

@@ -43,6 +43,10 @@ export function checkPolicy(
 
 function checkTierName(tier: string, name: string): readonly Problem[] {
   if (tier === DEFAULT_TIER || name.startsWith(`${tier}.`)) return [];
-  const message = `does not begin with the name of its tier; use "${tier}.${name}"`;
-  return [{ path: "metadata.name", value: name, message }];
+  return [{ path: "metadata.name", value: name, message: tierNameMessage(tier, name) }];
+}
+
+/** The rule of the CRD has the same one, with expressions for the values. */
+export function tierNameMessage(tier: string, name: string): string {
+  return `does not begin with the name of its tier; use "${tier}.${name}"`;
 }

@@ -1,6 +1,7 @@
 /** What makes a pool unusable, without the schema of its kind: also the path of an ADD asks. Pure. */
+import type { Family } from "../ip/address.ts";
 import { formatPrefix, type Prefix, parsePrefix, prefixesOverlap } from "../ip/prefix.ts";
-import { BLOCK_SIZES } from "./block-sizes.ts";
+import { BLOCK_SIZES, type BlockSizeLimits } from "./block-sizes.ts";
 import type { Problem } from "./problem.ts";
 
 /** Ranges whose addresses workloads cannot use. */
@@ -12,6 +13,20 @@ export const UNUSABLE_RANGES = [
   ["fe80::/10", "link-local"],
   ["ff00::/8", "multicast"],
 ] as const;
+
+/** Texts alone: the rules of the CRD have the same ones, with expressions for the values. */
+export const POOL_MESSAGES = {
+  range: (meaning: string, range: string) =>
+    `overlaps the ${meaning} range ${range}; use a CIDR that does not overlap it`,
+  blockSize: (family: Family, { shortest, longest }: BlockSizeLimits) =>
+    `is out of range for IPv${family}; use ${shortest} to ${longest}`,
+  largeBlock: (cidr: string, least: string | number, longest: number) =>
+    `makes a block larger than the pool ${cidr}; use ${least} to ${longest}, or a larger pool`,
+  ipipFamily: 'is not supported for IPv6; use "Never", or vxlanMode',
+  twoTunnels: (vxlanMode: string) => `cannot be combined with vxlanMode ${vxlanMode}; set one of the two to "Never"`,
+  /** `before`: empty, or "from" and the former value. */
+  fixed: (before: string) => `cannot be changed${before}; create another pool and disable this one`,
+} as const;
 
 interface CheckedFields {
   readonly blockSize: number;
@@ -34,7 +49,7 @@ function checkRange(cidr: Prefix): readonly Problem[] {
     ([range, meaning]) => ({
       path: "spec.cidr",
       value: formatPrefix(cidr),
-      message: `overlaps the ${meaning} range ${range}; use a CIDR that does not overlap it`,
+      message: POOL_MESSAGES.range(meaning, range),
     }),
   );
 }
@@ -42,17 +57,16 @@ function checkRange(cidr: Prefix): readonly Problem[] {
 function checkBlockSize(prefix: Prefix, blockSize: number): readonly Problem[] {
   const { network, length } = prefix;
   const cidr = formatPrefix(prefix);
-  const { shortest, longest } = BLOCK_SIZES[network.family];
+  const sizes = BLOCK_SIZES[network.family];
+  const { shortest, longest } = sizes;
   const problem = (message: string): Problem[] => [{ path: "spec.blockSize", value: blockSize, message }];
 
   if (blockSize < shortest || blockSize > longest) {
-    return problem(`is out of range for IPv${network.family}; use ${shortest} to ${longest}`);
+    return problem(POOL_MESSAGES.blockSize(network.family, sizes));
   }
   if (blockSize >= length) return [];
   return length <= longest
-    ? problem(
-        `makes a block larger than the pool ${cidr}; use ${Math.max(length, shortest)} to ${longest}, or a larger pool`,
-      )
+    ? problem(POOL_MESSAGES.largeBlock(cidr, Math.max(length, shortest), longest))
     : problem(`makes a block larger than the pool ${cidr}; use a larger pool`);
 }
 
@@ -60,9 +74,7 @@ function checkTunnels({ network }: Prefix, { ipipMode, vxlanMode }: CheckedField
   if (ipipMode === "Never") return [];
   const problem = (message: string): Problem => ({ path: "spec.ipipMode", value: ipipMode, message });
   return [
-    ...(network.family === 6 ? [problem('is not supported for IPv6; use "Never", or vxlanMode')] : []),
-    ...(vxlanMode !== "Never"
-      ? [problem(`cannot be combined with vxlanMode ${vxlanMode}; set one of the two to "Never"`)]
-      : []),
+    ...(network.family === 6 ? [problem(POOL_MESSAGES.ipipFamily)] : []),
+    ...(vxlanMode !== "Never" ? [problem(POOL_MESSAGES.twoTunnels(vxlanMode))] : []),
   ];
 }

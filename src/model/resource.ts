@@ -164,7 +164,7 @@ function checkEnvelope(
     problems.push({
       path: "metadata.name",
       value: name,
-      message: `is not allowed: there is only one ${kind}; use "${onlyName}"`,
+      message: onlyNameMessage(kind, onlyName),
     });
   } else if (!isResourceName(name)) {
     problems.push({ path: "metadata.name", value: name, message: NAME_RULE });
@@ -184,6 +184,11 @@ function checkEnvelope(
 
 const NAME_RULE =
   'is not a valid name; use lower-case letters, digits, "-" and ".", beginning and ending with a letter or digit, at most 253 characters';
+
+/** The rule of the CRDs has the same one. */
+export function onlyNameMessage(kind: string, onlyName: string): string {
+  return `is not allowed: there is only one ${kind}; use "${onlyName}"`;
+}
 
 function writeResource(resource: Resource, whole: WholeSchema, before: string | undefined): string {
   const { resourceVersion: _, ...metadata } = resource.metadata;

@@ -26,7 +26,9 @@ export const tier = defineResource({
   complete: (spec): TierSpec => spec,
   check: ({ defaultAction }, { name }): readonly Problem[] => {
     if (name !== DEFAULT_TIER || defaultAction === "Deny") return [];
-    const message = `is not allowed for the tier "${DEFAULT_TIER}"; use Deny`;
-    return [{ path: "spec.defaultAction", value: defaultAction, message }];
+    return [{ path: "spec.defaultAction", value: defaultAction, message: DEFAULT_TIER_DENIES }];
   },
 });
+
+/** The rule of the CRD has the same one. */
+export const DEFAULT_TIER_DENIES = `is not allowed for the tier "${DEFAULT_TIER}"; use Deny`;

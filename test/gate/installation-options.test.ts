@@ -4,7 +4,7 @@ import { INSTALLATION_OPTIONS, optionPaths } from "../../scripts/docs/installati
 import { isJsonObject, type JsonObject } from "../../src/cni/json.ts";
 import { apiVersionOf, identity, OPERATOR_API } from "../../src/identity.ts";
 import { formatProblem } from "../../src/model/problem.ts";
-import { OPERATOR_KINDS } from "../../src/release/crds/operator-kinds.ts";
+import { OPERATOR_KINDS } from "../../src/release/crds/installation/kinds.ts";
 import { completeInstallation } from "../../src/release/installation/complete.ts";
 import { mergeOverlay } from "../../src/release/installation/overlay.ts";
 import { networkList } from "../../src/release/workloads/network-list.ts";

@@ -1,6 +1,6 @@
 import { nearestName } from "../../model/nearest-name.ts";
 import { quoted } from "../../quote.ts";
-import { descriptionOf } from "../../release/descriptions/descriptions.ts";
+import { descriptionOf } from "../../release/crds/kinds.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { type Command, EXIT_OK, UsageError, wantsJson } from "../main/command.ts";
 import { KIND_WORDS, kindNamed } from "../resources/reference.ts";

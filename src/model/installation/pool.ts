@@ -3,6 +3,9 @@ import * as v from "valibot";
 import { prefixField, selectorField } from "../fields.ts";
 import { switchField } from "./fields.ts";
 
+/** The rule of the CRD has the same one. */
+export const IPIP_OF_IPV6 = "is not supported for IPv6; use VXLANCrossSubnet, VXLAN or None";
+
 export const ENCAPSULATIONS = ["VXLANCrossSubnet", "VXLAN", "IPIPCrossSubnet", "IPIP", "None"] as const;
 
 /** As upstream: more pools than this are applied as IPPool resources. */

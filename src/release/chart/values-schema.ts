@@ -4,7 +4,7 @@ import { NETWORK_FIELD } from "../../model/installation/names.ts";
 import { REFUSED_NETWORK_FIELDS } from "../../model/installation/network.ts";
 import { REFUSED_SPEC_FIELDS } from "../../model/installation/spec.ts";
 import type { CelRule, StructuralSchema } from "../crds/crd-schema.ts";
-import { OPERATOR_KINDS } from "../crds/operator-kinds.ts";
+import { OPERATOR_KINDS } from "../crds/installation/kinds.ts";
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 

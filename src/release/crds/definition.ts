@@ -2,14 +2,7 @@
 import { type GroupVersion, identity } from "../../identity.ts";
 import type { KubeObject } from "../kube-object.ts";
 import type { StructuralSchema } from "./crd-schema.ts";
-
-/** A column of `kubectl get`; wide columns are shown only with `-o wide`. */
-export interface Column {
-  readonly name: string;
-  readonly path: string;
-  readonly type?: "boolean" | "integer" | "number" | "date";
-  readonly isWide?: true;
-}
+import type { Column } from "./kind.ts";
 
 export interface DefinedKind {
   readonly kind: string;

@@ -1,12 +1,13 @@
 /** The CustomResourceDefinitions of the product, from the table of kinds and from the operator's kinds. Pure. */
 import type { GroupVersion } from "../../identity.ts";
 import type { InternalKind, PublicKind } from "../../model/kinds.ts";
+import { onlyNameMessage } from "../../model/resource.ts";
 import { formatYaml } from "../../yaml.ts";
 import type { KubeObject } from "../kube-object.ts";
 import type { CelRule, StructuralSchema } from "./crd-schema.ts";
 import { customResourceDefinition } from "./definition.ts";
+import { OPERATOR_KINDS } from "./installation/kinds.ts";
 import { CUSTOM_RESOURCES, type CustomResource } from "./kinds.ts";
-import { OPERATOR_KINDS } from "./operator-kinds.ts";
 import { structuralSchema } from "./structural-schema.ts";
 
 /** Of the kinds that the network itself has. */
@@ -72,7 +73,7 @@ function onlyNameRules(row: PublicKind | InternalKind): readonly CelRule[] {
   const onlyName = row.visibility === "public" ? row.codec.onlyName : undefined;
   if (onlyName === undefined) return [];
   // A rule about the name cannot name a field path.
-  const message = `metadata.name is not allowed: there is only one ${row.kind}; use "${onlyName}"`;
+  const message = `metadata.name ${onlyNameMessage(row.kind, onlyName)}`;
   return [{ rule: `self.metadata.name == '${onlyName}'`, message }];
 }
 

@@ -3,13 +3,13 @@
  * defaults, limits and CEL rules that have the messages of the schema. Pure.
  *
  * What a check function of a schema means cannot be read from it: for those
- * schemas, `text-fields.ts` contains the rules.
+ * schemas, `checked-fields.ts` has the rules.
  */
 import { NETWORK_FIELD } from "../../model/installation/names.ts";
 import { MOST_POOLS } from "../../model/installation/pool.ts";
 import { isObject } from "../../model/shape.ts";
+import { CHECKED_FIELDS, FIELDS_IN_EGRESS_RULES, FIELDS_IN_RULES } from "./checked-fields.ts";
 import type { CelRule, StructuralSchema } from "./crd-schema.ts";
-import { FIELDS_IN_EGRESS_RULES, FIELDS_IN_RULES, MARKED_FIELDS } from "./text-fields.ts";
 
 /** What the generator knows about a field besides its schema, by its path: `spec.cidr`. */
 export interface FieldNotes {
@@ -30,8 +30,8 @@ const LONGEST_LIST_IN_RULE = 256;
 export function structuralSchema(schema: unknown, path: string, notes: FieldNotes): StructuralSchema {
   const { inner, isNullable, defaultValue } = unwrapped(schema);
   const description = notes.describe(path) ?? describeMember(path, notes);
-  const marked = fieldsInRule(path)?.get(inner) ?? MARKED_FIELDS.get(inner);
-  const shape = marked ?? shapeOf(inner, path, notes);
+  const checked = fieldsInRule(path)?.get(inner) ?? CHECKED_FIELDS.get(inner);
+  const shape = checked ?? shapeOf(inner, path, notes);
   // A default of the whole spec would have to satisfy the rules without the defaults inside it.
   const hasDefault = defaultValue !== undefined && (path !== "spec" || notes.rules(path).length === 0);
   const rules = [...(shape["x-kubernetes-validations"] ?? []), ...boundsOf(inner), ...notes.rules(path)];
@@ -142,7 +142,9 @@ function longestText({ pipe }: Members): number {
 /** A check is code: without rules of its own, the API server would accept everything. */
 function requireNoCheck({ pipe }: Members, path: string): void {
   if (!Array.isArray(pipe) || !pipe.some((step) => isObject(step) && step["type"] === "check")) return;
-  throw new Error(`Cannot describe "${path}" in a CRD: its schema has a check; add its rules to text-fields.ts`);
+  throw new Error(
+    `Cannot describe "${path}" in a CRD: its schema has a check; add its rules to the file of its kind in src/release/crds`,
+  );
 }
 
 function picklistShape(options: readonly unknown[]): StructuralSchema {

@@ -1,7 +1,7 @@
 /** A declared pool as the IPPool that the operator keeps, and the problems of that IPPool in the words of the Installation. */
 import { API_VERSION } from "../../identity.ts";
 import { NETWORK_PATH } from "../../model/installation/check.ts";
-import type { Encapsulation } from "../../model/installation/pool.ts";
+import { type Encapsulation, IPIP_OF_IPV6 } from "../../model/installation/pool.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import type { Checked, Problem } from "../../model/problem.ts";
 import { withManagedLabel } from "../managed.ts";
@@ -50,8 +50,7 @@ const DECLARED_NAMES: Readonly<Record<string, string>> = {
 
 function asDeclared(problem: Problem, pool: CompletePool, index: number): Problem {
   if (problem.path === "spec.ipipMode") {
-    const message = "is not supported for IPv6; use VXLANCrossSubnet, VXLAN or None";
-    return { path: `${poolPath(index)}.encapsulation`, value: pool.encapsulation, message };
+    return { path: `${poolPath(index)}.encapsulation`, value: pool.encapsulation, message: IPIP_OF_IPV6 };
   }
   const field = DECLARED_NAMES[problem.path] ?? problem.path.replace(/^spec\./, "");
   return { ...problem, path: `${poolPath(index)}.${field}` };

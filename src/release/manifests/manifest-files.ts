@@ -22,12 +22,12 @@ const VARIANTS: Readonly<Record<string, Variant>> = {
   [product]: {
     datastore: "kubernetes",
     network: "own",
-    title: `${name} for networking and policy, with the orchestrator's API as its datastore.`,
+    title: `${name} for networking and policy, with the Kubernetes API as its datastore.`,
   },
   [`${product}-policy-other-network`]: {
     datastore: "kubernetes",
     network: "other",
-    title: `${name} for policy beside another networking plugin, with the orchestrator's API as its datastore.`,
+    title: `${name} for policy beside another networking plugin, with the Kubernetes API as its datastore.`,
   },
   [`${product}-policy-only`]: {
     datastore: "kubernetes",

@@ -85,13 +85,13 @@ export function roleObject(datastore: RoleDatastore, names: Identity, permission
 }
 
 const TITLES: Readonly<Record<RoleDatastore, string>> = {
-  etcd: "What plugin and node agent may do on the orchestrator's API if they share an account and their datastore is etcd: read, nothing else; the node agent also reads passwords of BGP.",
+  etcd: "What plugin and node agent may do on the Kubernetes API if they share an account and their datastore is etcd: read, nothing else; the node agent also reads passwords of BGP.",
   kubernetes:
-    "What the plugin may do on the orchestrator's API if that is its datastore, and it shares an account with the node agent.",
+    "What the plugin may do on the Kubernetes API if that is its datastore, and it shares an account with the node agent.",
   "node-kubernetes":
-    "What the node agent may do beside, if the orchestrator's API is the datastore: read policies, nodes and blocks, and record its release and its addresses.",
-  "controllers-etcd": "What the controllers may do on the orchestrator's API if their datastore is etcd.",
-  "controllers-kubernetes": "What the controllers may do on the orchestrator's API if that is their datastore.",
+    "What the node agent may do beside, if the Kubernetes API is the datastore: read policies, nodes and blocks, and record its release and its addresses.",
+  "controllers-etcd": "What the controllers may do on the Kubernetes API if their datastore is etcd.",
+  "controllers-kubernetes": "What the controllers may do on the Kubernetes API if that is their datastore.",
 };
 
 /** The account, the role, and the binding of both, as `kubectl apply` takes them. */
@@ -119,7 +119,7 @@ export function hostAccountsManifest(datastore: RuleDatastore, { product, nodeAg
   const agent = { name: nodeAgent, namespace: NAMESPACE };
   const agentRole = `${product}-host-agent`;
   return manifest(
-    `What the plugin and the node agent of hosts may do on the orchestrator's API if the datastore is ${datastore === "etcd" ? "etcd" : "that API"}.`,
+    `What the plugin and the node agent of hosts may do on the Kubernetes API if the datastore is ${datastore === "etcd" ? "etcd" : "that API"}.`,
     [
       accountObject(plugin),
       ...clusterRoleObjects(`${product}-host-plugin`, pluginRules(datastore), plugin),

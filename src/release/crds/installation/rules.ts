@@ -2,16 +2,19 @@
  * The rules of an Installation as CEL, with the messages of the model: what can be said without the defaults and
  * without the cluster. The operator reports the rest in its conditions.
  */
-import { DETECTION_MESSAGES } from "../../model/installation/check.ts";
-import { CNI_DIFFERS, PLUGIN_DIFFERS, SAME_CNI_FIELDS } from "../../model/installation/cni.ts";
-import { DATASTORE_MESSAGES } from "../../model/installation/datastore.ts";
-import { DEFAULT_NAME, NOT_AN_INSTALLATION, OVERLAY_NAME } from "../../model/installation/installation.ts";
-import { NETWORK_FIELD } from "../../model/installation/names.ts";
-import { NOT_AN_MTU, REFUSED_NETWORK_FIELDS, SMALLEST_MTU } from "../../model/installation/network.ts";
-import { REFUSED_SPEC_FIELDS } from "../../model/installation/spec.ts";
-import { refusals } from "./bgp-rules.ts";
-import type { CelRule } from "./crd-schema.ts";
-import { blockSizeRules, UNUSABLE_RANGE_RULES } from "./pool-rules.ts";
+import { DETECTION_MESSAGES } from "../../../model/installation/check.ts";
+import { CNI_DIFFERS, PLUGIN_DIFFERS, SAME_CNI_FIELDS } from "../../../model/installation/cni.ts";
+import { DATASTORE_MESSAGES } from "../../../model/installation/datastore.ts";
+import { anyObjectField, quantityField } from "../../../model/installation/fields.ts";
+import { DEFAULT_NAME, NOT_AN_INSTALLATION, OVERLAY_NAME } from "../../../model/installation/installation.ts";
+import { NETWORK_FIELD } from "../../../model/installation/names.ts";
+import { NOT_AN_MTU, REFUSED_NETWORK_FIELDS, SMALLEST_MTU } from "../../../model/installation/network.ts";
+import { IPIP_OF_IPV6 } from "../../../model/installation/pool.ts";
+import { maxUnavailableField, REFUSED_SPEC_FIELDS, SHARE_OF_NODES } from "../../../model/installation/spec.ts";
+import { refusals } from "../cel.ts";
+import type { CelRule } from "../crd-schema.ts";
+import { blockSizeRules, unusableRangeRules } from "../ip-pool.ts";
+import type { CheckedFields, RulesByPath } from "../kind.ts";
 
 const METHODS = ["firstFound", "kubernetes", "interface", "skipInterface", "canReach", "cidrs"];
 const count = `[${METHODS.map((method) => `has(self.${method})`).join(", ")}].filter(given, given).size()`;
@@ -31,7 +34,7 @@ const POOL: readonly CelRule[] = [
   {
     rule: "!has(self.encapsulation) || !self.encapsulation.startsWith('IPIP') || !isCIDR(self.cidr) || cidr(self.cidr).ip().family() == 4",
     fieldPath: ".encapsulation",
-    message: "is not supported for IPv6; use VXLANCrossSubnet, VXLAN or None",
+    message: IPIP_OF_IPV6,
   },
 ];
 
@@ -41,7 +44,7 @@ const SAME_PLUGIN: CelRule = {
   message: PLUGIN_DIFFERS,
 };
 
-export const INSTALLATION_RULES: Readonly<Record<string, readonly CelRule[]>> = {
+export const INSTALLATION_RULES: RulesByPath = {
   "": [
     {
       rule: `self.metadata.name in ['${DEFAULT_NAME}', '${OVERLAY_NAME}']`,
@@ -63,8 +66,15 @@ export const INSTALLATION_RULES: Readonly<Record<string, readonly CelRule[]>> = 
   [`spec.${NETWORK_FIELD}.nodeAddressAutodetectionV4`]: DETECTION,
   [`spec.${NETWORK_FIELD}.nodeAddressAutodetectionV6`]: DETECTION,
   [`spec.${NETWORK_FIELD}.ipPools[]`]: POOL,
-  [`spec.${NETWORK_FIELD}.ipPools[].cidr`]: UNUSABLE_RANGE_RULES,
+  [`spec.${NETWORK_FIELD}.ipPools[].cidr`]: unusableRangeRules(),
 };
+
+export const INSTALLATION_FIELDS: CheckedFields = [
+  [anyObjectField, { type: "object", "x-kubernetes-preserve-unknown-fields": true }],
+  [quantityField, { "x-kubernetes-int-or-string": true }],
+  // Not CEL: in its estimate of costs a number or text is a text without a limit.
+  [maxUnavailableField, { "x-kubernetes-int-or-string": true, minimum: 1, pattern: SHARE_OF_NODES.source }],
+];
 
 function sameCni([ownField, nestedField]: (typeof SAME_CNI_FIELDS)[number]): CelRule {
   const [own, nested] = [`cni.${ownField}`, `${NETWORK_FIELD}.cni.${nestedField}`];

@@ -1,10 +1,10 @@
 /** What the fields of an Installation mean. */
-import { INSTALLED_LOG_FILE } from "../../config/installed-network-list.ts";
-import { identity } from "../../identity.ts";
-import { CONTROLLERS_FIELD, NETWORK_FIELD, NODE_FIELD } from "../../model/installation/names.ts";
-import { REFUSED_NETWORK_FIELDS } from "../../model/installation/network.ts";
-import { REFUSED_SPEC_FIELDS } from "../../model/installation/spec.ts";
-import { below, type Descriptions, type KindDescriptions } from "./fields.ts";
+import { INSTALLED_LOG_FILE } from "../../../config/installed-network-list.ts";
+import { identity } from "../../../identity.ts";
+import { CONTROLLERS_FIELD, NETWORK_FIELD, NODE_FIELD } from "../../../model/installation/names.ts";
+import { REFUSED_NETWORK_FIELDS } from "../../../model/installation/network.ts";
+import { REFUSED_SPEC_FIELDS } from "../../../model/installation/spec.ts";
+import { below, type Descriptions } from "../kind.ts";
 
 const { title, product, adminTool } = identity;
 
@@ -185,7 +185,7 @@ const CONDITIONS: Descriptions = {
   lastTransitionTime: "When the status changed last",
 };
 
-export const INSTALLATION: KindDescriptions = {
+export const INSTALLATION_DESCRIPTIONS: Readonly<Record<string, Descriptions>> = {
   Installation: {
     "": `What the operator installs: the one named default, with the optional overlay over it. Shown by ${adminTool} status`,
     ...below("spec", SPEC[""] ?? "", SPEC),

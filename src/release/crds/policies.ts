@@ -1,0 +1,148 @@
+/**
+ * NetworkPolicy, GlobalNetworkPolicy, Tier, Profile, NetworkSet and GlobalNetworkSet; their rules are in `policy-rule.ts`. The
+ * checks of the model are in `src/model/policy-spec.ts`, `global-network-policy.ts` and `tier.ts`, with the messages.
+ */
+import { HOST_OPTION_MESSAGES } from "../../model/global-network-policy.ts";
+import { ORCHESTRATOR_POLICY } from "../../model/orchestrator-policy.ts";
+import { tierNameMessage } from "../../model/policy-spec.ts";
+import { DEFAULT_TIER, DEFAULT_TIER_DENIES, orderField } from "../../model/tier.ts";
+import { formatted } from "./cel.ts";
+import type { CelRule } from "./crd-schema.ts";
+import { below, type CheckedFields, type Column, type Descriptions, type ReleasedKinds } from "./kind.ts";
+import { RULE_DESCRIPTIONS, RULE_DESCRIPTIONS_WITHOUT_HTTP, rulesOfPolicy } from "./policy-rule.ts";
+
+/** A rule about the name cannot name a field path. */
+const POLICY_NAME_RULES: readonly CelRule[] = [
+  {
+    rule: `self.spec.tier == '${DEFAULT_TIER}' || self.metadata.name.startsWith(self.spec.tier + '.')`,
+    message: "metadata.name does not begin with the name of its tier",
+    messageExpression: formatted(`metadata.name: "%s" ${tierNameMessage("%s", "%s")}`, [
+      "self.metadata.name",
+      "self.spec.tier",
+      "self.metadata.name",
+    ]),
+  },
+];
+
+const RESERVED_NAME_RULES: readonly CelRule[] = [
+  {
+    rule: `!self.metadata.name.startsWith('${ORCHESTRATOR_POLICY}')`,
+    message: `metadata.name begins with "${ORCHESTRATOR_POLICY}", as those do that are derived from the NetworkPolicies of networking.k8s.io; use another name`,
+  },
+];
+
+const HOST_OPTION_RULES: readonly CelRule[] = [
+  {
+    rule: "!self.doNotTrack || !self.preDNAT",
+    fieldPath: ".preDNAT",
+    message: HOST_OPTION_MESSAGES.both,
+  },
+  ...["doNotTrack", "preDNAT"].map((field) => ({
+    rule: `!self.${field} || self.applyOnForward`,
+    fieldPath: `.${field}`,
+    message: HOST_OPTION_MESSAGES.needsForward,
+  })),
+  {
+    rule: "!self.preDNAT || (has(self.types) && self.types.size() > 0 ? !('Egress' in self.types) : !has(self.egress) || self.egress.size() == 0)",
+    fieldPath: ".egress",
+    message: HOST_OPTION_MESSAGES.egress,
+  },
+  {
+    rule: "!(self.doNotTrack || self.preDNAT) || !has(self.ingress) || self.ingress.all(rule, !has(rule.http))",
+    fieldPath: ".ingress",
+    message: `has a rule with http, which ${HOST_OPTION_MESSAGES.http}`,
+  },
+];
+
+const TIER_RULES: readonly CelRule[] = [
+  {
+    rule: `self.metadata.name != '${DEFAULT_TIER}' || self.spec.defaultAction == 'Deny'`,
+    message: `spec.defaultAction: ${DEFAULT_TIER_DENIES}`,
+  },
+];
+
+const POLICY_COLUMNS: readonly Column[] = [
+  { name: "Tier", path: ".spec.tier" },
+  { name: "Order", path: ".spec.order", type: "number" },
+  { name: "Selector", path: ".spec.selector" },
+  { name: "Types", path: ".spec.types", isWide: true },
+];
+
+const POLICY: Descriptions = {
+  spec: "The policy's endpoints and rules",
+  "spec.tier": "Tier that the policy is evaluated in; in any other than default, its name must begin with TIER.",
+  "spec.order": "Position in the tier: lower numbers are evaluated first, policies without one last, then by name",
+  "spec.selector": "Selector of the endpoints that the policy applies to (default: all)",
+  "spec.serviceAccountSelector": "Selector of the service accounts whose endpoints the policy applies to",
+  "spec.types":
+    "Directions that the policy isolates: what its rules do not allow is denied (default: those that it has rules for, or Ingress)",
+  ...below("spec.ingress", "Rules for packets to the endpoints, in order", RULE_DESCRIPTIONS),
+  ...below("spec.egress", "Rules for packets from the endpoints, in order", RULE_DESCRIPTIONS_WITHOUT_HTTP),
+};
+
+const NETWORK_SET: Descriptions = {
+  spec: "The addresses",
+  "spec.nets": "Addresses or CIDRs; rules select them by the labels of the resource",
+};
+
+export const POLICY_KINDS: ReleasedKinds = {
+  NetworkPolicy: {
+    columns: POLICY_COLUMNS,
+    rules: { "": [...POLICY_NAME_RULES, ...RESERVED_NAME_RULES], ...rulesOfPolicy("namespaced") },
+    descriptions: {
+      "": "Rules for the endpoints of one namespace",
+      ...POLICY,
+    },
+  },
+  GlobalNetworkPolicy: {
+    columns: POLICY_COLUMNS,
+    rules: { "": POLICY_NAME_RULES, spec: HOST_OPTION_RULES, ...rulesOfPolicy("global") },
+    descriptions: {
+      "": "Rules for the endpoints of all namespaces, and for host endpoints",
+      ...POLICY,
+      "spec.namespaceSelector": "Selector of the namespaces whose endpoints the policy applies to",
+      "spec.doNotTrack":
+        "Evaluate the rules at host endpoints before connection tracking, which allowed packets skip; needs applyOnForward",
+      "spec.preDNAT": "Evaluate the rules at host endpoints before destinations are translated; needs applyOnForward",
+      "spec.applyOnForward": "Also apply the rules to packets that a host endpoint forwards",
+    },
+  },
+  NetworkSet: {
+    columns: [{ name: "Nets", path: ".spec.nets" }],
+    descriptions: {
+      "": "Addresses that rules of policies select by labels, as those of a workload in the namespace",
+      ...NETWORK_SET,
+    },
+  },
+  GlobalNetworkSet: {
+    columns: [{ name: "Nets", path: ".spec.nets" }],
+    descriptions: { "": "Addresses that rules of policies select by labels, in no namespace", ...NETWORK_SET },
+  },
+  Tier: {
+    columns: [
+      { name: "Order", path: ".spec.order", type: "number" },
+      { name: "Default Action", path: ".spec.defaultAction" },
+    ],
+    rules: { "": TIER_RULES },
+    descriptions: {
+      "": "A group of policies that is evaluated before or after other groups",
+      spec: "The tier's position and its default action",
+      "spec.order":
+        "Position: lower numbers are evaluated first, tiers without one last (the built-in tier default has 1000000)",
+      "spec.defaultAction":
+        "What happens to packets of endpoints with policies in the tier if no rule of these matches: Pass continues with the next tier",
+    },
+  },
+  Profile: {
+    orchestratorObject: "Namespace and ServiceAccount",
+    descriptions: {
+      "": "Labels and rules that endpoints inherit, such as those of their namespace. The profile of a network, which the first container writes, does not close containers as long as nobody has edited it",
+      spec: "The profile's labels and rules",
+      ...below("spec.ingress", "Rules for packets to the endpoints, in order", RULE_DESCRIPTIONS_WITHOUT_HTTP),
+      ...below("spec.egress", "Rules for packets from the endpoints, in order", RULE_DESCRIPTIONS_WITHOUT_HTTP),
+      "spec.labelsToApply": "Labels that the endpoints get",
+    },
+  },
+};
+
+export const POLICY_FIELDS: CheckedFields = [[orderField, { type: "number" }]];
