@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
+import { dependencies } from "../../package.json";
 import { buildPackage } from "../../scripts/deb/build-package.ts";
 import { packageDocuments } from "../../scripts/deb/documents.ts";
 import { programNames } from "../../src/bin/programs.ts";
@@ -96,9 +97,10 @@ describe("the Debian package", () => {
     // As `gzip -9n` writes it: no name, no time, the best compression.
     expect([...manual.subarray(0, 9)]).toEqual([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2]);
     expect(gunzipSync(manual).toString()).toContain(`.SS "${adminTool} get `);
-    expect(contentOf(`usr/share/doc/${product}/copyright`).toString()).toMatch(
-      /^ valibot .*: MIT, Copyright \(c\) \S+/m,
-    );
+    const copyright = contentOf(`usr/share/doc/${product}/copyright`).toString();
+    for (const name of Object.keys(dependencies)) {
+      expect(copyright).toMatch(new RegExp(`^ ${name} [\\d.]+: [\\w-]+, Copyright \\S+`, "m"));
+    }
     const changelog = gunzipSync(contentOf(`usr/share/doc/${product}/changelog.gz`)).toString();
     expect(changelog).toStartWith(`${product} (1.2.3) `);
     expect(changelog).toEndWith("\n -- Test <test@example.org>  Tue, 14 Nov 2023 22:13:20 +0000\n");
