@@ -48,8 +48,8 @@ describe("layers", () => {
     plant("src/tested.ts", "export const tested = 1;\n");
     plant("test/tested.test.ts", 'import "../src/tested.ts";\n');
     plant("src/importing.ts", 'import "./errors.ts";\n');
-    plant("src/alp/alone.ts", "export const alone = 1;\n");
-    plant("src/alp/other/importing.ts", 'import "../../errors.ts";\n');
+    plant("src/other/alone.ts", "export const alone = 1;\n");
+    plant("src/other/more/importing.ts", 'import "../../errors.ts";\n');
     plant("src/alp/judge/known.ts", "export const known = 1;\n");
 
     const output = await outputOf("depcruise", "--config", ".dependency-cruiser.cjs", "-T", "json", "src", "test");
@@ -57,10 +57,33 @@ describe("layers", () => {
 
     expect(violations.map(({ from, rule }) => `${from}: ${rule.name}`).toSorted()).toEqual([
       "src/alone.ts: no-unknown-module-alone",
-      "src/alp/alone.ts: no-unknown-module-alone",
-      "src/alp/other/importing.ts: no-unknown-module",
       "src/importing.ts: no-unknown-module",
+      "src/other/alone.ts: no-unknown-module-alone",
+      "src/other/more/importing.ts: no-unknown-module",
       "test/tested.test.ts: no-unknown-module-imported",
+    ]);
+  }, 60_000);
+
+  test("a folder that is a module in another one has its own layer, and a feature is registered in one place", async () => {
+    plant("src/alp/command/above.ts", "export const above = 1;\n");
+    plant("src/alp/feed/importing.ts", 'import "../command/above.ts";\n');
+    plant("src/agent/registering.ts", 'import "../alp/feed/importing.ts";\n');
+    plant("src/agent/features.ts", 'import "../alp/feed/importing.ts";\n');
+
+    const output = await outputOf(
+      "depcruise",
+      "--config",
+      ".dependency-cruiser.cjs",
+      "-T",
+      "json",
+      "src/alp",
+      "src/agent",
+    );
+    const { violations } = (JSON.parse(output) as Violations).summary;
+
+    expect(violations.map(({ from, rule }) => `${from}: ${rule.name}`).toSorted()).toEqual([
+      "src/agent/registering.ts: alp-registered-once",
+      "src/alp/feed/importing.ts: layer-8-alp",
     ]);
   }, 60_000);
 });
