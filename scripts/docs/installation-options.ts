@@ -2,10 +2,11 @@
  * Where the Installation says what an option of the network config says, or why it does not. A test compares the table with
  * the schema of the network config and with what the operator renders, so that no option is forgotten.
  */
+
 import type { Entries } from "../../src/config/field.ts";
 import { networkConfigFields } from "../../src/config/schema.ts";
 import { identity } from "../../src/identity.ts";
-import { HOST_LOCAL, OWN_TYPE } from "../../src/model/installation/cni.ts";
+import { HOST_LOCAL, OWN_TYPE } from "../../src/model/installation/choices.ts";
 import { NETWORK_FIELD } from "../../src/model/installation/names.ts";
 import { API_ENDPOINT_CONFIG_MAP } from "../../src/release/workloads/names.ts";
 

@@ -13,7 +13,8 @@
  *   <configuration directory>/      settings of the admin tool, which belong to the administrator
  */
 import { join } from "node:path";
-import { COMPLETION_SHELLS, type CompletionShell, completionScript } from "../../src/admin/completion/script.ts";
+import { completionScript } from "../../src/admin/completion/script.ts";
+import { COMPLETION_SHELLS, type CompletionShell } from "../../src/admin/completion/shells.ts";
 import { COMMANDS } from "../../src/admin/main/commands.ts";
 import { programNames } from "../../src/bin/programs.ts";
 import { installedListName } from "../../src/config/installed-network-list.ts";

@@ -6,7 +6,6 @@ import { type Context, EXIT_FAILED, EXIT_OK } from "../admin/main/command.ts";
 import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/main/interruption.ts";
 import { runAdmin } from "../admin/main/run.ts";
 import { runDirectoryOf } from "../config/run-directory.ts";
-import { openDatastore } from "../datastore/open.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { identity } from "../identity.ts";
 import type { FileFolder } from "../linux/file-folder.ts";
@@ -80,7 +79,8 @@ export async function run(args: readonly string[]): Promise<number> {
       (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
     readCniHost: async () => (await import("../admin/host/read-cni-host.ts")).readCniHost(environment),
     editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),
-    openDatastore: (settings) => openDatastore(settings, { environment, warn, onSilence: reportSilence }),
+    openDatastore: async (settings) =>
+      (await import("../datastore/open.ts")).openDatastore(settings, { environment, warn, onSilence: reportSilence }),
     openKubeClient: async (access) => {
       const means = { environment, warn, now: () => new Date(), elapsed: () => performance.now() };
       return (await import("../kube/client.ts")).openKubeClient(access, { ...means, program: identity.adminTool });

@@ -1,4 +1,5 @@
 /** GlobalNetworkPolicy: rules for endpoints of all namespaces, and for the hosts themselves. */
+
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
 import { findEmptyCriteria } from "./empty-criteria.ts";
@@ -62,6 +63,3 @@ function checkHttp({ ingress = [], doNotTrack, preDNAT }: GlobalNetworkPolicySpe
       : [{ path: `spec.ingress[${index}].http`, value: http, message: HOST_OPTION_MESSAGES.http }],
   );
 }
-
-/** The temporary policy that logs and allows the traffic of hosts while the default of their host endpoints changes. */
-export const UPGRADE_POLICY = "allow-all-upgrade";

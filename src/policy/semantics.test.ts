@@ -1,4 +1,5 @@
 /** Cases at the edge of the semantics: the compiled table and the judge agree, and both say what the name of the test says. */
+
 import { describe, expect, test } from "bun:test";
 import { globalPolicy } from "../../test/support/global-policy.ts";
 import { interpret } from "../../test/support/interpret/interpret.ts";
@@ -8,7 +9,6 @@ import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { parseAddress } from "../ip/address.ts";
 import { encodeBatch } from "../linux/nftables/batch-writer.ts";
-import { UPGRADE_POLICY } from "../model/global-network-policy.ts";
 import { globalNetworkSet } from "../model/global-network-set.ts";
 import { GLOBAL_NETWORK_POLICY, NETWORK_POLICY, TIER } from "../model/kinds.ts";
 import { networkPolicy } from "../model/network-policy.ts";
@@ -16,6 +16,7 @@ import { networkProfileSpec } from "../model/network-profile.ts";
 import { networkSet } from "../model/network-set.ts";
 import { profile } from "../model/profile.ts";
 import { tier } from "../model/tier.ts";
+import { UPGRADE_POLICY } from "../model/upgrade-policy.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../model/workload-endpoint.ts";
 import { PolicyCompiler } from "./compile/compiler.ts";
 import { judge } from "./judge/judge.ts";

@@ -22,11 +22,7 @@ import { isObject } from "../model/shape.ts";
 import { NODE_TOKENS } from "./admission/node-policies.ts";
 import { ADMISSION_API } from "./admission/policy-objects.ts";
 import type { KubeObject } from "./kube-object.ts";
-
-/** Server-side apply, by which everything is installed, is stable since then; so are all other APIs that are used. */
-export const FIRST_SERVER = "v1.22.0";
-/** Nothing is left out. */
-export const FIRST_WITH_EVERYTHING = "v1.32.0";
+import { FIRST_WITH_EVERYTHING } from "./supported-servers.ts";
 
 const FIRST_WITH_RULES = "v1.25.0";
 const FIRST_WITH_FIELD_PATHS = "v1.28.0";

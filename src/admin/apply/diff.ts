@@ -3,20 +3,12 @@ import { PluginError } from "../../errors.ts";
 import { unifiedDiff } from "../../unified-diff.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withDatastore } from "../datastore/open.ts";
-import {
-  type Command,
-  type Context,
-  EXIT_OK,
-  type ExitCode,
-  type Given,
-  UsageError,
-  wantsJson,
-} from "../main/command.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
 import { reportError } from "../main/report-error.ts";
 import type { GivenResource } from "../manifest/manifest.ts";
-import { FILE_OPTIONS, readGivenResources } from "../manifest/sources.ts";
+import { readGivenResources } from "../manifest/sources.ts";
 import { openOverlay } from "../resources/overlay-store.ts";
-import { NAMESPACE_OPTION, referenceText } from "../resources/reference.ts";
+import { referenceText } from "../resources/reference.ts";
 import { readOne, type Stored } from "../resources/stored.ts";
 import { writeResource } from "../resources/write.ts";
 import { type Paint, paint } from "../terminal/paint.ts";
@@ -25,28 +17,16 @@ import { type Paint, paint } from "../terminal/paint.ts";
 const EXIT_DIFFERENT = 1;
 const EXIT_TROUBLE = 2;
 
-export const diffCommand: Command = {
-  kind: "command",
-  name: "diff",
-  summary: "Show what apply would change",
-  description: [
-    "Compares the resources as they are stored with what they would be after apply; nothing is written.",
-    "Exit codes, as in kubectl: 0 no differences, 1 differences, 2 failure.",
-  ].join("\n"),
-  options: [...FILE_OPTIONS, NAMESPACE_OPTION],
-  needsDatastore: true,
-  examples: [{ command: "diff -f pools.yaml", does: "Show the changes that apply would make" }],
-  async run(context, given) {
-    try {
-      const all = await readGivenResources(context, given);
-      return await withDatastore(context, given, (store) => showDifferences(store, all, { context, given }));
-    } catch (failure) {
-      if (context.signal.aborted || failure instanceof UsageError) throw failure;
-      reportError(context, failure);
-      return EXIT_TROUBLE;
-    }
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  try {
+    const all = await readGivenResources(context, given);
+    return await withDatastore(context, given, (store) => showDifferences(store, all, { context, given }));
+  } catch (failure) {
+    if (context.signal.aborted || failure instanceof UsageError) throw failure;
+    reportError(context, failure);
+    return EXIT_TROUBLE;
+  }
+}
 
 interface Difference {
   readonly resource: string;

@@ -3,33 +3,18 @@
 import { PluginError } from "../../errors.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { withoutEffect } from "../../model/without-effect.ts";
-import type { Command } from "../main/command.ts";
+import type { Context, ExitCode, Given } from "../main/command.ts";
 import type { GivenResource } from "../manifest/manifest.ts";
-import { FILE_OPTIONS, readGivenResources } from "../manifest/sources.ts";
+import { readGivenResources } from "../manifest/sources.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";
-import { NAMESPACE_OPTION, referenceText } from "../resources/reference.ts";
+import { referenceText } from "../resources/reference.ts";
 
-export const validateCommand: Command = {
-  kind: "command",
-  name: "validate",
-  summary: "Check resources in files without a datastore",
-  description: [
-    "Checks the syntax, the fields and their values, and what two of the given resources make wrong together, such as overlapping",
-    "pools or the same name twice. What only the datastore shows (resources that exist, tiers that policies name) is checked by",
-    '"apply --dry-run". Fields that have no effect in this version are reported on stderr. The exit code is 1 if a resource is not valid.',
-  ].join("\n"),
-  options: [...FILE_OPTIONS, NAMESPACE_OPTION],
-  examples: [
-    { command: "validate -f policies/ -R", does: "Check all files below a directory" },
-    { command: "validate -f - -o json < pool.yaml", does: "Check standard input, with JSON output for a script" },
-  ],
-  async run(context, given) {
-    const all = await readGivenResources(context, given);
-    const problems = problemsAmong(all);
-    return forEachResource(context, given, { all, act: async (each) => judge(each, problems.get(each) ?? []) });
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const all = await readGivenResources(context, given);
+  const problems = problemsAmong(all);
+  return forEachResource(context, given, { all, act: async (each) => judge(each, problems.get(each) ?? []) });
+}
 
 function judge({ kind, name, resource }: GivenResource, problems: readonly string[]): ActionResult {
   if (problems.length > 0) {

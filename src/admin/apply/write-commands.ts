@@ -3,68 +3,23 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { withoutEffect } from "../../model/without-effect.ts";
 import { withDatastore, withNewDatastore } from "../datastore/open.ts";
-import type { Command, Context, Example, ExitCode, Given } from "../main/command.ts";
-import type { Option } from "../main/option.ts";
+import type { CommandCode, Context, ExitCode, Given } from "../main/command.ts";
 import type { GivenResource } from "../manifest/manifest.ts";
-import { FILE_OPTIONS, readGivenResources } from "../manifest/sources.ts";
+import { readGivenResources } from "../manifest/sources.ts";
 import type { ActionResult } from "../resources/action-result.ts";
-import { DRY_RUN_OPTION, isDryRun, surroundingsOf } from "../resources/dry-run.ts";
+import { isDryRun, surroundingsOf } from "../resources/dry-run.ts";
 import { forEachResource, isOfOneResource } from "../resources/for-each-resource.ts";
 import { openOverlay } from "../resources/overlay-store.ts";
 import { withPolicyNotes } from "../resources/policy-notes.ts";
-import { NAMESPACE_OPTION } from "../resources/reference.ts";
 import { DecodedOnce } from "../resources/stored.ts";
 import { type WriteMode, type WriteOutcome, writeResource } from "../resources/write.ts";
 import { noteOnceWritten } from "../resources/written-note.ts";
 import { paintStderr } from "../terminal/paint.ts";
+import { SKIP_EXISTS_OPTION } from "./options.ts";
 
-const COMMON_DESCRIPTION = [
-  "All documents are validated before anything is written; unknown fields and duplicate keys are errors. A problem names its file and line.",
-  "If a resource has a resourceVersion, it is written only if the stored resource still has that version.",
-  "Fields that have no effect in this version are reported on stderr.",
-  "So is whom a change of policies, profiles, tiers, network sets, endpoints or labels closes or opens, and whose rules match others",
-  "than before (changes); with --dry-run too. Settings of node agents, and what policies with preDNAT or doNotTrack do to single",
-  "packets, are not compared: see policy explain.",
-];
-
-const APPLY_DESCRIPTION = [
-  "Everything is checked before anything is written, against the datastore too: overlapping pools, immutable fields.",
-  "Labels, annotations and other metadata that a document does not mention are kept; replace removes them.",
-];
-
-const SKIP_EXISTS_OPTION: Option = {
-  name: "skip-exists",
-  summary: "Leave resources that exist already as they are, and do not fail",
-};
-
-export const applyCommand = writeCommand("apply", "Create resources, or change existing ones", [
-  { command: "apply -f pools.yaml", does: "Create or update the resources in a file" },
-  { command: "apply -f manifests/ -R -o json", does: "Apply all files below a directory, with JSON output" },
-  { command: "apply -f - --dry-run < pools.yaml", does: "Check what would be done with standard input" },
-]);
-
-export const createCommand = writeCommand("create", "Create new resources", [
-  { command: "create -f pool.yaml", does: "Create a pool; fails if it exists" },
-  { command: "create -f - < pool.json", does: "Create from standard input" },
-  { command: "create -f pools/ --skip-exists", does: "Create what does not exist yet" },
-]);
-
-export const replaceCommand = writeCommand("replace", "Replace existing resources", [
-  {
-    command: "replace -f pool.yaml",
-    does: "Replace a pool; fails if it does not exist, or has changed since its resourceVersion",
-  },
-]);
-
-function writeCommand(mode: WriteMode, summary: string, examples: readonly Example[]): Command {
+/** The command of a mode. */
+export function writing(mode: WriteMode): CommandCode {
   return {
-    kind: "command",
-    name: mode,
-    summary,
-    description: [...COMMON_DESCRIPTION, ...(mode === "apply" ? APPLY_DESCRIPTION : [])].join("\n"),
-    options: [...FILE_OPTIONS, ...(mode === "create" ? [SKIP_EXISTS_OPTION] : []), NAMESPACE_OPTION, DRY_RUN_OPTION],
-    needsDatastore: true,
-    examples,
     async run(context, given) {
       const all = await readGivenResources(context, given);
       await printWarnings(all, context);

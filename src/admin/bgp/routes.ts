@@ -1,49 +1,34 @@
 import type { BirdRoute } from "../../routing/bird/routes-status.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
 import type { RoutingFacts } from "../host/facts.ts";
-import { type Command, EXIT_FAILED, EXIT_OK, wantsJson } from "../main/command.ts";
+import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
 import { stdoutPage } from "../terminal/page.ts";
 import { formatTable } from "../terminal/table.ts";
 
-export const bgpRoutes: Command = {
-  kind: "command",
-  name: "routes",
-  summary: "Show the routes that this node learned and announces by BGP",
-  description: [
-    "Runs on the node, as root. Shows the routes of BIRD and whether the kernel uses them (IN FIB). A learned route that is not",
-    "in the kernel lies in a pool with a tunnel mode, which the node agent routes, or a better route to its destination exists.",
-    "Routes of this node are announced only; the routes to its pods are the node agent's.",
-    "If BIRD does not run, only the routes are shown that it left in the kernel, and the exit code is 1.",
-  ].join("\n"),
-  examples: [
-    { command: "bgp routes", does: "Which networks does this node know by BGP, and by whom?" },
-    { command: "bgp routes -o json", does: "As JSON for a script" },
-  ],
-  async run(context, given) {
-    const facts = await context.readRoutingFacts();
-    const rows = rowsOf(facts);
-    if (wantsJson(given)) context.stdout(`${JSON.stringify({ routes: rows }, undefined, 2)}\n`);
-    else if (rows.length > 0) {
-      context.stdout(
-        formatTable(
-          ["DESTINATION", "NEXT HOP", "INTERFACE", "LEARNED FROM", "IN FIB"],
-          rows.map(({ destination, nextHop, interface: link, learnedFrom, inFib }) => [
-            destination,
-            nextHop.join(", "),
-            link.join(", "),
-            learnedFrom,
-            inFib ? "yes" : "no",
-          ]),
-          stdoutPage(context),
-        ),
-      );
-    }
-    if (facts.bird !== undefined) return EXIT_OK;
-    const reason = facts.state?.reason === undefined ? "" : `: ${facts.state.reason}`;
-    context.stderr(`BIRD is not running${reason}\n`);
-    return EXIT_FAILED;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const facts = await context.readRoutingFacts();
+  const rows = rowsOf(facts);
+  if (wantsJson(given)) context.stdout(`${JSON.stringify({ routes: rows }, undefined, 2)}\n`);
+  else if (rows.length > 0) {
+    context.stdout(
+      formatTable(
+        ["DESTINATION", "NEXT HOP", "INTERFACE", "LEARNED FROM", "IN FIB"],
+        rows.map(({ destination, nextHop, interface: link, learnedFrom, inFib }) => [
+          destination,
+          nextHop.join(", "),
+          link.join(", "),
+          learnedFrom,
+          inFib ? "yes" : "no",
+        ]),
+        stdoutPage(context),
+      ),
+    );
+  }
+  if (facts.bird !== undefined) return EXIT_OK;
+  const reason = facts.state?.reason === undefined ? "" : `: ${facts.state.reason}`;
+  context.stderr(`BIRD is not running${reason}\n`);
+  return EXIT_FAILED;
+}
 
 interface RouteRow {
   readonly destination: string;

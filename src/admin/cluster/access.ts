@@ -3,18 +3,6 @@ import type { KubeAccess } from "../../config/kube-access.ts";
 import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { type Context, type Given, UsageError } from "../main/command.ts";
-import type { Option } from "../main/option.ts";
-import { MISMATCH_OPTION } from "../version/compare-with-cluster.ts";
-
-export const CLUSTER_OPTIONS: readonly Option[] = [
-  {
-    name: "kubeconfig",
-    value: "FILE",
-    summary: "kubeconfig file of the cluster (default: KUBECONFIG, then ~/.kube/config)",
-  },
-  { name: "context", value: "NAME", summary: "Context of the kubeconfig (default: its current context)" },
-  MISMATCH_OPTION,
-];
 
 /** The same order as that of kubectl: the option, the variable, the account of the pod, the file in the home directory. */
 export function clusterAccess(given: Given, env: Context["env"]): KubeAccess {

@@ -1,8 +1,9 @@
 import { identity } from "../../identity.ts";
-import { type Command, type CommandGroup, EXIT_OK, UsageError } from "../main/command.ts";
-import { COMPLETION_SHELLS, completionScript, isCompletionShell } from "./script.ts";
+import { loadOnce } from "../../load-once.ts";
+import type { Command, CommandGroup } from "../main/command.ts";
+import { COMPLETION_SHELLS, NAMES_COMMAND } from "./shells.ts";
 
-/** The table of commands contains this command, so it is passed as a function. */
+/** The table of commands contains these commands, so it is passed as a function. */
 export function completionCommand(commands: () => CommandGroup): Command {
   const tool = identity.adminTool;
   return {
@@ -16,13 +17,19 @@ export function completionCommand(commands: () => CommandGroup): Command {
       { command: `completion zsh > "\${fpath[1]}/_${tool}"`, does: "Enable completion in zsh" },
       { command: `completion fish > ~/.config/fish/completions/${tool}.fish`, does: "Enable completion in fish" },
     ],
-    async run(context, { operands }) {
-      const [shell = "", ...more] = operands;
-      if (!isCompletionShell(shell) || more.length > 0) {
-        throw new UsageError(`"completion" requires exactly one shell: ${COMPLETION_SHELLS.join(", ")}`);
-      }
-      context.stdout(completionScript(shell, commands()));
-      return EXIT_OK;
-    },
+    load: loadOnce(async () => (await import("./script.ts")).printingScript(commands)),
+  };
+}
+
+export function completionNames(commands: () => CommandGroup): Command {
+  return {
+    kind: "command",
+    name: NAMES_COMMAND,
+    isHidden: true,
+    summary: "Print the kinds or the names that can follow a command line; used by the completion scripts",
+    operands: "-- WORD…",
+    versionCheck: "none",
+    examples: [{ command: `${NAMES_COMMAND} -- get ippool ""`, does: "Print the names of all pools" }],
+    load: loadOnce(async () => (await import("./names.ts")).printingNames(commands)),
   };
 }

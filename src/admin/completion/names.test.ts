@@ -4,8 +4,8 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION } from "../../identity.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { EXIT_OK } from "../main/command.ts";
-import { KIND_WORDS } from "../resources/reference.ts";
-import { NAMES_COMMAND } from "./names.ts";
+import { KIND_WORDS } from "../resources/options.ts";
+import { NAMES_COMMAND } from "./shells.ts";
 
 let store = openMemory();
 beforeEach(async () => {

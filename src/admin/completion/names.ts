@@ -7,24 +7,24 @@
 import { withDatastore } from "../datastore/open.ts";
 import { connectedNames, containerWord } from "../edit/label-containers.ts";
 import { parseArguments } from "../main/arguments.ts";
-import { type Command, type CommandGroup, type Context, EXIT_OK, type Given, optionsOf } from "../main/command.ts";
+import {
+  type Command,
+  type CommandCode,
+  type CommandGroup,
+  type Context,
+  EXIT_OK,
+  type Given,
+  optionsOf,
+} from "../main/command.ts";
 import { splitLeadingOptions } from "../main/leading-options.ts";
 import { searchedNamespace } from "../resources/find.ts";
-import { KIND_WORDS, parseSelections } from "../resources/reference.ts";
+import { KIND_WORDS } from "../resources/options.ts";
+import { parseSelections } from "../resources/reference.ts";
 import { findAll } from "../resources/stored.ts";
 
-export const NAMES_COMMAND = "complete-names";
-
-/** The table of commands contains this command, so it is passed as a function. */
-export function completionNames(commands: () => CommandGroup): Command {
+/** `commands`: the table of all commands. */
+export function printingNames(commands: () => CommandGroup): CommandCode {
   return {
-    kind: "command",
-    name: NAMES_COMMAND,
-    isHidden: true,
-    summary: "Print the kinds or the names that can follow a command line; used by the completion scripts",
-    operands: "-- WORD…",
-    versionCheck: "none",
-    examples: [{ command: `${NAMES_COMMAND} -- get ippool ""`, does: "Print the names of all pools" }],
     async run(context, { operands }) {
       const before = operands.slice(0, -1);
       const current = operands.at(-1) ?? "";

@@ -3,17 +3,33 @@
  *
  * Each script first determines which command the words before the cursor name
  * (`at`, such as "config check"), then offers what can follow it. Kinds and
- * names of resources come from the tool itself (`completion-names.ts`).
+ * names of resources come from the tool itself (`names.ts`).
  */
-import { COMMON_OPTIONS, type Command, type CommandGroup, optionsOf, visibleCommands } from "../main/command.ts";
+import {
+  COMMON_OPTIONS,
+  type Command,
+  type CommandCode,
+  type CommandGroup,
+  EXIT_OK,
+  optionsOf,
+  UsageError,
+  visibleCommands,
+} from "../main/command.ts";
 import type { Option } from "../main/option.ts";
-import { NAMES_COMMAND } from "./names.ts";
+import { COMPLETION_SHELLS, type CompletionShell, isCompletionShell, NAMES_COMMAND } from "./shells.ts";
 
-export const COMPLETION_SHELLS = ["bash", "zsh", "fish"] as const;
-export type CompletionShell = (typeof COMPLETION_SHELLS)[number];
-
-export function isCompletionShell(text: string): text is CompletionShell {
-  return COMPLETION_SHELLS.some((shell) => shell === text);
+/** `commands`: the table of all commands. */
+export function printingScript(commands: () => CommandGroup): CommandCode {
+  return {
+    async run(context, { operands }) {
+      const [shell = "", ...more] = operands;
+      if (!isCompletionShell(shell) || more.length > 0) {
+        throw new UsageError(`"completion" requires exactly one shell: ${COMPLETION_SHELLS.join(", ")}`);
+      }
+      context.stdout(completionScript(shell, commands()));
+      return EXIT_OK;
+    },
+  };
 }
 
 export function completionScript(shell: CompletionShell, root: CommandGroup): string {
@@ -85,12 +101,16 @@ type ValueOffer = (option: Option) => string;
 /** `case` arms on the place and the word before the cursor. An option that is the same everywhere does not need the place. */
 function valueArms(places: readonly Place[], offer: ValueOffer): readonly string[] {
   const arms = new Map<string, Set<string>>();
+  const offersOf = Map.groupBy(
+    places.flatMap(({ options }) => options),
+    ({ name }) => name,
+  );
+  const isSameEverywhere = new Map(
+    Array.from(offersOf, ([name, options]) => [name, new Set(options.map(offer)).size === 1]),
+  );
   for (const { at, options } of places) {
     for (const option of options.filter(({ value, valueIfBare }) => value !== undefined && valueIfBare === undefined)) {
-      const isSameEverywhere = places
-        .flatMap((place) => place.options)
-        .every((other) => other.name !== option.name || offer(other) === offer(option));
-      const place = isSameEverywhere ? "*" : `"${at}"`;
+      const place = isSameEverywhere.get(option.name) ? "*" : `"${at}"`;
       const patterns = flagsOf([option]).map((flag) => `${place}"|${flag}"`);
       arms.set(offer(option), new Set([...(arms.get(offer(option)) ?? []), ...patterns]));
     }

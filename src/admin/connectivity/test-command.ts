@@ -5,15 +5,15 @@ import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { quoted } from "../../quote.ts";
 import { defaultImage } from "../../release/workloads/image.ts";
-import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
+import { withCluster } from "../cluster/access.ts";
 import { hasNoHostPorts } from "../cluster/installation.ts";
 import { findInstalledImage } from "../cluster/installed-image.ts";
 import { clusterNodes } from "../cluster/nodes.ts";
 import {
-  type Command,
   type Context,
   EXIT_FAILED,
   EXIT_OK,
+  type ExitCode,
   type Given,
   UsageError,
   wantsJson,
@@ -21,64 +21,24 @@ import {
 import { stdoutPage } from "../terminal/page.ts";
 import { chooseTestNodes } from "./choose-nodes.ts";
 import type { CheckResult } from "./judge.ts";
+import { DEFAULT_HOST_PORT, DEFAULT_TIMEOUT } from "./options.ts";
 import { parsePort } from "./port.ts";
 import { isFailed, reportText } from "./report.ts";
 import { runConnectivityTest } from "./run-test.ts";
-import { SKIP_WORDS, skipWords } from "./skip.ts";
+import { skipWords } from "./skip.ts";
 import { namespaceObject } from "./test-objects.ts";
 
-const DEFAULT_HOST_PORT = 12_080;
-const DEFAULT_TIMEOUT = "60s";
 const REMOVAL_POLLS = 120;
 const POLL_MILLISECONDS = 500;
 
-export const connectivityTest: Command = {
-  kind: "command",
-  name: "test",
-  summary: "Test the connections of pods in the cluster",
-  description: [
-    "Starts pods on two nodes (on one if there is only one) in a namespace of its own, and lets them connect: pods of the same and of",
-    "different nodes, Services, hosts, a host port, the API server, the cluster DNS, and what NetworkPolicies deny and allow; in every",
-    "address family that pods have. Prints a table, the reason of each failure and what to do about it. The exit code is 1 if a check has failed.",
-    "The pods run the image of the installed network, which contains everything that is needed; --image names another copy of it.",
-    "The namespace is deleted at the end, also after Ctrl-C.",
-  ].join("\n"),
-  options: [
-    { name: "node", value: "NAME", repeats: true, summary: "Test this node; may be repeated (default: two nodes)" },
-    { name: "image", value: "IMAGE", summary: "Image of the test pods (default: the image of the installed network)" },
-    {
-      name: "host-port",
-      value: "PORT",
-      summary: `Host port to test; the next port is used on the hosts as well (default ${DEFAULT_HOST_PORT})`,
-    },
-    {
-      name: "skip",
-      value: "CHECK",
-      repeats: true,
-      oneOf: SKIP_WORDS,
-      summary: `Leave out checks; may be repeated: ${SKIP_WORDS.join(", ")}`,
-    },
-    {
-      name: "timeout",
-      value: "DURATION",
-      summary: `How long pods may take to start (default ${DEFAULT_TIMEOUT})`,
-    },
-    ...CLUSTER_OPTIONS,
-  ],
-  examples: [
-    { command: "connectivity test", does: "Do the pods of this cluster reach each other?" },
-    { command: "connectivity test --node worker-1 --node worker-7", does: "Test the connections of two nodes" },
-    { command: "connectivity test --skip host-port -o json", does: "Without host ports, as JSON for a script" },
-  ],
-  async run(context, given) {
-    const settings = settingsOf(given);
-    const results = await withCluster(context, given, (client) => testIn(client, context, settings));
-    const ok = !results.some(isFailed);
-    if (wantsJson(given)) context.stdout(`${JSON.stringify({ ok, checks: results }, undefined, 2)}\n`);
-    else context.stdout(reportText(results, stdoutPage(context)));
-    return ok ? EXIT_OK : EXIT_FAILED;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const settings = settingsOf(given);
+  const results = await withCluster(context, given, (client) => testIn(client, context, settings));
+  const ok = !results.some(isFailed);
+  if (wantsJson(given)) context.stdout(`${JSON.stringify({ ok, checks: results }, undefined, 2)}\n`);
+  else context.stdout(reportText(results, stdoutPage(context)));
+  return ok ? EXIT_OK : EXIT_FAILED;
+}
 
 interface Settings {
   readonly nodes: readonly string[];

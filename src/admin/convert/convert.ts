@@ -9,60 +9,33 @@ import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
 import { formatYaml } from "../../yaml.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
-import { type Command, type Context, EXIT_OK, type Given } from "../main/command.ts";
-import { FILE_OPTIONS, type GivenDocument, readGivenDocuments } from "../manifest/sources.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import { type GivenDocument, readGivenDocuments } from "../manifest/sources.ts";
 import { paintStderr } from "../terminal/paint.ts";
 import { convertOtherGroup, type Fields, otherGroupOf } from "./other-group.ts";
 
-export const convertCommand: Command = {
-  kind: "command",
-  name: "convert",
-  summary: "Convert resources of another API group, or Kubernetes NetworkPolicies, to resources of this release",
-  description: [
-    "Reads Kubernetes NetworkPolicies (networking.k8s.io/v1, extensions/v1beta1) and resources of another API group (GROUP/v3,",
-    "crd.GROUP/v1), which get this product's, in labels, annotations and selectors too. Resources of this release are printed as they",
-    "are. No datastore is needed, and nothing is written.",
-    "A resource that is not valid is an error, unless --ignore-validation is given: then it is reported on stderr.",
-    "A rule of a NetworkPolicy that cannot be converted is left out, so that the policy allows less, and reported on stderr.",
-  ].join("\n"),
-  options: [
-    ...FILE_OPTIONS,
-    { name: "ignore-validation", summary: "Print resources that are not valid too" },
-    {
-      name: "output",
-      letter: "o",
-      value: "FORMAT",
-      oneOf: ["yaml", "json"],
-      summary: "Output format: yaml (default) or json",
-    },
-  ],
-  examples: [
-    { command: "convert -f networkpolicy.yaml > policy.yaml", does: "Convert a Kubernetes NetworkPolicy" },
-    { command: "convert -f policies-of-another-group.yaml -o json", does: "Convert resources of another API group" },
-  ],
-  async run(context, given) {
-    const documents = await readGivenDocuments(context, given);
-    const converted = documents.map((document) => ({ place: document.place, ...convert(document) }));
-    const problems = converted.flatMap(({ place, problems: own }) => own.map((problem) => `${place}: ${problem}`));
-    if (problems.length > 0 && !given.switches.has("ignore-validation")) {
-      throw new PluginError("resource-invalid", `Cannot convert the given resources:\n  ${problems.join("\n  ")}`, {
-        details: "correct them, or use --ignore-validation",
-      });
-    }
-    const { yellow } = paintStderr(context);
-    const notes = converted.flatMap(({ place, notes: own }) => own.map((note) => `${place}: ${note}`));
-    if (documents.some(isOrchestratorPolicy) && (await hasContainersOnly(context))) notes.push(PODS_ONLY);
-    for (const note of [...problems, ...notes]) context.stderr(`${yellow("warning:")} ${note}\n`);
-    if (converted.length > 0)
-      context.stdout(
-        print(
-          converted.map(({ resource }) => resource),
-          given,
-        ),
-      );
-    return EXIT_OK;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const documents = await readGivenDocuments(context, given);
+  const converted = documents.map((document) => ({ place: document.place, ...convert(document) }));
+  const problems = converted.flatMap(({ place, problems: own }) => own.map((problem) => `${place}: ${problem}`));
+  if (problems.length > 0 && !given.switches.has("ignore-validation")) {
+    throw new PluginError("resource-invalid", `Cannot convert the given resources:\n  ${problems.join("\n  ")}`, {
+      details: "correct them, or use --ignore-validation",
+    });
+  }
+  const { yellow } = paintStderr(context);
+  const notes = converted.flatMap(({ place, notes: own }) => own.map((note) => `${place}: ${note}`));
+  if (documents.some(isOrchestratorPolicy) && (await hasContainersOnly(context))) notes.push(PODS_ONLY);
+  for (const note of [...problems, ...notes]) context.stderr(`${yellow("warning:")} ${note}\n`);
+  if (converted.length > 0)
+    context.stdout(
+      print(
+        converted.map(({ resource }) => resource),
+        given,
+      ),
+    );
+  return EXIT_OK;
+}
 
 interface ConvertedDocument {
   readonly resource: Fields;

@@ -9,7 +9,7 @@ import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { resourcesPrefix } from "../../model/keys.ts";
 import { redact } from "../../redaction.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../main/command.ts";
+import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
 import { paint } from "../terminal/paint.ts";
 import type { DatastoreChoice } from "./choice.ts";
@@ -22,33 +22,14 @@ interface Stage {
   readonly message: string;
 }
 
-export const datastoreCheck: Command = {
-  kind: "command",
-  name: "check",
-  summary: "Check the connection to the datastore and report the stage that fails",
-  description: [
-    "Stages for etcd: settings, files, resolve, connect, TLS, authenticate, request, ready.",
-    "Stages for other datastores: settings, files, open, read, ready. The last stage checks that it is initialized.",
-    "The exit code is 1 if a stage fails.",
-  ].join("\n"),
-  needsDatastore: true,
-  versionCheck: "none",
-  examples: [
-    { command: "datastore check", does: "Check the configured datastore" },
-    {
-      command: "datastore check --etcd-endpoints https://10.0.0.1:2379 -o json",
-      does: "Check another etcd, with JSON output for a script",
-    },
-  ],
-  async run(context, given) {
-    const stages: Stage[] = [];
-    for await (const stage of tryStages(context, given)) stages.push(stage);
-    const ok = stages.every((stage) => stage.ok);
-    if (wantsJson(given)) context.stdout(`${JSON.stringify({ ok, stages }, undefined, 2)}\n`);
-    else print(stages, context);
-    return ok ? EXIT_OK : EXIT_FAILED;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const stages: Stage[] = [];
+  for await (const stage of tryStages(context, given)) stages.push(stage);
+  const ok = stages.every((stage) => stage.ok);
+  if (wantsJson(given)) context.stdout(`${JSON.stringify({ ok, stages }, undefined, 2)}\n`);
+  else print(stages, context);
+  return ok ? EXIT_OK : EXIT_FAILED;
+}
 
 /** Each stage depends on those before it: the check stops at the first that fails. */
 async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage> {

@@ -1,6 +1,3 @@
-import type { Datastore } from "../../datastore/datastore.ts";
-import { WANTED_CLUSTER } from "../../ipam/cluster.ts";
-
 /**
  * Says on stderr which datastore a command uses if the user did not select it: it is then that of the network config
  * of this host.
@@ -28,20 +25,4 @@ export class DatastoreNotice {
     if (this.text !== "") this.stderr(`${this.text}\n`);
     this.text = "";
   }
-}
-
-/** The resources may be in another datastore, if nobody has initialized this one. */
-export async function reportNothingFound(
-  context: { readonly datastoreNotice?: DatastoreNotice; stderr(text: string): void },
-  store: Pick<Datastore, "read">,
-): Promise<void> {
-  if (context.datastoreNotice?.isKept && !(await isInitialized(store))) context.datastoreNotice.print();
-  context.stderr("No resources found.\n");
-}
-
-async function isInitialized(store: Pick<Datastore, "read">): Promise<boolean> {
-  return store.read([WANTED_CLUSTER]).then(
-    ({ answers }) => answers.flat().length > 0,
-    () => false,
-  );
 }

@@ -1,76 +1,33 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
-import { reportNothingFound } from "../datastore/notice.ts";
 import { withDatastore } from "../datastore/open.ts";
-import type { Command, Context, Given } from "../main/command.ts";
-import { FILE_OPTIONS } from "../manifest/sources.ts";
+import { reportNothingFound } from "../datastore/report-nothing-found.ts";
+import type { Context, ExitCode, Given } from "../main/command.ts";
 import type { ActionResult } from "../resources/action-result.ts";
-import { DRY_RUN_OPTION, surroundingsOf } from "../resources/dry-run.ts";
-import { ALL_NAMESPACES_OPTION, notFound } from "../resources/find.ts";
+import { surroundingsOf } from "../resources/dry-run.ts";
+import { notFound } from "../resources/find.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";
-import { SELECTOR_OPTION } from "../resources/label-selector.ts";
 import { lostRace } from "../resources/lost-race.ts";
 import { withPolicyNotes } from "../resources/policy-notes.ts";
-import { KIND_WORDS, NAMESPACE_OPTION, referenceText } from "../resources/reference.ts";
+import { referenceText } from "../resources/reference.ts";
 import { findOne } from "../resources/stored.ts";
 import { type DeletionTarget, deletionTargets } from "./deletion-targets.ts";
 import { refuseInUse } from "./uses.ts";
 
-export const deleteCommand: Command = {
-  kind: "command",
-  name: "delete",
-  summary: "Delete resources",
-  description: [
-    "A pool with addresses in use, a node with workloads, the endpoint of a workload and a profile of endpoints are not deleted, and the",
-    "error lists who uses them. With --force they are deleted: running workloads keep their addresses, those of a pool then outside all",
-    "pools; endpoints without their profile have only what policies allow.",
-    "Deleting a pool disables it first, then releases its blocks from their nodes, then deletes it.",
-    "Deleting a node also releases its block claims. Leftover block claims of a deleted node are removed too.",
-    "Its empty blocks are deleted; blocks in use stay without a node and are deleted when they are empty and have rested.",
-    "With -l or --all, resources of the namespace are deleted, or of all namespaces with -A.",
-    "If deleting policies, profiles, tiers, network sets, labels or host endpoints closes or opens workloads or hosts, or changes",
-    "whom their rules match, stderr says which.",
-    "An unreadable resource is deleted only with --force; whether an unreadable pool is in use is then not checked.",
-  ].join("\n"),
-  operands: "KIND NAME… | KIND/NAME… | KIND -l SELECTOR | KIND --all",
-  completes: KIND_WORDS,
-  completesNames: "many",
-  options: [
-    ...FILE_OPTIONS,
-    SELECTOR_OPTION,
-    { name: "all", summary: "Delete all resources of the kind" },
-    NAMESPACE_OPTION,
-    ALL_NAMESPACES_OPTION,
-    DRY_RUN_OPTION,
-    {
-      name: "force",
-      summary: "Delete pools, nodes, endpoints and profiles even if they are in use, and unreadable resources",
-    },
-    { name: "ignore-not-found", summary: "Do not fail if a resource does not exist" },
-    { name: "skip-not-exists", letter: "s", summary: "The same as --ignore-not-found" },
-  ],
-  needsDatastore: true,
-  examples: [
-    { command: "delete ippool blue", does: "Delete a pool" },
-    { command: "delete -f pools.yaml --ignore-not-found", does: "Delete the resources in a file" },
-    { command: "delete nodes -l rack=a --dry-run", does: "Show which nodes would be deleted" },
-    { command: "delete node n1 --force", does: "Delete a node even if it is unreadable" },
-  ],
-  async run(context, given) {
-    const search = await deletionTargets(context, given);
-    return withDatastore(context, given, async (store) => {
-      const work = surroundingsOf(given, { store, context });
-      const all = await search(store);
-      if (all.length === 0) await reportNothingFound(context, store);
-      return withPolicyNotes(work.store, { context, given, kinds: new Set(all.map(({ kind }) => kind)) }, (noted) =>
-        forEachResource(context, given, {
-          all,
-          act: (each) => deleteOne(noted, each, { context: work.context, given }),
-        }),
-      );
-    });
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const search = await deletionTargets(context, given);
+  return withDatastore(context, given, async (store) => {
+    const work = surroundingsOf(given, { store, context });
+    const all = await search(store);
+    if (all.length === 0) await reportNothingFound(context, store);
+    return withPolicyNotes(work.store, { context, given, kinds: new Set(all.map(({ kind }) => kind)) }, (noted) =>
+      forEachResource(context, given, {
+        all,
+        act: (each) => deleteOne(noted, each, { context: work.context, given }),
+      }),
+    );
+  });
+}
 
 const ABSENCE_SWITCHES = ["ignore-not-found", "skip-not-exists"];
 

@@ -1,12 +1,15 @@
 /** Which resources `delete` deletes: those of files, those named, those selected with `-l`, or all of a kind. */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { type Context, type Given, UsageError } from "../main/command.ts";
-import { FILE_OPTION, readGivenResources } from "../manifest/sources.ts";
+import { FILE_OPTION } from "../manifest/options.ts";
+import { readGivenResources } from "../manifest/sources.ts";
 import { searchedNamespace, selectionsOf } from "../resources/find.ts";
-import { isSelected, SELECTOR_OPTION, selectorOf, withLabels } from "../resources/label-selector.ts";
+import { isSelected, selectorOf, withLabels } from "../resources/label-selector.ts";
+import { SELECTOR_OPTION } from "../resources/options.ts";
 import type { Selection } from "../resources/reference.ts";
 import { resolveSelections } from "../resources/resolve-name.ts";
 import { findAll } from "../resources/stored.ts";

@@ -1,14 +1,9 @@
 /** Writes what was collected to an archive: without secrets, and for its owner only. */
+
 import { redact } from "../../redaction.ts";
 import { type Context, type Given, wantsJson } from "../main/command.ts";
-import type { Option } from "../main/option.ts";
+import { ARCHIVE_OPTION } from "./options.ts";
 import { type ArchivedFile, tarOf } from "./tar.ts";
-
-export const ARCHIVE_OPTION: Option = {
-  name: "archive",
-  value: "FILE",
-  summary: "File to write (default: diags-TIME.tar.gz in the current directory)",
-};
 
 /** What could not be collected, and why. */
 export interface Missing {

@@ -6,63 +6,22 @@ import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { PUBLIC_KINDS } from "../../model/kinds.ts";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
-import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
+import { withCluster } from "../cluster/access.ts";
 import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
-import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../main/command.ts";
-import { ARCHIVE_OPTION, type Missing, writeArchive } from "./archive.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import { type Missing, writeArchive } from "./archive.ts";
 import { choosePods, type DiagnosedPod, podsIn } from "./diagnosed-pods.ts";
+import { USUAL_LOGS, USUAL_PARALLELISM } from "./options.ts";
 import type { ArchivedFile } from "./tar.ts";
 
-const USUAL_LOGS = 5;
-const USUAL_PARALLELISM = 10;
-
-export const clusterDiags: Command = {
-  kind: "command",
-  name: "diags",
-  summary: "Collect what is needed to analyse a problem of the cluster in one archive",
-  description: [
-    "Collects the nodes, the product's resources (pools, policies …) and those of its operator, its workloads, pods and events, and the",
-    "logs of its pods: of each workload at most --max-logs pods, those on nodes of --focus-nodes first, then those that are not ready.",
-    "Secrets are not read, and whatever looks like one is replaced by [redacted]. What the account may not read is named.",
-    "node diags collects more about one host, and runs there.",
-  ].join("\n"),
-  options: [
-    { name: "since", value: "DURATION", summary: "Only logs that are newer, such as 5s, 2m or 3h (default: all)" },
-    {
-      name: "max-logs",
-      value: "NUMBER",
-      summary: `Pods of each workload whose logs are collected (default: ${USUAL_LOGS})`,
-    },
-    {
-      name: "max-parallelism",
-      value: "NUMBER",
-      summary: `Requests at the same time (default: ${USUAL_PARALLELISM})`,
-    },
-    { name: "focus-nodes", value: "NODES", summary: "Nodes whose pods are preferred, separated by commas" },
-    {
-      name: "skip-temp-dir-cleanup",
-      summary: "Accepted for scripts of other tools: there is no temporary directory",
-    },
-    ARCHIVE_OPTION,
-    ...CLUSTER_OPTIONS,
-  ],
-  versionCheck: "none",
-  examples: [
-    { command: "cluster diags", does: "Write diags-TIME.tar.gz" },
-    {
-      command: "cluster diags --since 1h --focus-nodes worker-3",
-      does: "Logs of the last hour, those of a node first",
-    },
-  ],
-  async run(context, given) {
-    const settings = settingsOf(given);
-    const collected = await withCluster(context, given, (client) =>
-      collect(clusterObjects(client, context.signal), settings, context),
-    );
-    await writeArchive(collected, context, given);
-    return EXIT_OK;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const settings = settingsOf(given);
+  const collected = await withCluster(context, given, (client) =>
+    collect(clusterObjects(client, context.signal), settings, context),
+  );
+  await writeArchive(collected, context, given);
+  return EXIT_OK;
+}
 
 interface Settings {
   readonly sinceSeconds: number | undefined;

@@ -4,35 +4,15 @@ import { identity } from "../../identity.ts";
 import { HIDDEN } from "../../redaction.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
 import { CONFIG_FILE, OTHER_CONFIG_FILE } from "../datastore/options.ts";
-import { type Command, type Context, EXIT_OK } from "../main/command.ts";
-import { ARCHIVE_OPTION, type Collected, type Missing, writeArchive } from "./archive.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
+import { type Collected, type Missing, writeArchive } from "./archive.ts";
 import type { ArchivedFile } from "./tar.ts";
 
-export const nodeDiags: Command = {
-  kind: "command",
-  name: "diags",
-  summary: "Collect what is needed to analyse a problem of this host in one archive",
-  description: [
-    "Runs on the node, as root. Collects the time, the name and the kernel of the host, its addresses, routes, neighbours, sockets and",
-    "nftables rules, what BIRD and the node agent report, the journal of the node agent, the network configs, the configuration of",
-    "this tool, and the logs (*.log). Programs that the host does not have, and all other files of these directories, are left out and",
-    "named. Secrets are replaced by [redacted]. The archive is readable by its owner only.",
-  ].join("\n"),
-  options: [
-    { name: "log-dir", value: "DIRECTORY", summary: `Directory with the logs (default: ${identity.logDirectory})` },
-    ARCHIVE_OPTION,
-  ],
-  versionCheck: "none",
-  examples: [
-    { command: "node diags", does: "Write diags-TIME.tar.gz" },
-    { command: "node diags --archive /tmp/node-1.tar.gz", does: "Write it elsewhere" },
-  ],
-  async run(context, given) {
-    const logs = given.values.get("log-dir") ?? identity.logDirectory;
-    await writeArchive(await collect(context, logs), context, given);
-    return EXIT_OK;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const logs = given.values.get("log-dir") ?? identity.logDirectory;
+  await writeArchive(await collect(context, logs), context, given);
+  return EXIT_OK;
+}
 
 /** The file in the archive, and the program whose output it has. */
 const PROGRAMS: readonly (readonly [file: string, command: readonly string[]])[] = [

@@ -6,19 +6,20 @@
  * is an error. What the user wrote is never lost: after an error the editor
  * opens again, or the file is kept.
  */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import { describeFailure, PluginError } from "../../errors.ts";
 import type { Resource } from "../../model/resource.ts";
 import { isObject } from "../../model/shape.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { type Command, type Context, UsageError } from "../main/command.ts";
+import { type Context, type ExitCode, type Given, UsageError } from "../main/command.ts";
 import { parseDocument } from "../manifest/parse-document.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { notFound } from "../resources/find.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";
 import { withPolicyNotes } from "../resources/policy-notes.ts";
-import { KIND_WORDS, NAMESPACE_OPTION, parseReference, referenceText } from "../resources/reference.ts";
+import { parseReference, referenceText } from "../resources/reference.ts";
 import { resolveName } from "../resources/resolve-name.ts";
 import { readOne } from "../resources/stored.ts";
 import { withWrittenNote } from "../resources/written-note.ts";
@@ -26,38 +27,18 @@ import { conflictsOf, patchBetween } from "./merge-difference.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { type Target, updateResource } from "./update.ts";
 
-export const editCommand: Command = {
-  kind: "command",
-  name: "edit",
-  summary: "Change a resource in an editor",
-  description: [
-    "Opens the resource as YAML in $EDITOR, otherwise $VISUAL, otherwise vi, and writes what was changed.",
-    "A change by someone else in the meantime is kept; if it is to the same field, nothing is written.",
-    "If the resource is not valid, the editor opens again with the error; saving it unchanged then gives up.",
-    "Fields of the resource that have no effect in this version are reported on stderr.",
-  ].join("\n"),
-  operands: "KIND NAME | KIND/NAME",
-  completes: KIND_WORDS,
-  completesNames: "one",
-  options: [NAMESPACE_OPTION],
-  needsDatastore: true,
-  examples: [
-    { command: "edit ippool blue", does: "Edit a pool" },
-    { command: "edit wep/prod/name", does: "Edit a workload endpoint of a namespace" },
-  ],
-  async run(context, given) {
-    const { kind, name, rest } = parseReference(given);
-    if (rest.length > 0) throw new UsageError(`"edit" takes exactly one resource: got also "${rest[0]}"`);
-    return withDatastore(context, given, (store) =>
-      withPolicyNotes(store, { context, given, kinds: [kind] }, async (noted) =>
-        forEachResource(context, given, {
-          all: [{ kind, name: await resolveName(store, kind, name) }],
-          act: async (target) => withWrittenNote(await editResource(noted, target, context), noted, target),
-        }),
-      ),
-    );
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const { kind, name, rest } = parseReference(given);
+  if (rest.length > 0) throw new UsageError(`"edit" takes exactly one resource: got also "${rest[0]}"`);
+  return withDatastore(context, given, (store) =>
+    withPolicyNotes(store, { context, given, kinds: [kind] }, async (noted) =>
+      forEachResource(context, given, {
+        all: [{ kind, name: await resolveName(store, kind, name) }],
+        act: async (target) => withWrittenNote(await editResource(noted, target, context), noted, target),
+      }),
+    ),
+  );
+}
 
 async function editResource(store: Datastore, target: Target, context: Context): Promise<ActionResult> {
   const original = (await readOne(store, target.kind, target.name))?.resource;

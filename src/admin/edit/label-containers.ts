@@ -2,6 +2,7 @@
  * `label container NAME` and `label network NAME`: labels that outlast the endpoints of containers. They are in a
  * ContainerLabels, which is created with the first of them and deleted with the last.
  */
+
 import { createHash } from "node:crypto";
 import { listed } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
@@ -28,28 +29,19 @@ import { nameOfNode } from "../host/node-name.ts";
 import { CONTAINER_LABELS_ROW, readContainerEndpoints, readContainerLabels } from "../kinds/container-labels.ts";
 import { namedBy, workloadNames } from "../kinds/workload-names.ts";
 import { type Context, type ExitCode, type Given, UsageError } from "../main/command.ts";
-import type { Option } from "../main/option.ts";
 import { givenResource } from "../manifest/manifest.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { surroundingsOf } from "../resources/dry-run.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";
 import { lostRace } from "../resources/lost-race.ts";
+import { USUAL_NAMESPACE } from "../resources/options.ts";
 import { withPolicyNotes } from "../resources/policy-notes.ts";
-import { USUAL_NAMESPACE } from "../resources/reference.ts";
 import { writeResource } from "../resources/write.ts";
 import { compareWithCluster } from "../version/compare-with-cluster.ts";
 import { versionIn } from "../version/version-check.ts";
 import { changedPairs, type KeyChange, keyChangeOf, type Pairs } from "./key-change.ts";
+import { CONTAINER_WORDS, NODE_OPTION } from "./options.ts";
 import { updateResource } from "./update.ts";
-
-/** What can be labelled, beside kinds. */
-export const CONTAINER_WORDS = ["container", "network"] as const;
-
-export const NODE_OPTION: Option = {
-  name: "node",
-  value: "NAME",
-  summary: "Node of the container (default: this host)",
-};
 
 /** What the user labels, and how. */
 export interface LabelledContainers {

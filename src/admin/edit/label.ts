@@ -5,70 +5,28 @@ import { givenLabels, labelSourcesOf } from "../../model/container-labels.ts";
 import { ENDPOINT } from "../../model/kinds.ts";
 import { quoted } from "../../quote.ts";
 import { readContainerLabels } from "../kinds/container-labels.ts";
-import { type Command, UsageError } from "../main/command.ts";
-import { DRY_RUN_OPTION } from "../resources/dry-run.ts";
-import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "../resources/reference.ts";
+import { type Context, type ExitCode, type Given, UsageError } from "../main/command.ts";
+import { parseReference } from "../resources/reference.ts";
 import { readOne } from "../resources/stored.ts";
 import { changeNamed } from "./change-named.ts";
 import { type KeyChange, keyChangeOf, withChangedKeys } from "./key-change.ts";
-import {
-  CONTAINER_WORDS,
-  labelContainers,
-  NODE_OPTION,
-  parseContainers,
-  refuseNodeOption,
-} from "./label-containers.ts";
+import { labelContainers, parseContainers, refuseNodeOption } from "./label-containers.ts";
 import type { Target } from "./update.ts";
 
-export const labelCommand: Command = {
-  kind: "command",
-  name: "label",
-  summary: "Add, change or remove labels of a resource, a container or all containers of a network",
-  description: [
-    "KEY=VALUE sets a label, KEY- removes it, as does KEY with --remove.",
-    "An existing label with another value is changed only with --overwrite.",
-    "Labels of a container or a network are written to a ContainerLabels: they apply at once and stay when a container is restarted.",
-    "Labels of a workloadendpoint are those of a running container, and end with it.",
-    "If labels close or open workloads or hosts, or change whom their rules match, stderr says which.",
-  ].join("\n"),
-  operands: "KIND NAME KEY=VALUE… KEY-… | container NAME … | network NAME …",
-  completes: [...KIND_WORDS, ...CONTAINER_WORDS],
-  completesNames: "one",
-  options: [
-    { name: "overwrite", summary: "Change existing labels that have another value" },
-    { name: "remove", summary: "Remove the labels that are given as KEY" },
-    NODE_OPTION,
-    NAMESPACE_OPTION,
-    DRY_RUN_OPTION,
-  ],
-  needsDatastore: true,
-  examples: [
-    {
-      command: "label node n1 rack=a",
-      does: "Set a label: pools with nodeSelector rack == 'a' now apply to this node",
-    },
-    { command: "label node n1 rack-", does: "Remove the label" },
-    {
-      command: "label container web role=web",
-      does: "Label a container of this host, now and after each restart: policies that select role=web apply at once",
-    },
-    { command: "label network databases role=database", does: "Label every container of a network" },
-  ],
-  async run(context, given) {
-    const containers = parseContainers(given);
-    if (containers !== undefined) return labelContainers(context, given, containers);
-    refuseNodeOption(given);
-    const { kind, name, rest } = parseReference(given);
-    const change = keyChangeOf("label", rest, given);
-    if (kind.kind === ENDPOINT.kind) refuseOwnLabels(change);
-    return changeNamed(context, given, {
-      ...{ kind, name },
-      change: (resource, target) => withChangedKeys(target, resource, change),
-      action: "labelled",
-      check: (store, target) => refuseInherited(store, target, change),
-    });
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const containers = parseContainers(given);
+  if (containers !== undefined) return labelContainers(context, given, containers);
+  refuseNodeOption(given);
+  const { kind, name, rest } = parseReference(given);
+  const change = keyChangeOf("label", rest, given);
+  if (kind.kind === ENDPOINT.kind) refuseOwnLabels(change);
+  return changeNamed(context, given, {
+    ...{ kind, name },
+    change: (resource, target) => withChangedKeys(target, resource, change),
+    action: "labelled",
+    check: (store, target) => refuseInherited(store, target, change),
+  });
+}
 
 /** Policies of its namespace select an endpoint by them: without them it would leave its policies. */
 const OWN_LABELS = ["namespace", "orchestrator", "serviceaccount"].map((name) => `${identity.labelPrefix}${name}`);

@@ -1,4 +1,5 @@
 /** Changes part of a resource: read, change, write if it is still at the revision read; otherwise start again. */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
@@ -10,7 +11,8 @@ import type { Context } from "../main/command.ts";
 import { givenResource } from "../manifest/manifest.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { notFound } from "../resources/find.ts";
-import { referenceText, USUAL_NAMESPACE } from "../resources/reference.ts";
+import { USUAL_NAMESPACE } from "../resources/options.ts";
+import { referenceText } from "../resources/reference.ts";
 import { readOne } from "../resources/stored.ts";
 import { type WriteOutcome, writeResource } from "../resources/write.ts";
 

@@ -2,35 +2,23 @@ import { nearestName } from "../../model/nearest-name.ts";
 import { quoted } from "../../quote.ts";
 import { descriptionOf } from "../../release/crds/kinds.ts";
 import type { AdminKind } from "../kinds/kind.ts";
-import { type Command, EXIT_OK, UsageError, wantsJson } from "../main/command.ts";
-import { KIND_WORDS, kindNamed } from "../resources/reference.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
+import { KIND_WORDS } from "../resources/options.ts";
+import { kindNamed } from "../resources/reference.ts";
 import { type Field, fieldsOfKind } from "./schema-fields.ts";
 
-export const explainCommand: Command = {
-  kind: "command",
-  name: "explain",
-  summary: "Show the fields of a kind, with their types, defaults and meaning",
-  operands: "KIND[.FIELD…]",
-  completes: KIND_WORDS,
-  options: [{ name: "recursive", summary: "Also show the fields inside these fields, without descriptions" }],
-  examples: [
-    { command: "explain ippool", does: "Show the fields of a pool" },
-    { command: "explain ippool.spec.ipipMode", does: "Show a field" },
-    { command: "explain profile.spec --recursive", does: "Show all fields below a field" },
-  ],
-  async run(context, given) {
-    const [operand, ...more] = given.operands;
-    if (operand === undefined || more.length > 0) {
-      throw new UsageError(`"explain" takes exactly one KIND or KIND.FIELD; kinds: ${KIND_WORDS.join(", ")}`);
-    }
-    const [word = "", ...path] = operand.split(".");
-    const kind = kindNamed(word);
-    const explained = explain(kind, path);
-    if (wantsJson(given)) context.stdout(`${JSON.stringify(explained, undefined, 2)}\n`);
-    else context.stdout(formatExplained(explained, given.switches.has("recursive") ? "recursive" : "described"));
-    return EXIT_OK;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const [operand, ...more] = given.operands;
+  if (operand === undefined || more.length > 0) {
+    throw new UsageError(`"explain" takes exactly one KIND or KIND.FIELD; kinds: ${KIND_WORDS.join(", ")}`);
+  }
+  const [word = "", ...path] = operand.split(".");
+  const kind = kindNamed(word);
+  const explained = explain(kind, path);
+  if (wantsJson(given)) context.stdout(`${JSON.stringify(explained, undefined, 2)}\n`);
+  else context.stdout(formatExplained(explained, given.switches.has("recursive") ? "recursive" : "described"));
+  return EXIT_OK;
+}
 
 /** A field, or the whole kind, with what it means. */
 interface Explained {

@@ -1,35 +1,14 @@
 import { aliasesOf } from "../kinds/aliases.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
-import { type Command, EXIT_OK, type Given } from "../main/command.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
 import { type Page, stdoutPage } from "../terminal/page.ts";
 import { TableWriter } from "../terminal/table.ts";
 
-const FORMATS = ["text", "name", "json"] as const;
-
-export const apiResourcesCommand: Command = {
-  kind: "command",
-  name: "api-resources",
-  summary: "List the kinds of resources, with the names that other commands accept",
-  options: [
-    {
-      name: "output",
-      letter: "o",
-      value: "FORMAT",
-      oneOf: FORMATS,
-      summary: "Output format: text (default), name or json",
-    },
-    { name: "no-headers", summary: "Print the table without its header" },
-  ],
-  examples: [
-    { command: "api-resources", does: "List all kinds" },
-    { command: "api-resources -o name", does: "List only their names" },
-  ],
-  async run(context, given) {
-    context.stdout(format(given, stdoutPage(context)));
-    return EXIT_OK;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  context.stdout(format(given, stdoutPage(context)));
+  return EXIT_OK;
+}
 
 function format(given: Given, page: Page): string {
   const output = given.values.get("output");

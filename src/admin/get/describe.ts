@@ -1,16 +1,14 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { ENDPOINT, GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, NETWORK_POLICY } from "../../model/kinds.ts";
 import { formatYaml } from "../../yaml.ts";
-import { reportNothingFound } from "../datastore/notice.ts";
 import { withDatastore } from "../datastore/open.ts";
+import { reportNothingFound } from "../datastore/report-nothing-found.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../main/command.ts";
+import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
 import { reportError } from "../main/report-error.ts";
-import { FILE_OPTIONS } from "../manifest/sources.ts";
 import { isAppliedAt, type LocalNode, readLocalNode } from "../policy/local-enforcement.ts";
-import { ALL_NAMESPACES_OPTION, type Found, findSelected, selectionsOf } from "../resources/find.ts";
-import { isSelected, SELECTOR_OPTION, selectorOf, withLabels } from "../resources/label-selector.ts";
-import { KIND_WORDS, NAMESPACE_OPTION } from "../resources/reference.ts";
+import { type Found, findSelected, selectionsOf } from "../resources/find.ts";
+import { isSelected, selectorOf, withLabels } from "../resources/label-selector.ts";
 import { resolveSelections } from "../resources/resolve-name.ts";
 import type { Stored } from "../resources/stored.ts";
 import { hanging, stdoutPage } from "../terminal/page.ts";
@@ -19,53 +17,29 @@ import { formatRows } from "../terminal/table.ts";
 import { ageOf } from "./age.ts";
 import { NO_VALUE } from "./custom-columns.ts";
 
-export const describeCommand: Command = {
-  kind: "command",
-  name: "describe",
-  summary: "Show resources in detail, with related information",
-  description: [
-    "A pool with its usage and blocks, a node with its blocks, a policy with the endpoints that it selects, a workload endpoint with its",
-    "addresses and the policies that apply to it in their order, a host endpoint with the policies that apply to it, the profile of a",
-    "network with a word if its rules do not count. If the node agent of this host does not run, a note says so.",
-  ].join("\n"),
-  operands: "KIND [NAME…] | KIND/NAME…",
-  completes: KIND_WORDS,
-  completesNames: "many",
-  options: [...FILE_OPTIONS, SELECTOR_OPTION, NAMESPACE_OPTION, ALL_NAMESPACES_OPTION],
-  needsDatastore: true,
-  examples: [
-    { command: "describe ippool blue", does: "Show a pool, its usage and its blocks" },
-    { command: "describe container web", does: "Show the endpoint of a container" },
-    { command: "describe wep web", does: "Show the endpoint of a container or pod" },
-    { command: "describe nodes -l rack=a", does: "Show the nodes with a label, and their blocks" },
-    { command: "describe networkpolicy db -n shop", does: "Show a policy, and whom it selects" },
-  ],
-  async run(context, given) {
-    const selections = await selectionsOf(context, given);
-    const selector = selectorOf(given);
-    return withDatastore(context, given, async (store) => {
-      const answers: Found[] = [];
-      for (const selection of await resolveSelections(store, selections))
-        answers.push(await findSelected(store, selection, given));
-      const all = answers.flatMap((answer) => answer.found);
-      const found = (await withLabels(store, all, given)).filter((each) => isSelected(each, selector));
-      const failures = answers.flatMap((answer) => answer.failures);
-      const described: Described[] = [];
-      const local = found.some(({ kind }) => POLICY_WORDS.has(kind.kind))
-        ? await readLocalNode(context, given)
-        : undefined;
-      for (const stored of found) described.push(await describe(store, stored, local));
-      if (wantsJson(given)) context.stdout(`${JSON.stringify({ items: described }, undefined, 2)}\n`);
-      else
-        context.stdout(
-          described.map(({ resource, related }) => formatDescribed(resource, related, context)).join("\n"),
-        );
-      if (found.length === 0 && failures.length === 0) await reportNothingFound(context, store);
-      for (const failure of failures) reportError(context, failure);
-      return failures.length === 0 ? EXIT_OK : EXIT_FAILED;
-    });
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const selections = await selectionsOf(context, given);
+  const selector = selectorOf(given);
+  return withDatastore(context, given, async (store) => {
+    const answers: Found[] = [];
+    for (const selection of await resolveSelections(store, selections))
+      answers.push(await findSelected(store, selection, given));
+    const all = answers.flatMap((answer) => answer.found);
+    const found = (await withLabels(store, all, given)).filter((each) => isSelected(each, selector));
+    const failures = answers.flatMap((answer) => answer.failures);
+    const described: Described[] = [];
+    const local = found.some(({ kind }) => POLICY_WORDS.has(kind.kind))
+      ? await readLocalNode(context, given)
+      : undefined;
+    for (const stored of found) described.push(await describe(store, stored, local));
+    if (wantsJson(given)) context.stdout(`${JSON.stringify({ items: described }, undefined, 2)}\n`);
+    else
+      context.stdout(described.map(({ resource, related }) => formatDescribed(resource, related, context)).join("\n"));
+    if (found.length === 0 && failures.length === 0) await reportNothingFound(context, store);
+    for (const failure of failures) reportError(context, failure);
+    return failures.length === 0 ? EXIT_OK : EXIT_FAILED;
+  });
+}
 
 interface Described {
   readonly resource: Stored["resource"];

@@ -3,19 +3,12 @@
 import { formatYaml } from "../../yaml.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import type { Context, Given } from "../main/command.ts";
-import type { Option } from "../main/option.ts";
 import { referenceText } from "../resources/reference.ts";
 import type { Stored } from "../resources/stored.ts";
 import { stdoutPage } from "../terminal/page.ts";
 import { printTemplate } from "./jsonpath/print.ts";
 import type { OutputFormat } from "./output-format.ts";
 import { ResourceTables, type TableRow } from "./resource-tables.ts";
-
-/** Options of tables; as in kubectl, they have no effect on other formats. */
-export const TABLE_OPTIONS: readonly Option[] = [
-  { name: "no-headers", summary: "Print tables without their header" },
-  { name: "show-labels", summary: "Also show the labels of each resource in tables, inherited ones too" },
-];
 
 export interface Answer {
   /** The requested kinds, whether resources were found or not. */

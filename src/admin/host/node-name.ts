@@ -4,13 +4,6 @@ import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { isNodeName } from "../../model/node-name.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type Given, UsageError } from "../main/command.ts";
-import type { Option } from "../main/option.ts";
-
-export const NODE_NAME_OPTION: Option = {
-  name: "name",
-  value: "NAME",
-  summary: "Name of the node; default: the one that the plugins use",
-};
 
 export async function nameOfNode(context: Context, given: Given): Promise<string> {
   const named = given.values.get("name");

@@ -1,4 +1,5 @@
 /** The Installations that `install` applies: those of the files, or one that its options amount to. */
+
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { DEFAULT_NAME, installation } from "../../model/installation/installation.ts";
@@ -11,8 +12,9 @@ import type { KubeObject } from "../../release/kube-object.ts";
 import { imageName } from "../../release/workloads/image.ts";
 import { type Context, type Given, UsageError } from "../main/command.ts";
 import { splitDocuments } from "../manifest/documents.ts";
+import { FILE_OPTION } from "../manifest/options.ts";
 import { parseDocument } from "../manifest/parse-document.ts";
-import { FILE_OPTION, readText } from "../manifest/sources.ts";
+import { readText } from "../manifest/sources.ts";
 import { installationFromFlags, networkFlags } from "./flags.ts";
 
 export interface GivenInstallations {

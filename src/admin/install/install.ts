@@ -10,87 +10,42 @@ import { listFollower } from "../../release/admission/policies.ts";
 import { crdObjects, operatorCrdObjects } from "../../release/crds/definitions.ts";
 import type { KubeObject } from "../../release/kube-object.ts";
 import { operatorObjects } from "../../release/manifests/operator.ts";
-import { FIRST_SERVER, FIRST_WITH_EVERYTHING, leftOutFor, servedBy } from "../../release/older-servers.ts";
+import { leftOutFor, servedBy } from "../../release/older-servers.ts";
+import { FIRST_SERVER, FIRST_WITH_EVERYTHING } from "../../release/supported-servers.ts";
 import { formatYaml } from "../../yaml.ts";
-import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
+import { withCluster } from "../cluster/access.ts";
 import { INSTALLATION_PATH, POOLS_PATH } from "../cluster/installation.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
-import { FILE_OPTION } from "../manifest/sources.ts";
+import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
 import { applyObjects, untilEstablished, versionOf } from "./apply-objects.ts";
-import { NETWORK_OPTIONS } from "./flags.ts";
 import { type GivenInstallations, givenInstallations, refuseFileWithOptions } from "./given-installations.ts";
 import { obstaclesIn } from "./obstacles.ts";
-import { TIMEOUT_OPTION, timeoutOf } from "./timeout.ts";
+import { timeoutOf } from "./timeout.ts";
 import { waitForRollout } from "./wait-for-rollout.ts";
 
 const NAMESPACE = identity.operator;
 const ON_HOST = `a host without Kubernetes, as with podman, is installed with the package ${identity.product} (dpkg -i) or with "make install", and a network config in ${NETWORK_CONFIG_DIRECTORY}; then see: ${identity.adminTool} status`;
 
-export const installCommand: Command = {
-  kind: "command",
-  name: "install",
-  summary: `Install ${identity.title} in the cluster, or change what is installed`,
-  description: [
-    "Applies the custom resource definitions, the operator and an Installation, which the operator then carries out. The Installation is that",
-    "of -f, or what the options say: without any, a default network. Running it again changes only what is different; options then",
-    "change only what they name in the Installation that exists, and none of them leave it as it is.",
-    "Refuses a cluster that has another network already, or this one from a manifest. With --wait it returns when everything runs, and",
-    "prints each step of a component. With -o yaml or json, or with --dry-run, it prints the objects and applies nothing. It then asks no",
-    `cluster: the definitions are those for an API server of ${FIRST_WITH_EVERYTHING.replace(/\.0$/, "")} or later.`,
-  ].join("\n"),
-  options: [
-    { ...FILE_OPTION, summary: "File with the Installation (and the one named overlay), or - for standard input" },
-    ...NETWORK_OPTIONS,
-    { name: "operator-image", value: "IMAGE", summary: "Image of the operator (default: that of the Installation)" },
-    {
-      name: "dry-run",
-      value: "WHERE",
-      oneOf: ["client"],
-      valueIfBare: "client",
-      summary: "Print the objects, and apply nothing",
-    },
-    {
-      name: "output",
-      letter: "o",
-      value: "FORMAT",
-      oneOf: ["text", "yaml", "json"],
-      summary: "yaml or json: print the objects in this format, and apply nothing",
-    },
-    { name: "wait", summary: "Wait until the network runs on all nodes" },
-    TIMEOUT_OPTION,
-    ...CLUSTER_OPTIONS,
-  ],
-  examples: [
-    { command: "install --wait", does: "Install a default network and wait until it runs" },
-    {
-      command: "install --pod-cidr 10.244.0.0/16 --pod-cidr fd00:244::/56 --encapsulation VXLAN",
-      does: "Install a dual-stack network with tunnels",
-    },
-    { command: "install -f installation.yaml", does: "Install or change what the Installation says" },
-    { command: "install --dry-run > objects.yaml", does: "Write the objects to a file instead" },
-  ],
-  async run(context, given) {
-    const timeoutMilliseconds = timeoutOf(given);
-    refuseFileWithOptions(given);
-    const format = given.values.get("output") ?? "text";
-    if (given.values.has("dry-run") || format !== "text") {
-      return print(partsOf(await givenInstallations(context, given), given), format, context);
-    }
-    const install = async (client: KubeClient): Promise<ExitCode> => {
-      const objects = clusterObjects(client, context.signal);
-      const installations = await givenInstallations(context, given, {
-        installation: await readInstallation(objects),
-        pools: await readPools(objects),
-      });
-      await requireFree(objects);
-      await requireSecrets(objects, installations);
-      const parts = partsOf(installations, given);
-      await applyParts(objects, await servedParts(objects, parts, context), context);
-      return given.switches.has("wait") ? finish(objects, context, timeoutMilliseconds) : EXIT_OK;
-    };
-    return withCluster(context, given, install, ON_HOST);
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const timeoutMilliseconds = timeoutOf(given);
+  refuseFileWithOptions(given);
+  const format = given.values.get("output") ?? "text";
+  if (given.values.has("dry-run") || format !== "text") {
+    return print(partsOf(await givenInstallations(context, given), given), format, context);
+  }
+  const install = async (client: KubeClient): Promise<ExitCode> => {
+    const objects = clusterObjects(client, context.signal);
+    const installations = await givenInstallations(context, given, {
+      installation: await readInstallation(objects),
+      pools: await readPools(objects),
+    });
+    await requireFree(objects);
+    await requireSecrets(objects, installations);
+    const parts = partsOf(installations, given);
+    await applyParts(objects, await servedParts(objects, parts, context), context);
+    return given.switches.has("wait") ? finish(objects, context, timeoutMilliseconds) : EXIT_OK;
+  };
+  return withCluster(context, given, install, ON_HOST);
+}
 
 interface Parts {
   readonly definitions: readonly KubeObject[];

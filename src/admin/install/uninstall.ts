@@ -8,12 +8,12 @@ import { deleteInstallations, SKIP_CLEANUP_ANNOTATION } from "../../operator/del
 import { crdObjects, operatorCrdObjects } from "../../release/crds/definitions.ts";
 import { operatorObjects } from "../../release/manifests/operator.ts";
 import { describeObject, objectPath } from "../../release/object-kinds.ts";
-import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
+import { withCluster } from "../cluster/access.ts";
 import { INSTALLATION_PATH, POOLS_PATH } from "../cluster/installation.ts";
-import { type Command, type Context, EXIT_OK, type ExitCode } from "../main/command.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
 import { networkPods } from "./network-pods.ts";
 import { obstaclesIn } from "./obstacles.ts";
-import { TIMEOUT_OPTION, timeoutOf } from "./timeout.ts";
+import { timeoutOf } from "./timeout.ts";
 
 const { operator, adminTool, title } = identity;
 const OPERATOR_PATH = `/apis/apps/v1/namespaces/${operator}/deployments/${operator}`;
@@ -21,50 +21,22 @@ const SKIP_CLEANUP = { metadata: { annotations: { [SKIP_CLEANUP_ANNOTATION]: "tr
 const NAMED_PODS = 10;
 const ON_HOST = `from a host without Kubernetes, as with podman, remove its containers, then the package (dpkg --purge ${identity.product}), or what "make install" has installed (make uninstall)`;
 
-export const uninstallCommand: Command = {
-  kind: "command",
-  name: "uninstall",
-  summary: `Remove ${title} from the cluster`,
-  description: [
-    "Deletes the Installation, waits until the operator has removed everything from the cluster and its nodes, and deletes the operator.",
-    "Pools, addresses and policies are kept, so that the network can be installed again; --crds deletes them too.",
-    "Refuses as long as pods use the network: they keep their interfaces, but nothing serves them any more. --force does it nevertheless.",
-  ].join("\n"),
-  options: [
-    { name: "force", summary: "Uninstall although pods use the network" },
-    {
-      name: "crds",
-      summary: "Also delete the custom resource definitions, and with them all pools, addresses and policies",
-    },
-    { name: "all", summary: "The same as --crds" },
-    {
-      name: "skip-nodes",
-      summary: "Do not wait for nodes that cannot be cleaned up, for example because they are gone",
-    },
-    TIMEOUT_OPTION,
-    ...CLUSTER_OPTIONS,
-  ],
-  examples: [
-    { command: "uninstall", does: "Remove the network, and keep its pools and policies" },
-    { command: "uninstall --force --crds", does: "Remove everything, whatever uses it" },
-  ],
-  async run(context, given) {
-    const timeoutMilliseconds = timeoutOf(given);
-    const uninstall = async (client: KubeClient): Promise<ExitCode> => {
-      const objects = clusterObjects(client, context.signal);
-      await requireOperatorInstall(objects);
-      if (!given.switches.has("force")) await requireNoPods(objects);
-      await requireOperator(objects);
-      if (given.switches.has("skip-nodes")) await objects.patch(INSTALLATION_PATH, SKIP_CLEANUP);
-      await removeInstallations(client, context, timeoutMilliseconds);
-      await removeOperator(objects, context);
-      if (given.switches.has("crds") || given.switches.has("all")) await removeDefinitions(objects, context);
-      context.stdout(`${title} is uninstalled.\n`);
-      return EXIT_OK;
-    };
-    return withCluster(context, given, uninstall, ON_HOST);
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const timeoutMilliseconds = timeoutOf(given);
+  const uninstall = async (client: KubeClient): Promise<ExitCode> => {
+    const objects = clusterObjects(client, context.signal);
+    await requireOperatorInstall(objects);
+    if (!given.switches.has("force")) await requireNoPods(objects);
+    await requireOperator(objects);
+    if (given.switches.has("skip-nodes")) await objects.patch(INSTALLATION_PATH, SKIP_CLEANUP);
+    await removeInstallations(client, context, timeoutMilliseconds);
+    await removeOperator(objects, context);
+    if (given.switches.has("crds") || given.switches.has("all")) await removeDefinitions(objects, context);
+    context.stdout(`${title} is uninstalled.\n`);
+    return EXIT_OK;
+  };
+  return withCluster(context, given, uninstall, ON_HOST);
+}
 
 /** What a manifest has installed, only that manifest removes. */
 async function requireOperatorInstall(objects: ClusterObjects): Promise<void> {

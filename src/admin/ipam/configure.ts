@@ -9,45 +9,17 @@ import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { quoted } from "../../quote.ts";
 import { withNewDatastore } from "../datastore/open.ts";
-import { type Command, EXIT_OK, type Given, UsageError, wantsJson } from "../main/command.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
 
-const BOOLEAN = ["true", "false"] as const;
-
-export const ipamConfigure: Command = {
-  kind: "command",
-  name: "configure",
-  summary: "Configure how blocks are allocated to nodes",
-  options: [
-    {
-      name: "strict-affinity",
-      value: "BOOLEAN",
-      oneOf: BOOLEAN,
-      summary: "Forbid borrowing addresses from other nodes' blocks",
-    },
-    { name: "strictaffinity", value: "BOOLEAN", oneOf: BOOLEAN, summary: "The same as --strict-affinity" },
-    {
-      name: "auto-allocate-blocks",
-      value: "BOOLEAN",
-      oneOf: BOOLEAN,
-      summary: "Allocate new blocks to nodes automatically",
-    },
-    { name: "max-blocks-per-host", value: "NUMBER", summary: "Maximum number of blocks per node; 0 for the default" },
-  ],
-  needsDatastore: true,
-  examples: [
-    { command: "ipam configure --strict-affinity true", does: "Assign addresses only from the node's own blocks" },
-    { command: "ipam configure --max-blocks-per-host 4", does: "Allow at most four blocks per node" },
-  ],
-  async run(context, given) {
-    const asked = askedSettings(given);
-    if (Object.keys(asked).length === 0) throw new UsageError("At least one setting is required; see --help");
-    const spec = await withNewDatastore(context, given, (store) => configure(store, asked));
-    if (wantsJson(given)) context.stdout(`${JSON.stringify(spec)}\n`);
-    else for (const [name, value] of Object.entries(spec)) context.stdout(`${name}: ${value}\n`);
-    return EXIT_OK;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const asked = askedSettings(given);
+  if (Object.keys(asked).length === 0) throw new UsageError("At least one setting is required; see --help");
+  const spec = await withNewDatastore(context, given, (store) => configure(store, asked));
+  if (wantsJson(given)) context.stdout(`${JSON.stringify(spec)}\n`);
+  else for (const [name, value] of Object.entries(spec)) context.stdout(`${name}: ${value}\n`);
+  return EXIT_OK;
+}
 
 type Settings = IPAMConfiguration["spec"];
 

@@ -5,6 +5,7 @@ import { PUBLIC_KINDS, publicKind } from "../../model/kinds.ts";
 import { defineResource } from "../../model/resource.ts";
 import { ResourcePrinter } from "../get/print.ts";
 import type { Given } from "../main/command.ts";
+import { KIND_WORDS } from "../resources/options.ts";
 import type { AdminKind } from "./kind.ts";
 import { ADMIN_KINDS } from "./kinds.ts";
 
@@ -18,6 +19,10 @@ const SMALLEST: Readonly<Record<string, object>> = {
 describe("ADMIN_KINDS", () => {
   test("has a row for each public kind, in the same order", () => {
     expect(ADMIN_KINDS.map(({ kind }) => kind)).toEqual(PUBLIC_KINDS.map(({ kind }) => kind));
+  });
+
+  test("has the words that completion offers", () => {
+    expect(KIND_WORDS).toEqual(ADMIN_KINDS.map(({ kind }) => kind.toLowerCase()));
   });
 
   test.each(ADMIN_KINDS.map((row) => [row.kind, row] as const))(

@@ -20,8 +20,9 @@ import type { Interruption } from "./interruption.ts";
 import { LOG_LEVEL_OPTION, type Option } from "./option.ts";
 /**
  * Defines a command of the admin tool. Help, completion, docs/ and argument
- * parsing are all derived from this description; a new command is one file and
- * one row in `commands.ts`.
+ * parsing are all derived from this description. A new command is a description
+ * in `commands.ts` of its group, a file that exports `run`, and a row in
+ * `main/commands.ts`.
  */
 
 export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILED | typeof EXIT_USAGE | Interruption["exitCode"];
@@ -59,6 +60,12 @@ export interface Command {
   /** Absent: refuses to work on a cluster of a later release, and warns if it is an earlier one. "refuse": does not warn. */
   readonly versionCheck?: "none" | "refuse";
   readonly examples: readonly Example[];
+  /** Only when the command is called: help, completion and docs need its description alone. */
+  load(): Promise<CommandCode>;
+}
+
+/** What runs; usually a module. */
+export interface CommandCode {
   run(context: Context, given: Given): Promise<ExitCode>;
 }
 

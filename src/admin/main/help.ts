@@ -6,8 +6,11 @@ import {
   COMMON_OPTIONS,
   type Command,
   type CommandGroup,
+  type Context,
   commonOptionsOf,
   EXIT_OK,
+  type ExitCode,
+  type Given,
   visibleCommands,
   wantsJson,
 } from "./command.ts";
@@ -66,13 +69,15 @@ export const optionsCommand: Command = {
   summary: "List the options that commands share: those of the datastore, and those of all commands",
   versionCheck: "none",
   examples: [{ command: OPTIONS_COMMAND, does: "List them" }],
-  async run(context, given) {
-    if (wantsJson(given))
-      context.stdout(`${JSON.stringify({ common: COMMON_OPTIONS, datastore: DATASTORE_OPTIONS }, undefined, 2)}\n`);
-    else context.stdout(sharedOptionsText(stdoutPage(context)));
-    return EXIT_OK;
-  },
+  load: async () => ({ run: printSharedOptions }),
 };
+
+async function printSharedOptions(context: Context, given: Given): Promise<ExitCode> {
+  if (wantsJson(given))
+    context.stdout(`${JSON.stringify({ common: COMMON_OPTIONS, datastore: DATASTORE_OPTIONS }, undefined, 2)}\n`);
+  else context.stdout(sharedOptionsText(stdoutPage(context)));
+  return EXIT_OK;
+}
 
 /** What the help of every single command would repeat. */
 function sharedOptionsText({ paint, width }: Page): string {

@@ -1,7 +1,7 @@
 /** Global options may also be given before the command, as in kubectl: `-o json get pools`. */
 
 import { DATASTORE_OPTIONS } from "../datastore/options.ts";
-import { NAMESPACE_OPTION } from "../resources/reference.ts";
+import { NAMESPACE_OPTION } from "../resources/options.ts";
 import { readOption } from "./arguments.ts";
 import { COMMON_OPTIONS } from "./command.ts";
 import { LOG_LEVEL_OPTION } from "./option.ts";

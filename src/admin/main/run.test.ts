@@ -3,7 +3,7 @@ import { runInside } from "../../../test/support/admin-context.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { VERSION } from "../../version.ts";
-import { COMPLETION_SHELLS } from "../completion/script.ts";
+import { COMPLETION_SHELLS } from "../completion/shells.ts";
 import { type Command, type CommandGroup, EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
 

@@ -1,11 +1,11 @@
 /** Runs the command that the command line names, prints its help, or reports what is wrong with the call. */
+
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
 import { DatastoreNotice } from "../datastore/notice.ts";
-import { FILE_OPTION } from "../manifest/sources.ts";
-import { UnknownKind } from "../resources/reference.ts";
+import { FILE_OPTION } from "../manifest/options.ts";
+import { UnknownKind } from "../resources/unknown-kind.ts";
 import { stderrPage, stdoutPage } from "../terminal/page.ts";
-import { checkingVersion } from "../version/version-check.ts";
 import { parseArguments } from "./arguments.ts";
 import {
   type Command,
@@ -25,8 +25,6 @@ import { Interruption, isInterruption } from "./interruption.ts";
 import { splitLeadingOptions } from "./leading-options.ts";
 import { reportError } from "./report-error.ts";
 import { withRequestLog } from "./request-log.ts";
-import { suggestWorkload } from "./suggest-workload.ts";
-import { unknownCommand } from "./unknown-command.ts";
 
 export async function runAdmin(args: readonly string[], surroundings: Context): Promise<ExitCode> {
   const tool = [identity.adminTool];
@@ -87,14 +85,14 @@ async function runIn(
   const rest = [...leading, ...after, ...(isVersionWord ? ["--client"] : [])];
   if (first !== undefined && HELP_WORDS.has(first)) {
     const asked = after.filter((word) => !HELP_WORDS.has(word));
-    context.stdout(helpText(descend(group, asked), [...words, ...asked], stdoutPage(context)));
+    context.stdout(helpText(await descend(group, asked), [...words, ...asked], stdoutPage(context)));
     return EXIT_OK;
   }
   if (first === undefined) {
     context.stderr(helpText(group, words, stderrPage(context)));
     return EXIT_USAGE;
   }
-  const chosen = memberNamed(group, isVersionWord ? "version" : first);
+  const chosen = await memberNamed(group, isVersionWord ? "version" : first);
   const path = [...words, chosen.name];
   return chosen.kind === "group" ? runIn(chosen, path, rest, context) : runCommand(chosen, path, rest, context);
 }
@@ -118,22 +116,28 @@ async function runCommand(
     throw new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got ${quoted(unwanted)}${hint}`);
   }
   try {
-    return await command.run(withRequestLog(checkingVersion(context, given, command), given), given);
+    const [{ run }, { checkingVersion }] = await Promise.all([command.load(), import("../version/version-check.ts")]);
+    return await run(withRequestLog(checkingVersion(context, given, command), given), given);
   } catch (failure) {
-    throw failure instanceof UnknownKind ? await suggestWorkload(failure, { command, given, context }) : failure;
+    if (!(failure instanceof UnknownKind)) throw failure;
+    const { suggestWorkload } = await import("./suggest-workload.ts");
+    throw await suggestWorkload(failure, { command, given, context });
   }
 }
 
 /** `help config check` is the same as `config check --help`. */
-function descend(group: CommandGroup, names: readonly string[]): Command | CommandGroup {
-  return names.reduce<Command | CommandGroup>((found, name) => {
-    if (found.kind === "group") return memberNamed(found, name);
-    throw new UsageError(`"${found.name}" has no command ${quoted(name)}`);
-  }, group);
+async function descend(group: CommandGroup, names: readonly string[]): Promise<Command | CommandGroup> {
+  let found: Command | CommandGroup = group;
+  for (const name of names) {
+    if (found.kind === "command") throw new UsageError(`"${found.name}" has no command ${quoted(name)}`);
+    found = await memberNamed(found, name);
+  }
+  return found;
 }
 
-function memberNamed(group: CommandGroup, name: string): Command | CommandGroup {
+async function memberNamed(group: CommandGroup, name: string): Promise<Command | CommandGroup> {
   const found = group.commands.find((command) => command.name === name);
-  if (found === undefined) throw unknownCommand(group, name);
-  return found;
+  if (found !== undefined) return found;
+  const { unknownCommand } = await import("./unknown-command.ts");
+  throw unknownCommand(group, name);
 }

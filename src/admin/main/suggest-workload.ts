@@ -1,12 +1,15 @@
-/** `describe web`, `label web role=web`: a kind is missing, and the word is the name of a container or pod. */
 import { identity } from "../../identity.ts";
 import { CONTAINER_ORCHESTRATOR } from "../../model/container-labels.ts";
 import { ENDPOINT } from "../../model/kinds.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { namedBy, workloadNames } from "../kinds/workload-names.ts";
-import { kindNamed, namespaceOf, UnknownKind, USUAL_NAMESPACE } from "../resources/reference.ts";
+import { USUAL_NAMESPACE } from "../resources/options.ts";
+import { kindNamed, namespaceOf } from "../resources/reference.ts";
 import { findAll } from "../resources/stored.ts";
+import { UnknownKind } from "../resources/unknown-kind.ts";
 import type { Command, Context, Given, UsageError } from "./command.ts";
+
+/** `describe web`, `label web role=web`: a kind is missing, and the word is the name of a container or pod. */
 
 /** A wrong call is reported at once, also if the datastore does not answer. */
 const PATIENCE_MILLISECONDS = 1_000;

@@ -18,7 +18,7 @@ import { OTHER_GROUP_HINT, otherGroupOf } from "../convert/other-group.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import { kubectlHint } from "../kinds/kubernetes-kinds.ts";
-import { USUAL_NAMESPACE } from "../resources/reference.ts";
+import { USUAL_NAMESPACE } from "../resources/options.ts";
 import { splitDocuments } from "./documents.ts";
 import { parseDocument } from "./parse-document.ts";
 

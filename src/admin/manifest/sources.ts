@@ -1,31 +1,11 @@
 /** `-f`: a file, a directory (its .yaml, .yml and .json files, with -R also below it), or - for standard input; can be repeated. */
+
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type Given, UsageError } from "../main/command.ts";
-import type { Option } from "../main/option.ts";
 import { MANIFEST, namespaceOf } from "../resources/reference.ts";
 import { decodeManifests, type GivenResource, type Manifest, parseManifest } from "./manifest.ts";
-
-export const FILE_OPTION: Option = {
-  name: "filename",
-  letter: "f",
-  value: "FILE",
-  repeats: true,
-  summary: "File or directory with YAML or JSON documents, or - for standard input; can be repeated",
-};
-
-const RECURSIVE_OPTION: Option = {
-  name: "recursive",
-  letter: "R",
-  summary: "Also read the subdirectories of the directories given with -f",
-};
-
-const SKIP_EMPTY_OPTION: Option = {
-  name: "skip-empty",
-  summary: "Do not fail if the files and directories given with -f contain no resource",
-};
-
-export const FILE_OPTIONS: readonly Option[] = [FILE_OPTION, RECURSIVE_OPTION, SKIP_EMPTY_OPTION];
+import { FILE_OPTION, RECURSIVE_OPTION, SKIP_EMPTY_OPTION } from "./options.ts";
 
 /** A symbolic link may lead back to a directory above it. */
 const DEEPEST_DIRECTORY = 32;

@@ -11,7 +11,7 @@ import { redact } from "../../redaction.ts";
 import { choiceOf, withDatastore, withDatastoreIfAny } from "../datastore/open.ts";
 import type { HostFacts } from "../host/facts.ts";
 import { nameOfNode, nodeOrHostName } from "../host/node-name.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../main/command.ts";
+import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
 import { remedyFor } from "../resources/unreadable-remedy.ts";
 import { stdoutPage, wrapped } from "../terminal/page.ts";
 import { type AgentCircumstances, agentFindings, NO_DEMAND, policyDemand } from "./agent-findings.ts";
@@ -19,33 +19,13 @@ import type { Finding } from "./finding.ts";
 import { ownTableFindings, type SwitchFacts } from "./own-table-findings.ts";
 import { findUnknownContainers, readKnownInterfaces, unknownFindings } from "./unknown-containers.ts";
 
-export const nodeCheck: Command = {
-  kind: "command",
-  name: "check",
-  summary: "Check whether this host forwards the packets of pods",
-  description: [
-    "Runs on the node, as root. Checks IP forwarding, looks for firewall chains that drop forwarded packets, and checks whether",
-    "the product's own tables (NAT, floating IPs, spoofing, host ports, policy) and the reverse path filters of pods are in place.",
-    "A node agent that no longer runs is a failure, and so is a policy that selects containers of this host, or a profile that closes",
-    "them, while nothing enforces it; the policies are read for that only if this host has no policy table and its network config does",
-    "not require one. Rules that an agent left behind do not follow changes, which is a warning.",
-    "Containers that run here although the datastore does not know them are a failure too: it may have lost its records.",
-    "Reports each problem with the commands that fix it; changes nothing. The exit code is 1 if a check has failed.",
-  ].join("\n"),
-  needsDatastore: true,
-  versionCheck: "none",
-  examples: [
-    { command: "node check", does: "Check this host" },
-    { command: "node check -o json", does: "Check it in a script" },
-  ],
-  async run(context, given) {
-    const findings = await checkNode(context, given);
-    const ok = findings.every(({ state }) => state !== "failed");
-    if (wantsJson(given)) context.stdout(`${JSON.stringify({ ok, findings }, undefined, 2)}\n`);
-    else print(findings, context);
-    return ok ? EXIT_OK : EXIT_FAILED;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const findings = await checkNode(context, given);
+  const ok = findings.every(({ state }) => state !== "failed");
+  if (wantsJson(given)) context.stdout(`${JSON.stringify({ ok, findings }, undefined, 2)}\n`);
+  else print(findings, context);
+  return ok ? EXIT_OK : EXIT_FAILED;
+}
 
 async function checkNode(context: Context, given: Given): Promise<readonly Finding[]> {
   const facts = await context.readHostFacts();

@@ -15,74 +15,55 @@ import { readSettings } from "../../upkeep/read-settings.ts";
 import { readFloating } from "../../upkeep/recorded-floating.ts";
 import { type MarkedLinks, readRecordedSources } from "../../upkeep/recorded-sources.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { NODE_NAME_OPTION, nameOfNode } from "../host/node-name.ts";
+import { nameOfNode } from "../host/node-name.ts";
 import { poolsIn } from "../ipam/pools.ts";
-import { type Command, type Context, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
 import { withRemedy } from "../resources/unreadable-remedy.ts";
 import { ownTableFindings } from "./own-table-findings.ts";
 
-export const nodeRestore: Command = {
-  kind: "command",
-  name: "restore",
-  summary: "Write the nftables tables that all pods of this host share again",
-  description: [
-    "Runs on the node, as root. Compares the tables for outgoing NAT, for floating IPs, against spoofed addresses and for host",
-    "ports with the pools, with the endpoints of this node and with what this host recorded of its containers' host ports, and",
-    'writes them if they are missing or outdated: after "nft flush ruleset", or after a pool was changed.',
-    "A node agent that runs does this by itself within a second; without one, every ADD does it for outgoing NAT and against",
-    "spoofed addresses.",
-    "A host port that another container got meanwhile stays there, with a warning. Host ports of a container that a former release",
-    "connected come back only with an ADD of that container (podman network reload).",
-  ].join("\n"),
-  options: [NODE_NAME_OPTION],
-  needsDatastore: true,
-  versionCheck: "none",
-  examples: [{ command: "node restore", does: "Write the tables again after another program flushed them" }],
-  async run(context, given) {
-    if ((await context.readAgentFacts()).agent === "running") {
-      return awaitAgent(context, given);
-    }
-    const installed = await findInstalledNetwork(context);
-    const config = installed?.decoded.config;
-    const { marks: ownLinks, marksWithSources: marks, attachments } = await context.hostLinks();
-    const warn = (message: string) => context.stderr(`warning: ${message}\n`);
-    const { entries, routing, sources, nodes, floating } = await withDatastore(context, given, async (store) => ({
-      entries: await readAllEntries(store, resourcesPrefix("ippools")),
-      routing: (await readSettings(store, await nameOfNode(context, given))).routing,
-      sources: await sourcesOf(store, { config, marks, attachments, node: () => nameOfNode(context, given) }),
-      nodes: config?.features.allowedSourcePrefixes ? await readNodes(store) : undefined,
-      floating: await readFloating(
-        store,
-        {
-          node: await nameOfNode(context, given),
-          ...{ marks: ownLinks, attachments },
-          allowsFloating: config?.features.floatingIps ?? false,
-        },
-        warn,
-      ),
-    }));
-    const { readable, unreadable } = poolsIn(entries);
-    const [first] = unreadable;
-    // The table must not forget a pool that may have natOutgoing.
-    if (first && routing === "Enabled") throw withRemedy(first.key, first.failure);
-    const isRouted = routing === "Enabled";
-    const wanted = {
-      pools: isRouted ? readable : [],
-      sources,
-      ...(nodes === undefined || config === undefined
-        ? {}
-        : { clusterSources: excludedSources(config, { pools: readable, nodes }) }),
-      hasGuard: installed === undefined || !isForAgentOnly(installed) || ownLinks.size > 0,
-      floating: isRouted ? floating : [],
-    };
-    const written = await context.restoreTables(wanted, warn);
-    if (wantsJson(given)) context.stdout(`${JSON.stringify({ written })}\n`);
-    else if (written.length > 0)
-      context.stdout(`Wrote the nftables tables of this host again: ${written.join(", ")}\n`);
-    else context.stdout("The nftables tables of this host are up to date\n");
-    return EXIT_OK;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  if ((await context.readAgentFacts()).agent === "running") {
+    return awaitAgent(context, given);
+  }
+  const installed = await findInstalledNetwork(context);
+  const config = installed?.decoded.config;
+  const { marks: ownLinks, marksWithSources: marks, attachments } = await context.hostLinks();
+  const warn = (message: string) => context.stderr(`warning: ${message}\n`);
+  const { entries, routing, sources, nodes, floating } = await withDatastore(context, given, async (store) => ({
+    entries: await readAllEntries(store, resourcesPrefix("ippools")),
+    routing: (await readSettings(store, await nameOfNode(context, given))).routing,
+    sources: await sourcesOf(store, { config, marks, attachments, node: () => nameOfNode(context, given) }),
+    nodes: config?.features.allowedSourcePrefixes ? await readNodes(store) : undefined,
+    floating: await readFloating(
+      store,
+      {
+        node: await nameOfNode(context, given),
+        ...{ marks: ownLinks, attachments },
+        allowsFloating: config?.features.floatingIps ?? false,
+      },
+      warn,
+    ),
+  }));
+  const { readable, unreadable } = poolsIn(entries);
+  const [first] = unreadable;
+  // The table must not forget a pool that may have natOutgoing.
+  if (first && routing === "Enabled") throw withRemedy(first.key, first.failure);
+  const isRouted = routing === "Enabled";
+  const wanted = {
+    pools: isRouted ? readable : [],
+    sources,
+    ...(nodes === undefined || config === undefined
+      ? {}
+      : { clusterSources: excludedSources(config, { pools: readable, nodes }) }),
+    hasGuard: installed === undefined || !isForAgentOnly(installed) || ownLinks.size > 0,
+    floating: isRouted ? floating : [],
+  };
+  const written = await context.restoreTables(wanted, warn);
+  if (wantsJson(given)) context.stdout(`${JSON.stringify({ written })}\n`);
+  else if (written.length > 0) context.stdout(`Wrote the nftables tables of this host again: ${written.join(", ")}\n`);
+  else context.stdout("The nftables tables of this host are up to date\n");
+  return EXIT_OK;
+}
 
 /** While the network config does not allow further sources, no link has any; without a config nothing is known about it. */
 async function sourcesOf(

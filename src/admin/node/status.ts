@@ -3,36 +3,17 @@ import { identity } from "../../identity.ts";
 import { birdFiles } from "../../routing/bird/bird-files.ts";
 import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
 import type { KernelRoute, RoutingFacts } from "../host/facts.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../main/command.ts";
+import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
 import { type Page, stdoutPage } from "../terminal/page.ts";
 import { formatTable } from "../terminal/table.ts";
 
-export const nodeStatus: Command = {
-  kind: "command",
-  name: "status",
-  summary: "Show the BGP sessions and the routes between nodes of this host",
-  description: [
-    "Runs on the node, as root. Asks BIRD for its sessions (a session that works is up, with the info Established), and counts",
-    "the routes in the kernel by who made them and by their way: BIRD those it learned by BGP, the node agent those through",
-    "tunnels and all others. If BIRD does not run, the reason is shown: a node without peers needs none.",
-    "Policies that are not enforced as they are written are listed with the reason: they deny more than they say.",
-    "What the node agent knows of the datastore may be old: the time since it was last confirmed is shown.",
-    "Addresses, floating IPs and source prefixes that only annotations of a pod claim have no effect, and are listed.",
-    "The exit code is 1 if the node agent does not run, or if BIRD should run and does not.",
-  ].join("\n"),
-  versionCheck: "none",
-  examples: [
-    { command: "node status", does: "Are the sessions of this node up?" },
-    { command: "node status -o json", does: "As JSON for a script" },
-  ],
-  async run(context, given) {
-    const facts = await context.readRoutingFacts();
-    const isFailed = !facts.isAgentRunning || isBirdMissing(facts) || facts.state?.kind === "failed";
-    if (wantsJson(given)) context.stdout(`${JSON.stringify(jsonOf(facts, context.now()), undefined, 2)}\n`);
-    else print(facts, context);
-    return isFailed ? EXIT_FAILED : EXIT_OK;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const facts = await context.readRoutingFacts();
+  const isFailed = !facts.isAgentRunning || isBirdMissing(facts) || facts.state?.kind === "failed";
+  if (wantsJson(given)) context.stdout(`${JSON.stringify(jsonOf(facts, context.now()), undefined, 2)}\n`);
+  else print(facts, context);
+  return isFailed ? EXIT_FAILED : EXIT_OK;
+}
 
 function isBirdMissing({ bird, state }: RoutingFacts): boolean {
   return bird === undefined && state?.kind === "running";

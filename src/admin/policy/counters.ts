@@ -10,83 +10,47 @@ import { nodeOrHostName } from "../host/node-name.ts";
 import { kindWithAlias } from "../kinds/aliases.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import {
-  type Command,
   type Context,
   EXIT_FAILED,
   EXIT_OK,
+  type ExitCode,
   type Given,
   UsageError,
   wantsJson,
 } from "../main/command.ts";
-import { USUAL_NAMESPACE } from "../resources/reference.ts";
+import { USUAL_NAMESPACE } from "../resources/options.ts";
 import { type Page, stdoutPage } from "../terminal/page.ts";
 import { formatTable } from "../terminal/table.ts";
 import type { InterfacesOfChains, PolicyCounts } from "./chain-interfaces.ts";
 import { titleOf, workloadsNamed } from "./explain/peer.ts";
 import { withPeerNames } from "./peer-names.ts";
 
-export const policyCounters: Command = {
-  kind: "command",
-  name: "counters",
-  summary: "Show how many packets each rule of the policies allowed, logged or dropped on this node",
-  description: [
-    "Runs on the node, as root. Reads the counters of the rules in the kernel. Counted are the packets that a rule decides about or logs: the",
-    "first of a connection, and those that are dropped; later packets of an allowed connection pass before all rules.",
-    "Shows the rules of policies, and what else has decided about a packet; --all shows the rest. The column ENDPOINTS names the containers",
-    "and host endpoints of this node that the rule is evaluated for. A name that is not of a policy is taken for a container: shows the rules",
-    "that are evaluated for it. The kernel counts a rule once for all endpoints of its row. -o json has the same rows.",
-    "A counter continues when the agent writes its rule again, also after a restart of the agent. It begins at 0 when the policy is created,",
-    "when the first workload that it selects starts on this node, and after a reboot. The lines about the end of a tier and about profiles",
-    "begin at 0 also when the list of policies that apply to a workload changes; the metrics of the agent do not.",
-  ].join("\n"),
-  operands: "[POLICY|WORKLOAD]",
-  options: [
-    { name: "dropped", summary: "Show only rules that dropped packets" },
-    {
-      name: "for",
-      value: "WORKLOAD|HOST",
-      summary: "Show the rules that are evaluated for NAMESPACE/POD, a container or hostendpoint/NAME of this node",
-    },
-    { name: "all", summary: "Show also rules of the product itself that have decided about no packet" },
-  ],
-  needsDatastore: true,
-  examples: [
-    { command: "policy counters", does: "Which rules match, and how often?" },
-    {
-      command: "policy counters shop/db",
-      does: `The rules of one policy: NAMESPACE/NAME, or NAME of a global policy or of one in namespace ${USUAL_NAMESPACE}`,
-    },
-    { command: "policy counters --for shop/web", does: "The rules that are evaluated for one container" },
-    { command: "policy counters --dropped", does: "What is dropped on this node, and for which containers?" },
-    { command: "policy counters -o json", does: "As JSON for a script" },
-  ],
-  async run(context, given) {
-    const [wanted, ...more] = given.operands;
-    if (more.length > 0) throw new UsageError(`Give one policy at most: got ${given.operands.map(quoted).join(", ")}`);
-    const read = await context.readPolicyCounts();
-    if (read === undefined) {
-      context.stderr(noPolicyTable());
-      return EXIT_FAILED;
-    }
-    const names = await knownNames(context, given, read);
-    const all = countedRules(read, names.ofInterface);
-    const wish = wishOf(all, names, { wanted, forWhom: given.values.get("for") });
-    const hasDropped = given.switches.has("dropped");
-    const rows = all.filter((row) => wish.isWanted(row) && (hasDropped ? isDrop(row) : matters(row, given.switches)));
-    if (wantsJson(given))
-      context.stdout(`${JSON.stringify({ rules: rows.map(({ title: _, ...row }) => row) }, undefined, 2)}\n`);
-    else if (rows.length > 0) context.stdout(tableOf(rows, stdoutPage(context)));
-    if (wish.isOfEndpoint && !wantsJson(given) && rows.some(({ endpoints }) => endpoints.length > 1))
-      context.stderr("Note: a rule counts packets of all endpoints in its row.\n");
-    if (rows.length > 0) return EXIT_OK;
-    if (wish.missing !== undefined && !hasDropped) {
-      context.stderr(wish.missing);
-      return EXIT_FAILED;
-    }
-    if (!wantsJson(given)) context.stderr(hasDropped ? "No packet was dropped.\n" : "No rule has counted a packet.\n");
-    return EXIT_OK;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const [wanted, ...more] = given.operands;
+  if (more.length > 0) throw new UsageError(`Give one policy at most: got ${given.operands.map(quoted).join(", ")}`);
+  const read = await context.readPolicyCounts();
+  if (read === undefined) {
+    context.stderr(noPolicyTable());
+    return EXIT_FAILED;
+  }
+  const names = await knownNames(context, given, read);
+  const all = countedRules(read, names.ofInterface);
+  const wish = wishOf(all, names, { wanted, forWhom: given.values.get("for") });
+  const hasDropped = given.switches.has("dropped");
+  const rows = all.filter((row) => wish.isWanted(row) && (hasDropped ? isDrop(row) : matters(row, given.switches)));
+  if (wantsJson(given))
+    context.stdout(`${JSON.stringify({ rules: rows.map(({ title: _, ...row }) => row) }, undefined, 2)}\n`);
+  else if (rows.length > 0) context.stdout(tableOf(rows, stdoutPage(context)));
+  if (wish.isOfEndpoint && !wantsJson(given) && rows.some(({ endpoints }) => endpoints.length > 1))
+    context.stderr("Note: a rule counts packets of all endpoints in its row.\n");
+  if (rows.length > 0) return EXIT_OK;
+  if (wish.missing !== undefined && !hasDropped) {
+    context.stderr(wish.missing);
+    return EXIT_FAILED;
+  }
+  if (!wantsJson(given)) context.stderr(hasDropped ? "No packet was dropped.\n" : "No rule has counted a packet.\n");
+  return EXIT_OK;
+}
 
 interface Wish {
   isWanted(row: CountedRule): boolean;

@@ -1,17 +1,9 @@
 /** `--dry-run`: the command does all of its work, on a datastore that keeps the writes to itself. */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { Context, Given } from "../main/command.ts";
-import type { Option } from "../main/option.ts";
+import { DRY_RUN_OPTION } from "./options.ts";
 import { openOverlay } from "./overlay-store.ts";
-
-export const DRY_RUN_OPTION: Option = {
-  name: "dry-run",
-  value: "WHERE",
-  oneOf: ["none", "client", "server"],
-  valueIfBare: "server",
-  summary:
-    "Check against the datastore and print what would be done, but write nothing; client and server mean the same",
-};
 
 export function isDryRun(given: Given): boolean {
   return (given.values.get(DRY_RUN_OPTION.name) ?? "none") !== "none";

@@ -1,26 +1,15 @@
 /** Finds the resources that a command names, and reports those that do not exist or are unreadable. */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { ReadEach } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import { type Context, type Given, UsageError } from "../main/command.ts";
-import type { Option } from "../main/option.ts";
-import { FILE_OPTION, readGivenResources } from "../manifest/sources.ts";
-import {
-  NAMESPACE_OPTION,
-  namespaceOf,
-  parseSelections,
-  referenceText,
-  type Selection,
-  USUAL_NAMESPACE,
-} from "./reference.ts";
+import { FILE_OPTION } from "../manifest/options.ts";
+import { readGivenResources } from "../manifest/sources.ts";
+import { ALL_NAMESPACES_OPTION, NAMESPACE_OPTION, USUAL_NAMESPACE } from "./options.ts";
+import { namespaceOf, parseSelections, referenceText, type Selection } from "./reference.ts";
 import { findAll, findOne, type Stored } from "./stored.ts";
-
-export const ALL_NAMESPACES_OPTION: Option = {
-  name: "all-namespaces",
-  letter: "A",
-  summary: "The resources of all namespaces",
-};
 
 export interface Found {
   readonly found: readonly Stored[];

@@ -5,20 +5,14 @@
  * notation (`rack=a,disk,zone in (b,c),!old`). The two cannot be confused: a
  * value is in quotes in the first, and never in the second.
  */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import { quoted } from "../../quote.ts";
 import { formatSelectorError, parseSelector } from "../../selector/parse.ts";
 import { type Selector, selects } from "../../selector/selector.ts";
 import { type Given, UsageError } from "../main/command.ts";
-import type { Option } from "../main/option.ts";
+import { SELECTOR_OPTION } from "./options.ts";
 import { labelsOfStored, type Stored, withInheritedLabels } from "./stored.ts";
-
-export const SELECTOR_OPTION: Option = {
-  name: "selector",
-  letter: "l",
-  value: "SELECTOR",
-  summary: "Only resources whose labels match: rack=a,disk!=ssd as in kubectl, or a selector such as rack == 'a'",
-};
 
 /** `undefined` without `-l`. */
 export function selectorOf(given: Given): Selector | undefined {

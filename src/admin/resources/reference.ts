@@ -1,4 +1,3 @@
-/** How users name kinds and resources: `ippool blue`, `pools/blue`, `wep prod/name`, `wep/prod/name`, `pools,nodes`. */
 import type { ResourceName } from "../../model/keys.ts";
 import { findKind, kindWords, type PublicKind } from "../../model/kinds.ts";
 import { isResourceName } from "../../model/metadata.ts";
@@ -9,19 +8,9 @@ import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import { kubectlHint } from "../kinds/kubernetes-kinds.ts";
 import { type Given, UsageError } from "../main/command.ts";
-import type { Option } from "../main/option.ts";
-
-export const USUAL_NAMESPACE = "default";
-
-export const NAMESPACE_OPTION: Option = {
-  name: "namespace",
-  letter: "n",
-  value: "NAMESPACE",
-  summary: `Namespace of namespaced resources (default: ${USUAL_NAMESPACE})`,
-};
-
-/** What completion offers for a kind. */
-export const KIND_WORDS: readonly string[] = ADMIN_KINDS.map(({ kind }) => kind.toLowerCase());
+import { KIND_WORDS, NAMESPACE_OPTION, USUAL_NAMESPACE } from "./options.ts";
+import { UnknownKind } from "./unknown-kind.ts";
+/** How users name kinds and resources: `ippool blue`, `pools/blue`, `wep prod/name`, `wep/prod/name`, `pools,nodes`. */
 
 /** A kind and the names of its resources; no names means all resources of the kind. */
 export interface Selection {
@@ -39,16 +28,6 @@ export function kindNamed(word: string): AdminKind {
   );
   const hint = nearest === undefined ? `available kinds: ${KIND_WORDS.join(", ")}` : `did you mean "${nearest}"?`;
   throw new UnknownKind(word, other ?? hint);
-}
-
-/** The word may be the name of a workload, which can only be known when the datastore is read. */
-export class UnknownKind extends UsageError {
-  constructor(
-    readonly word: string,
-    hint: string,
-  ) {
-    super(`Unknown kind ${quoted(word)}; ${hint}`);
-  }
 }
 
 /** The files that `-f` reads in a directory. */

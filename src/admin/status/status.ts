@@ -1,10 +1,10 @@
 import { findInstalledNetwork } from "../../config/installed-network.ts";
 import { kubeAccess } from "../../config/kube-access.ts";
-import { identity, ORCHESTRATOR_NAMES } from "../../identity.ts";
+import { ORCHESTRATOR_NAMES } from "../../identity.ts";
 import { clusterObjects } from "../../kube/objects.ts";
 import { formatYaml } from "../../yaml.ts";
 import { withCluster } from "../cluster/access.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given } from "../main/command.ts";
+import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../main/command.ts";
 import { stdoutPage } from "../terminal/page.ts";
 import { datastoreOfCluster } from "./datastore-of-cluster.ts";
 import { findingsOf, isFailure, type StatusFinding } from "./findings.ts";
@@ -13,44 +13,15 @@ import { readStatusFacts } from "./read-facts.ts";
 import { readHostStatus } from "./read-host.ts";
 import { statusJson, statusText } from "./report.ts";
 
-export const statusCommand: Command = {
-  kind: "command",
-  name: "status",
-  summary: "Show how the network is doing: in the cluster, or on this host",
-  description: [
-    "In a cluster, shows the components, the nodes with their agents, the pools with their usage, and the releases. Works for an",
-    "Installation of the operator and for manifests.",
-    "On a host whose network has no Kubernetes (podman), shows the node agent, the datastore, the pools, the containers and host",
-    "endpoints of this host and the policies that select them. So it does if nothing names a cluster: no --kubeconfig, no KUBECONFIG, no ~/.kube/config.",
-    "Then everything that is wrong follows, with what to do about it: on a host also what node check and ipam check find (as root).",
-    "The exit code is 1 if something is wrong; warnings alone do not count. The datastore is the one of the installed network, unless",
-    "options name another.",
-  ].join("\n"),
-  options: [
-    {
-      name: "output",
-      letter: "o",
-      value: "FORMAT",
-      oneOf: ["text", "json", "yaml"],
-      summary: "Output format: text (default), json or yaml",
-    },
-  ],
-  needsDatastore: true,
-  examples: [
-    { command: "status", does: `Is ${identity.title} doing well in this cluster, or on this host?` },
-    { command: "status --kubeconfig FILE", does: "The cluster, on a host whose own network is another" },
-    { command: "status -o json", does: "As JSON for a script" },
-  ],
-  async run(context, given) {
-    const { findings, text, report } = (await isAboutHost(context, given))
-      ? await hostStatus(context, given)
-      : await clusterStatus(context, given);
-    const format = given.values.get("output") ?? "text";
-    if (format === "text") context.stdout(text);
-    else context.stdout(format === "json" ? `${JSON.stringify(report, undefined, 2)}\n` : formatYaml(report));
-    return findings.some(isFailure) ? EXIT_FAILED : EXIT_OK;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const { findings, text, report } = (await isAboutHost(context, given))
+    ? await hostStatus(context, given)
+    : await clusterStatus(context, given);
+  const format = given.values.get("output") ?? "text";
+  if (format === "text") context.stdout(text);
+  else context.stdout(format === "json" ? `${JSON.stringify(report, undefined, 2)}\n` : formatYaml(report));
+  return findings.some(isFailure) ? EXIT_FAILED : EXIT_OK;
+}
 
 interface Status {
   readonly findings: readonly StatusFinding[];

@@ -5,43 +5,21 @@ import { applyPlan } from "../../upgrade/engine/apply.ts";
 import { isUnfinished } from "../../upgrade/engine/ledger.ts";
 import type { Run } from "../../upgrade/engine/run.ts";
 import { decodePlan, type UpgradePlan } from "../../upgrade/engine/upgrade-plan.ts";
-import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../main/command.ts";
-import { HELM_OPTION } from "./helm.ts";
-import { CONTEXT_OPTION, DEFAULT_PLAN_FILE } from "./options.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
+import { DEFAULT_PLAN_FILE } from "./options.ts";
 import { reportEvents } from "./report-events.ts";
 import { withRun } from "./site.ts";
 
-export const upgradeApply: Command = {
-  kind: "command",
-  name: "apply",
-  summary: "Carry out the plan, or continue where it was interrupted",
-  description: [
-    "Refuses if the cluster has changed since the plan was made, or if another upgrade runs. Backs up everything that the plan changes",
-    "before the first write. After each step it checks the result, and stops at the first one that is wrong. It may be interrupted",
-    "or killed at any moment: the same command continues. Progress is recorded in the cluster; see upgrade status.",
-  ].join("\n"),
-  options: [
-    { name: "plan", value: "FILE", summary: `File of the plan (default ${DEFAULT_PLAN_FILE})` },
-    HELM_OPTION,
-    CONTEXT_OPTION,
-  ],
-  needsDatastore: true,
-  versionCheck: "refuse",
-  examples: [
-    { command: "upgrade apply", does: "Carry out the plan that was made last, or continue" },
-    { command: "upgrade apply --plan upgrade.json -o json", does: "Carry out this plan, and print each event as JSON" },
-  ],
-  async run(context, given) {
-    const plan = await givenPlan(context, given);
-    const report = reportEvents(context, given);
-    const work = (run: Run) => applyPlan(run, plan instanceof PluginError ? withoutFile(context, run, plan) : plan);
-    const outcome = await withRun(context, given, { report, work });
-    const state = outcome === "complete" ? "is complete: there is nothing to do" : "is complete";
-    const next = `Check it at any time: ${identity.adminTool} upgrade verify`;
-    context.stdout(wantsJson(given) ? `${JSON.stringify({ kind: "complete" })}\n` : `The upgrade ${state}. ${next}\n`);
-    return EXIT_OK;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const plan = await givenPlan(context, given);
+  const report = reportEvents(context, given);
+  const work = (run: Run) => applyPlan(run, plan instanceof PluginError ? withoutFile(context, run, plan) : plan);
+  const outcome = await withRun(context, given, { report, work });
+  const state = outcome === "complete" ? "is complete: there is nothing to do" : "is complete";
+  const next = `Check it at any time: ${identity.adminTool} upgrade verify`;
+  context.stdout(wantsJson(given) ? `${JSON.stringify({ kind: "complete" })}\n` : `The upgrade ${state}. ${next}\n`);
+  return EXIT_OK;
+}
 
 /**
  * Without --plan it need not exist: a run that has begun has its plan in the cluster. So a file that others may have

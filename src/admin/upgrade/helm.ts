@@ -1,15 +1,10 @@
 /** The real Helm, on the same cluster as the tool. */
+
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
 import type { Helm } from "../../upgrade/engine/step.ts";
 import type { Context, Given } from "../main/command.ts";
-import type { Option } from "../main/option.ts";
-
-export const HELM_OPTION: Option = {
-  name: "helm",
-  value: "FILE",
-  summary: "Path of the program Helm (default: helm in PATH); only charts need it",
-};
+import { HELM_OPTION } from "./options.ts";
 
 /** `undefined` if there is none and none was named: only some upgrades need it. */
 export function openHelm(context: Pick<Context, "findProgram">, { values }: Given): Helm | undefined {

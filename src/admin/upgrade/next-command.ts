@@ -1,4 +1,5 @@
 /** What to do with a plan that has just been made. Pure. */
+
 import { identity } from "../../identity.ts";
 import type { UpgradePlan } from "../../upgrade/engine/upgrade-plan.ts";
 import { DEFAULT_PLAN_FILE } from "./options.ts";

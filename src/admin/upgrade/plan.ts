@@ -1,5 +1,4 @@
 import { PluginError } from "../../errors.ts";
-import { identity } from "../../identity.ts";
 import { detectFacts } from "../../upgrade/detect/detect.ts";
 import type { Facts } from "../../upgrade/engine/facts.ts";
 import { adviceOf, isUnfinished } from "../../upgrade/engine/ledger.ts";
@@ -8,50 +7,21 @@ import { planText } from "../../upgrade/engine/plan-text.ts";
 import { readPlan } from "../../upgrade/engine/run.ts";
 import { encodePlan, type UpgradePlan } from "../../upgrade/engine/upgrade-plan.ts";
 import { STEPS } from "../../upgrade/steps.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../main/command.ts";
+import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
 import { paint } from "../terminal/paint.ts";
+import { detectionRequest, upgradeOptions } from "./given-options.ts";
 import { isBlocked, nextCommand } from "./next-command.ts";
-import {
-  CONTEXT_OPTION,
-  DEFAULT_PLAN_FILE,
-  DETECTION_OPTIONS,
-  detectionRequest,
-  PLAN_OPTIONS,
-  upgradeOptions,
-} from "./options.ts";
+import { DEFAULT_PLAN_FILE } from "./options.ts";
 import { tellLock, type UpgradeSite, withUpgradeSite } from "./site.ts";
 
-export const upgradePlan: Command = {
-  kind: "command",
-  name: "plan",
-  summary: "Plan the upgrade, show what it will do, and save the plan",
-  description: [
-    "Reads only. Shows each step with its reason, its changes as the server itself would make them (a dry run), the fields that it takes",
-    "from others, what cannot be undone and how long it takes. The plan is saved to a file, which apply carries out as long as the",
-    "cluster is as it was. The exit code is 1 if something has to be decided first.",
-  ].join("\n"),
-  options: [
-    { name: "plan", value: "FILE", summary: `File to save the plan to (default ${DEFAULT_PLAN_FILE})` },
-    { name: "full", summary: "Show every line of every change" },
-    ...PLAN_OPTIONS,
-    ...DETECTION_OPTIONS,
-    CONTEXT_OPTION,
-  ],
-  needsDatastore: true,
-  versionCheck: "refuse",
-  examples: [
-    { command: "upgrade plan", does: `What would an upgrade of ${identity.title} do?` },
-    { command: "upgrade plan --full --plan upgrade.json", does: "Show everything, and save it to another file" },
-  ],
-  async run(context, given) {
-    const file = given.values.get("plan") ?? DEFAULT_PLAN_FILE;
-    const plan = await withUpgradeSite(context, given, (site) => planOf(site, context, given));
-    await context.replacePrivateFile(file, encodePlan(plan));
-    if (wantsJson(given)) context.stdout(encodePlan(plan));
-    else context.stdout(`${textOf(plan, context, given)}${nextCommand(plan, file)}`);
-    return isBlocked(plan) ? EXIT_FAILED : EXIT_OK;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const file = given.values.get("plan") ?? DEFAULT_PLAN_FILE;
+  const plan = await withUpgradeSite(context, given, (site) => planOf(site, context, given));
+  await context.replacePrivateFile(file, encodePlan(plan));
+  if (wantsJson(given)) context.stdout(encodePlan(plan));
+  else context.stdout(`${textOf(plan, context, given)}${nextCommand(plan, file)}`);
+  return isBlocked(plan) ? EXIT_FAILED : EXIT_OK;
+}
 
 async function planOf(site: UpgradeSite, context: Context, given: Given): Promise<UpgradePlan> {
   tellLock(context, site);

@@ -1,4 +1,5 @@
 /** What the commands of an upgrade work with: the cluster, its datastore, the release of this tool, local files. */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";

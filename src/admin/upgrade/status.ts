@@ -2,38 +2,29 @@ import { leaseIn } from "../../kube/election/lease.ts";
 import { type ClusterObjects, clusterObjects } from "../../kube/objects.ts";
 import { adviceOf, type Ledger, LedgerStore, UPGRADE_NAME, UPGRADE_NAMESPACE } from "../../upgrade/engine/ledger.ts";
 import { leftNodesText, lockedByUpgrade, lockText } from "../../upgrade/engine/lock-text.ts";
-import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
-import { type Command, EXIT_OK, wantsJson } from "../main/command.ts";
+import { withCluster } from "../cluster/access.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given, wantsJson } from "../main/command.ts";
 import { type Page, stdoutPage } from "../terminal/page.ts";
 import { formatTable } from "../terminal/table.ts";
 
-export const upgradeStatus: Command = {
-  kind: "command",
-  name: "status",
-  summary: "Show how far the upgrade is",
-  description: "Reads the record of the upgrade in the cluster, whichever process carries it out.",
-  options: [...CLUSTER_OPTIONS],
-  versionCheck: "refuse",
-  examples: [{ command: "upgrade status", does: "Which steps are done?" }],
-  async run(context, given) {
-    const { ledger, holder } = await withCluster(context, given, async (client) => {
-      const objects = clusterObjects(client, context.signal);
-      const store = await LedgerStore.open(objects, async () => {});
-      return { ledger: store.current, holder: await leaseHolder(objects, context.now()) };
-    });
-    if (wantsJson(given)) {
-      const { notes: _, ...shown } = ledger ?? { phase: "none", notes: {} };
-      const locked = ledger && lockedByUpgrade(ledger);
-      const more = { ...(locked && { lockedSince: locked.since }), ...(holder && { holder }) };
-      context.stdout(`${JSON.stringify({ ...shown, ...more }, undefined, 2)}\n`);
-    } else if (ledger === undefined) context.stdout("There is no upgrade in this cluster.\n");
-    else {
-      const lines = [lockText(ledger, context.now()), leftNodesText(ledger)].filter((line) => line !== "");
-      context.stdout(statusText(ledger, { holder, lines, page: stdoutPage(context) }));
-    }
-    return EXIT_OK;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const { ledger, holder } = await withCluster(context, given, async (client) => {
+    const objects = clusterObjects(client, context.signal);
+    const store = await LedgerStore.open(objects, async () => {});
+    return { ledger: store.current, holder: await leaseHolder(objects, context.now()) };
+  });
+  if (wantsJson(given)) {
+    const { notes: _, ...shown } = ledger ?? { phase: "none", notes: {} };
+    const locked = ledger && lockedByUpgrade(ledger);
+    const more = { ...(locked && { lockedSince: locked.since }), ...(holder && { holder }) };
+    context.stdout(`${JSON.stringify({ ...shown, ...more }, undefined, 2)}\n`);
+  } else if (ledger === undefined) context.stdout("There is no upgrade in this cluster.\n");
+  else {
+    const lines = [lockText(ledger, context.now()), leftNodesText(ledger)].filter((line) => line !== "");
+    context.stdout(statusText(ledger, { holder, lines, page: stdoutPage(context) }));
+  }
+  return EXIT_OK;
+}
 
 interface Holder {
   readonly identity: string;

@@ -9,54 +9,28 @@ import { NODE } from "../../model/kinds.ts";
 import { quoted } from "../../quote.ts";
 import { type NodeVersion, nodesBehind, nodeVersion } from "../../upkeep/node-versions.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { type Command, type Context, EXIT_OK, type Given, UsageError, wantsJson } from "../main/command.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../main/command.ts";
 
-export const versionCommand: Command = {
-  kind: "command",
-  name: "version",
-  summary: "Print the version of this tool and of the cluster",
-  description: [
-    "The version of the cluster is the one that the node agents of all nodes have; it is in the ClusterInformation resource. It rises when",
-    "the agent of the last node is upgraded, and never falls. While nodes run different releases, those with the earlier one are named.",
-    "If the datastore cannot be read, the version of the cluster is unknown, and the exit code is 0 nevertheless.",
-  ].join("\n"),
-  options: [
-    { name: "client", summary: "Print only the version of this tool; do not open the datastore" },
-    {
-      name: "poll",
-      value: "DURATION",
-      summary: "Ask again after this time, such as 10s, and print what has changed, until Ctrl-C",
-    },
-  ],
-  needsDatastore: true,
-  versionCheck: "none",
-  examples: [
-    { command: "version", does: "Which versions are in use, and which node is behind?" },
-    { command: "version --client", does: "Print the version of this tool alone" },
-    { command: "version -o json", does: "Print both as JSON for a script" },
-    { command: "version --poll 10s", does: "Follow an upgrade" },
-  ],
-  async run(context, given) {
-    const clientVersion = context.version;
-    const poll = pollOf(given);
-    if (given.switches.has("client")) {
-      const asText = `${identity.adminTool} ${clientVersion}\n`;
-      context.stdout(wantsJson(given) ? `${JSON.stringify({ clientVersion })}\n` : asText);
-      return EXIT_OK;
-    }
-    for (let before = ""; ; ) {
-      const cluster = await readCluster(context, given);
-      context.signal.throwIfAborted();
-      const text = wantsJson(given)
-        ? `${JSON.stringify({ clientVersion, ...cluster })}\n`
-        : textOf(clientVersion, cluster);
-      if (text !== before) context.stdout(text);
-      if (poll === undefined || context.outputClosed.aborted) return EXIT_OK;
-      before = text;
-      await context.wait(poll);
-    }
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const clientVersion = context.version;
+  const poll = pollOf(given);
+  if (given.switches.has("client")) {
+    const asText = `${identity.adminTool} ${clientVersion}\n`;
+    context.stdout(wantsJson(given) ? `${JSON.stringify({ clientVersion })}\n` : asText);
+    return EXIT_OK;
+  }
+  for (let before = ""; ; ) {
+    const cluster = await readCluster(context, given);
+    context.signal.throwIfAborted();
+    const text = wantsJson(given)
+      ? `${JSON.stringify({ clientVersion, ...cluster })}\n`
+      : textOf(clientVersion, cluster);
+    if (text !== before) context.stdout(text);
+    if (poll === undefined || context.outputClosed.aborted) return EXIT_OK;
+    before = text;
+    await context.wait(poll);
+  }
+}
 
 /** In milliseconds; `undefined` if it is asked once. */
 function pollOf({ values, switches }: Given): number | undefined {

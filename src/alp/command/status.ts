@@ -1,7 +1,7 @@
 import { withCluster } from "../../admin/cluster/access.ts";
-import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError } from "../../admin/main/command.ts";
-import { ALL_NAMESPACES_OPTION } from "../../admin/resources/find.ts";
-import { NAMESPACE_OPTION, namespaceOf, USUAL_NAMESPACE } from "../../admin/resources/reference.ts";
+import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../../admin/main/command.ts";
+import { ALL_NAMESPACES_OPTION, USUAL_NAMESPACE } from "../../admin/resources/options.ts";
+import { namespaceOf } from "../../admin/resources/reference.ts";
 import { settingsOf } from "../../admin/status/datastore-of-cluster.ts";
 import { isFailure, type StatusFinding } from "../../admin/status/findings.ts";
 import { findingLines } from "../../admin/status/report.ts";
@@ -17,49 +17,21 @@ import { type HttpPolicies, readFiltered, readHttpPolicies } from "./read-sideca
 import { sidecarFindings } from "./sidecar-findings.ts";
 import { type SidecarWorkload, sidecarWorkloads } from "./sidecar-workloads.ts";
 
-export const alpStatus: Command = {
-  kind: "command",
-  name: "status",
-  summary: "Show which workloads run which release of the sidecar, and which need one",
-  description: [
-    "Lists the workloads whose pods have the sidecar for application layer policy, the release of it, and how many of the pods report",
-    'to their node agent; and workloads without it that need it: policies with "http" rules select them, or the mesh\'s proxy asks it.',
-    "Without a sidecar that reports in, such rules match nothing. With one that the mesh's proxy does not ask, since the EnvoyFilter is",
-    "missing, they allow every request. The exit code is 1 in these cases; another release than that of this tool is a warning.",
-  ].join("\n"),
-  options: [
-    NAMESPACE_OPTION,
-    ALL_NAMESPACES_OPTION,
-    {
-      name: "output",
-      letter: "o",
-      value: "FORMAT",
-      oneOf: ["text", "wide", "json", "yaml"],
-      summary: "Output format: text (default), wide, json or yaml",
-    },
-  ],
-  needsDatastore: true,
-  examples: [
-    { command: "alp status -A", does: "Which workloads of the cluster have the sidecar, and does it work?" },
-    { command: "alp status -n shop -o wide", does: "Also with policies and images" },
-    { command: "alp status -A -o json", does: "As JSON for a script" },
-  ],
-  async run(context, given) {
-    const namespace = wantedNamespace(given);
-    const { workloads, findings } = await withCluster(context, given, (client) =>
-      read(clusterObjects(client, context.signal), { context, given, namespace }),
-    );
-    const format = given.values.get("output") ?? "text";
-    const report = { version: context.version, ok: !findings.some(isFailure), workloads, findings };
-    if (format === "json") context.stdout(`${JSON.stringify(report, undefined, 2)}\n`);
-    else if (format === "yaml") context.stdout(formatYaml(report));
-    else {
-      context.stdout(tableOf(workloads, { isWide: format === "wide", namespace, page: stdoutPage(context) }));
-      if (workloads.length + findings.length > 0) context.stdout(findingLines(findings, paint(context)).join(""));
-    }
-    return report.ok ? EXIT_OK : EXIT_FAILED;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const namespace = wantedNamespace(given);
+  const { workloads, findings } = await withCluster(context, given, (client) =>
+    read(clusterObjects(client, context.signal), { context, given, namespace }),
+  );
+  const format = given.values.get("output") ?? "text";
+  const report = { version: context.version, ok: !findings.some(isFailure), workloads, findings };
+  if (format === "json") context.stdout(`${JSON.stringify(report, undefined, 2)}\n`);
+  else if (format === "yaml") context.stdout(formatYaml(report));
+  else {
+    context.stdout(tableOf(workloads, { isWide: format === "wide", namespace, page: stdoutPage(context) }));
+    if (workloads.length + findings.length > 0) context.stdout(findingLines(findings, paint(context)).join(""));
+  }
+  return report.ok ? EXIT_OK : EXIT_FAILED;
+}
 
 function wantedNamespace(given: Given): string | undefined {
   const named = namespaceOf(given);

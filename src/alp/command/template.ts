@@ -1,6 +1,6 @@
-import { CLUSTER_OPTIONS, withCluster } from "../../admin/cluster/access.ts";
+import { withCluster } from "../../admin/cluster/access.ts";
 import { findInstalledImage } from "../../admin/cluster/installed-image.ts";
-import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../../admin/main/command.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given, UsageError } from "../../admin/main/command.ts";
 import { parseDocument } from "../../admin/manifest/parse-document.ts";
 import { readText } from "../../admin/manifest/sources.ts";
 import { namespaceOf } from "../../admin/resources/reference.ts";
@@ -17,78 +17,25 @@ import {
   readMeshVersion,
 } from "../mesh/injector.ts";
 import { inRelease, insertSidecar, removeSidecar, sidecarImageIn } from "../mesh/insert-sidecar.ts";
-import { MESH_MINORS, meshMinor, nearestMinorText } from "../mesh/mesh-minor.ts";
+import { meshMinor, nearestMinorText } from "../mesh/mesh-minor.ts";
 
-const REMOVE = "remove";
+import { REMOVE_OPTION } from "./options.ts";
 
-export const alpTemplate: Command = {
-  kind: "command",
-  name: "template",
-  summary: "Print the configuration of the mesh's injector with the sidecar inserted",
-  description: [
-    "Reads the ConfigMap of the injector, from the cluster or from a file, and prints it with the sidecar for application layer policy;",
-    "whatever else it contains stays as it is. Nothing in the cluster is changed: apply what is printed, then restart the workloads.",
-    "If the sidecar is there already, it is replaced by that of this release; a second run changes nothing.",
-    `There are templates for the mesh ${MESH_MINORS.join(", ")}; another version gets that of the nearest earlier one, and is refused if its injector has another form.`,
-  ].join("\n"),
-  options: [
-    {
-      name: "mesh-version",
-      value: "VERSION",
-      summary: "Version of the mesh, such as 1.15 or 1.15.3 (default: that of its control plane in the cluster)",
-    },
-    {
-      name: "filename",
-      letter: "f",
-      value: "FILE",
-      summary: "Read the ConfigMap from a file, or from standard input (-)",
-    },
-    { name: "namespace", letter: "n", value: "NAMESPACE", summary: "Namespace of the mesh (default: istio-system)" },
-    { name: "revision", value: "NAME", summary: "Revision of the mesh, if it has one" },
-    {
-      name: "image",
-      value: "IMAGE",
-      summary:
-        "Image of the sidecar (default, in this release: the one that the injector has; else that of the node agents, with -f that of the product's registry)",
-    },
-    { name: REMOVE, summary: "Take the sidecar out of the injector again" },
-    ...CLUSTER_OPTIONS,
-    {
-      name: "output",
-      letter: "o",
-      value: "FORMAT",
-      oneOf: ["yaml", "json", "patch"],
-      summary: "Output format: yaml (default), json, or patch, a merge patch of the ConfigMap",
-    },
-  ],
-  examples: [
-    { command: "alp template | kubectl apply -f -", does: "Insert the sidecar into the injector of the cluster" },
-    {
-      command: "alp template --revision canary -o patch > patch.json",
-      does: "As a merge patch for the injector of a revision",
-    },
-    {
-      command: "alp template --mesh-version 1.15 -f injector.yaml",
-      does: "Of a ConfigMap in a file, without a cluster",
-    },
-    { command: "alp template --remove | kubectl apply -f -", does: "Take the sidecar out of the injector again" },
-  ],
-  async run(context, given) {
-    const { configMap, version, image } = await read(context, given);
-    const present = sidecarImageIn(configMap.data.config);
-    if (given.switches.has(REMOVE)) {
-      context.stdout(textOf(configMap, removeSidecar(configMap.data.config), given));
-      context.stderr(present === undefined ? "The injector has no sidecar to remove\n" : `Removes ${present}\n`);
-      return EXIT_OK;
-    }
-    const { config, isChanged } = insertSidecar(configMap.data.config, { minor: meshMinor(version), image });
-    context.stdout(textOf(configMap, config, given));
-    const nearest = nearestMinorText(version);
-    if (nearest !== undefined) context.stderr(`${nearest[0]?.toUpperCase()}${nearest.slice(1)}\n`);
-    context.stderr(noteOf({ image, present, isChanged, isGiven: given.values.has("image") }));
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const { configMap, version, image } = await read(context, given);
+  const present = sidecarImageIn(configMap.data.config);
+  if (given.switches.has(REMOVE_OPTION.name)) {
+    context.stdout(textOf(configMap, removeSidecar(configMap.data.config), given));
+    context.stderr(present === undefined ? "The injector has no sidecar to remove\n" : `Removes ${present}\n`);
     return EXIT_OK;
-  },
-};
+  }
+  const { config, isChanged } = insertSidecar(configMap.data.config, { minor: meshMinor(version), image });
+  context.stdout(textOf(configMap, config, given));
+  const nearest = nearestMinorText(version);
+  if (nearest !== undefined) context.stderr(`${nearest[0]?.toUpperCase()}${nearest.slice(1)}\n`);
+  context.stderr(noteOf({ image, present, isChanged, isGiven: given.values.has("image") }));
+  return EXIT_OK;
+}
 
 interface Inserted {
   readonly image: string;
@@ -114,8 +61,8 @@ interface Read {
 async function read(context: Context, given: Given): Promise<Read> {
   const file = given.values.get("filename");
   const version = given.values.get("mesh-version");
-  const isRemoved = given.switches.has(REMOVE);
-  refuse(given, isRemoved ? ["mesh-version", "image"] : [], `--${REMOVE}`);
+  const isRemoved = given.switches.has(REMOVE_OPTION.name);
+  refuse(given, isRemoved ? ["mesh-version", "image"] : [], `--${REMOVE_OPTION.name}`);
   const image = given.values.get("image");
   const named = image === undefined ? undefined : givenImage(image);
   const imageFor = async ({ data }: InjectorConfigMap, usual: () => Promise<string>) => {

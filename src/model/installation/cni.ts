@@ -1,13 +1,12 @@
 /** Which plugin wires the pods, and where their addresses come from: `spec.cni`, also accepted inside the network. */
+
 import * as v from "valibot";
 import { identity } from "../../identity.ts";
 import type { Problem } from "../problem.ts";
+import { HOST_LOCAL } from "./choices.ts";
 import { onlyValues } from "./fields.ts";
 
 const { title } = identity;
-
-export const OWN_TYPE = title;
-export const HOST_LOCAL = "HostLocal";
 
 const NOT_ABSOLUTE = "is not an absolute path; use the path of a directory on the nodes";
 const directory = v.pipe(v.string(), v.regex(/^\/.*$/, NOT_ABSOLUTE));

@@ -1,12 +1,12 @@
 /** A pool as an Installation declares it. */
+
 import * as v from "valibot";
 import { prefixField, selectorField } from "../fields.ts";
+import { ENCAPSULATIONS } from "./choices.ts";
 import { switchField } from "./fields.ts";
 
 /** The rule of the CRD has the same one. */
 export const IPIP_OF_IPV6 = "is not supported for IPv6; use VXLANCrossSubnet, VXLAN or None";
-
-export const ENCAPSULATIONS = ["VXLANCrossSubnet", "VXLAN", "IPIPCrossSubnet", "IPIP", "None"] as const;
 
 /** As upstream: more pools than this are applied as IPPool resources. */
 export const MOST_POOLS = 25;

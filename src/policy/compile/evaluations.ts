@@ -10,10 +10,11 @@
  *
  * Every chain but a policy's ends with a verdict. A chain exists while something refers to it.
  */
+
 import { identity } from "../../identity.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import { verdict } from "../../linux/nftables/match.ts";
-import { UPGRADE_POLICY } from "../../model/global-network-policy.ts";
+import { UPGRADE_POLICY } from "../../model/upgrade-policy.ts";
 import type { Direction, EffectiveRule, SetReference } from "../effective-rule.ts";
 import { SIDECARS } from "../render/base-chains.ts";
 import { drop } from "../render/chain-parts.ts";

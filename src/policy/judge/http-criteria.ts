@@ -12,8 +12,8 @@ import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { isSelected, type LabelCriteria } from "./members.ts";
 import type { Packet, PacketRequest } from "./packet.ts";
 import type { AnyEndpoint, PolicyResources } from "./resources.ts";
+import { DEFAULT_TRUST_DOMAIN } from "./trust-domain.ts";
 
-export const DEFAULT_TRUST_DOMAIN = "cluster.local";
 const ANY_TRUST_DOMAIN = "*";
 
 /** The release of the sidecar that reports to the node agent; `undefined` if none does. */

@@ -4,7 +4,7 @@ import { identity } from "../../identity.ts";
 import { VERSION } from "../../version.ts";
 import { formatYaml } from "../../yaml.ts";
 import { crdObjects, operatorCrdObjects } from "../crds/definitions.ts";
-import { FIRST_SERVER } from "../older-servers.ts";
+import { FIRST_SERVER } from "../supported-servers.ts";
 import { operatorTemplate } from "./operator-template.ts";
 import {
   apiEndpointTemplate,

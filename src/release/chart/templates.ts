@@ -1,6 +1,7 @@
 /** The small templates of the chart. */
+
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
-import { FIRST_WITH_EVERYTHING } from "../older-servers.ts";
+import { FIRST_WITH_EVERYTHING } from "../supported-servers.ts";
 import { API_ENDPOINT_CONFIG_MAP } from "../workloads/names.ts";
 
 const { operator, product, title, imageRegistry } = identity;

@@ -1,8 +1,10 @@
 /** The defaults of an Installation. Pure: some depend on what the operator found in the cluster. */
+
 import { INSTALLED_LOG_FILE } from "../../config/installed-network-list.ts";
 import { identity } from "../../identity.ts";
 import { ADMISSION_GROUPS } from "../../model/installation/admission.ts";
-import { type DeclaredCni, HOST_LOCAL, mergedCni, OWN_TYPE } from "../../model/installation/cni.ts";
+import { HOST_LOCAL, OWN_TYPE } from "../../model/installation/choices.ts";
+import { type DeclaredCni, mergedCni } from "../../model/installation/cni.ts";
 import type { DeclaredDetection, DeclaredNetwork } from "../../model/installation/network.ts";
 import type { InstallationSpec } from "../../model/installation/spec.ts";
 import { DEFAULT_KUBELET_DIRECTORY } from "../../model/kubelet-directory.ts";

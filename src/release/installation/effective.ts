@@ -1,7 +1,8 @@
 /** A complete and valid spec as the rest of the operator works on it. Pure. */
+
 import { INSTALLED_LOG_FILE } from "../../config/installed-network-list.ts";
 import { identity } from "../../identity.ts";
-import { HOST_LOCAL } from "../../model/installation/cni.ts";
+import { HOST_LOCAL } from "../../model/installation/choices.ts";
 import { megabytesOf, NO_LOG_FILE } from "../../model/installation/logging.ts";
 import { type InstallationSpec, USE_DEFAULT } from "../../model/installation/spec.ts";
 import type { DeclaredWorkload } from "../../model/installation/workload.ts";

@@ -1,4 +1,5 @@
 /** The rules about a complete Installation: what depends on defaults and on the cluster. Reports all problems together. */
+
 import { isPoolReference } from "../../config/pool-reference.ts";
 import {
   formatPrefix,
@@ -10,7 +11,7 @@ import {
 } from "../../ip/prefix.ts";
 import { ipv4DetectionField, ipv6DetectionField } from "../../model/address-detection.ts";
 import { NETWORK_PATH } from "../../model/installation/check.ts";
-import { HOST_LOCAL } from "../../model/installation/cni.ts";
+import { HOST_LOCAL } from "../../model/installation/choices.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import type { Problem } from "../../model/problem.ts";
 import { decodeShape } from "../../model/shape.ts";

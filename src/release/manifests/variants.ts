@@ -2,8 +2,9 @@
  * The manifests that install the product without the operator, rendered by the same functions. What an administrator is to
  * change is in one ConfigMap, which every manifest starts with. Pure.
  */
+
 import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
-import { HOST_LOCAL } from "../../model/installation/cni.ts";
+import { HOST_LOCAL } from "../../model/installation/choices.ts";
 import { formatProblem } from "../../model/problem.ts";
 import { completeInstallation } from "../installation/complete.ts";
 import type { EffectiveInstallation, InstallationDatastore } from "../installation/effective-installation.ts";

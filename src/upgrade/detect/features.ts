@@ -3,7 +3,7 @@ import { usesSidecars } from "../../alp/upgrade/read-mesh.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { identity } from "../../identity.ts";
 import type { ClusterObjects } from "../../kube/objects.ts";
-import { UPGRADE_POLICY } from "../../model/global-network-policy.ts";
+import { UPGRADE_POLICY } from "../../model/upgrade-policy.ts";
 import type { Facts, Storage } from "../engine/facts.ts";
 import { FORMER_AGENT_CONFIGURATION, isSpoofingAllowed, SOURCE_SPOOFING } from "../former-names.ts";
 import { type ProductResource, productResources } from "./product-resources.ts";

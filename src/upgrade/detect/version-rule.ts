@@ -1,8 +1,9 @@
 /** Which releases can be upgraded to which (rule 2 of the spec), and on which releases of the orchestrator. Pure. */
+
 import { identity } from "../../identity.ts";
 import { isServerBefore } from "../../kube/server-version.ts";
 import { compareReleases, isRelease } from "../../model/release.ts";
-import { FIRST_SERVER } from "../../release/older-servers.ts";
+import { FIRST_SERVER } from "../../release/supported-servers.ts";
 import type { Facts, Obstacle } from "../engine/facts.ts";
 
 /** The earliest release that an upgrade may start from. */

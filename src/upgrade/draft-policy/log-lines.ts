@@ -2,8 +2,8 @@
 
 import { identity } from "../../identity.ts";
 import { type Address, parseAddress } from "../../ip/address.ts";
-import { UPGRADE_POLICY } from "../../model/global-network-policy.ts";
 import { protocolNumber } from "../../model/protocols.ts";
+import { UPGRADE_POLICY } from "../../model/upgrade-policy.ts";
 import type { Direction } from "../../policy/effective-rule.ts";
 
 export interface LoggedPacket {

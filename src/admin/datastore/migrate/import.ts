@@ -11,9 +11,9 @@ import type { ExportFile } from "../../../upgrade/datastore-migration/export-fil
 import { checkData, importData } from "../../../upgrade/datastore-migration/migrate.ts";
 import { applyForced } from "../../../upgrade/engine/apply-forced.ts";
 import { untilEstablished } from "../../../upgrade/established-definitions.ts";
-import { type Command, EXIT_FAILED, EXIT_OK } from "../../main/command.ts";
+import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../../main/command.ts";
 import { withDatastoreAndApi } from "../open.ts";
-import { EXPORT_OPTION, readExport } from "./read-export.ts";
+import { readExport } from "./read-export.ts";
 import { requireApi } from "./require-api.ts";
 
 /** Of the cluster that was exported. */
@@ -22,37 +22,24 @@ function informationOf({ records }: ExportFile): Entry | undefined {
   return found && { key: found.key, value: found.value, revision: "" };
 }
 
-export const migrateImport: Command = {
-  kind: "command",
-  name: "import",
-  summary: "Write an export to the Kubernetes API, which stays locked",
-  description: [
-    "Applies the custom resource definitions, writes the records, and compares them. If it is interrupted, the same call goes on where it",
-    "was; once it is done, the same call writes nothing. Refused if the datastore has other data, or is unlocked already.",
-  ].join("\n"),
-  options: [EXPORT_OPTION],
-  needsDatastore: true,
-  versionCheck: "none",
-  examples: [{ command: "datastore migrate import --datastore-type kubernetes -f export.jsonl", does: "Import it" }],
-  async run(context, given) {
-    const file = await readExport(context, given);
-    return withDatastoreAndApi(context, given, async (store, client, settings) => {
-      requireApi(settings, "import into");
-      refuseAnotherCluster(informationOf(file), await liveObjects(client).readClusterUid());
-      const objects = clusterObjects(client, context.signal);
-      const serverVersion = await readServerVersion(objects);
-      const definitions = servedBy(serverVersion, crdObjects());
-      for (const note of leftOutFor(serverVersion, crdObjects())) context.stderr(`Note: ${note}\n`);
-      await applyForced(objects, definitions);
-      await untilEstablished({ objects, wait: context.wait }, definitions);
-      const notes = await importData(store, file, (line) => context.stderr(`${line}\n`));
-      for (const note of notes) context.stderr(`Note: ${note}\n`);
-      const differences = await checkData(store, file);
-      for (const line of differences) context.stderr(`${line}\n`);
-      if (differences.length > 0) return EXIT_FAILED;
-      const records = counted(file.records.length, "record");
-      context.stdout(`${records} of export ${file.run} are in the datastore, which is locked\n`);
-      return EXIT_OK;
-    });
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const file = await readExport(context, given);
+  return withDatastoreAndApi(context, given, async (store, client, settings) => {
+    requireApi(settings, "import into");
+    refuseAnotherCluster(informationOf(file), await liveObjects(client).readClusterUid());
+    const objects = clusterObjects(client, context.signal);
+    const serverVersion = await readServerVersion(objects);
+    const definitions = servedBy(serverVersion, crdObjects());
+    for (const note of leftOutFor(serverVersion, crdObjects())) context.stderr(`Note: ${note}\n`);
+    await applyForced(objects, definitions);
+    await untilEstablished({ objects, wait: context.wait }, definitions);
+    const notes = await importData(store, file, (line) => context.stderr(`${line}\n`));
+    for (const note of notes) context.stderr(`Note: ${note}\n`);
+    const differences = await checkData(store, file);
+    for (const line of differences) context.stderr(`${line}\n`);
+    if (differences.length > 0) return EXIT_FAILED;
+    const records = counted(file.records.length, "record");
+    context.stdout(`${records} of export ${file.run} are in the datastore, which is locked\n`);
+    return EXIT_OK;
+  });
+}

@@ -1,17 +1,11 @@
 /** The file of an export, which a command gets with `-f`. */
+
 import { reasonOf } from "../../../config/config-files.ts";
 import { PluginError } from "../../../errors.ts";
 import { quoted } from "../../../quote.ts";
 import { decodeExport, type ExportFile } from "../../../upgrade/datastore-migration/export-file.ts";
 import { type Context, type Given, UsageError } from "../../main/command.ts";
-import type { Option } from "../../main/option.ts";
-
-export const EXPORT_OPTION: Option = {
-  name: "filename",
-  letter: "f",
-  value: "FILE",
-  summary: "The export, or - for standard input",
-};
+import { EXPORT_OPTION } from "./options.ts";
 
 export async function readExport(context: Context, given: Given): Promise<ExportFile> {
   const file = given.values.get(EXPORT_OPTION.name);

@@ -7,10 +7,10 @@ import { type HostLeaks, searchHost } from "../../../upkeep/host-leaks.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { nameOfNode } from "../../host/node-name.ts";
 import {
-  type Command,
   type Context,
   EXIT_FAILED,
   EXIT_OK,
+  type ExitCode,
   type Given,
   UsageError,
   wantsJson,
@@ -28,58 +28,22 @@ import { listedAddresses } from "./listed-addresses.ts";
 import { repair } from "./repair.ts";
 import { writeReport } from "./write-report.ts";
 
-export const ipamCheck: Command = {
-  kind: "command",
-  name: "check",
-  summary: "Check the integrity of IPAM data: duplicate and leaked addresses, inconsistent records",
-  description: [
-    "Finds addresses that are used twice, outside all pools, or leaked (their endpoint is gone),",
-    "endpoints whose address is not allocated, inconsistent or overlapping blocks,",
-    "handles that do not match their blocks, and affinities for missing blocks or other nodes' blocks.",
-    "On a host whose node this machine has registered, also finds addresses of its containers that are gone (see ipam gc).",
-    "Safe to run at any time: a second check confirms each finding, so operations in progress are not reported.",
-    "A finding is unfinished if an operation stopped midway: no address is at risk, and the next operation completes it.",
-    "--fix repairs records, merges overlapping blocks, allocates addresses that endpoints use to their containers, and",
-    "releases leaked addresses. No address of an endpoint is released. If two workloads use one address, or one in use is",
-    "outside all pools, the records do not show what is correct: the finding then says what to do, with the commands.",
-    "Unreadable records are reported; what could depend on them is not judged, and --fix then changes nothing.",
-    "The exit code is 1 if any problem remains.",
-  ].join("\n"),
-  options: [
-    { name: "fix", summary: "Repair what was found, and say what to do about what needs a decision" },
-    { name: "show-problem-ips", summary: "Also list each address that has a problem, with its owner" },
-    { name: "show-all-ips", summary: "Also list each address in use, with its owner" },
-    {
-      name: "report",
-      value: "FILE",
-      summary: 'Write a report of all addresses and of those that are leaked, for "ipam release --from-report"',
-    },
-    { name: "no-grace", summary: "Report addresses without an endpoint at once, not after an hour" },
-  ],
-  needsDatastore: true,
-  examples: [
-    { command: "ipam check", does: "Check only" },
-    { command: "ipam check --fix", does: "Check and repair" },
-    { command: "ipam check --report leaks.json", does: "Write a report, for ipam release --from-report" },
-    { command: "ipam check -o json", does: "Check, with JSON output for a script" },
-  ],
-  async run(context, given) {
-    const file = given.values.get("report");
-    if (file !== undefined && given.switches.has("fix")) throw new UsageError("--report and --fix cannot be combined");
-    const report = await withDatastore(context, given, async (store, { kind }) => {
-      const cluster = file === undefined ? undefined : await readClusterState(store);
-      const examined = await examine(store, context, {
-        host: await searchHostIfKnown(store, { context, given, isEmbedded: kind === "embedded" }),
-        fixes: given.switches.has("fix"),
-        graceMilliseconds: given.switches.has("no-grace") ? 0 : USUAL_GRACE_MILLISECONDS,
-      });
-      if (file !== undefined && cluster !== undefined) await writeReport(file, examined, { cluster, context });
-      return examined;
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const file = given.values.get("report");
+  if (file !== undefined && given.switches.has("fix")) throw new UsageError("--report and --fix cannot be combined");
+  const report = await withDatastore(context, given, async (store, { kind }) => {
+    const cluster = file === undefined ? undefined : await readClusterState(store);
+    const examined = await examine(store, context, {
+      host: await searchHostIfKnown(store, { context, given, isEmbedded: kind === "embedded" }),
+      fixes: given.switches.has("fix"),
+      graceMilliseconds: given.switches.has("no-grace") ? 0 : USUAL_GRACE_MILLISECONDS,
     });
-    print(report, context, given);
-    return report.findings.every(({ fixed }) => fixed) ? EXIT_OK : EXIT_FAILED;
-  },
-};
+    if (file !== undefined && cluster !== undefined) await writeReport(file, examined, { cluster, context });
+    return examined;
+  });
+  print(report, context, given);
+  return report.findings.every(({ fixed }) => fixed) ? EXIT_OK : EXIT_FAILED;
+}
 
 /** What it finds, for `status`: changes nothing. */
 export async function findIpamProblems(

@@ -13,10 +13,10 @@ import { quoted } from "../../../quote.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { refuseInUse } from "../../delete/uses.ts";
 import {
-  type Command,
   type Context,
   EXIT_FAILED,
   EXIT_OK,
+  type ExitCode,
   type Given,
   UsageError,
   wantsJson,
@@ -32,60 +32,21 @@ import { findPools } from "../pools.ts";
 import { requireAddress } from "../show/show-address.ts";
 import { releaseReported } from "./release-from-reports.ts";
 
-export const ipamRelease: Command = {
-  kind: "command",
-  name: "release",
-  summary: "Release addresses that are no longer in use",
-  description: [
-    "An address that an endpoint names, or that of a tunnel of a node, is released only if --force is given; the agent of the",
-    "node then takes another for its tunnel. The endpoint is deleted if all of its addresses",
-    "are released, as with --handle; otherwise it stays, which is reported.",
-    "A released address can be assigned to another workload.",
-    "With both --ip and --handle, the address is released only if it belongs to the handle.",
-    "Releasing a free address of a pool is not an error; an address in no pool and an unknown handle are.",
-    "If the block or the handle of an address is unreadable, it is reported on stderr and not released; the others are.",
-    "The exit code is then 1.",
-    "Reports must be of this cluster, and one of them newer than the last change of ClusterInformation, which every lock of the datastore is.",
-    "They must be of this release and the datastore must be locked, unless --force is given. An address that an endpoint names, or that was",
-    "assigned again since the report, is kept in any case.",
-  ].join("\n"),
-  options: [
-    { name: "ip", value: "ADDRESS", repeats: true, summary: "Address to release; can be repeated" },
-    { name: "handle", value: "HANDLE", summary: "Handle whose addresses to release (NETWORK.CONTAINER)" },
-    {
-      name: "from-report",
-      value: "FILE",
-      repeats: true,
-      summary:
-        'Release what reports of "ipam check --report" show as leaked; with several, what is leaked in all of them',
-    },
-    { name: "force", summary: "Release addresses that workloads use; with --from-report, see above" },
-  ],
-  needsDatastore: true,
-  examples: [
-    { command: "ipam release --ip 10.0.0.5", does: "Release one address" },
-    { command: "ipam release --handle pods.4f6c1d", does: "Release all addresses of a container" },
-    {
-      command: "ipam release --from-report monday.json --from-report tuesday.json",
-      does: "Release what was leaked both times",
-    },
-  ],
-  async run(context, given) {
-    const addresses = (given.lists.get("ip") ?? []).map(requireAddress);
-    const handle = given.values.get("handle");
-    if (given.lists.has("from-report")) return releaseReported(context, given);
-    if (addresses.length === 0 && handle === undefined)
-      throw new UsageError("--ip ADDRESS, --handle HANDLE or --from-report FILE is required");
-    const inUse = given.switches.has("force") ? "release" : "refuse";
-    const result = await withDatastore(context, given, (store) =>
-      addresses.length === 0
-        ? releaseHandle(store, context, { handle: handle ?? "", inUse })
-        : releaseAddresses(store, context, { addresses, handle, inUse }),
-    );
-    print(result, context, given);
-    return result.failures.length === 0 ? EXIT_OK : EXIT_FAILED;
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const addresses = (given.lists.get("ip") ?? []).map(requireAddress);
+  const handle = given.values.get("handle");
+  if (given.lists.has("from-report")) return releaseReported(context, given);
+  if (addresses.length === 0 && handle === undefined)
+    throw new UsageError("--ip ADDRESS, --handle HANDLE or --from-report FILE is required");
+  const inUse = given.switches.has("force") ? "release" : "refuse";
+  const result = await withDatastore(context, given, (store) =>
+    addresses.length === 0
+      ? releaseHandle(store, context, { handle: handle ?? "", inUse })
+      : releaseAddresses(store, context, { addresses, handle, inUse }),
+  );
+  print(result, context, given);
+  return result.failures.length === 0 ? EXIT_OK : EXIT_FAILED;
+}
 
 /** What happens to an address that an endpoint names. */
 type InUse = "refuse" | "release";

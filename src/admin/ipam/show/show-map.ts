@@ -1,25 +1,17 @@
 /** `ipam show --map`: the blocks of the pools as a map in the terminal. */
+
 import type { Datastore } from "../../../datastore/datastore.ts";
 import { createPoolCommand } from "../../../ipam/pools.ts";
 import { quoted } from "../../../quote.ts";
 import { type Context, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
-import type { Option } from "../../main/option.ts";
 import { paint } from "../../terminal/paint.ts";
 import { blockAt, findBlocks } from "../blocks.ts";
+import { MAP_OPTION } from "../options.ts";
 import { findPools, findReserved } from "../pools.ts";
 import { reportUnreadable } from "../report-unreadable.ts";
 import { drawLegend, drawMap } from "./draw-map.ts";
 import { nodeStyle, USAGE_STYLE } from "./map-styles.ts";
 import { mapPool } from "./pool-map.ts";
-
-export const MAP_OPTION: Option = {
-  name: "map",
-  value: "WHAT",
-  oneOf: ["usage", "node"],
-  valueIfBare: "usage",
-  otherValueHint: "; --pool NAME selects a pool",
-  summary: "Draw the blocks of each pool as a map: how full they are (usage, the default), or who has them (node)",
-};
 
 /** Wide enough for rows of 64 blocks. */
 const USUAL_WIDTH = 100;

@@ -3,19 +3,12 @@ import { createPoolCommand } from "../../../ipam/pools.ts";
 import { DEFAULT_IPAM_CONFIGURATION, ipamConfiguration } from "../../../model/ipam-configuration.ts";
 import { IPAM_CONFIGURATION_KEY } from "../../../model/keys.ts";
 import { withDatastore } from "../../datastore/open.ts";
-import {
-  type Command,
-  type Context,
-  EXIT_OK,
-  type ExitCode,
-  type Given,
-  UsageError,
-  wantsJson,
-} from "../../main/command.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
 import { readOrExplain } from "../../resources/unreadable-remedy.ts";
 import { stdoutPage } from "../../terminal/page.ts";
 import { formatTable } from "../../terminal/table.ts";
 import { blockAt, findBlocks } from "../blocks.ts";
+import { MAP_OPTION } from "../options.ts";
 import { findPools, findReserved } from "../pools.ts";
 import { reportUnreadable } from "../report-unreadable.ts";
 import { describeUnreadable } from "../unreadable-records.ts";
@@ -23,48 +16,21 @@ import { type PoolUsage, poolUsage, type Records, strayUsage } from "../usage.ts
 import { requireAddress, showAddress } from "./show-address.ts";
 import { showAddresses } from "./show-addresses.ts";
 import { showBorrowed } from "./show-borrowed.ts";
-import { MAP_OPTION, showMap } from "./show-map.ts";
+import { showMap } from "./show-map.ts";
 
-export const ipamShow: Command = {
-  kind: "command",
-  name: "show",
-  summary: "Show the usage of IP pools, or the owner of an address",
-  description: [
-    "Unreadable records are reported on stderr, and the exit code is then 1.",
-    "The addresses of an unreadable block count as neither used nor free, reserved addresses that are not in use as reserved.",
-  ].join("\n"),
-  options: [
-    { name: "show-blocks", summary: "Also list the blocks of each pool with their node and usage" },
-    MAP_OPTION,
-    { name: "pool", value: "NAME", summary: "With --map: draw only this pool" },
-    { name: "show-borrowed", summary: "List the addresses that nodes use from blocks of other nodes" },
-    { name: "addresses", summary: "List all addresses in use, with their pool, block, node, handle and pod" },
-    { name: "show-configuration", summary: "Show the IPAM configuration instead of the pools" },
-    { name: "ip", value: "ADDRESS", summary: "Show the owner of this address, its node and the time of assignment" },
-  ],
-  needsDatastore: true,
-  examples: [
-    { command: "ipam show", does: "Show the usage of all pools" },
-    { command: "ipam show --show-blocks", does: "Also show the blocks of each node" },
-    { command: "ipam show --map", does: "See how full the blocks of each pool are" },
-    { command: "ipam show --map=node --pool blue", does: "See which node has which blocks of a pool" },
-    { command: "ipam show --addresses -o json", does: "List all addresses in use, as JSON for a script" },
-    { command: "ipam show --ip 10.0.0.5", does: "Show the owner of an address" },
-  ],
-  async run(context, given) {
-    const ip = given.values.get("ip");
-    const address = ip === undefined ? undefined : requireAddress(ip);
-    requireOneMode(given);
-    return withDatastore(context, given, (store) => {
-      if (address) return showAddress(store, address, { context, given });
-      if (given.values.has(MAP_OPTION.name)) return showMap(store, { context, given });
-      if (given.switches.has("show-borrowed")) return showBorrowed(store, { context, given });
-      if (given.switches.has("addresses")) return showAddresses(store, { context, given });
-      if (given.switches.has("show-configuration")) return showConfiguration(store, context, given);
-      return showPools(store, context, given);
-    });
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const ip = given.values.get("ip");
+  const address = ip === undefined ? undefined : requireAddress(ip);
+  requireOneMode(given);
+  return withDatastore(context, given, (store) => {
+    if (address) return showAddress(store, address, { context, given });
+    if (given.values.has(MAP_OPTION.name)) return showMap(store, { context, given });
+    if (given.switches.has("show-borrowed")) return showBorrowed(store, { context, given });
+    if (given.switches.has("addresses")) return showAddresses(store, { context, given });
+    if (given.switches.has("show-configuration")) return showConfiguration(store, context, given);
+    return showPools(store, context, given);
+  });
+}
 
 /** These options exclude each other: one of them would be ignored silently. */
 function requireOneMode({ switches, values }: Given): void {

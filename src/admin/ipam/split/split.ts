@@ -5,57 +5,22 @@ import type { IPPool } from "../../../model/ip-pool.ts";
 import { quoted } from "../../../quote.ts";
 import { withDatastore } from "../../datastore/open.ts";
 import { POOL_ROW } from "../../kinds/pool.ts";
-import {
-  type Command,
-  type Context,
-  EXIT_OK,
-  type ExitCode,
-  type Given,
-  UsageError,
-  wantsJson,
-} from "../../main/command.ts";
-import { DRY_RUN_OPTION, isDryRun, surroundingsOf } from "../../resources/dry-run.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import { isDryRun, surroundingsOf } from "../../resources/dry-run.ts";
 import { lostRace } from "../../resources/lost-race.ts";
 import { readAll, type Stored } from "../../resources/stored.ts";
 import { LOCK_COMMAND, readClusterState } from "../cluster-state.ts";
 import { type PoolChoice, planSplit } from "./plan-split.ts";
 
-export const ipamSplit: Command = {
-  kind: "command",
-  name: "split",
-  summary: "Divide a pool into smaller pools of equal size",
-  description: [
-    "Creates the pools split-POOL-0, split-POOL-1 and so on with the settings of the pool, and deletes the pool. Blocks and addresses in",
-    "use stay as they are. NUMBER is a power of two, and no part may be smaller than a block.",
-    "The datastore must be locked (see the examples), so that nothing is assigned meanwhile, and unlocked afterwards.",
-    "If it is stopped at any point, the same call goes on where it was; once it is done, the same call changes nothing.",
-  ].join("\n"),
-  operands: "NUMBER",
-  options: [
-    { name: "name", value: "NAME", summary: "Name of the pool" },
-    { name: "cidr", value: "CIDR", summary: "CIDR of the pool, instead of its name" },
-    DRY_RUN_OPTION,
-  ],
-  needsDatastore: true,
-  examples: [
-    {
-      command: `patch clusterinformation default -p '{"spec":{"datastoreReady":false}}'`,
-      does: "Lock the datastore first; with true it is unlocked",
-    },
-    { command: "ipam split 4 --name blue --dry-run", does: "Show the four pools that a pool would become" },
-    { command: "ipam split 4 --name blue", does: "Divide a pool into four" },
-    { command: "ipam split 2 --cidr 10.0.0.0/16", does: "Divide the pool with this CIDR into halves" },
-  ],
-  async run(context, given) {
-    const [number, chosen] = [numberOf(given), choiceOf(given)];
-    return withDatastore(context, given, async (store): Promise<ExitCode> => {
-      const work = surroundingsOf(given, { store, context });
-      const parts = await split(work.store, work.context, { number, chosen });
-      print(parts, context, given);
-      return EXIT_OK;
-    });
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const [number, chosen] = [numberOf(given), choiceOf(given)];
+  return withDatastore(context, given, async (store): Promise<ExitCode> => {
+    const work = surroundingsOf(given, { store, context });
+    const parts = await split(work.store, work.context, { number, chosen });
+    print(parts, context, given);
+    return EXIT_OK;
+  });
+}
 
 function numberOf({ operands }: Given): number {
   const [text, ...others] = operands;

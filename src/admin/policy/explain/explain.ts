@@ -10,12 +10,12 @@ import { quoted } from "../../../quote.ts";
 import { withDatastoreAndMaybeApi } from "../../datastore/open.ts";
 import { nodeOrHostName } from "../../host/node-name.ts";
 import { reportUnreadable } from "../../ipam/report-unreadable.ts";
-import { type Command, type Context, EXIT_OK, type Given, UsageError, wantsJson } from "../../main/command.ts";
+import { type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../../main/command.ts";
 import { withoutReplaced } from "../endpoints-without-container.ts";
 import { type LocalNode, readLocalNode } from "../local-enforcement.ts";
 import { followDestination, isHere, isLoopback, masqueradedBy, nodeOfPlace } from "./follow-nat.ts";
 import { type NatFacts, readNatFacts, readThisHost, type ThisHost } from "./nat-facts.ts";
-import { PACKET_OPTIONS, type PacketShape, packetShape, requestOf, wantedFamily } from "./packet.ts";
+import { type PacketShape, packetShape, requestOf, wantedFamily } from "./packet.ts";
 import {
   commonFamilies,
   findPeer,
@@ -28,97 +28,38 @@ import {
 } from "./peer.ts";
 import { type ExplainedFamily, type ExplainedTarget, explanationText } from "./text.ts";
 
-export const policyExplain: Command = {
-  kind: "command",
-  name: "explain",
-  summary: "Show which rule of which policy allows or denies a connection, and why",
-  description: [
-    "Evaluates the policies in the datastore for the first packet of a connection: the egress policies of its source, then the ingress",
-    "policies of its destination. Replies and later packets of an allowed connection always pass.",
-    "On the way, the host endpoints of the nodes are evaluated too. A connection from or to a node passes the interface of hostendpoint/NAME, if",
-    "that is given, otherwise of the host endpoint that expects the address; otherwise all host endpoints of the node are shown. Of a failsafe",
-    "port, which is always open, it also says what would decide if the port were not one.",
-    "With --method, --path or --principal it also evaluates the policies for an HTTP request over the connection, as the sidecar of its",
-    "destination does. Without a sidecar, rules with http match nothing.",
-    "A container in several networks has an address in each of them: as the destination that of the network in which both ends are, otherwise",
-    "each is shown; as the source each, since the routes in the container choose it.",
-    "A destination that a published port of this host, a host port of a pod, a Service or a floating IP leads to a workload is followed there.",
-    "Published ports of other hosts are not known here. An address that is not that of a workload or a node is outside the network: no policy",
-    "applies on its side.",
-    "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs. If the one of this host",
-    "does not run, a note says so.",
-  ].join("\n"),
-  options: [
-    {
-      name: "from",
-      value: "WORKLOAD|HOST|ADDRESS",
-      summary: "Source: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address",
-    },
-    {
-      name: "to",
-      value: "WORKLOAD|HOST|ADDRESS",
-      summary: "Destination: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address",
-    },
-    ...PACKET_OPTIONS,
-  ],
-  needsDatastore: true,
-  examples: [
-    {
-      command: "policy explain --from default/client --to default/web --port 80",
-      does: "Why does the connection work, or not?",
-    },
-    {
-      command: "policy explain --from 192.0.2.7 --to default/dns --protocol udp --port 53",
-      does: "The same for a client outside the network",
-    },
-    { command: "policy explain --from default/client --to default/web --protocol icmp", does: "May it be pinged?" },
-    {
-      command: "policy explain --from 198.51.100.7 --to hostendpoint/node-1-eth0 --port 22",
-      does: "May a client connect to a host itself?",
-    },
-    {
-      command: "policy explain --from default/client --to default/web --port 80 --method POST --path /api/orders",
-      does: "Does the sidecar of the destination allow the request?",
-    },
-    {
-      command: "policy explain --from 198.51.100.7 --to 192.0.2.2 --port 8080",
-      does: "May a client use the published port of a container?",
-    },
-    { command: "policy explain --from default/client --to 10.0.0.5 --port 443 -o json", does: "As JSON for a script" },
-  ],
-  async run(context, given) {
-    const [from, to] = [requireValue(given, "from"), requireValue(given, "to")];
-    const [shape, request] = [packetShape(given), requestOf(given)];
-    return withDatastoreAndMaybeApi(context, given, async (store, _settings, openApi) => {
-      const read = await readPolicy(store);
-      const { hostEndpoints } = read.resources;
-      const endpoints = await withoutReplaced(context, read.resources.endpoints, await nodeOrHostName(context, given));
-      const [here, local] = [await readThisHost(context), await readLocalNode(context, given)];
-      const thisNode = local && { name: local.name, addresses: here.addresses };
-      const known = { endpoints, hostEndpoints, nodes: read.nodes, ...(thisNode === undefined ? {} : { thisNode }) };
-      const [source, destination] = [findPeer(from, known), findPeer(to, known)];
-      const families = commonFamilies(source, destination, wantedFamily(given));
-      const isWorkload = destination.places.every(({ endpoint }) => endpoint !== undefined);
-      const facts = isWorkload ? NO_NAT : await readNatFacts(store, openApi);
-      const question = { shape, request, read, facts, here, local };
-      const pairs = families.flatMap((family) => pairsIn(source, destination, family));
-      const explainAll = (asked: Question) => pairs.flatMap((pair) => explainPair(pair, asked));
-      const explained = explainAll(question);
-      const hasPolicies = read.resources.networkPolicies.length + read.resources.globalNetworkPolicies.length > 0;
-      const enforcement =
-        hasPolicies || explained.every(({ verdict }) => verdict === "allow")
-          ? undefined
-          : await enforcementWithoutPolicies(read.resources, context);
-      const enforced = enforcement === undefined ? explained : explainAll({ ...question, enforcement });
-      context.stdout(
-        wantsJson(given)
-          ? `${JSON.stringify({ packets: enforced.map(asJson) }, undefined, 2)}\n`
-          : enforced.map((each) => explanationText(each, context)).join("\n"),
-      );
-      return reportUnreadable(context, read.unreadable) || EXIT_OK;
-    });
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const [from, to] = [requireValue(given, "from"), requireValue(given, "to")];
+  const [shape, request] = [packetShape(given), requestOf(given)];
+  return withDatastoreAndMaybeApi(context, given, async (store, _settings, openApi) => {
+    const read = await readPolicy(store);
+    const { hostEndpoints } = read.resources;
+    const endpoints = await withoutReplaced(context, read.resources.endpoints, await nodeOrHostName(context, given));
+    const [here, local] = [await readThisHost(context), await readLocalNode(context, given)];
+    const thisNode = local && { name: local.name, addresses: here.addresses };
+    const known = { endpoints, hostEndpoints, nodes: read.nodes, ...(thisNode === undefined ? {} : { thisNode }) };
+    const [source, destination] = [findPeer(from, known), findPeer(to, known)];
+    const families = commonFamilies(source, destination, wantedFamily(given));
+    const isWorkload = destination.places.every(({ endpoint }) => endpoint !== undefined);
+    const facts = isWorkload ? NO_NAT : await readNatFacts(store, openApi);
+    const question = { shape, request, read, facts, here, local };
+    const pairs = families.flatMap((family) => pairsIn(source, destination, family));
+    const explainAll = (asked: Question) => pairs.flatMap((pair) => explainPair(pair, asked));
+    const explained = explainAll(question);
+    const hasPolicies = read.resources.networkPolicies.length + read.resources.globalNetworkPolicies.length > 0;
+    const enforcement =
+      hasPolicies || explained.every(({ verdict }) => verdict === "allow")
+        ? undefined
+        : await enforcementWithoutPolicies(read.resources, context);
+    const enforced = enforcement === undefined ? explained : explainAll({ ...question, enforcement });
+    context.stdout(
+      wantsJson(given)
+        ? `${JSON.stringify({ packets: enforced.map(asJson) }, undefined, 2)}\n`
+        : enforced.map((each) => explanationText(each, context)).join("\n"),
+    );
+    return reportUnreadable(context, read.unreadable) || EXIT_OK;
+  });
+}
 
 function requireValue({ values }: Given, name: "from" | "to"): string {
   const value = values.get(name);

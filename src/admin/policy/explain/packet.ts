@@ -3,37 +3,10 @@
 import { normalPath } from "../../../http/normal-path.ts";
 import type { Address, Family } from "../../../ip/address.ts";
 import { PROTOCOL_NAMES, protocolNumber, TCP } from "../../../model/protocols.ts";
-import { DEFAULT_TRUST_DOMAIN } from "../../../policy/judge/http-criteria.ts";
 import type { Packet, PacketRequest } from "../../../policy/judge/packet.ts";
 import { protocolWords } from "../../../policy/judge/rule-words.ts";
 import { quoted } from "../../../quote.ts";
 import { type Given, UsageError } from "../../main/command.ts";
-import type { Option } from "../../main/option.ts";
-
-export const PACKET_OPTIONS: readonly Option[] = [
-  {
-    name: "protocol",
-    value: "PROTOCOL",
-    summary: "tcp (default), udp, sctp, icmp or the number of a protocol; icmp means ICMPv6 between IPv6 addresses",
-  },
-  { name: "port", value: "PORT", summary: "Destination port; needed for TCP, UDP and SCTP" },
-  { name: "source-port", value: "PORT", summary: "Source port; default: one that no rule names" },
-  { name: "icmp-type", value: "TYPE", summary: "Type of the ICMP message; default: echo request" },
-  { name: "icmp-code", value: "CODE", summary: "Code of the ICMP message; default: 0" },
-  {
-    name: "method",
-    value: "METHOD",
-    summary: "Method of an HTTP request over the connection; default with --path: GET",
-  },
-  { name: "path", value: "PATH", summary: "Path of the request, as the client sends it; default: /" },
-  {
-    name: "principal",
-    value: "URI",
-    summary: "Identity in the client's certificate: spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT; default: no certificate",
-  },
-  { name: "trust-domain", value: "DOMAIN", summary: `Of the sidecar, "*" for any; default: ${DEFAULT_TRUST_DOMAIN}` },
-  { name: "ip-version", value: "4|6", oneOf: ["4", "6"], summary: "Default: every version that both ends have" },
-];
 
 export const WITH_PORTS: ReadonlySet<number> = new Set([6, 17, 132]);
 export const ICMP = { 4: 1, 6: 58 } as const;

@@ -1,35 +1,11 @@
 /** The packets that `policy trace` follows: what its options say, for each IP version. Pure. */
-import type { Address, Family } from "../../../ip/address.ts";
-import { addressBits, formatAddress, parseAddress } from "../../../ip/address.ts";
+import { type Address, addressBits, type Family, formatAddress, parseAddress } from "../../../ip/address.ts";
 import type { Expression } from "../../../linux/nftables/expression.ts";
 import { matchFamily, matchPorts, matchPrefix, matchProtocol } from "../../../linux/nftables/match.ts";
 import { protocolWords } from "../../../policy/judge/rule-words.ts";
 import { type Given, UsageError } from "../../main/command.ts";
-import type { Option } from "../../main/option.ts";
 import { ICMP, readNumber, readProtocol, WITH_PORTS, wantedFamily } from "../explain/packet.ts";
 import type { Peer } from "../explain/peer.ts";
-
-export const FLOW_OPTIONS: readonly Option[] = [
-  {
-    name: "from",
-    value: "WORKLOAD|HOST|ADDRESS",
-    summary: "Source: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address; default: any",
-  },
-  {
-    name: "to",
-    value: "WORKLOAD|HOST|ADDRESS",
-    summary:
-      "Destination, as the sender writes it: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address; default: any",
-  },
-  {
-    name: "protocol",
-    value: "PROTOCOL",
-    summary: "tcp, udp, sctp, icmp or a number; default: tcp with a port, otherwise any; of all dropped packets any",
-  },
-  { name: "port", value: "PORT", summary: "Destination port; default: any" },
-  { name: "source-port", value: "PORT", summary: "Source port; default: any" },
-  { name: "ip-version", value: "4|6", oneOf: ["4", "6"], summary: "Default: every version that the ends have" },
-];
 
 /** Absent fields match everything. */
 export interface Flow {

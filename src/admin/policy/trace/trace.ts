@@ -3,7 +3,6 @@ import type { KnownRule } from "../../../linux/nftables/read.ts";
 import type { Tracer } from "../../../linux/nftables/trace.ts";
 import { quoted } from "../../../quote.ts";
 import {
-  type Command,
   type Context,
   EXIT_FAILED,
   EXIT_OK,
@@ -16,83 +15,38 @@ import { isInterruption } from "../../main/interruption.ts";
 import { paint } from "../../terminal/paint.ts";
 import { noPolicyTable } from "../counters.ts";
 import { findPeer, type KnownPeers, type Peer } from "../explain/peer.ts";
+import { DEFAULT_COUNT, DEFAULT_SECONDS } from "../options.ts";
 import { type PeerNames, withPeerNames } from "../peer-names.ts";
-import { addressPeer, FLOW_OPTIONS, type Flow, flowConditions, flowsOf, flowWords } from "./flow.ts";
+import { addressPeer, type Flow, flowConditions, flowsOf, flowWords } from "./flow.ts";
 import { headFields, headWords, isOfFlow, type NameOf, type PacketHead, readWholeHead } from "./packet-head.ts";
 import { type Decision, type TracedPacket, TracedPackets } from "./traced-packets.ts";
 import { type DecisionWords, decisionWords, droppedBy, isOfKnownConnection } from "./words.ts";
 
-const DEFAULT_SECONDS = 30;
-const DEFAULT_COUNT = 10;
 const ROUND_MILLISECONDS = 50;
 /** Nobody reads more. */
 const MOST_SHOWN_PER_SECOND = 100;
 /** Beyond this many dropped packets, wanted or not, the kernel is not asked for more until the second is over. */
 const MOST_READ_PER_SECOND = 5_000;
 
-export const policyTrace: Command = {
-  kind: "command",
-  name: "trace",
-  summary: "Watch packets on this node, and show which rule drops or allows each of them",
-  description: [
-    "With --dropped and neither --from nor --to: shows the packets that policy drops on this node, whoever sends them, until Ctrl-C. Only",
-    "dropped packets are looked at; after 100 that are shown, or 5000 in all, the rest of the second is left out, and a warning says so.",
-    "With --from or --to: shows the decision of the kernel itself about packets of a flow: a rule of a policy, the spoofing guard, or a chain",
-    "of another program (firewalld, ufw, Docker …), which is named with table, chain and rule. Of an allowed connection only the first packet",
-    "is shown. At most 50 packets a second are watched.",
-    "Runs on the node of the sender or of the receiver, as root, while the packets are sent. Packets that are sent by a workload of another",
-    "node and dropped there do not arrive here: run it there. Replies are the flow from the destination to the source.",
-    "Ends after --count packets, --timeout seconds or Ctrl-C; the exit code is 1 if --timeout ended it and no packet was shown. Leaves nothing",
-    "in the kernel, even if it is killed.",
-  ].join("\n"),
-  options: [
-    { name: "dropped", summary: "Show only packets that are dropped; without --from and --to all that policy drops" },
-    ...FLOW_OPTIONS,
-    {
-      name: "timeout",
-      value: "SECONDS",
-      summary: `How long to wait for packets (default ${DEFAULT_SECONDS}; all dropped packets: no limit)`,
-    },
-    {
-      name: "count",
-      value: "NUMBER",
-      summary: `How many packets to show (default ${DEFAULT_COUNT}; all dropped packets: no limit)`,
-    },
-  ],
-  needsDatastore: true,
-  examples: [
-    { command: "policy trace --dropped", does: "What does policy block on this host now?" },
-    { command: "policy trace --dropped --port 5432", does: "The same for one destination port" },
-    {
-      command: "policy trace --from default/client --to default/web --port 80",
-      does: "Which rule drops the packets between two pods?",
-    },
-    {
-      command: "policy trace --to 10.0.0.5 --protocol icmp --timeout 60",
-      does: "Who lets pings to this address pass?",
-    },
-    { command: "policy trace --from default/client -o json", does: "All packets of a pod, one JSON object per line" },
-  ],
-  async run(context, given) {
-    const words = [given.values.get("from"), given.values.get("to")].filter((word) => word !== undefined);
-    const isOfAll = words.length === 0;
-    if (isOfAll && !given.switches.has("dropped"))
-      throw new UsageError(
-        `"--from", "--to" or "--dropped" is missing: give NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address; --dropped alone shows everything that policy drops`,
-      );
-    const limits = {
-      seconds: readPositive(given, "timeout") ?? (isOfAll ? Number.POSITIVE_INFINITY : DEFAULT_SECONDS),
-      count: readPositive(given, "count") ?? (isOfAll ? Number.POSITIVE_INFINITY : DEFAULT_COUNT),
-    };
-    const isNeeded = words.some((word) => addressPeer(word) === undefined);
-    if (!isNeeded) flowsOf(given, endsOf(given, undefined));
-    return withPeerNames({ context, given, isNeeded }, (names) => {
-      const flows = flowsOf(given, endsOf(given, names.known));
-      const tracing = { context, given, names, flows, ...limits };
-      return isOfAll ? traceDrops(tracing) : traceFlows(tracing);
-    });
-  },
-};
+export async function run(context: Context, given: Given): Promise<ExitCode> {
+  const words = [given.values.get("from"), given.values.get("to")].filter((word) => word !== undefined);
+  const isOfAll = words.length === 0;
+  if (isOfAll && !given.switches.has("dropped"))
+    throw new UsageError(
+      `"--from", "--to" or "--dropped" is missing: give NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address; --dropped alone shows everything that policy drops`,
+    );
+  const limits = {
+    seconds: readPositive(given, "timeout") ?? (isOfAll ? Number.POSITIVE_INFINITY : DEFAULT_SECONDS),
+    count: readPositive(given, "count") ?? (isOfAll ? Number.POSITIVE_INFINITY : DEFAULT_COUNT),
+  };
+  const isNeeded = words.some((word) => addressPeer(word) === undefined);
+  if (!isNeeded) flowsOf(given, endsOf(given, undefined));
+  return withPeerNames({ context, given, isNeeded }, (names) => {
+    const flows = flowsOf(given, endsOf(given, names.known));
+    const tracing = { context, given, names, flows, ...limits };
+    return isOfAll ? traceDrops(tracing) : traceFlows(tracing);
+  });
+}
 
 /** `known`: absent if both ends are addresses. */
 function endsOf({ values }: Given, known: KnownPeers | undefined): { readonly from?: Peer; readonly to?: Peer } {

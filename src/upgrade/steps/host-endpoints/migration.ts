@@ -1,11 +1,12 @@
 /** What it takes to replace host endpoints of users by automatic ones, and what that changes. Pure. */
+
 import { identity } from "../../../identity.ts";
 import { automaticName, CREATED_BY_LABEL, isAutomatic } from "../../../model/automatic-host-endpoint.ts";
-import { UPGRADE_POLICY } from "../../../model/global-network-policy.ts";
 import { ALL_INTERFACES, type HostEndpoint, hostEndpoint } from "../../../model/host-endpoint.ts";
 import type { Node } from "../../../model/node.ts";
 import type { NodeAgentConfiguration } from "../../../model/node-agent-configuration.ts";
 import { DEFAULT_ALLOW_PROFILE } from "../../../model/profile.ts";
+import { UPGRADE_POLICY } from "../../../model/upgrade-policy.ts";
 import type { PolicyResources } from "../../../policy/judge/resources.ts";
 import { quoted } from "../../../quote.ts";
 import type { Obstacle } from "../../engine/facts.ts";

@@ -1,6 +1,8 @@
 /** What the deletion of the temporary policy means for the hosts that it selects. Pure. */
-import { type GlobalNetworkPolicy, UPGRADE_POLICY } from "../../../model/global-network-policy.ts";
+
+import type { GlobalNetworkPolicy } from "../../../model/global-network-policy.ts";
 import type { HostEndpoint } from "../../../model/host-endpoint.ts";
+import { UPGRADE_POLICY } from "../../../model/upgrade-policy.ts";
 import type { Direction } from "../../../policy/effective-rule.ts";
 import { isBeforeRouting, policiesOf } from "../../../policy/judge/judge.ts";
 import type { PolicyResources } from "../../../policy/judge/resources.ts";

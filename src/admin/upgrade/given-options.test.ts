@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { type Given, UsageError } from "../main/command.ts";
-import { upgradeOptions } from "./options.ts";
+import { upgradeOptions } from "./given-options.ts";
 
 const given = (values: Readonly<Record<string, string>>) =>
   ({ switches: new Set(), values: new Map(Object.entries(values)), lists: new Map() }) as unknown as Given;

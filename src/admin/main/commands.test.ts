@@ -1,0 +1,54 @@
+import { describe, expect, test } from "bun:test";
+import { dirname, resolve } from "node:path";
+import type { Command, CommandGroup } from "./command.ts";
+import { COMMANDS } from "./commands.ts";
+
+const SOURCES = resolve(import.meta.dir, "../..");
+
+/** What help, completion and docs need, beside the descriptions of the commands themselves. */
+const MOST_LINES = 6_000;
+
+/** What only the code of a command needs. */
+const LOADED_WHEN_CALLED = [
+  /^datastore\/(open|etcd\/|kube\/|sqlite\/)/,
+  /^(agent|controllers|firewall|ipam|kube|linux|operator|plugin|policy\/compile|release\/crds|routing)\//,
+  /^upgrade\/(engine|steps)\//,
+  /^admin\/kinds\//,
+];
+
+/** The files that are loaded with one: imports of types alone are not, nor is what `import()` names. */
+async function loadedWith(file: string, loaded = new Map<string, number>()): Promise<ReadonlyMap<string, number>> {
+  const path = file.slice(SOURCES.length + 1);
+  if (loaded.has(path) || !file.endsWith(".ts")) return loaded;
+  const text = await Bun.file(file).text();
+  loaded.set(path, text.split("\n").length);
+  for (const each of new Bun.Transpiler({ loader: "ts" }).scanImports(text)) {
+    if (each.kind !== "import-statement" || !each.path.startsWith(".")) continue;
+    await loadedWith(resolve(dirname(file), each.path), loaded);
+  }
+  return loaded;
+}
+
+function* commandsIn(group: CommandGroup): Generator<Command> {
+  for (const member of group.commands) {
+    if (member.kind === "group") yield* commandsIn(member);
+    else yield member;
+  }
+}
+
+describe("COMMANDS", () => {
+  test("are described without loading what they run", async () => {
+    const loaded = await loadedWith(resolve(import.meta.dir, "run.ts"));
+
+    expect([...loaded.keys()].filter((path) => LOADED_WHEN_CALLED.some((part) => part.test(path)))).toEqual([]);
+    expect(loaded.keys().toArray()).toContain("admin/main/commands.ts");
+    expect(loaded.values().reduce((sum, lines) => sum + lines, 0)).toBeLessThan(MOST_LINES);
+  });
+
+  test.each([...commandsIn(COMMANDS)].map((command) => [command.name, command] as const))(
+    "%s: its code is loaded when it is called",
+    async (_, command) => {
+      expect((await command.load()).run).toBeFunction();
+    },
+  );
+});

@@ -1,0 +1,149 @@
+import { loadOnce } from "../../load-once.ts";
+import type { Command } from "../main/command.ts";
+import { USUAL_NAMESPACE } from "../resources/options.ts";
+import { DEFAULT_COUNT, DEFAULT_SECONDS, FLOW_OPTIONS, PACKET_OPTIONS } from "./options.ts";
+
+export const policyExplain: Command = {
+  kind: "command",
+  name: "explain",
+  summary: "Show which rule of which policy allows or denies a connection, and why",
+  description: [
+    "Evaluates the policies in the datastore for the first packet of a connection: the egress policies of its source, then the ingress",
+    "policies of its destination. Replies and later packets of an allowed connection always pass.",
+    "On the way, the host endpoints of the nodes are evaluated too. A connection from or to a node passes the interface of hostendpoint/NAME, if",
+    "that is given, otherwise of the host endpoint that expects the address; otherwise all host endpoints of the node are shown. Of a failsafe",
+    "port, which is always open, it also says what would decide if the port were not one.",
+    "With --method, --path or --principal it also evaluates the policies for an HTTP request over the connection, as the sidecar of its",
+    "destination does. Without a sidecar, rules with http match nothing.",
+    "A container in several networks has an address in each of them: as the destination that of the network in which both ends are, otherwise",
+    "each is shown; as the source each, since the routes in the container choose it.",
+    "A destination that a published port of this host, a host port of a pod, a Service or a floating IP leads to a workload is followed there.",
+    "Published ports of other hosts are not known here. An address that is not that of a workload or a node is outside the network: no policy",
+    "applies on its side.",
+    "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs. If the one of this host",
+    "does not run, a note says so.",
+  ].join("\n"),
+  options: [
+    {
+      name: "from",
+      value: "WORKLOAD|HOST|ADDRESS",
+      summary: "Source: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address",
+    },
+    {
+      name: "to",
+      value: "WORKLOAD|HOST|ADDRESS",
+      summary: "Destination: NAMESPACE/POD, a container, a node, hostendpoint/NAME or an address",
+    },
+    ...PACKET_OPTIONS,
+  ],
+  needsDatastore: true,
+  examples: [
+    {
+      command: "policy explain --from default/client --to default/web --port 80",
+      does: "Why does the connection work, or not?",
+    },
+    {
+      command: "policy explain --from 192.0.2.7 --to default/dns --protocol udp --port 53",
+      does: "The same for a client outside the network",
+    },
+    { command: "policy explain --from default/client --to default/web --protocol icmp", does: "May it be pinged?" },
+    {
+      command: "policy explain --from 198.51.100.7 --to hostendpoint/node-1-eth0 --port 22",
+      does: "May a client connect to a host itself?",
+    },
+    {
+      command: "policy explain --from default/client --to default/web --port 80 --method POST --path /api/orders",
+      does: "Does the sidecar of the destination allow the request?",
+    },
+    {
+      command: "policy explain --from 198.51.100.7 --to 192.0.2.2 --port 8080",
+      does: "May a client use the published port of a container?",
+    },
+    { command: "policy explain --from default/client --to 10.0.0.5 --port 443 -o json", does: "As JSON for a script" },
+  ],
+  load: loadOnce(() => import("./explain/explain.ts")),
+};
+
+export const policyTrace: Command = {
+  kind: "command",
+  name: "trace",
+  summary: "Watch packets on this node, and show which rule drops or allows each of them",
+  description: [
+    "With --dropped and neither --from nor --to: shows the packets that policy drops on this node, whoever sends them, until Ctrl-C. Only",
+    "dropped packets are looked at; after 100 that are shown, or 5000 in all, the rest of the second is left out, and a warning says so.",
+    "With --from or --to: shows the decision of the kernel itself about packets of a flow: a rule of a policy, the spoofing guard, or a chain",
+    "of another program (firewalld, ufw, Docker …), which is named with table, chain and rule. Of an allowed connection only the first packet",
+    "is shown. At most 50 packets a second are watched.",
+    "Runs on the node of the sender or of the receiver, as root, while the packets are sent. Packets that are sent by a workload of another",
+    "node and dropped there do not arrive here: run it there. Replies are the flow from the destination to the source.",
+    "Ends after --count packets, --timeout seconds or Ctrl-C; the exit code is 1 if --timeout ended it and no packet was shown. Leaves nothing",
+    "in the kernel, even if it is killed.",
+  ].join("\n"),
+  options: [
+    { name: "dropped", summary: "Show only packets that are dropped; without --from and --to all that policy drops" },
+    ...FLOW_OPTIONS,
+    {
+      name: "timeout",
+      value: "SECONDS",
+      summary: `How long to wait for packets (default ${DEFAULT_SECONDS}; all dropped packets: no limit)`,
+    },
+    {
+      name: "count",
+      value: "NUMBER",
+      summary: `How many packets to show (default ${DEFAULT_COUNT}; all dropped packets: no limit)`,
+    },
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "policy trace --dropped", does: "What does policy block on this host now?" },
+    { command: "policy trace --dropped --port 5432", does: "The same for one destination port" },
+    {
+      command: "policy trace --from default/client --to default/web --port 80",
+      does: "Which rule drops the packets between two pods?",
+    },
+    {
+      command: "policy trace --to 10.0.0.5 --protocol icmp --timeout 60",
+      does: "Who lets pings to this address pass?",
+    },
+    { command: "policy trace --from default/client -o json", does: "All packets of a pod, one JSON object per line" },
+  ],
+  load: loadOnce(() => import("./trace/trace.ts")),
+};
+
+export const policyCounters: Command = {
+  kind: "command",
+  name: "counters",
+  summary: "Show how many packets each rule of the policies allowed, logged or dropped on this node",
+  description: [
+    "Runs on the node, as root. Reads the counters of the rules in the kernel. Counted are the packets that a rule decides about or logs: the",
+    "first of a connection, and those that are dropped; later packets of an allowed connection pass before all rules.",
+    "Shows the rules of policies, and what else has decided about a packet; --all shows the rest. The column ENDPOINTS names the containers",
+    "and host endpoints of this node that the rule is evaluated for. A name that is not of a policy is taken for a container: shows the rules",
+    "that are evaluated for it. The kernel counts a rule once for all endpoints of its row. -o json has the same rows.",
+    "A counter continues when the agent writes its rule again, also after a restart of the agent. It begins at 0 when the policy is created,",
+    "when the first workload that it selects starts on this node, and after a reboot. The lines about the end of a tier and about profiles",
+    "begin at 0 also when the list of policies that apply to a workload changes; the metrics of the agent do not.",
+  ].join("\n"),
+  operands: "[POLICY|WORKLOAD]",
+  options: [
+    { name: "dropped", summary: "Show only rules that dropped packets" },
+    {
+      name: "for",
+      value: "WORKLOAD|HOST",
+      summary: "Show the rules that are evaluated for NAMESPACE/POD, a container or hostendpoint/NAME of this node",
+    },
+    { name: "all", summary: "Show also rules of the product itself that have decided about no packet" },
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "policy counters", does: "Which rules match, and how often?" },
+    {
+      command: "policy counters shop/db",
+      does: `The rules of one policy: NAMESPACE/NAME, or NAME of a global policy or of one in namespace ${USUAL_NAMESPACE}`,
+    },
+    { command: "policy counters --for shop/web", does: "The rules that are evaluated for one container" },
+    { command: "policy counters --dropped", does: "What is dropped on this node, and for which containers?" },
+    { command: "policy counters -o json", does: "As JSON for a script" },
+  ],
+  load: loadOnce(() => import("./counters.ts")),
+};

@@ -1,0 +1,1 @@
+export const DEFAULT_TRUST_DOMAIN = "cluster.local";
