@@ -17,9 +17,10 @@
  * policy/compile/sidecar-interfaces.ts); what is HTTP in a rule is in src/http, and policy/judge has the same as slow judge.
  * `test/support/judge-request.ts` is the oracle for `judge/`; `test/alp` runs all of it.
  *
- * It is registered in three places, and nothing else of the product imports it: `src/agent/features.ts`, `src/admin/main/commands.ts`,
- * `src/upgrade/steps.ts`. Without them rules with `http` match nothing. In a cluster it is off unless pods have the sidecar:
- * the agent then listens nowhere. `kubeletVolumePluginPath: None` of the Installation turns off the volumes as well.
+ * It is registered once each in `src/agent/features.ts`, `src/admin/main/commands.ts` and `src/upgrade/steps.ts`. Without the first
+ * row the agent serves no sidecar, and rules with `http` match nothing. Besides these, `src/bin/sidecar.ts` runs it in pods, the release
+ * has its files, and the detection of an upgrade asks whether it is used; the linter refuses any other import.
+ * In a cluster it is off until pods have the sidecar; `kubeletVolumePluginPath: None` of the Installation turns off the volumes as well.
  */
 import type { AgentAccess, Enforcement, Wait } from "./agent-access.ts";
 import { syncPart } from "./earlier-sidecars/sync-part.ts";

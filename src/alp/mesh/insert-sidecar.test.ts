@@ -39,8 +39,8 @@ describe("insertSidecar()", () => {
   test.each(MESH_MINORS)(
     "lets the filter of an earlier release ask the sidecar, as long as it is there: mesh %s",
     (minor) => {
-      const formerSocket = "/var/run/former/former.sock";
-      const both = insertSidecar(injectorConfig(minor), { minor, image: IMAGE, formerSocket }).config;
+      const earlierSocket = "/var/run/former/former.sock";
+      const both = insertSidecar(injectorConfig(minor), { minor, image: IMAGE, earlierSocket }).config;
       const after = insertSidecar(both, { minor, image: IMAGE });
 
       expect(count(both, "--also-listen=/var/run/vendor/authorization/former.sock")).toBe(1);

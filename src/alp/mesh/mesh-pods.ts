@@ -9,7 +9,7 @@ export interface MeshPod {
   /** Of the container of the sidecar; absent: it has none. */
   readonly sidecarImage?: string;
   /** A sidecar of releases up to v3.28, whose container has another name. */
-  readonly hasFormerSidecar: boolean;
+  readonly hasEarlierSidecar: boolean;
   /** The release that reports to the node agent; absent: none does. */
   readonly reported?: string;
   /** That of the mesh. A pod can have an Envoy of its own instead: nothing of the cluster shows what that asks. */

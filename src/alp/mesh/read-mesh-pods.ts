@@ -54,7 +54,7 @@ export async function readMeshPods(
         name: own.name,
         labels: own.labels,
         hasProxy: containers.some(({ name }) => name === PROXY_CONTAINER),
-        hasFormerSidecar: containers.some(({ name }) => name === FORMER_SIDECAR),
+        hasEarlierSidecar: containers.some(({ name }) => name === FORMER_SIDECAR),
         hasStarted: phase === "Running",
         ...(owner === undefined ? {} : { owner }),
         ...(sidecar === undefined ? {} : { sidecarImage: sidecar.image }),

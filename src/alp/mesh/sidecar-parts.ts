@@ -31,10 +31,10 @@ export interface SidecarOptions {
   /** A trust domain, or an expression of a template. */
   readonly trustDomain: string;
   /** Where filters of earlier releases ask: the sidecar listens there too, until they are replaced. */
-  readonly formerSocket?: string | undefined;
+  readonly earlierSocket?: string | undefined;
 }
 
-export function sidecarContainer({ image, trustDomain, formerSocket }: SidecarOptions) {
+export function sidecarContainer({ image, trustDomain, earlierSocket }: SidecarOptions) {
   return {
     name: identity.sidecar,
     image,
@@ -42,7 +42,7 @@ export function sidecarContainer({ image, trustDomain, formerSocket }: SidecarOp
     command: [identity.sidecar],
     args: [
       ...[`--agent=${AGENT_SOCKET}`, `--listen=${AUTHORIZATION_SOCKET}`, `--trust-domain=${trustDomain}`],
-      ...(formerSocket === undefined ? [] : [`--also-listen=${AUTHORIZATION_DIRECTORY}/${nameIn(formerSocket)}`]),
+      ...(earlierSocket === undefined ? [] : [`--also-listen=${AUTHORIZATION_DIRECTORY}/${nameIn(earlierSocket)}`]),
     ],
     env: Object.entries(SIDECAR_ENVIRONMENT).map(([name, value]) => ({ name, value })),
     // None of liveness: whoever reaches the port could keep it from being answered.
@@ -64,9 +64,9 @@ export function sidecarContainer({ image, trustDomain, formerSocket }: SidecarOp
   };
 }
 
-/** What the mesh's proxy mounts besides its own: the same directory twice, if a former socket is asked too. */
-export function proxyMounts(formerSocket?: string) {
-  const directories = [AUTHORIZATION_DIRECTORY, ...(formerSocket === undefined ? [] : [directoryIn(formerSocket)])];
+/** What the mesh's proxy mounts besides its own: the same directory twice, if an earlier socket is asked too. */
+export function proxyMounts(earlierSocket?: string) {
+  const directories = [AUTHORIZATION_DIRECTORY, ...(earlierSocket === undefined ? [] : [directoryIn(earlierSocket)])];
   return directories.map((mountPath) => ({ name: AUTHORIZATION_VOLUME, mountPath, readOnly: true }));
 }
 

@@ -10,7 +10,7 @@ export interface SidecarRelease {
   readonly minor: MeshMinor;
   readonly image: string;
   /** Where filters of earlier releases ask. */
-  readonly formerSocket?: string | undefined;
+  readonly earlierSocket?: string | undefined;
 }
 
 /** The name of our own template, in meshes that merge several. */
@@ -21,7 +21,7 @@ export const MESH_TEMPLATE = "sidecar";
 
 /** Our template: what is merged into a pod that the mesh's own template was merged into. */
 export function ownTemplate(release: SidecarRelease): string {
-  const proxy = { name: PROXY_CONTAINER, volumeMounts: proxyMounts(release.formerSocket) };
+  const proxy = { name: PROXY_CONTAINER, volumeMounts: proxyMounts(release.earlierSocket) };
   const containers = [proxy, containerFor(release)];
   return formatYaml({ spec: { containers, volumes: sidecarVolumes() } });
 }
@@ -44,13 +44,13 @@ export const PLACE_WORDS: Readonly<Record<Place, string>> = {
 export function insertedParts(release: SidecarRelease): readonly InsertedPart[] {
   return [
     { place: "containers", text: formatYaml([containerFor(release)]) },
-    { place: "proxy mounts", text: formatYaml(proxyMounts(release.formerSocket)) },
+    { place: "proxy mounts", text: formatYaml(proxyMounts(release.earlierSocket)) },
     { place: "volumes", text: formatYaml(sidecarVolumes()) },
   ];
 }
 
-function containerFor({ minor, image, formerSocket }: SidecarRelease) {
-  return sidecarContainer({ image, trustDomain: `{{ ${rowOf(minor).trustDomain} }}`, formerSocket });
+function containerFor({ minor, image, earlierSocket }: SidecarRelease) {
+  return sidecarContainer({ image, trustDomain: `{{ ${rowOf(minor).trustDomain} }}`, earlierSocket });
 }
 
 /**

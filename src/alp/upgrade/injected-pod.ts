@@ -12,7 +12,7 @@ import { type OutdatedWorkload, titleOf, workloadPath } from "./outdated-workloa
 
 export interface InjectedPod {
   readonly hasProxy: boolean;
-  readonly hasFormerSidecar: boolean;
+  readonly hasEarlierSidecar: boolean;
   readonly sidecarImage?: string;
 }
 
@@ -49,7 +49,7 @@ function partsOf(containers: readonly v.InferOutput<typeof container>[]): Inject
   const sidecar = containers.find(({ name }) => name === identity.sidecar);
   return {
     hasProxy: containers.some(({ name }) => name === PROXY_CONTAINER),
-    hasFormerSidecar: containers.some(({ name }) => name === FORMER_SIDECAR),
+    hasEarlierSidecar: containers.some(({ name }) => name === FORMER_SIDECAR),
     ...(sidecar === undefined ? {} : { sidecarImage: sidecar.image }),
   };
 }
@@ -66,11 +66,11 @@ export async function untilInjected(
   for (let isFirst = true; ; isFirst = false) {
     site.signal.throwIfAborted();
     const pod = await injectedPod(site, workload);
-    if (pod === undefined || !(pod.hasProxy || pod.hasFormerSidecar || pod.sidecarImage !== undefined)) return;
+    if (pod === undefined || !(pod.hasProxy || pod.hasEarlierSidecar || pod.sidecarImage !== undefined)) return;
     if (isWanted(pod)) return;
     if (isFirst) site.progress(`Waits until the mesh uses the changed template for ${titleOf(workload)}`);
     if (site.now().getTime() - since > site.options.stallSeconds * 1000) {
-      const has = pod.sidecarImage ?? (pod.hasFormerSidecar ? `the container ${FORMER_SIDECAR}` : "no sidecar");
+      const has = pod.sidecarImage ?? (pod.hasEarlierSidecar ? `the container ${FORMER_SIDECAR}` : "no sidecar");
       throw new PluginError(
         "try-again-later",
         `Cannot restart ${titleOf(workload)}: after ${site.options.stallSeconds} seconds the injector still gives its pods ${has}`,

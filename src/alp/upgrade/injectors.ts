@@ -35,10 +35,10 @@ const controlPlane = v.object({
   metadata: v.object({ namespace: v.string(), labels: v.optional(v.record(v.string(), v.string()), {}) }),
 });
 
-/** Only those that insert a sidecar, of this or an earlier release. `formerSocket`: that of filters of an earlier release. */
+/** Only those that insert a sidecar, of this or an earlier release. `earlierSocket`: that of filters of an earlier release. */
 export async function readInjectors(
   site: PlanningSite,
-  formerSocket: string | undefined,
+  earlierSocket: string | undefined,
 ): Promise<readonly Injector[]> {
   const injectors: Injector[] = [];
   for (const place of await meshPlaces(site.objects)) {
@@ -48,7 +48,7 @@ export async function readInjectors(
     const { config } = decoded.value.data;
     if (sidecarImageIn(config) === undefined && !hasFormerSidecar(config)) continue;
     const title = `ConfigMap ${place.namespace}/${path.slice(path.lastIndexOf("/") + 1)}`;
-    injectors.push({ path, title, config, wanted: await wantedFor(site, place, { config, formerSocket }) });
+    injectors.push({ path, title, config, wanted: await wantedFor(site, place, { config, earlierSocket }) });
   }
   return injectors;
 }
@@ -70,20 +70,20 @@ async function meshPlaces(objects: ClusterObjects): Promise<readonly MeshPlace[]
 
 interface PresentTemplate {
   readonly config: string;
-  readonly formerSocket: string | undefined;
+  readonly earlierSocket: string | undefined;
 }
 
 async function wantedFor(
   site: PlanningSite,
   place: MeshPlace,
-  { config, formerSocket }: PresentTemplate,
+  { config, earlierSocket }: PresentTemplate,
 ): Promise<Injector["wanted"]> {
   try {
     const version = await readMeshVersion(site.objects, place);
     const minor = meshMinor(version);
     const own = sidecarImageIn(config);
     const image = own === undefined ? await imageOfAgents(site) : inRelease(own, site.facts.target);
-    const inserted = insertSidecar(removeFormerSidecar(config), { minor, image, formerSocket });
+    const inserted = insertSidecar(removeFormerSidecar(config), { minor, image, earlierSocket });
     const note = nearestMinorText(version);
     return { config: inserted.config, image, filter: rowOf(minor).filter, ...(note === undefined ? {} : { note }) };
   } catch (failure) {

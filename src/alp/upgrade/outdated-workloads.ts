@@ -12,7 +12,7 @@ export interface OutdatedWorkload {
   /** Pods with an older sidecar. */
   readonly pods: readonly string[];
   /** Some of them have the sidecar of a release up to v3.28. */
-  readonly hasFormerSidecar: boolean;
+  readonly hasEarlierSidecar: boolean;
 }
 
 /** `isOutdated`: by default, of another release than this, or of a time when it had another name. */
@@ -28,14 +28,14 @@ export function outdatedWorkloads(
   return [...groups]
     .map(([key, members]) => {
       const [namespace = "", kind = "", name = ""] = key.split("/");
-      const hasFormerSidecar = members.some((pod) => pod.hasFormerSidecar);
-      return { namespace, kind, name, pods: members.map((pod) => pod.name).toSorted(), hasFormerSidecar };
+      const hasEarlierSidecar = members.some((pod) => pod.hasEarlierSidecar);
+      return { namespace, kind, name, pods: members.map((pod) => pod.name).toSorted(), hasEarlierSidecar };
     })
     .toSorted((one, other) => (titleOf(one) < titleOf(other) ? -1 : 1));
 }
 
 export function isOlderThan(target: string): (pod: MeshPod) => boolean {
-  return (pod) => pod.hasFormerSidecar || (pod.sidecarImage !== undefined && releaseOf(pod) !== target);
+  return (pod) => pod.hasEarlierSidecar || (pod.sidecarImage !== undefined && releaseOf(pod) !== target);
 }
 
 /** `Deployment shop/web` */

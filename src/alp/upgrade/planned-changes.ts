@@ -19,7 +19,7 @@ export function formOf(injectors: readonly Injector[]): FilterForm {
 
 /** A proxy beside a former sidecar could ask nobody else; without an injector there is nobody to ask instead. */
 export function keepsFilters({ injectors, outdated }: Mesh): boolean {
-  return injectors.length === 0 || outdated.others.some(({ workload }) => workload.hasFormerSidecar);
+  return injectors.length === 0 || outdated.others.some(({ workload }) => workload.hasEarlierSidecar);
 }
 
 export function filterChanges(mesh: Mesh): readonly PlannedChange[] {
@@ -50,7 +50,7 @@ export function filterNotes(mesh: Mesh): readonly string[] {
 
 /** They are served as before; what differs from a sidecar of this release is for the reader to weigh. */
 export function formerSidecarNotes({ outdated: { restarted, others } }: Mesh): readonly string[] {
-  const workloads = [...restarted, ...others.map(({ workload }) => workload)].filter((each) => each.hasFormerSidecar);
+  const workloads = [...restarted, ...others.map(({ workload }) => workload)].filter((each) => each.hasEarlierSidecar);
   if (workloads.length === 0) return [];
   return [
     `${listed(workloads.map(titleOf))}: until their pods are restarted, the container ${FORMER_SIDECAR} decides about requests, with the policies that the node agents of this release send it; it compares paths as the client has written them`,

@@ -77,8 +77,8 @@ export const sidecarsStep: Step = {
     await save(site, mesh);
     await changeTemplates(site, mesh.injectors);
     const { target } = site.facts;
-    const isNew = ({ sidecarImage, hasFormerSidecar }: InjectedPod) =>
-      !hasFormerSidecar && sidecarImage !== undefined && tagOf(sidecarImage) === target;
+    const isNew = ({ sidecarImage, hasEarlierSidecar }: InjectedPod) =>
+      !hasEarlierSidecar && sidecarImage !== undefined && tagOf(sidecarImage) === target;
     await restartAll(site, isOlderThan(target), isNew);
 
     const renewed = await readMesh(site);
