@@ -22,6 +22,23 @@ describe("openHost()", () => {
     expect(existsSync("/sys/class/net/vt-inside")).toBe(false);
   });
 
+  testHost("has the files that runtimes copy into pods, although the machine lacks them", async () => {
+    const source = `
+      import { openHost } from ${JSON.stringify(join(import.meta.dir, "../support/host.ts"))};
+      await using host = await openHost();
+      console.log(await host.must(["cat", "/etc/hosts", "/etc/resolv.conf"]));`;
+    const without = `set -e
+mount -t tmpfs none /mnt && mkdir /mnt/upper /mnt/work
+mount -t overlay none -o lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work /etc
+rm -f /etc/hosts /etc/resolv.conf && ln -s /run/none/resolv.conf /etc/resolv.conf
+exec "$@"`;
+    const enter = ["unshare", "--mount", "--propagation", "private", "sh", "-c", without, "sh"];
+    const owner = Bun.spawn([...enter, process.execPath, "-e", source], { stdin: "ignore", stdout: "pipe" });
+
+    expect(await new Response(owner.stdout).text()).toContain("127.0.0.1 localhost\n");
+    expect(await owner.exited).toBe(0);
+  });
+
   testHost("disappears with the test, however that ends", async () => {
     const source = `
       import { openHost } from ${JSON.stringify(join(import.meta.dir, "../support/host.ts"))};

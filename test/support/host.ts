@@ -46,6 +46,7 @@ export interface Host extends AsyncDisposable {
 
 const DIRECTORY = "/run/vt";
 
+/** Runtimes copy hosts and resolv.conf into pods: a bare root may lack them, and the latter may be a link into /run. */
 const INIT = `
 set -e
 exec 3<&0
@@ -53,6 +54,8 @@ for folder in /run /opt /var/lib /var/log; do mount -t tmpfs vt $folder; done
 mkdir -p ${DIRECTORY} /run/netns /run/lock /run/etc/upper /run/etc/work
 mount -t overlay vt -o lowerdir=/etc,upperdir=/run/etc/upper,workdir=/run/etc/work /etc
 rm -rf /etc/cni; mkdir -p /etc/cni/net.d /opt/cni/bin
+if [ ! -e /etc/hosts ]; then printf '127.0.0.1 localhost\\n::1 localhost\\n' >/etc/hosts; fi
+if [ ! -e /etc/resolv.conf ]; then rm -f /etc/resolv.conf; : >/etc/resolv.conf; fi
 mount --make-rshared /
 if [ -n "$0" ]; then echo "$0" > /proc/sys/kernel/hostname; fi
 ip link set lo up

@@ -34,6 +34,7 @@ export async function untilInstalled({ kubectl }: ApiServer): Promise<void> {
     const states = [
       await kubectl(["get", "installation/default", "--output=yaml"]),
       await kubectl(["get", "pods", "--all-namespaces", "--output=wide"]),
+      await kubectl(["get", "events", "--all-namespaces", "--field-selector=type=Warning"]),
       await kubectl(["logs", `--namespace=${identity.operator}`, `deployment/${identity.operator}`, "--tail=40"]).catch(
         String,
       ),
